@@ -1,0 +1,118 @@
+//! Addresses and lengths in blocks.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Range, Sub, SubAssign};
+
+/// Bytes in a block.
+pub const BLOCK_BYTES: u64 = 512;
+
+/// What a host asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum HostOp {
+    /// Read blocks.
+    Read = 0,
+    /// Write blocks.
+    Write = 1,
+    /// Make everything acknowledged so far durable; address and length are ignored.
+    Flush = 2,
+    /// Forget the blocks: they read as zeroes until they are written again.
+    Discard = 3,
+}
+
+/// A length in blocks of 512 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blocks(pub u64);
+
+impl Blocks {
+    /// No blocks.
+    pub const ZERO: Self = Self(0);
+
+    /// The length in bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0 * BLOCK_BYTES
+    }
+
+    /// How many whole blocks hold `bytes` bytes (rounded up).
+    pub const fn holding(bytes: u64) -> Self {
+        Self(bytes.div_ceil(BLOCK_BYTES))
+    }
+}
+
+macro_rules! address {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// The `n` addresses from this one on.
+            pub const fn span(self, n: Blocks) -> Range<u64> {
+                self.0..self.0 + n.0
+            }
+        }
+        impl Add<Blocks> for $name {
+            type Output = Self;
+            fn add(self, n: Blocks) -> Self {
+                Self(self.0 + n.0)
+            }
+        }
+        impl AddAssign<Blocks> for $name {
+            fn add_assign(&mut self, n: Blocks) {
+                self.0 += n.0;
+            }
+        }
+        impl Sub for $name {
+            type Output = Blocks;
+            fn sub(self, lower: Self) -> Blocks {
+                Blocks(self.0 - lower.0)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+address! {
+    /// Host block address.
+    Lba
+}
+address! {
+    /// Position on the medium in blocks, rising in the shingling direction.
+    Pba
+}
+
+impl Add for Blocks {
+    type Output = Self;
+    fn add(self, n: Self) -> Self {
+        Self(self.0 + n.0)
+    }
+}
+
+impl AddAssign for Blocks {
+    fn add_assign(&mut self, n: Self) {
+        self.0 += n.0;
+    }
+}
+
+impl Sub for Blocks {
+    type Output = Self;
+    fn sub(self, n: Self) -> Self {
+        Self(self.0 - n.0)
+    }
+}
+
+impl SubAssign for Blocks {
+    fn sub_assign(&mut self, n: Self) {
+        self.0 -= n.0;
+    }
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,11 @@
+//! Units and addresses that cannot be mixed up, quantities as users write them, and the parameter tables from which
+//! every registry entry (layer, format, generator, scheduler, …) is parsed, checked, explained and documented.
+
+mod addr;
+mod quantity;
+pub mod spec;
+mod time;
+
+pub use addr::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba};
+pub use quantity::{Quantity, QuantityError, Size, parse_share, parse_time};
+pub use time::SimTime;
