@@ -1,1 +1,11 @@
-//! .
+//! Translation layers: pure state machines that answer a host request with a [`Plan`] of media operations.
+//!
+//! Read in this order: [`request`] (what comes in), [`plan`] (what goes out), [`layer`] (the contract between them),
+
+pub mod layer;
+pub mod plan;
+pub mod request;
+
+pub use layer::{Capabilities, Record, StepEnd, TranslationLayer};
+pub use plan::{Cause, Dir, MediaOp, OpId, Piece, Plan, Source};
+pub use request::HostRequest;

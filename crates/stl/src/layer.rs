@@ -1,0 +1,107 @@
+//! The contract of a translation layer.
+
+use crate::{HostRequest, Plan};
+use smrlab_units::{Blocks, Lba, Pba, SimTime};
+use std::ops::Range;
+
+/// One durable change of a layer's state, in the layer's own code: `tag` says which kind, `words` what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Record {
+    /// Kind of change, private to the layer.
+    pub tag: u32,
+    /// Its content.
+    pub words: [u64; 3],
+}
+
+/// How a step of background work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepEnd {
+    /// All its operations were done: its changes hold.
+    Done,
+    /// A host request came first: operations that had not started were given up, and nothing of the step holds.
+    GivenUp,
+}
+
+/// What a layer promises; tests and commands go by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Reads return what was last written. `raw` does not: it is compared with a plain model of the medium.
+    pub keeps_data: bool,
+    /// Acknowledged data survive a power cut at any media operation (perhaps only with `journal=on`: see its page).
+    pub survives_cut: bool,
+    /// [`TranslationLayer::locate`] answers, so schedulers that reorder can be used.
+    pub locates: bool,
+    /// What `locate` answers for a request never changes while it waits.
+    pub stable_location: bool,
+    /// Discards free space and read as zeroes.
+    pub discards: bool,
+}
+
+/// A translation layer: a pure state machine. It never reads a clock, touches a file, spawns a thread or draws from an
+/// ambient random source; the same calls give the same answers.
+///
+/// Its state changes at [`submit`](Self::submit), though the planned operations end later. What survives a power cut in
+/// between is said by the plan's records: the ones whose operations had ended are handed to [`recover`](Self::recover).
+pub trait TranslationLayer: Send {
+    /// How many blocks the host sees, LBAs from 0.
+    fn host_blocks(&self) -> Blocks;
+
+    /// Plans a host request that is dispatched at `now`. A flush plans nothing unless the layer holds back data.
+    fn submit(&mut self, now: SimTime, request: &HostRequest, plan: &mut Plan);
+
+    /// Where the first media operation of `request` would be if it were dispatched now, cleaning included; valid until
+    /// the next dispatch. `None`: unknown, or no media operation.
+    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+        let _ = request;
+        None
+    }
+
+    /// How long the drive must have been idle before the next step of background work; `None`: nothing to do.
+    fn background_after(&self) -> Option<SimTime> {
+        None
+    }
+
+    /// Plans the next bounded step of background work. The state must not change before
+    /// [`background_end`](Self::background_end) says `Done`; until then no other call is made that changes it.
+    fn background(&mut self, now: SimTime, plan: &mut Plan) {
+        let _ = (now, plan);
+    }
+
+    /// Ends the step that [`background`](Self::background) planned.
+    fn background_end(&mut self, end: StepEnd) {
+        let _ = end;
+    }
+
+    /// Rebuilds the state of a freshly built layer from what survived: a checkpoint's records, then those that became
+    /// durable after it, in order. `plan` receives media operations that must be done before the first request, such as
+    /// the replay of a journal; it is walked like any other and may be cut again.
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        let _ = (records, plan);
+    }
+
+    /// Writes the present state as records, such that a fresh layer that recovers from them is the same layer.
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        let _ = out;
+    }
+
+    /// Which of `blocks` from `lba` hold data that the host wrote, as ascending ranges of LBAs (for block status).
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        out(lba.span(blocks));
+    }
+
+    /// A hint that `request` will be submitted soon: bring what it needs into the processor's caches.
+    #[inline]
+    fn prefetch(&self, request: &HostRequest) {
+        let _ = request;
+    }
+
+    /// Bytes of memory that the mapping takes.
+    fn map_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Counters of the layer's own for the results, such as cache hits: name and value.
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let _ = out;
+    }
+}

@@ -1,0 +1,309 @@
+//! The plan: the ordered media operations that serve one host request or one step of background work.
+//!
+//! A plan is walked by two executors. *Time* needs only [`Plan::ops`]. *Bytes* also needs the [`Piece`]s: where the
+//! data of each operation come from or go to. Pieces and records cost time to build, so a layer asks
+//! [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
+
+use crate::Record;
+use smrlab_units::{Blocks, Pba};
+
+/// Why an operation is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// Serves the host's data directly.
+    Host,
+    /// Read-modify-write and band cleaning.
+    Clean,
+    /// Cached data on their way home.
+    Destage,
+    /// Compaction within a ring or log.
+    Defrag,
+    /// Maps, pointers and tables.
+    Metadata,
+    /// Copies that make an update survive a power cut.
+    Journal,
+    /// Completing a partly written unit.
+    Fill,
+    /// Parity of an array.
+    Parity,
+    /// Rebuilding a lost disk.
+    Rebuild,
+}
+
+impl Cause {
+    /// All causes, in the order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Host,
+        Self::Clean,
+        Self::Destage,
+        Self::Defrag,
+        Self::Metadata,
+        Self::Journal,
+        Self::Fill,
+        Self::Parity,
+        Self::Rebuild,
+    ];
+
+    /// The key in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Clean => "clean",
+            Self::Destage => "destage",
+            Self::Defrag => "defrag",
+            Self::Metadata => "metadata",
+            Self::Journal => "journal",
+            Self::Fill => "fill",
+            Self::Parity => "parity",
+            Self::Rebuild => "rebuild",
+        }
+    }
+}
+
+/// Direction of a media operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Dir {
+    /// From the medium.
+    Read,
+    /// To the medium, destroying what interferes.
+    Write,
+}
+
+/// One transfer of consecutive PBAs. PBAs within one operation are transferred in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaOp {
+    /// Read or write.
+    pub dir: Dir,
+    /// Why.
+    pub cause: Cause,
+    /// First block.
+    pub pba: Pba,
+    /// Length, at least one block.
+    pub blocks: Blocks,
+}
+
+/// The index of an operation within its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpId(pub u32);
+
+/// Where the bytes of a written piece come from. Never a PBA: the write itself may destroy it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The host's data, from this offset in blocks.
+    Host(Blocks),
+    /// What an earlier read of the same plan brought, from this offset in blocks.
+    Staged(OpId, Blocks),
+    /// Zeroes.
+    Zero,
+    /// Bytes that nobody reads back: the encoded records of a metadata write.
+    Records,
+}
+
+/// A part of an operation: consecutive blocks with one source (write) or one destination (read).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Length.
+    pub blocks: Blocks,
+    /// Of a write: the source. Of a read: `Host(offset)` delivers to the host, anything else only stages.
+    pub end: Source,
+}
+
+/// A span of operations that is one cleaning event: one collected set, one destaged group, one compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleaning {
+    /// What kind of event, in the layer's own words ("band-clean", "group-destage").
+    pub kind: &'static str,
+    /// First operation.
+    pub first: u32,
+    /// One past the last operation.
+    pub end: u32,
+    /// Live blocks that were moved.
+    pub relocated: Blocks,
+}
+
+/// See the [module](self). Cleared and reused from request to request, so that the hot path allocates nothing.
+#[derive(Debug, Default)]
+pub struct Plan {
+    ops: Vec<MediaOp>,
+    piece_ends: Vec<u32>,
+    pieces: Vec<Piece>,
+    records: Vec<(u32, Record)>,
+    zeroes: Vec<(Blocks, Blocks)>,
+    cleanings: Vec<Cleaning>,
+    ack: Option<u32>,
+    extents: u32,
+    wants_data: bool,
+    wants_records: bool,
+}
+
+impl Plan {
+    /// An empty plan that collects pieces and records only where asked to.
+    pub fn new(wants_data: bool, wants_records: bool) -> Self {
+        Self { wants_data, wants_records, extents: 1, ..Self::default() }
+    }
+
+    /// Empties the plan for the next request.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.ops.clear();
+        if self.wants_data {
+            self.piece_ends.clear();
+            self.pieces.clear();
+            self.zeroes.clear();
+        }
+        self.records.clear();
+        self.cleanings.clear();
+        self.ack = None;
+        self.extents = 1;
+    }
+
+    /// Whether pieces are collected.
+    #[inline]
+    pub fn wants_data(&self) -> bool {
+        self.wants_data
+    }
+
+    /// Whether records are collected.
+    #[inline]
+    pub fn wants_records(&self) -> bool {
+        self.wants_records
+    }
+
+    /// Reads `blocks` and delivers them to the host's buffer at `host` (offset in blocks).
+    #[inline]
+    pub fn read_to_host(&mut self, cause: Cause, pba: Pba, blocks: Blocks, host: Blocks) -> OpId {
+        self.push(Dir::Read, cause, pba, blocks);
+        self.close(Piece { blocks, end: Source::Host(host) })
+    }
+
+    /// Reads `blocks` into the plan's volatile staging memory, for later writes of the same plan.
+    #[inline]
+    pub fn read_staged(&mut self, cause: Cause, pba: Pba, blocks: Blocks) -> OpId {
+        self.push(Dir::Read, cause, pba, blocks);
+        self.close(Piece { blocks, end: Source::Zero })
+    }
+
+    /// Writes `blocks` from one source.
+    #[inline]
+    pub fn write(&mut self, cause: Cause, pba: Pba, blocks: Blocks, source: Source) -> OpId {
+        self.push(Dir::Write, cause, pba, blocks);
+        self.close(Piece { blocks, end: source })
+    }
+
+    /// Writes `blocks` assembled from several sources; `pieces` is called only where data are wanted, must be in
+    /// ascending order and add up to `blocks`.
+    #[inline]
+    pub fn write_pieces(
+        &mut self,
+        cause: Cause,
+        pba: Pba,
+        blocks: Blocks,
+        pieces: impl FnOnce(&mut Vec<Piece>),
+    ) -> OpId {
+        self.push(Dir::Write, cause, pba, blocks);
+        if self.wants_data {
+            let first = self.pieces.len();
+            pieces(&mut self.pieces);
+            debug_assert_eq!(self.pieces[first..].iter().map(|p| p.blocks.0).sum::<u64>(), blocks.0);
+            self.piece_ends.push(self.pieces.len() as u32);
+        }
+        OpId(self.ops.len() as u32 - 1)
+    }
+
+    /// The host reads zeroes here: blocks that were discarded, or never written where the layer knows.
+    #[inline]
+    pub fn zero_to_host(&mut self, host: Blocks, blocks: Blocks) {
+        if self.wants_data {
+            self.zeroes.push((host, blocks));
+        }
+    }
+
+    /// A change of the layer's durable state; it is durable once all operations planned so far have ended.
+    #[inline]
+    pub fn record(&mut self, record: Record) {
+        if self.wants_records {
+            self.records.push((self.ops.len() as u32, record));
+        }
+    }
+
+    /// The host is acknowledged at the end of the operations planned so far; what follows is done before the next
+    /// request starts. Without this call the host is acknowledged at the end of the plan.
+    #[inline]
+    pub fn acknowledge(&mut self) {
+        self.ack = Some(self.ops.len() as u32);
+    }
+
+    /// The operations from `first` to here are one cleaning event.
+    #[inline]
+    pub fn cleaned(&mut self, kind: &'static str, first: usize, relocated: Blocks) {
+        let end = self.ops.len() as u32;
+        self.cleanings.push(Cleaning { kind, first: first as u32, end, relocated });
+    }
+
+    /// Into how many extents the layer split the host's request (He & Du count sub-requests per extent); 1 at first.
+    #[inline]
+    pub fn set_extents(&mut self, extents: u32) {
+        self.extents = extents;
+    }
+
+    #[inline]
+    fn push(&mut self, dir: Dir, cause: Cause, pba: Pba, blocks: Blocks) {
+        debug_assert!(blocks.0 > 0, "an operation without blocks");
+        self.ops.push(MediaOp { dir, cause, pba, blocks });
+    }
+
+    #[inline]
+    fn close(&mut self, piece: Piece) -> OpId {
+        if self.wants_data {
+            self.pieces.push(piece);
+            self.piece_ends.push(self.pieces.len() as u32);
+        }
+        OpId(self.ops.len() as u32 - 1)
+    }
+
+    /// The operations, in the order in which they are done.
+    #[inline]
+    pub fn ops(&self) -> &[MediaOp] {
+        &self.ops
+    }
+
+    /// The pieces of operation `op`, empty where data are not wanted.
+    pub fn pieces(&self, op: OpId) -> &[Piece] {
+        let i = op.0 as usize;
+        if !self.wants_data {
+            return &[];
+        }
+        let first = if i == 0 { 0 } else { self.piece_ends[i - 1] as usize };
+        &self.pieces[first..self.piece_ends[i] as usize]
+    }
+
+    /// Records with the number of operations after whose end each is durable, ascending.
+    pub fn records(&self) -> &[(u32, Record)] {
+        &self.records
+    }
+
+    /// Parts of the host's buffer (offset, length) that read as zeroes without touching the medium.
+    pub fn zeroes(&self) -> &[(Blocks, Blocks)] {
+        &self.zeroes
+    }
+
+    /// The cleaning events, in order.
+    #[inline]
+    pub fn cleanings(&self) -> &[Cleaning] {
+        &self.cleanings
+    }
+
+    /// After how many operations the host is acknowledged.
+    #[inline]
+    pub fn ack_after(&self) -> usize {
+        self.ack.map_or(self.ops.len(), |a| a as usize)
+    }
+
+    /// See [`set_extents`](Self::set_extents).
+    #[inline]
+    pub fn extents(&self) -> u32 {
+        self.extents
+    }
+}
