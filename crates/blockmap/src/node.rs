@@ -1,0 +1,378 @@
+//! A node of the unit tree: one region or leaf, in whichever form is cheapest for what it holds.
+
+use std::ops::Range;
+
+use crate::prefetch::prefetch;
+
+/// Units in a leaf (4 MiB).
+pub(crate) const LEAF: usize = 1024;
+/// Leaves in a region.
+pub(crate) const FAN: usize = 32;
+/// Units in a region (128 MiB). Offsets in a region fit 16 bits.
+pub(crate) const REGION: usize = LEAF * FAN;
+/// Entries of a region's sorted array before it splits: longer ones cost more to shift than they save.
+const REGION_ENTRIES: usize = 512;
+/// A shorter fill of an empty node starts a sorted array rather than a dense one.
+const SHORT_FILL: usize = 16;
+
+/// What a tree keeps for each unit. The default value means "nothing here".
+pub(crate) trait Payload: Copy + Eq + Default {
+    /// An offset in a region with its value, as packed in sorted arrays.
+    type Entry: Copy;
+    /// Entries of a leaf's sorted array beyond which the plain array is taken.
+    const LEAF_ENTRIES: usize;
+    /// Packs an offset with its value.
+    fn pack(offset: usize, value: Self) -> Self::Entry;
+    /// The offset of an entry.
+    fn offset(entry: &Self::Entry) -> usize;
+    /// The value of an entry.
+    fn value(entry: &Self::Entry) -> Self;
+    /// How much a unit with this value counts in [`Node::weight`]; 0 only for the default.
+    fn weight(self) -> u64;
+    /// The value that every unit must have if `units` of them weigh `weight`, where that follows.
+    fn saturated(weight: u64, units: usize) -> Option<Self>;
+}
+
+/// A plain array of a leaf's values.
+pub(crate) struct Dense<P> {
+    weight: u64,
+    values: [P; LEAF],
+}
+
+/// One region or leaf. `size`, in units, comes from above: [`REGION`] or [`LEAF`].
+pub(crate) enum Node<P: Payload> {
+    /// The same value throughout.
+    Const(P),
+    /// The units that have a value, ascending; never empty.
+    Sparse(Vec<P::Entry>),
+    /// Every unit of a leaf.
+    Dense(Box<Dense<P>>),
+    /// The leaves of a region.
+    Split(Box<[Node<P>; FAN]>),
+}
+
+fn find<P: Payload>(entries: &[P::Entry], offset: usize) -> Result<usize, usize> {
+    let at = entries.partition_point(|e| P::offset(e) < offset);
+    if entries.get(at).is_some_and(|e| P::offset(e) == offset) { Ok(at) } else { Err(at) }
+}
+
+fn limit<P: Payload>(size: usize) -> usize {
+    if size == LEAF { P::LEAF_ENTRIES } else { REGION_ENTRIES }
+}
+
+fn sparse_bytes<P: Payload>(entries: &Vec<P::Entry>) -> usize {
+    entries.capacity() * size_of::<P::Entry>()
+}
+
+/// Room for `len` entries, growing by a third so that slack stays small.
+fn make_room<T>(entries: &mut Vec<T>, len: usize) {
+    if len > entries.capacity() {
+        let capacity = len.max(entries.capacity() * 4 / 3 + 2);
+        entries.reserve_exact(capacity - entries.len());
+    }
+}
+
+impl<P: Payload> Node<P> {
+    /// Bytes on the heap below this node.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Const(_) => 0,
+            Self::Sparse(entries) => sparse_bytes::<P>(entries),
+            Self::Dense(_) => size_of::<Dense<P>>(),
+            Self::Split(leaves) => {
+                size_of::<[Self; FAN]>() + leaves.iter().map(Self::heap_bytes).sum::<usize>()
+            }
+        }
+    }
+
+    /// The sum of the weights of all units.
+    fn weight(&self, size: usize) -> u64 {
+        match self {
+            Self::Const(v) => v.weight() * size as u64,
+            Self::Sparse(entries) => entries.iter().map(|e| P::value(e).weight()).sum(),
+            Self::Dense(dense) => dense.weight,
+            Self::Split(leaves) => leaves.iter().map(|leaf| leaf.weight(LEAF)).sum(),
+        }
+    }
+
+    /// Whether nothing is here.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Const(v) if *v == P::default())
+    }
+
+    /// The value at `offset`.
+    #[inline]
+    pub(crate) fn get(&self, offset: usize) -> P {
+        match self {
+            Self::Const(v) => *v,
+            Self::Sparse(entries) => {
+                find::<P>(entries, offset).map_or(P::default(), |at| P::value(&entries[at]))
+            }
+            Self::Dense(dense) => dense.values[offset],
+            Self::Split(leaves) => leaves[offset / LEAF].get(offset % LEAF),
+        }
+    }
+
+    /// The value at `offset` and the first offset behind it at which another may begin.
+    pub(crate) fn piece(&self, offset: usize, size: usize) -> (usize, P) {
+        match self {
+            Self::Const(v) => (size, *v),
+            Self::Sparse(entries) => match find::<P>(entries, offset) {
+                Ok(at) => (offset + 1, P::value(&entries[at])),
+                Err(at) => (entries.get(at).map_or(size, P::offset), P::default()),
+            },
+            Self::Dense(dense) => {
+                let value = dense.values[offset];
+                let same = dense.values[offset..].iter().take_while(|v| **v == value).count();
+                (offset + same, value)
+            }
+            Self::Split(leaves) => {
+                let base = offset - offset % LEAF;
+                let (end, value) = leaves[offset / LEAF].piece(offset % LEAF, LEAF);
+                (base + end, value)
+            }
+        }
+    }
+
+    /// Hints that `offset` will be used soon. The node itself is read.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: usize, size: usize) {
+        match self {
+            Self::Const(_) => {}
+            Self::Sparse(entries) => {
+                // Where the offset would be if the entries lay evenly, and a cache line on either side.
+                let line = 64 / size_of::<P::Entry>();
+                let guess = offset * entries.len() / size;
+                prefetch(entries, guess.saturating_sub(line));
+                prefetch(entries, guess);
+                prefetch(entries, (guess + line).min(entries.len() - 1));
+            }
+            Self::Dense(dense) => prefetch(&dense.values, offset),
+            Self::Split(leaves) => leaves[offset / LEAF].prefetch(offset % LEAF, LEAF),
+        }
+    }
+
+    fn replace(&mut self, new: Self, mem: &mut usize) {
+        *mem = *mem + new.heap_bytes() - self.heap_bytes();
+        *self = new;
+    }
+
+    /// Turns one value or a sorted array into the next larger form.
+    fn expand(&mut self, size: usize, mem: &mut usize) {
+        let (base, entries) = match self {
+            Self::Const(v) => (*v, &[][..]),
+            Self::Sparse(entries) => (P::default(), entries.as_slice()),
+            Self::Dense(_) | Self::Split(_) => return,
+        };
+        let new = if size == LEAF { Self::dense(base, entries) } else { Self::split(base, entries) };
+        self.replace(new, mem);
+    }
+
+    fn dense(base: P, entries: &[P::Entry]) -> Self {
+        let mut dense = Box::new(Dense { weight: base.weight() * LEAF as u64, values: [base; LEAF] });
+        for e in entries {
+            dense.values[P::offset(e)] = P::value(e);
+            dense.weight += P::value(e).weight();
+        }
+        Self::Dense(dense)
+    }
+
+    fn split(base: P, mut entries: &[P::Entry]) -> Self {
+        Self::Split(Box::new(std::array::from_fn(|i| {
+            let cut = entries.partition_point(|e| P::offset(e) < (i + 1) * LEAF);
+            let (mine, rest) = entries.split_at(cut);
+            entries = rest;
+            if mine.is_empty() {
+                return Self::Const(base);
+            }
+            let mine: Vec<_> = mine.iter().map(|e| P::pack(P::offset(e) % LEAF, P::value(e))).collect();
+            if mine.len() > P::LEAF_ENTRIES { Self::dense(base, &mine) } else { Self::Sparse(mine) }
+        })))
+    }
+
+    /// Replaces the value at `offset` by `change` of it; answers with the old and the new one.
+    #[inline]
+    pub(crate) fn modify(
+        &mut self,
+        offset: usize,
+        size: usize,
+        mem: &mut usize,
+        change: impl FnOnce(P) -> P,
+    ) -> (P, P) {
+        match self {
+            Self::Split(leaves) => {
+                let leaf = &mut leaves[offset / LEAF];
+                let was_const = matches!(leaf, Self::Const(_));
+                let result = leaf.modify_flat(offset % LEAF, LEAF, mem, change);
+                if !was_const && matches!(leaf, Self::Const(_)) {
+                    self.tidy(mem);
+                }
+                result
+            }
+            _ => self.modify_flat(offset, size, mem, change),
+        }
+    }
+
+    #[inline]
+    fn modify_flat(
+        &mut self,
+        offset: usize,
+        size: usize,
+        mem: &mut usize,
+        change: impl FnOnce(P) -> P,
+    ) -> (P, P) {
+        match self {
+            Self::Sparse(entries) => {
+                let slot = find::<P>(entries, offset);
+                let old = slot.map_or(P::default(), |at| P::value(&entries[at]));
+                let new = change(old);
+                match slot {
+                    Ok(at) if new != P::default() => entries[at] = P::pack(offset, new),
+                    Err(at) if new != P::default() && entries.len() < limit::<P>(size) => {
+                        if entries.len() == entries.capacity() {
+                            let before = sparse_bytes::<P>(entries);
+                            make_room(entries, entries.len() + 1);
+                            *mem += sparse_bytes::<P>(entries) - before;
+                        }
+                        entries.insert(at, P::pack(offset, new));
+                    }
+                    _ if new == old => {}
+                    _ => _ = self.fill(offset..offset + 1, size, new, mem),
+                }
+                (old, new)
+            }
+            Self::Dense(dense) => {
+                let old = dense.values[offset];
+                let new = change(old);
+                dense.values[offset] = new;
+                dense.weight = dense.weight + new.weight() - old.weight();
+                self.settle(mem);
+                (old, new)
+            }
+            Self::Const(_) | Self::Split(_) => {
+                let old = self.get(offset);
+                let new = change(old);
+                if new != old {
+                    self.fill(offset..offset + 1, size, new, mem);
+                }
+                (old, new)
+            }
+        }
+    }
+
+    /// Gives all of `range` one value; answers with the weight that was there.
+    pub(crate) fn fill(&mut self, range: Range<usize>, size: usize, value: P, mem: &mut usize) -> u64 {
+        if range == (0..size) {
+            let old = self.weight(size);
+            self.replace(Self::Const(value), mem);
+            return old;
+        }
+        match self {
+            Self::Const(v) => {
+                let base = *v;
+                if base == value {
+                    return value.weight() * range.len() as u64;
+                }
+                if base == P::default() && range.len() <= SHORT_FILL {
+                    let entries = range.map(|offset| P::pack(offset, value)).collect();
+                    self.replace(Self::Sparse(entries), mem);
+                    return 0;
+                }
+                self.expand(size, mem);
+                self.fill(range, size, value, mem)
+            }
+            Self::Sparse(entries) => {
+                let cut = entries.partition_point(|e| P::offset(e) < range.start)
+                    ..entries.partition_point(|e| P::offset(e) < range.end);
+                let added = if value == P::default() { 0 } else { range.len() };
+                let len = entries.len() - cut.len() + added;
+                if len > limit::<P>(size) {
+                    self.expand(size, mem);
+                    return self.fill(range, size, value, mem);
+                }
+                let old = entries[cut.clone()].iter().map(|e| P::value(e).weight()).sum();
+                let before = sparse_bytes::<P>(entries);
+                make_room(entries, len);
+                entries.splice(cut, range.take(added).map(|offset| P::pack(offset, value)));
+                if entries.len() < entries.capacity() / 4 {
+                    entries.shrink_to(entries.len() * 4 / 3);
+                }
+                *mem = *mem + sparse_bytes::<P>(entries) - before;
+                if entries.is_empty() {
+                    self.replace(Self::Const(P::default()), mem);
+                }
+                old
+            }
+            Self::Dense(dense) => {
+                let old = dense.values[range.clone()].iter().map(|v| v.weight()).sum();
+                dense.weight = dense.weight + value.weight() * range.len() as u64 - old;
+                dense.values[range].fill(value);
+                self.settle(mem);
+                old
+            }
+            Self::Split(leaves) => {
+                let mut old = 0;
+                let mut any_const = false;
+                for i in range.start / LEAF..range.end.div_ceil(LEAF) {
+                    let base = i * LEAF;
+                    let part = range.start.max(base) - base..range.end.min(base + LEAF) - base;
+                    old += leaves[i].fill(part, LEAF, value, mem);
+                    any_const |= matches!(leaves[i], Self::Const(_));
+                }
+                if any_const {
+                    self.tidy(mem);
+                }
+                old
+            }
+        }
+    }
+
+    /// Takes a plain array that became full or nearly empty back to a cheaper form.
+    #[inline]
+    fn settle(&mut self, mem: &mut usize) {
+        let Self::Dense(dense) = self else { return };
+        if let Some(value) = P::saturated(dense.weight, LEAF) {
+            self.replace(Self::Const(value), mem);
+        } else if dense.weight < P::LEAF_ENTRIES as u64 / 4 {
+            let held = dense.values.iter().enumerate().filter(|(_, v)| **v != P::default());
+            let mut entries: Vec<_> = held.map(|(offset, v)| P::pack(offset, *v)).collect();
+            entries.shrink_to_fit();
+            self.replace(
+                if entries.is_empty() { Self::Const(P::default()) } else { Self::Sparse(entries) },
+                mem,
+            );
+        }
+    }
+
+    /// Joins the leaves of a region if they became one value, or few entries.
+    fn tidy(&mut self, mem: &mut usize) {
+        let Self::Split(leaves) = self else { return };
+        let mut total = 0;
+        let mut uniform = true;
+        for leaf in leaves.iter() {
+            match leaf {
+                Self::Const(v) => {
+                    uniform &= matches!(&leaves[0], Self::Const(first) if first == v);
+                    total += if *v == P::default() { 0 } else { LEAF };
+                }
+                Self::Sparse(entries) => {
+                    uniform = false;
+                    total += entries.len();
+                }
+                Self::Dense(_) | Self::Split(_) => return,
+            }
+        }
+        if uniform {
+            let value = leaves[0].get(0);
+            self.replace(Self::Const(value), mem);
+        } else if total < REGION_ENTRIES / 4 {
+            let mut joined = Vec::with_capacity(total);
+            for (i, leaf) in leaves.iter().enumerate() {
+                if let Self::Sparse(entries) = leaf {
+                    joined.extend(entries.iter().map(|e| P::pack(i * LEAF + P::offset(e), P::value(e))));
+                }
+            }
+            self.replace(Self::Sparse(joined), mem);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The directory above the regions.
+
+use std::ops::Range;
+
+use crate::node::{Node, Payload, REGION};
+
+/// Regions in a directory page (8 GiB).
+const PAGE: usize = 64;
+/// Units in a directory page.
+const PAGE_UNITS: u64 = (PAGE * REGION) as u64;
+
+type Page<P> = [Node<P>; PAGE];
+
+/// A value for each unit, nearly all of them the default.
+pub(crate) struct UnitTree<P: Payload> {
+    pages: Vec<Option<Box<Page<P>>>>,
+    weight: u64,
+    heap: usize,
+}
+
+impl<P: Payload> Default for UnitTree<P> {
+    fn default() -> Self {
+        Self { pages: Vec::new(), weight: 0, heap: 0 }
+    }
+}
+
+/// Page, region in it, and offset in that of a unit.
+#[inline]
+fn place(unit: u64) -> (usize, usize, usize) {
+    let (page, rest) = ((unit / PAGE_UNITS) as usize, (unit % PAGE_UNITS) as usize);
+    (page, rest / REGION, rest % REGION)
+}
+
+impl<P: Payload> UnitTree<P> {
+    /// The sum of the weights of all units.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn bytes(&self) -> usize {
+        self.heap + self.pages.capacity() * size_of::<Option<Box<Page<P>>>>()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, unit: u64) -> P {
+        let (page, region, offset) = place(unit);
+        match self.pages.get(page) {
+            Some(Some(page)) => page[region].get(offset),
+            _ => P::default(),
+        }
+    }
+
+    /// The value at `unit` and the first unit behind it at which another may begin (`u64::MAX`: none does).
+    pub(crate) fn piece(&self, unit: u64) -> (u64, P) {
+        let (page, region, offset) = place(unit);
+        match self.pages.get(page) {
+            Some(Some(regions)) => {
+                let (end, value) = regions[region].piece(offset, REGION);
+                (unit - offset as u64 + end as u64, value)
+            }
+            Some(None) => ((page as u64 + 1) * PAGE_UNITS, P::default()),
+            None => (u64::MAX, P::default()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, unit: u64) {
+        let (page, region, offset) = place(unit);
+        if let Some(Some(page)) = self.pages.get(page) {
+            page[region].prefetch(offset, REGION);
+        }
+    }
+
+    fn page_mut(&mut self, page: usize) -> (&mut Page<P>, &mut usize) {
+        if page >= self.pages.len() {
+            self.pages.reserve_exact((page + 1 - self.pages.len()).max(self.pages.len() / 4));
+            self.pages.resize_with(page + 1, || None);
+        }
+        let regions = self.pages[page].get_or_insert_with(|| {
+            self.heap += size_of::<Page<P>>();
+            Box::new(std::array::from_fn(|_| Node::Const(P::default())))
+        });
+        (regions, &mut self.heap)
+    }
+
+    /// Gives the page back if nothing is in it any more.
+    fn drop_empty_page(&mut self, page: usize) {
+        let empty = |regions: &Page<P>| regions.iter().all(Node::is_empty);
+        if self.pages[page].as_deref().is_some_and(empty) {
+            self.pages[page] = None;
+            self.heap -= size_of::<Page<P>>();
+        }
+    }
+
+    /// Replaces the value at `unit` by `change` of it; answers with the old and the new one.
+    #[inline]
+    pub(crate) fn modify(&mut self, unit: u64, change: impl FnOnce(P) -> P) -> (P, P) {
+        let (page, region, offset) = place(unit);
+        let Some(Some(regions)) = self.pages.get_mut(page) else {
+            let new = change(P::default());
+            if new != P::default() {
+                self.fill(unit..unit + 1, new);
+            }
+            return (P::default(), new);
+        };
+        let (old, new) = regions[region].modify(offset, REGION, &mut self.heap, change);
+        self.weight = self.weight + new.weight() - old.weight();
+        if new == P::default() && new != old && regions[region].is_empty() {
+            self.drop_empty_page(page);
+        }
+        (old, new)
+    }
+
+    /// Gives all of `range` one value; answers with the weight that was there.
+    pub(crate) fn fill(&mut self, range: Range<u64>, value: P) -> u64 {
+        let mut old = 0;
+        let mut unit = range.start;
+        while unit < range.end {
+            let (page, region, offset) = place(unit);
+            if value == P::default() && !matches!(self.pages.get(page), Some(Some(_))) {
+                unit = if page < self.pages.len() { (page as u64 + 1) * PAGE_UNITS } else { range.end };
+                continue;
+            }
+            let end = (offset as u64 + (range.end - unit)).min(REGION as u64) as usize;
+            let (regions, heap) = self.page_mut(page);
+            old += regions[region].fill(offset..end, REGION, value, heap);
+            if regions[region].is_empty() {
+                self.drop_empty_page(page);
+            }
+            unit += (end - offset) as u64;
+        }
+        let added = value.weight() * (range.end.saturating_sub(range.start));
+        self.weight = self.weight + added - old;
+        old
+    }
+}

@@ -1,0 +1,181 @@
+//! Bytes: `bytes()` agrees with an allocator that counts, and the promised bounds hold at 10 M units.
+#![allow(unsafe_code)] // An allocator is unsafe by nature; this one counts and passes everything on.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use smrlab_blockmap::{BlockSet, ExtentMap, UnitMap};
+
+thread_local!(static LIVE: Cell<isize> = const { Cell::new(0) });
+thread_local!(static PEAK: Cell<isize> = const { Cell::new(0) });
+
+struct Counting;
+
+/// A thread may free what another allocated: the difference is signed.
+fn add(bytes: usize) {
+    LIVE.set(LIVE.get() + bytes as isize);
+    PEAK.set(PEAK.get().max(LIVE.get()));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get() - layout.size() as isize);
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new: usize) -> *mut u8 {
+        LIVE.set(LIVE.get() - layout.size() as isize);
+        add(new);
+        unsafe { System.realloc(ptr, layout, new) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Units of a 20 TB drive.
+const DRIVE_UNITS: u64 = 20_000_000_000_000 / 4096;
+const MANY: u64 = 10_000_000;
+
+/// SplitMix64, below `bound`.
+fn random(state: &mut u64, bound: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((u128::from(z ^ (z >> 31)) * u128::from(bound)) >> 64) as u64
+}
+
+/// Runs `work` `count` times on a fresh `T`; checks `bytes` against the allocator on the way, answers the peak.
+fn peak_of<T: Default>(count: u64, mut work: impl FnMut(&mut T, u64), bytes: impl Fn(&T) -> usize) -> usize {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let mut it = T::default();
+    for i in 0..count {
+        work(&mut it, i);
+        if i % (count / 8) == 0 || i + 1 == count {
+            assert_eq!(bytes(&it) as isize, LIVE.get() - before, "after {i} of {count}");
+        }
+    }
+    let peak = PEAK.get() - before;
+    drop(it);
+    assert_eq!(LIVE.get(), before, "all is given back");
+    peak as usize
+}
+
+#[test]
+fn scattered_units_cost_at_most_16_bytes() {
+    for (units, bound) in [(MANY, 16), (3_000_000, 16)] {
+        let mut seed = 1;
+        let add = |set: &mut BlockSet, _| {
+            let unit = random(&mut seed, DRIVE_UNITS);
+            set.insert(unit * 8..unit * 8 + 8);
+        };
+        let set = peak_of(units, add, BlockSet::bytes);
+        assert!(set as u64 <= bound * units, "set: {} bytes for {units} units", set);
+        let mut seed = 1;
+        let add = |map: &mut UnitMap, i: u64| _ = map.set(random(&mut seed, DRIVE_UNITS), i as u32 | 1);
+        let map = peak_of(units, add, UnitMap::bytes);
+        assert!(map as u64 <= bound * units, "map: {} bytes for {units} units", map);
+        println!("{units} scattered: set {:.1}, map {:.1} bytes a unit", per(set, units), per(map, units));
+    }
+}
+
+#[test]
+fn every_density_stays_within_the_bound() {
+    for one_in in [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 400] {
+        let touched = 400_000;
+        let mut seed = 7;
+        let add = |set: &mut BlockSet, i: u64| {
+            let unit = i * one_in + random(&mut seed, one_in);
+            set.insert(unit * 8..unit * 8 + 1);
+        };
+        let set = per(peak_of(touched, add, BlockSet::bytes), touched);
+        let mut seed = 7;
+        let add =
+            |map: &mut UnitMap, i: u64| _ = map.set(i * one_in + random(&mut seed, one_in), 9 + i as u32);
+        let map = per(peak_of(touched, add, UnitMap::bytes), touched);
+        println!("one in {one_in}: set {set:.2}, map {map:.2} bytes a unit");
+        let (set_bound, map_bound) = if one_in == 1 { (2.0, 5.0) } else { (8.0, 16.0) };
+        assert!(set <= set_bound && map <= map_bound, "one in {one_in}: set {set}, map {map}");
+    }
+}
+
+#[test]
+fn dense_in_random_order_ends_dense() {
+    let units = 1 << 20;
+    let order = |i: u64| i * 611_953 % units; // odd factor: a permutation
+    let set = peak_of(
+        units,
+        |set: &mut BlockSet, i| _ = set.insert(order(i) * 8..order(i) * 8 + 5),
+        BlockSet::bytes,
+    );
+    assert!(per(set, units) <= 2.0, "{}", per(set, units));
+    let map = peak_of(units, |map: &mut UnitMap, i| _ = map.set(order(i), 1 + i as u32), UnitMap::bytes);
+    assert!(per(map, units) <= 5.0, "{}", per(map, units));
+}
+
+#[test]
+fn sequential_ranges_cost_next_to_nothing() {
+    let step = 2048; // 1 MiB writes over 2.5 TB
+    let bytes = peak_of(
+        DRIVE_UNITS / step,
+        |set: &mut BlockSet, i| _ = set.insert(i * step..(i + 1) * step),
+        |s| s.bytes(),
+    );
+    assert!(bytes < 700_000, "{bytes}");
+    let bytes = peak_of(1_000, |set: &mut BlockSet, _| _ = set.insert(5..DRIVE_UNITS * 8), BlockSet::bytes);
+    assert!(bytes < 6_000_000, "{bytes}");
+}
+
+#[test]
+fn what_is_taken_away_is_given_back() {
+    let mut seed = 3;
+    let mut set = BlockSet::new();
+    set.insert(0..400_000_000);
+    let mut gone = Vec::new();
+    for _ in 0..200_000 {
+        let unit = random(&mut seed, 50_000_000);
+        set.remove(unit * 8..unit * 8 + 8);
+        gone.push(unit);
+    }
+    for unit in gone {
+        set.insert(unit * 8..unit * 8 + 8);
+    }
+    assert!(set.runs().eq(std::iter::once(0..400_000_000)));
+    assert!(set.bytes() < 200_000, "{}", set.bytes());
+    set.remove(0..400_000_000);
+    assert!(set.bytes() < 1_000, "{}", set.bytes());
+}
+
+#[test]
+fn extents_cost_at_most_32_bytes() {
+    let mut seed = 1;
+    let random_points = |map: &mut ExtentMap<u64>, i: u64| {
+        let at = random(&mut seed, DRIVE_UNITS) * 8;
+        map.insert(at..at + 8, i << 20);
+    };
+    let random_order = peak_of(2_000_000, random_points, ExtentMap::bytes);
+    let ascending = |map: &mut ExtentMap<u64>, i: u64| map.insert(i * 16..i * 16 + 8, i << 20);
+    let ascending = peak_of(2_000_000, ascending, ExtentMap::bytes);
+    let mut seed = 1;
+    let come_and_go = |map: &mut ExtentMap<u64>, i: u64| {
+        let at = random(&mut seed, 200_000) * 8;
+        if i.is_multiple_of(3) { map.remove(at..at + 60_000) } else { map.insert(at..at + 8, i << 20) }
+    };
+    peak_of(300_000, come_and_go, ExtentMap::bytes);
+    println!(
+        "extents: random {:.1}, ascending {:.1} bytes",
+        per(random_order, 2_000_000),
+        per(ascending, 2_000_000)
+    );
+    assert!(per(random_order, 2_000_000) <= 32.0 && per(ascending, 2_000_000) <= 24.0);
+}
+
+fn per(bytes: usize, units: u64) -> f64 {
+    bytes as f64 / units as f64
+}
