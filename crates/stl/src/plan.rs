@@ -5,6 +5,7 @@
 //! [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
 
 use crate::Record;
+pub use smrlab_units::Dir;
 use smrlab_units::{Blocks, Pba};
 
 /// Why an operation is done.
@@ -59,16 +60,6 @@ impl Cause {
             Self::Rebuild => "rebuild",
         }
     }
-}
-
-/// Direction of a media operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Dir {
-    /// From the medium.
-    Read,
-    /// To the medium, destroying what interferes.
-    Write,
 }
 
 /// One transfer of consecutive PBAs. PBAs within one operation are transferred in ascending order.

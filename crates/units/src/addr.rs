@@ -20,6 +20,16 @@ pub enum HostOp {
     Discard = 3,
 }
 
+/// Direction of a media operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Dir {
+    /// From the medium.
+    Read,
+    /// To the medium, destroying what interferes.
+    Write,
+}
+
 /// A length in blocks of 512 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Blocks(pub u64);

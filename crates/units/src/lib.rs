@@ -6,6 +6,6 @@ mod quantity;
 pub mod spec;
 mod time;
 
-pub use addr::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba};
+pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
 pub use quantity::{Quantity, QuantityError, Size, parse_share, parse_time};
 pub use time::SimTime;

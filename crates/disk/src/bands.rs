@@ -1,0 +1,383 @@
+//! Bands: runs of contiguous tracks closed by a guard, laid over a geometry, or over plain blocks.
+//!
+//! Every band is followed by its guard, and neither leaves its stroke, so that no write in a band harms another band.
+//! Bands may cross the edge of a recording zone. *Data indices* number the blocks of all bands densely from 0.
+
+use crate::fault::{DriveError, Faults};
+use crate::geometry::{Geometry, Slips, Stroke, StrokeRun, TrackNo};
+use crate::reciprocal::{Reciprocal, RunIndex};
+use smrlab_units::{Blocks, Pba};
+
+/// A band's number, in PBA order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BandId(pub u64);
+
+/// A band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// First block.
+    pub first: Pba,
+    /// Blocks.
+    pub blocks: Blocks,
+    /// First track; for bands of plain blocks the track of the first block.
+    pub first_track: TrackNo,
+    /// Tracks; zero for bands of plain blocks.
+    pub tracks: u64,
+}
+
+/// How bands are laid over tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BandLayout {
+    /// Tracks in a band (`N`); whole cylinders on cylinder layouts.
+    pub tracks: u64,
+    /// Head width (`W`): a track write touches this many tracks, itself included. The guard is `W - 1`.
+    pub head_width: u64,
+    /// Tracks (or cylinders) from PBA 0 on that are set aside for random access.
+    pub random_access: u64,
+}
+
+/// A random-access zone: every `W`-th of its tracks is usable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RandomAccess {
+    /// Tracks that may be written in place.
+    pub usable: u64,
+    /// Distance between usable tracks.
+    pub spacing: u64,
+    unit: u64,
+}
+
+impl RandomAccess {
+    /// The `i`-th usable track; on a cylinder layout all tracks of a usable cylinder count.
+    pub fn track(&self, i: u64) -> TrackNo {
+        TrackNo(i / self.unit * self.unit * self.spacing + i % self.unit)
+    }
+}
+
+/// Equal bands at regular distances: `in_stroke` of them in each of some strokes.
+#[derive(Clone, Debug)]
+struct Run {
+    first_band: u64,
+    /// First data index, slipped blocks counted.
+    first_data: u64,
+    first_raw: u64,
+    first_track: u64,
+    tracks: u64,
+    track_stride: u64,
+    stroke_tracks: u64,
+    in_stroke: Reciprocal,
+    bands: u64,
+    blocks: Reciprocal,
+    stride: Reciprocal,
+    stroke: Reciprocal,
+}
+
+/// Bands over a geometry or a part of it.
+#[derive(Clone, Debug)]
+pub struct Bands {
+    runs: Vec<Run>,
+    by_band: RunIndex,
+    by_data: RunIndex,
+    by_raw: RunIndex,
+    /// Slipped raw blocks, and where they would be among the data.
+    slips: Slips,
+    data_slips: Slips,
+    len: u64,
+    data: u64,
+    random_access: Option<RandomAccess>,
+}
+
+/// `W * N / (N + W - 1)`: tracks of data gained over a drive whose tracks are as wide as the head (sheet 003, 1.1).
+pub fn space_gain(tracks: u64, head_width: u64) -> f64 {
+    head_width as f64 * efficiency(tracks, head_width)
+}
+
+/// `N / (N + W - 1)`: the share of tracks that hold data (sheet 003, 1.1).
+pub fn efficiency(tracks: u64, head_width: u64) -> f64 {
+    tracks as f64 / (tracks + head_width - 1) as f64
+}
+
+impl Bands {
+    /// Lays bands of tracks over `geometry`; a last band that would be incomplete is left out.
+    ///
+    /// # Errors
+    /// When a number is zero, the random-access zone is larger than the first stroke, or no band fits.
+    pub fn new(geometry: &Geometry, layout: BandLayout) -> Result<Self, DriveError> {
+        let mut f = Faults::default();
+        f.range("bands.tracks", layout.tracks, 1, 1 << 32);
+        f.range("bands.head_width", layout.head_width, 1, 1 << 16);
+        f.finish()?;
+        let first: Stroke = geometry.strokes().next().expect("a geometry has tracks");
+        let rows = first.tracks / first.unit;
+        if layout.random_access > rows {
+            return Err(DriveError::one(
+                "bands.random_access",
+                format!("{} tracks are not accepted: from 0 to {rows}", layout.random_access),
+            ));
+        }
+        let mut runs = Vec::new();
+        for stroke in geometry.stroke_runs() {
+            lay(geometry, &stroke, layout, &mut runs);
+        }
+        let random_access = (layout.random_access > 0).then(|| RandomAccess {
+            usable: layout.random_access / layout.head_width * first.unit,
+            spacing: layout.head_width,
+            unit: first.unit,
+        });
+        Self::finish(runs, geometry.slips(), random_access, || {
+            format!(
+                "no band of {} + {} tracks fits on a stroke of this drive: use fewer tracks a band",
+                layout.tracks,
+                layout.head_width - 1
+            )
+        })
+    }
+
+    /// Lays at most `most` bands of plain blocks over the PBAs from 0 (Cassuto's one-dimensional medium).
+    ///
+    /// # Errors
+    /// When `blocks` is zero or no band fits.
+    pub fn of_blocks(
+        geometry: &Geometry,
+        blocks: Blocks,
+        guard: Blocks,
+        most: u64,
+    ) -> Result<Self, DriveError> {
+        let mut f = Faults::default();
+        f.range("bands.blocks", blocks.0, 1, 1 << 48);
+        f.finish()?;
+        let stride = blocks.0 + guard.0;
+        let bands = (geometry.blocks().0 / stride).min(most);
+        let mut runs = Vec::new();
+        let shape = Shape { blocks: blocks.0, stride, stroke: stride.saturating_mul(bands.max(1)) };
+        push(&mut runs, Tracks::default(), 0, (bands, bands), shape);
+        Self::finish(runs, &Slips::default(), None, || {
+            format!("no band of {} + {} blocks fits on this drive", blocks.0, guard.0)
+        })
+    }
+
+    fn finish(
+        mut runs: Vec<Run>,
+        slips: &Slips,
+        random_access: Option<RandomAccess>,
+        none: impl Fn() -> String,
+    ) -> Result<Self, DriveError> {
+        let (mut len, mut data) = (0, 0);
+        for r in &mut runs {
+            (r.first_band, r.first_data) = (len, data);
+            len += r.bands;
+            data += r.bands * r.blocks.divisor();
+        }
+        let Some(last) = runs.last() else {
+            return Err(DriveError::one("bands", none()));
+        };
+        let end = last.first_raw + last.stroke.divisor() * (last.bands / last.in_stroke.divisor()).max(1);
+        let mut bands = Self {
+            by_band: RunIndex::new(runs.iter().map(|r| r.first_band).collect(), len),
+            by_data: RunIndex::new(runs.iter().map(|r| r.first_data).collect(), data),
+            by_raw: RunIndex::new(runs.iter().map(|r| r.first_raw).collect(), end),
+            slips: slips.clone(),
+            data_slips: Slips::default(),
+            runs,
+            len,
+            data,
+            random_access,
+        };
+        let slipped = slips.raw().iter().filter_map(|&raw| bands.data_of_raw(raw)).collect();
+        bands.data_slips = Slips::new(slipped);
+        bands.data -= bands.data_slips.raw().len() as u64;
+        Ok(bands)
+    }
+
+    /// How many bands there are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is no band; never so.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Blocks in all bands.
+    #[inline]
+    pub fn data_blocks(&self) -> Blocks {
+        Blocks(self.data)
+    }
+
+    /// The random-access zone, where one was set aside.
+    pub fn random_access(&self) -> Option<RandomAccess> {
+        self.random_access
+    }
+
+    /// A band's first raw block, its run, and its number there.
+    #[inline]
+    fn raw_of(&self, band: BandId) -> (u64, &Run, u64) {
+        debug_assert!(band.0 < self.len, "band {} of {}", band.0, self.len);
+        let r = &self.runs[self.by_band.find(band.0)];
+        let i = band.0 - r.first_band;
+        let (stroke, k) = r.in_stroke.div_rem(i);
+        (r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor(), r, i)
+    }
+
+    /// The band `band`, which must be below [`len`](Self::len).
+    #[inline]
+    pub fn band(&self, band: BandId) -> Band {
+        let (raw, r, i) = self.raw_of(band);
+        let (stroke, k) = r.in_stroke.div_rem(i);
+        let first = self.slips.to_dense(raw);
+        Band {
+            first: Pba(first),
+            blocks: Blocks(self.slips.to_dense(raw + r.blocks.divisor()) - first),
+            first_track: TrackNo(r.first_track + stroke * r.stroke_tracks + k * r.track_stride),
+            tracks: r.tracks,
+        }
+    }
+
+    /// The run, band and offset in it (slipped blocks counted) of a raw block; `None` on guards and outside.
+    #[inline]
+    fn find_raw(&self, raw: u64) -> Option<(&Run, u64, u64)> {
+        let r = &self.runs[self.by_raw.find(raw)];
+        let (stroke, rest) = r.stroke.div_rem(raw.checked_sub(r.first_raw)?);
+        let (k, offset) = r.stride.div_rem(rest);
+        let i = stroke * r.in_stroke.divisor() + k;
+        (k < r.in_stroke.divisor() && i < r.bands && offset < r.blocks.divisor()).then_some((r, i, offset))
+    }
+
+    fn data_of_raw(&self, raw: u64) -> Option<u64> {
+        self.find_raw(raw).map(|(r, i, offset)| r.first_data + i * r.blocks.divisor() + offset)
+    }
+
+    /// The band of a block and the block's offset in it; `None` on guards and outside.
+    #[inline]
+    pub fn band_of(&self, pba: Pba) -> Option<(BandId, Blocks)> {
+        let raw = self.slips.to_raw(pba.0);
+        let (r, i, offset) = self.find_raw(raw)?;
+        let offset = if self.slips.is_empty() { offset } else { pba.0 - self.slips.to_dense(raw - offset) };
+        Some((BandId(r.first_band + i), Blocks(offset)))
+    }
+
+    /// The band, the offset in it, and the PBA of a data index below [`data_blocks`](Self::data_blocks).
+    #[inline]
+    pub fn locate(&self, data: u64) -> (BandId, Blocks, Pba) {
+        debug_assert!(data < self.data, "data block {data} of {}", self.data);
+        let raw_data = self.data_slips.to_raw(data);
+        let r = &self.runs[self.by_data.find(raw_data)];
+        let (i, offset) = r.blocks.div_rem(raw_data - r.first_data);
+        let (stroke, k) = if i < r.in_stroke.divisor() { (0, i) } else { r.in_stroke.div_rem(i) };
+        let start = r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor();
+        let pba = self.slips.to_dense(start + offset);
+        let offset = if self.slips.is_empty() { offset } else { pba - self.slips.to_dense(start) };
+        (BandId(r.first_band + i), Blocks(offset), Pba(pba))
+    }
+
+    /// The data index of a block; `None` on guards and outside.
+    #[inline]
+    pub fn data_index(&self, pba: Pba) -> Option<u64> {
+        self.data_of_raw(self.slips.to_raw(pba.0)).map(|raw| self.data_slips.to_dense(raw))
+    }
+
+    /// The data index of a band's first block; `len()` gives `data_blocks()`.
+    #[inline]
+    pub fn first_data(&self, band: BandId) -> u64 {
+        if band.0 >= self.len {
+            return self.data;
+        }
+        let r = &self.runs[self.by_band.find(band.0)];
+        self.data_slips.to_dense(r.first_data + (band.0 - r.first_band) * r.blocks.divisor())
+    }
+}
+
+/// Tracks of the bands of a run.
+#[derive(Clone, Copy, Default)]
+struct Tracks {
+    first: u64,
+    each: u64,
+    stride: u64,
+    stroke: u64,
+}
+
+/// Blocks of the bands of a run.
+#[derive(Clone, Copy)]
+struct Shape {
+    blocks: u64,
+    stride: u64,
+    stroke: u64,
+}
+
+/// Adds a run of `count.0` bands, `count.1` in each stroke.
+fn push(runs: &mut Vec<Run>, tracks: Tracks, first_raw: u64, count: (u64, u64), shape: Shape) {
+    if count.0 == 0 {
+        return;
+    }
+    runs.push(Run {
+        first_band: 0,
+        first_data: 0,
+        first_raw,
+        first_track: tracks.first,
+        tracks: tracks.each,
+        track_stride: tracks.stride,
+        stroke_tracks: tracks.stroke,
+        in_stroke: Reciprocal::new(count.1),
+        bands: count.0,
+        blocks: Reciprocal::new(shape.blocks),
+        stride: Reciprocal::new(shape.stride),
+        stroke: Reciprocal::new(shape.stroke),
+    });
+}
+
+/// Lays bands over equal strokes. Rows are tracks, or cylinders where the stroke's unit is a cylinder.
+fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, runs: &mut Vec<Run>) {
+    let pitch = layout.tracks + layout.head_width - 1;
+    let skip = if stroke.first == 0 { layout.random_access } else { 0 };
+    if stroke.repeat > 1 {
+        if skip > 0 {
+            // The random-access zone makes the first stroke unlike the others.
+            let first = StrokeRun { repeat: 1, ..stroke.clone() };
+            lay(g, &first, layout, runs);
+            let rest = StrokeRun {
+                first: stroke.first + stroke.tracks,
+                repeat: stroke.repeat - 1,
+                ..stroke.clone()
+            };
+            return lay(g, &rest, layout, runs);
+        }
+        let seg = &g.segments()[stroke.segments.start];
+        let in_stroke = stroke.tracks / pitch;
+        let usable = seg.usable.divisor();
+        let tracks =
+            Tracks { first: stroke.first, each: layout.tracks, stride: pitch, stroke: stroke.tracks };
+        let shape =
+            Shape { blocks: layout.tracks * usable, stride: pitch * usable, stroke: stroke.tracks * usable };
+        let first_raw = g.track_raw(TrackNo(stroke.first));
+        return push(runs, tracks, first_raw, (in_stroke * stroke.repeat, in_stroke), shape);
+    }
+    lay_one(g, stroke, layout, skip, runs);
+}
+
+/// Lays bands over one stroke, row by row through the segments that it crosses.
+fn lay_one(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<Run>) {
+    let (pitch, unit) = (layout.tracks + layout.head_width - 1, stroke.unit);
+    let rows = stroke.tracks / unit;
+    let mut row = skip;
+    while row + pitch <= rows {
+        let first = TrackNo(stroke.first + row * unit);
+        let (i, rel) = g.segment_of(first);
+        let seg = &g.segments()[i];
+        let left = (seg.tracks - rel) / unit;
+        // A segment of repeated strokes goes on behind this one.
+        let whole = left.min(rows - row) / pitch;
+        let first_raw = g.track_raw(first);
+        let usable = seg.usable.divisor() * unit;
+        let (count, blocks, stride) = if whole > 0 {
+            (whole, layout.tracks * usable, pitch * usable)
+        } else {
+            let end = g.track_raw(TrackNo(first.0 + layout.tracks * unit));
+            let guard_end = g.track_raw(TrackNo(first.0 + pitch * unit));
+            (1, end - first_raw, guard_end - first_raw)
+        };
+        let tracks = Tracks { first: first.0, each: layout.tracks * unit, stride: pitch * unit, stroke: 0 };
+        push(runs, tracks, first_raw, (count, count), Shape { blocks, stride, stroke: stride * count });
+        row += count * pitch;
+    }
+}

@@ -1,0 +1,350 @@
+//! Where each PBA lies: recording zones, surfaces, skew, serpentines, spares and slipped sectors.
+//!
+//! PBAs are dense from 0 and rise in the shingling direction of their track. *Raw* block numbers, used inside this
+//! crate, also count slipped sectors. Cylinders are in *forward* order inside (0 where PBA 0 lies) and counted from the
+//! outermost in [`Position`].
+
+mod build;
+mod segment;
+mod slips;
+mod spec;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub(crate) use segment::{Place, Segment, Switches};
+pub(crate) use slips::Slips;
+pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Toward, ZoneSpec};
+
+use crate::fault::DriveError;
+use crate::reciprocal::RunIndex;
+use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
+
+/// A track that holds PBAs, numbered in PBA order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrackNo(pub u64);
+
+/// Where a block lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Cylinder, 0 being the outermost.
+    pub cylinder: u32,
+    /// Surface (head).
+    pub surface: u32,
+    /// Sector on the track, in the order of transfer.
+    pub sector: u32,
+    /// The angle at which the sector begins, in [`REVOLUTION`] units.
+    pub angle: u64,
+}
+
+/// Tracks that follow each other in PBA order and lie side by side in one direction. On a cylinder layout the unit is
+/// the whole cylinder: `unit` tracks, one on each surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stroke {
+    /// First track.
+    pub first: TrackNo,
+    /// Number of tracks.
+    pub tracks: u64,
+    /// Tracks that lie side by side with `unit` others each: 1, or the surfaces of a cylinder layout.
+    pub unit: u64,
+}
+
+/// A part of a recording zone with equal tracks, in PBA order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// The zone's index in the drive file, 0 being the outermost.
+    pub zone: u32,
+    /// First track of the part.
+    pub first_track: TrackNo,
+    /// Its tracks.
+    pub tracks: u64,
+    /// First block of the part.
+    pub first: Pba,
+    /// Its blocks.
+    pub blocks: Blocks,
+    /// Sectors in a revolution.
+    pub sectors: u32,
+}
+
+/// A raw block's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loc<'a> {
+    pub segment: usize,
+    pub seg: &'a Segment,
+    /// Track within the segment.
+    pub track: u64,
+    pub sector: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    spec: GeometrySpec,
+    segments: Vec<Segment>,
+    by_raw: RunIndex,
+    by_track: RunIndex,
+    slips: Slips,
+    blocks: u64,
+    raw_blocks: u64,
+    tracks: u64,
+    cylinders: u32,
+    /// Ends of the zones in forward cylinders, and the segments of (zone, surface).
+    zone_ends: Vec<u32>,
+    grid: Vec<[u32; 2]>,
+}
+
+impl Geometry {
+    /// Builds the geometry.
+    ///
+    /// # Errors
+    /// All faults of `spec`, placed under `geometry`.
+    pub fn new(spec: GeometrySpec) -> Result<Self, DriveError> {
+        spec.check("geometry")?;
+        build::build(spec)
+    }
+
+    /// What it was built from.
+    pub fn spec(&self) -> &GeometrySpec {
+        &self.spec
+    }
+
+    /// How many PBAs there are.
+    #[inline]
+    pub fn blocks(&self) -> Blocks {
+        Blocks(self.blocks)
+    }
+
+    /// How many tracks hold PBAs.
+    #[inline]
+    pub fn tracks(&self) -> u64 {
+        self.tracks
+    }
+
+    /// Recorded surfaces.
+    pub fn surfaces(&self) -> u32 {
+        self.spec.surfaces
+    }
+
+    /// Cylinders, spare ones included.
+    pub fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    #[inline]
+    pub(crate) fn locate(&self, raw: u64) -> Loc<'_> {
+        let segment = self.by_raw.find(raw);
+        let seg = &self.segments[segment];
+        let (track, sector) = seg.usable.div_rem(raw - seg.first_raw);
+        Loc { segment, seg, track, sector }
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self, pba: Pba) -> u64 {
+        debug_assert!(pba.0 < self.blocks, "PBA {pba} of {}", self.blocks);
+        self.slips.to_raw(pba.0)
+    }
+
+    pub(crate) fn slips(&self) -> &Slips {
+        &self.slips
+    }
+
+    pub(crate) fn raw_blocks(&self) -> u64 {
+        self.raw_blocks
+    }
+
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The segment of a track and its number there.
+    #[inline]
+    pub(crate) fn segment_of(&self, track: TrackNo) -> (usize, u64) {
+        let i = self.by_track.find(track.0);
+        (i, track.0 - self.segments[i].first_track)
+    }
+
+    /// The raw number of a track's first sector; `tracks()` gives the end.
+    pub(crate) fn track_raw(&self, track: TrackNo) -> u64 {
+        if track.0 >= self.tracks {
+            return self.raw_blocks;
+        }
+        let (i, rel) = self.segment_of(track);
+        self.segments[i].first_raw + rel * self.segments[i].usable.divisor()
+    }
+
+    /// The track that holds a block.
+    #[inline]
+    pub fn track_of(&self, pba: Pba) -> TrackNo {
+        let loc = self.locate(self.raw(pba));
+        TrackNo(loc.seg.first_track + loc.track)
+    }
+
+    /// The first block on a track, or after it where all its sectors are slipped. `tracks()` gives `blocks()`.
+    #[inline]
+    pub fn track_start(&self, track: TrackNo) -> Pba {
+        Pba(self.slips.to_dense(self.track_raw(track)))
+    }
+
+    /// How many blocks a track holds.
+    #[inline]
+    pub fn track_blocks(&self, track: TrackNo) -> Blocks {
+        self.track_start(TrackNo(track.0 + 1)) - self.track_start(track)
+    }
+
+    /// Where a block lies.
+    pub fn position(&self, pba: Pba) -> Position {
+        let loc = self.locate(self.raw(pba));
+        let place = loc.seg.place(loc.track);
+        let slot = loc.seg.start_slot(place) + loc.sector;
+        Position {
+            cylinder: self.turn(loc.seg.cylinder(place)),
+            surface: loc.seg.surface(place),
+            sector: loc.sector as u32,
+            angle: loc.seg.slot_angle(slot % loc.seg.sectors.divisor()),
+        }
+    }
+
+    /// The block at a place (its angle follows from the sector); `None` where there is none: spare, slipped, or outside.
+    pub fn at(&self, cylinder: u32, surface: u32, sector: u32) -> Option<Pba> {
+        if cylinder >= self.cylinders {
+            return None;
+        }
+        let (i, track) = self.track_at_forward(self.turn(cylinder), surface)?;
+        let seg = &self.segments[i];
+        if u64::from(sector) >= seg.usable.divisor() {
+            return None;
+        }
+        let raw = seg.first_raw + track * seg.usable.divisor() + u64::from(sector);
+        (!self.slips.contains(raw)).then(|| Pba(self.slips.to_dense(raw)))
+    }
+
+    /// Between forward cylinders and cylinders from the outermost (its own inverse).
+    #[inline]
+    fn turn(&self, cylinder: u32) -> u32 {
+        match self.spec.toward {
+            Toward::Inner => cylinder,
+            Toward::Outer => self.cylinders - 1 - cylinder,
+        }
+    }
+
+    /// Segment and track there of a forward cylinder; `None` for spares and beyond the surface.
+    #[inline]
+    pub(crate) fn track_at_forward(&self, cylinder: u32, surface: u32) -> Option<(usize, u64)> {
+        if cylinder >= self.cylinders || surface >= self.spec.surfaces {
+            return None;
+        }
+        let zone = self.zone_ends.partition_point(|&e| e <= cylinder);
+        let cell = self.grid[zone * self.spec.surfaces as usize + surface as usize];
+        for i in cell {
+            let seg = self.segments.get(i as usize)?;
+            let n = seg.tracks / u64::from(seg.surfaces);
+            if cylinder >= seg.first_cylinder && u64::from(cylinder - seg.first_cylinder) < n {
+                return Some((i as usize, seg.track_at(cylinder, surface)));
+            }
+        }
+        None
+    }
+
+    /// The `j`-th track after `track` on the same surface in its shingling direction; `None` past the last cylinder or
+    /// on a spare one.
+    pub fn following(&self, track: TrackNo, j: u32) -> Option<TrackNo> {
+        self.neighbour(track, i64::from(j))
+    }
+
+    /// As [`following`](Self::following), but against the shingling direction where `j` is negative.
+    pub fn neighbour(&self, track: TrackNo, j: i64) -> Option<TrackNo> {
+        let (i, rel) = self.segment_of(track);
+        let seg = &self.segments[i];
+        let place = seg.place(rel);
+        let step = if seg.forward(place) { j } else { -j };
+        let cylinder = u32::try_from(i64::from(seg.cylinder(place)) + step).ok()?;
+        let (i, rel) = self.track_at_forward(cylinder, seg.surface(place))?;
+        Some(TrackNo(self.segments[i].first_track + rel))
+    }
+
+    /// The parts of recording zones in PBA order.
+    pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> + '_ {
+        (0..self.segments.len()).map(|i| self.zone_info(i))
+    }
+
+    /// The part of a recording zone that holds a track.
+    pub fn zone_of(&self, track: TrackNo) -> ZoneInfo {
+        self.zone_info(self.segment_of(track).0)
+    }
+
+    fn zone_info(&self, i: usize) -> ZoneInfo {
+        let s = &self.segments[i];
+        let first = self.slips.to_dense(s.first_raw);
+        ZoneInfo {
+            zone: s.zone,
+            first_track: TrackNo(s.first_track),
+            tracks: s.tracks,
+            first: Pba(first),
+            blocks: Blocks(self.slips.to_dense(s.first_raw + s.blocks()) - first),
+            sectors: s.sectors.divisor() as u32,
+        }
+    }
+
+    /// The strokes in PBA order: see [`Stroke`].
+    pub fn strokes(&self) -> impl Iterator<Item = Stroke> + '_ {
+        self.stroke_runs().into_iter().flat_map(|run| {
+            (0..run.repeat).map(move |i| Stroke {
+                first: TrackNo(run.first + i * run.tracks),
+                tracks: run.tracks,
+                unit: run.unit,
+            })
+        })
+    }
+
+    /// Equal strokes that follow each other, as one item.
+    pub(crate) fn stroke_runs(&self) -> Vec<StrokeRun> {
+        let unit = u64::from(self.spec.surfaces);
+        match self.spec.layout {
+            Layout::Cylinder { .. } => {
+                vec![StrokeRun {
+                    first: 0,
+                    tracks: self.tracks,
+                    unit,
+                    repeat: 1,
+                    segments: 0..self.segments.len(),
+                }]
+            }
+            Layout::Surface => {
+                let zones = self.zone_ends.len();
+                (0..self.spec.surfaces as usize)
+                    .map(|s| {
+                        let segments = s * zones..(s + 1) * zones;
+                        let tracks = self.segments[segments.clone()].iter().map(|g| g.tracks).sum();
+                        let first = self.segments[segments.start].first_track;
+                        StrokeRun { first, tracks, unit: 1, repeat: 1, segments }
+                    })
+                    .collect()
+            }
+            Layout::Hybrid { .. } => self
+                .segments
+                .iter()
+                .enumerate()
+                .map(|(i, g)| {
+                    let tracks = g.width.divisor();
+                    StrokeRun {
+                        first: g.first_track,
+                        tracks,
+                        unit: 1,
+                        repeat: g.tracks / tracks,
+                        segments: i..i + 1,
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+/// `repeat` strokes of `tracks` each, from track `first`, lying in `segments`.
+#[derive(Clone, Debug)]
+pub(crate) struct StrokeRun {
+    pub first: u64,
+    pub tracks: u64,
+    pub unit: u64,
+    pub repeat: u64,
+    pub segments: Range<usize>,
+}

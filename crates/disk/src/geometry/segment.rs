@@ -1,0 +1,151 @@
+//! A segment: tracks that follow each other in PBA order in one regular pattern, with equal sectors a track.
+
+use super::REVOLUTION;
+use crate::reciprocal::Reciprocal;
+
+/// The pattern is groups of `surfaces` runs of `width` tracks; each run lies on one surface, cylinder by cylinder.
+/// A cylinder layout has runs of one track; one surface of a surface serpentine is a single run.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    /// First raw block (usable sectors, slipped ones included).
+    pub first_raw: u64,
+    pub first_track: u64,
+    pub tracks: u64,
+    /// Sectors of a track that can hold PBAs.
+    pub usable: Reciprocal,
+    /// Sectors in a revolution.
+    pub sectors: Reciprocal,
+    /// Tracks in a run, and in a group.
+    pub width: Reciprocal,
+    pub group: Reciprocal,
+    pub surfaces: u32,
+    /// Lowest cylinder in forward order (0 where PBA 0 lies), and lowest surface.
+    pub first_cylinder: u32,
+    pub first_surface: u32,
+    /// The whole segment runs backwards (odd surfaces of a surface serpentine).
+    pub reversed: bool,
+    /// Odd runs of a group run backwards (hybrid serpentine).
+    pub serpentine: bool,
+    /// Odd cylinders go through the surfaces backwards.
+    pub alternate: bool,
+    pub zone: u32,
+    /// Angle at which the first track starts.
+    pub base_skew: u64,
+    /// Skew to the next track of the run; to the next run of the group.
+    pub step_skew: u64,
+    pub head_skew: u64,
+    /// Skew from a run's first track to the next run's; from a group's to the next group's; both below a revolution.
+    pub run_skew: u64,
+    pub group_skew: u64,
+}
+
+/// A track within its segment's pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub group: u64,
+    /// Run within the group.
+    pub run: u64,
+    /// Track within the run.
+    pub step: u64,
+}
+
+/// How many switches of each kind lie between two tracks of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Switches {
+    pub steps: u64,
+    pub heads: u64,
+    pub groups: u64,
+}
+
+impl Segment {
+    #[inline]
+    pub(crate) fn blocks(&self) -> u64 {
+        self.tracks * self.usable.divisor()
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, track: u64) -> Place {
+        let (group, rest) = if track < self.group.divisor() { (0, track) } else { self.group.div_rem(track) };
+        let (run, step) = if rest < self.width.divisor() { (0, rest) } else { self.width.div_rem(rest) };
+        Place { group, run, step }
+    }
+
+    #[inline]
+    fn backwards(&self, run: u64) -> bool {
+        self.reversed ^ (self.serpentine && run & 1 == 1)
+    }
+
+    #[inline]
+    pub(crate) fn cylinder(&self, p: Place) -> u32 {
+        let width = self.width.divisor();
+        let step = if self.backwards(p.run) { width - 1 - p.step } else { p.step };
+        self.first_cylinder + (p.group * width + step) as u32
+    }
+
+    #[inline]
+    pub(crate) fn surface(&self, p: Place) -> u32 {
+        let odd = self.alternate && (u64::from(self.first_cylinder) + p.group) & 1 == 1;
+        let run = p.run as u32;
+        self.first_surface + if odd { self.surfaces - 1 - run } else { run }
+    }
+
+    /// The track at a (forward) cylinder and surface that lie in this segment.
+    #[inline]
+    pub(crate) fn track_at(&self, cylinder: u32, surface: u32) -> u64 {
+        let (group, step) = self.width.div_rem(u64::from(cylinder - self.first_cylinder));
+        let odd = self.alternate && cylinder & 1 == 1;
+        let s = surface - self.first_surface;
+        let run = u64::from(if odd { self.surfaces - 1 - s } else { s });
+        let width = self.width.divisor();
+        let step = if self.backwards(run) { width - 1 - step } else { step };
+        group * self.group.divisor() + run * width + step
+    }
+
+    /// Whether PBAs rise towards higher (forward) cylinders on this run.
+    #[inline]
+    pub(crate) fn forward(&self, p: Place) -> bool {
+        !self.backwards(p.run)
+    }
+
+    /// The angle at which a track starts, before it is rounded to a whole sector.
+    #[inline]
+    pub(crate) fn skew(&self, p: Place) -> u64 {
+        let s = self.base_skew + p.group * self.group_skew + p.run * self.run_skew + p.step * self.step_skew;
+        s % REVOLUTION
+    }
+
+    /// The slot (sector-sized angle) at which sector 0 of a track lies: skew rounded to whole sectors (sheet 004, 1.2).
+    #[inline]
+    pub(crate) fn start_slot(&self, p: Place) -> u64 {
+        let n = self.sectors.divisor();
+        let slot = (self.skew(p) * n + REVOLUTION / 2) / REVOLUTION;
+        if slot >= n { slot - n } else { slot }
+    }
+
+    /// The angle at which `slot` begins; slots beyond a revolution give angles beyond one.
+    #[inline]
+    pub(crate) fn slot_angle(&self, slot: u64) -> u64 {
+        let n = self.sectors.divisor();
+        if slot < n {
+            self.sectors.div(slot * REVOLUTION)
+        } else {
+            let (turns, slot) = self.sectors.div_rem(slot);
+            turns * REVOLUTION + self.sectors.div(slot * REVOLUTION)
+        }
+    }
+
+    fn switches_before(&self, p: Place) -> Switches {
+        let (runs, steps) = (u64::from(self.surfaces), self.width.divisor() - 1);
+        Switches {
+            steps: (p.group * runs + p.run) * steps + p.step,
+            heads: p.group * (runs - 1) + p.run,
+            groups: p.group,
+        }
+    }
+
+    /// Switches that a transfer from one track to a later one makes.
+    pub(crate) fn switches(&self, from: Place, to: Place) -> Switches {
+        let (a, b) = (self.switches_before(from), self.switches_before(to));
+        Switches { steps: b.steps - a.steps, heads: b.heads - a.heads, groups: b.groups - a.groups }
+    }
+}

@@ -1,0 +1,205 @@
+use super::*;
+use crate::bands::{BandId, BandLayout, Bands, efficiency, space_gain};
+use proptest::prelude::*;
+use smrlab_units::{Blocks, Pba};
+use std::collections::BTreeSet;
+
+pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
+    let zone = (1u32..14, 1u32..12, 0u32..3, 0u32..3).prop_map(|(c, s, ss, sc)| ZoneSpec {
+        cylinders: c,
+        sectors: s,
+        spare_sectors: ss.min(s - 1),
+        spare_cylinders: sc.min(c - 1),
+    });
+    let layout = prop_oneof![
+        any::<bool>().prop_map(|alternate| Layout::Cylinder { alternate }),
+        Just(Layout::Surface),
+        (1u32..7).prop_map(|width| Layout::Hybrid { width }),
+    ];
+    let skew = prop_oneof![Just(0), Just(REVOLUTION / 4), 0..REVOLUTION];
+    let defect = (0u32..40, 0u32..4, 0u32..12);
+    (
+        1u32..5,
+        proptest::collection::vec(zone, 1..5),
+        layout,
+        any::<bool>(),
+        skew.clone(),
+        skew,
+        proptest::collection::vec(defect, 0..6),
+    )
+        .prop_map(|(surfaces, zones, layout, inner, track_skew, cylinder_skew, defects)| {
+            let toward = if inner { Toward::Inner } else { Toward::Outer };
+            let mut spec = GeometrySpec {
+                surfaces,
+                zones,
+                layout,
+                toward,
+                track_skew,
+                cylinder_skew,
+                defects: Vec::new(),
+            };
+            for (cylinder, surface, sector) in defects {
+                spec.defects.push(Defect { cylinder, surface, sector });
+                if spec.check("g").is_err() {
+                    spec.defects.pop();
+                }
+            }
+            spec
+        })
+        .prop_filter("every sector is slipped", |s| Geometry::new(s.clone()).is_ok())
+}
+
+proptest! {
+    #[test]
+    fn every_block_has_its_own_place_and_comes_back(spec in any_spec()) {
+        let g = Geometry::new(spec.clone()).unwrap();
+        let mut seen = BTreeSet::new();
+        for pba in (0..g.blocks().0).map(Pba) {
+            let p = g.position(pba);
+            prop_assert_eq!(g.at(p.cylinder, p.surface, p.sector), Some(pba));
+            prop_assert!(seen.insert((p.cylinder, p.surface, p.sector)) && p.angle < REVOLUTION);
+            let t = g.track_of(pba);
+            prop_assert!(g.track_start(t) <= pba && pba < g.track_start(t) + g.track_blocks(t));
+        }
+        let all: u64 = spec.zones.iter().map(|z| {
+            u64::from(z.cylinders - z.spare_cylinders) * u64::from(z.sectors - z.spare_sectors)
+        }).sum::<u64>() * u64::from(spec.surfaces);
+        let slipped: BTreeSet<_> = spec.defects.iter().map(|d| (d.cylinder, d.surface, d.sector)).collect();
+        let holes = (0..60).flat_map(|c| (0..4).flat_map(move |s| (0..12).map(move |k| (c, s, k))))
+            .filter(|&(c, s, k)| g.at(c, s, k).is_some()).count() as u64;
+        prop_assert_eq!(holes, g.blocks().0);
+        prop_assert!(g.blocks().0 <= all && all - g.blocks().0 <= slipped.len() as u64);
+    }
+
+    #[test]
+    fn tracks_of_a_stroke_lie_side_by_side(spec in any_spec()) {
+        let spares = spec.zones.iter().any(|z| z.spare_cylinders > 0);
+        let g = Geometry::new(spec).unwrap();
+        let mut next = 0;
+        for s in g.strokes() {
+            prop_assert_eq!((s.first.0, s.tracks % s.unit), (next, 0));
+            next += s.tracks;
+            if spares || matches!(g.spec().layout, Layout::Cylinder { alternate: true }) {
+                continue;
+            }
+            for t in s.first.0..s.first.0 + s.tracks - s.unit {
+                prop_assert_eq!(g.following(TrackNo(t), 1), Some(TrackNo(t + s.unit)));
+            }
+        }
+        prop_assert_eq!(next, g.tracks());
+    }
+
+    #[test]
+    fn neighbours_are_on_the_same_surface(spec in any_spec(), j in 0i64..4) {
+        let g = Geometry::new(spec).unwrap();
+        let place = |t: TrackNo| {
+            let (i, rel) = g.segment_of(t);
+            let seg = &g.segments()[i];
+            (i64::from(seg.cylinder(seg.place(rel))), seg.surface(seg.place(rel)), seg.forward(seg.place(rel)))
+        };
+        for t in (0..g.tracks()).map(TrackNo) {
+            if let Some(n) = g.neighbour(t, j) {
+                let ((c, s, forward), (c2, s2, _)) = (place(t), place(n));
+                prop_assert_eq!((s2, c2 - c), (s, if forward { j } else { -j }));
+            }
+        }
+    }
+
+    #[test]
+    fn bands_map_both_ways(spec in any_spec(), tracks in 1u64..5, head_width in 1u64..4, raz in 0u64..4) {
+        let g = Geometry::new(spec).unwrap();
+        let Ok(b) = Bands::new(&g, BandLayout { tracks, head_width, random_access: raz }) else { return Ok(()) };
+        let mut data = 0;
+        let mut last = None;
+        for id in (0..b.len()).map(BandId) {
+            let band = b.band(id);
+            prop_assert_eq!(b.first_data(id), data);
+            prop_assert_eq!(g.track_start(band.first_track), band.first);
+            prop_assert_eq!(g.track_start(TrackNo(band.first_track.0 + band.tracks)), band.first + band.blocks);
+            let gap = last.map_or(0, |end: Pba| g.track_of(end).0);
+            prop_assert!(last.is_none_or(|end| end <= band.first), "{gap}");
+            for o in 0..band.blocks.0 {
+                let pba = band.first + Blocks(o);
+                prop_assert_eq!(b.band_of(pba), Some((id, Blocks(o))));
+                prop_assert_eq!(b.locate(data), (id, Blocks(o), pba));
+                prop_assert_eq!(b.data_index(pba), Some(data));
+                data += 1;
+            }
+            last = Some(band.first + band.blocks);
+        }
+        prop_assert_eq!(data, b.data_blocks().0);
+        let mapped = (0..g.blocks().0).filter(|&p| b.band_of(Pba(p)).is_some()).count() as u64;
+        prop_assert_eq!(mapped, data, "guards belong to no band");
+    }
+
+    #[test]
+    fn no_write_in_a_band_reaches_another(spec in any_spec(), tracks in 1u64..5, w in 1u64..4, raz in 0u64..4) {
+        let g = Geometry::new(spec).unwrap();
+        let Ok(b) = Bands::new(&g, BandLayout { tracks, head_width: w, random_access: raz }) else { return Ok(()) };
+        let band_at = |t: TrackNo| (0..b.len()).find(|&i| {
+            let x = b.band(BandId(i));
+            (x.first_track.0..x.first_track.0 + x.tracks).contains(&t.0)
+        });
+        for t in (0..g.tracks()).map(TrackNo) {
+            let own = band_at(t);
+            for hit in (1..w as u32).filter_map(|j| g.following(t, j)) {
+                prop_assert!(own.is_none() || band_at(hit).is_none_or(|h| Some(h) == own), "{t:?} hits {hit:?}");
+            }
+        }
+        if let Some(r) = b.random_access() {
+            for i in 0..r.usable {
+                prop_assert_eq!(band_at(r.track(i)), None);
+                for hit in (1..w as u32).filter_map(|j| g.following(r.track(i), j)) {
+                    prop_assert_eq!(band_at(hit), None);
+                    prop_assert!((0..r.usable).all(|k| r.track(k) != hit));
+                }
+            }
+        }
+    }
+}
+
+/// Sheet 003, 1.1: 2000 bands of 4 + 1 tracks of 100 blocks, 100 random-access tracks of which 50 are usable.
+#[test]
+fn the_he_and_du_example() {
+    let g = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(10_100, 100)])).unwrap();
+    let b = Bands::new(&g, BandLayout { tracks: 4, head_width: 2, random_access: 100 }).unwrap();
+    assert_eq!((b.len(), b.data_blocks()), (2000, Blocks(800_000)));
+    assert_eq!(b.random_access().unwrap().usable, 50);
+    assert_eq!(b.band(BandId(1)).first_track, TrackNo(105));
+    assert_eq!((space_gain(4, 2), efficiency(4, 2), space_gain(5, 3)), (1.6, 0.8, 15.0 / 7.0));
+}
+
+#[test]
+fn plain_blocks_make_bands_with_guards() {
+    let g = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(100, 10)])).unwrap();
+    let b = Bands::of_blocks(&g, Blocks(90), Blocks(19), u64::MAX).unwrap();
+    assert_eq!((b.len(), b.data_blocks()), (9, Blocks(810)));
+    assert_eq!(b.band_of(Pba(89)), Some((BandId(0), Blocks(89))));
+    assert_eq!((b.band_of(Pba(90)), b.band_of(Pba(109))), (None, Some((BandId(1), Blocks(0)))));
+    assert_eq!(Bands::of_blocks(&g, Blocks(90), Blocks(19), 2).unwrap().len(), 2);
+}
+
+#[test]
+fn faults_are_all_reported_with_their_place() {
+    let mut spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(0, 5), ZoneSpec::plain(3, 0)]);
+    spec.surfaces = 65;
+    let e = Geometry::new(spec).unwrap_err().to_string();
+    for part in ["geometry.zones[0].cylinders", "geometry.zones[1].sectors", "from 1 to 64"] {
+        assert!(e.contains(part), "{e}");
+    }
+}
+
+/// Serpentines by hand: 2 surfaces, 4 cylinders.
+#[test]
+fn layouts_run_as_their_names_say() {
+    let order = |layout| {
+        let spec =
+            GeometrySpec { surfaces: 2, layout, ..GeometrySpec::single_surface(vec![ZoneSpec::plain(4, 1)]) };
+        let g = Geometry::new(spec).unwrap();
+        (0..8).map(|p| g.position(Pba(p))).map(|p| (p.cylinder, p.surface)).collect::<Vec<_>>()
+    };
+    assert_eq!(order(Layout::Surface)[3..6], [(3, 0), (3, 1), (2, 1)]);
+    assert_eq!(order(Layout::Hybrid { width: 2 })[1..6], [(1, 0), (1, 1), (0, 1), (2, 0), (3, 0)]);
+    assert_eq!(order(Layout::Cylinder { alternate: false })[..4], [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    assert_eq!(order(Layout::Cylinder { alternate: true })[..4], [(0, 0), (0, 1), (1, 1), (1, 0)]);
+}

@@ -1,0 +1,114 @@
+//! Exact division by a number that is known beforehand, and the search for the run that holds a number.
+
+/// Divides by a fixed divisor with one multiplication where that is exact.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reciprocal {
+    magic: u64,
+    /// Below this dividend the multiplication is exact: the error of `magic` is at most `divisor` / 2^64 a unit.
+    limit: u64,
+    divisor: u64,
+}
+
+impl Reciprocal {
+    /// # Panics
+    /// When `divisor` is zero.
+    pub(crate) const fn new(divisor: u64) -> Self {
+        if divisor == 1 {
+            return Self { magic: 0, limit: 0, divisor };
+        }
+        let magic = ((1u128 << 64) / divisor as u128) as u64 + 1;
+        Self { magic, limit: u64::MAX / divisor, divisor }
+    }
+
+    pub(crate) const fn divisor(self) -> u64 {
+        self.divisor
+    }
+
+    #[inline]
+    pub(crate) fn div(self, n: u64) -> u64 {
+        if n < self.limit {
+            ((u128::from(n) * u128::from(self.magic)) >> 64) as u64
+        } else {
+            n / self.divisor
+        }
+    }
+
+    #[inline]
+    pub(crate) fn div_rem(self, n: u64) -> (u64, u64) {
+        let q = self.div(n);
+        (q, n - q * self.divisor)
+    }
+
+    #[inline]
+    pub(crate) fn div_ceil(self, n: u64) -> u64 {
+        self.div(n + self.divisor - 1)
+    }
+}
+
+/// Finds the last of ascending `starts` that is at most a number: a table by the number's upper bits, then a few steps.
+#[derive(Clone, Debug)]
+pub(crate) struct RunIndex {
+    starts: Vec<u64>,
+    table: Vec<u32>,
+    shift: u32,
+}
+
+impl RunIndex {
+    /// `starts` ascend strictly from any number; `end` bounds what is looked up.
+    pub(crate) fn new(starts: Vec<u64>, end: u64) -> Self {
+        let slots = (starts.len() * 8).next_power_of_two().min(1 << 16) as u64;
+        let mut shift = 0;
+        while (end >> shift) >= slots {
+            shift += 1;
+        }
+        let last = end >> shift;
+        let mut table = Vec::with_capacity(last as usize + 1);
+        let mut run = 0u32;
+        for slot in 0..=last {
+            while (run as usize + 1) < starts.len() && starts[run as usize + 1] <= slot << shift {
+                run += 1;
+            }
+            table.push(run);
+        }
+        Self { starts, table, shift }
+    }
+
+    /// The index of the run that holds `n`; the first one where `n` lies before all.
+    #[inline]
+    pub(crate) fn find(&self, n: u64) -> usize {
+        let slot = ((n >> self.shift) as usize).min(self.table.len() - 1);
+        let mut run = self.table[slot] as usize;
+        while let Some(&next) = self.starts.get(run + 1) {
+            if next > n {
+                break;
+            }
+            run += 1;
+        }
+        run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn division_is_exact(d in 1u64..1 << 40, n: u64) {
+            let r = Reciprocal::new(d);
+            let edge = (n / d) * d;
+            for n in [n, edge, edge.saturating_sub(1), n >> 20, n >> 40] {
+                prop_assert_eq!(r.div(n), n / d);
+            }
+        }
+
+        #[test]
+        fn runs_are_found(mut starts in proptest::collection::btree_set(0u64..1000, 1..50), n in 0u64..1200) {
+            starts.insert(0);
+            let starts: Vec<u64> = starts.into_iter().collect();
+            let want = starts.partition_point(|&s| s <= n) - 1;
+            prop_assert_eq!(RunIndex::new(starts, 1000).find(n), want);
+        }
+    }
+}
