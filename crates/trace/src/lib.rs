@@ -1,1 +1,25 @@
-//! .
+//! Block traces: the record, one file per format, generators, transforms, and the fast store.
+//!
+//! Everything is a [`TraceSource`]: a stream of [`Batch`]es in bounded memory. [`open`] makes one from what a user
+//! writes; transforms wrap one in another; [`convert`] stores one as Parquet.
+
+mod devices;
+mod error;
+pub mod fields;
+pub mod formats;
+pub mod generators;
+pub mod input;
+mod open;
+mod parquet_writer;
+pub mod reader;
+mod record;
+pub mod rng;
+mod source;
+pub mod transforms;
+
+pub use error::TraceError;
+pub use formats::parquet::ParquetSource;
+pub use open::{OpenContext, open, open_bytes};
+pub use parquet_writer::{Packing, ParquetWriter, SCHEMA_VERSION, convert};
+pub use record::{Batch, Record};
+pub use source::{Memory, TraceSource, read_all};

@@ -1,0 +1,79 @@
+//! Devices that a trace calls by name get numbers in the order in which they come.
+
+use crate::fields::Reason;
+use std::collections::HashMap;
+
+/// Devices a trace may name; more are a sign of a wrong column.
+const LIMIT: usize = 1 << 20;
+
+/// The names seen so far. The map is only looked up in, never walked.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: Vec<Vec<u8>>,
+    numbers: HashMap<Vec<u8>, u32>,
+    last: u32,
+    key: Vec<u8>,
+}
+
+impl Names {
+    /// The number of the device called `name`.
+    ///
+    /// # Errors
+    /// When the trace names more than a million devices.
+    #[inline]
+    pub fn number(&mut self, name: &[u8]) -> Result<u32, Reason> {
+        // Consecutive requests mostly go to the same device.
+        if self.names.get(self.last as usize).is_some_and(|n| n == name) {
+            return Ok(self.last);
+        }
+        self.look_up(name)
+    }
+
+    /// The number of the device called by two fields, joined by `sep`.
+    ///
+    /// # Errors
+    /// Like [`Self::number`].
+    #[inline]
+    pub fn pair(&mut self, a: &[u8], sep: u8, b: &[u8]) -> Result<u32, Reason> {
+        if let Some(n) = self.names.get(self.last as usize)
+            && n.len() == a.len() + 1 + b.len()
+            && n.starts_with(a)
+            && n[a.len()] == sep
+            && n.ends_with(b)
+        {
+            return Ok(self.last);
+        }
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        key.extend_from_slice(a);
+        key.push(sep);
+        key.extend_from_slice(b);
+        let number = self.look_up(&key);
+        self.key = key;
+        number
+    }
+
+    fn look_up(&mut self, name: &[u8]) -> Result<u32, Reason> {
+        if let Some(n) = self.numbers.get(name) {
+            self.last = *n;
+            return Ok(*n);
+        }
+        if self.names.len() >= LIMIT {
+            return Err(Reason::Borrowed(
+                "more than a million different devices: is this the device's column?",
+            ));
+        }
+        let n = self.names.len() as u32;
+        self.names.push(name.to_vec());
+        self.numbers.insert(name.to_vec(), n);
+        self.last = n;
+        Ok(n)
+    }
+
+    /// The name of device `number`.
+    pub fn name(&self, number: u32) -> String {
+        self.names
+            .get(number as usize)
+            .map_or_else(|| number.to_string(), |n| String::from_utf8_lossy(n).into_owned())
+    }
+}

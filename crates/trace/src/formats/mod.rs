@@ -1,0 +1,131 @@
+//! The registry of trace formats: one file a format, one line here.
+
+pub mod msr;
+pub mod parquet;
+
+use crate::input::Input;
+use crate::reader::{LineFormat, Tolerance};
+use crate::{Batch, TraceError, TraceSource};
+use smrlab_units::spec::{Kind, Param, Values};
+use std::path::Path;
+
+/// Where a format's time 0 lies, which decides what `start=auto` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// At the start of the trace: times are kept.
+    Trace,
+    /// At some date or at the machine's boot: the first request is moved to 0.
+    World,
+}
+
+/// What a format thinks of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Not this format.
+    No,
+    /// It could be, but so could others.
+    Maybe,
+    /// It is.
+    Yes,
+}
+
+/// How a format's file is opened.
+#[derive(Clone, Copy)]
+pub enum Open {
+    /// From a stream of decompressed bytes.
+    Stream(fn(Input, &Values, Tolerance) -> Result<Box<dyn TraceSource>, TraceError>),
+    /// From a file that can be sought.
+    File(fn(&Path, &Values) -> Result<Box<dyn TraceSource>, TraceError>),
+}
+
+/// A trace format.
+#[derive(Clone, Copy)]
+pub struct Format {
+    /// What users call it.
+    pub name: &'static str,
+    /// Other names that are taken.
+    pub aliases: &'static [&'static str],
+    /// One line.
+    pub summary: &'static str,
+    /// Where it is defined, and traps.
+    pub reference: &'static str,
+    /// Its own parameters; [`Format::parameters`] has the common ones too.
+    pub params: &'static [Param],
+    /// Where its clock starts.
+    pub clock: Clock,
+    /// The default of `sort_window`: not 0 where the format's files are known to be out of order.
+    pub sort_window: &'static str,
+    /// Tells it from a sample.
+    pub detect: fn(&Sample<'_>) -> Verdict,
+    /// Opens it.
+    pub open: Open,
+}
+
+/// All formats, in the order in which `smrlab list formats` shows them.
+pub const FORMATS: &[Format] = &[parquet::FORMAT, msr::FORMAT];
+
+/// The parameters that every format has.
+const COMMON: &[Param] = &[
+    Param {
+        name: "skip_bad",
+        kind: Kind::Count(0, u64::MAX),
+        default: "0",
+        doc: "bad lines or records to pass over and count; the next one is an error",
+    },
+    Param {
+        name: "sort_window",
+        kind: Kind::Time,
+        default: "0",
+        doc: "requests up to this much out of order are sorted (costs memory for the requests of one window)",
+    },
+    Param {
+        name: "start",
+        kind: Kind::Choice(&["auto", "zero", "keep"]),
+        default: "auto",
+        doc: "zero: the first request arrives at 0; keep: times as in the file; auto: keep where the format's times \
+              count from the start of the trace, zero where they are dates or times since boot",
+    },
+];
+
+impl Format {
+    /// The format that `name` means.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|f| f.name == name || f.aliases.contains(&name))
+    }
+
+    /// All parameters: the format's own and the common ones.
+    pub fn parameters(&self) -> Vec<Param> {
+        let mut all = self.params.to_vec();
+        all.extend_from_slice(COMMON);
+        for p in all.iter_mut().filter(|p| p.name == "sort_window") {
+            p.default = self.sort_window;
+        }
+        all
+    }
+}
+
+/// The first bytes of a trace, decompressed.
+pub struct Sample<'a> {
+    /// At most [`crate::input::SAMPLE`] bytes.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Sample<'a> {
+    /// The first whole lines that are not empty, at most 50.
+    pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        // The last line may be cut off by the sample's end, unless it is the only one.
+        let whole = memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |n| n + 1);
+        bytes[..whole]
+            .split(|b| *b == b'\n')
+            .map(|l| l.strip_suffix(b"\r").unwrap_or(l))
+            .filter(|l| !l.is_empty())
+            .take(50)
+    }
+
+    /// Whether `format` takes every line and finds at least one request in them.
+    pub fn taken_by(&self, mut format: impl LineFormat) -> bool {
+        let mut rows = Batch::new();
+        self.lines().all(|l| format.line(l, &mut rows).is_ok()) && !rows.is_empty()
+    }
+}

@@ -1,0 +1,286 @@
+//! The fast store: Parquet with typed columns, sorted by arrival.
+//!
+//! | column | physical type | meaning |
+//! |---|---|---|
+//! | `arrival_ns` | INT64 | arrival in nanoseconds, never falling |
+//! | `op` | INT32 (UINT_8) | 0 read, 1 write, 2 flush, 3 discard |
+//! | `lba` | INT64 | first block of 512 bytes |
+//! | `blocks` | INT32 | length in blocks; 0 for a flush only |
+//! | `device` | INT32 | optional, 0 where the column is missing |
+//! | `stream` | INT32 | optional, 0 where the column is missing |
+//!
+//! The reader also takes INT64 for INT32 and the reverse, and nullable columns without nulls, as other tools write them.
+//! Key-value metadata: `smrlab.trace` = version of this schema, `smrlab.sorted` = `arrival_ns`, `smrlab.source` = what it
+//! was made of, `smrlab.devices` = `number=name` a line.
+
+use super::{Clock, Format, Open, Sample, Verdict};
+use crate::{Batch, TraceError, TraceSource};
+use parquet::basic::ConvertedType;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+use smrlab_units::{HostOp, Lba, SimTime};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: "parquet",
+    aliases: &["pq"],
+    summary: "Parquet with the columns arrival_ns, op, lba, blocks and optionally device, stream: the fast store",
+    reference: "This project's own schema; `smrlab trace convert` writes it. op: 0 read, 1 write, 2 flush, 3 discard; \
+                lba and blocks in 512-byte blocks; sorted by arrival.",
+    params: &[],
+    clock: Clock::Trace,
+    sort_window: "0",
+    detect,
+    open: Open::File(|path, _| Ok(Box::new(ParquetSource::open(path)?))),
+};
+
+/// The columns, in the order of the schema.
+pub(crate) const COLUMNS: [&str; 6] = ["arrival_ns", "op", "lba", "blocks", "device", "stream"];
+/// Columns from this one on may be missing.
+const OPTIONAL_FROM: usize = 4;
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    if sample.bytes.starts_with(b"PAR1") { Verdict::Yes } else { Verdict::No }
+}
+
+/// Reads a Parquet trace row group by row group, in memory of a few pages a column.
+pub struct ParquetSource {
+    file: String,
+    reader: SerializedFileReader<File>,
+    places: [Option<usize>; 6],
+    columns: [Column; 6],
+    group: usize,
+    left_in_group: usize,
+    rows_read: u64,
+    rows_total: u64,
+    last: SimTime,
+    devices: BTreeMap<u32, String>,
+}
+
+/// A column of the current row group.
+enum Column {
+    Absent,
+    I32(Typed<Int32Type>),
+    I64(Typed<Int64Type>),
+}
+
+struct Typed<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    values: Vec<T::T>,
+    levels: Vec<i16>,
+    nullable: bool,
+    /// Bits that count: all, or the lower 32 of an unsigned 32-bit column.
+    mask: i64,
+}
+
+impl<T: DataType> Typed<T> {
+    fn new(reader: ColumnReaderImpl<T>, column: &ColumnDescriptor) -> Self {
+        let unsigned = column.converted_type() == ConvertedType::UINT_32;
+        let mask = if unsigned { i64::from(u32::MAX) } else { -1 };
+        Self { reader, values: Vec::new(), levels: Vec::new(), nullable: column.max_def_level() > 0, mask }
+    }
+
+    /// Reads exactly `n` values; `false` when there are nulls among them or too few.
+    fn read(&mut self, n: usize) -> Result<bool, ParquetError> {
+        self.values.clear();
+        while self.values.len() < n {
+            self.levels.clear();
+            let levels = self.nullable.then_some(&mut self.levels);
+            let (records, values, _) =
+                self.reader.read_records(n - self.values.len(), levels, None, &mut self.values)?;
+            if records == 0 || records != values {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Column {
+    fn read(&mut self, n: usize) -> Result<bool, ParquetError> {
+        match self {
+            Self::Absent => Ok(true),
+            Self::I32(c) => c.read(n),
+            Self::I64(c) => c.read(n),
+        }
+    }
+
+    /// The values through `convert`, into `out`; the bitwise or of all, which tells negative and too large ones.
+    fn convert<V: Clone>(&self, n: usize, out: &mut Vec<V>, convert: impl Fn(i64) -> V) -> i64 {
+        let mut seen = 0i64;
+        match self {
+            Self::Absent => out.resize(n, convert(0)),
+            Self::I32(c) => out.extend(c.values.iter().map(|v| {
+                let v = i64::from(*v) & c.mask;
+                seen |= v;
+                convert(v)
+            })),
+            Self::I64(c) => out.extend(c.values.iter().map(|v| {
+                seen |= *v;
+                convert(*v)
+            })),
+        }
+        seen
+    }
+}
+
+impl ParquetSource {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// When it is no Parquet file, is truncated, or lacks a column.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = path.display().to_string();
+        let handle = File::open(path).map_err(|e| TraceError::io(&file, e))?;
+        let reader = SerializedFileReader::new(handle).map_err(|e| damaged(&file, &e))?;
+        let meta = reader.metadata().file_metadata();
+        let schema = meta.schema_descr();
+        let mut places = [None; 6];
+        for (place, name) in places.iter_mut().zip(COLUMNS) {
+            *place = schema.columns().iter().position(|c| c.path().string() == name);
+        }
+        let missing: Vec<_> =
+            (0..OPTIONAL_FROM).filter(|i| places[*i].is_none()).map(|i| COLUMNS[i]).collect();
+        if !missing.is_empty() {
+            let what = format!("the Parquet file lacks the column(s) {}", missing.join(", "));
+            return Err(TraceError::unreadable(&file, what));
+        }
+        let names = meta
+            .key_value_metadata()
+            .and_then(|kv| kv.iter().find(|k| k.key == "smrlab.devices")?.value.clone());
+        let devices = names
+            .iter()
+            .flat_map(|n| n.lines())
+            .filter_map(|l| l.split_once('='))
+            .filter_map(|(n, name)| Some((n.parse().ok()?, name.to_owned())))
+            .collect();
+        let rows_total = u64::try_from(meta.num_rows()).unwrap_or(0);
+        Ok(Self {
+            file,
+            reader,
+            places,
+            columns: [const { Column::Absent }; 6],
+            group: 0,
+            left_in_group: 0,
+            rows_read: 0,
+            rows_total,
+            last: SimTime::ZERO,
+            devices,
+        })
+    }
+
+    /// Requests in the file, by its metadata.
+    pub fn rows(&self) -> u64 {
+        self.rows_total
+    }
+
+    /// Moves to the next row group that has rows; `false` after the last.
+    fn next_group(&mut self) -> Result<bool, TraceError> {
+        while self.left_in_group == 0 {
+            if self.group == self.reader.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.reader.get_row_group(self.group).map_err(|e| damaged(&self.file, &e))?;
+            self.group += 1;
+            self.left_in_group = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            for (i, place) in self.places.iter().enumerate() {
+                let Some(place) = *place else { continue };
+                let column = group.metadata().column(place).column_descr_ptr();
+                let reader = group.get_column_reader(place).map_err(|e| damaged(&self.file, &e))?;
+                self.columns[i] = match reader {
+                    ColumnReader::Int32ColumnReader(r) => Column::I32(Typed::new(r, &column)),
+                    ColumnReader::Int64ColumnReader(r) => Column::I64(Typed::new(r, &column)),
+                    _ => {
+                        let what = format!("column {} must be INT32 or INT64", COLUMNS[i]);
+                        return Err(TraceError::unreadable(&self.file, what));
+                    }
+                };
+            }
+        }
+        Ok(true)
+    }
+
+    fn refuse(&self, what: impl Into<String>) -> TraceError {
+        TraceError::unreadable(&self.file, format!("near row {}: {}", self.rows_read + 1, what.into()))
+    }
+
+    /// Checks what the rows just converted held.
+    fn check(&mut self, out: &Batch, seen: [i64; 6]) -> Result<(), TraceError> {
+        let limits =
+            [i64::MAX, 3, i64::MAX >> 1, i64::from(u32::MAX), i64::from(u32::MAX), i64::from(u16::MAX)];
+        for (i, (seen, limit)) in seen.iter().zip(limits).enumerate() {
+            if *seen < 0 || *seen > limit {
+                return Err(self.refuse(format!("column {} has values outside 0 to {limit}", COLUMNS[i])));
+            }
+        }
+        let mut last = self.last;
+        let mut falls = false;
+        for at in &out.arrival {
+            falls |= *at < last;
+            last = *at;
+        }
+        if falls {
+            return Err(self.refuse(
+                "arrivals run back; a Parquet trace is sorted by arrival_ns: sort it, or convert it again from its source",
+            ));
+        }
+        self.last = last;
+        let idle = out.blocks.iter().zip(&out.op).any(|(n, op)| *n == 0 && *op != HostOp::Flush);
+        if idle { Err(self.refuse("a request that is no flush has 0 blocks")) } else { Ok(()) }
+    }
+}
+
+/// The common faults of a file that ends too early, in words.
+fn damaged(file: &str, e: &ParquetError) -> TraceError {
+    TraceError::unreadable(
+        file,
+        format!("it cannot be read as Parquet ({e}): it is truncated, damaged, or compressed as a whole"),
+    )
+}
+
+impl TraceSource for ParquetSource {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard];
+        out.clear();
+        if !self.next_group()? {
+            return Ok(false);
+        }
+        let n = self.left_in_group.min(Batch::ROWS);
+        for i in 0..self.columns.len() {
+            match self.columns[i].read(n) {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(self.refuse(format!("column {} has nulls or too few values", COLUMNS[i])));
+                }
+                Err(e) => return Err(damaged(&self.file, &e)),
+            }
+        }
+        let [arrival, op, lba, blocks, device, stream] = &self.columns;
+        let seen = [
+            arrival.convert(n, &mut out.arrival, |v| SimTime(v as u64)),
+            op.convert(n, &mut out.op, |v| OPS[(v & 3) as usize]),
+            lba.convert(n, &mut out.lba, |v| Lba(v as u64)),
+            blocks.convert(n, &mut out.blocks, |v| v as u32),
+            device.convert(n, &mut out.device, |v| v as u32),
+            stream.convert(n, &mut out.stream, |v| v as u16),
+        ];
+        self.check(out, seen)?;
+        self.left_in_group -= n;
+        self.rows_read += n as u64;
+        Ok(true)
+    }
+
+    fn device_name(&self, device: u32) -> String {
+        self.devices.get(&device).cloned().unwrap_or_else(|| device.to_string())
+    }
+
+    fn progress(&self) -> Option<f64> {
+        (self.rows_total > 0).then(|| self.rows_read as f64 / self.rows_total as f64)
+    }
+}

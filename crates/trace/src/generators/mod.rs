@@ -1,0 +1,109 @@
+//! The registry of generators (`synth:NAME[,k=v...]`): one file a generator, one line here.
+//!
+//! A generator is a [`Pattern`] that draws one request after the other; what all have in common (how many, how large,
+//! how often, reads or writes, where at most) is [`Common`].
+
+mod common;
+mod sequential;
+mod uniform;
+
+pub use common::{COMMON, Common, Drawn, Gaps, Sizes};
+
+use crate::{Batch, OpenContext, Record, TraceError, TraceSource};
+use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
+use smrlab_units::{Lba, SimTime};
+
+/// Draws requests.
+pub trait Pattern: Send {
+    /// The next request; everything random comes from `common`.
+    fn next(&mut self, common: &mut Common) -> Drawn;
+}
+
+/// A generator.
+#[derive(Clone, Copy)]
+pub struct Generator {
+    /// What users call it, after `synth:`.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it is from.
+    pub reference: &'static str,
+    /// Its own parameters; [`Generator::parameters`] has the common ones too.
+    pub params: &'static [Param],
+    /// Common parameters whose default differs here.
+    pub defaults: &'static [(&'static str, &'static str)],
+    /// Makes the pattern from checked values.
+    pub make: fn(&Values, &Common) -> Result<Box<dyn Pattern>, SpecError>,
+}
+
+/// All generators, in the order in which they are listed.
+pub const GENERATORS: &[Generator] = &[uniform::GENERATOR, sequential::GENERATOR];
+
+impl Generator {
+    /// The generator called `name`.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        GENERATORS.iter().find(|g| g.name == name)
+    }
+
+    /// All parameters: the generator's own and the common ones.
+    pub fn parameters(&self) -> Vec<Param> {
+        let mut all = self.params.to_vec();
+        all.extend_from_slice(COMMON);
+        for (name, value) in self.defaults {
+            all.iter_mut().filter(|p| p.name == *name).for_each(|p| p.default = value);
+        }
+        all
+    }
+}
+
+/// Opens `NAME[,k=v...]`.
+///
+/// # Errors
+/// When the name or a parameter is wrong, or a share is given and the capacity is not known.
+pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, TraceError> {
+    let (name, pairs) = split_item(item);
+    let generator = Generator::find(name).ok_or_else(|| {
+        let names: Vec<&str> = GENERATORS.iter().map(|g| g.name).collect();
+        SpecError::UnknownName {
+            what: "generator",
+            name: name.to_owned(),
+            nearest: nearest(name, names.iter().copied()),
+            known: names.join(", "),
+        }
+    })?;
+    let values = Values::check(name, &generator.parameters(), &pairs)?;
+    let common = Common::new(&values, context)?;
+    let pattern = (generator.make)(&values, &common)?;
+    Ok(Box::new(Synth { pattern, left: common.requests, total: common.requests, now: SimTime::ZERO, common }))
+}
+
+/// A pattern as a source. The first request arrives at 0.
+struct Synth {
+    pattern: Box<dyn Pattern>,
+    common: Common,
+    left: u64,
+    total: u64,
+    now: SimTime,
+}
+
+impl TraceSource for Synth {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        out.clear();
+        let n = self.left.min(Batch::ROWS as u64);
+        for _ in 0..n {
+            let d = self.pattern.next(&mut self.common);
+            let first = self.left == self.total && out.is_empty();
+            if !first {
+                self.now = SimTime(self.now.0.saturating_add(d.gap.0));
+            }
+            let (lba, blocks) = (Lba(d.lba), d.blocks);
+            out.push(Record { arrival: self.now, op: d.op, lba, blocks, device: 0, stream: 0 });
+        }
+        self.left -= n;
+        Ok(n > 0)
+    }
+
+    fn progress(&self) -> Option<f64> {
+        Some(1.0 - self.left as f64 / self.total as f64)
+    }
+}

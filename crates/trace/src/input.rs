@@ -1,0 +1,162 @@
+//! Bytes of a trace file: opened, decompressed by what they are (not by the file's name), and cut into pieces.
+
+use crate::TraceError;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes kept in memory of an input; also the longest line and the largest sample for detection.
+pub const BUFFER: usize = 1 << 20;
+/// What is looked at to tell the format.
+pub const SAMPLE: usize = 64 << 10;
+
+/// A decompressed stream of bytes with a window of at most [`BUFFER`] bytes, consumed from its front.
+pub struct Input {
+    file: String,
+    reader: Box<dyn Read + Send>,
+    buf: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    /// Offset of `buf[start]` in the decompressed data.
+    position: u64,
+    raw_read: Arc<AtomicU64>,
+    raw_size: Option<u64>,
+}
+
+/// Counts the bytes taken from the file, for progress.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Opens a file; `-` is the standard input.
+    ///
+    /// # Errors
+    /// When there is no such file, it is a directory, or it may not be read.
+    pub fn open(path: &str) -> Result<Self, TraceError> {
+        if path == "-" {
+            return Self::from_reader("(standard input)", Box::new(io::stdin()), None);
+        }
+        let err = |e| TraceError::io(path, e);
+        let meta = Path::new(path).metadata().map_err(err)?;
+        if meta.is_dir() {
+            return Err(err(io::ErrorKind::IsADirectory.into()));
+        }
+        let size = meta.is_file().then_some(meta.len());
+        Self::from_reader(path, Box::new(File::open(path).map_err(err)?), size)
+    }
+
+    /// From any reader; `file` is what messages call it, `raw_size` its length in bytes where known.
+    ///
+    /// # Errors
+    /// When the first bytes cannot be read.
+    pub fn from_reader(
+        file: &str,
+        reader: Box<dyn Read + Send>,
+        raw_size: Option<u64>,
+    ) -> Result<Self, TraceError> {
+        let raw_read = Arc::new(AtomicU64::new(0));
+        let counted = Counted { inner: reader, count: Arc::clone(&raw_read) };
+        let reader = decompressed(counted).map_err(|e| TraceError::io(file, e))?;
+        Ok(Self {
+            file: file.to_owned(),
+            reader,
+            buf: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            ended: false,
+            position: 0,
+            raw_read,
+            raw_size,
+        })
+    }
+
+    /// What messages call it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Offset of the first byte of [`Self::window`] in the decompressed data.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Share of the file that has been read, from 0 to 1.
+    pub fn progress(&self) -> Option<f64> {
+        let size = self.raw_size.filter(|s| *s > 0)?;
+        Some((self.raw_read.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))
+    }
+
+    /// What is in memory now.
+    pub fn window(&self) -> &[u8] {
+        &self.buf[self.start..self.end]
+    }
+
+    /// Drops `n` bytes of the window.
+    ///
+    /// # Panics
+    /// When the window is smaller.
+    pub fn consume(&mut self, n: usize) {
+        assert!(n <= self.end - self.start, "consumed more than the window holds");
+        self.start += n;
+        self.position += n as u64;
+    }
+
+    /// Makes the window hold at least `n` bytes where the data has so many; returns its length.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its compressed data is truncated or damaged.
+    pub fn fill(&mut self, n: usize) -> Result<usize, TraceError> {
+        if self.end - self.start >= n {
+            return Ok(self.end - self.start);
+        }
+        if self.start > 0 {
+            self.buf.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let goal = n.min(self.buf.len());
+        while !self.ended && self.end < goal {
+            match self.reader.read(&mut self.buf[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(k) => self.end += k,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(TraceError::io(&self.file, e)),
+            }
+        }
+        Ok(self.end)
+    }
+}
+
+/// Tells the compression by the first bytes; both gzip and zstd files may have several members.
+fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut magic = Vec::with_capacity(6);
+    reader.by_ref().take(6).read_to_end(&mut magic)?;
+    let kind = match magic.as_slice() {
+        [0x1f, 0x8b, ..] => "gz",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zst",
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => "xz",
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => "bz2",
+        _ => "",
+    };
+    let whole = io::BufReader::with_capacity(1 << 17, io::Cursor::new(magic).chain(reader));
+    Ok(match kind {
+        "gz" => Box::new(flate2::bufread::MultiGzDecoder::new(whole)),
+        "zst" => Box::new(zstd::stream::read::Decoder::with_buffer(whole)?),
+        "xz" => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(whole)),
+        "bz2" => Box::new(bzip2::bufread::MultiBzDecoder::new(whole)),
+        _ => Box::new(whole),
+    })
+}

@@ -1,0 +1,289 @@
+//! The two drivers under all formats: lines of text and binary records. A format only says what one piece means.
+
+use crate::fields::Reason;
+use crate::input::{BUFFER, Input};
+use crate::{Batch, TraceError, TraceSource};
+use smrlab_units::SimTime;
+
+/// What a line of a format means.
+pub trait LineFormat: Send {
+    /// Appends the requests of `line` (without its end) to `out`: none for headers, comments and other events.
+    ///
+    /// # Errors
+    /// The reason why the line is refused; rows that were appended by then are taken back.
+    fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason>;
+
+    /// See [`TraceSource::device_name`].
+    fn device_name(&self, device: u32) -> String {
+        device.to_string()
+    }
+
+    /// What to say to a user whose trace gave no request at all.
+    fn empty_hint(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a binary record of a format means.
+pub trait RecordFormat: Send {
+    /// Bytes that must be seen to know a record's length.
+    const HEAD: usize;
+
+    /// The length of the record that begins with `head`, in bytes; at least [`Self::HEAD`].
+    ///
+    /// # Errors
+    /// When no record begins like that: reading cannot go on.
+    fn length(&self, head: &[u8]) -> Result<usize, Reason>;
+
+    /// Appends the request of a whole record, if it is one.
+    ///
+    /// # Errors
+    /// The reason why the record is refused.
+    fn record(&mut self, record: &[u8], out: &mut Batch) -> Result<(), Reason>;
+
+    /// See [`TraceSource::device_name`].
+    fn device_name(&self, device: u32) -> String {
+        device.to_string()
+    }
+
+    /// What to say to a user whose trace gave no request at all.
+    fn empty_hint(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What every reader needs to know beside its format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tolerance {
+    /// Bad lines or records to pass over.
+    pub skip_bad: u64,
+    /// Arrivals may run back, because a sorting window follows.
+    pub unordered: bool,
+}
+
+/// Counts pieces and bad pieces, and watches the order.
+struct Watch {
+    tolerance: Tolerance,
+    pieces: u64,
+    skipped: u64,
+    last: SimTime,
+    rows: u64,
+}
+
+impl Watch {
+    fn new(tolerance: Tolerance) -> Self {
+        Self { tolerance, pieces: 0, skipped: 0, last: SimTime::ZERO, rows: 0 }
+    }
+
+    #[cold]
+    fn refuse(&mut self, file: &str, place: String, reason: Reason, text: String) -> Result<(), TraceError> {
+        self.skipped += 1;
+        if self.skipped <= self.tolerance.skip_bad {
+            return Ok(());
+        }
+        Err(TraceError::Bad { file: file.to_owned(), place, reason: reason.into_owned(), text })
+    }
+
+    /// Checks the rows from `from` on.
+    #[inline]
+    fn order(&mut self, out: &Batch, from: usize) -> Result<(), SimTime> {
+        for at in &out.arrival[from..] {
+            if *at < self.last && !self.tolerance.unordered {
+                return Err(*at);
+            }
+            self.last = *at;
+        }
+        self.rows += (out.len() - from) as u64;
+        Ok(())
+    }
+
+    #[cold]
+    fn runs_back(&self, file: &str, place: &str, at: SimTime) -> TraceError {
+        TraceError::RunsBack { file: file.to_owned(), place: format!(", {place}"), at, after: self.last }
+    }
+
+    fn ended(&self, file: &str, hint: Option<String>) -> Result<bool, TraceError> {
+        match hint {
+            Some(hint) if self.rows == 0 => Err(TraceError::Format(format!("{file}: {hint}"))),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// A line as a message shows it: at most 80 characters, nothing unprintable.
+fn shortened(line: &[u8]) -> String {
+    let shown: String = String::from_utf8_lossy(&line[..line.len().min(80)])
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if line.len() > 80 { format!("'{shown}…'") } else { format!("'{shown}'") }
+}
+
+/// A line format applied to an input.
+pub struct Lines<F> {
+    input: Input,
+    format: F,
+    watch: Watch,
+}
+
+impl<F: LineFormat> Lines<F> {
+    /// Reads `input` as lines of `format`.
+    pub fn new(input: Input, format: F, tolerance: Tolerance) -> Self {
+        Self { input, format, watch: Watch::new(tolerance) }
+    }
+
+    /// Takes lines of the window until it has no whole one or `out` is full; returns the bytes taken.
+    fn window(&mut self, out: &mut Batch, whole: bool) -> Result<usize, TraceError> {
+        let Self { input, format, watch } = self;
+        let window = input.window();
+        let mut at = 0;
+        while !out.is_full() && at < window.len() {
+            let (line, next) = match memchr::memchr(b'\n', &window[at..]) {
+                Some(n) => (&window[at..at + n], at + n + 1),
+                None if whole => (&window[at..], window.len()),
+                None => break,
+            };
+            at = next;
+            watch.pieces += 1;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                continue;
+            }
+            let rows = out.len();
+            if let Err(reason) = format.line(line, out) {
+                out.truncate(rows);
+                watch.refuse(input.file(), format!("line {}", watch.pieces), reason, shortened(line))?;
+            }
+            if let Err(early) = watch.order(out, rows) {
+                return Err(watch.runs_back(input.file(), &format!("line {}", watch.pieces), early));
+            }
+        }
+        Ok(at)
+    }
+}
+
+impl<F: LineFormat> TraceSource for Lines<F> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        out.clear();
+        while !out.is_full() {
+            let before = self.input.window().len();
+            let taken = self.window(out, false)?;
+            self.input.consume(taken);
+            if taken > 0 {
+                continue;
+            }
+            let after = self.input.fill(before + 1)?;
+            if after == before {
+                if before >= BUFFER {
+                    let place = format!("line {}", self.watch.pieces + 1);
+                    let reason = "the line is longer than 1 MiB: is this a text trace?".into();
+                    let text = shortened(self.input.window());
+                    let file = self.input.file().to_owned();
+                    return Err(TraceError::Bad { file, place, reason, text });
+                }
+                let taken = self.window(out, true)?;
+                self.input.consume(taken);
+                break;
+            }
+        }
+        if out.is_empty() && self.input.window().is_empty() {
+            return self.watch.ended(self.input.file(), self.format.empty_hint());
+        }
+        Ok(!out.is_empty())
+    }
+
+    fn device_name(&self, device: u32) -> String {
+        self.format.device_name(device)
+    }
+    fn skipped(&self) -> u64 {
+        self.watch.skipped
+    }
+    fn progress(&self) -> Option<f64> {
+        self.input.progress()
+    }
+}
+
+/// A binary format applied to an input.
+pub struct Records<F> {
+    input: Input,
+    format: F,
+    watch: Watch,
+}
+
+impl<F: RecordFormat> Records<F> {
+    /// Reads `input` as records of `format`.
+    pub fn new(input: Input, format: F, tolerance: Tolerance) -> Self {
+        Self { input, format, watch: Watch::new(tolerance) }
+    }
+
+    fn place(&self) -> String {
+        format!("record {} (byte {})", self.watch.pieces, self.input.position())
+    }
+
+    fn fatal(&self, reason: &str) -> TraceError {
+        let window = self.input.window();
+        TraceError::Bad {
+            file: self.input.file().to_owned(),
+            place: self.place(),
+            reason: reason.to_owned(),
+            text: hex(&window[..window.len().min(24)]),
+        }
+    }
+
+    /// One record; `false` at the end.
+    fn step(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        let have = self.input.fill(F::HEAD)?;
+        if have == 0 {
+            return Ok(false);
+        }
+        self.watch.pieces += 1;
+        if have < F::HEAD {
+            return Err(self.fatal("the last record is cut short: the file is truncated"));
+        }
+        let length = self.format.length(&self.input.window()[..F::HEAD]).map_err(|r| self.fatal(&r))?;
+        if self.input.fill(length)? < length {
+            return Err(self.fatal("the last record is cut short: the file is truncated"));
+        }
+        let rows = out.len();
+        let record = &self.input.window()[..length];
+        if let Err(reason) = self.format.record(record, out) {
+            out.truncate(rows);
+            let text = hex(&record[..length.min(24)]);
+            let place = self.place();
+            self.watch.refuse(self.input.file(), place, reason, text)?;
+        }
+        if let Err(early) = self.watch.order(out, rows) {
+            return Err(self.watch.runs_back(self.input.file(), &self.place(), early));
+        }
+        self.input.consume(length);
+        Ok(true)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+impl<F: RecordFormat> TraceSource for Records<F> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        out.clear();
+        while !out.is_full() {
+            if !self.step(out)? {
+                break;
+            }
+        }
+        if out.is_empty() {
+            return self.watch.ended(self.input.file(), self.format.empty_hint());
+        }
+        Ok(true)
+    }
+    fn device_name(&self, device: u32) -> String {
+        self.format.device_name(device)
+    }
+    fn skipped(&self) -> u64 {
+        self.watch.skipped
+    }
+    fn progress(&self) -> Option<f64> {
+        self.input.progress()
+    }
+}

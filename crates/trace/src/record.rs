@@ -1,0 +1,114 @@
+//! The record, and the batch of records in which traces travel.
+
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrives.
+    pub arrival: SimTime,
+    /// What it asks for.
+    pub op: HostOp,
+    /// Its first block, within its device.
+    pub lba: Lba,
+    /// How many blocks of 512 bytes it touches; zero for a flush only.
+    pub blocks: u32,
+    /// The device that it goes to; see [`crate::TraceSource::device_name`].
+    pub device: u32,
+    /// Which of several interleaved or merged sources it comes from.
+    pub stream: u16,
+}
+
+impl Record {
+    /// One past the last block touched.
+    pub fn end(&self) -> Lba {
+        self.lba + Blocks(u64::from(self.blocks))
+    }
+}
+
+/// Records column by column, at most about [`Batch::ROWS`]; all columns have the same length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Arrivals, not falling.
+    pub arrival: Vec<SimTime>,
+    /// Operations.
+    pub op: Vec<HostOp>,
+    /// First blocks.
+    pub lba: Vec<Lba>,
+    /// Lengths in blocks of 512 bytes.
+    pub blocks: Vec<u32>,
+    /// Devices.
+    pub device: Vec<u32>,
+    /// Streams.
+    pub stream: Vec<u16>,
+}
+
+impl Batch {
+    /// Rows that a source puts into a batch: small enough for the L2 cache, large enough to hide the call.
+    pub const ROWS: usize = 8192;
+
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.arrival.len()
+    }
+
+    /// No rows.
+    pub fn is_empty(&self) -> bool {
+        self.arrival.is_empty()
+    }
+
+    /// No room for more rows of this batch.
+    pub fn is_full(&self) -> bool {
+        self.len() >= Self::ROWS
+    }
+
+    /// Removes all rows, keeps the memory.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Keeps the first `rows` rows.
+    pub fn truncate(&mut self, rows: usize) {
+        self.arrival.truncate(rows);
+        self.op.truncate(rows);
+        self.lba.truncate(rows);
+        self.blocks.truncate(rows);
+        self.device.truncate(rows);
+        self.stream.truncate(rows);
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, r: Record) {
+        self.arrival.push(r.arrival);
+        self.op.push(r.op);
+        self.lba.push(r.lba);
+        self.blocks.push(r.blocks);
+        self.device.push(r.device);
+        self.stream.push(r.stream);
+    }
+
+    /// The row at `i`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn get(&self, i: usize) -> Record {
+        Record {
+            arrival: self.arrival[i],
+            op: self.op[i],
+            lba: self.lba[i],
+            blocks: self.blocks[i],
+            device: self.device[i],
+            stream: self.stream[i],
+        }
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> impl Iterator<Item = Record> + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+}

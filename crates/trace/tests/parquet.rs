@@ -1,0 +1,77 @@
+//! The fast store gives back what was put in, refuses what is damaged, and leaves nothing half-written.
+
+use smrlab_trace::{
+    Batch, OpenContext, Packing, ParquetWriter, Record, TraceError, TraceSource, convert, open, read_all,
+};
+use smrlab_units::{HostOp, Lba, SimTime};
+use std::path::PathBuf;
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn sample(n: u64) -> Batch {
+    let mut b = Batch::new();
+    for i in 0..n {
+        let op = [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard][(i % 4) as usize];
+        let blocks = if op == HostOp::Flush { 0 } else { 1 + (i * i % 5000) as u32 };
+        let (lba, device) = (Lba(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20), (i % 5) as u32 * 0x3000_0000);
+        b.push(Record { arrival: SimTime(i * 1000 / 3), op, lba, blocks, device, stream: (i % 3) as u16 });
+    }
+    b
+}
+
+#[test]
+fn every_packing_gives_back_what_was_put_in() {
+    let dir = scratch("packings");
+    let rows = sample(30_000);
+    for packing in [Packing::Plain, Packing::PlainZstd, Packing::PlainLz4, Packing::Delta, Packing::DeltaZstd]
+    {
+        let path = dir.join(format!("{packing:?}.parquet"));
+        let mut w = ParquetWriter::with_packing(&path, "test", packing).unwrap();
+        w.write(&rows).unwrap();
+        assert_eq!(w.finish(|d| format!("dev{d}")).unwrap(), 30_000);
+        let mut source = open(path.to_str().unwrap(), &OpenContext::default()).unwrap();
+        let back = read_all(&mut source).unwrap();
+        assert!(back == rows, "{packing:?}");
+        assert_eq!(source.device_name(0x3000_0000), format!("dev{}", 0x3000_0000));
+    }
+}
+
+#[test]
+fn an_unfinished_file_is_not_there() {
+    let dir = scratch("unfinished");
+    let path = dir.join("t.parquet");
+    let mut w = ParquetWriter::create(&path, "test").unwrap();
+    w.write(&sample(100)).unwrap();
+    drop(w);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+    let mut source = open("synth:uniform,span=1GB,requests=100000", &OpenContext::default()).unwrap();
+    assert!(convert(&mut source, &path, "test", |n| n < 20_000).is_err());
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+}
+
+#[test]
+fn a_truncated_file_is_told() {
+    let dir = scratch("truncated");
+    let path = dir.join("t.parquet");
+    let mut w = ParquetWriter::create(&path, "test").unwrap();
+    w.write(&sample(1000)).unwrap();
+    w.finish(|d| d.to_string()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let e = open(path.to_str().unwrap(), &OpenContext::default()).err().unwrap().to_string();
+    assert!(e.contains("t.parquet") && e.contains("truncated"), "{e}");
+}
+
+#[test]
+fn falling_arrivals_are_not_written() {
+    let dir = scratch("falling");
+    let mut w = ParquetWriter::create(&dir.join("t.parquet"), "test").unwrap();
+    let mut b = sample(10);
+    b.arrival[5] = SimTime::ZERO;
+    assert!(matches!(w.write(&b), Err(TraceError::RunsBack { .. })));
+}
