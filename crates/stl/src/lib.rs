@@ -1,11 +1,15 @@
 //! Translation layers: pure state machines that answer a host request with a [`Plan`] of media operations.
 //!
 //! Read in this order: [`request`] (what comes in), [`plan`] (what goes out), [`layer`] (the contract between them),
+//! [`registry`] (which layers there are), and any file of [`layers`].
 
 pub mod layer;
+pub mod layers;
 pub mod plan;
+pub mod registry;
 pub mod request;
 
 pub use layer::{Capabilities, Record, StepEnd, TranslationLayer};
 pub use plan::{Cause, Dir, MediaOp, OpId, Piece, Plan, Source};
+pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};
 pub use request::HostRequest;

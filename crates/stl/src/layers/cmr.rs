@@ -1,0 +1,63 @@
+//! `cmr`: a conventional drive, the baseline of every comparison.
+
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::{Capabilities, Cause, HostRequest, Plan, Source, TranslationLayer};
+use smrlab_units::spec::Values;
+use smrlab_units::{Blocks, HostOp, Pba, SimTime};
+
+const PAGE: &str = "\
+The same drive without shingling: LBA equals PBA, every block may be written in place, and a write touches one track.
+It has the whole medium, guards included, so its capacity is larger than that of a shingled layer on the same geometry:
+`compare` wraps all runs to the smallest.
+
+A request is one media operation. Discards are accepted and do nothing, so a discarded block keeps its data.
+A power cut in the middle of a write may lose the one sector under the head, as on any disk.
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "cmr",
+    aliases: &["hdd", "conventional"],
+    summary: "conventional drive: the same geometry without shingling",
+    reference: "the baseline of He & Du 2014 (\"HDD\") and Cassuto et al. 2010",
+    page: PAGE,
+    params: &[],
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: true,
+        discards: false,
+    },
+    conventional: true,
+    build,
+};
+
+fn build(context: &BuildContext, _: &Values) -> BuildResult {
+    Ok(Box::new(Identity { blocks: context.geometry.blocks() }))
+}
+
+/// LBA equals PBA over the whole medium.
+pub(super) struct Identity {
+    pub(super) blocks: Blocks,
+}
+
+impl TranslationLayer for Identity {
+    fn host_blocks(&self) -> Blocks {
+        self.blocks
+    }
+
+    #[inline]
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Read => plan.read_to_host(Cause::Host, Pba(r.lba.0), r.blocks, Blocks::ZERO),
+            HostOp::Write => plan.write(Cause::Host, Pba(r.lba.0), r.blocks, Source::Host(Blocks::ZERO)),
+            HostOp::Flush | HostOp::Discard => return,
+        };
+    }
+
+    #[inline]
+    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+        matches!(r.op, HostOp::Read | HostOp::Write).then_some(Pba(r.lba.0))
+    }
+}

@@ -1,0 +1,4 @@
+//! The layers, one file each.
+
+pub mod cmr;
+pub mod raw;
