@@ -15,6 +15,7 @@
 mod extent;
 mod node;
 mod prefetch;
+mod search;
 mod set;
 mod tree;
 mod unit_map;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::prefetch::prefetch;
+use crate::search::partition_near;
 
 /// Units in a leaf (4 MiB).
 pub(crate) const LEAF: usize = 1024;
@@ -51,8 +52,14 @@ pub(crate) enum Node<P: Payload> {
     Split(Box<[Node<P>; FAN]>),
 }
 
-fn find<P: Payload>(entries: &[P::Entry], offset: usize) -> Result<usize, usize> {
-    let at = entries.partition_point(|e| P::offset(e) < offset);
+/// Where `offset` would be among the entries of a node of `size` units if they lay evenly.
+fn guess(len: usize, offset: usize, size: usize) -> usize {
+    len * offset / size
+}
+
+#[inline]
+fn find<P: Payload>(entries: &[P::Entry], offset: usize, size: usize) -> Result<usize, usize> {
+    let at = partition_near(entries, guess(entries.len(), offset, size), |e| P::offset(e) < offset);
     if entries.get(at).is_some_and(|e| P::offset(e) == offset) { Ok(at) } else { Err(at) }
 }
 
@@ -64,10 +71,10 @@ fn sparse_bytes<P: Payload>(entries: &Vec<P::Entry>) -> usize {
     entries.capacity() * size_of::<P::Entry>()
 }
 
-/// Room for `len` entries, growing by a third so that slack stays small.
+/// Room for `len` entries, growing by half: doubling would leave too much slack.
 fn make_room<T>(entries: &mut Vec<T>, len: usize) {
     if len > entries.capacity() {
-        let capacity = len.max(entries.capacity() * 4 / 3 + 2);
+        let capacity = len.max(entries.capacity() * 3 / 2 + 1);
         entries.reserve_exact(capacity - entries.len());
     }
 }
@@ -102,14 +109,14 @@ impl<P: Payload> Node<P> {
 
     /// The value at `offset`.
     #[inline]
-    pub(crate) fn get(&self, offset: usize) -> P {
+    pub(crate) fn get(&self, offset: usize, size: usize) -> P {
         match self {
             Self::Const(v) => *v,
             Self::Sparse(entries) => {
-                find::<P>(entries, offset).map_or(P::default(), |at| P::value(&entries[at]))
+                find::<P>(entries, offset, size).map_or(P::default(), |at| P::value(&entries[at]))
             }
             Self::Dense(dense) => dense.values[offset],
-            Self::Split(leaves) => leaves[offset / LEAF].get(offset % LEAF),
+            Self::Split(leaves) => leaves[offset / LEAF].get(offset % LEAF, LEAF),
         }
     }
 
@@ -117,7 +124,7 @@ impl<P: Payload> Node<P> {
     pub(crate) fn piece(&self, offset: usize, size: usize) -> (usize, P) {
         match self {
             Self::Const(v) => (size, *v),
-            Self::Sparse(entries) => match find::<P>(entries, offset) {
+            Self::Sparse(entries) => match find::<P>(entries, offset, size) {
                 Ok(at) => (offset + 1, P::value(&entries[at])),
                 Err(at) => (entries.get(at).map_or(size, P::offset), P::default()),
             },
@@ -140,12 +147,13 @@ impl<P: Payload> Node<P> {
         match self {
             Self::Const(_) => {}
             Self::Sparse(entries) => {
-                // Where the offset would be if the entries lay evenly, and a cache line on either side.
+                // The line before the guess, and those that an insertion there would shift.
                 let line = 64 / size_of::<P::Entry>();
-                let guess = offset * entries.len() / size;
-                prefetch(entries, guess.saturating_sub(line));
-                prefetch(entries, guess);
-                prefetch(entries, (guess + line).min(entries.len() - 1));
+                let from = guess(entries.len(), offset, size).saturating_sub(line);
+                for lines in 0..6 {
+                    prefetch(entries, from + lines * line);
+                }
+                prefetch(entries, entries.len() - 1);
             }
             Self::Dense(dense) => prefetch(&dense.values, offset),
             Self::Split(leaves) => leaves[offset / LEAF].prefetch(offset % LEAF, LEAF),
@@ -223,7 +231,7 @@ impl<P: Payload> Node<P> {
     ) -> (P, P) {
         match self {
             Self::Sparse(entries) => {
-                let slot = find::<P>(entries, offset);
+                let slot = find::<P>(entries, offset, size);
                 let old = slot.map_or(P::default(), |at| P::value(&entries[at]));
                 let new = change(old);
                 match slot {
@@ -250,7 +258,7 @@ impl<P: Payload> Node<P> {
                 (old, new)
             }
             Self::Const(_) | Self::Split(_) => {
-                let old = self.get(offset);
+                let old = self.get(offset, size);
                 let new = change(old);
                 if new != old {
                     self.fill(offset..offset + 1, size, new, mem);
@@ -295,7 +303,7 @@ impl<P: Payload> Node<P> {
                 make_room(entries, len);
                 entries.splice(cut, range.take(added).map(|offset| P::pack(offset, value)));
                 if entries.len() < entries.capacity() / 4 {
-                    entries.shrink_to(entries.len() * 4 / 3);
+                    entries.shrink_to(entries.len() * 3 / 2);
                 }
                 *mem = *mem + sparse_bytes::<P>(entries) - before;
                 if entries.is_empty() {
@@ -363,7 +371,7 @@ impl<P: Payload> Node<P> {
             }
         }
         if uniform {
-            let value = leaves[0].get(0);
+            let value = leaves[0].get(0, LEAF);
             self.replace(Self::Const(value), mem);
         } else if total < REGION_ENTRIES / 4 {
             let mut joined = Vec::with_capacity(total);

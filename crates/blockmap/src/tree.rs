@@ -1,11 +1,15 @@
 //! The directory above the regions.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::node::{Node, Payload, REGION};
+use crate::prefetch::prefetch;
 
 /// Regions in a directory page (8 GiB).
 const PAGE: usize = 64;
+/// Hints between the two steps of a prefetch.
+const HINTS: usize = 8;
 /// Units in a directory page.
 const PAGE_UNITS: u64 = (PAGE * REGION) as u64;
 
@@ -16,11 +20,14 @@ pub(crate) struct UnitTree<P: Payload> {
     pages: Vec<Option<Box<Page<P>>>>,
     weight: u64,
     heap: usize,
+    /// Units hinted last, and whose turn it is. Atomic only so that a tree can be shared; no order is needed.
+    hints: [AtomicU64; HINTS],
+    turn: AtomicUsize,
 }
 
 impl<P: Payload> Default for UnitTree<P> {
     fn default() -> Self {
-        Self { pages: Vec::new(), weight: 0, heap: 0 }
+        Self { pages: Vec::new(), weight: 0, heap: 0, hints: Default::default(), turn: AtomicUsize::new(0) }
     }
 }
 
@@ -46,7 +53,7 @@ impl<P: Payload> UnitTree<P> {
     pub(crate) fn get(&self, unit: u64) -> P {
         let (page, region, offset) = place(unit);
         match self.pages.get(page) {
-            Some(Some(page)) => page[region].get(offset),
+            Some(Some(page)) => page[region].get(offset, REGION),
             _ => P::default(),
         }
     }
@@ -64,9 +71,19 @@ impl<P: Payload> UnitTree<P> {
         }
     }
 
+    /// Hints that `unit` will be used soon. Takes two steps, for the second address is only known when the first is
+    /// in the cache: the region of this unit now, and what the region says of the unit hinted [`HINTS`] calls ago.
     #[inline]
     pub(crate) fn prefetch(&self, unit: u64) {
-        let (page, region, offset) = place(unit);
+        let (page, region, _) = place(unit);
+        if let Some(Some(page)) = self.pages.get(page) {
+            prefetch(&page[..], region);
+        }
+        let turn = self.turn.load(Relaxed);
+        self.turn.store(turn.wrapping_add(1), Relaxed);
+        let slot = &self.hints[turn % HINTS];
+        let (page, region, offset) = place(slot.load(Relaxed));
+        slot.store(unit, Relaxed);
         if let Some(Some(page)) = self.pages.get(page) {
             page[region].prefetch(offset, REGION);
         }
