@@ -3,8 +3,10 @@
 pub mod bands;
 pub mod fault;
 pub mod geometry;
+pub mod mechanics;
 mod reciprocal;
 
 pub use bands::{Band, BandId, BandLayout, Bands};
 pub use fault::{DriveError, Fault};
 pub use geometry::{Geometry, GeometrySpec, Position, TrackNo};
+pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, SeekCurve, Target};

@@ -11,7 +11,7 @@ mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use segment::{Place, Segment, Switches};
+pub(crate) use segment::{Place, Segment};
 pub(crate) use slips::Slips;
 pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Toward, ZoneSpec};
 
@@ -146,10 +146,6 @@ impl Geometry {
 
     pub(crate) fn slips(&self) -> &Slips {
         &self.slips
-    }
-
-    pub(crate) fn raw_blocks(&self) -> u64 {
-        self.raw_blocks
     }
 
     pub(crate) fn segments(&self) -> &[Segment] {

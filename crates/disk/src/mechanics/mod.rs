@@ -1,0 +1,368 @@
+//! How long media operations take: seek, rotation, head switch, settle and transfer, in integer nanoseconds.
+//!
+//! The angle of the disk at time `t` is `t * rpm mod 60e9` in units of [`REVOLUTION`], exactly: no period is rounded and
+//! no clock drifts. A time is the first whole nanosecond at which the angle has been reached.
+
+mod seek;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+pub use seek::SeekCurve;
+
+use crate::fault::{DriveError, Faults};
+use crate::geometry::{Geometry, REVOLUTION, TrackNo};
+use crate::reciprocal::Reciprocal;
+use seek::Curve;
+use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
+use std::sync::Arc;
+use transfer::SwitchCosts;
+
+/// Which parts of the mechanics count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Everything, with the exact angle (the sheets' M1).
+    Full,
+    /// Seek and transfer only (the sheets' M0): no rotational delay, no switches within a transfer.
+    NoRotation,
+    /// Nothing takes time.
+    Instant,
+}
+
+impl Model {
+    /// The names that `--mechanics` takes.
+    pub const NAMES: [&'static str; 3] = ["full", "no-rotation", "instant"];
+
+    /// By name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "full" => Some(Self::Full),
+            "no-rotation" => Some(Self::NoRotation),
+            "instant" => Some(Self::Instant),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::NoRotation => "no-rotation",
+            Self::Instant => "instant",
+        }
+    }
+}
+
+/// What seek curves take as distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// Cylinders.
+    Cylinders,
+    /// Blocks, from the end of the last operation (the sheets' C2).
+    Blocks,
+}
+
+/// Everything that fixes how long operations take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MechanicsSpec {
+    /// Revolutions a minute, 1 to 100 000.
+    pub rpm: u32,
+    /// What the curves take.
+    pub distance: Distance,
+    /// Curve of reads.
+    pub read_seek: SeekCurve,
+    /// Curve of writes.
+    pub write_seek: SeekCurve,
+    /// Least time of a positioning that changes the surface.
+    pub head_switch: SimTime,
+    /// What a write adds to every positioning that moves.
+    pub write_settle: SimTime,
+    /// Before a read positions.
+    pub read_overhead: SimTime,
+    /// Before a write positions.
+    pub write_overhead: SimTime,
+    /// In the model without rotation: bytes a second everywhere. `None`: what the zone and `rpm` give.
+    pub rate: Option<u64>,
+}
+
+impl MechanicsSpec {
+    /// Checks every field; places are given relative to `at` ("mechanics").
+    ///
+    /// # Errors
+    /// All faults at once.
+    pub fn check(&self, at: &str) -> Result<(), DriveError> {
+        let mut f = Faults::default();
+        f.range(format!("{at}.rpm"), u64::from(self.rpm), 1, 100_000);
+        let second = SimTime::from_ms(1000).0;
+        for (name, t) in [
+            ("head_switch", self.head_switch),
+            ("write_settle", self.write_settle),
+            ("read_overhead", self.read_overhead),
+            ("write_overhead", self.write_overhead),
+        ] {
+            if t.0 > second {
+                f.add(format!("{at}.{name}"), format!("{t} is not accepted: from 0 to 1s"));
+            }
+        }
+        if let Some(rate) = self.rate {
+            f.range(format!("{at}.rate"), rate, 1, 1 << 50);
+        }
+        f.finish()
+    }
+}
+
+/// A block's place, computed once for a request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    pba: u64,
+    angle: u64,
+    track: u64,
+    cylinder: u32,
+    surface: u32,
+}
+
+impl Target {
+    /// The block.
+    pub fn pba(&self) -> Pba {
+        Pba(self.pba)
+    }
+
+    /// Its track.
+    pub fn track(&self) -> TrackNo {
+        TrackNo(self.track)
+    }
+}
+
+/// Where the head is after the last operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The block after the last one transferred.
+    pub next: Pba,
+    /// The track under the head.
+    pub track: TrackNo,
+    /// When the last operation ended.
+    pub ready: SimTime,
+    cylinder: u32,
+    surface: u32,
+    dir: Dir,
+    /// The angle at which the last transfer ended, exactly.
+    angle: u64,
+}
+
+/// Where the time of an operation went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Command overhead.
+    pub overhead: SimTime,
+    /// Seek, head switch and settle before the first block.
+    pub seek: SimTime,
+    /// Rotation until the first block.
+    pub rotation: SimTime,
+    /// From the first block to the last, switches included.
+    pub transfer: SimTime,
+}
+
+/// A positioning: when the head has arrived, and the angle from there to the first block (negative by less than a
+/// nanosecond's worth where a transfer goes on without a gap).
+#[derive(Clone, Copy, Debug, Default)]
+struct Positioning {
+    overhead: u64,
+    arrive: u64,
+    wait: i64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Mechanics {
+    geometry: Arc<Geometry>,
+    model: Model,
+    blocks_distance: bool,
+    curves: [Curve; 2],
+    overhead: [u64; 2],
+    head_switch: u64,
+    settle: u64,
+    rpm: u64,
+    per_rpm: Reciprocal,
+    /// Nanoseconds for a block at a fixed rate: numerator and divisor.
+    rate: Option<(u64, Reciprocal)>,
+    costs: Vec<[SwitchCosts; 2]>,
+    head: Head,
+    last: (u64, Positioning),
+}
+
+impl Mechanics {
+    /// Heads at PBA 0, time 0.
+    ///
+    /// # Errors
+    /// All faults of `spec`, placed under `mechanics`.
+    pub fn new(geometry: Arc<Geometry>, spec: &MechanicsSpec, model: Model) -> Result<Self, DriveError> {
+        spec.check("mechanics")?;
+        let rate = spec.rate.map(|r| {
+            let num = BLOCK_BYTES * 1_000_000_000;
+            let g = gcd(num, r);
+            (num / g, Reciprocal::new(r / g))
+        });
+        let head = Head {
+            next: Pba(0),
+            track: TrackNo(0),
+            ready: SimTime::ZERO,
+            cylinder: 0,
+            surface: 0,
+            dir: Dir::Read,
+            angle: 0,
+        };
+        let mut m = Self {
+            model,
+            blocks_distance: spec.distance == Distance::Blocks,
+            curves: [spec.read_seek.ready(), spec.write_seek.ready()],
+            overhead: [spec.read_overhead.0, spec.write_overhead.0],
+            head_switch: spec.head_switch.0,
+            settle: spec.write_settle.0,
+            rpm: u64::from(spec.rpm),
+            per_rpm: Reciprocal::new(u64::from(spec.rpm)),
+            rate,
+            costs: Vec::new(),
+            head,
+            last: (0, Positioning::default()),
+            geometry,
+        };
+        let costs = m
+            .geometry
+            .segments()
+            .iter()
+            .map(|s| [Dir::Read, Dir::Write].map(|d| m.switch_costs(s, d)))
+            .collect();
+        m.costs = costs;
+        let first = m.target(Pba(0));
+        (m.head.cylinder, m.head.surface, m.head.angle) = (first.cylinder, first.surface, first.angle);
+        Ok(m)
+    }
+
+    /// The geometry that it moves over.
+    pub fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// Which model it is.
+    pub fn model(&self) -> Model {
+        self.model
+    }
+
+    /// Where the head is.
+    #[inline]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The angle of the disk at a time.
+    #[inline]
+    pub fn angle(&self, t: SimTime) -> u64 {
+        (t.0 % REVOLUTION) * self.rpm % REVOLUTION
+    }
+
+    /// A block's place, for [`positioning`](Self::positioning).
+    #[inline]
+    pub fn target(&self, pba: Pba) -> Target {
+        self.aim(pba).0
+    }
+
+    /// Duration of the positioning proper, overhead and rotation excluded.
+    #[inline]
+    fn seek(&self, dir: Dir, t: &Target) -> u64 {
+        let d = if self.blocks_distance {
+            t.pba.abs_diff(self.head.next.0)
+        } else {
+            u64::from(t.cylinder.abs_diff(self.head.cylinder))
+        };
+        let mut seek = self.curves[dir as usize].time(d);
+        if t.surface != self.head.surface {
+            seek = seek.max(self.head_switch);
+        }
+        if seek > 0 && dir == Dir::Write { seek + self.settle } else { seek }
+    }
+
+    #[inline]
+    fn position(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
+        let follows = t.pba == self.head.next.0;
+        let at_once = follows && now == self.head.ready;
+        let overhead = if at_once { 0 } else { self.overhead[dir as usize] };
+        if self.model == Model::NoRotation {
+            let seek = if follows { 0 } else { self.seek(dir, t) };
+            return Positioning { overhead, arrive: now.0 + overhead + seek, wait: 0 };
+        }
+        if at_once && (dir == self.head.dir || dir == Dir::Read || self.settle == 0) {
+            return self.go_on(now, dir, t);
+        }
+        let arrive = now.0 + overhead + self.seek(dir, t);
+        let angle = self.angle(SimTime(arrive));
+        let wait = if t.angle >= angle { t.angle - angle } else { t.angle + REVOLUTION - angle };
+        Positioning { overhead, arrive, wait: wait as i64 }
+    }
+
+    /// A transfer that continues the last one at once: measured from the exact angle at which that ended, so that two
+    /// commands take as long as one.
+    fn go_on(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
+        let turn = |from: u64, to: u64| (to + REVOLUTION - from) % REVOLUTION;
+        let late = turn(self.head.angle, self.angle(now));
+        let gap = turn(self.head.angle, t.angle);
+        let switch = if t.track == self.head.track.0 { 0 } else { self.seek(dir, t) };
+        let lost = (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION);
+        Positioning { overhead: 0, arrive: now.0, wait: (gap + lost * REVOLUTION) as i64 - late as i64 }
+    }
+
+    /// When the transfer of a request that starts at `target` would begin if it were dispatched at `now`.
+    #[inline]
+    pub fn positioning(&self, now: SimTime, dir: Dir, target: &Target) -> SimTime {
+        if self.model == Model::Instant {
+            return now;
+        }
+        let p = self.position(now, dir, target);
+        SimTime(p.arrive + self.per_rpm.div_ceil(p.wait.max(0) as u64))
+    }
+
+    /// Does an operation that starts at `start`; returns when it ends and leaves the head there.
+    #[inline]
+    pub fn service(&mut self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> SimTime {
+        debug_assert!(blocks.0 > 0 && start >= self.head.ready);
+        let (target, aim) = self.aim(pba);
+        let mut p = Positioning { overhead: 0, arrive: start.0, wait: 0 };
+        let end = match self.model {
+            Model::Instant => {
+                self.head_to_last(&target, aim, pba, blocks);
+                start.0
+            }
+            Model::NoRotation => {
+                p = self.position(start, dir, &target);
+                let time = self.plain_transfer(aim, pba, blocks);
+                self.head_to_last(&target, aim, pba, blocks);
+                p.arrive + time
+            }
+            Model::Full => {
+                p = self.position(start, dir, &target);
+                let units = self.full_transfer(dir, &target, aim, pba, blocks);
+                p.arrive + self.per_rpm.div_ceil((p.wait + units as i64) as u64)
+            }
+        };
+        self.head.next = pba + blocks;
+        self.head.ready = SimTime(end);
+        self.head.dir = dir;
+        self.last = (start.0, p);
+        SimTime(end)
+    }
+
+    /// Where the time of the last operation went.
+    pub fn phases(&self) -> Phases {
+        let (start, p) = self.last;
+        let rotation = self.per_rpm.div_ceil(p.wait.max(0) as u64);
+        Phases {
+            overhead: SimTime(p.overhead),
+            seek: SimTime(p.arrive - start - p.overhead),
+            rotation: SimTime(rotation),
+            transfer: self.head.ready.since(SimTime(p.arrive + rotation)),
+        }
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,166 @@
+//! Seek curves: from a distance to a time.
+
+use smrlab_units::SimTime;
+
+/// How long a seek takes over a distance of at least one; no distance takes no time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SeekCurve {
+    /// The same for every distance.
+    Constant(SimTime),
+    /// `base + span * sqrt(d / full)` (sheets, common C2).
+    Sqrt {
+        /// Time of an infinitely short seek.
+        base: SimTime,
+        /// What the full distance adds.
+        span: SimTime,
+        /// The full distance.
+        full: u64,
+    },
+    /// Through three points: like a square root from one to a third of the full distance (the mean of random seeks),
+    /// then straight to the full distance.
+    ThreePoint {
+        /// Seek over a distance of one.
+        single: SimTime,
+        /// Seek over a third of the full distance.
+        average: SimTime,
+        /// Seek over the full distance.
+        full_stroke: SimTime,
+        /// The full distance.
+        full: u64,
+    },
+    /// Measured points (distance, time), ascending; straight lines between and beyond them.
+    Table(Vec<(u64, SimTime)>),
+}
+
+/// A curve made ready for use: nanoseconds as reals, rounded to the nearest at the end. Only `+ - * sqrt` are used, so
+/// that results are the same on every machine.
+#[derive(Clone, Debug)]
+pub(crate) enum Curve {
+    Constant(u64),
+    /// `base + slope * sqrt(d)` up to `knee`, then `base2 + slope2 * d`.
+    Piecewise {
+        base: f64,
+        slope: f64,
+        knee: u64,
+        base2: f64,
+        slope2: f64,
+    },
+    Table {
+        /// Distance, time there, slope from there on.
+        points: Vec<(u64, f64, f64)>,
+        /// By the upper bits of the distance: the point to start looking from.
+        start: Vec<u32>,
+        shift: u32,
+    },
+}
+
+fn ns(t: SimTime) -> f64 {
+    t.0 as f64
+}
+
+impl SeekCurve {
+    pub(crate) fn ready(&self) -> Curve {
+        match self {
+            Self::Constant(t) => Curve::Constant(t.0),
+            Self::Sqrt { base, span, full } => Curve::Piecewise {
+                base: ns(*base),
+                slope: ns(*span) / ((*full).max(1) as f64).sqrt(),
+                knee: u64::MAX,
+                base2: 0.0,
+                slope2: 0.0,
+            },
+            Self::ThreePoint { single, average, full_stroke, full } => {
+                let third = (*full / 3).max(2);
+                let slope = (ns(*average) - ns(*single)) / ((third as f64).sqrt() - 1.0);
+                let rest = (*full).max(third + 1) - third;
+                let slope2 = (ns(*full_stroke) - ns(*average)) / rest as f64;
+                Curve::Piecewise {
+                    base: ns(*single) - slope,
+                    slope,
+                    knee: third,
+                    base2: ns(*average) - slope2 * third as f64,
+                    slope2,
+                }
+            }
+            Self::Table(points) => table(points),
+        }
+    }
+}
+
+fn table(points: &[(u64, SimTime)]) -> Curve {
+    let mut out: Vec<(u64, f64, f64)> = points.iter().map(|&(d, t)| (d, ns(t), 0.0)).collect();
+    for i in 1..out.len() {
+        out[i - 1].2 = (out[i].1 - out[i - 1].1) / (out[i].0 - out[i - 1].0) as f64;
+    }
+    if let [.., before, last] = out.as_mut_slice() {
+        last.2 = before.2;
+    }
+    let end = out.last().map_or(0, |p| p.0);
+    let mut shift = 0;
+    while end >> shift > 4096 {
+        shift += 1;
+    }
+    let start = (0..=end >> shift)
+        .map(|slot| out.partition_point(|p| p.0 <= slot << shift).saturating_sub(1) as u32)
+        .collect();
+    Curve::Table { points: out, start, shift }
+}
+
+impl Curve {
+    /// In nanoseconds.
+    #[inline]
+    pub(crate) fn time(&self, distance: u64) -> u64 {
+        if distance == 0 {
+            return 0;
+        }
+        match self {
+            Self::Constant(t) => *t,
+            Self::Piecewise { base, slope, knee, base2, slope2 } => {
+                let d = distance as f64;
+                let t = if distance <= *knee { base + slope * d.sqrt() } else { base2 + slope2 * d };
+                (t + 0.5) as u64
+            }
+            Self::Table { points, start, shift } => {
+                let slot = ((distance >> shift) as usize).min(start.len() - 1);
+                let mut i = start[slot] as usize;
+                while i + 1 < points.len() && points[i + 1].0 <= distance {
+                    i += 1;
+                }
+                let (d, t, slope) = points[i];
+                (t + (distance as f64 - d as f64) * slope + 0.5) as u64
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(n: u64) -> SimTime {
+        SimTime::from_us(n)
+    }
+
+    #[test]
+    fn curves_pass_through_their_points() {
+        let c = SeekCurve::Sqrt { base: us(800), span: us(4000), full: 600 }.ready();
+        assert_eq!((c.time(0), c.time(600), c.time(150)), (0, 4_800_000, 2_800_000));
+        let c = SeekCurve::ThreePoint {
+            single: us(1000),
+            average: us(8000),
+            full_stroke: us(16_000),
+            full: 30_000,
+        }
+        .ready();
+        assert_eq!(
+            (c.time(0), c.time(1), c.time(10_000), c.time(30_000)),
+            (0, 1_000_000, 8_000_000, 16_000_000)
+        );
+        assert_eq!(c.time(20_000), 12_000_000, "straight beyond a third");
+        let half = 1e6 + 7e6 * (2500f64.sqrt() - 1.0) / 99.0;
+        assert_eq!(c.time(2500), half.round() as u64, "a square root before");
+        let c = SeekCurve::Table(vec![(1, us(1)), (3, us(5)), (10_000, us(10_002))]).ready();
+        assert_eq!((c.time(1), c.time(2), c.time(3)), (1000, 3000, 5000));
+        assert_eq!((c.time(5000), c.time(10_001)), (5_002_000, 10_003_000));
+    }
+}

@@ -1,0 +1,267 @@
+use super::*;
+use crate::geometry::tests::any_spec;
+use crate::geometry::{GeometrySpec, Layout, Position, ZoneSpec};
+use proptest::prelude::*;
+
+const US: u64 = 1_000;
+
+pub(crate) fn spec_7200() -> MechanicsSpec {
+    let three = |single| SeekCurve::ThreePoint {
+        single: SimTime::from_us(single),
+        average: SimTime::from_us(8000),
+        full_stroke: SimTime::from_us(16_000),
+        full: 1000,
+    };
+    MechanicsSpec {
+        rpm: 7200,
+        distance: Distance::Cylinders,
+        read_seek: three(1000),
+        write_seek: three(1200),
+        head_switch: SimTime::from_us(700),
+        write_settle: SimTime::from_us(100),
+        read_overhead: SimTime::from_us(50),
+        write_overhead: SimTime::from_us(60),
+        rate: None,
+    }
+}
+
+fn plain(zones: Vec<ZoneSpec>) -> Arc<Geometry> {
+    Arc::new(Geometry::new(GeometrySpec::single_surface(zones)).unwrap())
+}
+
+/// The sector walk that the closed forms must agree with: slots and angles of one block after the other.
+fn walk(m: &Mechanics, dir: Dir, pba: Pba, blocks: Blocks) -> u64 {
+    let g = m.geometry();
+    let at = |p: Pba| {
+        let t = g.track_of(p);
+        let n = u64::from(g.zone_of(t).sectors);
+        let pos = g.position(p);
+        (pos, t, n, (pos.angle * n).div_ceil(REVOLUTION))
+    };
+    let switch = |a: Position, b: Position| {
+        let s = m.switch_time(dir, a.cylinder.abs_diff(b.cylinder), a.surface != b.surface);
+        s * m.rpm
+    };
+    let (mut units, mut slots) = (0, 0);
+    let mut zone_start = at(pba).3;
+    let mut prev = at(pba);
+    // Angle from the first slot of a zone to one after it, floored as positions are.
+    let angle = |from: u64, slots: u64, n: u64| {
+        ((u128::from(from + slots) * u128::from(REVOLUTION) / u128::from(n))
+            - u128::from(from) * u128::from(REVOLUTION) / u128::from(n)) as u64
+    };
+    for i in 1..=blocks.0 {
+        slots += 1;
+        if i == blocks.0 {
+            break;
+        }
+        let next = at(pba + Blocks(i));
+        let same_zone = m.geometry.segment_of(next.1).0 == m.geometry.segment_of(prev.1).0;
+        if same_zone {
+            let n = prev.2;
+            let gap = (next.3 + n - (prev.3 + 1) % n) % n;
+            let need = if next.1 == prev.1 { 0 } else { switch(prev.0, next.0) };
+            slots += gap + (need * n).saturating_sub(gap * REVOLUTION).div_ceil(n * REVOLUTION) * n;
+        } else {
+            units += angle(zone_start, slots, prev.2);
+            let end = angle(0, zone_start + slots, prev.2) % REVOLUTION;
+            let gap = (next.0.angle + REVOLUTION - end) % REVOLUTION;
+            units += gap + switch(prev.0, next.0).saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION;
+            (zone_start, slots) = (next.3, 0);
+        }
+        prev = next;
+    }
+    units + angle(zone_start, slots, prev.2)
+}
+
+/// Slipped sectors only within tracks: a slipped sector at either end of a track counts as passed, not as a gap in
+/// which the head can switch.
+fn any_walkable() -> impl Strategy<Value = GeometrySpec> {
+    any_spec().prop_map(|mut spec| {
+        let whole = Geometry::new(GeometrySpec { defects: Vec::new(), ..spec.clone() }).unwrap();
+        let mut tracks = Vec::new();
+        spec.defects.retain(|d| {
+            let inner = d.sector > 0
+                && whole.at(d.cylinder, d.surface, d.sector).is_some()
+                && whole.at(d.cylinder, d.surface, d.sector + 1).is_some();
+            let new = !tracks.contains(&(d.cylinder, d.surface));
+            tracks.push((d.cylinder, d.surface));
+            inner && new
+        });
+        spec
+    })
+}
+
+fn any_mechanics() -> impl Strategy<Value = MechanicsSpec> {
+    let time = || prop_oneof![Just(0u64), Just(2_083_333), 0u64..20_000_000].prop_map(SimTime);
+    (1u32..20_000, time(), time(), time(), time()).prop_map(
+        |(rpm, seek, write, head_switch, write_settle)| MechanicsSpec {
+            rpm,
+            read_seek: SeekCurve::Constant(seek),
+            write_seek: SeekCurve::Sqrt { base: write, span: SimTime(5_000_000), full: 40 },
+            head_switch,
+            write_settle,
+            ..spec_7200()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn transfers_agree_with_a_walk_from_sector_to_sector(
+        spec in any_walkable(), mech in any_mechanics(), ops in proptest::collection::vec((0u64..3000, 1u64..400, any::<bool>()), 1..8)
+    ) {
+        let g = Arc::new(Geometry::new(spec).unwrap());
+        let mut m = Mechanics::new(g.clone(), &mech, Model::Full).unwrap();
+        let mut now = SimTime(12_345);
+        for (pba, n, write) in ops {
+            let pba = Pba(pba % g.blocks().0);
+            let n = Blocks(n.min(g.blocks().0 - pba.0));
+            let dir = if write { Dir::Write } else { Dir::Read };
+            now += SimTime(777);
+            let p = m.position(now, dir, &m.target(pba));
+            let want = p.arrive + (p.wait as u64 + walk(&m, dir, pba, n)).div_ceil(m.rpm);
+            now = m.service(now, dir, pba, n);
+            prop_assert_eq!(now.0, want);
+            prop_assert_eq!(m.head().track, g.track_of(pba + Blocks(n.0 - 1)));
+        }
+    }
+
+    #[test]
+    fn a_transfer_in_parts_takes_as_long_as_in_one(
+        spec in any_walkable(), mech in any_mechanics(), pba in 0u64..3000, parts in proptest::collection::vec(1u64..60, 1..6), write: bool
+    ) {
+        let g = Arc::new(Geometry::new(spec).unwrap());
+        let dir = if write { Dir::Write } else { Dir::Read };
+        let pba = pba % g.blocks().0;
+        let total = parts.iter().sum::<u64>().min(g.blocks().0 - pba);
+        for model in [Model::Full, Model::Instant] {
+            let mut one = Mechanics::new(g.clone(), &mech, model).unwrap();
+            let mut many = one.clone();
+            let whole = one.service(SimTime(5), dir, Pba(pba), Blocks(total));
+            let (mut now, mut at) = (SimTime(5), pba);
+            for n in parts.iter().copied() {
+                let n = n.min(pba + total - at);
+                if n > 0 {
+                    now = many.service(now, dir, Pba(at), Blocks(n));
+                    at += n;
+                }
+            }
+            if at < pba + total {
+                now = many.service(now, dir, Pba(at), Blocks(pba + total - at));
+            }
+            prop_assert_eq!(whole, now);
+        }
+    }
+}
+
+/// 100 sectors a track at 7200 rpm: a sector passes in 83 333.33 ns.
+#[test]
+fn rotation_is_caught_at_t_and_missed_at_t_minus_nothing() {
+    let g = plain(vec![ZoneSpec::plain(1000, 100)]);
+    let mut spec = spec_7200();
+    spec.read_overhead = SimTime::ZERO;
+    let m = Mechanics::new(g, &spec, Model::Full).unwrap();
+    let target = m.target(Pba(30));
+    let pass = (60_000_000_000u64 * 30 / 100).div_ceil(7200); // 2.5 ms
+    assert_eq!(pass, 2_500_000);
+    assert_eq!(m.positioning(SimTime(pass), Dir::Read, &target), SimTime(pass), "just in time");
+    let next = (60_000_000_000u64 + 60_000_000_000 * 30 / 100).div_ceil(7200);
+    assert_eq!(m.positioning(SimTime(pass + 1), Dir::Read, &target), SimTime(next), "1 ns late: a turn");
+    assert_eq!(m.positioning(SimTime(pass - 1), Dir::Read, &target), SimTime(pass));
+}
+
+#[test]
+fn the_clock_does_not_drift_in_a_year() {
+    let g = plain(vec![ZoneSpec::plain(10, 100)]);
+    let mut spec = spec_7200();
+    for rpm in [5400, 7200, 10_045, 15_000] {
+        spec.rpm = rpm;
+        let m = Mechanics::new(g.clone(), &spec, Model::Full).unwrap();
+        let year = SimTime(365 * 86_400 * 1_000_000_000);
+        assert_eq!(m.angle(year), 0, "{rpm} rpm: a whole number of minutes");
+        assert_eq!(m.angle(year + SimTime(1)), u64::from(rpm));
+    }
+}
+
+#[test]
+fn a_command_is_overhead_seek_settle_rotation_transfer() {
+    let g = plain(vec![ZoneSpec::plain(1000, 100)]);
+    let mut m = Mechanics::new(g, &spec_7200(), Model::Full).unwrap();
+    // A third of the stroke (333): the middle point of the curve.
+    let arrive = 1_000_000 + 60 * US + 8000 * US + 100 * US;
+    let begins = ((arrive * 7200).div_ceil(60_000_000_000) * 60_000_000_000).div_ceil(7200);
+    let end = m.service(SimTime(1_000_000), Dir::Write, Pba(33_300), Blocks(10));
+    let exact_begin_angle = (arrive * 7200).div_ceil(60_000_000_000) * 60_000_000_000;
+    assert_eq!(end.0, (exact_begin_angle + 6_000_000_000).div_ceil(7200));
+    let p = m.phases();
+    assert_eq!((p.overhead.0, p.seek.0), (60 * US, 8100 * US));
+    assert_eq!(p.rotation.0, begins - arrive);
+    assert_eq!(1_000_000 + p.overhead.0 + p.seek.0 + p.rotation.0 + p.transfer.0, end.0);
+}
+
+#[test]
+fn a_head_switch_is_hidden_by_skew_at_t_and_costs_a_turn_at_t_minus_1() {
+    let turn = REVOLUTION / 10; // 833 333.33 ns
+    let g = GeometrySpec {
+        surfaces: 2,
+        layout: Layout::Cylinder { alternate: false },
+        track_skew: turn,
+        ..GeometrySpec::single_surface(vec![ZoneSpec::plain(10, 100)])
+    };
+    let g = Arc::new(Geometry::new(g).unwrap());
+    let time = |switch: u64| {
+        let spec = MechanicsSpec {
+            head_switch: SimTime(switch),
+            write_settle: SimTime::ZERO,
+            read_overhead: SimTime::ZERO,
+            ..spec_7200()
+        };
+        let mut m = Mechanics::new(g.clone(), &spec, Model::Full).unwrap();
+        m.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(200)).0
+    };
+    assert_eq!(time(833_333), (2 * REVOLUTION + turn).div_ceil(7200));
+    assert_eq!(time(833_334), (3 * REVOLUTION + turn).div_ceil(7200));
+}
+
+/// Common C2: 0.8 ms + 4 ms sqrt(d / D), 120 MB/s; a command at the head pays neither seek nor rotation.
+#[test]
+fn the_model_without_rotation_is_seek_plus_transfer() {
+    let g = plain(vec![ZoneSpec::plain(300, 2000)]);
+    let curve = SeekCurve::Sqrt { base: SimTime::from_us(800), span: SimTime::from_us(4000), full: 600_000 };
+    let spec = MechanicsSpec {
+        distance: Distance::Blocks,
+        read_seek: curve.clone(),
+        write_seek: curve,
+        head_switch: SimTime::ZERO,
+        write_settle: SimTime::ZERO,
+        read_overhead: SimTime::ZERO,
+        write_overhead: SimTime::ZERO,
+        rate: Some(120_000_000),
+        ..spec_7200()
+    };
+    let mut m = Mechanics::new(g, &spec, Model::NoRotation).unwrap();
+    let end = m.service(SimTime::ZERO, Dir::Write, Pba(0), Blocks(3));
+    assert_eq!(end, SimTime(12_800), "3 * 512 B at 120 MB/s, no seek");
+    let end = m.service(SimTime(1_000_000), Dir::Read, Pba(150_003), Blocks(8));
+    assert_eq!(end.0, 1_000_000 + 2_800_000 + (8u64 * 12_800).div_ceil(3));
+    assert_eq!(m.head().next, Pba(150_011));
+    assert_eq!(m.positioning(SimTime(9_000_000), Dir::Write, &m.target(Pba(150_011))), SimTime(9_000_000));
+}
+
+#[test]
+fn without_rotation_the_rate_is_that_of_the_zones() {
+    let g = plain(vec![ZoneSpec::plain(1, 100), ZoneSpec::plain(1, 50)]);
+    let spec = MechanicsSpec { read_overhead: SimTime::ZERO, ..spec_7200() };
+    let mut m = Mechanics::new(g, &spec, Model::NoRotation).unwrap();
+    let end = m.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(125));
+    assert_eq!(end.0, (REVOLUTION + REVOLUTION / 2).div_ceil(7200));
+}
+
+#[test]
+fn faults_name_the_field() {
+    let g = plain(vec![ZoneSpec::plain(1, 1)]);
+    let spec = MechanicsSpec { rpm: 0, head_switch: SimTime::from_ms(2000), ..spec_7200() };
+    let e = Mechanics::new(g, &spec, Model::Full).unwrap_err().to_string();
+    assert!(e.contains("mechanics.rpm") && e.contains("mechanics.head_switch"), "{e}");
+}

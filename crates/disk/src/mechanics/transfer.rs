@@ -1,0 +1,220 @@
+//! Transfers: the angle that passes from the first block to the last, in closed form for each recording zone.
+//!
+//! Slipped sectors are passed like others: one at the end of a track gives the head no more time to switch.
+
+use super::{Mechanics, Target};
+use crate::geometry::{Place, REVOLUTION, Segment, TrackNo};
+use smrlab_units::{Blocks, Dir, Pba};
+
+/// Kinds of switch within a segment: next track of a run, next run of a group, next group.
+const KINDS: usize = 3;
+
+/// What switches between consecutive tracks of a segment cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SwitchCosts {
+    /// Duration of each kind, in nanoseconds.
+    time: [u64; KINDS],
+    /// Revolutions that each kind loses because the skew is shorter; `None` where rounding of the skew to whole sectors
+    /// makes that differ from track to track.
+    lost: Option<[u64; KINDS]>,
+}
+
+/// The first block of a transfer within its segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    raw: u64,
+    segment: usize,
+    track: u64,
+    sector: u64,
+    place: Place,
+    slot: u64,
+}
+
+impl Mechanics {
+    /// Where a block lies, for schedulers and for the transfer.
+    #[inline]
+    pub(super) fn aim(&self, pba: Pba) -> (Target, Aim) {
+        let raw = self.geometry.raw(pba);
+        let loc = self.geometry.locate(raw);
+        let (seg, segment) = (loc.seg, loc.segment);
+        let place = seg.place(loc.track);
+        let mut slot = seg.start_slot(place) + loc.sector;
+        let n = seg.sectors.divisor();
+        slot = if slot >= n { slot - n } else { slot };
+        let target = Target {
+            pba: pba.0,
+            angle: seg.slot_angle(slot),
+            track: seg.first_track + loc.track,
+            cylinder: seg.cylinder(place),
+            surface: seg.surface(place),
+        };
+        (target, Aim { raw, segment, track: loc.track, sector: loc.sector, place, slot })
+    }
+
+    pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
+        let d = if self.blocks_distance { 0 } else { u64::from(cylinders) };
+        let t = self.curves[dir as usize].time(d).max(if surface_changes { self.head_switch } else { 0 });
+        if t > 0 && dir == Dir::Write { t + self.settle } else { t }
+    }
+
+    pub(super) fn switch_costs(&self, seg: &Segment, dir: Dir) -> SwitchCosts {
+        let group = seg.group.divisor();
+        let across = if seg.tracks > group {
+            let (a, b) = (seg.place(group - 1), seg.place(group));
+            let cylinders = seg.cylinder(a).abs_diff(seg.cylinder(b));
+            self.switch_time(dir, cylinders, seg.surface(a) != seg.surface(b))
+        } else {
+            0
+        };
+        let time = [self.switch_time(dir, 1, false), self.switch_time(dir, 0, true), across];
+        let skews = [seg.step_skew, seg.head_skew, seg.step_skew];
+        let exists = [seg.width.divisor() > 1, seg.surfaces > 1, seg.tracks > group];
+        let mut lost = Some([0; KINDS]);
+        for k in (0..KINDS).filter(|&k| exists[k]) {
+            let n = seg.sectors.divisor();
+            let (floor, rest) = (skews[k] * n / REVOLUTION, skews[k] * n % REVOLUTION);
+            let spare = n - seg.usable.divisor();
+            let (least, most) = (spare + floor, spare + floor + u64::from(rest > 0));
+            let turns = self.lost_turns(time[k], least, n);
+            match &mut lost {
+                Some(l) if most < n && turns == self.lost_turns(time[k], most, n) => l[k] = turns,
+                _ => lost = None,
+            }
+        }
+        SwitchCosts { time, lost }
+    }
+
+    /// Revolutions lost where a switch of `time` ns has a gap of `gap` of `n` sectors.
+    fn lost_turns(&self, time: u64, gap: u64, n: u64) -> u64 {
+        (time * self.rpm * n).saturating_sub(gap * REVOLUTION).div_ceil(n * REVOLUTION)
+    }
+
+    /// Angle from the first block's begin to the last block's end; leaves the head there.
+    #[inline]
+    pub(super) fn full_transfer(&mut self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> u64 {
+        let seg = &self.geometry.segments()[aim.segment];
+        let raw_end = self.raw_end(aim.raw, pba, blocks);
+        let slots = raw_end - aim.raw;
+        if aim.sector + slots <= seg.usable.divisor() {
+            let end = seg.slot_angle(aim.slot + slots);
+            self.head.track = TrackNo(t.track);
+            (self.head.cylinder, self.head.surface) = (t.cylinder, t.surface);
+            self.head.angle = if end >= REVOLUTION { end - REVOLUTION } else { end };
+            return end - t.angle;
+        }
+        self.long_transfer(dir, aim, raw_end)
+    }
+
+    #[inline]
+    fn raw_end(&self, raw: u64, pba: Pba, blocks: Blocks) -> u64 {
+        if self.geometry.slips().is_empty() {
+            raw + blocks.0
+        } else {
+            self.geometry.raw(Pba(pba.0 + blocks.0 - 1)) + 1
+        }
+    }
+
+    fn long_transfer(&mut self, dir: Dir, mut aim: Aim, raw_end: u64) -> u64 {
+        let mut units = 0;
+        loop {
+            let seg = &self.geometry.segments()[aim.segment];
+            let part_end = raw_end.min(seg.first_raw + seg.blocks());
+            let last = seg.usable.div(part_end - 1 - seg.first_raw);
+            let place = seg.place(last);
+            let slots = self.slots(dir, seg, aim, (last, place), part_end);
+            let (from, to) = (seg.slot_angle(aim.slot), seg.slot_angle(aim.slot + slots));
+            units += to - from;
+            let angle = to % REVOLUTION;
+            let (cylinder, surface) = (seg.cylinder(place), seg.surface(place));
+            if part_end == raw_end {
+                self.head.track = TrackNo(seg.first_track + last);
+                (self.head.cylinder, self.head.surface, self.head.angle) = (cylinder, surface, angle);
+                return units;
+            }
+            let next = &self.geometry.segments()[aim.segment + 1];
+            let start = next.place(0);
+            let switch = self.switch_time(
+                dir,
+                next.cylinder(start).abs_diff(cylinder),
+                next.surface(start) != surface,
+            );
+            let slot = next.start_slot(start);
+            let gap = (next.slot_angle(slot) + REVOLUTION - angle) % REVOLUTION;
+            units += gap + (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION;
+            aim = Aim { raw: part_end, segment: aim.segment + 1, track: 0, sector: 0, place: start, slot };
+        }
+    }
+
+    /// Sector-sized angles from `aim` to the end of the transfer's part in one segment, gaps and lost turns included.
+    fn slots(&self, dir: Dir, seg: &Segment, aim: Aim, last: (u64, Place), part_end: u64) -> u64 {
+        let (n, tracks) = (seg.sectors.divisor(), last.0 - aim.track);
+        let data = part_end - aim.raw;
+        if tracks == 0 {
+            return data;
+        }
+        let costs = &self.costs[aim.segment][dir as usize];
+        let Some(lost) = costs.lost else {
+            return data + self.gaps_one_by_one(seg, costs, aim.track, last.0);
+        };
+        let s = seg.switches(aim.place, last.1);
+        let begin = seg.skew(aim.place);
+        // Revolutions first, so that any number of tracks fits.
+        let turns = |count: u64, skew: u64| match count.checked_mul(skew) {
+            Some(angle) => (angle / REVOLUTION, angle % REVOLUTION),
+            None => {
+                let angle = u128::from(count) * u128::from(skew);
+                ((angle / u128::from(REVOLUTION)) as u64, (angle % u128::from(REVOLUTION)) as u64)
+            }
+        };
+        let (a, b) = (turns(s.steps + s.groups, seg.step_skew), turns(s.heads, seg.head_skew));
+        let rounded =
+            |angle: u64| angle / REVOLUTION * n + (angle % REVOLUTION * n + REVOLUTION / 2) / REVOLUTION;
+        let skew = (a.0 + b.0) * n + rounded(begin + a.1 + b.1) - rounded(begin);
+        let lost = s.steps * lost[0] + s.heads * lost[1] + s.groups * lost[2];
+        data + tracks * (n - seg.usable.divisor()) + skew + lost * n
+    }
+
+    fn gaps_one_by_one(&self, seg: &Segment, costs: &SwitchCosts, first: u64, last: u64) -> u64 {
+        let (n, usable) = (seg.sectors.divisor(), seg.usable.divisor());
+        let mut total = 0;
+        let mut at = seg.place(first);
+        for track in first + 1..=last {
+            let next = seg.place(track);
+            let kind = if next.group != at.group { 2 } else { usize::from(next.run != at.run) };
+            let gap = (seg.start_slot(next) + 2 * n - seg.start_slot(at) - usable) % n;
+            total += gap + self.lost_turns(costs.time[kind], gap, n) * n;
+            at = next;
+        }
+        total
+    }
+
+    /// Nanoseconds of a transfer in the model without rotation.
+    #[inline]
+    pub(super) fn plain_transfer(&self, aim: Aim, pba: Pba, blocks: Blocks) -> u64 {
+        if let Some((num, div)) = self.rate {
+            return div.div_ceil(blocks.0 * num);
+        }
+        let raw_end = self.raw_end(aim.raw, pba, blocks);
+        let (mut raw, mut segment, mut units) = (aim.raw, aim.segment, 0);
+        while raw < raw_end {
+            let seg = &self.geometry.segments()[segment];
+            let end = raw_end.min(seg.first_raw + seg.blocks());
+            units += seg.slot_angle(end - raw);
+            (raw, segment) = (end, segment + 1);
+        }
+        self.per_rpm.div_ceil(units)
+    }
+
+    /// Puts the head where a transfer ends, in the models that do not need the angle.
+    #[inline]
+    pub(super) fn head_to_last(&mut self, first: &Target, aim: Aim, pba: Pba, blocks: Blocks) {
+        let usable = self.geometry.segments()[aim.segment].usable.divisor();
+        let last = if aim.sector + blocks.0 <= usable && self.geometry.slips().is_empty() {
+            *first
+        } else {
+            self.target(Pba(pba.0 + blocks.0 - 1))
+        };
+        self.head.track = TrackNo(last.track);
+        (self.head.cylinder, self.head.surface) = (last.cylinder, last.surface);
+    }
+}
