@@ -1,0 +1,67 @@
+# make demo    set-up, then the main job on a recorded trace: a table here, figures in demo-out/report.html
+# make test    set-up, then lints and every test
+# make bench   requests per second and memory of the engine
+# make bench-device   served devices against nbdkit's own plugins
+# Set-up is remembered in .setup/; a second call does only what changed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml') Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: demo test bench bench-device setup lint test-rust test-python docs clean
+.DEFAULT_GOAL := demo
+
+setup: .setup/native
+
+demo: .setup/native
+	$(BIN)/python tools/demo.py
+
+test: .setup/packages-test .setup/native lint test-rust test-python
+
+lint: .setup/venv
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo xtask tidy
+	$(BIN)/ruff check python tools
+	$(BIN)/ruff format --check python tools
+	$(BIN)/mypy
+
+test-rust:
+	cargo test --workspace --quiet
+
+test-python: .setup/native
+	$(BIN)/pytest
+
+bench: .setup/native
+	$(BIN)/python tools/bench.py
+
+bench-device: .setup/packages-test .setup/native
+	$(BIN)/python tools/bench_device.py
+
+docs:
+	cargo xtask docs
+
+.setup/packages-build: tools/packages-build.txt tools/install-packages.sh
+	@mkdir -p .setup
+	tools/install-packages.sh tools/packages-build.txt
+	@touch $@
+
+.setup/packages-test: tools/packages-build.txt tools/packages-test.txt tools/install-packages.sh
+	@mkdir -p .setup
+	tools/install-packages.sh tools/packages-build.txt tools/packages-test.txt
+	@touch $@
+
+.setup/venv: tools/requirements.txt | .setup/packages-build
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it from https://rustup.rs (1.88 or newer)" >&2; exit 3; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: set PYTHON=" >&2; exit 3; }
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+	@touch $@
+
+.setup/native: .setup/venv $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+clean:
+	rm -rf .setup .venv $(TARGET) demo-out

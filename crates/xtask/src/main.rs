@@ -1,0 +1,31 @@
+//! Checks and generated files of this repository.
+//!
+//! `cargo xtask tidy` keeps functions and files small, and the tree free of leftovers.
+
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask tidy";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let faults = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => tidy::faults(&root()),
+        _ => vec![USAGE.to_owned()],
+    };
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    ExitCode::from(u8::from(!faults.is_empty()))
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("crates/xtask is two levels deep")
+        .to_owned()
+}

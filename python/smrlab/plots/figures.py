@@ -1,0 +1,197 @@
+"""The figures themselves: each takes the payload of the runs and gives a Figure, or None where nothing applies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from .style import COLORS, HATCHES, SETTINGS, legend, line_style, new_figure
+
+Payload = list[dict[str, Any]]
+CAUSES = ("host", "clean", "destage", "defrag", "metadata", "journal", "fill", "parity", "rebuild", "seek", "rotation")
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
+
+
+def numbers(values: Sequence[float | None]) -> np.ndarray[Any, Any]:
+    """The values with None as NaN."""
+    return np.array([np.nan if v is None else v for v in values], dtype=float)
+
+
+def time_unit(span: float) -> tuple[float, str]:
+    """The unit in which a span of seconds has a few to some hundred steps."""
+    return next((u for u in _UNITS if span >= 3 * u[0]), _UNITS[-1])
+
+
+def _having(runs: Payload, key: str) -> list[tuple[int, dict[str, Any]]]:
+    return [(i, r) for i, r in enumerate(runs) if r["timeline"] and key in r["timeline"]]
+
+
+def over_time(runs: Payload, key: str, label: str, *, log: bool = False, factor: float = 1.0) -> Figure | None:
+    """One curve a run of a series of the timeline."""
+    found = _having(runs, key)
+    if not found:
+        return None
+    unit, name = time_unit(max(r["timeline"]["t"][-1] for _, r in found))
+    with mpl.rc_context(SETTINGS):
+        figure, (axes,) = new_figure()
+        for i, run in found:
+            t = numbers(run["timeline"]["t"]) / unit
+            axes.plot(t, numbers(run["timeline"][key]) * factor, label=run["name"], **line_style(i))
+        axes.set_xlabel(f"time ({name})")
+        axes.set_ylabel(label)
+        _from_zero(axes, log)
+        legend(figure, axes, len(found))
+    return figure
+
+
+def _from_zero(axes: Axes, log: bool) -> None:
+    if log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+
+
+def iops(runs: Payload) -> Figure | None:
+    """Requests completed per second."""
+    return over_time(runs, "iops", "requests completed (1/s)")
+
+
+def response(runs: Payload) -> Figure | None:
+    """Mean response time."""
+    return over_time(runs, "mean", "mean response time (ms)", log=True)
+
+
+def response_max(runs: Payload) -> Figure | None:
+    """Longest response time of each window."""
+    return over_time(runs, "max", "longest response time (ms)", log=True)
+
+
+def write_amplification(runs: Payload) -> Figure | None:
+    """Blocks written on the medium per block written by the host."""
+    return over_time(runs, "wa", "media blocks written\nper host block written")
+
+
+def cleaning(runs: Payload) -> Figure | None:
+    """Share of time spent on cleaning."""
+    return over_time(runs, "clean", "time spent cleaning (%)", factor=100)
+
+
+def backlog(runs: Payload) -> Figure | None:
+    """Requests that wait at the end of each window."""
+    return over_time(runs, "backlog", "requests waiting")
+
+
+def head(runs: Payload) -> Figure | None:
+    """Mean head position with its range."""
+    figure = over_time(runs, "head", "head position (track)")
+    if figure is None:
+        return None
+    axes = figure.axes[0]
+    found = _having(runs, "head")
+    unit, _ = time_unit(max(r["timeline"]["t"][-1] for _, r in found))
+    for i, run in found:
+        line = run["timeline"]
+        if "head_min" in line and "head_max" in line:
+            low, high = numbers(line["head_min"]), numbers(line["head_max"])
+            axes.fill_between(numbers(line["t"]) / unit, low, high, color=COLORS[i % len(COLORS)], alpha=0.13, lw=0)
+    return figure
+
+
+def distribution(runs: Payload) -> Figure | None:
+    """Share of requests at or below a response time, and the share above it on a log scale."""
+    found = [(i, r) for i, r in enumerate(runs) if r["histogram"] and "response" in r["histogram"]]
+    if not found:
+        return None
+    with mpl.rc_context(SETTINGS):
+        figure, (below, above) = new_figure(2)
+        for i, run in found:
+            h = run["histogram"]["response"]
+            x, tail = numbers(h["x"]), numbers(h["tail"])
+            below.plot(x, numbers(h["f"]) * 100, label=run["name"], **line_style(i))
+            above.plot(x, np.where(tail > 0, tail, np.nan) * 100, **line_style(i))
+        for axes, label in ((below, "requests at most that long (%)"), (above, "requests longer than that (%)")):
+            axes.set_xscale("log")
+            axes.set_xlabel("response time (ms)")
+            axes.set_ylabel(label)
+        below.set_ylim(0, 101)
+        above.set_yscale("log")
+        legend(figure, below, len(found))
+    return figure
+
+
+def causes(runs: Payload) -> Figure | None:
+    """Busy time of each run, stacked by cause."""
+    found = [r for r in runs if r["doc"].get("time_by_cause_s")]
+    if not found:
+        return None
+    present = {c for r in found for c, s in r["doc"]["time_by_cause_s"].items() if s > 0}
+    order = [c for c in CAUSES if c in present] + sorted(present - set(CAUSES))
+    with mpl.rc_context(SETTINGS):
+        figure, (axes,) = new_figure(height=1.1 + 0.3 * len(found))
+        left = np.zeros(len(found))
+        for i, cause in enumerate(order):
+            seconds = np.array([r["doc"]["time_by_cause_s"].get(cause, 0.0) for r in found])
+            color, hatch = COLORS[i % len(COLORS)], HATCHES[i % len(HATCHES)]
+            style: dict[str, Any] = {"color": color, "hatch": hatch, "edgecolor": "white", "linewidth": 0.4}
+            axes.barh(range(len(found)), seconds, left=left, label=cause, height=0.62, **style)
+            left += seconds
+        axes.set_yticks(range(len(found)), [r["name"] for r in found])
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("busy time (s)")
+        legend(figure, axes, max(len(order), 2))
+    return figure
+
+
+def heat(runs: Payload) -> Figure | None:
+    """Blocks touched by time and LBA, of the first run that recorded them."""
+    grid = next((r["heat"] for r in runs if r["heat"]), None)
+    if grid is None:
+        return None
+    touched = (numbers(grid["reads"]) + numbers(grid["writes"])).reshape(grid["rows"], grid["cols"])
+    unit, name = time_unit(grid["t1"] - grid["t0"])
+    with mpl.rc_context(SETTINGS):
+        figure, (axes,) = new_figure()
+        axes.grid(visible=False)
+        extent = (grid["t0"] / unit, grid["t1"] / unit, grid["lba0"], grid["lba1"])
+        image = axes.imshow(
+            np.where(touched > 0, touched, np.nan),
+            extent=extent,
+            origin="lower",
+            aspect="auto",
+            cmap="Blues",
+            norm=LogNorm(1, max(10.0, float(touched.max()))),
+            interpolation="nearest",
+        )
+        axes.set_xlabel(f"time ({name})")
+        axes.set_ylabel("LBA (blocks of 512 B)")
+        figure.colorbar(image, ax=axes, label="blocks touched")
+    return figure
+
+
+def space(runs: Payload) -> Figure | None:
+    """Space efficiency beside the peak memory of the maps."""
+    panels = [
+        ("efficiency", "space efficiency (%)", 100.0),
+        ("map_bytes_peak", "peak map memory (MiB)", 1 / 2**20),
+    ]
+    spaces = [(r["name"], r["doc"].get("space") or {}) for r in runs]
+    panels = [p for p in panels if any(p[0] in s for _, s in spaces)]
+    if not panels:
+        return None
+    with mpl.rc_context(SETTINGS):
+        figure, all_axes = new_figure(len(panels), height=0.9 + 0.26 * len(runs))
+        for axes, (key, label, factor) in zip(all_axes, panels, strict=True):
+            values = [s.get(key, 0) * factor for _, s in spaces]
+            axes.barh(range(len(values)), values, color="#5b7fa6", height=0.6)
+            axes.set_yticks(range(len(values)), [name for name, _ in spaces] if axes is all_axes[0] else [])
+            axes.invert_yaxis()
+            axes.grid(visible=False, axis="y")
+            axes.set_xlabel(label)
+    return figure

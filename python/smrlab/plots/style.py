@@ -1,0 +1,61 @@
+"""What all figures share: colours that differ in grey too, line styles, sizes, and how an SVG is saved."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..results import write_whole
+
+# Alternating dark and light, so that neighbours differ without colour; the line styles differ as well.
+COLORS = ("#12355b", "#e8743f", "#1b7a5a", "#b06ab3", "#6b4a00", "#4a94ec", "#8c1d2f", "#8aa12c")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)), (0, (1, 2)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "----", "||||")
+SIZE = (5.0, 2.8)
+
+SETTINGS: Any = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "svg.hashsalt": "smrlab",
+    "lines.linewidth": 1.2,
+}
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Colour and dashes of run number `index`."""
+    return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[(index + index // len(COLORS)) % len(DASHES)]}
+
+
+def new_figure(columns: int = 1, height: float = SIZE[1]) -> tuple[Figure, list[Axes]]:
+    """A figure of paper-column width with `columns` panels side by side."""
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(SIZE[0] * (1.3 if columns > 1 else 1), height), layout="constrained")
+        axes = [figure.add_subplot(1, columns, i + 1) for i in range(columns)]
+    return figure, axes
+
+
+def legend(figure: Figure, axes: Axes, count: int) -> None:
+    """Names the runs above the panels, where there is more than one."""
+    if count > 1:
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(3, count), frameon=False, fontsize=7)
+
+
+def save_svg(figure: Figure, path: Path) -> None:
+    """Writes the figure; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    with mpl.rc_context(SETTINGS):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    write_whole(path, buffer.getvalue())

@@ -1,0 +1,178 @@
+"""What the figures show, computed once from result files; the HTML report and the SVG figures both draw from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..results import Result
+
+Floats = NDArray[np.float64]
+
+MAX_WINDOWS = 1200
+MAX_BUCKETS = 400
+MAX_HEAT = (240, 96)
+KINDS = ("response", "read_response", "write_response", "service")
+
+# How windows that are merged for display combine: column -> rule.
+_SUMS = ("arrivals", "completions", "read_blocks", "write_blocks", "media_blocks_read", "media_blocks_written")
+_SHARES = ("busy_share", "cleaning_share")
+
+
+def runs_payload(runs: Sequence[Result]) -> list[dict[str, Any]]:
+    """One entry a run; a table that is absent gives None, and its figures say so."""
+    return [
+        {
+            "name": run.name,
+            "doc": dict(run.doc),
+            "timeline": timeline(run.table("timeline")),
+            "histogram": histogram(run.table("histogram")),
+            "heat": heatmap(run.table("heatmap")),
+        }
+        for run in runs
+    ]
+
+
+def columns(table: pa.Table) -> dict[str, Floats]:
+    """The numeric columns as floats; nulls become NaN."""
+    out = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            out[name] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return out
+
+
+def timeline(table: pa.Table | None) -> dict[str, list[float | None]] | None:
+    """Series over time: `t` (window middles, s), `iops`, `mean`/`max` (ms), `wa`, shares, `backlog`, head tracks."""
+    if table is None or table.num_rows == 0:
+        return None
+    merged = merge_windows(columns(table), math.ceil(table.num_rows / MAX_WINDOWS))
+    start, end = merged["start_s"], merged["end_s"]
+    width = np.maximum(end - start, 1e-12)
+    series: dict[str, Floats] = {"t": (start + end) / 2}
+    names = {
+        "mean": "response_ms_mean",
+        "max": "response_ms_max",
+        "busy": "busy_share",
+        "clean": "cleaning_share",
+        "backlog": "backlog",
+        "head_min": "head_track_min",
+        "head_max": "head_track_max",
+        "head": "head_track_mean",
+    }
+    series |= {short: merged[long] for short, long in names.items() if long in merged}
+    if "completions" in merged:
+        series["iops"] = merged["completions"] / width
+    if "write_blocks" in merged and "media_blocks_written" in merged:
+        host = merged["write_blocks"]
+        series["wa"] = np.where(host > 0, merged["media_blocks_written"] / np.maximum(host, 1), np.nan)
+    return {name: rounded(values) for name, values in series.items()}
+
+
+def merge_windows(cols: dict[str, Floats], factor: int) -> dict[str, Floats]:
+    """Merges each `factor` neighbouring windows: counts add, means are weighted, extremes stay extremes."""
+    if factor <= 1:
+        return cols
+    n = len(cols["start_s"])
+    cuts = np.arange(0, n, factor)
+    last = np.minimum(cuts + factor, n) - 1
+    width = cols["end_s"] - cols["start_s"]
+    weight = cols.get("completions", np.ones(n))
+    out = {"start_s": cols["start_s"][cuts], "end_s": cols["end_s"][last]}
+    for name, values in cols.items():
+        if name in _SUMS:
+            out[name] = np.add.reduceat(np.nan_to_num(values), cuts)
+        elif name in _SHARES:
+            out[name] = _weighted(values, width, cuts)
+        elif name.endswith("_max"):
+            out[name] = np.fmax.reduceat(values, cuts)
+        elif name.endswith("_min"):
+            out[name] = np.fmin.reduceat(values, cuts)
+        elif name.endswith("_mean"):
+            out[name] = _weighted(values, weight if name.startswith("response") else width, cuts)
+        elif name not in out:
+            out[name] = values[last]
+    return out
+
+
+def _weighted(values: Floats, weight: Floats, cuts: NDArray[np.int64]) -> Floats:
+    weight = np.where(np.isnan(values), 0.0, weight)
+    total = np.add.reduceat(weight, cuts)
+    mean = np.add.reduceat(np.nan_to_num(values) * weight, cuts) / np.maximum(total, 1e-300)
+    return np.where(total > 0, mean, np.nan)
+
+
+def histogram(table: pa.Table | None) -> dict[str, dict[str, list[float | None]]] | None:
+    """Per kind: upper edges in ms (`x`) and the share of requests at or below them (`f`), with the total `n`."""
+    if table is None or table.num_rows == 0:
+        return None
+    kinds = np.array(table.column("kind").to_pylist(), dtype=object)
+    cols = columns(table)
+    out = {}
+    for kind in KINDS:
+        mine = kinds == kind
+        total = cols["count"][mine].sum()
+        if total > 0:
+            out[kind] = _distribution(cols["lo_ms"][mine], cols["hi_ms"][mine], cols["count"][mine])
+    return out or None
+
+
+def _distribution(lo: Floats, hi: Floats, count: Floats) -> dict[str, list[float | None]]:
+    order = np.argsort(lo)
+    lo, hi, count = lo[order], hi[order], count[order]
+    cumulated = np.cumsum(count)
+    total = cumulated[-1]
+    step = math.ceil(len(hi) / MAX_BUCKETS)
+    keep = np.unique(np.append(np.arange(step - 1, len(hi), step), len(hi) - 1))
+    x = np.concatenate([[max(lo[0], hi[0] / 2)], hi[keep]])
+    f = np.concatenate([[0.0], cumulated[keep] / total])
+    left = np.concatenate([[1.0], (total - cumulated[keep]) / total])
+    return {"x": rounded(x), "f": rounded(f, 7), "tail": rounded(left), "n": [float(total)]}
+
+
+def heatmap(table: pa.Table | None) -> dict[str, Any] | None:
+    """Blocks touched per window and LBA range as dense rows of `cols` windows, lowest LBA first."""
+    if table is None or table.num_rows == 0:
+        return None
+    c = columns(table)
+    window, bin_ = c["window"].astype(np.int64), c["bin"].astype(np.int64)
+    wide, high = (math.ceil((v.max() + 1) / m) for v, m in zip((window, bin_), MAX_HEAT, strict=True))
+    n_cols, n_rows = int(window.max() // wide) + 1, int(bin_.max() // high) + 1
+    cell = (bin_ // high) * n_cols + window // wide
+    t0, t1 = _extent(window, c["start_s"], wide, n_cols)
+    return {
+        "cols": n_cols,
+        "rows": n_rows,
+        "t0": t0,
+        "t1": t1,
+        "lba0": float(c["lba_lo"].min()),
+        "lba1": float(c["lba_hi"].max()),
+        **{k: rounded(np.bincount(cell, c[k], n_cols * n_rows).astype(np.float64), 4) for k in ("reads", "writes")},
+    }
+
+
+def _extent(window: NDArray[np.int64], start_s: Floats, wide: int, n_cols: int) -> tuple[float, float]:
+    """Where in time the first column starts and the last one ends, from the slope of start over window number."""
+    first, last = int(window.argmin()), int(window.argmax())
+    steps = window[last] - window[first]
+    slope = (start_s[last] - start_s[first]) / steps if steps else max(float(start_s[first]), 1.0)
+    t0 = float(start_s[first] - slope * window[first])
+    return t0, t0 + float(slope) * wide * n_cols
+
+
+def rounded(values: Floats, digits: int = 5) -> list[float | None]:
+    """Significant digits enough to draw, so that the file stays small; NaN becomes None."""
+    return [_number(v, digits) for v in values.tolist()]
+
+
+def _number(value: float, digits: int) -> float | None:
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short

@@ -1,0 +1,174 @@
+"""The report: what a browser shows of made-up result files, and that the figures are those of the data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from browser import chromium, emulate
+from fakes import fake_tables, write_compare, write_single
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.action_chains import ActionChains
+
+from smrlab.errors import InputError
+from smrlab.report import write_report
+from smrlab.report.payload import heatmap, histogram, timeline
+
+CURVES = ("iops", "response", "distribution", "war", "load", "head")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[WebDriver]:
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(write_compare(tmp_path_factory.mktemp("compare"), 3), svg=False)
+
+
+def curves(browser: WebDriver, figure: str) -> int:
+    return int(browser.execute_script(f"return document.querySelectorAll('#fig-{figure} path.curve').length"))
+
+
+def console(browser: WebDriver) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser")]  # type: ignore[no-untyped-call]
+
+
+def test_shows_every_figure_without_an_error(browser: WebDriver, compared: Path) -> None:
+    browser.get(compared.as_uri())
+    assert console(browser) == []
+    assert [curves(browser, f) for f in CURVES] == [3] * len(CURVES)
+    assert browser.execute_script("return document.querySelectorAll('#fig-causes rect').length") == 3 + 4 + 4
+    assert browser.execute_script("return document.querySelector('#fig-heat image').getAttribute('href').length") > 500
+    assert "static-1234" in browser.execute_script("return document.getElementById('spec').textContent")
+
+
+def test_a_click_in_the_legend_hides_a_run_everywhere(browser: WebDriver, compared: Path) -> None:
+    browser.get(compared.as_uri())
+    chips = browser.find_elements("css selector", "#legend .chip")
+    assert [c.text for c in chips] == ["cmr", "rmw", "static-1234"]
+    chips[1].click()
+    assert chips[1].get_attribute("aria-pressed") == "false"
+    assert [curves(browser, f) for f in CURVES] == [2] * len(CURVES)
+    chips[1].click()
+    assert curves(browser, "iops") == 3
+    assert console(browser) == []
+
+
+def test_dragging_zooms_all_figures_over_time_and_reset_undoes_it(browser: WebDriver, compared: Path) -> None:
+    browser.get(compared.as_uri())
+    labels = "return [...document.querySelectorAll('#fig-head svg.plot text')].map((t) => t.textContent).join()"
+    before = browser.execute_script(labels)
+    plot = browser.find_element("css selector", "#fig-iops svg.plot")
+    ActionChains(browser).move_to_element_with_offset(plot, -100, 0).click_and_hold().move_by_offset(
+        120, 0
+    ).release().perform()
+    assert browser.execute_script(labels) != before
+    browser.find_element("id", "reset").click()
+    assert browser.execute_script(labels) == before
+    assert console(browser) == []
+
+
+def test_hovering_says_the_values(browser: WebDriver, compared: Path) -> None:
+    browser.get(compared.as_uri())
+    plot = browser.find_element("css selector", "#fig-response svg.plot")
+    ActionChains(browser).move_to_element(plot).perform()
+    text = browser.find_element("id", "tip").text
+    assert re.search(r"min", text)
+    assert all(name in text for name in ("cmr", "rmw", "static-1234"))
+    assert len(browser.find_elements("css selector", "#fig-head .cross")) == 1
+
+
+def test_fits_a_phone_and_follows_the_dark_scheme(compared: Path) -> None:
+    with chromium() as driver:
+        emulate(driver, phone=True)
+        driver.get(compared.as_uri())
+        assert driver.execute_script("return document.documentElement.scrollWidth") == 390
+        background = "return getComputedStyle(document.body).backgroundColor"
+        light = driver.execute_script(background)
+        image = driver.execute_script("return document.querySelector('#fig-heat image').getAttribute('href')")
+        emulate(driver, dark=True)
+        assert driver.execute_script(background) != light
+        assert driver.execute_script("return document.querySelector('#fig-heat image').getAttribute('href')") != image
+        assert console(driver) == []
+
+
+@pytest.mark.parametrize("tables", [True, False])
+def test_one_run_with_and_without_tables(browser: WebDriver, tmp_path: Path, tables: bool) -> None:
+    browser.get(write_report(write_single(tmp_path, tables), svg=False).as_uri())
+    assert console(browser) == []
+    assert curves(browser, "iops") == int(tables)
+    assert browser.execute_script("return document.querySelectorAll('#fig-summary tbody tr').length") == 1
+
+
+def test_is_self_contained_and_names_cannot_break_out(browser: WebDriver, tmp_path: Path) -> None:
+    write_single(tmp_path)
+    doc = json.loads((tmp_path / "result.json").read_text())
+    doc["name"] = "</script><img src=x onerror=document.title='broken'>"
+    (tmp_path / "result.json").write_text(json.dumps(doc))
+    path = write_report(tmp_path, svg=False)
+    page = path.read_text()
+    assert not re.search(r"(src|href)=[\"']?https?:", page)
+    assert page.count("</script>") == 2
+    browser.get(path.as_uri())
+    assert browser.title != "broken"
+    assert console(browser) == []
+
+
+def test_svg_figures_are_drawn_and_reproducible(tmp_path: Path) -> None:
+    write_report(write_compare(tmp_path, 2))
+    names = {p.stem for p in tmp_path.glob("*.svg")}
+    assert names == {
+        *("iops", "response", "response-max", "distribution", "write-amplification", "causes", "cleaning"),
+        *("backlog", "heatmap", "head", "space"),
+    }
+    first = (tmp_path / "iops.svg").read_bytes()
+    write_report(tmp_path)
+    assert (tmp_path / "iops.svg").read_bytes() == first
+
+
+def test_merged_windows_keep_counts_means_and_extremes() -> None:
+    table = fake_tables(2, windows=3000)["timeline"]
+    merged = timeline(table)
+    assert merged is not None
+    assert len(merged["t"]) == 1000
+    frame = {name: table.column(name).to_pylist() for name in table.column_names}
+    width = frame["end_s"][2] - frame["start_s"][0]
+    assert merged["iops"][0] == pytest.approx(sum(frame["completions"][:3]) / width, rel=1e-4)
+    weighted = sum(c * m for c, m in zip(frame["completions"][:3], frame["response_ms_mean"][:3], strict=True))
+    assert merged["mean"][0] == pytest.approx(weighted / sum(frame["completions"][:3]), rel=1e-4)
+    assert merged["max"][0] == pytest.approx(max(frame["response_ms_max"][:3]), rel=1e-4)
+    assert merged["head_min"][0] == min(frame["head_track_min"][:3])
+
+
+def test_distribution_reaches_one_at_the_last_edge() -> None:
+    rows = [{"kind": "response", "lo_ms": lo, "hi_ms": lo * 2, "count": n} for lo, n in ((4.0, 1), (1.0, 2), (2.0, 1))]
+    assert histogram(pa.Table.from_pylist(rows)) == {
+        "response": {"x": [1, 2, 4, 8], "f": [0, 0.5, 0.75, 1], "tail": [1, 0.5, 0.25, 0], "n": [4]}
+    }
+
+
+def test_heat_map_keeps_every_block_when_cells_merge() -> None:
+    table = fake_tables(0)["heatmap"]
+    grid = heatmap(table)
+    assert grid is not None
+    assert sum(grid["writes"]) == pytest.approx(np.sum(table.column("writes").to_numpy()), rel=1e-3)
+    assert (grid["t0"], grid["t1"]) == (0, 600)
+
+
+def test_a_folder_without_results_is_the_users_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"result\.json: no such file"):
+        write_report(tmp_path)
+    (tmp_path / "result.json").write_text('{"schema": 9}')
+    with pytest.raises(InputError, match="schema 9 is not 1"):
+        write_report(tmp_path)
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(InputError, match="not a readable result"):
+        write_report(tmp_path)
