@@ -3,12 +3,17 @@
 //! Read in this order: [`request`] (what comes in), [`plan`] (what goes out), [`layer`] (the contract between them),
 //! [`registry`] (which layers there are), and any file of [`layers`].
 
+pub mod exec;
 pub mod layer;
 pub mod layers;
+pub mod live;
+pub mod marks;
 pub mod plan;
 pub mod registry;
 pub mod request;
+pub mod update;
 
+pub use exec::{Executor, HostBuffer, Medium};
 pub use layer::{Capabilities, Record, StepEnd, TranslationLayer};
 pub use plan::{Cause, Dir, MediaOp, OpId, Piece, Plan, Source};
 pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};

@@ -3,7 +3,7 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
-use crate::layers::{cmr, raw};
+use crate::layers::{cmr, raw, rmw};
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{BandLayout, DriveError, Geometry};
 use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Built {
 }
 
 /// Every layer.
-pub static LAYERS: &[&LayerEntry] = &[&cmr::ENTRY, &raw::ENTRY];
+pub static LAYERS: &[&LayerEntry] = &[&cmr::ENTRY, &raw::ENTRY, &rmw::ENTRY];
 
 /// The entry of this name or alias.
 ///

@@ -2,3 +2,4 @@
 
 pub mod cmr;
 pub mod raw;
+pub mod rmw;

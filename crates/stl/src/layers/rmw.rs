@@ -1,0 +1,299 @@
+//! `rmw`: read-modify-write of bands, in place.
+
+use crate::live::Live;
+use crate::marks::Marks;
+use crate::registry::{BuildContext, BuildResult, LayerEntry, does_not_fit};
+use crate::update::{Journal, Update, stage};
+use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
+use smrlab_disk::{BandId, Bands};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
+
+const PAGE: &str = "\
+LBAs fill the bands in order. A write rewrites its band in place, in one piece for each band that it touches:
+
+- `mode=whole` (as the papers count it): reads the whole band, changes it in memory, writes the whole band. Blocks that
+  were never written are copied too.
+- `mode=partial`: reads what is live in the band behind the written blocks and writes from the first written block to the
+  end of that. Appending to a band costs a plain write.
+
+A write that covers all that would be read reads nothing. Reads go straight to the medium. Discards forget the blocks;
+in `partial` mode a discard of a band's tail makes its end cheaper to write.
+
+A power cut in the middle of a rewrite destroys blocks that were acknowledged long before. With `journal=on` each rewrite
+goes to a journal first (bands at the end of the medium, as many as hold the largest band) and is replayed after a cut:
+twice the blocks written.
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "rmw",
+    aliases: &["band-rmw"],
+    summary: "bands rewritten in place: read-modify-write, whole or from the written block on",
+    reference: "the strawman of Cassuto et al. 2010 (III) and He & Du 2014; partial: Le Moal et al. 2012 (SFS)",
+    page: PAGE,
+    params: &[
+        Param {
+            name: "mode",
+            kind: Kind::Choice(&["whole", "partial"]),
+            default: "whole",
+            doc: "whole: the whole band is read and written; partial: from the written block to the end of live data",
+        },
+        Param {
+            name: "band",
+            kind: Kind::Count(1, 1 << 20),
+            default: "",
+            doc: "tracks in a band (cylinders on cylinder layouts); default: the drive's",
+        },
+        Param {
+            name: "tracks",
+            kind: Kind::Count(1, 1024),
+            default: "",
+            doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
+        },
+        Param {
+            name: "journal",
+            kind: Kind::Switch,
+            default: "off",
+            doc: "write each update to a journal first, so that it survives a power cut",
+        },
+    ],
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    conventional: false,
+    build,
+};
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let mut layout = context.bands;
+    layout.tracks = values.count("band").unwrap_or(layout.tracks);
+    let bands = Bands::new(&context.geometry, layout).map_err(|e| does_not_fit(&ENTRY, &e))?;
+    let (journal, remain) = if values.on("journal") {
+        let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
+        (Some(journal), remain)
+    } else {
+        (None, bands.len())
+    };
+    if (0..bands.len()).any(|b| bands.band(BandId(b)).blocks.0 > u64::from(u32::MAX)) {
+        return Err(SpecError::Other(
+            "rmw: a band has more than 2^32 blocks: use a smaller band=".to_owned(),
+        ));
+    }
+    Ok(Box::new(Rmw {
+        host_blocks: Blocks(bands.first_data(BandId(remain))),
+        whole: values.text("mode") == Some("whole"),
+        ends: Marks::new(remain),
+        bands,
+        journal,
+        live: Live::default(),
+        update: Update::default(),
+    }))
+}
+
+struct Rmw {
+    bands: Bands,
+    host_blocks: Blocks,
+    whole: bool,
+    journal: Option<Journal>,
+    /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
+    live: Live,
+    /// Of each band: the offset behind its last live block.
+    ends: Marks,
+    update: Update,
+}
+
+/// The part of a request that lies in one band.
+struct Part {
+    band: BandId,
+    /// The band's blocks.
+    first: Pba,
+    blocks: Blocks,
+    /// The part within the band.
+    from: u64,
+    to: u64,
+}
+
+impl Part {
+    fn pba(&self, offset: u64) -> Pba {
+        self.first + Blocks(offset)
+    }
+}
+
+impl Rmw {
+    #[inline]
+    fn part(&self, lba: u64, left: u64) -> Part {
+        let (band, offset, pba) = self.bands.locate(lba);
+        let blocks = self.bands.band(band).blocks;
+        let to = (offset.0 + left).min(blocks.0);
+        Part { band, first: Pba(pba.0 - offset.0), blocks, from: offset.0, to }
+    }
+
+    /// What a write of `part` has to keep: the offsets before and behind it.
+    #[inline]
+    fn kept(&self, part: &Part) -> (Range<u64>, Range<u64>) {
+        if self.whole {
+            return (0..part.from, part.to..part.blocks.0);
+        }
+        let end = u64::from(self.ends.get(part.band.0)).max(part.to);
+        (part.from..part.from, part.to..end)
+    }
+
+    #[inline]
+    fn write(&mut self, part: &Part, lba: u64, host: u64, plan: &mut Plan) {
+        let (before, behind) = self.kept(part);
+        let first_op = plan.ops().len();
+        let relocated = Blocks(before.end - before.start + behind.end - behind.start);
+        self.update.clear();
+        self.update.start(part.pba(before.start));
+        let data = Blocks(part.to - part.from);
+        let cause = if relocated.0 == 0 {
+            self.update.piece(data, Source::Host(Blocks(host)));
+            Cause::Host
+        } else {
+            let read = if self.whole { 0..part.blocks.0 } else { behind.clone() };
+            let op = stage(plan, part.pba(read.start), Blocks(read.end - read.start));
+            let behind_read = Blocks(behind.start - read.start);
+            self.update.piece(Blocks(before.end - before.start), Source::Staged(op, Blocks::ZERO));
+            self.update.piece(data, Source::Host(Blocks(host)));
+            self.update.piece(Blocks(behind.end - behind.start), Source::Staged(op, behind_read));
+            Cause::Clean
+        };
+        let live = &mut self.live;
+        self.update.emit(cause, self.journal.as_ref(), plan, |plan| live.insert(lba..lba + data.0, plan));
+        if part.to > u64::from(self.ends.get(part.band.0)) {
+            self.ends.set(part.band.0, part.to as u32);
+        }
+        if relocated.0 > 0 {
+            plan.cleaned("band-rewrite", first_op, relocated);
+        }
+    }
+
+    fn discard(&mut self, part: &Part, lba: u64, plan: &mut Plan) {
+        self.live.remove(lba..lba + (part.to - part.from), plan);
+        self.cut_tail(part, lba);
+    }
+
+    /// What was discarded may have been the end of the band's live data.
+    fn cut_tail(&mut self, part: &Part, lba: u64) {
+        let end = u64::from(self.ends.get(part.band.0));
+        if end > part.from && end <= part.to {
+            let base = lba - part.from;
+            let last = self.live.set().runs_in(base..lba).last();
+            self.ends.set(part.band.0, last.map_or(0, |run| (run.end - base) as u32));
+        }
+    }
+
+    /// Calls `each` with the parts of a run of LBAs, the LBA of each and its offset in the run.
+    #[inline]
+    fn for_parts(
+        &mut self,
+        lba: Lba,
+        blocks: Blocks,
+        mut each: impl FnMut(&mut Self, &Part, u64, u64),
+    ) -> u32 {
+        let (mut done, mut parts) = (0, 0);
+        while done < blocks.0 {
+            let part = self.part(lba.0 + done, blocks.0 - done);
+            let n = part.to - part.from;
+            each(self, &part, lba.0 + done, done);
+            done += n;
+            parts += 1;
+        }
+        parts
+    }
+}
+
+impl TranslationLayer for Rmw {
+    fn host_blocks(&self) -> Blocks {
+        self.host_blocks
+    }
+
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Read => {
+                self.for_parts(r.lba, r.blocks, |_, part, _, host| {
+                    plan.read_to_host(
+                        Cause::Host,
+                        part.pba(part.from),
+                        Blocks(part.to - part.from),
+                        Blocks(host),
+                    );
+                });
+                self.live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan);
+            }
+            HostOp::Write => {
+                let parts = self.for_parts(r.lba, r.blocks, |layer, part, lba, host| {
+                    layer.write(part, lba, host, plan);
+                });
+                plan.set_extents(parts);
+            }
+            HostOp::Discard => {
+                self.for_parts(r.lba, r.blocks, |layer, part, lba, _| layer.discard(part, lba, plan));
+            }
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+        if !matches!(r.op, HostOp::Read | HostOp::Write) {
+            return None;
+        }
+        let part = self.part(r.lba.0, r.blocks.0);
+        if r.op == HostOp::Read {
+            return Some(part.pba(part.from));
+        }
+        let (before, behind) = self.kept(&part);
+        Some(if !before.is_empty() || (self.whole && !behind.is_empty()) {
+            part.first
+        } else if !behind.is_empty() {
+            part.pba(behind.start)
+        } else {
+            self.journal.as_ref().map_or(part.pba(part.from), Journal::first)
+        })
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        for record in records {
+            if let Some((range, live)) = self.live.take(&record) {
+                self.for_parts(Lba(range.start), Blocks(range.end - range.start), |layer, part, lba, _| {
+                    if live {
+                        let end = layer.ends.get(part.band.0).max(part.to as u32);
+                        layer.ends.set(part.band.0, end);
+                    } else {
+                        layer.cut_tail(part, lba);
+                    }
+                });
+            } else if let Some(journal) = &mut self.journal {
+                journal.take(&record);
+            }
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.recover(plan);
+        }
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.live.checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.live.set().runs_in(lba.span(blocks)).for_each(out);
+    }
+
+    #[inline]
+    fn prefetch(&self, r: &HostRequest) {
+        if r.op == HostOp::Write {
+            self.live.set().prefetch(r.lba.0);
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        (self.live.set().bytes() + self.ends.bytes()) as u64
+    }
+}

@@ -1,0 +1,73 @@
+//! Which blocks hold data: the live set of in-place layers, with the records by which it survives.
+
+use crate::{Plan, Record};
+use smrlab_blockmap::BlockSet;
+use smrlab_units::Blocks;
+use std::ops::Range;
+
+/// `words` = first block, blocks: they hold data from now on.
+const LIVE: u32 = 0x4c01;
+/// `words` = first block, blocks: they were discarded.
+const DEAD: u32 = 0x4c02;
+
+/// A set of blocks (LBAs or PBAs: the layer's choice) that hold data.
+#[derive(Default)]
+pub struct Live {
+    set: BlockSet,
+}
+
+impl Live {
+    /// Adds `range`, with a record if any of it is new.
+    #[inline]
+    pub fn insert(&mut self, range: Range<u64>, plan: &mut Plan) {
+        if self.set.insert(range.clone()) > 0 {
+            plan.record(Record { tag: LIVE, words: [range.start, range.end - range.start, 0] });
+        }
+    }
+
+    /// Removes `range`, with a record if there was any of it.
+    pub fn remove(&mut self, range: Range<u64>, plan: &mut Plan) {
+        if self.set.remove(range.clone()) > 0 {
+            plan.record(Record { tag: DEAD, words: [range.start, range.end - range.start, 0] });
+        }
+    }
+
+    /// The set.
+    #[inline]
+    pub fn set(&self) -> &BlockSet {
+        &self.set
+    }
+
+    /// Those parts of `range` that hold no data read as zeroes at `host` and following.
+    #[inline]
+    pub fn zero_rest(&self, range: Range<u64>, host: Blocks, plan: &mut Plan) {
+        if !plan.wants_data() {
+            return;
+        }
+        let mut at = range.start;
+        for run in self.set.runs_in(range.clone()).chain([range.end..range.end]) {
+            if run.start > at {
+                plan.zero_to_host(host + Blocks(at - range.start), Blocks(run.start - at));
+            }
+            at = run.end;
+        }
+    }
+
+    /// Takes a record of the set's: answers the range and whether it holds data now.
+    pub fn take(&mut self, record: &Record) -> Option<(Range<u64>, bool)> {
+        let range = record.words[0]..record.words[0] + record.words[1];
+        match record.tag {
+            LIVE => self.set.insert(range.clone()),
+            DEAD => self.set.remove(range.clone()),
+            _ => return None,
+        };
+        Some((range, record.tag == LIVE))
+    }
+
+    /// The set as records.
+    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        for run in self.set.runs() {
+            out(Record { tag: LIVE, words: [run.start, run.end - run.start, 0] });
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Updates in place, plain or through a journal: what all in-place layers share.
+//!
+//! An update rewrites some runs of one band. A power cut in the middle of it destroys what interferes with the part that
+//! was written. With a [`Journal`] all that will be written goes to the journal's own bands first; records then say where
+//! it belongs, and [`Journal::recover`] writes it there again.
+
+use crate::{Cause, OpId, Piece, Plan, Record, Source};
+use smrlab_disk::{BandId, Bands};
+use smrlab_units::spec::SpecError;
+use smrlab_units::{Blocks, Pba};
+
+/// `words` = PBA, blocks, index within the update: one run that the journal holds, in the journal's order.
+const HOME: u32 = 0x4a01;
+/// `words[0]` = runs: the journal holds all of them.
+const COMMIT: u32 = 0x4a02;
+/// All runs of the update are at home.
+const DONE: u32 = 0x4a03;
+
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    pba: Pba,
+    blocks: Blocks,
+    first_piece: u32,
+}
+
+/// The writes of one update, ascending in PBA. Reused from request to request.
+#[derive(Debug, Default)]
+pub struct Update {
+    homes: Vec<Home>,
+    pieces: Vec<Piece>,
+}
+
+impl Update {
+    /// Forgets all writes.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.homes.clear();
+        self.pieces.clear();
+    }
+
+    /// A write of its own operation begins at `pba`.
+    #[inline]
+    pub fn start(&mut self, pba: Pba) {
+        self.homes.push(Home { pba, blocks: Blocks::ZERO, first_piece: self.pieces.len() as u32 });
+    }
+
+    /// Goes on with the write that was started last. Nothing happens where `blocks` is zero.
+    ///
+    /// # Panics
+    /// When none was started.
+    #[inline]
+    pub fn piece(&mut self, blocks: Blocks, source: Source) {
+        if blocks.0 > 0 {
+            self.homes.last_mut().expect("a write was started").blocks += blocks;
+            self.pieces.push(Piece { blocks, end: source });
+        }
+    }
+
+    fn pieces_of(&self, i: usize) -> &[Piece] {
+        let end = self.homes.get(i + 1).map_or(self.pieces.len(), |h| h.first_piece as usize);
+        &self.pieces[self.homes[i].first_piece as usize..end]
+    }
+
+    /// Plans the writes. `records` adds what becomes durable with them: behind the writes, or where there is a journal
+    /// together with its commit.
+    pub fn emit(
+        &self,
+        cause: Cause,
+        journal: Option<&Journal>,
+        plan: &mut Plan,
+        records: impl FnOnce(&mut Plan),
+    ) {
+        if let Some(journal) = journal {
+            journal.append(&self.pieces, plan);
+            for (i, home) in self.homes.iter().enumerate() {
+                plan.record(Record { tag: HOME, words: [home.pba.0, home.blocks.0, i as u64] });
+            }
+            plan.record(Record { tag: COMMIT, words: [self.homes.len() as u64, 0, 0] });
+            records(plan);
+            self.write_home(cause, plan);
+            plan.record(Record { tag: DONE, words: [0; 3] });
+        } else {
+            self.write_home(cause, plan);
+            records(plan);
+        }
+    }
+
+    #[inline]
+    fn write_home(&self, cause: Cause, plan: &mut Plan) {
+        for (i, home) in self.homes.iter().enumerate() {
+            plan.write_pieces(cause, home.pba, home.blocks, |out| out.extend_from_slice(self.pieces_of(i)));
+        }
+    }
+}
+
+/// Bands at the end of the medium that hold one update at a time: its plan is over before the next request starts, so
+/// every update begins at the journal's first block.
+#[derive(Debug)]
+pub struct Journal {
+    extents: Vec<(Pba, Blocks)>,
+    /// Runs of the update that was read back last, and whether it was committed.
+    pending: Vec<(Pba, Blocks)>,
+    committed: bool,
+}
+
+impl Journal {
+    /// Takes as many of the last bands as hold the largest one; answers it and the number of bands that remain.
+    ///
+    /// # Errors
+    /// When no band would remain.
+    pub fn set_aside(layer: &str, bands: &Bands) -> Result<(Self, u64), SpecError> {
+        let largest = (0..bands.len()).map(|b| bands.band(BandId(b)).blocks).max().unwrap_or_default();
+        let (mut remain, mut held, mut extents) = (bands.len(), Blocks::ZERO, Vec::new());
+        while held < largest && remain > 0 {
+            remain -= 1;
+            let band = bands.band(BandId(remain));
+            held += band.blocks;
+            extents.push((band.first, band.blocks));
+        }
+        if remain == 0 {
+            return Err(SpecError::Other(format!(
+                "{layer}: journal=on takes {} of the drive's {} bands and leaves none: use a smaller band= or a \
+                 larger drive",
+                extents.len(),
+                bands.len()
+            )));
+        }
+        extents.reverse();
+        Ok((Self { extents, pending: Vec::new(), committed: false }, remain))
+    }
+
+    /// Where every update begins.
+    pub fn first(&self) -> Pba {
+        self.extents[0].0
+    }
+
+    /// Writes all of `pieces`, cut where one band of the journal ends.
+    fn append(&self, pieces: &[Piece], plan: &mut Plan) {
+        let mut left = Blocks(pieces.iter().map(|p| p.blocks.0).sum());
+        let mut done = Blocks::ZERO;
+        for &(pba, room) in &self.extents {
+            let blocks = left.min(room);
+            if blocks.0 == 0 {
+                break;
+            }
+            plan.write_pieces(Cause::Journal, pba, blocks, |out| slice(pieces, done, blocks, out));
+            left -= blocks;
+            done += blocks;
+        }
+        debug_assert_eq!(left.0, 0, "the journal holds the largest update");
+    }
+
+    /// Takes a record of the journal's; `false`: it is not one.
+    pub fn take(&mut self, record: &Record) -> bool {
+        match record.tag {
+            HOME => {
+                if record.words[2] == 0 {
+                    self.forget();
+                }
+                self.pending.push((Pba(record.words[0]), Blocks(record.words[1])));
+            }
+            COMMIT => self.committed = record.words[0] == self.pending.len() as u64,
+            DONE => self.forget(),
+            _ => return false,
+        }
+        true
+    }
+
+    fn forget(&mut self) {
+        self.pending.clear();
+        self.committed = false;
+    }
+
+    /// Plans the replay of an update that was committed and not done.
+    pub fn recover(&mut self, plan: &mut Plan) {
+        if !self.committed {
+            return self.forget();
+        }
+        let mut left = Blocks(self.pending.iter().map(|(_, n)| n.0).sum());
+        let mut held = Vec::new();
+        for &(pba, room) in &self.extents {
+            let blocks = left.min(room);
+            if blocks.0 > 0 {
+                let op = plan.read_staged(Cause::Journal, pba, blocks);
+                held.push(Piece { blocks, end: Source::Staged(op, Blocks::ZERO) });
+                left -= blocks;
+            }
+        }
+        let mut from = Blocks::ZERO;
+        for &(pba, blocks) in &self.pending {
+            plan.write_pieces(Cause::Journal, pba, blocks, |out| slice(&held, from, blocks, out));
+            from += blocks;
+        }
+        plan.record(Record { tag: DONE, words: [0; 3] });
+        self.forget();
+    }
+}
+
+/// `source`, `by` blocks further on.
+pub(crate) fn advanced(source: Source, by: Blocks) -> Source {
+    match source {
+        Source::Host(at) => Source::Host(at + by),
+        Source::Staged(op, at) => Source::Staged(op, at + by),
+        Source::Zero | Source::Records => source,
+    }
+}
+
+/// Adds the part of `pieces` from block `from` on that is `blocks` long.
+fn slice(pieces: &[Piece], from: Blocks, blocks: Blocks, out: &mut Vec<Piece>) {
+    let (mut at, end) = (0, from.0 + blocks.0);
+    for p in pieces {
+        let (lo, hi) = (at.max(from.0), (at + p.blocks.0).min(end));
+        if lo < hi {
+            out.push(Piece { blocks: Blocks(hi - lo), end: advanced(p.end, Blocks(lo - at)) });
+        }
+        at += p.blocks.0;
+    }
+}
+
+/// Stages a run and answers where it is.
+pub(crate) fn stage(plan: &mut Plan, pba: Pba, blocks: Blocks) -> OpId {
+    plan.read_staged(Cause::Clean, pba, blocks)
+}
