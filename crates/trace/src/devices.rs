@@ -1,6 +1,6 @@
 //! Devices that a trace calls by name get numbers in the order in which they come.
 
-use crate::fields::Reason;
+use crate::fields::{Reason, uint32};
 use std::collections::HashMap;
 
 /// Devices a trace may name; more are a sign of a wrong column.
@@ -75,5 +75,48 @@ impl Names {
         self.names
             .get(number as usize)
             .map_or_else(|| number.to_string(), |n| String::from_utf8_lossy(n).into_owned())
+    }
+}
+
+/// Devices that a trace calls by numbers (which are kept) or by names (which get numbers as they come); the first
+/// line decides.
+#[derive(Clone, Debug)]
+pub enum Devices {
+    /// Not known yet.
+    Unknown(&'static str),
+    /// Numbers, with what goes before them in a name.
+    Numbers(&'static str),
+    /// Names.
+    Names(Names),
+}
+
+impl Devices {
+    /// `prefix` goes before the number in the name of a device that has a number.
+    pub fn new(prefix: &'static str) -> Self {
+        Self::Unknown(prefix)
+    }
+
+    /// The number of the device that the field `text` says.
+    ///
+    /// # Errors
+    /// When it is no number although the first device was, or there are too many names.
+    pub fn number(&mut self, text: &[u8]) -> Result<u32, Reason> {
+        let text = text.trim_ascii();
+        if let Self::Unknown(prefix) = *self {
+            let numeric = uint32(text, "device").is_ok();
+            *self = if numeric { Self::Numbers(prefix) } else { Self::Names(Names::default()) };
+        }
+        match self {
+            Self::Names(names) => names.number(text),
+            _ => uint32(text, "device"),
+        }
+    }
+
+    /// The name of a device.
+    pub fn name(&self, number: u32) -> String {
+        match self {
+            Self::Names(names) => names.name(number),
+            Self::Numbers(prefix) | Self::Unknown(prefix) => format!("{prefix}{number}"),
+        }
     }
 }

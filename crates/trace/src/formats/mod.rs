@@ -1,7 +1,25 @@
 //! The registry of trace formats: one file a format, one line here.
 
-pub mod msr;
+mod alibaba;
+mod blkparse;
+mod blktrace;
+mod csv;
+mod diskmon;
+mod disksim;
+mod disksim_validate;
+mod fio;
+mod fiu;
+mod hp_srt;
+mod http;
+mod mqsim;
+mod msr;
+mod msr_cut;
 pub mod parquet;
+mod spc;
+mod systor17;
+mod tencent;
+mod vscsi;
+mod vscsi_csv;
 
 use crate::input::Input;
 use crate::reader::{LineFormat, Tolerance};
@@ -62,7 +80,28 @@ pub struct Format {
 }
 
 /// All formats, in the order in which `smrlab list formats` shows them.
-pub const FORMATS: &[Format] = &[parquet::FORMAT, msr::FORMAT];
+pub const FORMATS: &[Format] = &[
+    parquet::FORMAT,
+    msr::FORMAT,
+    spc::FORMAT,
+    csv::FORMAT,
+    diskmon::FORMAT,
+    mqsim::FORMAT,
+    msr_cut::FORMAT,
+    blkparse::FORMAT,
+    blktrace::FORMAT,
+    disksim::FORMAT,
+    hp_srt::FORMAT,
+    disksim_validate::FORMAT,
+    fio::FORMAT,
+    vscsi::FORMAT,
+    vscsi_csv::FORMAT,
+    tencent::FORMAT,
+    alibaba::FORMAT,
+    systor17::FORMAT,
+    fiu::FORMAT,
+    http::FORMAT,
+];
 
 /// The parameters that every format has.
 const COMMON: &[Param] = &[

@@ -1,0 +1,31 @@
+//! Alibaba cloud block storage.
+
+use super::csv::{Preset, fits, open_preset};
+use super::{Clock, Format, Open, Sample, Verdict};
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: PRESET.name,
+    aliases: &[],
+    summary: "Alibaba: device_id,opcode (R|W),offset,length,timestamp us",
+    reference: "Li et al., An In-Depth Analysis of Cloud Block Storage Workloads, IISWC'20. Offset and length in bytes, time in microseconds. A virtual disk is a device.",
+    params: &[],
+    clock: Clock::World,
+    sort_window: "0",
+    detect,
+    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+};
+
+/// The columns.
+pub(super) const PRESET: Preset = Preset {
+    name: "alibaba",
+    columns: "device;op;offset:B;size:B;time:us",
+    sep: "comma",
+    read: "R",
+    write: "W",
+    device: "",
+};
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    if fits(sample, &PRESET) { Verdict::Yes } else { Verdict::No }
+}

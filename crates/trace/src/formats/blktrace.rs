@@ -1,0 +1,136 @@
+//! The kernel's binary block trace (`*.blktrace.N`, or `blkparse -d`).
+
+use super::blkparse::{EVENT, device_name, hint};
+use super::{Clock, Format, Open, Sample, Verdict};
+use crate::fields::{Reason, extent, touched};
+use crate::reader::{RecordFormat, Records};
+use crate::{Batch, Record};
+use smrlab_units::{BLOCK_BYTES, HostOp, Lba, SimTime};
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: "blktrace",
+    aliases: &[],
+    summary: "binary blktrace: the kernel's own records, either byte order",
+    reference: "struct blk_io_trace of linux/blktrace_api.h, version 7. One file holds one CPU's events: merge them with \
+                `blkparse -d`, or give all files and merge by time. Times count from boot.",
+    params: &[EVENT],
+    clock: Clock::World,
+    sort_window: "0",
+    detect,
+    open: Open::Stream(|input, v, tolerance| {
+        let format = BlkTrace { queued: v.text("event") == Some("queued"), other_events: 0 };
+        Ok(Box::new(Records::new(input, format, tolerance)))
+    }),
+};
+
+/// Upper 24 bits of the magic number; the lower 8 are the version.
+const MAGIC: u32 = 0x6561_7400;
+const VERSION: u32 = 7;
+
+mod action {
+    pub const QUEUED: u32 = 1;
+    pub const ISSUED: u32 = 7;
+}
+
+mod category {
+    pub const WRITE: u32 = 1 << 1;
+    pub const FLUSH: u32 = 1 << 2;
+    /// A SCSI command passed through.
+    pub const PASSED: u32 = 1 << 9;
+    pub const NOTIFY: u32 = 1 << 10;
+    pub const DISCARD: u32 = 1 << 13;
+}
+
+struct BlkTrace {
+    queued: bool,
+    other_events: u64,
+}
+
+/// A record's numbers, in the byte order that its magic number shows.
+struct Numbers<'a> {
+    bytes: &'a [u8],
+    big: bool,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self, Reason> {
+        let first: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        match (u32::from_le_bytes(first), u32::from_be_bytes(first)) {
+            (m, _) if m == MAGIC | VERSION => Ok(Self { bytes, big: false }),
+            (_, m) if m == MAGIC | VERSION => Ok(Self { bytes, big: true }),
+            (m, _) if m & !0xff == MAGIC => {
+                Err(Reason::Owned(format!("version {} of the record is not known (7 is)", m & 0xff)))
+            }
+            _ => Err(Reason::Borrowed("no blktrace record begins here (wrong magic number)")),
+        }
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        let b = [self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]];
+        if self.big { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) }
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        let (first, second) = (u64::from(self.u32(at)), u64::from(self.u32(at + 4)));
+        if self.big { first << 32 | second } else { second << 32 | first }
+    }
+}
+
+impl RecordFormat for BlkTrace {
+    const HEAD: usize = 48;
+
+    fn length(&self, head: &[u8]) -> Result<usize, Reason> {
+        let numbers = Numbers::of(head)?;
+        let last = numbers.u32(44);
+        // The last two 16-bit numbers: error, and the length of the data that follows.
+        let data = if numbers.big { last & 0xffff } else { last >> 16 };
+        Ok(Self::HEAD + data as usize)
+    }
+
+    fn record(&mut self, record: &[u8], out: &mut Batch) -> Result<(), Reason> {
+        let n = Numbers::of(record)?;
+        let (what, bytes) = (n.u32(28), u64::from(n.u32(24)));
+        let categories = what >> 16;
+        if categories & (category::NOTIFY | category::PASSED) != 0 {
+            return Ok(());
+        }
+        let queued = match what & 0xffff {
+            action::QUEUED => true,
+            action::ISSUED => false,
+            _ => return Ok(()),
+        };
+        if queued != self.queued {
+            self.other_events += 1;
+            return Ok(());
+        }
+        let op = match categories {
+            c if c & category::DISCARD != 0 => HostOp::Discard,
+            c if c & category::FLUSH != 0 && bytes == 0 => HostOp::Flush,
+            c if c & category::WRITE != 0 => HostOp::Write,
+            _ => HostOp::Read,
+        };
+        let (lba, blocks) = match op {
+            HostOp::Flush => (Lba(0), 0),
+            _ => {
+                let (_, blocks) = touched(0, bytes)?;
+                extent(n.u64(16), u64::from(blocks))?
+            }
+        };
+        debug_assert!(u64::from(blocks) * BLOCK_BYTES >= bytes);
+        out.push(Record { arrival: SimTime(n.u64(8)), op, lba, blocks, device: n.u32(36), stream: 0 });
+        Ok(())
+    }
+
+    fn device_name(&self, device: u32) -> String {
+        device_name(device)
+    }
+
+    fn empty_hint(&self) -> Option<String> {
+        hint(self.queued, self.other_events)
+    }
+}
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    if sample.bytes.len() >= 48 && Numbers::of(sample.bytes).is_ok() { Verdict::Yes } else { Verdict::No }
+}

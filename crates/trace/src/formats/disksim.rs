@@ -1,0 +1,87 @@
+//! DiskSim's default ASCII format.
+
+use super::{Clock, Format, Open, Sample, Verdict};
+use crate::fields::{Reason, columns, extent, need, not, time, uint, uint32};
+use crate::reader::{LineFormat, Lines};
+use crate::{Batch, Record};
+use smrlab_units::HostOp;
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: "disksim",
+    aliases: &["disksim-ascii"],
+    summary: "DiskSim ASCII: arrival_ms device block blocks flags (bit 0: 1 read, 0 write)",
+    reference: "DiskSim 4.0 manual, section on input workloads. Flags are hexadecimal; blocks are 512 bytes.",
+    params: &[],
+    clock: Clock::Trace,
+    sort_window: "0",
+    detect,
+    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, DiskSim, tolerance)))),
+};
+
+/// The format's parser, also asked by the formats that look alike.
+pub(super) struct DiskSim;
+
+impl LineFormat for DiskSim {
+    fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
+        let f = &mut columns(line);
+        let arrival = time(need(f, "arrival")?, 1_000_000, "arrival")?;
+        let device = uint32(need(f, "device")?, "device")?;
+        let first = uint(need(f, "block")?, "block")?;
+        let (lba, blocks) = extent(first, uint(need(f, "blocks")?, "blocks")?)?;
+        let flags = need(f, "flags")?;
+        let last = flags.last().copied().and_then(|b| char::from(b).to_digit(16));
+        let op = match last {
+            Some(d) if flags.iter().all(|b| b.is_ascii_hexdigit() || *b == b'x') => {
+                if d & 1 == 1 {
+                    HostOp::Read
+                } else {
+                    HostOp::Write
+                }
+            }
+            _ => return Err(not(flags, "flags", "a hexadecimal number")),
+        };
+        if f.next().is_some() {
+            return Err(Reason::Borrowed("there are more than 5 columns"));
+        }
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        Ok(())
+    }
+}
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    five_numbers(sample).map_or(Verdict::No, |f| f.disksim)
+}
+
+/// What the three formats of five numbers think of a sample.
+pub(super) struct FiveNumbers {
+    pub disksim: Verdict,
+    pub mqsim: Verdict,
+    pub msr_cut: Verdict,
+}
+
+/// Formats with five numeric columns look alike: `ms dev block blocks flags` (disksim), `ns dev block blocks op` (mqsim)
+/// and `ms dev offset size op` (msr-cut). Told apart by what would be absurd in the others.
+pub(super) fn five_numbers(sample: &Sample<'_>) -> Option<FiveNumbers> {
+    if !sample.taken_by(DiskSim) {
+        return None;
+    }
+    let rows: Vec<Vec<&[u8]>> = sample.lines().map(|l| columns(l).collect()).collect();
+    let number = |t: &[u8]| uint(t, "number").unwrap_or(u64::MAX);
+    let whole_times = rows.iter().all(|r| !r[0].contains(&b'.'));
+    let bytes = rows.iter().all(|r| number(r[2]) % 512 == 0 && number(r[3]) % 512 == 0);
+    let (first, last) = (number(rows[0][0]), number(rows[rows.len() - 1][0]));
+    // Mean gap above 10 s if the times were milliseconds: they are nanoseconds.
+    let nanoseconds =
+        whole_times && rows.len() >= 10 && last.saturating_sub(first) / rows.len() as u64 > 10_000;
+    let many = rows.len() >= 20;
+    use Verdict::{Maybe, No, Yes};
+    Some(match (whole_times, bytes) {
+        (true, _) if nanoseconds => FiveNumbers { disksim: No, mqsim: Yes, msr_cut: No },
+        (true, true) => FiveNumbers { disksim: Maybe, mqsim: Maybe, msr_cut: Maybe },
+        (true, false) => FiveNumbers { disksim: Maybe, mqsim: Maybe, msr_cut: No },
+        (false, true) if many => FiveNumbers { disksim: No, mqsim: No, msr_cut: Yes },
+        (false, true) => FiveNumbers { disksim: Maybe, mqsim: No, msr_cut: Maybe },
+        (false, false) => FiveNumbers { disksim: Yes, mqsim: No, msr_cut: No },
+    })
+}

@@ -1,0 +1,200 @@
+//! Web-server logs (common and combined log format) rebuilt into block requests, as paper 000's authors did.
+//!
+//! The file-layout model, all of it assumed:
+//! - every URL (query included) is a file; a file gets its place when it is first sent, behind the file placed before it,
+//!   with as many whole file-system blocks (`block`) as that response had bytes;
+//! - a response that is longer than the file's place moves the file to a new place at the end;
+//! - a `GET` answered 200 or 206 reads the file from its start, as many bytes as were sent, in requests of at most `max`
+//!   that arrive together; everything else (304, errors, HEAD, POST) moves no data; there is no cache;
+//! - a `PUT` answered with success writes the file instead.
+//!
+//! Memory: 24 bytes and the map's overhead per URL.
+
+use super::{Clock, Format, Open, Sample, Verdict};
+use crate::fields::{Reason, not, uint};
+use crate::reader::{LineFormat, Lines};
+use crate::rng::splitmix;
+use crate::{Batch, Record};
+use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use std::collections::HashMap;
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: "http",
+    aliases: &["clf", "http-log"],
+    summary: "web-server log (common or combined) rebuilt into reads of files laid out in order of first use",
+    reference: "Apache common and combined log format; the rebuilding follows paper 000 (block traces rebuilt from HTTP logs). \
+                Times have whole seconds: requests of one second arrive together. Logs are written when a response ends, so \
+                times run back a little: sorted within sort_window.",
+    params: &[
+        Param {
+            name: "block",
+            kind: Kind::Size,
+            default: "4KiB",
+            doc: "file-system block: files begin and end at multiples of it (assumed)",
+        },
+        Param {
+            name: "max",
+            kind: Kind::Size,
+            default: "128KiB",
+            doc: "longest request that a file is read with (assumed: Linux' default read-ahead)",
+        },
+    ],
+    clock: Clock::World,
+    sort_window: "300s",
+    detect,
+    open: Open::Stream(|input, v, tolerance| {
+        let format = Http::new(v).map_err(crate::TraceError::Spec)?;
+        Ok(Box::new(Lines::new(input, format, tolerance)))
+    }),
+};
+
+/// A file's place: first block and blocks.
+#[derive(Clone, Copy)]
+struct Place {
+    first: u64,
+    blocks: u64,
+}
+
+struct Http {
+    /// By a 64-bit hash of the URL. Only looked up in, never walked.
+    files: HashMap<u64, Place>,
+    end: u64,
+    block: u64,
+    max: u64,
+}
+
+impl Http {
+    fn new(v: &Values) -> Result<Self, smrlab_units::spec::SpecError> {
+        let size = |key: &str| {
+            let n = v.size(key, Blocks::ZERO).unwrap_or_default().0;
+            if (1..=1 << 21).contains(&n) { Ok(n) } else { Err(v.bad(key, "from 512B to 1GiB")) }
+        };
+        Ok(Self { files: HashMap::new(), end: 0, block: size("block")?, max: size("max")? })
+    }
+
+    /// Where the URL's file lies, with room for `blocks`.
+    fn place(&mut self, url: &[u8], blocks: u64) -> Result<u64, Reason> {
+        let place = self.files.entry(hash(url)).or_insert(Place { first: 0, blocks: 0 });
+        if place.blocks < blocks {
+            let room = blocks.next_multiple_of(self.block);
+            *place = Place { first: self.end, blocks: room };
+            self.end =
+                self.end.checked_add(room).filter(|e| *e < 1 << 54).ok_or("the files fill 2^63 bytes")?;
+        }
+        Ok(place.first)
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut state = bytes.len() as u64;
+    let mut mixed = 0;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        state ^= u64::from_le_bytes(word) ^ mixed;
+        mixed = splitmix(&mut state);
+    }
+    mixed
+}
+
+/// A line taken apart.
+struct Hit<'a> {
+    seconds: u64,
+    method: &'a [u8],
+    url: &'a [u8],
+    status: u64,
+    bytes: u64,
+}
+
+fn parse(line: &[u8]) -> Result<Hit<'_>, Reason> {
+    let open = memchr::memchr(b'[', line).ok_or("there is no [date]")?;
+    let date = line.get(open + 1..open + 27).ok_or("the date is cut short")?;
+    let seconds = unix_seconds(date).ok_or_else(|| not(date, "date", "like 01/Jul/1995:00:00:01 -0400"))?;
+    let rest = &line[open + 27..];
+    let quote = memchr::memchr(b'"', rest).ok_or("there is no quoted request")? + 1;
+    // A URL may hold quotes: the request ends at the quote that a status code follows.
+    let digits =
+        |s: &[u8]| s.len() >= 5 && s[0] == b' ' && s[1..4].iter().all(u8::is_ascii_digit) && s[4] == b' ';
+    let end = memchr::memchr_iter(b'"', &rest[quote..])
+        .map(|i| quote + i)
+        .find(|i| digits(&rest[i + 1..]))
+        .ok_or("no status follows the quoted request")?;
+    let mut words = rest[quote..end].split(|b| *b == b' ').filter(|w| !w.is_empty());
+    let mut after = rest[end + 2..].split(|b| *b == b' ');
+    let status = uint(after.next().unwrap_or_default(), "status")?;
+    let bytes = match after.next() {
+        None => return Err("the number of bytes is missing".into()),
+        Some(b"-") => 0,
+        Some(n) => uint(n, "bytes")?,
+    };
+    let (method, url) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    Ok(Hit { seconds, method, url, status, bytes })
+}
+
+/// `01/Jul/1995:00:00:01 -0400` in seconds since 1970.
+fn unix_seconds(d: &[u8]) -> Option<u64> {
+    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let number = |from: usize, to: usize| uint(&d[from..to], "date").ok().map(|n| n as i64);
+    let month = MONTHS.chunks(3).position(|m| m == &d[3..6])? as i64 + 1;
+    let (day, year) = (number(0, 2)?, number(7, 11)?);
+    let (h, m, s) = (number(12, 14)?, number(15, 17)?, number(18, 20)?);
+    let zone = (number(22, 24)? * 60 + number(24, 26)?) * if d[21] == b'-' { -60 } else { 60 };
+    // Days from a civil date, years beginning in March (the usual closed form).
+    let y = if month <= 2 { year - 1 } else { year };
+    let (era, shifted) = (y.div_euclid(400), (month + 9) % 12);
+    let of_era = y.rem_euclid(400);
+    let day_of_era = of_era * 365 + of_era / 4 - of_era / 100 + (153 * shifted + 2) / 5 + day - 1;
+    let days = era * 146_097 + day_of_era - 719_468;
+    u64::try_from(days * 86_400 + h * 3_600 + m * 60 + s - zone).ok()
+}
+
+impl LineFormat for Http {
+    fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
+        let hit = parse(line)?;
+        let op = match (hit.method, hit.status) {
+            (b"GET", 200 | 206) => HostOp::Read,
+            (b"PUT", 200..=299) => HostOp::Write,
+            _ => return Ok(()),
+        };
+        if hit.bytes == 0 {
+            return Ok(());
+        }
+        if hit.bytes > 1 << 40 {
+            return Err("a response of more than 1 TiB".into());
+        }
+        let blocks = hit.bytes.div_ceil(BLOCK_BYTES);
+        let mut lba = self.place(hit.url, blocks)?;
+        let arrival = SimTime(hit.seconds * 1_000_000_000);
+        let end = lba + blocks;
+        while lba < end {
+            let n = (end - lba).min(self.max);
+            out.push(Record { arrival, op, lba: Lba(lba), blocks: n as u32, device: 0, stream: 0 });
+            lba += n;
+        }
+        Ok(())
+    }
+
+    fn empty_hint(&self) -> Option<String> {
+        Some("no line of the log moved data (GET with 200 or 206)".to_owned())
+    }
+}
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    let fine = |l: &[u8]| parse(l).is_ok();
+    if sample.lines().next().is_some() && sample.lines().all(fine) { Verdict::Yes } else { Verdict::No }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_become_seconds_since_1970() {
+        assert_eq!(unix_seconds(b"01/Jan/1970:00:00:00 +0000"), Some(0));
+        assert_eq!(unix_seconds(b"01/Jul/1995:00:00:01 -0400"), Some(804_571_201));
+        assert_eq!(unix_seconds(b"29/Feb/2000:12:00:00 +0100"), Some(951_822_000));
+        assert_eq!(unix_seconds(b"01/Foo/1995:00:00:01 -0400"), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! MQSim's (and SSDSim's) five columns.
+
+use super::csv::{Preset, fits, open_preset};
+use super::{Clock, Format, Open, Sample, Verdict};
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: PRESET.name,
+    aliases: &["ssdsim"],
+    summary: "ns device lba sectors op (1 read, 0 write), blank-separated",
+    reference: "MQSim ASCII traces; times in nanoseconds, 512-byte sectors. Looks like disksim: told apart by absurd times.",
+    params: &[],
+    clock: Clock::Trace,
+    sort_window: "0",
+    detect,
+    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+};
+
+/// The columns.
+pub(super) const PRESET: Preset = Preset {
+    name: "mqsim",
+    columns: "time:ns;device;lba;size:blk;op",
+    sep: "blank",
+    read: "1",
+    write: "0",
+    device: "",
+};
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    super::disksim::five_numbers(sample)
+        .map_or(Verdict::No, |f| if fits(sample, &PRESET) { f.mqsim } else { Verdict::No })
+}

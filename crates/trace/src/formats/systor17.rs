@@ -1,0 +1,35 @@
+//! SYSTOR'17 virtual desktop traces (SNIA IOTTA 4928).
+
+use super::csv::{Preset, open_preset};
+use super::{Clock, Format, Open, Sample, Verdict};
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: PRESET.name,
+    aliases: &["systor"],
+    summary: "SYSTOR'17: Timestamp s,Response s,IOType,LUN,Offset,Size in bytes",
+    reference: "Lee et al., Understanding Storage Traffic Characteristics on Enterprise Virtual Desktop Infrastructure, SYSTOR'17. Rows are in the order of completion: sorted within sort_window. The response may be missing.",
+    params: &[],
+    clock: Clock::World,
+    sort_window: "60s",
+    detect,
+    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+};
+
+/// The columns.
+pub(super) const PRESET: Preset = Preset {
+    name: "systor17",
+    columns: "time:s;-;op;device;offset:B;size:B",
+    sep: "comma",
+    read: "",
+    write: "",
+    device: "LUN",
+};
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    if sample.bytes.starts_with(b"Timestamp,Response,IOType,LUN,Offset,Size") {
+        Verdict::Yes
+    } else {
+        Verdict::No
+    }
+}

@@ -1,0 +1,31 @@
+//! CloudPhysics traces as CSV.
+
+use super::csv::{Preset, open_preset};
+use super::{Clock, Format, Open, Sample, Verdict};
+
+/// The registry entry.
+pub const FORMAT: Format = Format {
+    name: PRESET.name,
+    aliases: &[],
+    summary: "CloudPhysics CSV: version,time s,op (SCSI code, hex),size bytes,lbn",
+    reference: "The CSV form of the VSCSI traces in libCacheSim. Times have whole seconds only; the binary form has microseconds.",
+    params: &[],
+    clock: Clock::World,
+    sort_window: "0",
+    detect,
+    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+};
+
+/// The columns.
+pub(super) const PRESET: Preset = Preset {
+    name: "vscsi-csv",
+    columns: "-;time:s;op;size:B;lba",
+    sep: "comma",
+    read: "28;8;08;88;a8",
+    write: "2a;0a;a;8a;aa",
+    device: "",
+};
+
+fn detect(sample: &Sample<'_>) -> Verdict {
+    if sample.bytes.starts_with(b"version,time,op,size,lbn") { Verdict::Yes } else { Verdict::No }
+}
