@@ -52,6 +52,13 @@ impl Faults {
         }
     }
 
+    /// Takes over the faults of another check.
+    pub(crate) fn take_from(&mut self, check: Result<(), DriveError>) {
+        if let Err(e) = check {
+            self.0.extend(e.0);
+        }
+    }
+
     pub(crate) fn finish(self) -> Result<(), DriveError> {
         if self.0.is_empty() { Ok(()) } else { Err(DriveError(self.0)) }
     }

@@ -132,7 +132,7 @@ impl GeometrySpec {
     fn check_defects(&self, at: &str, f: &mut Faults) {
         for (i, d) in self.defects.iter().enumerate() {
             let zone = self.zone_of(d.cylinder);
-            if d.surface >= self.surfaces || !zone.is_some_and(|z| d.sector < z.sectors) {
+            if d.surface >= self.surfaces || zone.is_none_or(|z| d.sector >= z.sectors) {
                 f.add(
                     format!("{at}.defects[{i}]"),
                     format!(

@@ -1,0 +1,312 @@
+//! A drive: geometry, mechanics and interference from one TOML file in which every number has its unit, source and kind.
+
+mod parse;
+mod presets;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
+pub use reader::Provenance;
+
+use crate::bands::{BandLayout, Bands};
+use crate::fault::{DriveError, Faults};
+use crate::geometry::{Geometry, GeometrySpec, ZoneSpec};
+use crate::interference::Interference;
+use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
+use smrlab_units::Blocks;
+use std::sync::Arc;
+
+/// What layers take for their bands where the user gives nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BandDefaults {
+    /// Tracks in a band (cylinders on a cylinder layout).
+    pub tracks: Option<u64>,
+    /// Tracks from PBA 0 on that are set aside for random access.
+    pub random_access: u64,
+    /// Blocks in a band, for drives with a block profile.
+    pub blocks: Option<Blocks>,
+}
+
+/// A drive's parts, checked together by [`Drive::new`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriveSpec {
+    /// Short name.
+    pub name: String,
+    /// One line.
+    pub summary: String,
+    /// Where the drive comes from.
+    pub reference: String,
+    /// Where blocks lie.
+    pub geometry: GeometrySpec,
+    /// How long operations take. A seek curve's full distance of 0 stands for the whole drive.
+    pub mechanics: MechanicsSpec,
+    /// The model that the drive is meant for.
+    pub model: Model,
+    /// What a write destroys.
+    pub interference: Interference,
+    /// Defaults for layers.
+    pub bands: BandDefaults,
+    /// Blocks that count as the drive's size where guards are kept outside it (Cassuto); the medium is larger.
+    pub counted: Option<Blocks>,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Drive {
+    spec: DriveSpec,
+    geometry: Arc<Geometry>,
+    provenance: Vec<Provenance>,
+    overrides: Vec<(String, String)>,
+}
+
+impl Drive {
+    /// Checks `spec` and builds the geometry.
+    ///
+    /// # Errors
+    /// All faults at once, with the field's place in the file.
+    pub fn new(mut spec: DriveSpec, provenance: Vec<Provenance>) -> Result<Self, DriveError> {
+        let mut faults = Faults::default();
+        for part in [
+            spec.geometry.check("geometry"),
+            spec.mechanics.check("mechanics"),
+            spec.interference.check("interference"),
+        ] {
+            faults.take_from(part);
+        }
+        faults.finish()?;
+        let geometry = Arc::new(Geometry::new(spec.geometry.clone())?);
+        let counted = spec.counted.unwrap_or(geometry.blocks());
+        if counted == Blocks::ZERO || counted > geometry.blocks() {
+            let accepts =
+                format!("{counted} is not accepted: from 1 to the {} of the geometry", geometry.blocks());
+            return Err(DriveError::one("counted_blocks", accepts));
+        }
+        let full = match spec.mechanics.distance {
+            Distance::Cylinders => u64::from(geometry.cylinders()),
+            Distance::Blocks => counted.0,
+        };
+        for curve in [&mut spec.mechanics.read_seek, &mut spec.mechanics.write_seek] {
+            if let Some(f) = curve.full_mut().filter(|f| **f == 0) {
+                *f = full;
+            }
+        }
+        Ok(Self { spec, geometry, provenance, overrides: Vec::new() })
+    }
+
+    /// Reads a drive file.
+    ///
+    /// # Errors
+    /// All faults at once, with line or field.
+    pub fn from_toml(text: &str) -> Result<Self, DriveError> {
+        parse::parse(text)
+    }
+
+    /// Its parts.
+    pub fn spec(&self) -> &DriveSpec {
+        &self.spec
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Name and overrides as a user would write them: what results carry.
+    pub fn resolved(&self) -> String {
+        let more: String = self.overrides.iter().map(|(k, v)| format!(",{k}={v}")).collect();
+        format!("{}{more}", self.spec.name)
+    }
+
+    /// Unit, kind and source of every number of the file.
+    pub fn provenance(&self) -> &[Provenance] {
+        &self.provenance
+    }
+
+    /// Where blocks lie.
+    pub fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// What a write destroys.
+    pub fn interference(&self) -> Interference {
+        self.spec.interference
+    }
+
+    /// The blocks that count as the drive's size; see [`DriveSpec::counted`].
+    pub fn counted_blocks(&self) -> Blocks {
+        self.spec.counted.unwrap_or(self.geometry.blocks())
+    }
+
+    /// The tracks that one track write touches, itself included (`W`, `k`). Of a block profile: as many as cover it.
+    pub fn head_width(&self) -> u64 {
+        match self.spec.interference {
+            Interference::Physical(p) => u64::from(p.s_id.max(p.s_od)),
+            Interference::Blocks(n) => {
+                let zones = &self.spec.geometry.zones;
+                let least = zones.iter().map(|z| u64::from(z.sectors - z.spare_sectors)).min().unwrap_or(1);
+                1 + (n - 1).div_ceil(least)
+            }
+        }
+    }
+
+    /// The mechanics, heads at PBA 0; `None` takes the model that the drive is meant for.
+    ///
+    /// # Errors
+    /// As [`Mechanics::new`].
+    pub fn mechanics(&self, model: Option<Model>) -> Result<Mechanics, DriveError> {
+        Mechanics::new(self.geometry.clone(), &self.spec.mechanics, model.unwrap_or(self.spec.model))
+    }
+
+    /// Bands of `tracks` tracks (or the drive's default, or 4) and the guards that its head needs.
+    ///
+    /// # Errors
+    /// When no band fits.
+    pub fn bands(&self, tracks: Option<u64>) -> Result<Bands, DriveError> {
+        let layout = BandLayout {
+            tracks: tracks.or(self.spec.bands.tracks).unwrap_or(4),
+            head_width: self.head_width(),
+            random_access: self.spec.bands.random_access,
+        };
+        Bands::new(&self.geometry, layout)
+    }
+
+    /// Bands of `blocks` blocks, with the guards that a block profile needs outside the counted blocks.
+    ///
+    /// # Errors
+    /// When no band fits, or the medium has no room for the guards.
+    pub fn block_bands(&self, blocks: Blocks) -> Result<Bands, DriveError> {
+        let Interference::Blocks(n) = self.spec.interference else {
+            let reason = format!("{} has a physical profile: give the band's size in tracks", self.spec.name);
+            return Err(DriveError::one("bands.blocks", reason));
+        };
+        let most = self.counted_blocks().0 / blocks.0.max(1);
+        let bands = Bands::of_blocks(&self.geometry, blocks, Blocks(n - 1), most)?;
+        if self.spec.counted.is_some() && bands.len() < most {
+            let reason = format!(
+                "{most} bands of {blocks} blocks and their guards do not fit on the medium, only {}: use larger bands",
+                bands.len()
+            );
+            return Err(DriveError::one("bands.blocks", reason));
+        }
+        Ok(bands)
+    }
+
+    fn changed(
+        &self,
+        key: &str,
+        value: String,
+        change: impl FnOnce(&mut DriveSpec),
+    ) -> Result<Self, DriveError> {
+        let mut spec = self.spec.clone();
+        change(&mut spec);
+        let mut drive = Self::new(spec, self.provenance.clone())?;
+        drive.overrides = self.overrides.clone();
+        drive.overrides.retain(|(k, _)| k != key);
+        drive.overrides.push((key.to_owned(), value));
+        Ok(drive)
+    }
+
+    /// The same drive with a head of `k` tracks; 1 makes it a conventional drive.
+    ///
+    /// # Errors
+    /// When `k` is out of range, or the drive has a block profile and `k` is not 1.
+    pub fn with_tracks(&self, k: u32) -> Result<Self, DriveError> {
+        let interference = match self.spec.interference {
+            Interference::Blocks(_) if k == 1 => Interference::Blocks(1),
+            Interference::Blocks(_) => {
+                let reason = "this drive has a block profile: set interference_blocks, or k=1".to_owned();
+                return Err(DriveError::one("k", reason));
+            }
+            Interference::Physical(mut p) => {
+                // Outwards only where it was so before: PBAs keep their places.
+                if p.s_od > 1 {
+                    p.s_od = k
+                } else {
+                    p.s_id = k
+                }
+                Interference::Physical(p)
+            }
+        };
+        self.changed("k", k.to_string(), |s| s.interference = interference)
+    }
+
+    /// The drive cut to its first cylinders (in PBA order of the zones), so that at least `blocks` count as its size.
+    /// A seek curve over cylinders stays as it is; one over blocks is relative to the size and shrinks with it (C2).
+    ///
+    /// # Errors
+    /// When `blocks` is zero or more than the drive has.
+    pub fn shorten(&self, blocks: Blocks) -> Result<Self, DriveError> {
+        let counted = self.counted_blocks();
+        if blocks == Blocks::ZERO || blocks > counted {
+            let reason = format!("{blocks} blocks are not accepted: from 1 to {counted}");
+            return Err(DriveError::one("capacity", reason));
+        }
+        let scaled = |n: u64| (u128::from(n) * u128::from(blocks.0)).div_ceil(u128::from(counted.0)) as u64;
+        let medium = scaled(self.geometry.blocks().0);
+        self.changed("capacity", format!("{blocks}blk"), |s| {
+            cut(&mut s.geometry, medium);
+            s.counted = s.counted.map(|_| blocks);
+            if s.mechanics.distance == Distance::Blocks {
+                for curve in [&mut s.mechanics.read_seek, &mut s.mechanics.write_seek] {
+                    if let Some(full) = curve.full_mut() {
+                        *full = scaled(*full).max(1);
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Keeps the first cylinders, as few as hold `blocks`; slipped sectors are made up for.
+fn cut(g: &mut GeometrySpec, blocks: u64) {
+    let toward = g.toward;
+    let mut left = blocks + g.defects.len() as u64;
+    let mut keep = |zones: &mut dyn Iterator<Item = ZoneSpec>| -> Vec<ZoneSpec> {
+        let mut kept = Vec::new();
+        for mut z in zones {
+            let each = u64::from(z.sectors - z.spare_sectors) * u64::from(g.surfaces);
+            let used = u64::from(z.cylinders - z.spare_cylinders);
+            if left.div_ceil(each) < used {
+                z.cylinders = left.div_ceil(each) as u32;
+                z.spare_cylinders = 0;
+            }
+            left = left.saturating_sub(each * used);
+            if z.cylinders > 0 {
+                kept.push(z);
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        kept
+    };
+    match toward {
+        crate::geometry::Toward::Inner => {
+            g.zones = keep(&mut g.zones.clone().into_iter());
+            let end: u32 = g.zones.iter().map(|z| z.cylinders).sum();
+            g.defects.retain(|d| d.cylinder < end);
+        }
+        crate::geometry::Toward::Outer => {
+            let before: u32 = g.zones.iter().map(|z| z.cylinders).sum();
+            let mut zones = keep(&mut g.zones.clone().into_iter().rev());
+            zones.reverse();
+            g.zones = zones;
+            let gone = before - g.zones.iter().map(|z| z.cylinders).sum::<u32>();
+            g.defects.retain(|d| d.cylinder >= gone);
+            for d in &mut g.defects {
+                d.cylinder -= gone;
+            }
+        }
+    }
+}
+
+impl SeekCurve {
+    /// The full distance of curves that have one.
+    fn full_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Self::Sqrt { full, .. } | Self::ThreePoint { full, .. } => Some(full),
+            Self::Constant(_) | Self::Table(_) => None,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The fields of a drive file.
+
+use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS};
+use super::{BandDefaults, Drive, DriveSpec};
+use crate::fault::DriveError;
+use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, ZoneSpec};
+use crate::interference::{Interference, PhysicalProfile};
+use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
+use smrlab_units::{Blocks, SimTime};
+use toml::{Table, Value};
+
+pub(super) fn parse(text: &str) -> Result<Drive, DriveError> {
+    let table: Table = text.parse().map_err(|e: toml::de::Error| {
+        let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
+        DriveError::one(format!("line {line}"), e.message().to_owned())
+    })?;
+    let log = Log::default();
+    let root = Reader::new(&table, "", &log);
+    let spec = drive(&root);
+    root.finish();
+    log.faults.take().finish()?;
+    let spec = spec.expect("a drive without faults is complete");
+    Drive::new(spec, log.provenance.into_inner())
+}
+
+fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
+    if r.get("schema").and_then(Value::as_integer) != Some(1) {
+        r.fault("schema", "not accepted: 1 (the version of the file format)");
+    }
+    let (name, summary, reference) = (r.text("name"), r.text("summary"), r.text("reference"));
+    let interference = r.table("interference").and_then(interference);
+    let geometry = r.table("geometry").and_then(geometry);
+    let mechanics = r.table("mechanics").and_then(mechanics);
+    let bands = r.opt_table("bands").map(bands);
+    let counted = r.opt_number("counted_blocks", BLOCKS).map(|n| Blocks(n as u64));
+    let interference = interference?;
+    let (mechanics, model) = mechanics?;
+    Some(DriveSpec {
+        name: name?.to_owned(),
+        summary: summary?.to_owned(),
+        reference: reference?.to_owned(),
+        geometry: GeometrySpec { toward: interference.toward(), ..geometry? },
+        mechanics,
+        model,
+        interference,
+        bands: bands.unwrap_or_default(),
+        counted,
+    })
+}
+
+/// `[interference]`: either `blocks`, or `s_id` and `s_od` with the angular reach.
+fn interference(r: Reader<'_>) -> Option<Interference> {
+    let blocks = r.opt_number("blocks", BLOCKS);
+    let out = if let Some(n) = blocks {
+        Some(Interference::Blocks(n as u64))
+    } else {
+        let (s_id, s_od) = (r.number("s_id", TRACKS), r.number("s_od", TRACKS));
+        let phi = |key| r.opt_number(key, ANGLE).map_or(0, angle);
+        let (phi_cw, phi_ccw) = (phi("phi_cw"), phi("phi_ccw"));
+        s_id.zip(s_od).map(|(i, o)| {
+            Interference::Physical(PhysicalProfile { s_id: i as u32, s_od: o as u32, phi_cw, phi_ccw })
+        })
+    };
+    r.finish();
+    out
+}
+
+fn angle(revolutions: f64) -> u64 {
+    (revolutions * REVOLUTION as f64).round() as u64
+}
+
+fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
+    let surfaces = r.number("surfaces", SURFACES);
+    let layout = r.choice("layout", &["surface", "cylinder", "cylinder-alternate", "hybrid"]);
+    let layout = match layout {
+        Some("hybrid") => r.number("group_cylinders", CYLINDERS).map(|n| Layout::Hybrid { width: n as u32 }),
+        Some("cylinder") => Some(Layout::Cylinder { alternate: false }),
+        Some("cylinder-alternate") => Some(Layout::Cylinder { alternate: true }),
+        Some(_) => Some(Layout::Surface),
+        None => None,
+    };
+    let skew = |key| r.number(key, ANGLE).map(angle);
+    let (track_skew, cylinder_skew) = (skew("track_skew"), skew("cylinder_skew"));
+    let zones = r.table("zones").and_then(zones);
+    let defects = r.opt_table("defects").map_or(Some(Vec::new()), defects);
+    r.finish();
+    Some(GeometrySpec {
+        surfaces: surfaces? as u32,
+        zones: zones?,
+        layout: layout?,
+        toward: crate::geometry::Toward::Inner,
+        track_skew: track_skew?,
+        cylinder_skew: cylinder_skew?,
+        defects: defects?,
+    })
+}
+
+/// Rows of whole numbers, `names` of which the first `needed` must be there.
+fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
+    let shape = || format!("rows of whole numbers [{}], the first {needed} needed", names.join(", "));
+    let Some(list) = r.get("list").and_then(Value::as_array) else {
+        r.fault("list", format!("missing: {}", shape()));
+        return None;
+    };
+    let rows: Vec<Vec<u64>> = list
+        .iter()
+        .enumerate()
+        .filter_map(|(i, row)| {
+            let numbers = row.as_array().and_then(|row| {
+                row.iter()
+                    .map(|v| v.as_integer().and_then(|n| u64::try_from(n).ok()))
+                    .collect::<Option<Vec<_>>>()
+            });
+            let numbers = numbers.filter(|n| (needed..=names.len()).contains(&n.len()));
+            if numbers.is_none() {
+                r.fault(&format!("list[{i}]"), format!("{row} is not accepted: {}", shape()));
+            }
+            numbers
+        })
+        .collect();
+    (rows.len() == list.len()).then_some(rows)
+}
+
+/// `[geometry.zones]`: from the outermost; kind and source are those of the whole list.
+fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
+    let rows = rows(&r, &["cylinders", "sectors a track", "spare sectors a track", "spare cylinders"], 2);
+    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "zones");
+    r.finish();
+    let n = |row: &[u64], i: usize| row.get(i).map_or(0, |&n| u32::try_from(n).unwrap_or(u32::MAX));
+    Some(
+        rows?
+            .iter()
+            .map(|row| ZoneSpec {
+                cylinders: n(row, 0),
+                sectors: n(row, 1),
+                spare_sectors: n(row, 2),
+                spare_cylinders: n(row, 3),
+            })
+            .collect(),
+    )
+}
+
+/// `[geometry.defects]`: slipped sectors.
+fn defects(r: Reader<'_>) -> Option<Vec<Defect>> {
+    let rows = rows(&r, &["cylinder", "surface", "sector"], 3);
+    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "defects");
+    r.finish();
+    let n = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    Some(rows?.iter().map(|d| Defect { cylinder: n(d[0]), surface: n(d[1]), sector: n(d[2]) }).collect())
+}
+
+fn time(ns: f64) -> SimTime {
+    SimTime(ns.round() as u64)
+}
+
+fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
+    let rpm = r.number("rpm", RPM);
+    let model = r.choice("model", &Model::NAMES).and_then(Model::parse);
+    let distance = match r.choice("seek_over", &["cylinders", "blocks"]) {
+        Some("blocks") => Distance::Blocks,
+        _ => Distance::Cylinders,
+    };
+    let read_seek = r.table("read_seek").and_then(seek);
+    let write_seek = match r.opt_table("write_seek") {
+        Some(t) => seek(t),
+        None => read_seek.clone(),
+    };
+    let t = |key| r.number(key, TIME).map(time);
+    let (head_switch, write_settle) = (t("head_switch"), t("write_settle"));
+    let (read_overhead, write_overhead) = (t("read_overhead"), t("write_overhead"));
+    let rate = r.opt_number("rate", RATE).map(|n| n as u64);
+    r.finish();
+    let spec = MechanicsSpec {
+        rpm: rpm? as u32,
+        distance,
+        read_seek: read_seek?,
+        write_seek: write_seek?,
+        head_switch: head_switch?,
+        write_settle: write_settle?,
+        read_overhead: read_overhead?,
+        write_overhead: write_overhead?,
+        rate,
+    };
+    Some((spec, model?))
+}
+
+/// `[mechanics.read_seek]`: `curve` says which numbers belong to it. A full distance of 0 stands for the whole drive.
+fn seek(r: Reader<'_>) -> Option<SeekCurve> {
+    let t = |key| r.number(key, TIME).map(time);
+    let curve = match r.choice("curve", &["constant", "sqrt", "three-point", "table"]) {
+        Some("constant") => t("time").map(SeekCurve::Constant),
+        Some("sqrt") => t("base").zip(t("span")).map(|(base, span)| SeekCurve::Sqrt { base, span, full: 0 }),
+        Some("three-point") => {
+            let (single, average, full_stroke) = (t("single"), t("average"), t("full_stroke"));
+            (|| {
+                Some(SeekCurve::ThreePoint {
+                    single: single?,
+                    average: average?,
+                    full_stroke: full_stroke?,
+                    full: 0,
+                })
+            })()
+        }
+        Some(_) => table(&r),
+        None => None,
+    };
+    if let Some(SeekCurve::ThreePoint { single, average, full_stroke, .. }) = &curve
+        && !(single <= average && average <= full_stroke)
+    {
+        r.fault("average", "not accepted: single <= average <= full_stroke");
+    }
+    r.finish();
+    curve
+}
+
+fn table(r: &Reader<'_>) -> Option<SeekCurve> {
+    let rows = rows(r, &["distance", "time in ns"], 2);
+    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "points");
+    let points: Vec<(u64, SimTime)> = rows?.iter().map(|p| (p[0], SimTime(p[1]))).collect();
+    let ascending = points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1);
+    if points.is_empty() || points[0].0 == 0 || !ascending {
+        r.fault("list", "not accepted: at least one point, distances from 1 rising, times not falling");
+        return None;
+    }
+    Some(SeekCurve::Table(points))
+}
+
+/// `[bands]`: what layers take where the user gives nothing.
+fn bands(r: Reader<'_>) -> BandDefaults {
+    let n = |key| r.opt_number(key, TRACKS).map(|n| n as u64);
+    let (tracks, random_access) = (n("tracks"), n("random_access"));
+    let blocks = r.opt_number("blocks", BLOCKS).map(|n| Blocks(n as u64));
+    r.finish();
+    BandDefaults { tracks, random_access: random_access.unwrap_or(0), blocks }
+}

@@ -1,0 +1,192 @@
+//! Reads a drive file field by field: unknown fields are refused, every number has unit, kind and source, and all faults
+//! are collected with their place.
+
+use crate::fault::Faults;
+use smrlab_units::spec::nearest;
+use std::cell::RefCell;
+use toml::{Table, Value};
+
+/// Where a number of a drive file comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// The field, such as `mechanics.rpm`.
+    pub field: String,
+    /// Its value and unit as in the file.
+    pub value: String,
+    /// `spec`, `measured`, `fitted` or `assumed`.
+    pub kind: String,
+    /// Where the value was found, or why it is assumed.
+    pub source: String,
+}
+
+/// What kinds of number there are.
+const KINDS: [&str; 4] = ["spec", "measured", "fitted", "assumed"];
+
+/// Units of a number, each with its factor.
+pub(super) type Units = &'static [(&'static str, f64)];
+
+/// Times, in nanoseconds.
+pub(super) const TIME: Units = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// Angles, in revolutions.
+pub(super) const ANGLE: Units = &[("rev", 1.0), ("deg", 1.0 / 360.0)];
+/// Rates, in bytes a second.
+pub(super) const RATE: Units = &[("B/s", 1.0), ("MB/s", 1e6)];
+/// Lengths in blocks.
+pub(super) const BLOCKS: Units = &[("blk", 1.0)];
+/// Numbers of tracks.
+pub(super) const TRACKS: Units = &[("tracks", 1.0)];
+/// Numbers of cylinders.
+pub(super) const CYLINDERS: Units = &[("cylinders", 1.0)];
+/// Numbers of surfaces.
+pub(super) const SURFACES: Units = &[("surfaces", 1.0)];
+/// Revolutions.
+pub(super) const RPM: Units = &[("1/min", 1.0)];
+
+/// What is shared by the readers of all tables of a file.
+#[derive(Default)]
+pub(super) struct Log {
+    pub faults: RefCell<Faults>,
+    pub provenance: RefCell<Vec<Provenance>>,
+}
+
+/// One table of the file.
+pub(super) struct Reader<'a> {
+    table: &'a Table,
+    place: String,
+    log: &'a Log,
+    known: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(table: &'a Table, place: &str, log: &'a Log) -> Self {
+        Self { table, place: place.to_owned(), log, known: RefCell::default() }
+    }
+
+    pub(super) fn at(&self, key: &str) -> String {
+        if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
+    }
+
+    pub(super) fn fault(&self, key: &str, problem: impl Into<String>) {
+        self.log.faults.borrow_mut().add(self.at(key), problem);
+    }
+
+    pub(super) fn get(&self, key: &'static str) -> Option<&'a Value> {
+        let mut known = self.known.borrow_mut();
+        if !known.contains(&key) {
+            known.push(key);
+        }
+        self.table.get(key)
+    }
+
+    fn need(&self, key: &'static str, what: &str) -> Option<&'a Value> {
+        let v = self.get(key);
+        if v.is_none() {
+            self.fault(key, format!("missing: {what}"));
+        }
+        v
+    }
+
+    pub(super) fn text(&self, key: &'static str) -> Option<&'a str> {
+        let v = self.need(key, "a text")?;
+        let t = v.as_str().filter(|t| !t.is_empty());
+        if t.is_none() {
+            self.fault(key, format!("{v} is not accepted: a text that is not empty"));
+        }
+        t
+    }
+
+    pub(super) fn choice(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+        let v = self.text(key)?;
+        let found = words.iter().find(|w| **w == v).copied();
+        if found.is_none() {
+            let hint = nearest(v, words.iter().copied()).map(|n| format!(" (did you mean '{n}'?)"));
+            self.fault(
+                key,
+                format!("'{v}' is not accepted: one of {}{}", words.join(", "), hint.unwrap_or_default()),
+            );
+        }
+        found
+    }
+
+    /// A sub-table that has to be there.
+    pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
+        let v = self.need(key, "a table")?;
+        self.as_table(key, v)
+    }
+
+    pub(super) fn opt_table(&self, key: &'static str) -> Option<Reader<'a>> {
+        let v = self.get(key)?;
+        self.as_table(key, v)
+    }
+
+    fn as_table(&self, key: &str, v: &'a Value) -> Option<Reader<'a>> {
+        let t = v.as_table();
+        if t.is_none() {
+            self.fault(key, format!("{v} is not accepted: a table"));
+        }
+        Some(Reader::new(t?, &self.at(key), self.log))
+    }
+
+    /// A number with unit, kind and source, in the base of `units`.
+    pub(super) fn number(&self, key: &'static str, units: Units) -> Option<f64> {
+        self.need(key, &form(units))?;
+        self.opt_number(key, units)
+    }
+
+    /// As [`number`](Self::number), for a field that may be left out.
+    pub(super) fn opt_number(&self, key: &'static str, units: Units) -> Option<f64> {
+        let v = self.get(key)?;
+        let Some(t) = v.as_table() else {
+            self.fault(key, format!("{v} is not accepted: {}", form(units)));
+            return None;
+        };
+        let r = Reader::new(t, &self.at(key), self.log);
+        let value = r.need("value", "a number").and_then(|v| {
+            let n = v.as_float().or(v.as_integer().map(|i| i as f64)).filter(|n| n.is_finite() && *n >= 0.0);
+            if n.is_none() {
+                r.fault("value", format!("{v} is not accepted: a number from 0"));
+            }
+            n
+        });
+        let words: Vec<&'static str> = units.iter().map(|u| u.0).collect();
+        let unit = r.choice("unit", &words);
+        r.provenance(value.map(|v| v.to_string()), unit.unwrap_or_default());
+        r.finish();
+        let factor = units.iter().find(|u| Some(u.0) == unit)?.1;
+        Some(value? * factor)
+    }
+
+    /// Notes kind and source of this table's numbers.
+    pub(super) fn provenance(&self, value: Option<String>, unit: &str) {
+        let (kind, source) = (self.choice("kind", &KINDS), self.text("source"));
+        if let (Some(value), Some(kind), Some(source)) = (value, kind, source) {
+            self.log.provenance.borrow_mut().push(Provenance {
+                field: self.place.clone(),
+                value: format!("{value} {unit}").trim_end().to_owned(),
+                kind: kind.to_owned(),
+                source: source.to_owned(),
+            });
+        }
+    }
+
+    /// Refuses the fields that nobody asked for.
+    pub(super) fn finish(self) {
+        let known = self.known.borrow();
+        for key in self.table.keys().filter(|k| !known.contains(&k.as_str())) {
+            let hint = nearest(key, known.iter().copied()).map(|n| format!(" (did you mean '{n}'?)"));
+            self.fault(
+                key,
+                format!("unknown field{}; known: {}", hint.unwrap_or_default(), known.join(", ")),
+            );
+        }
+    }
+}
+
+fn form(units: Units) -> String {
+    let words: Vec<_> = units.iter().map(|u| u.0).collect();
+    format!(
+        "a number as {{ value = 1, unit = \"{}\", kind = \"{}\", source = \"...\" }}",
+        words.join("|"),
+        KINDS.join("|")
+    )
+}

@@ -1,0 +1,156 @@
+use super::*;
+use smrlab_units::{Dir, Pba, SimTime};
+
+fn preset(name: &str) -> Drive {
+    load(name, |_| Err("no files here".to_owned())).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    load(text, |_| Err("no such file".to_owned())).unwrap_err().to_string()
+}
+
+#[test]
+fn every_shipped_drive_is_whole() {
+    for entry in DRIVES {
+        let d = entry.drive();
+        assert_eq!(d.name(), entry.name);
+        assert!(!d.spec().summary.is_empty() && d.provenance().len() > 10, "{}", entry.name);
+        d.mechanics(None).unwrap();
+        d.bands(None).unwrap();
+    }
+}
+
+/// Sheet 003, 1.1: N = 4, W = 2, 2000 bands, 100 blocks a track, 50 of 100 random-access tracks usable.
+#[test]
+fn he2014_is_the_papers_example() {
+    let b = preset("he2014-example").bands(None).unwrap();
+    assert_eq!((b.len(), b.data_blocks()), (2000, Blocks(800_000)));
+    assert_eq!(b.random_access().unwrap().usable, 50);
+}
+
+/// Sheet 001, 1.2 and common C2: 12 000 regions of 50 000 blocks; 0.8 ms + 4 ms sqrt(d / D) and 120 MB/s.
+#[test]
+fn cassuto2010_counts_its_size_without_guards() {
+    let d = preset("cassuto2010-307gb");
+    assert_eq!(d.counted_blocks(), Blocks(600_000_000));
+    let b = d.block_bands(Blocks(50_000)).unwrap();
+    assert_eq!((b.len(), b.data_blocks()), (12_000, Blocks(600_000_000)));
+    assert_eq!(d.block_bands(Blocks(10_000)).unwrap().len(), 60_000);
+    assert!(d.block_bands(Blocks(1000)).is_err(), "no room for so many guards");
+    let mut m = d.mechanics(None).unwrap();
+    let end = m.service(SimTime::ZERO, Dir::Read, Pba(150_000_000), Blocks(8));
+    assert_eq!(end.0, 2_800_000 + (4096u64 * 1000).div_ceil(120));
+    assert_eq!(d.head_width(), 2, "2000 blocks from any place reach into the next track of 2000");
+}
+
+#[test]
+fn the_modern_drive_has_its_published_size_and_rates() {
+    let d = preset("modern-7200");
+    let bytes = d.geometry().blocks().bytes() as f64;
+    assert!((bytes / 16.000_900_661e12 - 1.0).abs() < 0.001, "{bytes}");
+    let zones: Vec<_> = d.geometry().zones().collect();
+    let rate = |sectors: u32| f64::from(sectors) * 512.0 * 120.0 / 1e6;
+    assert!((rate(zones[0].sectors) - 261.0).abs() < 0.5);
+    // Sequential reads lose only the skews: 16 % at a head switch, 13 % at a next track.
+    let mut m = d.mechanics(None).unwrap();
+    let n = 4248 * 1000;
+    let start = SimTime::from_ms(1000);
+    let t = m.service(start, Dir::Read, Pba(0), Blocks(n)).since(start).as_secs_f64();
+    let sustained = n as f64 * 512.0 / 1e6 / t;
+    assert!((sustained - 261.0 / 1.13).abs() < 2.0, "{sustained} MB/s");
+}
+
+#[test]
+fn names_paths_and_overrides() {
+    let d = preset("tiny,k=3,rpm=5400,write_settle=0.1ms,band_tracks=5");
+    assert_eq!((d.head_width(), d.spec().mechanics.rpm, d.spec().bands.tracks), (3, 5400, Some(5)));
+    assert_eq!(d.resolved(), "tiny,k=3,rpm=5400,band_tracks=5,write_settle=100us");
+    assert_eq!(preset(&d.resolved()).resolved(), d.resolved(), "the resolved form is accepted again");
+    let text = DRIVES[3].toml.replace("\"tiny\"", "\"mine\"");
+    let d =
+        load(
+            "my/drive.toml,k=1",
+            |p| if p == "my/drive.toml" { Ok(text.clone()) } else { Err(String::new()) },
+        );
+    let d = d.unwrap();
+    assert_eq!((d.name(), d.head_width()), ("mine", 1));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_remedy() {
+    assert!(refused("modern-7020").contains("did you mean 'modern-7200'?"));
+    assert!(refused("tiny,rmp=3").contains("did you mean 'rpm'?"));
+    assert!(refused("tiny,rpm=0").contains("from 1 to 100000"));
+    assert!(refused("a/b.toml").contains("a/b.toml: no such file"));
+    assert!(
+        refused("tiny,capacity=1TB").contains("capacity: 1953125000 blocks are not accepted: from 1 to 2880")
+    );
+    assert!(refused("cassuto2010-307gb,k=2").contains("interference_blocks"));
+}
+
+#[test]
+fn all_faults_of_a_file_come_at_once_with_their_field() {
+    let text = DRIVES[3]
+        .toml
+        .replace("rpm = { value = 6000, unit = \"1/min\"", "rmp = { value = 6000, unit = \"1/min\"")
+        .replace("model = \"full\"", "model = \"ful\"")
+        .replace(
+            "unit = \"tracks\", kind = \"assumed\", source = \"the narrowest",
+            "unit = \"track\", kind = \"guessed\", source = \"the narrowest",
+        )
+        .replace("[40, 24]", "[40]");
+    let e = Drive::from_toml(&text).unwrap_err().to_string();
+    for part in [
+        "mechanics.rmp: unknown field (did you mean 'rpm'?)",
+        "mechanics.rpm: missing",
+        "mechanics.model: 'ful' is not accepted: one of full, no-rotation, instant (did you mean 'full'?)",
+        "interference.s_id.unit: 'track' is not accepted: one of tracks (did you mean 'tracks'?)",
+        "interference.s_id.kind: 'guessed' is not accepted: one of spec, measured, fitted, assumed",
+        "geometry.zones.list[1]",
+    ] {
+        assert!(e.contains(part), "{part}\n---\n{e}");
+    }
+    let broken = Drive::from_toml("schema = 1\nname = ").unwrap_err().to_string();
+    assert!(broken.starts_with("line 2"), "{broken}");
+}
+
+#[test]
+fn ranges_are_checked_by_field() {
+    let text = DRIVES[3].toml.replace("[40, 24]", "[0, 24]").replace("value = 6000", "value = 0");
+    let e = Drive::from_toml(&text).unwrap_err().to_string();
+    assert!(e.contains("geometry.zones[1].cylinders: 0 is not accepted: a whole number from 1"), "{e}");
+    assert!(e.contains("mechanics.rpm: 0 is not accepted"), "{e}");
+}
+
+#[test]
+fn a_shortened_drive_keeps_its_first_cylinders() {
+    let d = preset("tiny").shorten(Blocks(1300)).unwrap();
+    let zones: Vec<_> = d.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();
+    assert_eq!(zones, [(40, 32), (1, 24)]);
+    let d = preset("cassuto2010-307gb,capacity=1%");
+    assert_eq!((d.counted_blocks(), d.geometry().blocks()), (Blocks(6_000_000), Blocks(7_200_000)));
+    let mut m = d.mechanics(None).unwrap();
+    let end = m.service(SimTime::ZERO, Dir::Read, Pba(6_000_000), Blocks(3));
+    assert_eq!(end.0, 4_800_000 + 12_800, "C2 is relative to the drive's size");
+}
+
+#[test]
+fn an_outward_drive_is_cut_at_its_outer_end() {
+    let text = DRIVES[3]
+        .toml
+        .replace("s_od = { value = 1", "s_od = { value = 2")
+        .replace("s_id = { value = 2", "s_id = { value = 1");
+    let d = Drive::from_toml(&text).unwrap();
+    assert_eq!(d.geometry().position(Pba(0)).cylinder, 119, "PBAs rise outwards");
+    let short = d.shorten(Blocks(640 + 24)).unwrap();
+    let zones: Vec<_> = short.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();
+    assert_eq!((zones, short.head_width()), (vec![(40, 16), (1, 24)], 2));
+}
+
+#[test]
+fn cmr_is_the_same_drive_with_k_1() {
+    let d = preset("he2014-example");
+    let cmr = d.with_tracks(1).unwrap();
+    assert_eq!((cmr.head_width(), cmr.geometry().blocks()), (1, d.geometry().blocks()));
+    assert_eq!(preset("cassuto2010-307gb,k=1").head_width(), 1);
+}

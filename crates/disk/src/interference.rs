@@ -1,0 +1,198 @@
+//! What a write destroys.
+//!
+//! Two descriptions (sheet 001, 1.0): the *physical* profile says how many tracks are hit on either side and how far the
+//! damage reaches along them; the *block* profile says how many consecutive PBAs from the written one on are damaged.
+//! Victims on other tracks follow the corrected formula of sheet 004 (1.3).
+
+use crate::fault::{DriveError, Faults};
+use crate::geometry::{Geometry, REVOLUTION, Segment, Toward, TrackNo};
+use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
+
+/// `[s_id, s_od, phi_cw, phi_ccw]`: at most one of the first two may exceed 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhysicalProfile {
+    /// Tracks hit towards the inner diameter, the written one included.
+    pub s_id: u32,
+    /// Tracks hit towards the outer diameter, the written one included.
+    pub s_od: u32,
+    /// How far the damage reaches on the neighbouring tracks behind the end of the write, in [`REVOLUTION`] units.
+    pub phi_cw: u64,
+    /// The same before its beginning.
+    pub phi_ccw: u64,
+}
+
+/// What a write destroys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interference {
+    /// Neighbouring tracks.
+    Physical(PhysicalProfile),
+    /// The block itself and the following `I_b - 1`.
+    Blocks(u64),
+}
+
+impl Interference {
+    /// A head that covers `width` tracks, itself included, in the shingling direction; no angular reach.
+    pub const fn tracks(width: u32) -> Self {
+        Self::Physical(PhysicalProfile { s_id: width, s_od: 1, phi_cw: 0, phi_ccw: 0 })
+    }
+
+    /// Checks it; places are given relative to `at` ("interference").
+    ///
+    /// # Errors
+    /// All faults at once.
+    pub fn check(&self, at: &str) -> Result<(), DriveError> {
+        let mut f = Faults::default();
+        match self {
+            Self::Blocks(n) => f.range(format!("{at}.blocks"), *n, 1, 1 << 32),
+            Self::Physical(p) => {
+                f.range(format!("{at}.s_id"), u64::from(p.s_id), 1, 1024);
+                f.range(format!("{at}.s_od"), u64::from(p.s_od), 1, 1024);
+                if p.s_id > 1 && p.s_od > 1 {
+                    f.add(at, "s_id and s_od are both above 1: shingles overlap on one side only");
+                }
+                for (name, phi) in [("phi_cw", p.phi_cw), ("phi_ccw", p.phi_ccw)] {
+                    if phi > REVOLUTION / 4 {
+                        f.add(format!("{at}.{name}"), "not accepted: from 0 to a quarter of a revolution");
+                    }
+                }
+            }
+        }
+        f.finish()
+    }
+
+    /// Whether nothing but the written blocks is hit.
+    pub const fn is_none(&self) -> bool {
+        match self {
+            Self::Physical(p) => p.s_id <= 1 && p.s_od <= 1,
+            Self::Blocks(n) => *n <= 1,
+        }
+    }
+
+    /// The side towards which PBAs must rise, so that writes hit what comes later.
+    pub const fn toward(&self) -> Toward {
+        match self {
+            Self::Physical(p) if p.s_od > 1 => Toward::Outer,
+            _ => Toward::Inner,
+        }
+    }
+
+    /// The ranges of PBAs that an ascending write of `blocks` from `pba` destroys and does not itself rewrite. Ranges may
+    /// overlap each other, and need not be in order.
+    pub fn victims(&self, g: &Geometry, pba: Pba, blocks: Blocks, hit: &mut dyn FnMut(Range<u64>)) {
+        if blocks.0 == 0 || self.is_none() {
+            return;
+        }
+        let end = pba.0 + blocks.0;
+        match self {
+            Self::Blocks(n) => {
+                let reach = (end + n - 1).min(g.blocks().0);
+                if end < reach {
+                    hit(end..reach);
+                }
+            }
+            Self::Physical(p) => {
+                let mut w = Walk { g, profile: p, written: g.raw(pba)..g.raw(Pba(end - 1)) + 1, hit };
+                // Slipped sectors within the extent are not written.
+                let (mut from, stop) = (w.written.start, w.written.end);
+                let slips = g.slips().raw();
+                for &slip in &slips[slips.partition_point(|&s| s < from)..] {
+                    if slip >= stop {
+                        break;
+                    }
+                    w.extent(from..slip);
+                    from = slip + 1;
+                }
+                w.extent(from..stop);
+            }
+        }
+    }
+}
+
+struct Walk<'a> {
+    g: &'a Geometry,
+    profile: &'a PhysicalProfile,
+    /// Raw blocks of the whole write, slipped ones included.
+    written: Range<u64>,
+    hit: &'a mut dyn FnMut(Range<u64>),
+}
+
+impl Walk<'_> {
+    /// Raw blocks that are all written, track by track.
+    fn extent(&mut self, raw: Range<u64>) {
+        let mut at = raw.start;
+        while at < raw.end {
+            let loc = self.g.locate(at);
+            let count = (loc.seg.usable.divisor() - loc.sector).min(raw.end - at);
+            let track = TrackNo(loc.seg.first_track + loc.track);
+            let start = loc.seg.start_slot(loc.seg.place(loc.track)) + loc.sector;
+            self.track(loc.seg, track, start..start + count);
+            at += count;
+        }
+    }
+
+    /// Sector-sized angles `slots` (perhaps beyond a revolution) of `track` are written.
+    fn track(&mut self, seg: &Segment, track: TrackNo, slots: Range<u64>) {
+        let width = i64::from(self.profile.s_id.max(self.profile.s_od));
+        for j in 1..width {
+            let Some(victim) = self.g.neighbour(track, j) else { continue };
+            let (i, rel) = self.g.segment_of(victim);
+            let target = &self.g.segments()[i];
+            let (sector, count) = self.reach(seg, target, slots.clone(), rel);
+            let n = target.sectors.divisor();
+            let first = target.first_raw + rel * target.usable.divisor();
+            let sector = sector % n;
+            let rewritten = victim > track;
+            self.sectors(target, first, sector..(sector + count).min(n), rewritten);
+            if sector + count > n {
+                self.sectors(target, first, 0..sector + count - n, rewritten);
+            }
+        }
+    }
+
+    /// The sectors of track `rel` of `target` (first, count) that the angles `slots` of a track of `seg` reach.
+    fn reach(&self, seg: &Segment, target: &Segment, slots: Range<u64>, rel: u64) -> (u64, u64) {
+        let (n, m) = (seg.sectors.divisor(), target.sectors.divisor());
+        let (mut from, mut to) = if n == m {
+            (slots.start, slots.end)
+        } else if m < n {
+            // Fewer sectors: each written one hits the one that its beginning lies in; all are hit by some.
+            (slots.start * m / n, (slots.end - 1) * m / n + 1)
+        } else {
+            (slots.start * m / n, (slots.end * m).div_ceil(n))
+        };
+        if self.profile.phi_cw > 0 || self.profile.phi_ccw > 0 {
+            // Exact overlap of the widened arc, a turn added so that it cannot become negative.
+            let turn = |slot: u64, add: i128| {
+                (i128::from(slot) + i128::from(n)) * i128::from(REVOLUTION) + add * i128::from(n)
+            };
+            let per = i128::from(n) * i128::from(REVOLUTION);
+            let before = turn(slots.start, -i128::from(self.profile.phi_ccw)) * i128::from(m);
+            let after = turn(slots.end, i128::from(self.profile.phi_cw)) * i128::from(m);
+            from = (from + m).min((before / per) as u64);
+            to = (to + m).max(((after + per - 1) / per) as u64);
+        }
+        let count = (to - from).min(m);
+        (from + m - target.start_slot(target.place(rel)), count)
+    }
+
+    /// Reports sectors of the track that begins at raw block `first`, without spares and what is rewritten later.
+    fn sectors(&mut self, target: &Segment, first: u64, sectors: Range<u64>, rewritten: bool) {
+        let end = first + sectors.end.min(target.usable.divisor());
+        let raw = first + sectors.start..end;
+        if !rewritten {
+            return self.report(raw);
+        }
+        self.report(raw.start..raw.end.min(self.written.start));
+        self.report(raw.start.max(self.written.end)..raw.end);
+    }
+
+    fn report(&mut self, raw: Range<u64>) {
+        if raw.start < raw.end {
+            let dense = self.g.slips().to_dense(raw.start)..self.g.slips().to_dense(raw.end);
+            if dense.start < dense.end {
+                (self.hit)(dense);
+            }
+        }
+    }
+}
