@@ -3,12 +3,15 @@
 //! Read in this order: [`request`] (what comes in), [`plan`] (what goes out), [`layer`] (the contract between them),
 //! [`registry`] (which layers there are), and any file of [`layers`].
 
+pub mod amplifier;
 pub mod exec;
 pub mod layer;
 pub mod layers;
 pub mod live;
 pub mod marks;
+pub mod order;
 pub mod plan;
+pub mod position_map;
 pub mod registry;
 pub mod request;
 pub mod update;

@@ -45,12 +45,14 @@ impl Live {
             return;
         }
         let mut at = range.start;
-        for run in self.set.runs_in(range.clone()).chain([range.end..range.end]) {
+        let mut zero_up_to = |run: Range<u64>| {
             if run.start > at {
                 plan.zero_to_host(host + Blocks(at - range.start), Blocks(run.start - at));
             }
             at = run.end;
-        }
+        };
+        self.set.runs_in(range.clone()).for_each(&mut zero_up_to);
+        zero_up_to(range.end..range.end);
     }
 
     /// Takes a record of the set's: answers the range and whether it holds data now.

@@ -3,9 +3,9 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
-use crate::layers::{cmr, raw, rmw};
+use crate::layers::{cmr, raw, rmw, static_map};
 use crate::{Capabilities, TranslationLayer};
-use smrlab_disk::{BandLayout, DriveError, Geometry};
+use smrlab_disk::{Bands, Drive, DriveError};
 use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
 use std::sync::Arc;
 
@@ -22,14 +22,27 @@ pub enum Metadata {
 /// What a layer is built for.
 #[derive(Clone, Debug)]
 pub struct BuildContext {
-    /// Where blocks lie.
-    pub geometry: Arc<Geometry>,
-    /// The drive's own bands: tracks in a band, head width, tracks set aside for random access.
-    pub bands: BandLayout,
+    /// The drive, with the head that the layer's `tracks=` asks for.
+    pub drive: Arc<Drive>,
     /// Seed of whatever a layer draws.
     pub seed: u64,
     /// Where metadata live.
     pub metadata: Metadata,
+}
+
+impl BuildContext {
+    /// For a drive, with seed 0 and metadata that survive at no cost.
+    pub fn new(drive: Arc<Drive>) -> Self {
+        Self { drive, seed: 0, metadata: Metadata::default() }
+    }
+
+    /// The drive's bands, of `tracks` tracks or the drive's default.
+    ///
+    /// # Errors
+    /// When no band fits; `entry` is the layer that asks.
+    pub fn bands(&self, entry: &LayerEntry, tracks: Option<u64>) -> Result<Bands, SpecError> {
+        self.drive.bands(tracks).map_err(|e| does_not_fit(entry, &e))
+    }
 }
 
 /// What a layer's constructor answers.
@@ -65,8 +78,9 @@ pub struct Built {
     pub entry: &'static LayerEntry,
     /// What it promises as built: a layer with a `journal` parameter survives power cuts only with `journal=on`.
     pub capabilities: Capabilities,
-    /// Head width of the medium that it expects: 1 for a conventional drive, else `tracks=` or the drive's own.
-    pub head_width: u64,
+    /// The drive on whose medium it works: with a head of one track for a conventional layer, of `tracks=` where that
+    /// is given, else as it was.
+    pub drive: Arc<Drive>,
     /// The layer itself.
     pub layer: Box<dyn TranslationLayer>,
 }
@@ -78,7 +92,16 @@ impl std::fmt::Debug for Built {
 }
 
 /// Every layer.
-pub static LAYERS: &[&LayerEntry] = &[&cmr::ENTRY, &raw::ENTRY, &rmw::ENTRY];
+pub static LAYERS: &[&LayerEntry] = &[
+    &cmr::ENTRY,
+    &raw::ENTRY,
+    &rmw::ENTRY,
+    &static_map::ENTRY,
+    &static_map::ENTRY_1234,
+    &static_map::ENTRY_R4123,
+    &static_map::ENTRY_124R3,
+    &static_map::ENTRY_14R23,
+];
 
 /// The entry of this name or alias.
 ///
@@ -108,18 +131,18 @@ pub fn build(text: &str, context: &BuildContext) -> Result<Built, SpecError> {
     let values = Values::check(entry.name, entry.params, &pairs)?;
     let mut context = context.clone();
     let has = |key: &str| entry.params.iter().any(|p| p.name == key);
-    if entry.conventional {
-        context.bands.head_width = 1;
-    } else if has("tracks") {
-        context.bands.head_width = values.count("tracks").unwrap_or(context.bands.head_width);
+    let tracks =
+        if entry.conventional { Some(1) } else { has("tracks").then(|| values.count("tracks")).flatten() };
+    if let Some(tracks) = tracks.filter(|t| *t != context.drive.head_width()) {
+        let drive = context.drive.with_tracks(tracks as u32).map_err(|e| does_not_fit(entry, &e))?;
+        context.drive = Arc::new(drive);
     }
     let mut capabilities = entry.capabilities;
     if has("journal") {
         capabilities.survives_cut &= values.on("journal");
     }
     let layer = (entry.build)(&context, &values)?;
-    let head_width = context.bands.head_width;
-    Ok(Built { resolved: values.resolved(), entry, capabilities, head_width, layer })
+    Ok(Built { resolved: values.resolved(), entry, capabilities, drive: context.drive, layer })
 }
 
 /// What a drive cannot hold, as an error of the layer that asked for it.
@@ -130,17 +153,10 @@ pub fn does_not_fit(entry: &LayerEntry, error: &DriveError) -> SpecError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_disk::GeometrySpec;
-    use smrlab_disk::geometry::ZoneSpec;
 
     fn context() -> BuildContext {
-        let spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(50, 10)]);
-        BuildContext {
-            geometry: Arc::new(Geometry::new(spec).unwrap()),
-            bands: BandLayout { tracks: 4, head_width: 2, random_access: 0 },
-            seed: 0,
-            metadata: Metadata::Nv,
-        }
+        let tiny = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        BuildContext::new(Arc::new(tiny))
     }
 
     #[test]
@@ -155,8 +171,9 @@ mod tests {
 
     #[test]
     fn the_medium_has_the_head_that_the_layer_expects() {
-        let head = |text: &str| build(text, &context()).unwrap().head_width;
-        assert_eq!((head("cmr"), head("raw"), head("raw,tracks=5")), (1, 2, 5));
+        let head = |text: &str| build(text, &context()).unwrap().drive.head_width();
+        let own = context().drive.head_width();
+        assert_eq!((head("cmr"), head("raw"), head("raw,tracks=5")), (1, own, 5));
         assert_eq!(build("hdd", &context()).unwrap().entry.name, "cmr");
     }
 

@@ -34,7 +34,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, _: &Values) -> BuildResult {
-    Ok(Box::new(Identity { blocks: context.geometry.blocks() }))
+    Ok(Box::new(Identity { blocks: context.drive.geometry().blocks() }))
 }
 
 /// LBA equals PBA over the whole medium.

@@ -3,3 +3,4 @@
 pub mod cmr;
 pub mod raw;
 pub mod rmw;
+pub mod static_map;

@@ -39,5 +39,5 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, _: &Values) -> BuildResult {
-    Ok(Box::new(Identity { blocks: context.geometry.blocks() }))
+    Ok(Box::new(Identity { blocks: context.drive.geometry().blocks() }))
 }

@@ -2,7 +2,7 @@
 
 use crate::live::Live;
 use crate::marks::Marks;
-use crate::registry::{BuildContext, BuildResult, LayerEntry, does_not_fit};
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::update::{Journal, Update, stage};
 use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
@@ -71,9 +71,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let mut layout = context.bands;
-    layout.tracks = values.count("band").unwrap_or(layout.tracks);
-    let bands = Bands::new(&context.geometry, layout).map_err(|e| does_not_fit(&ENTRY, &e))?;
+    let bands = context.bands(&ENTRY, values.count("band"))?;
     let (journal, remain) = if values.on("journal") {
         let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
         (Some(journal), remain)

@@ -1,0 +1,343 @@
+//! Static maps: LBA to PBA by formula, updates in place with a write amplifier (He & Du 2014).
+
+use crate::amplifier::{Amplifier, HostRun};
+use crate::live::Live;
+use crate::order::Order;
+use crate::position_map::{Extent, PositionMap};
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::update::{Journal, Update};
+use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
+use smrlab_disk::{Bands, Geometry, Interference};
+use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
+use std::sync::Arc;
+
+macro_rules! page {
+    ($first:literal) => {
+        concat!(
+            $first,
+            "\n\
+Bands have as many tracks as the order has positions, and a guard of `W - 1` tracks. There is no table: LBA and PBA follow
+from each other by formula. A write goes to its place; if that destroys live blocks further on, these are read first and
+written again behind it, which may destroy more (`1 + 2 * impacted` operations for each extent). What is live is known
+block by block: what the host wrote and did not discard. So an order that fills positions far apart first writes without
+amplification as long as the drive is little used.
+
+A request is split where a track ends; `war` in the results counts operations for each such extent. On drives with
+recording zones the order is applied to all bands of the drive, phase by phase; on cylinder layouts a position is a whole
+cylinder.
+
+A power cut between the first and the last write of an update destroys blocks that were acknowledged long before. With
+`journal=on` every update goes to a journal first (bands at the end of the medium) and is replayed after a cut.
+"
+        )
+    };
+}
+
+const JOURNAL: Param = Param {
+    name: "journal",
+    kind: Kind::Switch,
+    default: "off",
+    doc: "write each update to a journal first, so that it survives a power cut",
+};
+const TRACKS: Param = Param {
+    name: "tracks",
+    kind: Kind::Count(1, 1024),
+    default: "",
+    doc: "W: tracks that one track write touches, itself included; default: the drive's head width",
+};
+const ORDER: Param = Param {
+    name: "order",
+    kind: Kind::Text,
+    default: "R(4123)",
+    doc: "in which order the positions of bands are filled: 1234, R(4123), 124R(3), 1-100, 1.3-12R(2), ...",
+};
+
+/// Any order.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "static",
+    aliases: &["static-map"],
+    summary: "static map of any order: positions of bands filled as the order says, updates in place",
+    page: page!(
+        "\
+`order=` says in which order LBAs fill the positions (tracks) of the bands: positions that are written side by side go
+to one band after the other, `R(...)` fills each of its positions through all bands before the next one. `1-100` is SFS's
+band of 100 tracks.
+"
+    ),
+    params: &[ORDER, TRACKS, JOURNAL],
+    build: |context, values| {
+        let order = Order::parse(values.text("order").unwrap_or_default())?;
+        build(context, values, &order)
+    },
+    ..COMMON
+};
+
+/// Tracks in their natural order.
+pub static ENTRY_1234: LayerEntry = LayerEntry {
+    name: "static-1234",
+    summary: "static map 1234: band after band; every update rewrites what follows in its band",
+    page: page!("LBAs fill each band from its first to its last track before the next band.\n"),
+    build: |context, values| build(context, values, &Order::parse("1234")?),
+    ..COMMON
+};
+
+/// Fourth tracks first.
+pub static ENTRY_R4123: LayerEntry = LayerEntry {
+    name: "static-R(4123)",
+    summary: "static map R(4123): all 4th tracks, then all 1st, 2nd and 3rd; no amplification up to half full",
+    page: page!(
+        "\
+LBAs fill the fourth tracks of all bands, then all first, all second and all third ones: half full, every update is one
+write; the band's third track, filled last, makes the difference.
+"
+    ),
+    build: |context, values| build(context, values, &Order::parse("R(4123)")?),
+    ..COMMON
+};
+
+/// First, second and fourth together, third last.
+pub static ENTRY_124R3: LayerEntry = LayerEntry {
+    name: "static-124R(3)",
+    summary: "static map 124R(3): tracks 1, 2 and 4 of each band, third tracks last",
+    page: page!(
+        "\
+LBAs fill the first, second and fourth track of band after band, and then the third tracks of all bands: more sequential
+than R(4123), and updates of a first track rewrite the second already at low usage.
+"
+    ),
+    build: |context, values| build(context, values, &Order::parse("124R(3)")?),
+    ..COMMON
+};
+
+/// First and fourth together, then second, then third.
+pub static ENTRY_14R23: LayerEntry = LayerEntry {
+    name: "static-14R(23)",
+    summary: "static map 14R(23): tracks 1 and 4 of each band, then all 2nd, then all 3rd",
+    page: page!(
+        "\
+LBAs fill the first and fourth track of band after band, then the second tracks of all bands, then the third ones: no
+amplification up to half full, with shorter seeks than R(4123).
+"
+    ),
+    build: |context, values| build(context, values, &Order::parse("14R(23)")?),
+    ..COMMON
+};
+
+/// What the entries of this file share.
+const COMMON: LayerEntry = LayerEntry {
+    name: "",
+    aliases: &[],
+    summary: "",
+    reference: "He & Du 2014, Novel Address Mappings for Shingled Write Disks (sheet 003)",
+    page: "",
+    params: &[TRACKS, JOURNAL],
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    conventional: false,
+    build: |context, values| build(context, values, &Order::parse("1234")?),
+};
+
+fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult {
+    let bands = context.bands(&ENTRY, Some(u64::from(order.tracks())))?;
+    let (journal, count) = if values.on("journal") {
+        let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
+        (Some(journal), remain)
+    } else {
+        (None, bands.len())
+    };
+    Ok(Box::new(StaticMap {
+        map: PositionMap::new(context.drive.geometry(), &bands, count, order),
+        bands,
+        geometry: Arc::clone(context.drive.geometry()),
+        interference: context.drive.interference(),
+        journal,
+        live: Live::default(),
+        host: Vec::new(),
+        amplifier: Amplifier::default(),
+        update: Update::default(),
+    }))
+}
+
+struct StaticMap {
+    map: PositionMap,
+    bands: Bands,
+    geometry: Arc<Geometry>,
+    interference: Interference,
+    journal: Option<Journal>,
+    /// PBAs that hold data.
+    live: Live,
+    /// Extents of the present write.
+    host: Vec<HostRun>,
+    amplifier: Amplifier,
+    update: Update,
+}
+
+fn run_of(extent: &Extent, host: Blocks) -> HostRun {
+    HostRun { band: extent.band, pba: extent.pba, blocks: extent.blocks, host }
+}
+
+impl StaticMap {
+    /// Calls `each` with the extents of a run of LBAs (within one track each) and their offsets in it.
+    #[inline]
+    fn for_extents(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(Extent, Blocks)) {
+        let mut done = Blocks::ZERO;
+        while done < blocks {
+            let mut extent = self.map.locate(&self.bands, lba + done);
+            extent.blocks = extent.blocks.min(blocks - done);
+            each(extent, done);
+            done += extent.blocks;
+        }
+    }
+
+    #[inline]
+    fn read(&self, r: &HostRequest, plan: &mut Plan) {
+        // Extents that follow each other on the medium are one operation.
+        let mut run: Option<HostRun> = None;
+        let flush = |run: HostRun, plan: &mut Plan| {
+            plan.read_to_host(Cause::Host, run.pba, run.blocks, run.host);
+            self.live.zero_rest(run.pba.span(run.blocks), run.host, plan);
+        };
+        self.for_extents(r.lba, r.blocks, |e, host| match &mut run {
+            Some(run) if run.pba + run.blocks == e.pba => run.blocks += e.blocks,
+            _ => {
+                let next = run_of(&e, host);
+                if let Some(done) = run.replace(next) {
+                    flush(done, plan);
+                }
+            }
+        });
+        if let Some(done) = run {
+            flush(done, plan);
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let first = self.map.locate(&self.bands, r.lba);
+        if first.blocks >= r.blocks && self.journal.is_none() {
+            let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
+            if !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run) {
+                plan.write(Cause::Host, run.pba, run.blocks, Source::Host(Blocks::ZERO));
+                self.live.insert(run.pba.span(run.blocks), plan);
+                return;
+            }
+        }
+        let mut host = std::mem::take(&mut self.host);
+        host.clear();
+        self.for_extents(r.lba, r.blocks, |e, at| host.push(run_of(&e, at)));
+        plan.set_extents(host.len() as u32);
+        host.sort_unstable();
+        for group in host.chunk_by(|a, b| a.band == b.band) {
+            self.update_band(group, plan);
+        }
+        self.host = host;
+    }
+
+    /// Updates one band: all impacted runs are read, then everything is written in ascending order.
+    fn update_band(&mut self, host: &[HostRun], plan: &mut Plan) {
+        let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
+        self.amplifier.find(g, interference, live.set(), host);
+        self.amplifier.plan(g, host, plan, &mut self.update);
+        let cause = if self.amplifier.relocated().0 == 0 { Cause::Host } else { Cause::Clean };
+        self.update.emit(cause, self.journal.as_ref(), plan, |plan| {
+            host.iter().for_each(|h| live.insert(h.pba.span(h.blocks), plan));
+        });
+    }
+}
+
+impl TranslationLayer for StaticMap {
+    fn host_blocks(&self) -> Blocks {
+        self.map.blocks()
+    }
+
+    #[inline]
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Read => self.read(r, plan),
+            HostOp::Write => self.write(r, plan),
+            HostOp::Discard => {
+                let mut live = std::mem::take(&mut self.live);
+                self.for_extents(r.lba, r.blocks, |e, _| live.remove(e.pba.span(e.blocks), plan));
+                self.live = live;
+            }
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+        if !matches!(r.op, HostOp::Read | HostOp::Write) {
+            return None;
+        }
+        let first = self.map.locate(&self.bands, r.lba);
+        if r.op == HostOp::Read {
+            return Some(first.pba);
+        }
+        let blocks = first.blocks.min(r.blocks);
+        let run = run_of(&Extent { blocks, ..first }, Blocks::ZERO);
+        if first.blocks < r.blocks
+            || Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run)
+        {
+            return Some(self.first_of_update(r));
+        }
+        Some(self.journal.as_ref().map_or(first.pba, Journal::first))
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        for record in records {
+            if self.live.take(&record).is_none()
+                && let Some(journal) = &mut self.journal
+            {
+                journal.take(&record);
+            }
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.recover(plan);
+        }
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.live.checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.for_extents(lba, blocks, |e, at| {
+            for run in self.live.set().runs_in(e.pba.span(e.blocks)) {
+                let lba_of = |pba: u64| lba.0 + at.0 + pba - e.pba.0;
+                out(lba_of(run.start)..lba_of(run.end));
+            }
+        });
+    }
+
+    #[inline]
+    fn prefetch(&self, r: &HostRequest) {
+        if r.op == HostOp::Write {
+            let at = self.map.locate(&self.bands, r.lba);
+            self.live.set().prefetch(at.pba.0);
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        (self.live.set().bytes() + self.map.bytes()) as u64
+    }
+}
+
+impl StaticMap {
+    /// The first operation of an update that has more than one extent or impacts something.
+    #[cold]
+    fn first_of_update(&self, r: &HostRequest) -> Pba {
+        let mut host = Vec::new();
+        self.for_extents(r.lba, r.blocks, |e, at| host.push(run_of(&e, at)));
+        host.sort_unstable();
+        host.truncate(host.partition_point(|h| h.band == host[0].band));
+        let mut amplifier = Amplifier::default();
+        amplifier.find(&self.geometry, &self.interference, self.live.set(), &host);
+        amplifier.first().unwrap_or_else(|| self.journal.as_ref().map_or(host[0].pba, Journal::first))
+    }
+}
