@@ -11,7 +11,7 @@ mod transfer;
 pub use seek::SeekCurve;
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, REVOLUTION, TrackNo, wrapped};
+use crate::geometry::{Geometry, REVOLUTION, TrackNo};
 use crate::reciprocal::Reciprocal;
 use seek::Curve;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
@@ -188,6 +188,7 @@ pub struct Mechanics {
     costs: Vec<[SwitchCosts; 2]>,
     head: Head,
     last: (u64, Positioning),
+    began: u64,
 }
 
 impl Mechanics {
@@ -224,6 +225,7 @@ impl Mechanics {
             costs: Vec::new(),
             head,
             last: (0, Positioning::default()),
+            began: 0,
             geometry,
         };
         let costs = m
@@ -293,11 +295,9 @@ impl Mechanics {
         if at_once && (dir == self.head.dir || dir == Dir::Read || self.settle == 0) {
             return self.go_on(now, dir, t);
         }
-        // The angle at `now` and the seek do not wait for each other.
-        let delay = overhead + self.seek(dir, t);
-        let arrive = now.0 + delay;
-        let angle = (self.angle(now) + delay * self.rpm) % REVOLUTION;
-        let wait = wrapped(t.angle + REVOLUTION - angle, REVOLUTION);
+        let arrive = now.0 + overhead + self.seek(dir, t);
+        let angle = self.angle(SimTime(arrive));
+        let wait = if t.angle >= angle { t.angle - angle } else { t.angle + REVOLUTION - angle };
         Positioning { overhead, arrive, wait: wait as i64 }
     }
 
@@ -349,7 +349,14 @@ impl Mechanics {
         self.head.ready = SimTime(end);
         self.head.dir = dir;
         self.last = (start.0, p);
+        self.began = target.track;
         SimTime(end)
+    }
+
+    /// The track on which the last operation began.
+    #[inline]
+    pub fn began(&self) -> TrackNo {
+        TrackNo(self.began)
     }
 
     /// Where the time of the last operation went.
