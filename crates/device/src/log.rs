@@ -43,7 +43,8 @@ impl Entry {
     }
 
     fn decode(bytes: &[u8], salt: u64) -> Option<Self> {
-        let word = |i: usize| u64::from_le_bytes(bytes[8 + i * 8..16 + i * 8].try_into().expect("eight bytes"));
+        let word =
+            |i: usize| u64::from_le_bytes(bytes[8 + i * 8..16 + i * 8].try_into().expect("eight bytes"));
         let four = |i: usize| u32::from_le_bytes(bytes[i..i + 4].try_into().expect("four bytes"));
         let entry = Self { tag: four(4), words: [word(0), word(1), word(2)] };
         (four(0) == checksum(&bytes[4..ENTRY], salt)).then_some(entry)
@@ -83,7 +84,8 @@ impl Log {
         let newest = numbers(dir, "checkpoint").map_err(fail)?.into_iter().max().unwrap_or(0);
         let mut checkpoint_bytes = 0;
         if newest > 0 {
-            checkpoint_bytes = read_checkpoint(&dir.join(format!("checkpoint.{newest}")), id, newest, &mut each)?;
+            checkpoint_bytes =
+                read_checkpoint(&dir.join(format!("checkpoint.{newest}")), id, newest, &mut each)?;
         }
         let mut epoch = newest;
         loop {
@@ -99,9 +101,15 @@ impl Log {
         }
     }
 
-    fn replay(dir: &Path, id: u64, epoch: u64, each: &mut impl FnMut(Entry)) -> std::io::Result<std::io::Result<Self>> {
+    fn replay(
+        dir: &Path,
+        id: u64,
+        epoch: u64,
+        each: &mut impl FnMut(Entry),
+    ) -> std::io::Result<std::io::Result<Self>> {
         let path = dir.join(format!("log.{epoch}"));
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         let (mut len, mut at, mut buf) = (0, 0, vec![0; 1 << 20]);
         'file: loop {
             let n = file.read_at(&mut buf, at)?;
@@ -169,7 +177,8 @@ impl Log {
         self.file.sync_data().map_err(fail)?;
         let epoch = self.epoch + 1;
         let path = self.dir.join(format!("log.{epoch}"));
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
         let new = Self::map(&self.dir, self.id, epoch, file.map_err(fail)?, 0).map_err(fail)?;
         *self = new;
         self.checkpoint_bytes = entries * ENTRY as u64;
@@ -198,7 +207,8 @@ fn numbers(dir: &Path, stem: &str) -> std::io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        let number = name.to_str().and_then(|n| n.strip_prefix(stem)?.strip_prefix('.')?.parse().ok());
+        let number: Option<u64> =
+            name.to_str().and_then(|n| n.strip_prefix(stem)?.strip_prefix('.')?.parse().ok());
         found.extend(number);
     }
     Ok(found)
@@ -246,7 +256,8 @@ impl Checkpoint {
 fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut impl FnMut(Entry)) -> Result<u64> {
     let fail = |e| DeviceError::io(format!("reading {}", path.display()), &e);
     let damaged = || {
-        let text = format!("{}: damaged, truncated or foreign checkpoint; nothing was changed", path.display());
+        let text =
+            format!("{}: damaged, truncated or foreign checkpoint; nothing was changed", path.display());
         DeviceError::input(text + "; restore it from a snapshot")
     };
     let mut bytes = Vec::new();

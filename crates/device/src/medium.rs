@@ -24,8 +24,10 @@ pub enum Mode {
 
 /// Kinds of log records; a layer's own have [`LAYER`] set.
 pub mod tag {
-    /// Blocks `words[0]..words[1]` were written as number `words[2]`.
-    pub const RUN: u32 = 1;
+    /// Of a log: blocks `words[0]..words[1]` were written.
+    pub const WRITE: u32 = 1;
+    /// Of a checkpoint: blocks `words[0]..words[1]` are a run of number `words[2]`.
+    pub const RUN: u32 = 3;
     /// Blocks `words[0]..words[1]` were made never written.
     pub const FORGET: u32 = 2;
     /// The layer's record with the tag in the lower bits.
@@ -63,7 +65,13 @@ pub struct Reading {
 
 impl Medium {
     /// A medium over `store`; its state is kept in `log`, if any.
-    pub fn new(shingle: Shingle, head_width: u64, store: Box<dyn Store>, log: Option<Log>, reading: Reading) -> Self {
+    pub fn new(
+        shingle: Shingle,
+        head_width: u64,
+        store: Box<dyn Store>,
+        log: Option<Log>,
+        reading: Reading,
+    ) -> Self {
         let plain = head_width == 1;
         let Reading { mode, errors } = reading;
         let state = RwLock::new(State { shingle, log });
@@ -132,7 +140,7 @@ impl Medium {
         let mut guard = self.state.write();
         let State { shingle, log } = &mut *guard;
         if let Some(log) = log {
-            log.append(Entry { tag: tag::RUN, words: [start, end, shingle.seq() + 1] })?;
+            log.append(Entry { tag: tag::WRITE, words: [start, end, 0] })?;
         }
         shingle.write(start, end);
         Ok(())
@@ -181,8 +189,8 @@ impl Medium {
         let checkpoint = log.rotate(runs.len() as u64)?;
         self.older.lock().push(older);
         drop(guard);
-        let done =
-            checkpoint.write(runs.into_iter().map(|r| Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] }));
+        let done = checkpoint
+            .write(runs.into_iter().map(|r| Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] }));
         if done.is_ok() {
             self.older.lock().clear();
         }
@@ -228,10 +236,10 @@ fn destroyed(block: u64) -> DeviceError {
 pub fn recover(shingle: &mut Shingle, entry: Entry) -> Option<Entry> {
     let [start, end, seq] = entry.words;
     match entry.tag {
-        tag::RUN => shingle.replay(Run { start, end, seq }),
+        tag::WRITE => shingle.write(start, end),
+        tag::RUN => shingle.restore(Run { start, end, seq }),
         tag::FORGET => shingle.forget(start, end),
         _ => return Some(entry),
     }
     None
 }
-

@@ -79,6 +79,8 @@ struct At {
 #[derive(Clone)]
 pub struct RunMap {
     firsts: Vec<u64>,
+    // Boxed, so that a leaf put in between moves pointers and not the leaves behind it.
+    #[allow(clippy::vec_box)]
     leaves: Vec<Box<Leaf>>,
     runs: usize,
 }

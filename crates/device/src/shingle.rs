@@ -55,34 +55,84 @@ impl Shingle {
         &self.map
     }
 
-    /// Number of the last write.
-    pub fn seq(&self) -> u64 {
-        self.seq
+    /// Bytes of memory.
+    pub fn bytes(&self) -> u64 {
+        self.map.bytes() + (self.last.len() * size_of::<u64>()) as u64
     }
 
-    /// Notes a write that was logged, or a run of a checkpoint: those do not arrive in the order of their numbers.
-    pub fn replay(&mut self, run: Run) {
-        if run.seq == self.seq + 1 {
-            return self.write(run.start, run.end);
-        }
+    /// Takes over a run of a checkpoint: those do not arrive in the order of their numbers.
+    pub fn restore(&mut self, run: Run) {
         self.map.set(run.start, run.end, run.seq);
         self.touch(run.start, run.end, run.seq);
         self.seq = self.seq.max(run.seq);
     }
 
-    /// Notes that `start..end` was written.
+    /// Notes that `start..end` was written. Any order that gives every block that another can destroy its right place
+    /// will do, so a write joins the run before it, or that behind it, wherever it can count as written with that one.
     pub fn write(&mut self, start: u64, end: u64) {
         self.seq += 1;
-        match self.map.ending_at(start) {
-            Some(before) if self.undisturbed(&before) => self.map.extend(start, end, self.seq),
-            _ => self.map.set(start, end, self.seq),
+        let seq = match self.map.ending_at(start) {
+            Some(before) if self.undisturbed(&before) => {
+                self.map.extend(start, end, self.seq);
+                self.seq
+            }
+            Some(before) if !self.conflict(start, end, before.seq, Some(&before)) => {
+                self.map.extend(start, end, before.seq);
+                self.absorb(end, before.seq);
+                before.seq
+            }
+            _ => {
+                self.map.set(start, end, self.seq);
+                self.seq
+            }
+        };
+        self.touch(start, end, seq);
+    }
+
+    /// Joins runs that start at `end` to the one of `seq` that ends there, where they may count as written with it:
+    /// requests that were under way together arrive in any order.
+    fn absorb(&mut self, mut end: u64, seq: u64) {
+        loop {
+            let next = self.map.overlapping(end, end + 1).next();
+            let Some(next) = next.filter(|r| r.start == end && r.seq > seq) else { return };
+            let Some(before) = self.map.ending_at(end) else { return };
+            if self.conflict(next.start, next.end, seq, Some(&before)) {
+                return;
+            }
+            self.map.extend(next.start, next.end, seq);
+            end = next.end;
         }
-        self.touch(start, end, self.seq);
+    }
+
+    /// Whether any run but `except` that `start..end` destroys, is destroyed by, or shares a victim with is not earlier
+    /// than `seq`. Also said of what is too long to look at, and near the edge of a recording zone, where neighbours on
+    /// one track share victims.
+    fn conflict(&self, start: u64, end: u64, seq: u64, except: Option<&Run>) -> bool {
+        let track = self.tracks.at(start);
+        if end > track.end() {
+            return true;
+        }
+        let up = (1..self.heads).map_while(|j| self.tracks.upstream(&track, j));
+        let down = (1..self.heads).map_while(|j| self.tracks.downstream(&track, j));
+        up.chain(down).any(|other| {
+            if other.sectors != track.sectors {
+                return true;
+            }
+            let ranges = writers(&track, start - track.start, end - start, &other);
+            // Not to be shortened by `last`: a run that was renewed is later than what its older tracks say.
+            ranges
+                .into_iter()
+                .filter(|r| !r.is_empty())
+                .any(|r| self.map.overlapping(r.start, r.end).any(|w| w.seq >= seq && Some(&w) != except))
+        })
     }
 
     /// Makes `start..end` never written.
     pub fn forget(&mut self, start: u64, end: u64) {
         self.map.clear(start, end);
+        // What is left of a run on either side must not take for untouched what lies between.
+        self.seq += 1;
+        self.touch(start, end, self.seq);
     }
 
     fn touch(&mut self, start: u64, end: u64, seq: u64) {
@@ -216,7 +266,8 @@ fn cover(out: &mut Vec<Piece>, first: usize, new: Piece) {
             i += 1;
             continue;
         }
-        let cut = |a: u64, b: u64| Piece { at: a, blocks: b - a, from: old.from + (a - old.at), seq: old.seq };
+        let cut =
+            |a: u64, b: u64| Piece { at: a, blocks: b - a, from: old.from + (a - old.at), seq: old.seq };
         let (head, tail) = (cut(old.at, from), cut(to, old.at + old.blocks));
         out[i] = Piece { at: from, blocks: to - from, from: source, seq: new.seq };
         if tail.blocks > 0 {

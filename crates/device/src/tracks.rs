@@ -33,9 +33,15 @@ pub trait Tracks: Send + Sync {
     /// The track of a block.
     fn at(&self, block: u64) -> Track;
 
+    /// The track of a number below [`count`](Self::count).
+    fn by_index(&self, index: u64) -> Track;
+
     /// The track that lies `distance` tracks upstream on the same surface: a write there destroys `track` if the head
     /// is wider than `distance`. `None` beyond the edge.
     fn upstream(&self, track: &Track, distance: u64) -> Option<Track>;
+
+    /// The track that a write to `track` destroys at `distance` tracks downstream, with the same measure.
+    fn downstream(&self, track: &Track, distance: u64) -> Option<Track>;
 
     /// How far apart, in track numbers, two tracks can be that lie `distance` tracks apart on their surface.
     fn spread(&self, distance: u64) -> u64 {
@@ -115,11 +121,6 @@ impl OneSurface {
         };
         Track { index, start, sectors: zone.sectors, shift }
     }
-
-    fn by_index(&self, index: u64) -> Track {
-        let i = self.zones.partition_point(|z| z.track <= index) - 1;
-        self.track(&self.zones[i], index)
-    }
 }
 
 impl Tracks for OneSurface {
@@ -137,7 +138,17 @@ impl Tracks for OneSurface {
         self.track(zone, zone.track + (block - zone.block) / zone.sectors)
     }
 
+    fn by_index(&self, index: u64) -> Track {
+        let i = self.zones.partition_point(|z| z.track <= index) - 1;
+        self.track(&self.zones[i], index)
+    }
+
     fn upstream(&self, track: &Track, distance: u64) -> Option<Track> {
         track.index.checked_sub(distance).map(|i| self.by_index(i))
+    }
+
+    fn downstream(&self, track: &Track, distance: u64) -> Option<Track> {
+        let index = track.index + distance;
+        (index < self.count()).then(|| self.by_index(index))
     }
 }

@@ -58,7 +58,12 @@ impl Sparse {
     }
 
     /// Calls `f` with each file's part of a transfer: file, offset in it, and the part.
-    fn parts(&self, offset: u64, len: u64, mut f: impl FnMut(&File, u64, u64, u64) -> std::io::Result<()>) -> Result<()> {
+    fn parts(
+        &self,
+        offset: u64,
+        len: u64,
+        mut f: impl FnMut(&File, u64, u64, u64) -> std::io::Result<()>,
+    ) -> Result<()> {
         let mut done = 0;
         while done < len {
             let (i, at) = ((offset + done) / SEGMENT, (offset + done) % SEGMENT);
@@ -141,7 +146,8 @@ impl BlockDevice {
         if !kind.is_block_device() {
             return Err(DeviceError::input(format!("{} is not a block device", path.display())));
         }
-        let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(path).map_err(fail)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(path).map_err(fail)?;
         let bytes = file.seek(SeekFrom::End(0)).map_err(fail)?;
         file.rewind().and_then(|()| file.read_exact(&mut [0; 512])).map_err(fail)?;
         Ok((Self { file, path: path.to_owned(), dirty: AtomicBool::new(false) }, bytes))

@@ -1,9 +1,11 @@
 //! What a store says of itself: a directory with `header`, the state's `checkpoint.N` and `log.N`, and the data.
+#![allow(unsafe_code)]
 
 use crate::error::{DeviceError, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -68,9 +70,8 @@ impl StoreDir {
         let mut text = String::new();
         let read = File::open(&file).and_then(|mut f| f.read_to_string(&mut text));
         read.map_err(|e| DeviceError::io(format!("reading {}", file.display()), &e))?;
-        let header = parse(&text).map_err(|why| {
-            DeviceError::input(format!("{}: {why}; nothing was changed", file.display()))
-        })?;
+        let header = parse(&text)
+            .map_err(|why| DeviceError::input(format!("{}: {why}; nothing was changed", file.display())))?;
         Ok(Self { path: path.to_owned(), header, _lock: lock })
     }
 
@@ -121,14 +122,19 @@ fn lock(path: &Path) -> Result<File> {
     let file = path.join("lock");
     let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&file);
     let f = open.map_err(|e| DeviceError::io(format!("opening {}", file.display()), &e))?;
-    match f.try_lock() {
-        Ok(()) => Ok(f),
-        Err(fs::TryLockError::WouldBlock) => {
-            let text = format!("the store {} is being served already", path.display());
-            Err(DeviceError::new(libc::EBUSY, text + "; stop that server first (smrlab device stop NAME)"))
-        }
-        Err(fs::TryLockError::Error(e)) => Err(DeviceError::io(format!("locking {}", file.display()), &e)),
+    // SAFETY: a plain system call on an open descriptor; the lock goes with it.
+    if unsafe { libc::flock(f.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(f);
     }
+    let e = std::io::Error::last_os_error();
+    if e.kind() == std::io::ErrorKind::WouldBlock {
+        let text = format!("the store {} is being served already", path.display());
+        return Err(DeviceError::new(
+            libc::EBUSY,
+            text + "; stop that server first (smrlab device stop NAME)",
+        ));
+    }
+    Err(DeviceError::io(format!("locking {}", file.display()), &e))
 }
 
 /// Writes a file so that it is either there in full and durable, or not at all.

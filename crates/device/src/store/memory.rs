@@ -57,7 +57,11 @@ impl Store for Memory {
                 return Ok(());
             }
             std::ptr::write_bytes(start, 0, (first - offset) as usize);
-            std::ptr::write_bytes(self.map.as_mut_ptr().add(last as usize), 0, (offset + len - last) as usize);
+            std::ptr::write_bytes(
+                self.map.as_mut_ptr().add(last as usize),
+                0,
+                (offset + len - last) as usize,
+            );
             let pages = self.map.as_mut_ptr().add(first as usize).cast();
             if libc::madvise(pages, (last - first) as usize, libc::MADV_DONTNEED) != 0 {
                 return Err(DeviceError::io("giving memory back", &std::io::Error::last_os_error()));
