@@ -24,6 +24,6 @@ mod watch;
 pub use control::Control;
 pub use error::RunError;
 pub use list::{explain_json, list_json};
-pub use resolve::resolve;
-pub use run::{RunResult, run};
+pub use resolve::{resolve, resolve_with};
+pub use run::{RunResult, run, run_resolved};
 pub use spec::Spec;

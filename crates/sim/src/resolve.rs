@@ -116,6 +116,17 @@ fn layer_name(text: &str) -> Result<(), SpecError> {
 /// # Errors
 /// All faults of the specification at once, each with its field.
 pub fn resolve(given: &Spec) -> Result<Resolved, RunError> {
+    resolve_with(given, &smrlab_stl::build)
+}
+
+/// Like [`resolve`], with a layer that is not in the registry: `build` makes it from the specification's text.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_with(
+    given: &Spec,
+    build: &dyn Fn(&str, &BuildContext) -> Result<Built, SpecError>,
+) -> Result<Resolved, RunError> {
     let mut faults = Faults::default();
     let mut spec = given.clone();
     numbers(&spec, &mut faults);
@@ -143,7 +154,7 @@ pub fn resolve(given: &Spec) -> Result<Resolved, RunError> {
         Some(drive) => {
             spec.drive = drive.resolved();
             let context = BuildContext { seed: spec.seed, metadata, ..BuildContext::new(Arc::new(drive)) };
-            faults.keep("layer", smrlab_stl::build(&spec.layer, &context))
+            faults.keep("layer", build(&spec.layer, &context))
         }
         None => faults.keep("layer", layer_name(&spec.layer)).and(None),
     };

@@ -8,7 +8,14 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("rmw", &["mode=partial", "journal=on", "mode=partial,journal=on,band=3"]),
     (
         "static",
-        &["order=1-9", "order=1324", "order=R(21)", "order=13R(2)R(54)", "order=1", "order=14R(23),journal=on"],
+        &[
+            "order=1-9",
+            "order=1324",
+            "order=R(21)",
+            "order=13R(2)R(54)",
+            "order=1",
+            "order=14R(23),journal=on",
+        ],
     ),
     ("static-R(4123)", &["tracks=3"]),
 ];
