@@ -60,7 +60,7 @@ docs:
 	@touch $@
 
 .setup/native: .setup/venv $(SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet >/dev/null
 	@touch $@
 
 clean:

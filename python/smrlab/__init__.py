@@ -1,5 +1,32 @@
-"""A laboratory for shingled (SMR) disks: what would these drives do to my workload?"""
+"""A laboratory for shingled (SMR) disks: what would these drives do to my workload?
+
+import smrlab
+trace = smrlab.Trace.open("web_0.csv.gz")
+result = smrlab.run(trace, drive="modern-7200", layer="rmw")
+print(result.response_ms.p99)
+"""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from ._version import __version__
+from .api import compare, run
+from .errors import CheckFailed, InputError, Interrupted, MissingError, SmrlabError
+from .report import write_report
+from .results import Result, Results, load_results
+from .trace import Trace
+
+__all__ = [
+    "CheckFailed",
+    "InputError",
+    "Interrupted",
+    "MissingError",
+    "Result",
+    "Results",
+    "SmrlabError",
+    "Trace",
+    "__version__",
+    "compare",
+    "load_results",
+    "run",
+    "write_report",
+]

@@ -127,7 +127,7 @@ class Result(Section):
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes the document and the tables into `folder`; nothing partial is left under the final names."""
-        return save_results(Path(folder), [self], single=True)
+        return save_single(Path(folder), self)
 
     def write_tables(self, folder: Path) -> None:
         """Writes the tables that are still in memory into `folder`."""
@@ -164,9 +164,9 @@ class Results(Sequence[Result]):
 
         return Plotter(self._runs)
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes one document and a folder of tables for each run."""
-        return save_results(Path(folder), self._runs, single=False)
+    def save(self, folder: str | os.PathLike[str], numbers: Sequence[int] | None = None) -> Path:
+        """Writes one document and a folder of tables for each run; `numbers` (from 1) where not all were finished."""
+        return save_results(Path(folder), self._runs, numbers)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -188,19 +188,23 @@ def run_folder(index: int, name: str) -> str:
     return f"runs/{index:02}-{re.sub(r'[^A-Za-z0-9._-]+', '_', name).strip('_')[:80]}"
 
 
-def save_results(folder: Path, runs: Sequence[Result], *, single: bool) -> Path:
+def save_single(folder: Path, run: Result) -> Path:
     """Writes tables first and `result.json` last: where the document is, everything is."""
-    if single:
-        (run,) = runs
-        run.write_tables(folder)
-        doc: dict[str, Any] = {**run.doc, "name": run.name}
-    else:
-        entries = []
-        for index, run in enumerate(runs, 1):
-            sub = run_folder(index, run.name)
-            run.write_tables(folder / sub)
-            entries.append({"name": run.name, "folder": sub, **run.doc})
-        doc = {"schema": SCHEMA, "runs": entries}
+    run.write_tables(folder)
+    return _save_document(folder, {**run.doc, "name": run.name})
+
+
+def save_results(folder: Path, runs: Sequence[Result], numbers: Sequence[int] | None = None) -> Path:
+    """The same for several runs, the tables of each in a folder of its own."""
+    entries = []
+    for index, run in zip(numbers or range(1, len(runs) + 1), runs, strict=True):
+        sub = run_folder(index, run.name)
+        run.write_tables(folder / sub)
+        entries.append({"name": run.name, "folder": sub, **run.doc})
+    return _save_document(folder, {"schema": SCHEMA, "runs": entries})
+
+
+def _save_document(folder: Path, doc: Mapping[str, Any]) -> Path:
     write_whole(folder / "result.json", (json.dumps(doc, indent=1) + "\n").encode())
     return folder
 

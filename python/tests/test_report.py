@@ -155,6 +155,17 @@ def test_distribution_reaches_one_at_the_last_edge() -> None:
     }
 
 
+def test_reads_and_writes_add_up_to_all_responses() -> None:
+    rows = [
+        {"kind": kind, "lo_ms": lo, "hi_ms": lo * 2, "count": 1}
+        for kind, lo in (("read", 1.0), ("write", 4.0), ("write", 1.0), ("service", 9.0))
+    ]
+    found = histogram(pa.Table.from_pylist(rows))
+    assert found is not None
+    assert found["response"] == {"x": [1, 2, 8], "f": [0, 0.6666667, 1], "tail": [1, 0.33333, 0], "n": [3]}
+    assert found["write_response"]["n"] == [2]
+
+
 def test_heat_map_keeps_every_block_when_cells_merge() -> None:
     table = fake_tables(0)["heatmap"]
     grid = heatmap(table)

@@ -56,7 +56,7 @@ pub(crate) struct RunIndex {
 impl RunIndex {
     /// `starts` ascend strictly from any number; `end` bounds what is looked up.
     pub(crate) fn new(starts: Vec<u64>, end: u64) -> Self {
-        let slots = (starts.len() * 8).next_power_of_two().min(1 << 16) as u64;
+        let slots = (starts.len() * 64).next_power_of_two().min(1 << 14) as u64;
         let mut shift = 0;
         while (end >> shift) >= slots {
             shift += 1;

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .._version import __version__
 from ..results import Result, load_results, write_whole
 from .payload import runs_payload
 

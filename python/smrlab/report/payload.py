@@ -19,6 +19,9 @@ MAX_BUCKETS = 400
 MAX_HEAT = (240, 96)
 KINDS = ("response", "read_response", "write_response", "service")
 
+# The engine keeps reads and writes apart and leaves their sum to the reader.
+_ALIASES = {"read": "read_response", "write": "write_response"}
+
 # How windows that are merged for display combine: column -> rule.
 _SUMS = ("arrivals", "completions", "read_blocks", "write_blocks", "media_blocks_read", "media_blocks_written")
 _SHARES = ("busy_share", "cleaning_share")
@@ -112,20 +115,27 @@ def histogram(table: pa.Table | None) -> dict[str, dict[str, list[float | None]]
     """Per kind: upper edges in ms (`x`) and the share of requests at or below them (`f`), with the total `n`."""
     if table is None or table.num_rows == 0:
         return None
-    kinds = np.array(table.column("kind").to_pylist(), dtype=object)
+    kinds = np.array([_ALIASES.get(k, k) for k in table.column("kind").to_pylist()], dtype=object)
     cols = columns(table)
+    picked = {kind: kinds == kind for kind in KINDS}
+    if not picked["response"].any():
+        picked["response"] = picked["read_response"] | picked["write_response"]
     out = {}
-    for kind in KINDS:
-        mine = kinds == kind
-        total = cols["count"][mine].sum()
-        if total > 0:
-            out[kind] = _distribution(cols["lo_ms"][mine], cols["hi_ms"][mine], cols["count"][mine])
+    for kind, mine in picked.items():
+        if cols["count"][mine].sum() > 0:
+            out[kind] = _distribution(*_merged(cols["lo_ms"][mine], cols["hi_ms"][mine], cols["count"][mine]))
     return out or None
 
 
+def _merged(lo: Floats, hi: Floats, count: Floats) -> tuple[Floats, Floats, Floats]:
+    """Ascending buckets; those with the same edges, of reads and of writes, become one."""
+    edges, where = np.unique(lo, return_inverse=True)
+    upper = np.zeros(len(edges))
+    np.maximum.at(upper, where, hi)
+    return edges, upper, np.bincount(where, count, len(edges)).astype(np.float64)
+
+
 def _distribution(lo: Floats, hi: Floats, count: Floats) -> dict[str, list[float | None]]:
-    order = np.argsort(lo)
-    lo, hi, count = lo[order], hi[order], count[order]
     cumulated = np.cumsum(count)
     total = cumulated[-1]
     step = math.ceil(len(hi) / MAX_BUCKETS)

@@ -11,7 +11,7 @@ mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use segment::{Place, Segment};
+pub(crate) use segment::{Place, Segment, wrapped};
 pub(crate) use slips::Slips;
 pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Toward, ZoneSpec};
 

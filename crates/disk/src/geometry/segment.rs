@@ -57,6 +57,12 @@ pub(crate) struct Switches {
     pub groups: u64,
 }
 
+/// `slot` less a revolution of `n` where it is beyond one; without a branch.
+#[inline]
+pub(crate) fn wrapped(slot: u64, n: u64) -> u64 {
+    slot.min(slot.wrapping_sub(n))
+}
+
 impl Segment {
     #[inline]
     pub(crate) fn blocks(&self) -> u64 {
@@ -72,14 +78,21 @@ impl Segment {
 
     #[inline]
     fn backwards(&self, run: u64) -> bool {
-        self.reversed ^ (self.serpentine && run & 1 == 1)
+        self.reversed ^ (self.serpentine & (run & 1 == 1))
+    }
+
+    /// Between a step along a run and a step along the cylinders (its own inverse); without a branch, because the
+    /// direction of a random track cannot be predicted.
+    #[inline]
+    fn turned(&self, run: u64, step: u64) -> u64 {
+        let back = u64::from(self.backwards(run));
+        step.wrapping_add(back.wrapping_mul((self.width.divisor() - 1).wrapping_sub(2 * step)))
     }
 
     #[inline]
     pub(crate) fn cylinder(&self, p: Place) -> u32 {
         let width = self.width.divisor();
-        let step = if self.backwards(p.run) { width - 1 - p.step } else { p.step };
-        self.first_cylinder + (p.group * width + step) as u32
+        self.first_cylinder + (p.group * width + self.turned(p.run, p.step)) as u32
     }
 
     #[inline]
@@ -96,9 +109,7 @@ impl Segment {
         let odd = self.alternate && cylinder & 1 == 1;
         let s = surface - self.first_surface;
         let run = u64::from(if odd { self.surfaces - 1 - s } else { s });
-        let width = self.width.divisor();
-        let step = if self.backwards(run) { width - 1 - step } else { step };
-        group * self.group.divisor() + run * width + step
+        group * self.group.divisor() + run * self.width.divisor() + self.turned(run, step)
     }
 
     /// Whether PBAs rise towards higher (forward) cylinders on this run.
@@ -119,7 +130,7 @@ impl Segment {
     pub(crate) fn start_slot(&self, p: Place) -> u64 {
         let n = self.sectors.divisor();
         let slot = (self.skew(p) * n + REVOLUTION / 2) / REVOLUTION;
-        if slot >= n { slot - n } else { slot }
+        wrapped(slot, n)
     }
 
     /// The angle at which `slot` begins; slots beyond a revolution give angles beyond one.

@@ -11,7 +11,7 @@ mod transfer;
 pub use seek::SeekCurve;
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, REVOLUTION, TrackNo};
+use crate::geometry::{Geometry, REVOLUTION, TrackNo, wrapped};
 use crate::reciprocal::Reciprocal;
 use seek::Curve;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
@@ -295,9 +295,11 @@ impl Mechanics {
         if at_once && (dir == self.head.dir || dir == Dir::Read || self.settle == 0) {
             return self.go_on(now, dir, t);
         }
-        let arrive = now.0 + overhead + self.seek(dir, t);
-        let angle = self.angle(SimTime(arrive));
-        let wait = if t.angle >= angle { t.angle - angle } else { t.angle + REVOLUTION - angle };
+        // The angle at `now` and the seek do not wait for each other.
+        let delay = overhead + self.seek(dir, t);
+        let arrive = now.0 + delay;
+        let angle = (self.angle(now) + delay * self.rpm) % REVOLUTION;
+        let wait = wrapped(t.angle + REVOLUTION - angle, REVOLUTION);
         Positioning { overhead, arrive, wait: wait as i64 }
     }
 

@@ -117,7 +117,9 @@ impl Curve {
             Self::Constant(t) => *t,
             Self::Piecewise { base, slope, knee, base2, slope2 } => {
                 let d = distance as f64;
-                let t = if distance <= *knee { base + slope * d.sqrt() } else { base2 + slope2 * d };
+                // Both branches of the curve, then a choice: which one it is cannot be predicted.
+                let (near, far) = (base + slope * d.sqrt(), base2 + slope2 * d);
+                let t = if distance <= *knee { near } else { far };
                 (t + 0.5) as u64
             }
             Self::Table { points, start, shift } => {

@@ -3,7 +3,7 @@
 //! Slipped sectors are passed like others: one at the end of a track gives the head no more time to switch.
 
 use super::{Mechanics, Target};
-use crate::geometry::{Place, REVOLUTION, Segment, TrackNo};
+use crate::geometry::{Place, REVOLUTION, Segment, TrackNo, wrapped};
 use smrlab_units::{Blocks, Dir, Pba};
 
 /// Kinds of switch within a segment: next track of a run, next run of a group, next group.
@@ -38,9 +38,7 @@ impl Mechanics {
         let loc = self.geometry.locate(raw);
         let (seg, segment) = (loc.seg, loc.segment);
         let place = seg.place(loc.track);
-        let mut slot = seg.start_slot(place) + loc.sector;
-        let n = seg.sectors.divisor();
-        slot = if slot >= n { slot - n } else { slot };
+        let slot = wrapped(seg.start_slot(place) + loc.sector, seg.sectors.divisor());
         let target = Target {
             pba: pba.0,
             angle: seg.slot_angle(slot),
@@ -99,7 +97,7 @@ impl Mechanics {
             let end = seg.slot_angle(aim.slot + slots);
             self.head.track = TrackNo(t.track);
             (self.head.cylinder, self.head.surface) = (t.cylinder, t.surface);
-            self.head.angle = if end >= REVOLUTION { end - REVOLUTION } else { end };
+            self.head.angle = wrapped(end, REVOLUTION);
             return end - t.angle;
         }
         self.long_transfer(dir, aim, raw_end)

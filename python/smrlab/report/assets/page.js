@@ -196,10 +196,10 @@ function refresh() {
 function notices() {
   const late = RUNS.filter((run) => run.doc.offered_load > 1);
   if (!late.length) return;
-  const most = Math.max(...late.map((run) => run.doc.offered_load));
+  const scales = late.map((run) => get(run.doc, "overload.suggested_scale_time") || Math.ceil(run.doc.offered_load * 14) / 10);
   const loads = late.map((run) => `${run.name} (offered load ${num(run.doc.offered_load)} times its capacity)`).join(", ");
   document.querySelector("header").append(el("div", { className: "notice" },
-    `Cannot keep up with these arrivals: ${loads}. Their response times grow with the length of the trace. Compare at a load that all sustain: --scale-time ${num(Math.ceil(most * 11) / 10)}, or --arrivals closed.`));
+    `Cannot keep up with these arrivals: ${loads}. Their response times grow with the length of the trace. Compare at a load that all sustain: --scale-time ${num(Math.max(...scales))}, or --arrivals closed.`));
 }
 
 notices();

@@ -1,0 +1,119 @@
+"""`run` and `compare`: from a trace, a drive and a layer to results."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from .errors import InputError, Interrupted
+from .outdir import filling
+from .results import Result, Results, run_folder
+from .trace import Trace
+from .work import Watch, Work, attend, attended
+
+Spec = dict[str, Any]
+Source = Trace | str | os.PathLike[str]
+Folder = str | os.PathLike[str] | None
+
+
+def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any]) -> Spec:
+    """The specification of a run: what a trace brings along, then the options that were given."""
+    traces = [] if trace is None else [trace] if isinstance(trace, Trace | str | os.PathLike) else list(trace)
+    spec: Spec = {"trace": [t.source if isinstance(t, Trace) else os.fspath(t) for t in traces]} if traces else {}
+    for t in traces:
+        if isinstance(t, Trace):
+            spec |= t.fields
+    return spec | {key: value for key, value in options.items() if value is not None}
+
+
+def run(
+    trace: Source | Sequence[Source] | None = None,
+    *,
+    drive: str | None = None,
+    layer: str | None = None,
+    out: Folder = None,
+    name: str | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Result:
+    """Runs one trace on one drive with one layer; other fields of a specification go by their names.
+
+    With `out` the result files are written there, tables first. Ctrl-C stops it within a second (KeyboardInterrupt).
+    Raises InputError for a wrong specification, with all its faults, and CheckFailed where data was destroyed.
+    """
+    spec = make_spec(trace, {"drive": drive, "layer": layer, **options})
+    title = name or str(spec.get("layer", "cmr"))
+    with _filling(out) as folder:
+        logs = str(folder) if folder else None
+        doc, tables = attended(lambda control: _core.run(json.dumps(spec), control, logs), title, watch)
+        result = Result(title, json.loads(doc), Path(out) if out else None, tables)
+        if folder:
+            result.save(folder)
+    return result
+
+
+def compare(
+    trace: Source | Sequence[Source] | None = None,
+    *,
+    drive: str | None = None,
+    layers: Sequence[str],
+    out: Folder = None,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Results:
+    """Runs the same requests on each of `layers`, on `jobs` threads (default: all cores).
+
+    All runs see the host space of the smallest of them. On Ctrl-C the finished runs are kept in `out`, and
+    Interrupted is raised.
+    """
+    if not layers:
+        raise InputError("compare needs at least one layer")
+    spec = make_spec(trace, {"drive": drive, **options})
+    specs = _core.compared(json.dumps(spec), list(layers))
+    names = unique_names(layers)
+    with _filling(out) as folder:
+        subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
+
+        def work(spec: str, sub: Path | None) -> Work[tuple[str, dict[str, bytes]]]:
+            if sub:
+                sub.mkdir(parents=True)
+            return lambda control: _core.run(spec, control, str(sub) if sub else None)
+
+        todo = [(n, work(s, sub)) for n, s, sub in zip(names, specs, subs, strict=True)]
+        done, interrupted = attend(todo, jobs, watch)
+        if interrupted and not done:
+            raise Interrupted(f"interrupted; none of {len(names)} runs was finished")
+        numbers = [i + 1 for i, _ in done]
+        runs = [
+            Result(names[i], json.loads(doc), Path(out) / run_folder(i + 1, names[i]) if out else None, tables)
+            for i, (doc, tables) in done
+        ]
+        results = Results(runs)
+        if folder:
+            results.save(folder, numbers)
+            for sub in set(subs) - {subs[i - 1] for i in numbers}:
+                shutil.rmtree(str(sub), ignore_errors=True)
+    if interrupted:
+        kept = f" and kept in {out}" if out else ""
+        raise Interrupted(f"interrupted; {len(runs)} of {len(names)} runs were finished{kept}")
+    return results
+
+
+def unique_names(layers: Sequence[str]) -> list[str]:
+    """The layers as names; one that occurs again gets a number."""
+    names: list[str] = []
+    for layer in layers:
+        again = sum(1 for n in names if n == layer or n.startswith(f"{layer} #"))
+        names.append(layer if again == 0 else f"{layer} #{again + 1}")
+    return names
+
+
+def _filling(out: Folder) -> AbstractContextManager[Path | None]:
+    return nullcontext(None) if out is None else filling(Path(out))

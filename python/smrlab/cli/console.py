@@ -1,0 +1,68 @@
+"""How commands speak: results on stdout, everything else on stderr, progress only to a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ..work import Job, Watch
+
+# Where stdout is no terminal, lines are as long as they need to be.
+PIPED_WIDTH = 200
+
+
+def out() -> Console:
+    """The console for results."""
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, soft_wrap=False)
+
+
+def fail(message: str) -> None:
+    """One message on stderr."""
+    print(f"smrlab: {message}", file=sys.stderr)
+
+
+def note(message: str) -> None:
+    """A remark on stderr."""
+    print(message, file=sys.stderr)
+
+
+def print_json(doc: Any) -> None:
+    """One JSON document, and nothing else, on stdout."""
+    json.dump(doc, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def table(title: str, columns: Sequence[str], *, numeric: bool = False) -> Table:
+    """An empty table; with `numeric` all columns but the first are set to the right."""
+    made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for i, column in enumerate(columns):
+        right = numeric and i > 0
+        made.add_column(column, justify="right" if right else "left", no_wrap=i == 0, overflow="fold")
+    return made
+
+
+@contextmanager
+def progress() -> Iterator[Watch | None]:
+    """Shows the work under way while the block runs, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[int, Any] = {}
+
+        def watch(jobs: Sequence[Job]) -> None:
+            for i, job in enumerate(jobs):
+                if i not in tasks:
+                    tasks[i] = bars.add_task(job.name, total=1.0)
+                bars.update(tasks[i], completed=job.share)
+
+        yield watch

@@ -1,0 +1,30 @@
+"""`smrlab report`: figures from result files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..report import write_report
+
+HELP = """(Re)draw DIR/report.html and DIR/*.svg from the result files in DIR alone.
+
+[bold]Example[/bold]
+
+  smrlab report out
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("report", help=HELP)(report)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that --out of run or compare has written.", metavar="DIR")],
+    svg: Annotated[bool, typer.Option(help="Draw the SVG figures too.")] = True,
+) -> None:
+    """(Re)draw the report."""
+    print(write_report(folder, svg=svg))

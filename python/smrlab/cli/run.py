@@ -1,0 +1,85 @@
+"""`smrlab run`: one trace, one drive, one layer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import _core, api
+from ..errors import InputError
+from . import console, finish
+from . import options as o
+
+HELP = """Run one trace on one drive with one translation layer.
+
+[bold]Examples[/bold]
+
+  smrlab run --trace web_0.csv.gz --drive modern-7200 --layer rmw --out out/rmw
+
+  smrlab run --trace synth:uniform,requests=100000,write=70% --layer static-1234 --arrivals closed,depth=8
+
+  smrlab run experiment.toml --set seed=2 --json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("run", help=HELP)(run)
+
+
+def run(
+    spec_file: o.SpecArgument = None,
+    trace: o.TraceOption = None,
+    drive: o.DriveOption = None,
+    layer: Annotated[str | None, typer.Option(help="NAME[,k=v...].", rich_help_panel=o.WORK, metavar="L")] = None,
+    array: o.ArrayOption = None,
+    address_space: o.SpaceOption = None,
+    limit: o.LimitOption = None,
+    skip_bad: o.SkipOption = None,
+    wrap: o.WrapOption = None,
+    prefill: o.PrefillOption = None,
+    seed: o.SeedOption = None,
+    arrivals: o.ArrivalsOption = None,
+    scheduler: o.SchedulerOption = None,
+    scale_time: o.ScaleOption = None,
+    mechanics: o.MechanicsOption = None,
+    metadata: o.MetadataOption = None,
+    verify_media: o.VerifyOption = None,
+    requests: o.RequestsOption = None,
+    media_log: o.MediaLogOption = None,
+    window: o.WindowOption = None,
+    adjusted_blocks: o.AdjustedOption = None,
+    adjusted_rule: o.AdjustedRuleOption = None,
+    sets: o.SetOption = None,
+    out: o.OutOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Run one trace on one drive with one layer."""
+    values = {k: v for k, v in locals().items() if k not in ("spec_file", "sets", "out", "as_json")}
+    spec = o.apply_sets({**_from_file(spec_file), **o.given(values)}, sets)
+    if not spec.get("trace"):
+        raise InputError("no trace: give --trace PATH, --trace synth:NAME, or a SPEC.toml that names one")
+    with console.progress() as watch:
+        result = api.run(out=out, watch=watch, **spec)
+    if as_json:
+        console.print_json(dict(result.doc))
+    else:
+        finish.show_run(result)
+    finish.report(out, quiet=as_json)
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{path}: {getattr(e, 'strerror', None) or 'not a text file'}") from None
+    try:
+        spec: dict[str, Any] = json.loads(_core.spec_from_toml(text))
+    except InputError as e:
+        raise InputError("\n".join(f"{path}: {line}" for line in str(e).splitlines())) from None
+    return spec
