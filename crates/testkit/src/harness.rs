@@ -240,9 +240,9 @@ pub(crate) fn random_request(rng: &mut Rng, space: u64, longest: u64) -> (HostOp
         17..=18 => HostOp::Discard,
         _ => return (HostOp::Flush, 0, 0),
     };
-    let most = match rng.below(10) {
+    let most = match rng.below(40) {
         0 => longest,
-        1..=3 => longest.min(64),
+        1..=12 => longest.min(64),
         _ => longest.min(9),
     };
     let blocks = 1 + rng.below(most);
