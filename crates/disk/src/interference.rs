@@ -196,7 +196,3 @@ impl Walk<'_> {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "interference_tests.rs"]
-mod tests;

@@ -12,14 +12,13 @@ pub const GENERATOR: Generator = Generator {
     make: |_, _| Ok(Box::new(Uniform)),
 };
 
-/// Every address alike.
-pub(super) struct Uniform;
+struct Uniform;
 
 impl Pattern for Uniform {
     #[inline]
-    fn next(&mut self, common: &mut Common) -> Option<Drawn> {
+    fn next(&mut self, common: &mut Common) -> Drawn {
         let blocks = common.size();
         let lba = common.place(0, common.span, blocks);
-        Some(common.at(lba, blocks))
+        common.at(lba, blocks)
     }
 }
