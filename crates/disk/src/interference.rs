@@ -196,3 +196,7 @@ impl Walk<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "interference_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@ pub mod fault;
 pub mod geometry;
 pub mod interference;
 pub mod mechanics;
+pub mod media;
 mod reciprocal;
 
 pub use bands::{Band, BandId, BandLayout, Bands};
@@ -14,3 +15,4 @@ pub use fault::{DriveError, Fault};
 pub use geometry::{Geometry, GeometrySpec, Position, TrackNo, ZoneSpec};
 pub use interference::{Interference, PhysicalProfile};
 pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, SeekCurve, Target};
+pub use media::{BlockState, ByteMedia, ByteMedium, Cut, ReadFault, RedirectMap};

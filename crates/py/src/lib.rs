@@ -1,15 +1,114 @@
 //! The Python module `smrlab._core`: glue without logic.
+//!
+//! Specifications and documents cross as JSON text, tables as Parquet; every call releases the GIL.
 
+mod errors;
+
+use errors::or_raise;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use smrlab_sim::error::RunError;
+use smrlab_sim::{Control, RunResult, Spec};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Cancel flag and progress of a run.
+#[pyclass(name = "Control", frozen, module = "smrlab._core")]
+struct PyControl(Arc<Control>);
+
+#[pymethods]
+impl PyControl {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::new(Control::new()))
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    fn requests(&self) -> u64 {
+        self.0.requests()
+    }
+
+    fn share(&self) -> f64 {
+        self.0.share()
+    }
+}
+
+type Tables = Vec<(&'static str, Vec<u8>)>;
+
+fn run_to_bytes(spec: &str, control: &Control, logs: Option<&Path>) -> Result<(String, Tables), RunError> {
+    let RunResult { json, tables } = smrlab_sim::run(&Spec::from_json(spec)?, control, logs)?;
+    let mut out = Vec::new();
+    for table in tables {
+        let mut bytes = Vec::new();
+        table.write(&mut bytes).map_err(|e| RunError::Io {
+            what: format!("table {}", table.name),
+            source: std::io::Error::other(e),
+        })?;
+        out.push((table.name, bytes));
+    }
+    Ok((json.to_string(), out))
+}
+
+fn json(spec: &Spec) -> String {
+    serde_json::to_string(spec).unwrap_or_default()
+}
 
 /// Bound to `smrlab._core`.
 #[pymodule]
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use super::PyControl;
+
     /// The version of the engine.
     #[pyfunction]
     fn version() -> &'static str {
         env!("CARGO_PKG_VERSION")
+    }
+
+    /// The fields of a specification file, checked; as JSON with defaults filled in.
+    #[pyfunction]
+    fn spec_from_toml(py: Python<'_>, text: &str) -> PyResult<String> {
+        or_raise(py, Spec::from_toml(text).map(|spec| json(&spec)))
+    }
+
+    /// A specification for each layer, all on the smallest host space among them.
+    #[pyfunction]
+    fn compared(py: Python<'_>, spec: &str, layers: Vec<String>) -> PyResult<Vec<String>> {
+        let specs = py.detach(|| smrlab_sim::parallel::compared(&Spec::from_json(spec)?, &layers));
+        Ok(or_raise(py, specs)?.iter().map(json).collect())
+    }
+
+    /// Runs a specification; its document, and its tables as Parquet.
+    #[pyfunction]
+    fn run<'py>(
+        py: Python<'py>,
+        spec: &str,
+        control: &PyControl,
+        folder: Option<&str>,
+    ) -> PyResult<(String, Bound<'py, PyDict>)> {
+        let done = py.detach(|| run_to_bytes(spec, &control.0, folder.map(Path::new)));
+        let (document, tables) = or_raise(py, done)?;
+        let out = PyDict::new(py);
+        for (name, bytes) in tables {
+            out.set_item(name, PyBytes::new(py, &bytes))?;
+        }
+        Ok((document, out))
+    }
+
+    /// The entries of a registry.
+    #[pyfunction]
+    fn list_json(py: Python<'_>, kind: &str) -> PyResult<String> {
+        or_raise(py, smrlab_sim::list_json(kind).map(|v| v.to_string()))
+    }
+
+    /// The entry of this name, whatever it is.
+    #[pyfunction]
+    fn explain_json(py: Python<'_>, name: &str) -> PyResult<String> {
+        or_raise(py, smrlab_sim::explain_json(name).map(|v| v.to_string()))
     }
 }

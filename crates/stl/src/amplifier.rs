@@ -85,11 +85,6 @@ impl Amplifier {
         }
     }
 
-    /// Live blocks that [`find`](Self::find) found.
-    pub fn relocated(&self) -> Blocks {
-        Blocks(self.impacted.iter().map(|r| r.end - r.start).sum())
-    }
-
     /// The first block that it found.
     pub fn first(&self) -> Option<Pba> {
         self.impacted.first().map(|r| Pba(r.start))

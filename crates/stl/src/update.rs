@@ -63,13 +63,9 @@ impl Update {
 
     /// Plans the writes. `records` adds what becomes durable with them: behind the writes, or where there is a journal
     /// together with its commit.
-    pub fn emit(
-        &self,
-        cause: Cause,
-        journal: Option<&Journal>,
-        plan: &mut Plan,
-        records: impl FnOnce(&mut Plan),
-    ) {
+    ///
+    /// A write of nothing but the host's data is the host's; one that puts anything back is cleaning.
+    pub fn emit(&self, journal: Option<&Journal>, plan: &mut Plan, records: impl FnOnce(&mut Plan)) {
         if let Some(journal) = journal {
             journal.append(&self.pieces, plan);
             for (i, home) in self.homes.iter().enumerate() {
@@ -77,18 +73,21 @@ impl Update {
             }
             plan.record(Record { tag: COMMIT, words: [self.homes.len() as u64, 0, 0] });
             records(plan);
-            self.write_home(cause, plan);
+            self.write_home(plan);
             plan.record(Record { tag: DONE, words: [0; 3] });
         } else {
-            self.write_home(cause, plan);
+            self.write_home(plan);
             records(plan);
         }
     }
 
     #[inline]
-    fn write_home(&self, cause: Cause, plan: &mut Plan) {
+    fn write_home(&self, plan: &mut Plan) {
         for (i, home) in self.homes.iter().enumerate() {
-            plan.write_pieces(cause, home.pba, home.blocks, |out| out.extend_from_slice(self.pieces_of(i)));
+            let pieces = self.pieces_of(i);
+            let of_host = pieces.iter().all(|p| matches!(p.end, Source::Host(_)));
+            let cause = if of_host { Cause::Host } else { Cause::Clean };
+            plan.write_pieces(cause, home.pba, home.blocks, |out| out.extend_from_slice(pieces));
         }
     }
 }

@@ -81,6 +81,23 @@ impl Rng {
     }
 }
 
+/// A number below `n` that has no divisor in common with it, near `bits`: multiples of it visit all `n` places.
+pub fn coprime(n: u64, bits: u64) -> u64 {
+    if n < 3 {
+        return 1;
+    }
+    // The middle half, so that neighbours come to lie far apart.
+    let mut step = n / 4 + bits % (n / 2).max(1);
+    while gcd(step, n) != 1 {
+        step += 1;
+    }
+    step
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Natural logarithm of a positive, normal number, error below 1e-15 relative to ln 2.
 ///
 /// Uses only operations that IEEE 754 defines exactly, so the result is the same everywhere; libm's is not.

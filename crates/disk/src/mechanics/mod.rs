@@ -188,6 +188,7 @@ pub struct Mechanics {
     costs: Vec<[SwitchCosts; 2]>,
     head: Head,
     last: (u64, Positioning),
+    began: u64,
 }
 
 impl Mechanics {
@@ -224,6 +225,7 @@ impl Mechanics {
             costs: Vec::new(),
             head,
             last: (0, Positioning::default()),
+            began: 0,
             geometry,
         };
         let costs = m
@@ -349,7 +351,14 @@ impl Mechanics {
         self.head.ready = SimTime(end);
         self.head.dir = dir;
         self.last = (start.0, p);
+        self.began = target.track;
         SimTime(end)
+    }
+
+    /// The track on which the last operation began.
+    #[inline]
+    pub fn began(&self) -> TrackNo {
+        TrackNo(self.began)
     }
 
     /// Where the time of the last operation went.

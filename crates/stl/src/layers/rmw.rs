@@ -150,9 +150,8 @@ impl Rmw {
         self.update.clear();
         self.update.start(part.pba(before.start));
         let data = Blocks(part.to - part.from);
-        let cause = if relocated.0 == 0 {
+        if relocated.0 == 0 {
             self.update.piece(data, Source::Host(Blocks(host)));
-            Cause::Host
         } else {
             let read = if self.whole { 0..part.blocks.0 } else { behind.clone() };
             let op = stage(plan, part.pba(read.start), Blocks(read.end - read.start));
@@ -160,10 +159,9 @@ impl Rmw {
             self.update.piece(Blocks(before.end - before.start), Source::Staged(op, Blocks::ZERO));
             self.update.piece(data, Source::Host(Blocks(host)));
             self.update.piece(Blocks(behind.end - behind.start), Source::Staged(op, behind_read));
-            Cause::Clean
-        };
+        }
         let live = &mut self.live;
-        self.update.emit(cause, self.journal.as_ref(), plan, |plan| live.insert(lba..lba + data.0, plan));
+        self.update.emit(self.journal.as_ref(), plan, |plan| live.insert(lba..lba + data.0, plan));
         if part.to > u64::from(self.ends.get(part.band.0)) {
             self.ends.set(part.band.0, part.to as u32);
         }

@@ -245,8 +245,7 @@ impl StaticMap {
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
         self.amplifier.find(g, interference, live.set(), host);
         self.amplifier.plan(g, host, plan, &mut self.update);
-        let cause = if self.amplifier.relocated().0 == 0 { Cause::Host } else { Cause::Clean };
-        self.update.emit(cause, self.journal.as_ref(), plan, |plan| {
+        self.update.emit(self.journal.as_ref(), plan, |plan| {
             host.iter().for_each(|h| live.insert(h.pba.span(h.blocks), plan));
         });
     }

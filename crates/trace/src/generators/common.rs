@@ -64,8 +64,8 @@ pub struct Drawn {
 pub enum Sizes {
     /// All the same.
     Fixed(u64),
-    /// Exponential with this mean, rounded to the nearest, at least one.
-    Exponential(u64),
+    /// Geometric from one on: the exponential of whole blocks. The scale of the exponential that is rounded up.
+    Exponential(f64),
     /// Whole blocks from the first to the second, both included.
     Uniform(u64, u64),
 }
@@ -87,6 +87,11 @@ fn call(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((name.trim(), rest.strip_suffix(')')?.split(';').map(str::trim).collect()))
 }
 
+/// The scale with which `1 + floor(scale · Exp(1))` has exactly this mean.
+fn geometric_scale(mean: u64) -> f64 {
+    if mean <= 1 { 0.0 } else { -1.0 / crate::rng::ln(1.0 - 1.0 / mean as f64) }
+}
+
 impl Sizes {
     fn parse(text: &str) -> Option<Self> {
         let blocks = |t: &str| match Size::parse(t).ok()? {
@@ -98,7 +103,7 @@ impl Sizes {
         };
         match call(text) {
             None => Some(Self::Fixed(blocks(text)?)),
-            Some(("exp", a)) if a.len() == 1 => Some(Self::Exponential(blocks(a[0])?)),
+            Some(("exp", a)) if a.len() == 1 => Some(Self::Exponential(geometric_scale(blocks(a[0])?))),
             Some(("uniform", a)) if a.len() == 2 => {
                 let (lo, hi) = (blocks(a[0])?, blocks(a[1])?);
                 (lo <= hi).then_some(Self::Uniform(lo, hi))
@@ -110,7 +115,7 @@ impl Sizes {
     fn draw(self, rng: &mut Rng) -> u64 {
         match self {
             Self::Fixed(n) => n,
-            Self::Exponential(mean) => ((rng.exponential() * mean as f64).round() as u64).max(1),
+            Self::Exponential(scale) => 1 + (rng.exponential() * scale) as u64,
             Self::Uniform(lo, hi) => lo + rng.below(hi - lo + 1),
         }
     }

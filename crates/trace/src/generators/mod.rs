@@ -3,9 +3,19 @@
 //! A generator is a [`Pattern`] that draws one request after the other; what all have in common (how many, how large,
 //! how often, reads or writes, where at most) is [`Common`].
 
+mod back_to_back;
+mod backup;
+mod bursty;
 mod common;
+mod hotcold;
+mod idle;
+mod local_space;
+mod local_time;
+mod mix;
+mod runs;
 mod sequential;
 mod uniform;
+mod zipf;
 
 pub use common::{COMMON, Common, Drawn, Gaps, Sizes};
 
@@ -15,8 +25,8 @@ use smrlab_units::{Lba, SimTime};
 
 /// Draws requests.
 pub trait Pattern: Send {
-    /// The next request; everything random comes from `common`.
-    fn next(&mut self, common: &mut Common) -> Drawn;
+    /// The next request, `None` where the pattern has come to its end; everything random comes from `common`.
+    fn next(&mut self, common: &mut Common) -> Option<Drawn>;
 }
 
 /// A generator.
@@ -37,7 +47,20 @@ pub struct Generator {
 }
 
 /// All generators, in the order in which they are listed.
-pub const GENERATORS: &[Generator] = &[uniform::GENERATOR, sequential::GENERATOR];
+pub const GENERATORS: &[Generator] = &[
+    uniform::GENERATOR,
+    sequential::GENERATOR,
+    zipf::GENERATOR,
+    hotcold::GENERATOR,
+    bursty::GENERATOR,
+    backup::GENERATOR,
+    mix::GENERATOR,
+    local_space::GENERATOR,
+    local_time::GENERATOR,
+    back_to_back::GENERATOR,
+    idle::GENERATOR,
+    runs::GENERATOR,
+];
 
 impl Generator {
     /// The generator called `name`.
@@ -74,7 +97,8 @@ pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, T
     let values = Values::check(name, &generator.parameters(), &pairs)?;
     let common = Common::new(&values, context)?;
     let pattern = (generator.make)(&values, &common)?;
-    Ok(Box::new(Synth { pattern, left: common.requests, total: common.requests, now: SimTime::ZERO, common }))
+    let total = common.requests;
+    Ok(Box::new(Synth { pattern, common, left: total, total, now: SimTime::ZERO, started: false }))
 }
 
 /// A pattern as a source. The first request arrives at 0.
@@ -84,6 +108,7 @@ struct Synth {
     left: u64,
     total: u64,
     now: SimTime,
+    started: bool,
 }
 
 impl TraceSource for Synth {
@@ -91,11 +116,14 @@ impl TraceSource for Synth {
         out.clear();
         let n = self.left.min(Batch::ROWS as u64);
         for _ in 0..n {
-            let d = self.pattern.next(&mut self.common);
-            let first = self.left == self.total && out.is_empty();
-            if !first {
+            let Some(d) = self.pattern.next(&mut self.common) else {
+                self.left = 0;
+                return Ok(!out.is_empty());
+            };
+            if self.started {
                 self.now = SimTime(self.now.0.saturating_add(d.gap.0));
             }
+            self.started = true;
             let (lba, blocks) = (Lba(d.lba), d.blocks);
             out.push(Record { arrival: self.now, op: d.op, lba, blocks, device: 0, stream: 0 });
         }
@@ -104,6 +132,7 @@ impl TraceSource for Synth {
     }
 
     fn progress(&self) -> Option<f64> {
-        Some(1.0 - self.left as f64 / self.total as f64)
+        // Patterns that end by themselves have no number to count against.
+        (self.total < u64::MAX).then(|| 1.0 - self.left as f64 / self.total as f64)
     }
 }

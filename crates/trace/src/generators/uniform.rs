@@ -12,13 +12,14 @@ pub const GENERATOR: Generator = Generator {
     make: |_, _| Ok(Box::new(Uniform)),
 };
 
-struct Uniform;
+/// Every address alike.
+pub(super) struct Uniform;
 
 impl Pattern for Uniform {
     #[inline]
-    fn next(&mut self, common: &mut Common) -> Drawn {
+    fn next(&mut self, common: &mut Common) -> Option<Drawn> {
         let blocks = common.size();
         let lba = common.place(0, common.span, blocks);
-        common.at(lba, blocks)
+        Some(common.at(lba, blocks))
     }
 }

@@ -1,0 +1,108 @@
+//! What a device is made from: one JSON document, written by the command line, read by the server.
+
+use crate::error::{DeviceError, Result};
+use crate::medium::Mode;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Where the bytes lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// In memory, lost when the server ends.
+    Memory,
+    /// In sparse files in this directory.
+    Directory(PathBuf),
+    /// On a block device, address by address; the state is kept in the directory.
+    Device {
+        /// The block device.
+        device: PathBuf,
+        /// Where header, checkpoints and logs are.
+        state: PathBuf,
+    },
+}
+
+/// When requests complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Timing {
+    /// As fast as the host can.
+    #[default]
+    None,
+    /// When the modelled drive would have done them.
+    Model,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The device's name.
+    pub name: String,
+    /// The drive: a preset's name or the path of a TOML file.
+    pub drive: String,
+    /// The layer, as `NAME[,key=value...]`.
+    pub layer: String,
+    /// Bytes of medium to shorten the drive to.
+    #[serde(default)]
+    pub size: Option<u64>,
+    /// Where the bytes lie.
+    pub store: StoreKind,
+    /// What destroyed blocks read as.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Whether reading a destroyed block is an error.
+    #[serde(default)]
+    pub errors: bool,
+    /// Smallest transfer in bytes: 512 or 4096.
+    #[serde(default = "block")]
+    pub block: u32,
+    /// When requests complete.
+    #[serde(default)]
+    pub timing: Timing,
+    /// How many times faster than the modelled drive.
+    #[serde(default = "speed")]
+    pub speed: f64,
+    /// The control socket.
+    #[serde(default)]
+    pub control: Option<PathBuf>,
+    /// Where to write what clients do.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+}
+
+fn block() -> u32 {
+    512
+}
+
+fn speed() -> f64 {
+    1.0
+}
+
+impl Config {
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a field is unknown or out of range.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|e| DeviceError::io(format!("reading {}", path.display()), &e))?;
+        let config: Self = serde_json::from_str(&text)
+            .map_err(|e| DeviceError::input(format!("{}: {e}", path.display())))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        if !matches!(self.block, 512 | 4096) {
+            return Err(DeviceError::input(format!("block={} is not accepted: 512 or 4096", self.block)));
+        }
+        if !(self.speed > 0.0 && self.speed <= 1e6) {
+            return Err(DeviceError::input(format!(
+                "speed={} is not accepted: above 0, up to 1000000",
+                self.speed
+            )));
+        }
+        Ok(())
+    }
+}

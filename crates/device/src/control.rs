@@ -1,0 +1,77 @@
+//! The control socket: a JSON object a line in, a JSON object a line out.
+//!
+//! `{"cmd": NAME, ...}` is answered by `{"ok": ...}` or `{"error": TEXT}`.
+
+use crate::device::Device;
+use crate::error::{DeviceError, Result};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Commands of a surface: `None` for names it does not know.
+pub type Extra = dyn Fn(&str, &Value) -> Option<Result<Value>> + Send + Sync;
+
+/// Listens at `path` (private to the user) until the process ends.
+///
+/// # Errors
+/// When the socket cannot be made.
+pub fn listen(device: Arc<Device>, path: &Path, extra: Arc<Extra>) -> Result<()> {
+    let fail = |e| DeviceError::io(format!("the control socket {}", path.display()), &e);
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path).map_err(fail)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(fail)?;
+    let accept = move || {
+        for stream in listener.incoming().flatten() {
+            let (device, extra) = (device.clone(), extra.clone());
+            let serve = move || {
+                let _ = converse(&device, &*extra, stream);
+            };
+            let _ = std::thread::Builder::new().name("control".into()).spawn(serve);
+        }
+    };
+    std::thread::Builder::new().name("control".into()).spawn(accept).map_err(fail)?;
+    Ok(())
+}
+
+fn converse(device: &Device, extra: &Extra, stream: UnixStream) -> std::io::Result<()> {
+    let mut out = stream.try_clone()?;
+    for line in BufReader::new(stream).lines() {
+        let answer = match answer(device, extra, &line?) {
+            Ok(value) => json!({"ok": value}),
+            Err(e) => json!({"error": e.to_string()}),
+        };
+        out.write_all(format!("{answer}\n").as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Answers one line.
+///
+/// # Errors
+/// When it is not understood, or the command fails.
+pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
+    let request: Value =
+        serde_json::from_str(line).map_err(|e| DeviceError::input(format!("not JSON: {e}")))?;
+    let cmd = request["cmd"].as_str().ok_or_else(|| DeviceError::input("no \"cmd\" in the request"))?;
+    if let Some(done) = extra(cmd, &request) {
+        return done;
+    }
+    match cmd {
+        "info" => Ok(device.info()),
+        "stats" => Ok(device.stats()),
+        "events" => Ok(json!(device.events.after(request["after"].as_u64().unwrap_or(0)))),
+        "reset-stats" => {
+            device.counters.reset();
+            Ok(Value::Null)
+        }
+        "flush" => device.flush().map(|()| Value::Null),
+        "crash" => {
+            // The power is off: no goodbye, no checkpoint.
+            std::process::abort()
+        }
+        _ => Err(DeviceError::input(format!("unknown command '{cmd}'"))),
+    }
+}

@@ -1,0 +1,206 @@
+//! The device that surfaces serve: bytes in, bytes out, errors with an errno.
+
+use crate::config::Config;
+use crate::error::{DeviceError, Result};
+use crate::open;
+use crate::raw::Raw;
+use crate::stats::{Counters, Events};
+use serde_json::{Value, json};
+use smrlab_units::BLOCK_BYTES;
+use std::sync::Arc;
+
+/// Largest transfer in bytes (nbdkit's own limit).
+pub const MOST: u32 = 64 << 20;
+
+/// A served device. All methods may be called from many threads at once; positions and lengths are in bytes.
+pub struct Device {
+    config: Config,
+    engine: Raw,
+    /// What clients did.
+    pub counters: Counters,
+    /// What happened.
+    pub events: Events,
+    blocks: u64,
+}
+
+impl Device {
+    /// Opens the store of `config`, or makes it when there is none.
+    ///
+    /// # Errors
+    /// When the configuration, the drive, the layer or the store is not as it should be; nothing was changed then.
+    pub fn open(config: Config) -> Result<Arc<Self>> {
+        let engine = open::raw(&config)?;
+        let blocks = engine.blocks() / (u64::from(config.block) / BLOCK_BYTES)
+            * (u64::from(config.block) / BLOCK_BYTES);
+        Ok(Arc::new(Self {
+            config,
+            engine,
+            blocks,
+            counters: Counters::default(),
+            events: Events::default(),
+        }))
+    }
+
+    /// How it was made.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Bytes that the host sees.
+    pub fn size(&self) -> u64 {
+        self.blocks * BLOCK_BYTES
+    }
+
+    /// Smallest transfer in bytes.
+    pub fn block_size(&self) -> u32 {
+        self.config.block
+    }
+
+    /// Whether discarding frees space.
+    pub fn can_trim(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn blocks_of(&self, offset: u64, len: u64) -> Result<(u64, u64)> {
+        let unit = u64::from(self.config.block) - 1;
+        if (offset | len) & unit != 0 {
+            let text = format!("{len} bytes at {offset} are not aligned to {} bytes", self.config.block);
+            return Err(DeviceError::input(text));
+        }
+        match offset.checked_add(len) {
+            Some(end) if end <= self.size() => Ok((offset / BLOCK_BYTES, len / BLOCK_BYTES)),
+            _ => Err(DeviceError::input(format!(
+                "{len} bytes at {offset} lie beyond the end ({} bytes)",
+                self.size()
+            ))),
+        }
+    }
+
+    fn noted<T>(&self, done: Result<T>, block: u64) -> Result<T> {
+        if let Err(e) = &done {
+            Counters::add(&self.counters.errors, 1);
+            self.events.push("error", Some(block), e.to_string());
+        }
+        done
+    }
+
+    /// Fills `buf` from `offset`.
+    ///
+    /// # Errors
+    /// `EINVAL` out of range or misaligned; `EIO` for destroyed blocks where errors were asked for; the store's own.
+    pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let (start, blocks) = self.blocks_of(offset, buf.len() as u64)?;
+        if blocks == 0 {
+            return Ok(());
+        }
+        Counters::add(&self.counters.reads, 1);
+        Counters::add(&self.counters.bytes_read, buf.len() as u64);
+        match self.noted(self.engine.medium.read(start, buf), start)? {
+            None => Ok(()),
+            Some(block) => {
+                Counters::add(&self.counters.destroyed_reads, 1);
+                if self.counters.destroyed_reads.load(std::sync::atomic::Ordering::Relaxed) < 100 {
+                    self.events.push("destroyed-read", Some(block), "a read found destroyed blocks");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes `buf` at `offset`; with `fua` it is durable on return.
+    ///
+    /// # Errors
+    /// `EINVAL` out of range or misaligned; `EPERM` for a guard track; the store's own, such as `ENOSPC`.
+    pub fn write(&self, offset: u64, buf: &[u8], fua: bool) -> Result<()> {
+        let (start, blocks) = self.blocks_of(offset, buf.len() as u64)?;
+        if blocks == 0 {
+            return Ok(());
+        }
+        Counters::add(&self.counters.writes, 1);
+        Counters::add(&self.counters.bytes_written, buf.len() as u64);
+        self.noted(self.engine.write(start, buf), start)?;
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn flush(&self) -> Result<()> {
+        Counters::add(&self.counters.flushes, 1);
+        self.noted(self.engine.medium.sync(), 0)
+    }
+
+    /// Frees blocks: they read as zeroes until they are written again, where the layer can do that.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn trim(&self, offset: u64, len: u64, fua: bool) -> Result<()> {
+        self.blocks_of(offset, len)?;
+        Counters::add(&self.counters.trims, 1);
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes zeroes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn zero(&self, offset: u64, len: u64, fua: bool) -> Result<()> {
+        let (start, blocks) = self.blocks_of(offset, len)?;
+        if blocks == 0 {
+            return Ok(());
+        }
+        Counters::add(&self.counters.zeroes, 1);
+        self.noted(self.engine.write_zeroes(start, blocks), start)?;
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    /// Which parts of `len` bytes from `offset` may hold data (the rest reads as zeroes): calls `out` with ascending
+    /// (offset, length, data) that start at `offset` and may end early.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn extents(&self, offset: u64, len: u64, out: &mut dyn FnMut(u64, u64, bool)) -> Result<()> {
+        let (start, blocks) = self.blocks_of(offset, len)?;
+        let mut each = |a: u64, b: u64, data| out(a * BLOCK_BYTES, (b - a) * BLOCK_BYTES, data);
+        self.engine.medium.extents(start, start + blocks.min(1 << 17), &mut each);
+        Ok(())
+    }
+
+    /// Called now and then by the server: work that no request waits for.
+    pub fn housekeeping(&self) {
+        let _ = self.noted(self.engine.medium.checkpoint(false), 0);
+    }
+
+    /// Makes everything durable and leaves a checkpoint, so that the next start is immediate.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn close(&self) -> Result<()> {
+        self.engine.medium.sync()?;
+        self.engine.medium.checkpoint(true)
+    }
+
+    /// What it is, for people and programs.
+    pub fn info(&self) -> Value {
+        let mut info = json!({
+            "name": self.config.name, "size": self.size(), "block": self.config.block,
+            "pid": std::process::id(), "config": self.config, "can_trim": self.can_trim(),
+        });
+        info["engine"] = self.engine.info();
+        info
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Value {
+        let mut stats = Value::Object(self.counters.json());
+        stats["map"] = self.engine.medium.with_runs(|s| json!({"runs": s.runs().len(), "bytes": s.bytes()}));
+        stats
+    }
+
+    /// The raw medium's own commands.
+    pub fn raw(&self) -> &Raw {
+        &self.engine
+    }
+}

@@ -1,0 +1,54 @@
+//! Errors as every surface can pass them on: an errno and one message.
+
+use std::fmt;
+use std::io;
+
+/// What went wrong, where, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceError {
+    errno: i32,
+    message: String,
+}
+
+/// The result of everything that can fail here.
+pub type Result<T> = std::result::Result<T, DeviceError>;
+
+impl DeviceError {
+    /// An error with its errno.
+    pub fn new(errno: i32, message: impl Into<String>) -> Self {
+        Self { errno, message: message.into() }
+    }
+
+    /// The user's input is wrong (`EINVAL`).
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(libc::EINVAL, message)
+    }
+
+    /// What the operating system answered to `what`.
+    pub fn io(what: impl fmt::Display, e: &io::Error) -> Self {
+        let errno = e.raw_os_error().unwrap_or(libc::EIO);
+        Self::new(errno, format!("{what}: {e}{}", remedy(errno)))
+    }
+
+    /// The errno that a block device would answer with.
+    pub fn errno(&self) -> i32 {
+        self.errno
+    }
+}
+
+fn remedy(errno: i32) -> &'static str {
+    match errno {
+        libc::ENOSPC => " (free some space on the store's file system and try again; nothing was damaged)",
+        libc::EACCES | libc::EPERM => " (check the owner and the mode)",
+        libc::EADDRINUSE => " (is the device being served already?)",
+        _ => "",
+    }
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DeviceError {}

@@ -1,0 +1,22 @@
+//! Serves a drive with real bytes in real time, to whatever surface: there is no protocol in here.
+//!
+//! [`shingle`] knows what a shingled medium holds, from the ordered runs of [`runs`] and the geometry of [`tracks`];
+//! [`medium`] gives it bytes in a [`store`] and durable state in a [`log`].
+
+pub mod config;
+pub mod control;
+pub mod device;
+pub mod error;
+pub mod log;
+pub mod medium;
+pub mod open;
+pub mod raw;
+pub mod runs;
+pub mod shingle;
+pub mod stats;
+pub mod store;
+pub mod tracks;
+
+pub use config::Config;
+pub use device::Device;
+pub use error::{DeviceError, Result};

@@ -1,0 +1,277 @@
+//! The state on disk: checkpoints and logs of records, safe against the end of the process and of the machine.
+//!
+//! `checkpoint.N` holds the state when `log.N` was begun (for N = 0 there is none). A record is put into the mapped log
+//! without a system call: it survives the process at once and the machine after [`Log::sync`]. Recovery takes the newest
+//! whole checkpoint and the logs from it on, up to the first record whose checksum does not match.
+#![allow(unsafe_code)]
+
+use crate::error::{DeviceError, Result};
+use crate::store::header::replace;
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One change of the state: what kind, and three words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// Kind of change.
+    pub tag: u32,
+    /// Its content.
+    pub words: [u64; 3],
+}
+
+const ENTRY: usize = 32;
+/// The log grows by this many bytes at a time; their space is taken before it is used.
+const STEP: u64 = 4 << 20;
+/// A log below this size is not worth a checkpoint.
+const ENOUGH: u64 = 32 << 20;
+
+impl Entry {
+    fn encode(&self, salt: u64) -> [u8; ENTRY] {
+        let mut bytes = [0; ENTRY];
+        bytes[4..8].copy_from_slice(&self.tag.to_le_bytes());
+        for (i, w) in self.words.iter().enumerate() {
+            bytes[8 + i * 8..16 + i * 8].copy_from_slice(&w.to_le_bytes());
+        }
+        let crc = checksum(&bytes[4..], salt);
+        bytes[..4].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8], salt: u64) -> Option<Self> {
+        let word =
+            |i: usize| u64::from_le_bytes(bytes[8 + i * 8..16 + i * 8].try_into().expect("eight bytes"));
+        let four = |i: usize| u32::from_le_bytes(bytes[i..i + 4].try_into().expect("four bytes"));
+        let entry = Self { tag: four(4), words: [word(0), word(1), word(2)] };
+        (four(0) == checksum(&bytes[4..ENTRY], salt)).then_some(entry)
+    }
+}
+
+/// The salt (store and position) keeps records of other stores and of earlier uses of the same space apart.
+fn checksum(bytes: &[u8], salt: u64) -> u32 {
+    let mut h = crc32fast::Hasher::new_with_initial(salt as u32 ^ (salt >> 32) as u32);
+    h.update(bytes);
+    h.finalize()
+}
+
+fn salt(id: u64, epoch: u64, index: u64) -> u64 {
+    id ^ epoch.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index.wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
+}
+
+/// The log being written.
+pub struct Log {
+    dir: PathBuf,
+    id: u64,
+    epoch: u64,
+    file: Arc<File>,
+    map: MmapRaw,
+    /// Records so far.
+    len: u64,
+    checkpoint_bytes: u64,
+}
+
+impl Log {
+    /// Recovers the state in `dir`: every record goes to `each`, in order; the log goes on behind the last one.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a checkpoint is damaged (then nothing was changed).
+    pub fn open(dir: &Path, id: u64, mut each: impl FnMut(Entry)) -> Result<Self> {
+        let fail = |e| DeviceError::io(format!("recovering the state in {}", dir.display()), &e);
+        let newest = numbers(dir, "checkpoint").map_err(fail)?.into_iter().max().unwrap_or(0);
+        let mut checkpoint_bytes = 0;
+        if newest > 0 {
+            checkpoint_bytes =
+                read_checkpoint(&dir.join(format!("checkpoint.{newest}")), id, newest, &mut each)?;
+        }
+        let mut epoch = newest;
+        loop {
+            let log = Self::replay(dir, id, epoch, &mut each).map_err(fail)?;
+            let next = dir.join(format!("log.{}", epoch + 1)).exists();
+            if !next {
+                let mut log = log.map_err(fail)?;
+                log.checkpoint_bytes = checkpoint_bytes;
+                log.discard_older(newest);
+                return Ok(log);
+            }
+            epoch += 1;
+        }
+    }
+
+    fn replay(
+        dir: &Path,
+        id: u64,
+        epoch: u64,
+        each: &mut impl FnMut(Entry),
+    ) -> std::io::Result<std::io::Result<Self>> {
+        let path = dir.join(format!("log.{epoch}"));
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let (mut len, mut at, mut buf) = (0, 0, vec![0; 1 << 20]);
+        'file: loop {
+            let n = file.read_at(&mut buf, at)?;
+            for bytes in buf[..n].chunks_exact(ENTRY) {
+                match Entry::decode(bytes, salt(id, epoch, len)) {
+                    Some(e) if e.tag != 0 => each(e),
+                    _ => break 'file,
+                }
+                len += 1;
+            }
+            at += (n / ENTRY * ENTRY) as u64;
+            if n < ENTRY {
+                break;
+            }
+        }
+        Ok(Self::map(dir, id, epoch, file, len))
+    }
+
+    fn map(dir: &Path, id: u64, epoch: u64, file: File, len: u64) -> std::io::Result<Self> {
+        // What follows the last whole record is the tail of a lost machine: out of the way of what comes.
+        file.set_len(len * ENTRY as u64)?;
+        let map = grown(&file, len)?;
+        Ok(Self { dir: dir.to_owned(), id, epoch, file: Arc::new(file), map, len, checkpoint_bytes: 0 })
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// When the disk is full: the record is not there then.
+    #[inline]
+    pub fn append(&mut self, entry: Entry) -> Result<()> {
+        let at = self.len as usize * ENTRY;
+        if at + ENTRY > self.map.len() {
+            self.map = grown(&self.file, self.len)
+                .map_err(|e| DeviceError::io(format!("extending the log in {}", self.dir.display()), &e))?;
+        }
+        let bytes = entry.encode(salt(self.id, self.epoch, self.len));
+        // SAFETY: within the mapping, whose space on disk was taken when it grew; nobody else writes to it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(at), ENTRY) };
+        self.len += 1;
+        Ok(())
+    }
+
+    /// The file to sync so that all records so far are durable; may be synced without holding any lock.
+    pub fn file(&self) -> Arc<File> {
+        self.file.clone()
+    }
+
+    /// Whether the log has grown so long that a checkpoint would be read faster.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.len * ENTRY as u64 > ENOUGH.max(2 * self.checkpoint_bytes)
+    }
+
+    /// Whether there is anything that a checkpoint would take up.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Begins the next log. The caller then writes the state as it is now by [`Checkpoint::write`].
+    ///
+    /// # Errors
+    /// When the old log cannot be made durable or the new one not be made; the old one goes on then.
+    pub fn rotate(&mut self, entries: u64) -> Result<Checkpoint> {
+        let fail = |e| DeviceError::io(format!("beginning a new log in {}", self.dir.display()), &e);
+        self.file.sync_data().map_err(fail)?;
+        let epoch = self.epoch + 1;
+        let path = self.dir.join(format!("log.{epoch}"));
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
+        let new = Self::map(&self.dir, self.id, epoch, file.map_err(fail)?, 0).map_err(fail)?;
+        *self = new;
+        self.checkpoint_bytes = entries * ENTRY as u64;
+        Ok(Checkpoint { dir: self.dir.clone(), id: self.id, epoch })
+    }
+
+    fn discard_older(&self, epoch: u64) {
+        discard_older(&self.dir, epoch);
+    }
+}
+
+/// A mapping of the log with room for a step beyond `len` records.
+fn grown(file: &File, len: u64) -> std::io::Result<MmapRaw> {
+    let size = (len * ENTRY as u64 / STEP + 1) * STEP;
+    // SAFETY: a plain system call on an open descriptor.
+    if unsafe { libc::posix_fallocate64(file.as_raw_fd(), 0, size as i64) } != 0 {
+        // Give back what was taken in part, and say why.
+        let e = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        file.set_len(len * ENTRY as u64)?;
+        return Err(e);
+    }
+    MmapOptions::new().len(size as usize).map_raw(file)
+}
+
+fn numbers(dir: &Path, stem: &str) -> std::io::Result<Vec<u64>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let number: Option<u64> =
+            name.to_str().and_then(|n| n.strip_prefix(stem)?.strip_prefix('.')?.parse().ok());
+        found.extend(number);
+    }
+    Ok(found)
+}
+
+fn discard_older(dir: &Path, epoch: u64) {
+    for stem in ["checkpoint", "log"] {
+        for n in numbers(dir, stem).unwrap_or_default().into_iter().filter(|n| *n < epoch) {
+            let _ = fs::remove_file(dir.join(format!("{stem}.{n}")));
+        }
+    }
+}
+
+/// A checkpoint to be written.
+pub struct Checkpoint {
+    dir: PathBuf,
+    id: u64,
+    epoch: u64,
+}
+
+impl Checkpoint {
+    /// Writes the state as it was at [`Log::rotate`]; what it replaces goes.
+    ///
+    /// # Errors
+    /// When the disk is full or fails: recovery then still has the checkpoint before and both logs.
+    pub fn write(&self, entries: impl Iterator<Item = Entry>) -> Result<()> {
+        let path = self.dir.join(format!("checkpoint.{}", self.epoch));
+        let written = replace(&path, |file| {
+            let mut out = BufWriter::with_capacity(1 << 20, file);
+            let mut n = 0;
+            for e in entries {
+                out.write_all(&e.encode(salt(self.id, self.epoch, n)))?;
+                n += 1;
+            }
+            let end = Entry { tag: 0, words: [n, self.epoch, 0] };
+            out.write_all(&end.encode(salt(self.id, self.epoch, n)))?;
+            out.flush()
+        });
+        written.map_err(|e| DeviceError::io(format!("writing {}", path.display()), &e))?;
+        discard_older(&self.dir, self.epoch);
+        Ok(())
+    }
+}
+
+fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut impl FnMut(Entry)) -> Result<u64> {
+    let fail = |e| DeviceError::io(format!("reading {}", path.display()), &e);
+    let damaged = || {
+        let text =
+            format!("{}: damaged, truncated or foreign checkpoint; nothing was changed", path.display());
+        DeviceError::input(text + "; restore it from a snapshot")
+    };
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(fail)?;
+    let entries: Option<Vec<_>> = bytes
+        .chunks_exact(ENTRY)
+        .enumerate()
+        .map(|(i, c)| Entry::decode(c, salt(id, epoch, i as u64)))
+        .collect();
+    let mut entries = entries.ok_or_else(damaged)?;
+    match entries.pop() {
+        Some(end) if end.tag == 0 && end.words[0] == entries.len() as u64 && bytes.len() % ENTRY == 0 => {}
+        _ => return Err(damaged()),
+    }
+    entries.into_iter().for_each(each);
+    Ok(bytes.len() as u64)
+}

@@ -1,0 +1,245 @@
+//! The medium: bytes in a store, destroyed as a shingled head destroys them.
+
+use crate::error::{DeviceError, Result};
+use crate::log::{Entry, Log};
+use crate::runs::Run;
+use crate::shingle::{Piece, Shingle};
+use crate::store::Store;
+use parking_lot::{Mutex, RwLock};
+use serde::{Deserialize, Serialize};
+use smrlab_units::BLOCK_BYTES;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// What a destroyed block reads as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The data that destroyed it.
+    #[default]
+    Data,
+    /// Garbage that is the same every time: `0xA5`, with the block's address in its first eight bytes (little endian).
+    Performance,
+}
+
+/// Kinds of log records; a layer's own have [`LAYER`] set.
+pub mod tag {
+    /// Of a log: blocks `words[0]..words[1]` were written.
+    pub const WRITE: u32 = 1;
+    /// Of a checkpoint: blocks `words[0]..words[1]` are a run of number `words[2]`.
+    pub const RUN: u32 = 3;
+    /// Blocks `words[0]..words[1]` were made never written.
+    pub const FORGET: u32 = 2;
+    /// The layer's record with the tag in the lower bits.
+    pub const LAYER: u32 = 1 << 31;
+}
+
+struct State {
+    shingle: Shingle,
+    log: Option<Log>,
+}
+
+/// See the [module](self). Positions and lengths are in blocks of 512 bytes.
+pub struct Medium {
+    state: RwLock<State>,
+    store: Box<dyn Store>,
+    mode: Mode,
+    errors: bool,
+    plain: bool,
+    /// Logs that a checkpoint being written will replace: still to be synced until it is there.
+    older: Mutex<Vec<Arc<std::fs::File>>>,
+}
+
+thread_local! {
+    static PIECES: RefCell<Vec<Piece>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What destruction looks like to a reader.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// What destroyed blocks read as.
+    pub mode: Mode,
+    /// Whether reading them is an I/O error.
+    pub errors: bool,
+}
+
+impl Medium {
+    /// A medium over `store`; its state is kept in `log`, if any.
+    pub fn new(
+        shingle: Shingle,
+        head_width: u64,
+        store: Box<dyn Store>,
+        log: Option<Log>,
+        reading: Reading,
+    ) -> Self {
+        let plain = head_width == 1;
+        let Reading { mode, errors } = reading;
+        let state = RwLock::new(State { shingle, log });
+        Self { state, store, mode, errors, plain, older: Mutex::default() }
+    }
+
+    /// Reads blocks from `start`; answers with the first destroyed one, if any.
+    ///
+    /// # Errors
+    /// `EIO` for destroyed blocks where errors were asked for; whatever the store answers.
+    pub fn read(&self, start: u64, buf: &mut [u8]) -> Result<Option<u64>> {
+        let end = start + buf.len() as u64 / BLOCK_BYTES;
+        if self.plain || self.state.read().shingle.clean(start, end) {
+            return self.store.read(start * BLOCK_BYTES, buf).map(|()| None);
+        }
+        self.gather(start, end, buf)
+    }
+
+    #[cold]
+    fn gather(&self, start: u64, end: u64, buf: &mut [u8]) -> Result<Option<u64>> {
+        let mut pieces = PIECES.take();
+        pieces.clear();
+        self.state.read().shingle.resolve(start, end, &mut pieces);
+        let bad = pieces.iter().find(|p| p.destroyed()).map(|p| p.at);
+        let done = match bad {
+            Some(block) if self.errors => Err(destroyed(block)),
+            _ => pieces.iter().try_for_each(|p| self.fetch(p, start, buf)),
+        };
+        PIECES.set(pieces);
+        done.map(|()| bad)
+    }
+
+    fn fetch(&self, p: &Piece, start: u64, buf: &mut [u8]) -> Result<()> {
+        let at = ((p.at - start) * BLOCK_BYTES) as usize;
+        let part = &mut buf[at..at + (p.blocks * BLOCK_BYTES) as usize];
+        if p.destroyed() && self.mode == Mode::Performance {
+            for (i, block) in part.chunks_exact_mut(BLOCK_BYTES as usize).enumerate() {
+                block.fill(0xA5);
+                block[..8].copy_from_slice(&(p.at + i as u64).to_le_bytes());
+            }
+            return Ok(());
+        }
+        self.store.read(p.from * BLOCK_BYTES, part)
+    }
+
+    /// Writes blocks from `start`, destroying what lies in reach.
+    ///
+    /// # Errors
+    /// Whatever the store or the log answers, such as a full disk; nothing is destroyed then.
+    pub fn write(&self, start: u64, buf: &[u8]) -> Result<()> {
+        self.store.write(start * BLOCK_BYTES, buf)?;
+        self.note(start, start + buf.len() as u64 / BLOCK_BYTES)
+    }
+
+    /// Writes zeroes, destroying what lies in reach.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_zeroes(&self, start: u64, blocks: u64) -> Result<()> {
+        self.store.zero(start * BLOCK_BYTES, blocks * BLOCK_BYTES)?;
+        self.note(start, start + blocks)
+    }
+
+    #[inline]
+    fn note(&self, start: u64, end: u64) -> Result<()> {
+        let mut guard = self.state.write();
+        let State { shingle, log } = &mut *guard;
+        if let Some(log) = log {
+            log.append(Entry { tag: tag::WRITE, words: [start, end, 0] })?;
+        }
+        shingle.write(start, end);
+        Ok(())
+    }
+
+    /// Makes blocks never written: they read as zeroes and destroy nothing.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn forget(&self, start: u64, end: u64) -> Result<()> {
+        self.store.zero(start * BLOCK_BYTES, (end - start) * BLOCK_BYTES)?;
+        let mut state = self.state.write();
+        if let Some(log) = &mut state.log {
+            log.append(Entry { tag: tag::FORGET, words: [start, end, 0] })?;
+        }
+        state.shingle.forget(start, end);
+        Ok(())
+    }
+
+    /// Makes everything so far durable.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn sync(&self) -> Result<()> {
+        self.store.sync()?;
+        let current = self.state.read().log.as_ref().map(Log::file);
+        let older = self.older.lock().clone();
+        for file in older.into_iter().chain(current) {
+            file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a checkpoint if the log has grown long, or if there is anything in it and `anyway`.
+    ///
+    /// # Errors
+    /// What the operating system answers; the old checkpoint and the logs remain then.
+    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+        let mut guard = self.state.write();
+        let State { shingle, log } = &mut *guard;
+        let Some(log) = log.as_mut().filter(|l| l.wants_checkpoint() || (anyway && !l.is_empty())) else {
+            return Ok(());
+        };
+        let runs: Vec<Run> = shingle.runs().iter().collect();
+        let older = log.file();
+        let checkpoint = log.rotate(runs.len() as u64)?;
+        self.older.lock().push(older);
+        drop(guard);
+        let done = checkpoint
+            .write(runs.into_iter().map(|r| Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] }));
+        if done.is_ok() {
+            self.older.lock().clear();
+        }
+        done
+    }
+
+    /// Calls `f` with the runs as they are now.
+    pub fn with_runs<T>(&self, f: impl FnOnce(&Shingle) -> T) -> T {
+        f(&self.state.read().shingle)
+    }
+
+    /// Where data may lie in `start..end`: ascending ranges with whether they hold any; the rest reads as zeroes.
+    pub fn extents(&self, start: u64, end: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+        if !self.store.starts_zeroed() {
+            return out(start, end, true);
+        }
+        let mut pieces = Vec::new();
+        self.state.read().shingle.resolve(start, end, &mut pieces);
+        let mut joined: Option<(u64, u64, bool)> = None;
+        for p in &pieces {
+            let data = p.written();
+            match &mut joined {
+                Some((_, to, d)) if *d == data => *to = p.at + p.blocks,
+                _ => {
+                    if let Some((a, b, d)) = joined.replace((p.at, p.at + p.blocks, data)) {
+                        out(a, b, d);
+                    }
+                }
+            }
+        }
+        if let Some((a, b, d)) = joined {
+            out(a, b, d);
+        }
+    }
+}
+
+/// The error for reading a destroyed block.
+fn destroyed(block: u64) -> DeviceError {
+    DeviceError::new(libc::EIO, format!("block {block} was destroyed by a write to a track upstream"))
+}
+
+/// Applies a record of the log to a medium's state; answers with it if it is a layer's.
+pub fn recover(shingle: &mut Shingle, entry: Entry) -> Option<Entry> {
+    let [start, end, seq] = entry.words;
+    match entry.tag {
+        tag::WRITE => shingle.write(start, end),
+        tag::RUN => shingle.restore(Run { start, end, seq }),
+        tag::FORGET => shingle.forget(start, end),
+        _ => return Some(entry),
+    }
+    None
+}

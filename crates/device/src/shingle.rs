@@ -1,0 +1,282 @@
+//! What a shingled medium holds: which write is the last that reached each sector.
+//!
+//! A write only notes its run. A block at some angle of a track holds the data of the latest writer at that angle among the
+//! track itself and the `k - 1` tracks upstream, and those data lie at the writer's own address: one level, never more
+//! (sheet 004, 1.5). All that has to be known is who wrote last, so a write costs the same for every `k`.
+
+use crate::runs::{Run, RunMap};
+use crate::tracks::{Track, Tracks, writers};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Consecutive blocks of a read and where their data lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// First block.
+    pub at: u64,
+    /// Length in blocks.
+    pub blocks: u64,
+    /// The block whose data are found there; `at` itself unless destroyed.
+    pub from: u64,
+    seq: u64,
+}
+
+impl Piece {
+    /// Whether a write elsewhere destroyed these blocks.
+    pub fn destroyed(&self) -> bool {
+        self.at != self.from
+    }
+
+    /// Whether anything was ever written that is found there.
+    pub fn written(&self) -> bool {
+        self.seq > 0
+    }
+}
+
+/// See the [module](self).
+pub struct Shingle {
+    tracks: Arc<dyn Tracks>,
+    heads: u64,
+    map: RunMap,
+    /// Per track: the last write that touched it.
+    last: Vec<u64>,
+    seq: u64,
+}
+
+impl Shingle {
+    /// A medium never written; a track write touches `head_width` tracks, itself included.
+    pub fn new(tracks: Arc<dyn Tracks>, head_width: u64) -> Self {
+        let last = vec![0; tracks.count() as usize];
+        Self { tracks, heads: head_width.max(1), map: RunMap::default(), last, seq: 0 }
+    }
+
+    /// The runs.
+    pub fn runs(&self) -> &RunMap {
+        &self.map
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> u64 {
+        self.map.bytes() + (self.last.len() * size_of::<u64>()) as u64
+    }
+
+    /// Takes over a run of a checkpoint: those do not arrive in the order of their numbers.
+    pub fn restore(&mut self, run: Run) {
+        self.map.set(run.start, run.end, run.seq);
+        self.touch(run.start, run.end, run.seq);
+        self.seq = self.seq.max(run.seq);
+    }
+
+    /// Notes that `start..end` was written. Any order that gives every block that another can destroy its right place
+    /// will do, so a write joins the run before it, or that behind it, wherever it can count as written with that one.
+    pub fn write(&mut self, start: u64, end: u64) {
+        self.seq += 1;
+        let seq = match self.map.ending_at(start) {
+            Some(before) if self.undisturbed(&before) => {
+                self.map.extend(start, end, self.seq);
+                self.seq
+            }
+            Some(before) if !self.conflict(start, end, before.seq, Some(&before)) => {
+                self.map.extend(start, end, before.seq);
+                self.absorb(end, before.seq);
+                before.seq
+            }
+            _ => {
+                self.map.set(start, end, self.seq);
+                self.seq
+            }
+        };
+        self.touch(start, end, seq);
+    }
+
+    /// Joins runs that start at `end` to the one of `seq` that ends there, where they may count as written with it:
+    /// requests that were under way together arrive in any order.
+    fn absorb(&mut self, mut end: u64, seq: u64) {
+        loop {
+            let next = self.map.overlapping(end, end + 1).next();
+            let Some(next) = next.filter(|r| r.start == end && r.seq > seq) else { return };
+            let Some(before) = self.map.ending_at(end) else { return };
+            if self.conflict(next.start, next.end, seq, Some(&before)) {
+                return;
+            }
+            self.map.extend(next.start, next.end, seq);
+            end = next.end;
+        }
+    }
+
+    /// Whether any run but `except` that `start..end` destroys, is destroyed by, or shares a victim with is not earlier
+    /// than `seq`. Also said of what is too long to look at, and near the edge of a recording zone, where neighbours on
+    /// one track share victims.
+    fn conflict(&self, start: u64, end: u64, seq: u64, except: Option<&Run>) -> bool {
+        let track = self.tracks.at(start);
+        if end > track.end() {
+            return true;
+        }
+        let up = (1..self.heads).map_while(|j| self.tracks.upstream(&track, j));
+        let down = (1..self.heads).map_while(|j| self.tracks.downstream(&track, j));
+        up.chain(down).any(|other| {
+            if other.sectors != track.sectors {
+                return true;
+            }
+            let ranges = writers(&track, start - track.start, end - start, &other);
+            // Not to be shortened by `last`: a run that was renewed is later than what its older tracks say.
+            ranges
+                .into_iter()
+                .filter(|r| !r.is_empty())
+                .any(|r| self.map.overlapping(r.start, r.end).any(|w| w.seq >= seq && Some(&w) != except))
+        })
+    }
+
+    /// Makes `start..end` never written.
+    pub fn forget(&mut self, start: u64, end: u64) {
+        self.map.clear(start, end);
+        // What is left of a run on either side must not take for untouched what lies between.
+        self.seq += 1;
+        self.touch(start, end, self.seq);
+    }
+
+    fn touch(&mut self, start: u64, end: u64, seq: u64) {
+        let first = self.tracks.at(start);
+        let last = if end <= first.end() { first.index } else { self.tracks.at(end - 1).index };
+        for t in &mut self.last[first.index as usize..=last as usize] {
+            *t = (*t).max(seq);
+        }
+    }
+
+    /// Whether nothing that could destroy `run`, or be destroyed by it, was written since it was last extended. Tracks
+    /// inside the run are covered by it, so only its ends and what lies around them need a look.
+    fn undisturbed(&self, run: &Run) -> bool {
+        let (first, last) = (self.tracks.at(run.start).index, self.tracks.at(run.end - 1).index);
+        let spread = self.tracks.spread(self.heads - 1);
+        let end = (last + spread + 1).min(self.last.len() as u64);
+        let quiet = |r: Range<u64>| self.last[r.start as usize..r.end as usize].iter().all(|s| *s <= run.seq);
+        quiet(first.saturating_sub(spread)..first + 1) && quiet(last..end)
+    }
+
+    /// Whether `start..end` holds what was last written there, as far as can be said without allocating.
+    pub fn clean(&self, start: u64, end: u64) -> bool {
+        if self.heads == 1 {
+            return true;
+        }
+        let mut at = start;
+        while at < end {
+            let track = self.tracks.at(at);
+            let stop = end.min(track.end());
+            if !self.clean_on(&track, at, stop) {
+                return false;
+            }
+            at = stop;
+        }
+        true
+    }
+
+    fn clean_on(&self, track: &Track, start: u64, end: u64) -> bool {
+        let own = self.map.overlapping(start, end).next();
+        let own = own.filter(|r| r.start <= start && end <= r.end);
+        let (seq, from) = own.map_or((0, u64::MAX), |r| (r.seq, r.start));
+        (1..self.heads).map_while(|j| self.tracks.upstream(track, j)).all(|up| {
+            self.last[up.index as usize] <= seq
+                || from <= up.start
+                || writers(track, start - track.start, end - start, &up)
+                    .into_iter()
+                    .filter(|r| !r.is_empty())
+                    .all(|r| self.map.overlapping(r.start, r.end).all(|w| w.seq <= seq))
+        })
+    }
+
+    /// Where the data of `start..end` lie, in ascending order.
+    pub fn resolve(&self, start: u64, end: u64, out: &mut Vec<Piece>) {
+        let mut at = start;
+        while at < end {
+            let track = self.tracks.at(at);
+            let stop = end.min(track.end());
+            let first = out.len();
+            self.own(at, stop, out);
+            for up in (1..self.heads).map_while(|j| self.tracks.upstream(&track, j)) {
+                if self.last[up.index as usize] > 0 {
+                    self.overlay(&track, at, stop, &up, out, first);
+                }
+            }
+            at = stop;
+        }
+        out.dedup_by(|next, p| {
+            let joins = p.at + p.blocks == next.at && p.from + p.blocks == next.from;
+            p.blocks += if joins { next.blocks } else { 0 };
+            joins
+        });
+    }
+
+    fn own(&self, start: u64, end: u64, out: &mut Vec<Piece>) {
+        let mut at = start;
+        let mut push = |at: u64, end: u64, seq| {
+            if at < end {
+                out.push(Piece { at, blocks: end - at, from: at, seq });
+            }
+        };
+        for run in self.map.overlapping(start, end) {
+            let (from, to) = (run.start.max(start), run.end.min(end));
+            push(at, from, 0);
+            push(from, to, run.seq);
+            at = to;
+        }
+        push(at, end, 0);
+    }
+
+    fn overlay(&self, track: &Track, at: u64, end: u64, up: &Track, out: &mut Vec<Piece>, first: usize) {
+        if track.sectors != up.sectors {
+            for block in at..end {
+                self.overlay_one(track, block, up, out, first);
+            }
+            return;
+        }
+        let mut victim = at;
+        for range in writers(track, at - track.start, end - at, up) {
+            for run in self.map.overlapping(range.start, range.end) {
+                let (from, to) = (run.start.max(range.start), run.end.min(range.end));
+                let hit = victim + (from - range.start);
+                cover(out, first, Piece { at: hit, blocks: to - from, from, seq: run.seq });
+            }
+            victim += range.end - range.start;
+        }
+    }
+
+    /// Between tracks of unequal length: the last of the sectors that reach into this one.
+    fn overlay_one(&self, track: &Track, block: u64, up: &Track, out: &mut Vec<Piece>, first: usize) {
+        let best = writers(track, block - track.start, 1, up)
+            .into_iter()
+            .filter(|r| !r.is_empty())
+            .flat_map(|r| self.map.overlapping(r.start, r.end).map(move |w| (w.seq, w.end.min(r.end) - 1)))
+            .max();
+        if let Some((seq, from)) = best {
+            cover(out, first, Piece { at: block, blocks: 1, from, seq });
+        }
+    }
+}
+
+/// Lays `new` over the pieces from `first` on wherever it is the later one; a tie is one run, whose higher address came
+/// later.
+fn cover(out: &mut Vec<Piece>, first: usize, new: Piece) {
+    let end = new.at + new.blocks;
+    let mut i = first + out[first..].partition_point(|p| p.at + p.blocks <= new.at);
+    while i < out.len() && out[i].at < end {
+        let old = out[i];
+        let (from, to) = (old.at.max(new.at), (old.at + old.blocks).min(end));
+        let source = new.from + (from - new.at);
+        if (new.seq, source) <= (old.seq, old.from + (from - old.at)) {
+            i += 1;
+            continue;
+        }
+        let cut =
+            |a: u64, b: u64| Piece { at: a, blocks: b - a, from: old.from + (a - old.at), seq: old.seq };
+        let (head, tail) = (cut(old.at, from), cut(to, old.at + old.blocks));
+        out[i] = Piece { at: from, blocks: to - from, from: source, seq: new.seq };
+        if tail.blocks > 0 {
+            out.insert(i + 1, tail);
+        }
+        if head.blocks > 0 {
+            out.insert(i, head);
+            i += 1;
+        }
+        i += 1;
+    }
+}

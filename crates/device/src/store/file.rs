@@ -1,0 +1,188 @@
+//! Bytes in sparse files, or on a block device.
+#![allow(unsafe_code)]
+
+use super::Store;
+use crate::error::{DeviceError, Result};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes in one file: below what common file systems allow in one.
+const SEGMENT: u64 = 1 << 40;
+
+/// Sparse files of 1 TiB each, `data.000` and on.
+pub struct Sparse {
+    files: Vec<File>,
+    dir: PathBuf,
+}
+
+impl Sparse {
+    /// Makes files for `bytes` in `dir`, which take no space until they are written.
+    ///
+    /// # Errors
+    /// When a file exists already or cannot be made.
+    pub fn create(dir: &Path, bytes: u64) -> Result<Self> {
+        let files = Self::segments(bytes).map(|(i, len)| {
+            let path = segment_path(dir, i);
+            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+            let file = file.and_then(|f| f.set_len(len).map(|()| f));
+            file.map_err(|e| DeviceError::io(format!("making {}", path.display()), &e))
+        });
+        Ok(Self { files: files.collect::<Result<_>>()?, dir: dir.to_owned() })
+    }
+
+    /// Opens what [`create`](Self::create) made.
+    ///
+    /// # Errors
+    /// When a file is missing or shorter than it should be.
+    pub fn open(dir: &Path, bytes: u64) -> Result<Self> {
+        let files = Self::segments(bytes).map(|(i, len)| {
+            let path = segment_path(dir, i);
+            let fail = |e| DeviceError::io(format!("opening {}", path.display()), &e);
+            let file = OpenOptions::new().read(true).write(true).open(&path).map_err(fail)?;
+            let found = file.metadata().map_err(fail)?.len();
+            if found == len {
+                return Ok(file);
+            }
+            let text = format!("{}: {found} bytes instead of {len}: truncated or foreign", path.display());
+            Err(DeviceError::input(text + "; restore it, or remove the device and create it anew"))
+        });
+        Ok(Self { files: files.collect::<Result<_>>()?, dir: dir.to_owned() })
+    }
+
+    fn segments(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+        (0..bytes.div_ceil(SEGMENT)).map(move |i| (i, SEGMENT.min(bytes - i * SEGMENT)))
+    }
+
+    /// Calls `f` with each file's part of a transfer: file, offset in it, and the part.
+    fn parts(
+        &self,
+        offset: u64,
+        len: u64,
+        mut f: impl FnMut(&File, u64, u64, u64) -> std::io::Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < len {
+            let (i, at) = ((offset + done) / SEGMENT, (offset + done) % SEGMENT);
+            let n = (len - done).min(SEGMENT - at);
+            let file = self.files.get(i as usize);
+            let file = file.ok_or_else(|| DeviceError::new(libc::EIO, "beyond the end of the store"))?;
+            f(file, at, done, n).map_err(|e| DeviceError::io(segment_path(&self.dir, i).display(), &e))?;
+            done += n;
+        }
+        Ok(())
+    }
+}
+
+fn segment_path(dir: &Path, i: u64) -> PathBuf {
+    dir.join(format!("data.{i:03}"))
+}
+
+impl Store for Sparse {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.parts(offset, buf.len() as u64, |f, at, done, n| {
+            f.read_exact_at(&mut buf[done as usize..(done + n) as usize], at)
+        })
+    }
+
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.parts(offset, buf.len() as u64, |f, at, done, n| {
+            f.write_all_at(&buf[done as usize..(done + n) as usize], at)
+        })
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.parts(offset, len, |f, at, _, n| {
+            punch(f, at, n, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        for (i, f) in self.files.iter().enumerate() {
+            f.sync_data().map_err(|e| DeviceError::io(segment_path(&self.dir, i as u64).display(), &e))?;
+        }
+        Ok(())
+    }
+}
+
+/// Zeroes by `fallocate`, or by writing where that is not to be had.
+fn punch(file: &File, at: u64, len: u64, mode: i32) -> std::io::Result<()> {
+    // SAFETY: a plain system call on an open descriptor.
+    if unsafe { libc::fallocate64(file.as_raw_fd(), mode, at as i64, len as i64) } == 0 {
+        return Ok(());
+    }
+    let e = std::io::Error::last_os_error();
+    if !matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL)) {
+        return Err(e);
+    }
+    let zeroes = vec![0; len.min(1 << 20) as usize];
+    let mut done = 0;
+    while done < len {
+        let n = (len - done).min(zeroes.len() as u64);
+        file.write_all_at(&zeroes[..n as usize], at + done)?;
+        done += n;
+    }
+    Ok(())
+}
+
+/// A block device (or a whole file) taken as it is: block addresses are its own, nothing else is put on it.
+pub struct BlockDevice {
+    file: File,
+    path: PathBuf,
+    dirty: AtomicBool,
+}
+
+impl BlockDevice {
+    /// Opens `path` for itself alone; answers with its size in bytes.
+    ///
+    /// # Errors
+    /// When it is no block device, is in use (mounted), or cannot be opened.
+    pub fn open(path: &Path) -> Result<(Self, u64)> {
+        let fail = |e| DeviceError::io(format!("opening {}", path.display()), &e);
+        let kind = std::fs::metadata(path).map_err(fail)?.file_type();
+        if !kind.is_block_device() {
+            return Err(DeviceError::input(format!("{} is not a block device", path.display())));
+        }
+        let mut file =
+            OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(path).map_err(fail)?;
+        let bytes = file.seek(SeekFrom::End(0)).map_err(fail)?;
+        file.rewind().and_then(|()| file.read_exact(&mut [0; 512])).map_err(fail)?;
+        Ok((Self { file, path: path.to_owned(), dirty: AtomicBool::new(false) }, bytes))
+    }
+
+    fn named(&self, r: std::io::Result<()>) -> Result<()> {
+        r.map_err(|e| DeviceError::io(self.path.display(), &e))
+    }
+}
+
+impl Store for BlockDevice {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.named(self.file.read_exact_at(buf, offset))
+    }
+
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.dirty.store(true, Ordering::Relaxed);
+        self.named(self.file.write_all_at(buf, offset))
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.dirty.store(true, Ordering::Relaxed);
+        self.named(punch(&self.file, offset, len, libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE))
+    }
+
+    fn sync(&self) -> Result<()> {
+        if self.dirty.swap(false, Ordering::AcqRel) {
+            let done = self.file.sync_data();
+            self.dirty.fetch_or(done.is_err(), Ordering::Relaxed);
+            return self.named(done);
+        }
+        Ok(())
+    }
+
+    fn starts_zeroed(&self) -> bool {
+        false
+    }
+}

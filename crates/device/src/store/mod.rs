@@ -1,0 +1,43 @@
+//! Where the bytes of the medium lie: memory, sparse files, or a block device.
+
+mod file;
+pub mod header;
+mod memory;
+
+pub use file::{BlockDevice, Sparse};
+pub use memory::Memory;
+
+use crate::error::Result;
+
+/// Bytes by position. Transfers of distinct bytes may run at the same time from many threads; of the same bytes, either
+/// order may win, sector by sector.
+pub trait Store: Send + Sync {
+    /// Fills `buf` from `offset`.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Writes `buf` at `offset`.
+    ///
+    /// # Errors
+    /// What the operating system answers, such as a full disk.
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<()>;
+
+    /// Makes `len` bytes from `offset` read as zeroes, giving up their space where that is possible.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn zero(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Makes everything written so far durable.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn sync(&self) -> Result<()>;
+
+    /// Whether bytes never written read as zeroes.
+    fn starts_zeroed(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,51 @@
+//! What a caller on another thread may see and do while a run is under way.
+
+use crate::error::RunError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Cancel flag and progress of one run; shared by reference or `Arc`.
+#[derive(Debug, Default)]
+pub struct Control {
+    cancel: AtomicBool,
+    requests: AtomicU64,
+    share: AtomicU64,
+}
+
+impl Control {
+    /// Nothing done, not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the run to stop; it does so within a few milliseconds.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to stop.
+    pub fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Host requests served so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The share of the trace that has been read, from 0 to 1; 0 where it is not known.
+    pub fn share(&self) -> f64 {
+        f64::from_bits(self.share.load(Ordering::Relaxed))
+    }
+
+    /// Called by the engine now and then.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.cancelled() { Err(RunError::Interrupted) } else { Ok(()) }
+    }
+
+    pub(crate) fn progress(&self, requests: u64, share: Option<f64>) {
+        self.requests.store(requests, Ordering::Relaxed);
+        if let Some(share) = share {
+            self.share.store(share.to_bits(), Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The event engine: requests of a trace meet a drive.
+//!
+//! [`fcfs`] serves in order of arrival and needs no queue; [`queue`] lets a scheduler choose. Both work in memory that
+//! does not grow with the backlog: the trace is read no further than the scheduler looks.
+
+mod backlog;
+mod fcfs;
+mod feed;
+mod queue;
+
+pub use backlog::Backlog;
+pub use feed::{Feed, FeedSetup};
+
+use crate::control::Control;
+use crate::drive::{Drive, Observer, Served};
+use crate::error::RunError;
+use crate::sched::Chosen;
+use smrlab_stl::{HostRequest, Plan};
+use smrlab_units::SimTime;
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At the times of the trace, however long the queue is.
+    Trace,
+    /// `depth` requests are outstanding at all times; each is followed by the next one `think` after its completion.
+    Closed {
+        /// Requests outstanding, at least 1.
+        depth: usize,
+        /// Pause between a completion and the next request.
+        think: SimTime,
+    },
+}
+
+/// Observes the drive, and the requests of the host.
+pub trait HostObserver: Observer {
+    /// A request is sent at `at`.
+    fn arrived(&mut self, at: SimTime, request: &HostRequest);
+
+    /// The `id`-th request (from 0, in order of arrival), which arrived at `arrival`, was served by `plan`.
+    ///
+    /// # Errors
+    /// Where the observer cannot go on: a log that cannot be written, a block that was not what it should be.
+    fn served(
+        &mut self,
+        id: u64,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+        plan: &Plan,
+    ) -> Result<(), RunError>;
+
+    /// A hint that `request` will be served soon.
+    fn prefetch(&self, request: &HostRequest);
+}
+
+/// Requests between two looks at the cancel flag.
+const CHECK_EVERY: usize = 256;
+
+/// Runs all requests of `feed` through `drive`; returns the largest number of requests in the system at once, where it
+/// was counted exactly.
+///
+/// # Errors
+/// A trace that cannot be read, a request beyond the drive, an observer's error, or a cancelled run.
+pub fn run<O: HostObserver>(
+    drive: &mut Drive,
+    feed: &mut Feed,
+    arrivals: Arrivals,
+    scheduler: &Chosen,
+    observer: &mut O,
+    control: &Control,
+) -> Result<Option<u64>, RunError> {
+    if scheduler.entry.reorders {
+        queue::run(drive, feed, arrivals, scheduler, observer, control)
+    } else {
+        fcfs::run(drive, feed, arrivals, observer, control)
+    }
+}

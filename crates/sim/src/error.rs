@@ -1,0 +1,111 @@
+//! What can go wrong with a run, by who has to act.
+
+use smrlab_trace::TraceError;
+use smrlab_units::spec::SpecError;
+use thiserror::Error;
+
+/// Who has to act; fixes the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A check failed (exit status 1).
+    Verification,
+    /// The user's input is wrong (2).
+    Input,
+    /// The environment lacks something (3).
+    Environment,
+    /// Stopped on request (130).
+    Interrupted,
+}
+
+impl Kind {
+    /// The exit status of the command line.
+    pub const fn exit_status(self) -> i32 {
+        match self {
+            Self::Verification => 1,
+            Self::Input => 2,
+            Self::Environment => 3,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// A fault of one field of a run's specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The field's path, as in `trace[1]`.
+    pub field: String,
+    /// What is wrong and what is accepted.
+    pub problem: String,
+}
+
+/// A run that could not be done.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The specification is wrong: all faults at once, a line each.
+    #[error("{}", .0.iter().map(|f| format!("{}: {}", f.field, f.problem)).collect::<Vec<_>>().join("\n"))]
+    Spec(Vec<FieldError>),
+    /// The trace cannot be read.
+    #[error("{0}")]
+    Trace(#[from] TraceError),
+    /// A request that the drive cannot take; the message names the remedy.
+    #[error("{0}")]
+    Request(String),
+    /// A block was not what was last written there.
+    #[error("{0}")]
+    Verification(String),
+    /// The system refused something.
+    #[error("{what}: {source}{}", remedy(.source))]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn remedy(e: &std::io::Error) -> &'static str {
+    match e.kind() {
+        std::io::ErrorKind::StorageFull => {
+            "; free some space or choose another --out (nothing was left there)"
+        }
+        std::io::ErrorKind::PermissionDenied => "; choose another --out",
+        _ => "",
+    }
+}
+
+impl RunError {
+    /// One fault of one field.
+    pub fn field(field: impl Into<String>, problem: impl ToString) -> Self {
+        Self::Spec(vec![FieldError { field: field.into(), problem: problem.to_string() }])
+    }
+
+    /// Who has to act.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Spec(_) | Self::Request(_) => Kind::Input,
+            Self::Trace(TraceError::Unreadable { source: Some(e), .. }) if environment(e) => {
+                Kind::Environment
+            }
+            Self::Trace(_) => Kind::Input,
+            Self::Verification(_) => Kind::Verification,
+            Self::Io { .. } => Kind::Environment,
+            Self::Interrupted => Kind::Interrupted,
+        }
+    }
+}
+
+fn environment(e: &std::io::Error) -> bool {
+    matches!(e.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::OutOfMemory)
+}
+
+/// The faults of a registry entry's specification, placed under `field`.
+pub(crate) fn placed(field: &str, e: SpecError) -> Vec<FieldError> {
+    match e {
+        SpecError::Several(all) => all.into_iter().flat_map(|e| placed(field, e)).collect(),
+        e => vec![FieldError { field: field.to_owned(), problem: e.to_string() }],
+    }
+}

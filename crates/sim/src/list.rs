@@ -1,0 +1,141 @@
+//! The registries as JSON: what `smrlab list` and `smrlab explain` show.
+
+use crate::error::RunError;
+use crate::sched::{PARAMS, SCHEDULERS};
+use crate::spec::FIELDS;
+use serde_json::{Value, json};
+use smrlab_disk::DRIVES;
+use smrlab_disk::drive::OVERRIDES;
+use smrlab_stl::LAYERS;
+use smrlab_trace::formats::FORMATS;
+use smrlab_trace::generators::GENERATORS;
+use smrlab_units::spec::{Param, SpecError, nearest};
+
+/// What can be listed.
+pub const KINDS: &[&str] = &["drives", "layers", "arrays", "formats", "generators", "schedulers", "fields"];
+
+fn params(all: &[Param]) -> Value {
+    all.iter()
+        .map(|p| json!({"name": p.name, "accepts": p.kind.accepts(), "default": p.default, "doc": p.doc}))
+        .collect()
+}
+
+fn layers() -> Vec<Value> {
+    let entry = |l: &&smrlab_stl::LayerEntry| {
+        let c = &l.capabilities;
+        json!({
+            "kind": "layer", "name": l.name, "aliases": l.aliases, "summary": l.summary, "reference": l.reference,
+            "page": l.page, "params": params(l.params),
+            "capabilities": {
+                "keeps_data": c.keeps_data, "survives_cut": c.survives_cut, "locates": c.locates,
+                "stable_location": c.stable_location, "discards": c.discards,
+            },
+        })
+    };
+    LAYERS.iter().map(entry).collect()
+}
+
+fn drives() -> Vec<Value> {
+    let entry = |e: &smrlab_disk::drive::DriveEntry| {
+        let d = e.drive();
+        let provenance = d.provenance().iter();
+        let numbers: Vec<Value> = provenance
+            .map(|p| json!({"field": p.field, "value": p.value, "kind": p.kind, "source": p.source}))
+            .collect();
+        json!({
+            "kind": "drive", "name": e.name, "summary": d.spec().summary, "reference": d.spec().reference,
+            "blocks": d.counted_blocks().0, "bytes": d.counted_blocks().bytes(), "tracks": d.geometry().tracks(),
+            "surfaces": d.geometry().surfaces(), "head_width": d.head_width(),
+            "mechanics": d.spec().model.name(), "numbers": numbers, "params": params(OVERRIDES),
+        })
+    };
+    DRIVES.iter().map(entry).collect()
+}
+
+fn formats() -> Vec<Value> {
+    let entry = |f: &smrlab_trace::formats::Format| {
+        json!({
+            "kind": "format", "name": f.name, "aliases": f.aliases, "summary": f.summary,
+            "reference": f.reference, "params": params(&f.parameters()),
+        })
+    };
+    FORMATS.iter().map(entry).collect()
+}
+
+fn generators() -> Vec<Value> {
+    let entry = |g: &smrlab_trace::generators::Generator| {
+        json!({
+            "kind": "generator", "name": format!("synth:{}", g.name), "summary": g.summary,
+            "reference": g.reference, "params": params(&g.parameters()),
+        })
+    };
+    GENERATORS.iter().map(entry).collect()
+}
+
+fn schedulers() -> Vec<Value> {
+    let entry = |s: &crate::sched::Scheduler| {
+        json!({
+            "kind": "scheduler", "name": s.name, "summary": s.summary, "reference": s.reference,
+            "params": params(PARAMS),
+        })
+    };
+    SCHEDULERS.iter().map(entry).collect()
+}
+
+fn arrays() -> Vec<Value> {
+    let summary = "one drive";
+    vec![json!({"kind": "array", "name": "single", "summary": summary, "params": []})]
+}
+
+fn fields() -> Vec<Value> {
+    FIELDS
+        .iter()
+        .map(|f| json!({"kind": "field", "name": f.name, "summary": f.doc, "default": f.default}))
+        .collect()
+}
+
+/// All entries of a kind (see [`KINDS`]; `policies` is the same as `schedulers`).
+///
+/// # Errors
+/// An unknown kind.
+pub fn list_json(kind: &str) -> Result<Value, RunError> {
+    Ok(match kind {
+        "drives" => drives(),
+        "layers" => layers(),
+        "arrays" => arrays(),
+        "formats" => formats(),
+        "generators" => generators(),
+        "schedulers" | "policies" => schedulers(),
+        "fields" => fields(),
+        other => return Err(not_known("kind", other, KINDS.iter().copied())),
+    }
+    .into())
+}
+
+/// The entry of this name, whatever it is.
+///
+/// # Errors
+/// An unknown name, with the nearest known one.
+pub fn explain_json(name: &str) -> Result<Value, RunError> {
+    let all: Vec<Value> =
+        [layers(), drives(), formats(), generators(), schedulers(), arrays(), fields()].concat();
+    let is = |v: &Value, key: &str, name: &str| match &v[key] {
+        Value::Array(names) => names.iter().any(|n| n == name),
+        one => one == name,
+    };
+    let found = |name: &str| all.iter().find(|v| is(v, "name", name) || is(v, "aliases", name)).cloned();
+    found(name).or_else(|| found(&format!("synth:{name}"))).ok_or_else(|| {
+        let names: Vec<String> = all.iter().filter_map(|v| v["name"].as_str().map(str::to_owned)).collect();
+        not_known("name", name, names.iter().map(String::as_str))
+    })
+}
+
+fn not_known<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> RunError {
+    let e = SpecError::UnknownName {
+        what,
+        name: name.to_owned(),
+        nearest: nearest(name, known.clone()),
+        known: known.collect::<Vec<_>>().join(", "),
+    };
+    RunError::field(what, e)
+}

@@ -1,0 +1,162 @@
+//! `requests.parquet` and `media.parquet`: written while the run goes on, in bounded memory.
+
+use crate::drive::{OpDone, Served};
+use crate::error::RunError;
+use crate::table::{Column, Table, TableWriter, clear};
+use parquet::errors::ParquetError;
+use smrlab_stl::HostRequest;
+use smrlab_units::{Dir, HostOp, SimTime};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// Rows kept in memory.
+const GROUP_ROWS: usize = 1 << 16;
+
+struct Log {
+    table: Table,
+    writer: TableWriter<BufWriter<File>>,
+    file: String,
+}
+
+impl Log {
+    fn create(dir: &Path, table: Table) -> Result<Self, RunError> {
+        let path = dir.join(format!("{}.parquet", table.name));
+        let file = path.display().to_string();
+        let out = File::create(&path).map_err(|e| RunError::Io { what: file.clone(), source: e })?;
+        let writer = TableWriter::new(&table, BufWriter::new(out)).map_err(|e| failed(&file, e))?;
+        Ok(Self { table, writer, file })
+    }
+
+    fn column(&mut self, i: usize) -> &mut Column {
+        &mut self.table.columns[i].1
+    }
+
+    fn full(&self) -> bool {
+        self.table.rows() >= GROUP_ROWS
+    }
+
+    fn flush(&mut self) -> Result<(), RunError> {
+        self.writer.group(&self.table).map_err(|e| failed(&self.file, e))?;
+        clear(&mut self.table);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), RunError> {
+        self.flush()?;
+        let file = self.file;
+        self.writer.finish().map_err(|e| failed(&file, e))
+    }
+}
+
+/// A Parquet error as the system's error that it wraps, where it does.
+pub(crate) fn failed(file: &str, e: ParquetError) -> RunError {
+    let source = match e {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(io) => *io,
+            Err(other) => std::io::Error::other(other.to_string()),
+        },
+        other => {
+            // The writer turns I/O errors into text; the cause that users can act on is told apart by it.
+            let text = other.to_string();
+            match text.contains("No space left") {
+                true => std::io::Error::new(std::io::ErrorKind::StorageFull, text),
+                false => std::io::Error::other(text),
+            }
+        }
+    };
+    RunError::Io { what: file.to_owned(), source }
+}
+
+fn ints(names: &[&'static str]) -> Vec<(&'static str, Column)> {
+    names.iter().map(|n| (*n, Column::Int(Vec::new()))).collect()
+}
+
+/// One row for each host request, in order of completion.
+pub(crate) struct RequestLog(Log);
+
+impl RequestLog {
+    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
+        let mut columns =
+            ints(&["id", "arrival_ns", "start_ns", "completion_ns", "op", "lba", "blocks", "stream"]);
+        columns[4].1 = Column::Text(Vec::new());
+        Ok(Self(Log::create(dir, Table { name: "requests", columns })?))
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        id: u64,
+        arrival: SimTime,
+        r: &HostRequest,
+        served: &Served,
+    ) -> Result<(), RunError> {
+        let op = match r.op {
+            HostOp::Read => "read",
+            HostOp::Write => "write",
+            HostOp::Flush => "flush",
+            HostOp::Discard => "discard",
+        };
+        let log = &mut self.0;
+        log.column(4).push_text(op);
+        let ints = [id, arrival.0, served.start.0, served.ack.0, r.lba.0, r.blocks.0, u64::from(r.stream)];
+        for (column, value) in [0, 1, 2, 3, 5, 6, 7].into_iter().zip(ints) {
+            log.column(column).push_int(value);
+        }
+        if log.full() { log.flush() } else { Ok(()) }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), RunError> {
+        self.0.finish()
+    }
+}
+
+/// One row for each media operation, in order. Background work has request -1.
+pub(crate) struct MediaLog {
+    log: Log,
+    seq: u64,
+    /// Rows from this one on belong to the request that is being served.
+    open: usize,
+}
+
+impl MediaLog {
+    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
+        let mut columns =
+            ints(&["seq", "request_id", "disk", "start_ns", "end_ns", "op", "cause", "pba", "blocks"]);
+        columns[5].1 = Column::Text(Vec::new());
+        columns[6].1 = Column::Text(Vec::new());
+        Ok(Self { log: Log::create(dir, Table { name: "media", columns })?, seq: 0, open: 0 })
+    }
+
+    pub(crate) fn add(&mut self, done: &OpDone<'_>) {
+        let log = &mut self.log;
+        let op = done.op;
+        log.column(5).push_text(if op.dir == Dir::Read { "read" } else { "write" });
+        log.column(6).push_text(op.cause.name());
+        // The id of the request is filled in once it was served; background work keeps -1.
+        let ints = [self.seq, u64::MAX, 0, done.start.0, done.end.0, op.pba.0, op.blocks.0];
+        for (column, value) in [0, 1, 2, 3, 4, 7, 8].into_iter().zip(ints) {
+            log.column(column).push_int(value);
+        }
+        self.seq += 1;
+        if done.background {
+            self.open = log.table.rows();
+        }
+    }
+
+    /// All operations since the last call were for request `id`, but for those in the background.
+    pub(crate) fn served(&mut self, id: u64) -> Result<(), RunError> {
+        let open = self.open;
+        if let Column::Int(ids) = self.log.column(1) {
+            ids[open..].fill(id as i64);
+        }
+        if self.log.full() {
+            self.log.flush()?;
+        }
+        self.open = self.log.table.rows();
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<(), RunError> {
+        self.log.finish()
+    }
+}

@@ -1,0 +1,326 @@
+//! Everything that a run's result says, gathered in one pass in bounded memory.
+
+pub mod heatmap;
+pub mod histogram;
+pub mod timeline;
+pub mod windows;
+
+use crate::drive::{Executed, Observer, OpDone, Served};
+use heatmap::HeatMap;
+use histogram::Histogram;
+use smrlab_blockmap::BlockSet;
+use smrlab_stl::{Cause, Dir, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeMap;
+use timeline::Timeline;
+
+/// A request that occupies the drive for this long is a stall.
+pub const STALL: SimTime = SimTime::from_ms(500);
+
+/// How transfers are counted in units of at most so many blocks (sheet 001, 1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adjusted {
+    /// Blocks in a unit, at least 1.
+    pub blocks: u64,
+    /// `floor(n / blocks) + 1` instead of `ceil(n / blocks)`.
+    pub floor_plus_one: bool,
+}
+
+impl Adjusted {
+    /// Units of a transfer of `n` blocks.
+    #[inline]
+    pub fn units(self, n: u64) -> u64 {
+        match self.floor_plus_one {
+            _ if n < self.blocks => 1,
+            true => n / self.blocks + 1,
+            false => n.div_ceil(self.blocks),
+        }
+    }
+}
+
+/// Commands in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Commands.
+    pub commands: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Units of at most the adjusted size.
+    pub adjusted: u64,
+    /// Time that they took, ns; media only.
+    pub ns: u64,
+}
+
+impl Tally {
+    #[inline]
+    fn add(&mut self, blocks: u64, adjusted: u64, ns: u64) {
+        self.commands += 1;
+        self.blocks += blocks;
+        self.adjusted += adjusted;
+        self.ns += ns;
+    }
+
+    /// The sum of both.
+    pub fn plus(self, o: Self) -> Self {
+        Self {
+            commands: self.commands + o.commands,
+            blocks: self.blocks + o.blocks,
+            adjusted: self.adjusted + o.adjusted,
+            ns: self.ns + o.ns,
+        }
+    }
+}
+
+/// Events with a duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// How many.
+    pub count: u64,
+    /// When the first began.
+    pub first: SimTime,
+    /// Sum of the durations.
+    pub total: SimTime,
+    /// The longest.
+    pub max: SimTime,
+    /// Live blocks moved (cleaning only).
+    pub relocated: u64,
+}
+
+impl Events {
+    fn add(&mut self, from: SimTime, to: SimTime, relocated: u64) {
+        if self.count == 0 {
+            self.first = from;
+        }
+        let took = to.since(from);
+        self.count += 1;
+        self.total += took;
+        self.max = self.max.max(took);
+        self.relocated += relocated;
+    }
+}
+
+/// Sub-requests and the extents that caused them (He & Du's write amplification).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amplification {
+    /// Media operations.
+    pub ops: u64,
+    /// Extents into which the layer split the requests.
+    pub extents: u64,
+    /// Host requests.
+    pub requests: u64,
+}
+
+impl Amplification {
+    #[inline]
+    fn add(&mut self, ops: u64, extents: u64) {
+        self.ops += ops;
+        self.extents += extents;
+        self.requests += 1;
+    }
+}
+
+/// Head movement over tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Movement {
+    /// Operations that began on another track than the last one ended on.
+    pub switches: u64,
+    /// Sum of the distances in tracks between the end of an operation and the beginning of the next.
+    pub distance: u64,
+    /// Operations that began in another band than the last one ended in.
+    pub band_switches: u64,
+}
+
+/// See the [module](self).
+pub struct Metrics {
+    adjusted: Adjusted,
+    /// By [`HostOp`] number.
+    pub host: [Tally; 4],
+    /// By [`Cause`] and [`Dir`] number.
+    pub media: [[Tally; 2]; 9],
+    /// Writes that touched at least one block that had been written before.
+    pub updates: u64,
+    /// Over updates only.
+    pub war_updates: Amplification,
+    /// Over all writes.
+    pub war_writes: Amplification,
+    /// Response times by read, write and other.
+    pub response: [Histogram; 3],
+    /// Service times.
+    pub service: Histogram,
+    /// Windows.
+    pub timeline: Timeline,
+    /// Bins.
+    pub heatmap: HeatMap,
+    /// Movement of the head.
+    pub movement: Movement,
+    /// Cleaning events by the layer's own names.
+    pub cleaning: BTreeMap<&'static str, Events>,
+    /// Requests that occupied the drive for [`STALL`] or longer.
+    pub stalls: Events,
+    /// Time in which the drive worked, ns.
+    pub busy_ns: u64,
+    /// Media blocks moved in background steps, and the time for it.
+    pub background: Tally,
+    /// First arrival.
+    pub first_arrival: Option<SimTime>,
+    /// Latest arrival so far.
+    pub last_arrival: SimTime,
+    /// Latest completion so far.
+    pub last_ack: SimTime,
+    /// Largest mapping seen, bytes.
+    pub map_bytes_peak: u64,
+    written: BlockSet,
+}
+
+/// What [`Metrics`] needs to know of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricsSetup {
+    /// The host's space.
+    pub host_blocks: Blocks,
+    /// Counting of adjusted commands.
+    pub adjusted: Adjusted,
+    /// Width of the timeline's windows; `None`: adaptive.
+    pub window: Option<SimTime>,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new(setup: &MetricsSetup) -> Self {
+        Self {
+            adjusted: setup.adjusted,
+            host: Default::default(),
+            media: Default::default(),
+            updates: 0,
+            war_updates: Amplification::default(),
+            war_writes: Amplification::default(),
+            response: Default::default(),
+            service: Histogram::default(),
+            timeline: Timeline::new(setup.window),
+            heatmap: HeatMap::new(setup.host_blocks),
+            movement: Movement::default(),
+            cleaning: BTreeMap::new(),
+            stalls: Events::default(),
+            busy_ns: 0,
+            background: Tally::default(),
+            first_arrival: None,
+            last_arrival: SimTime::ZERO,
+            last_ack: SimTime::ZERO,
+            map_bytes_peak: 0,
+            written: BlockSet::new(),
+        }
+    }
+
+    /// Blocks that were written before the run (prefill).
+    pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
+        self.written.insert(lba.span(blocks));
+    }
+
+    /// A hint that a write to `lba` will be counted soon.
+    #[inline]
+    pub fn prefetch(&self, lba: Lba) {
+        self.written.prefetch(lba.0);
+    }
+
+    /// A request arrives. Arrivals come in order, but possibly long after completions that are later in time.
+    #[inline]
+    pub fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        if self.first_arrival.is_none() {
+            self.first_arrival = Some(at);
+        }
+        self.last_arrival = at;
+        self.timeline.arrival(at);
+        self.heatmap.request(at, request.op, request.lba);
+    }
+
+    /// A request that arrived at `arrival` was served by a plan of `ops` operations in `extents` extents.
+    #[inline]
+    pub fn served(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+        ops: u64,
+        extents: u64,
+    ) {
+        let n = request.blocks.0;
+        let response = served.ack.since(arrival);
+        let kind = match request.op {
+            HostOp::Read => 0,
+            HostOp::Write => {
+                self.war_writes.add(ops, extents);
+                if self.written.insert(request.lba.span(request.blocks)) < n {
+                    self.updates += 1;
+                    self.war_updates.add(ops, extents);
+                }
+                1
+            }
+            HostOp::Flush | HostOp::Discard => 2,
+        };
+        self.host[request.op as usize].add(n, self.adjusted.units(n), 0);
+        self.response[kind].record(response);
+        self.service.record(served.ack.since(served.start));
+        self.timeline.completion(served.ack, response, request.op, n);
+        self.last_ack = self.last_ack.max(served.ack);
+        if served.end.since(served.start) >= STALL {
+            self.stalls.add(served.start, served.end, 0);
+        }
+    }
+
+    /// Requests completed so far.
+    pub fn completed(&self) -> u64 {
+        self.host.iter().map(|t| t.commands).sum()
+    }
+
+    /// Media commands in one direction, over all causes.
+    pub fn media_total(&self, dir: Dir) -> Tally {
+        self.media.iter().fold(Tally::default(), |sum, t| sum.plus(t[dir as usize]))
+    }
+
+    /// Both directions of a cause.
+    pub fn of_cause(&self, cause: Cause) -> [Tally; 2] {
+        self.media[cause as usize]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cleaned(&mut self, executed: &Executed<'_>) {
+        for c in executed.plan.cleanings() {
+            let end = (c.end as usize).min(executed.done);
+            if c.first as usize >= end {
+                continue;
+            }
+            let from = match c.first {
+                0 => executed.start,
+                n => executed.ends[n as usize - 1],
+            };
+            let to = executed.ends[end - 1];
+            self.cleaning.entry(c.kind).or_default().add(from, to, c.relocated.0);
+            self.timeline.cleaning(from, to);
+        }
+    }
+}
+
+impl Observer for Metrics {
+    #[inline]
+    fn op(&mut self, done: &OpDone<'_>) {
+        let n = done.op.blocks.0;
+        let ns = done.end.0 - done.start.0;
+        let units = self.adjusted.units(n);
+        self.media[done.op.cause as usize][done.op.dir as usize].add(n, units, ns);
+        self.busy_ns += ns;
+        if done.background {
+            self.background.add(n, units, ns);
+        }
+        let distance = done.tracks.before.abs_diff(done.tracks.first);
+        self.movement.switches += u64::from(distance != 0);
+        self.movement.distance += distance;
+        self.timeline.media(done);
+    }
+
+    #[inline]
+    fn executed(&mut self, executed: &Executed<'_>) {
+        if !executed.plan.cleanings().is_empty() {
+            self.cleaned(executed);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What happened when: one row per window of simulated time.
+
+use super::windows::{Cell, Windows};
+use crate::drive::OpDone;
+use smrlab_stl::Dir;
+use smrlab_units::{HostOp, SimTime};
+
+/// At most so many windows where the user gave no width.
+pub const ADAPTIVE_LIMIT: usize = 2000;
+/// At most so many windows in any case; beyond that the width doubles too.
+pub const FIXED_LIMIT: usize = 1 << 20;
+const FIRST_WIDTH: SimTime = SimTime::from_ms(1);
+
+const ARRIVALS: usize = 0;
+const COMPLETIONS: usize = 1;
+const MEDIA: usize = 2;
+const CLEANING: usize = 3;
+
+/// Sums over one window.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// Host requests that arrived.
+    pub arrivals: u64,
+    /// Host requests that were acknowledged.
+    pub completions: u64,
+    /// Host blocks read, by the time of completion.
+    pub read_blocks: u64,
+    /// Host blocks written, by the time of completion.
+    pub write_blocks: u64,
+    /// Media blocks read, by the end of their operation.
+    pub media_read: u64,
+    /// Media blocks written, by the end of their operation.
+    pub media_written: u64,
+    /// Sum of the response times of the completions, ns.
+    pub response_ns: u128,
+    /// Largest response time of a completion, ns.
+    pub response_max: u64,
+    /// Time within the window in which the drive worked, ns.
+    pub busy_ns: u64,
+    /// Time within the window that went into cleaning, ns.
+    pub cleaning_ns: u64,
+    /// Media operations that ended.
+    pub ops: u64,
+    /// Sum, over those, of the track on which the head stood at the end.
+    pub track_sum: u64,
+    /// Lowest track plus 1; 0: none.
+    track_min: u64,
+    /// Highest track.
+    pub track_max: u64,
+}
+
+impl Cell for Window {
+    fn absorb(&mut self, later: &Self) {
+        self.arrivals += later.arrivals;
+        self.completions += later.completions;
+        self.read_blocks += later.read_blocks;
+        self.write_blocks += later.write_blocks;
+        self.media_read += later.media_read;
+        self.media_written += later.media_written;
+        self.response_ns += later.response_ns;
+        self.response_max = self.response_max.max(later.response_max);
+        self.busy_ns += later.busy_ns;
+        self.cleaning_ns += later.cleaning_ns;
+        self.ops += later.ops;
+        self.track_sum += later.track_sum;
+        self.track_max = self.track_max.max(later.track_max);
+        self.track_min = match (self.track_min, later.track_min) {
+            (0, m) | (m, 0) => m,
+            (a, b) => a.min(b),
+        };
+    }
+}
+
+impl Window {
+    /// Lowest, highest and mean track on which an operation of the window ended; `None` where none did.
+    pub fn tracks(&self) -> Option<(u64, u64, f64)> {
+        (self.ops > 0).then(|| (self.track_min - 1, self.track_max, self.track_sum as f64 / self.ops as f64))
+    }
+}
+
+/// See the [module](self).
+pub struct Timeline {
+    windows: Windows<Window>,
+}
+
+impl Timeline {
+    /// Windows of `width`; `None`: as narrow as [`ADAPTIVE_LIMIT`] of them allow.
+    pub fn new(width: Option<SimTime>) -> Self {
+        let windows = match width {
+            Some(w) => Windows::new(w, FIXED_LIMIT),
+            None => Windows::new(FIRST_WIDTH, ADAPTIVE_LIMIT),
+        };
+        Self { windows }
+    }
+
+    /// A host request arrives.
+    #[inline]
+    pub fn arrival(&mut self, at: SimTime) {
+        self.windows.at(ARRIVALS, at).arrivals += 1;
+    }
+
+    /// A host request is acknowledged.
+    #[inline]
+    pub fn completion(&mut self, at: SimTime, response: SimTime, op: HostOp, blocks: u64) {
+        let w = self.windows.at(COMPLETIONS, at);
+        w.completions += 1;
+        w.response_ns += u128::from(response.0);
+        w.response_max = w.response_max.max(response.0);
+        match op {
+            HostOp::Read => w.read_blocks += blocks,
+            HostOp::Write => w.write_blocks += blocks,
+            HostOp::Flush | HostOp::Discard => {}
+        }
+    }
+
+    /// A media operation ended.
+    #[inline]
+    pub fn media(&mut self, done: &OpDone) {
+        let w = match self.windows.whole(MEDIA, done.start, done.end) {
+            Some(w) => {
+                w.busy_ns += done.end.0 - done.start.0;
+                // The borrow of the fast path must not outlive this arm.
+                self.windows.at(MEDIA, done.end)
+            }
+            None => {
+                self.windows.spread(MEDIA, done.start, done.end, |w, ns| w.busy_ns += ns);
+                self.windows.at(MEDIA, done.end)
+            }
+        };
+        match done.op.dir {
+            Dir::Read => w.media_read += done.op.blocks.0,
+            Dir::Write => w.media_written += done.op.blocks.0,
+        }
+        let track = done.tracks.last;
+        w.ops += 1;
+        w.track_sum += track;
+        w.track_max = w.track_max.max(track);
+        w.track_min = if w.track_min == 0 { track + 1 } else { w.track_min.min(track + 1) };
+    }
+
+    /// The drive cleaned from `from` to `to`.
+    pub fn cleaning(&mut self, from: SimTime, to: SimTime) {
+        self.windows.spread(CLEANING, from, to, |w, ns| w.cleaning_ns += ns);
+    }
+
+    /// Width of the windows.
+    pub fn width(&self) -> SimTime {
+        self.windows.width()
+    }
+
+    /// The windows with the number of requests in the system at the end of each.
+    pub fn rows(&self) -> impl Iterator<Item = (&Window, u64)> {
+        let mut backlog = 0u64;
+        self.windows.cells().iter().map(move |w| {
+            backlog = (backlog + w.arrivals).saturating_sub(w.completions);
+            (w, backlog)
+        })
+    }
+
+    /// The largest number of requests in the system at the end of a window.
+    pub fn backlog_max(&self) -> u64 {
+        self.rows().map(|(_, b)| b).max().unwrap_or(0)
+    }
+}

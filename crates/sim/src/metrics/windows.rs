@@ -1,0 +1,137 @@
+//! Equal windows of simulated time whose width doubles so that their number stays bounded.
+
+use smrlab_units::SimTime;
+
+/// What a window holds: it can take in its right-hand neighbour when the width doubles.
+pub trait Cell: Default + Clone {
+    /// Adds `later`, the next window, to this one.
+    fn absorb(&mut self, later: &Self);
+}
+
+/// Several nearly monotone streams of times go into the same windows; each remembers where it was.
+const CURSORS: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    start: u64,
+    index: usize,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Windows<T> {
+    width: u64,
+    limit: usize,
+    cells: Vec<T>,
+    cursors: [Cursor; CURSORS],
+}
+
+impl<T: Cell> Windows<T> {
+    /// Windows of `width` at first, at most `limit` of them.
+    ///
+    /// # Panics
+    /// When `width` is zero or `limit` less than 2.
+    pub fn new(width: SimTime, limit: usize) -> Self {
+        assert!(width.0 > 0 && limit >= 2);
+        let cursors = [Cursor { start: 0, index: 0 }; CURSORS];
+        Self { width: width.0, limit, cells: vec![T::default()], cursors }
+    }
+
+    /// The present width.
+    pub fn width(&self) -> SimTime {
+        SimTime(self.width)
+    }
+
+    /// The windows so far, from time 0.
+    pub fn cells(&self) -> &[T] {
+        &self.cells
+    }
+
+    /// The window that holds `t`; `cursor` (below 4) names the stream that `t` belongs to.
+    #[inline]
+    pub fn at(&mut self, cursor: usize, t: SimTime) -> &mut T {
+        let c = self.cursors[cursor];
+        let index = if t.0.wrapping_sub(c.start) < self.width { c.index } else { self.move_to(cursor, t.0) };
+        &mut self.cells[index]
+    }
+
+    #[cold]
+    fn move_to(&mut self, cursor: usize, ns: u64) -> usize {
+        while ns / self.width >= self.limit as u64 {
+            self.double();
+        }
+        let index = (ns / self.width) as usize;
+        if index >= self.cells.len() {
+            self.cells.resize(index + 1, T::default());
+        }
+        self.cursors[cursor] = Cursor { start: index as u64 * self.width, index };
+        index
+    }
+
+    fn double(&mut self) {
+        let merged = self.cells.chunks(2).map(|pair| {
+            let mut cell = pair[0].clone();
+            if let Some(later) = pair.get(1) {
+                cell.absorb(later);
+            }
+            cell
+        });
+        self.cells = merged.collect();
+        self.width = self.width.saturating_mul(2);
+        self.cursors = [Cursor { start: 0, index: 0 }; CURSORS];
+    }
+
+    /// The window that holds the whole span from `from` to `to`, where one does and `cursor` is there already.
+    #[inline]
+    pub fn whole(&mut self, cursor: usize, from: SimTime, to: SimTime) -> Option<&mut T> {
+        let c = self.cursors[cursor];
+        (from.0 >= c.start && to.0.wrapping_sub(c.start) < self.width).then(|| &mut self.cells[c.index])
+    }
+
+    /// Splits the span from `from` to `to` at the edges of windows and hands each part's length in ns to `add`.
+    #[inline]
+    pub fn spread(&mut self, cursor: usize, from: SimTime, to: SimTime, mut add: impl FnMut(&mut T, u64)) {
+        let mut at = from.0;
+        while at < to.0 {
+            self.at(cursor, SimTime(at));
+            let c = self.cursors[cursor];
+            let end = c.start.saturating_add(self.width).min(to.0);
+            add(&mut self.cells[c.index], end - at);
+            at = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Cell for u64 {
+        fn absorb(&mut self, later: &Self) {
+            *self += later;
+        }
+    }
+
+    #[test]
+    fn doubling_keeps_every_count_in_its_place() {
+        let mut w = Windows::<u64>::new(SimTime(10), 4);
+        for t in [0, 5, 39, 12, 10] {
+            *w.at(0, SimTime(t)) += 1;
+        }
+        assert_eq!((w.cells(), w.width()), (&[2, 2, 0, 1][..], SimTime(10)));
+        *w.at(1, SimTime(160)) += 1;
+        assert_eq!((w.cells(), w.width()), (&[5, 0, 1][..], SimTime(80)));
+    }
+
+    #[test]
+    fn spans_are_split_at_edges_and_nothing_is_lost() {
+        let mut w = Windows::<u64>::new(SimTime(10), 100);
+        w.spread(0, SimTime(5), SimTime(27), |c, ns| *c += ns);
+        assert_eq!(w.cells(), &[5, 10, 7]);
+        let mut w = Windows::<u64>::new(SimTime(1), 2);
+        w.spread(0, SimTime(3), SimTime(1000), |c, ns| *c += ns);
+        assert_eq!(w.cells().iter().sum::<u64>(), 997);
+        w.spread(0, SimTime(3), SimTime(3), |c, _| *c += 1_000_000);
+        assert_eq!(w.cells().iter().sum::<u64>(), 997);
+    }
+}

@@ -1,0 +1,155 @@
+//! Writing a part of the host's space before the run, without time.
+
+use crate::drive::{Drive, Observer};
+use crate::metrics::Metrics;
+use smrlab_stl::{HostRequest, TranslationLayer};
+use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
+use smrlab_units::{Blocks, HostOp, Lba, parse_share};
+
+/// Blocks of a write of a random prefill.
+const UNIT: u64 = 8;
+/// Blocks of a write of a sequential prefill.
+const CHUNK: u64 = 1 << 15;
+
+/// The parameters after the share.
+pub const PARAMS: &[Param] = &[
+    Param {
+        name: "order",
+        kind: Kind::Choice(&["sequential", "random"]),
+        default: "sequential",
+        doc: "in ascending order, or in 4 KiB writes each of which goes somewhere else",
+    },
+    Param {
+        name: "of",
+        kind: Kind::Choice(&["space", "cache"]),
+        default: "space",
+        doc: "the share is of the host's space, or of the layer's cache (over the whole space)",
+    },
+];
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Prefill {
+    /// The text with every default.
+    pub resolved: String,
+    /// The part of the host's space, from LBA 0, within which it writes.
+    pub span: Blocks,
+    /// How much it writes.
+    volume: u64,
+    random: bool,
+    seed: u64,
+}
+
+impl Prefill {
+    /// Parses `SHARE[,order=…][,of=…]` for a host space of `host` blocks.
+    ///
+    /// # Errors
+    /// A share, key or value that is not accepted, or a layer without a cache where the share is of that.
+    pub fn parse(
+        text: &str,
+        host: Blocks,
+        layer: &dyn TranslationLayer,
+        seed: u64,
+    ) -> Result<Self, SpecError> {
+        let (share, pairs) = split_item(text);
+        let values = Values::check(share, PARAMS, &pairs)?;
+        let share = parse_share(share).map_err(|e| SpecError::Other(e.to_string()))?;
+        let random = values.text("order") == Some("random");
+        let part = |n: u64| ((n as f64 * share).round() as u64).min(n);
+        let (span, volume) = match values.text("of") {
+            Some("cache") => {
+                let mut cache = None;
+                layer.counters(&mut |name, n| {
+                    if name == "cache_blocks" {
+                        cache = Some(n);
+                    }
+                });
+                let cache = cache.ok_or_else(|| values.bad("of", "this layer has no cache"))?;
+                (host, part(cache).min(host.0))
+            }
+            _ => (Blocks(part(host.0)), part(host.0)),
+        };
+        Ok(Self { resolved: values.resolved(), span, volume, random, seed })
+    }
+
+    /// Writes through the drive's layer; what was written counts as written before.
+    pub fn write(&self, drive: &mut Drive, metrics: &mut Metrics, observer: &mut impl Observer) {
+        let mut write = |lba: u64, blocks: u64| {
+            let (lba, blocks) = (Lba(lba), Blocks(blocks));
+            drive.instantly(&HostRequest { op: HostOp::Write, lba, blocks, stream: 0 }, observer);
+            metrics.prefilled(lba, blocks);
+        };
+        if !self.random {
+            let mut at = 0;
+            while at < self.volume {
+                let n = CHUNK.min(self.volume - at);
+                write(at, n);
+                at += n;
+            }
+            return;
+        }
+        let units = self.span.0.div_ceil(UNIT);
+        for unit in Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize) {
+            write(unit * UNIT, UNIT.min(self.span.0 - unit * UNIT));
+        }
+    }
+}
+
+/// The numbers below `n`, each once, in an order that looks random: a generator of full period, numbers from `n` on
+/// being left out.
+struct Shuffled {
+    n: u64,
+    mask: u64,
+    state: u64,
+    step: u64,
+    left: u64,
+}
+
+impl Shuffled {
+    fn new(n: u64, seed: u64) -> Self {
+        let mask = n.max(1).next_power_of_two() - 1;
+        // An odd increment and a multiplier of the form 4k + 1 give the full period of a power of two.
+        let step = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) | 1;
+        Self { n, mask, state: seed & mask, step, left: mask + 1 }
+    }
+
+    /// Hides the short period of a linear generator's low bits: a bijection of the numbers below the power of two.
+    fn scramble(&self, x: u64) -> u64 {
+        let half = (self.mask.count_ones() / 2).max(1);
+        let x = (x ^ (x >> half)).wrapping_mul(0x2545_f491_4f6c_dd1d) & self.mask;
+        x ^ (x >> half)
+    }
+}
+
+impl Iterator for Shuffled {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        while self.left > 0 {
+            self.left -= 1;
+            let x = self.scramble(self.state);
+            self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(self.step) & self.mask;
+            if x < self.n {
+                return Some(x);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_visits_everything_once_and_not_in_order() {
+        for n in [1, 2, 3, 7, 8, 1000, 4097] {
+            let all: Vec<u64> = Shuffled::new(n, 42).collect();
+            let mut sorted = all.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..n).collect::<Vec<_>>(), "{n}");
+            let rising = all.windows(2).filter(|w| w[1] == w[0] + 1).count() as u64;
+            assert!(n < 100 || rising < n / 10, "{n}: {rising} in order");
+        }
+    }
+}

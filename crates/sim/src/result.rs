@@ -1,0 +1,332 @@
+//! What a run's metrics look like as JSON: the keys that users' scripts rely on. A key that does not apply is absent.
+
+use crate::engine::Arrivals;
+use crate::metrics::histogram::{Histogram, RELATIVE_ERROR, Summary};
+use crate::metrics::{Events, Metrics, STALL, Tally};
+use crate::table::{Column, Table};
+use serde_json::{Map, Value, json};
+use smrlab_stl::{Cause, Dir};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};
+
+/// What the result says besides what was counted.
+pub(crate) struct Facts {
+    pub arrivals: Arrivals,
+    /// Largest number of requests in the system, where it was counted exactly.
+    pub backlog: Option<u64>,
+    pub host_blocks: Blocks,
+    /// Blocks of the medium, and tracks that hold data beside all tracks that there are, where the layer has bands.
+    pub efficiency: Option<f64>,
+    /// Data gained over tracks as wide as the head.
+    pub gain: Option<f64>,
+    /// The layer's own counters.
+    pub counters: Vec<(&'static str, u64)>,
+    pub map_bytes: u64,
+    /// The layer has background work.
+    pub background: bool,
+}
+
+/// Service above this share of the time between arrivals is called overload.
+const LOAD_LIMIT: f64 = 0.95;
+/// The load that a suggested `scale_time` would give.
+const LOAD_WISHED: f64 = 0.7;
+
+type Json = Map<String, Value>;
+
+fn object<const N: usize>(pairs: [(&str, Value); N]) -> Json {
+    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+}
+
+fn seconds(t: SimTime) -> f64 {
+    t.as_secs_f64()
+}
+
+/// All keys but `schema`, `spec` and `provenance`.
+pub(crate) fn summary(m: &Metrics, facts: &Facts) -> Json {
+    let mut out = Json::new();
+    out.insert("host".into(), host(m));
+    out.insert("media".into(), media(m, facts.background));
+    amplification(m, &mut out);
+    times(m, &mut out);
+    rates(m, &mut out);
+    out.insert(
+        "movement".into(),
+        json!({"track_switches": m.movement.switches, "track_distance": m.movement.distance}),
+    );
+    cleaning(m, &mut out);
+    out.insert("stalls".into(), events(&m.stalls, &[("threshold_s", json!(seconds(STALL)))]));
+    if !facts.counters.is_empty() {
+        let counters: Json = facts.counters.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
+        out.insert("cache".into(), counters.into());
+    }
+    load(m, facts, &mut out);
+    let mut space = Json::new();
+    if let (Some(gain), Some(efficiency)) = (facts.gain, facts.efficiency) {
+        space.extend(object([("gain", json!(gain)), ("efficiency", json!(efficiency))]));
+    }
+    space.insert("host_blocks".into(), json!(facts.host_blocks.0));
+    space.insert("map_bytes_peak".into(), json!(m.map_bytes_peak.max(facts.map_bytes)));
+    out.insert("space".into(), space.into());
+    out
+}
+
+fn host(m: &Metrics) -> Value {
+    let [r, w, f, d] = m.host;
+    let mut host = object([
+        ("reads", json!(r.commands)),
+        ("writes", json!(w.commands)),
+        ("blocks_read", json!(r.blocks)),
+        ("blocks_written", json!(w.blocks)),
+        ("adjusted_reads", json!(r.adjusted)),
+        ("adjusted_writes", json!(w.adjusted)),
+        ("updates", json!(m.updates)),
+    ]);
+    for (name, t) in [("flushes", f), ("discards", d)] {
+        if t.commands > 0 {
+            host.insert(name.into(), json!(t.commands));
+        }
+    }
+    host.into()
+}
+
+fn directions([r, w]: [Tally; 2]) -> Json {
+    object([
+        ("reads", json!(r.commands)),
+        ("writes", json!(w.commands)),
+        ("blocks_read", json!(r.blocks)),
+        ("blocks_written", json!(w.blocks)),
+        ("adjusted_reads", json!(r.adjusted)),
+        ("adjusted_writes", json!(w.adjusted)),
+    ])
+}
+
+fn media(m: &Metrics, background: bool) -> Value {
+    let (read, write) = (m.media_total(Dir::Read), m.media_total(Dir::Write));
+    let mut media = directions([read, write]);
+    let by_cause = Cause::ALL.iter().map(|&c| (c, m.of_cause(c)));
+    let by_cause: Json = by_cause
+        .filter(|(_, [r, w])| r.commands + w.commands > 0)
+        .map(|(c, t)| (c.name().to_owned(), directions(t).into()))
+        .collect();
+    media.insert("by_cause".into(), by_cause.into());
+    let all = read.blocks + write.blocks;
+    if background && all > 0 {
+        media.insert("background_share".into(), json!(m.background.blocks as f64 / all as f64));
+    }
+    media.into()
+}
+
+/// Write overloading (Cassuto) and write amplification (He & Du), where there are writes.
+fn amplification(m: &Metrics, out: &mut Json) {
+    let [r, w, ..] = m.host;
+    if w.adjusted > 0 {
+        let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
+        out.insert("write_overloading".into(), json!((media as f64 - r.adjusted as f64) / w.adjusted as f64));
+    }
+    let mut war = Json::new();
+    let per = |ops: u64, n: u64| json!(ops as f64 / n as f64);
+    if m.war_updates.extents > 0 {
+        war.insert("per_update".into(), per(m.war_updates.ops, m.war_updates.extents));
+    }
+    if m.war_writes.extents > 0 {
+        war.insert("per_write".into(), per(m.war_writes.ops, m.war_writes.extents));
+        war.insert("per_request".into(), per(m.war_writes.ops, m.war_writes.requests));
+    }
+    if !war.is_empty() {
+        out.insert("war".into(), war.into());
+    }
+}
+
+fn times(m: &Metrics, out: &mut Json) {
+    let mut all = Histogram::default();
+    m.response.iter().for_each(|h| all.merge(h));
+    let [read, write, _] = &m.response;
+    let kinds = [
+        ("response_ms", &all),
+        ("read_response_ms", read),
+        ("write_response_ms", write),
+        ("service_ms", &m.service),
+    ];
+    for (key, h) in kinds {
+        if let Some(s) = h.summary() {
+            out.insert(key.into(), times_json(s));
+        }
+    }
+    out.insert("histogram_relative_error".into(), json!(RELATIVE_ERROR));
+}
+
+fn times_json(s: Summary) -> Value {
+    serde_json::to_value(s).unwrap_or(Value::Null)
+}
+
+fn rates(m: &Metrics, out: &mut Json) {
+    let first = m.first_arrival.unwrap_or_default();
+    let makespan = seconds(m.last_ack.since(first));
+    out.insert("makespan_s".into(), json!(makespan));
+    out.insert("busy_s".into(), json!(seconds(SimTime(m.busy_ns))));
+    let by_cause = Cause::ALL.iter().map(|&c| (c.name(), m.of_cause(c).iter().map(|t| t.ns).sum::<u64>()));
+    let by_cause: Json = by_cause
+        .filter(|(_, ns)| *ns > 0)
+        .map(|(name, ns)| (name.to_owned(), json!(seconds(SimTime(ns)))))
+        .collect();
+    out.insert("time_by_cause_s".into(), by_cause.into());
+    if makespan > 0.0 {
+        let blocks = m.host[HostOp::Read as usize].blocks + m.host[HostOp::Write as usize].blocks;
+        out.insert("iops".into(), json!(m.completed() as f64 / makespan));
+        out.insert("mb_per_s".into(), json!((blocks * BLOCK_BYTES) as f64 / 1e6 / makespan));
+    }
+}
+
+fn events(e: &Events, more: &[(&str, Value)]) -> Value {
+    let mut out = object([("count", json!(e.count))]);
+    if e.count > 0 {
+        let times = [("first_s", e.first), ("total_s", e.total), ("max_s", e.max)];
+        out.extend(times.map(|(k, t)| (k.to_owned(), json!(seconds(t)))));
+    }
+    out.extend(more.iter().map(|(k, v)| ((*k).to_owned(), v.clone())));
+    out.into()
+}
+
+fn cleaning(m: &Metrics, out: &mut Json) {
+    let mut all = Events::default();
+    let mut by_kind = Json::new();
+    for (kind, e) in &m.cleaning {
+        all.first = if all.count == 0 { e.first } else { all.first.min(e.first) };
+        all.count += e.count;
+        all.total += e.total;
+        all.max = all.max.max(e.max);
+        all.relocated += e.relocated;
+        by_kind.insert((*kind).to_owned(), events(e, &[("relocated_blocks", json!(e.relocated))]));
+    }
+    if all.count > 0 {
+        let more = [("relocated_blocks", json!(all.relocated)), ("by_kind", by_kind.into())];
+        out.insert("cleaning".into(), events(&all, &more));
+    }
+}
+
+/// Offered load against capacity, and what to do where the drive cannot keep up.
+fn load(m: &Metrics, facts: &Facts, out: &mut Json) {
+    if facts.arrivals != Arrivals::Trace {
+        return;
+    }
+    out.insert("backlog_max".into(), json!(facts.backlog.unwrap_or_else(|| m.timeline.backlog_max())));
+    let span = m.last_arrival.since(m.first_arrival.unwrap_or_default());
+    let work = m.busy_ns - m.background.ns;
+    if span == SimTime::ZERO || m.completed() < 2 {
+        return;
+    }
+    let offered = work as f64 / span.0 as f64;
+    out.insert("offered_load".into(), json!(offered));
+    if offered > LOAD_LIMIT {
+        let capacity = m.completed() as f64 / seconds(SimTime(work));
+        out.insert(
+            "overload".into(),
+            json!({
+                "offered_iops": m.completed() as f64 / seconds(span),
+                "capacity_iops": capacity,
+                "suggested_scale_time": two_digits(offered / LOAD_WISHED),
+            }),
+        );
+    }
+}
+
+/// Rounded up to two significant digits.
+fn two_digits(x: f64) -> f64 {
+    let mut unit = 1.0;
+    while x / unit >= 100.0 {
+        unit *= 10.0;
+    }
+    while x / unit < 10.0 {
+        unit /= 10.0;
+    }
+    let n = (x / unit).ceil();
+    if unit >= 1.0 { n * unit } else { n / (1.0 / unit).round() }
+}
+
+/// The tables `timeline`, `histogram` and `heatmap`.
+pub(crate) fn tables(m: &Metrics) -> Vec<Table> {
+    vec![timeline(m), histogram(m), heatmap(m)]
+}
+
+fn timeline(m: &Metrics) -> Table {
+    let t = &m.timeline;
+    let width = t.width().as_secs_f64();
+    let rows: Vec<_> = t.rows().collect();
+    let int = |f: &dyn Fn(&crate::metrics::timeline::Window) -> u64| {
+        Column::Int(rows.iter().map(|(w, _)| f(w) as i64).collect())
+    };
+    let share = |f: &dyn Fn(&crate::metrics::timeline::Window) -> u64| {
+        Column::Real(rows.iter().map(|(w, _)| f(w) as f64 / t.width().0 as f64).collect())
+    };
+    let done = |f: &dyn Fn(&crate::metrics::timeline::Window) -> f64| {
+        Column::Maybe(rows.iter().map(|(w, _)| (w.completions > 0).then(|| f(w))).collect())
+    };
+    let track = |f: &dyn Fn((u64, u64, f64)) -> f64| {
+        Column::Maybe(rows.iter().map(|(w, _)| w.tracks().map(f)).collect())
+    };
+    let columns = vec![
+        ("start_s", Column::Real((0..rows.len()).map(|i| i as f64 * width).collect())),
+        ("end_s", Column::Real((0..rows.len()).map(|i| (i + 1) as f64 * width).collect())),
+        ("arrivals", int(&|w| w.arrivals)),
+        ("completions", int(&|w| w.completions)),
+        ("read_blocks", int(&|w| w.read_blocks)),
+        ("write_blocks", int(&|w| w.write_blocks)),
+        ("media_blocks_read", int(&|w| w.media_read)),
+        ("media_blocks_written", int(&|w| w.media_written)),
+        ("response_ms_mean", done(&|w| w.response_ns as f64 / w.completions as f64 / 1e6)),
+        ("response_ms_max", done(&|w| w.response_max as f64 / 1e6)),
+        ("busy_share", share(&|w| w.busy_ns)),
+        ("cleaning_share", share(&|w| w.cleaning_ns)),
+        ("backlog", Column::Int(rows.iter().map(|(_, b)| *b as i64).collect())),
+        ("head_track_min", track(&|(lo, _, _)| lo as f64)),
+        ("head_track_max", track(&|(_, hi, _)| hi as f64)),
+        ("head_track_mean", track(&|(_, _, mean)| mean)),
+    ];
+    Table { name: "timeline", columns }
+}
+
+fn histogram(m: &Metrics) -> Table {
+    let [read, write, _] = &m.response;
+    let (mut kind, mut lo, mut hi, mut count) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (name, h) in [("read", read), ("write", write), ("service", &m.service)] {
+        for (from, to, n) in h.rows() {
+            kind.push(name.to_owned());
+            lo.push(from);
+            hi.push(to);
+            count.push(n as i64);
+        }
+    }
+    let columns = vec![
+        ("kind", Column::Text(kind)),
+        ("lo_ms", Column::Real(lo)),
+        ("hi_ms", Column::Real(hi)),
+        ("count", Column::Int(count)),
+    ];
+    Table { name: "histogram", columns }
+}
+
+fn heatmap(m: &Metrics) -> Table {
+    let rows: Vec<_> = m.heatmap.rows().collect();
+    let int = |f: &dyn Fn(&(u64, SimTime, usize, u64, u64, [u32; 2])) -> u64| {
+        Column::Int(rows.iter().map(|r| f(r) as i64).collect())
+    };
+    let columns = vec![
+        ("window", int(&|r| r.0)),
+        ("start_s", Column::Real(rows.iter().map(|r| r.1.as_secs_f64()).collect())),
+        ("bin", int(&|r| r.2 as u64)),
+        ("lba_lo", int(&|r| r.3)),
+        ("lba_hi", int(&|r| r.4)),
+        ("reads", int(&|r| u64::from(r.5[0]))),
+        ("writes", int(&|r| u64::from(r.5[1]))),
+    ];
+    Table { name: "heatmap", columns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_round_and_never_too_small() {
+        assert_eq!([1.36, 14.0, 14.2, 0.99, 1234.0].map(two_digits), [1.4, 14.0, 15.0, 0.99, 1300.0]);
+    }
+}

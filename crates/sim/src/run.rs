@@ -1,0 +1,167 @@
+//! One run from its specification to its result.
+
+use crate::control::Control;
+use crate::drive::{Drive, DriveSetup};
+use crate::engine::{self, Feed, FeedSetup, HostObserver};
+use crate::error::RunError;
+use crate::logs::{MediaLog, RequestLog};
+use crate::metrics::{Metrics, MetricsSetup};
+use crate::resolve::{Resolved, resolve};
+use crate::result::{self, Facts};
+use crate::spec::Spec;
+use crate::table::Table;
+use crate::watch::Watch;
+use serde_json::{Map, Value, json};
+use smrlab_disk::TrackNo;
+use std::path::Path;
+
+/// The version of the result's schema.
+pub const SCHEMA: u32 = 1;
+
+/// What a run found.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The document, as `result.json` has it.
+    pub json: Value,
+    /// `timeline`, `histogram` and `heatmap`.
+    pub tables: Vec<Table>,
+}
+
+/// Does a run. `logs`: the directory for `requests.parquet` and `media.parquet`, needed where they are asked for.
+///
+/// # Errors
+/// See [`RunError`]; its [`kind`](RunError::kind) says who has to act.
+pub fn run(spec: &Spec, control: &Control, logs: Option<&Path>) -> Result<RunResult, RunError> {
+    run_resolved(resolve(spec)?, control, logs)
+}
+
+/// Like [`run`], after [`resolve`].
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Result<RunResult, RunError> {
+    let directory = |field: &str| {
+        logs.ok_or_else(|| RunError::field(field, "it needs a directory to write to: give --out DIR"))
+    };
+    let requests = if run.spec.requests { Some(RequestLog::create(directory("requests")?)?) } else { None };
+    let media = if run.spec.media_log { Some(MediaLog::create(directory("media_log")?)?) } else { None };
+    let source = run.open_trace()?;
+    let setup =
+        FeedSetup { host: run.host, wrap: run.wrap, scale_time: run.spec.scale_time, limit: run.spec.limit };
+    let mut feed = Feed::new(source, setup);
+    let metrics =
+        Metrics::new(&MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window });
+    let parts = Parts::new(run)?;
+    if requests.is_none() && media.is_none() {
+        return parts.go(&mut feed, metrics, control, |m| m, Ok);
+    }
+    let watch = Watch { metrics, requests, media };
+    parts.go(&mut feed, watch, control, |w| &mut w.metrics, |w| w.finish())
+}
+
+/// A drive ready to run, and what the result says of it.
+struct Parts {
+    spec: Spec,
+    drive: Drive,
+    arrivals: engine::Arrivals,
+    scheduler: crate::sched::Chosen,
+    prefill: Option<crate::prefill::Prefill>,
+    host: smrlab_units::Blocks,
+    space: (f64, f64),
+}
+
+impl Parts {
+    fn new(run: Resolved) -> Result<Self, RunError> {
+        let space = space(&run);
+        let mechanics =
+            run.built.drive.mechanics(Some(run.model)).map_err(|e| RunError::field("drive", e))?;
+        let setup = DriveSetup {
+            wants_data: false,
+            wants_records: false,
+            stable_locations: run.built.capabilities.stable_location,
+        };
+        let drive = Drive::new(run.built.layer, mechanics, setup);
+        Ok(Self {
+            spec: run.spec,
+            drive,
+            arrivals: run.arrivals,
+            scheduler: run.scheduler,
+            prefill: run.prefill,
+            host: run.host,
+            space,
+        })
+    }
+
+    fn go<O: HostObserver>(
+        mut self,
+        feed: &mut Feed,
+        mut observer: O,
+        control: &Control,
+        metrics: impl Fn(&mut O) -> &mut Metrics,
+        finish: impl FnOnce(O) -> Result<Metrics, RunError>,
+    ) -> Result<RunResult, RunError> {
+        if let Some(prefill) = &self.prefill {
+            prefill.write(&mut self.drive, metrics(&mut observer), &mut ());
+        }
+        let backlog =
+            engine::run(&mut self.drive, feed, self.arrivals, &self.scheduler, &mut observer, control)?;
+        let metrics = finish(observer)?;
+        let mut counters = Vec::new();
+        let layer = self.drive.layer();
+        layer.counters(&mut |name, n| counters.push((name, n)));
+        let facts = Facts {
+            arrivals: self.arrivals,
+            backlog,
+            host_blocks: self.host,
+            gain: Some(self.space.0),
+            efficiency: Some(self.space.1),
+            counters,
+            map_bytes: layer.map_bytes(),
+            background: layer.background_after().is_some() || metrics.background.commands > 0,
+        };
+        let mut json = Map::new();
+        json.insert("schema".into(), json!(SCHEMA));
+        json.insert("spec".into(), serde_json::to_value(&self.spec).unwrap_or(Value::Null));
+        json.insert("provenance".into(), provenance(&self.spec, feed));
+        json.extend(result::summary(&metrics, &facts));
+        Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
+    }
+}
+
+fn provenance(spec: &Spec, feed: &Feed) -> Value {
+    let mut p = Map::new();
+    p.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
+    if let Some(git) = option_env!("SMRLAB_GIT") {
+        p.insert("git".into(), json!(git));
+    }
+    p.insert("trace_digest".into(), json!(format!("{:016x}", feed.digest())));
+    p.insert("seed".into(), json!(spec.seed));
+    if feed.skipped() > 0 {
+        p.insert("skipped_bad".into(), json!(feed.skipped()));
+    }
+    p.into()
+}
+
+/// Space gain and efficiency: the host's blocks among those of the drive that are not set aside for random access, and
+/// that times the head width.
+fn space(run: &Resolved) -> (f64, f64) {
+    let (drive, geometry) = (&run.built.drive, run.built.drive.geometry());
+    let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+    let aside = if run.built.entry.conventional { 0 } else { drive.spec().bands.random_access * unit };
+    let aside = geometry.track_start(TrackNo(aside.min(geometry.tracks()))).0;
+    let own = run.built.layer.host_blocks().0;
+    let efficiency = own as f64 / drive.counted_blocks().0.saturating_sub(aside).max(1) as f64;
+    (efficiency * drive.head_width() as f64, efficiency)
+}
+
+impl Watch {
+    fn finish(self) -> Result<Metrics, RunError> {
+        if let Some(log) = self.requests {
+            log.finish()?;
+        }
+        if let Some(log) = self.media {
+            log.finish()?;
+        }
+        Ok(self.metrics)
+    }
+}

@@ -1,0 +1,252 @@
+//! The specification of one run: the same fields in a TOML file, on the command line and in Python.
+//!
+//! Every field is checked on its own, so that all faults are reported at once, each with its field.
+
+use crate::error::{FieldError, RunError};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use smrlab_units::spec::nearest;
+
+/// A field of [`Spec`] for `explain` and the docs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Default as a user would write it; empty: none.
+    pub default: &'static str,
+    /// What it is, with unit and accepted values.
+    pub doc: &'static str,
+}
+
+macro_rules! spec {
+    ($($name:ident: $type:ty = $default:literal, $doc:literal;)*) => {
+        /// What a run is made of; texts have the forms that the command line takes.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        pub struct Spec {
+            $(#[doc = $doc] #[serde(skip_serializing_if = "Absent::absent")] pub $name: $type,)*
+        }
+
+        /// All fields.
+        pub const FIELDS: &[Field] = &[$(Field { name: stringify!($name), default: $default, doc: $doc },)*];
+
+        impl Spec {
+            /// Reads the fields of a TOML or JSON table.
+            ///
+            /// # Errors
+            /// All unknown fields, with the nearest known one, and all values of a wrong type.
+            pub fn from_map(mut map: Map<String, Value>) -> Result<Self, RunError> {
+                let mut faults = Vec::new();
+                let spec = Self {
+                    $($name: take(&mut map, stringify!($name), $default, &mut faults),)*
+                };
+                faults.extend(map.keys().map(|key| unknown(key)));
+                if faults.is_empty() { Ok(spec) } else { Err(RunError::Spec(faults)) }
+            }
+        }
+    };
+}
+
+spec! {
+    trace: Vec<String> = "", "the trace, or several: PATH[:FORMAT[,k=v...]], '-' for stdin, or synth:NAME[,k=v...]";
+    drive: String = "modern-7200", "a preset's name, or the path of a drive file";
+    layer: String = "cmr", "the translation layer: NAME[,k=v...]";
+    array: String = "single", "the array: single";
+    arrivals: String = "trace", "'trace': at the times of the trace; 'closed[,depth=N][,think=T]': each request follows the completion of another";
+    scheduler: String = "fcfs", "fcfs, sstf, look, c-look or sptf, with [,depth=N][,max_wait=T]";
+    prefill: Option<String> = "", "written before the run, without time: SHARE[,order=sequential|random][,of=space|cache]";
+    wrap: Option<String> = "", "LBA modulo 'capacity' (of the host's space) or 'prefilled' (the prefilled part)";
+    scale_time: f64 = "1", "arrivals of the trace are multiplied by this: above 1 is slower";
+    limit: Option<u64> = "", "only so many requests of the trace";
+    skip_bad: u64 = "0", "so many bad lines of the trace are passed over";
+    address_space: String = "overlap", "several traces: 'overlap' keeps their LBAs, 'concat' puts them side by side";
+    seed: u64 = "1", "seed of everything that is drawn";
+    verify_media: bool = "false", "follow which data every block of the medium holds, and fail where the host would read anything else";
+    requests: bool = "false", "write requests.parquet: one row for each host request";
+    media_log: bool = "false", "write media.parquet: one row for each media operation";
+    window: Option<String> = "", "width of the timeline's windows; without it at most 2000 windows";
+    adjusted_blocks: u64 = "1000", "blocks in an adjusted operation (Cassuto)";
+    adjusted_rule: String = "ceil", "adjusted operations of n blocks: 'ceil' or 'floor+1'";
+    mechanics: Option<String> = "", "full, no-rotation or instant; without it the model that the drive is meant for";
+    metadata: String = "nv", "maps and pointers: 'nv' survives at no cost, 'media' is written and costs time";
+    host_blocks: Option<u64> = "", "use no more than so many blocks of the host's space (compare: the smallest of all runs)";
+}
+
+/// Whether a field need not be shown.
+trait Absent {
+    fn absent(&self) -> bool {
+        false
+    }
+}
+impl<T> Absent for Option<T> {
+    fn absent(&self) -> bool {
+        self.is_none()
+    }
+}
+impl Absent for Vec<String> {}
+impl Absent for String {}
+impl Absent for f64 {}
+impl Absent for u64 {}
+impl Absent for bool {}
+
+/// A field's type: what it takes from a table. Numbers and switches may be written as text, as on a command line.
+trait FromValue: Sized {
+    fn from_value(v: &Value) -> Result<Self, &'static str>;
+    fn default_from(text: &str) -> Self;
+}
+
+impl FromValue for String {
+    fn from_value(v: &Value) -> Result<Self, &'static str> {
+        v.as_str().map(str::to_owned).ok_or("a text")
+    }
+    fn default_from(text: &str) -> Self {
+        text.to_owned()
+    }
+}
+
+impl FromValue for Vec<String> {
+    fn from_value(v: &Value) -> Result<Self, &'static str> {
+        match v {
+            Value::Array(all) => all.iter().map(String::from_value).collect(),
+            one => String::from_value(one).map(|s| vec![s]),
+        }
+        .map_err(|_| "a text, or a list of texts")
+    }
+    fn default_from(_: &str) -> Self {
+        Vec::new()
+    }
+}
+
+impl FromValue for f64 {
+    fn from_value(v: &Value) -> Result<Self, &'static str> {
+        v.as_f64().or_else(|| v.as_str()?.parse().ok()).filter(|x: &f64| x.is_finite()).ok_or("a number")
+    }
+    fn default_from(text: &str) -> Self {
+        text.parse().unwrap_or_default()
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(v: &Value) -> Result<Self, &'static str> {
+        let text = |v: &Value| v.as_str()?.replace('_', "").parse().ok();
+        v.as_u64().or_else(|| text(v)).ok_or("a whole number from 0")
+    }
+    fn default_from(text: &str) -> Self {
+        text.parse().unwrap_or_default()
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(v: &Value) -> Result<Self, &'static str> {
+        match v {
+            Value::Bool(b) => Ok(*b),
+            Value::String(s) if s == "true" || s == "on" => Ok(true),
+            Value::String(s) if s == "false" || s == "off" => Ok(false),
+            _ => Err("true or false"),
+        }
+    }
+    fn default_from(text: &str) -> Self {
+        text == "true"
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(v: &Value) -> Result<Self, &'static str> {
+        if v.is_null() { Ok(None) } else { T::from_value(v).map(Some) }
+    }
+    fn default_from(_: &str) -> Self {
+        None
+    }
+}
+
+fn take<T: FromValue>(
+    map: &mut Map<String, Value>,
+    name: &str,
+    default: &str,
+    faults: &mut Vec<FieldError>,
+) -> T {
+    let Some(value) = map.remove(name) else { return T::default_from(default) };
+    T::from_value(&value).unwrap_or_else(|accepted| {
+        let problem = format!("{value} is not accepted: {accepted}");
+        faults.push(FieldError { field: name.to_owned(), problem });
+        T::default_from(default)
+    })
+}
+
+fn unknown(key: &str) -> FieldError {
+    let names = || FIELDS.iter().map(|f| f.name);
+    let hint = nearest(key, names()).map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));
+    let known = names().collect::<Vec<_>>().join(", ");
+    FieldError { field: key.to_owned(), problem: format!("there is no such field{hint}; known: {known}") }
+}
+
+impl Spec {
+    /// A run of `trace` on `drive` with `layer`, everything else by default.
+    pub fn new(trace: &str, drive: &str, layer: &str) -> Self {
+        let text = |s: &str| Value::String(s.to_owned());
+        let fields = [("trace", text(trace)), ("drive", text(drive)), ("layer", text(layer))];
+        let map = fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+        Self::from_map(map).unwrap_or_default()
+    }
+
+    /// From the text of a TOML file.
+    ///
+    /// # Errors
+    /// Text that is not TOML, with its line, and everything that [`Spec::from_map`] refuses.
+    pub fn from_toml(text: &str) -> Result<Self, RunError> {
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+            RunError::field(format!("line {line}"), e.message())
+        })?;
+        match serde_json::to_value(table) {
+            Ok(Value::Object(map)) => Self::from_map(map),
+            _ => Err(RunError::field("file", "it is not a table of fields")),
+        }
+    }
+
+    /// From JSON, as Python sends it.
+    ///
+    /// # Errors
+    /// Text that is not a JSON object, and everything that [`Spec::from_map`] refuses.
+    pub fn from_json(text: &str) -> Result<Self, RunError> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(map)) => Self::from_map(map),
+            Ok(_) => Err(RunError::field("spec", "it is not a JSON object")),
+            Err(e) => Err(RunError::field("spec", e)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_are_told_at_once_with_their_fields() {
+        let e =
+            Spec::from_toml("trase = 'x'\nseed = -1\nscale_time = 'fast'\nverify_media = 1\n").unwrap_err();
+        let text = e.to_string();
+        for part in [
+            "trase: there is no such field (did you mean 'trace'?)",
+            "seed: -1 is not accepted: a whole number from 0",
+            "scale_time: \"fast\" is not accepted: a number",
+            "verify_media: 1 is not accepted: true or false",
+        ] {
+            assert!(text.contains(part), "{part}\nin\n{text}");
+        }
+        assert_eq!(e.kind().exit_status(), 2);
+    }
+
+    #[test]
+    fn broken_toml_names_its_line() {
+        let e = Spec::from_toml("seed = 1\nlayer = [\n").unwrap_err().to_string();
+        assert!(e.starts_with("line "), "{e}");
+    }
+
+    #[test]
+    fn defaults_and_texts_from_a_command_line() {
+        let s = Spec::from_json(r#"{"trace": "a.csv", "limit": "1_000", "verify_media": "on"}"#).unwrap();
+        assert_eq!((s.trace, s.limit, s.verify_media), (vec!["a.csv".to_owned()], Some(1000), true));
+        assert_eq!((s.layer.as_str(), s.adjusted_blocks, s.scale_time), ("cmr", 1000, 1.0));
+        assert_eq!(Spec::new("t", "modern-7200", "cmr").seed, 1);
+    }
+}

@@ -1,0 +1,88 @@
+//! Whole runs: from a specification to its result.
+
+use serde_json::Value;
+use smrlab_sim::error::Kind;
+use smrlab_sim::{Control, RunError, RunResult, Spec, run};
+
+fn spec(text: &str) -> Spec {
+    Spec::from_toml(text).unwrap()
+}
+
+fn done(text: &str) -> RunResult {
+    run(&spec(text), &Control::new(), None).unwrap_or_else(|e| panic!("{text}\n{e}"))
+}
+
+fn number(v: &Value, path: &str) -> f64 {
+    v.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {v:#}"))
+}
+
+const UNIFORM: &str = "
+drive = 'he2014-example'
+trace = 'synth:uniform,requests=2000,size=4KiB,write=70%,interarrival=60ms'
+wrap = 'capacity'
+";
+
+#[test]
+fn a_conventional_drive_does_what_the_host_asks_and_nothing_else() {
+    let r = done(&format!("{UNIFORM} layer = 'cmr'"));
+    let j = &r.json;
+    for key in ["reads", "writes", "blocks_read", "blocks_written", "adjusted_reads"] {
+        assert_eq!(j["host"][key], j["media"][key], "{key}");
+    }
+    assert_eq!(number(j, "/host/reads") + number(j, "/host/writes"), 2000.0);
+    assert_eq!((number(j, "/write_overloading"), number(j, "/war/per_write")), (1.0, 1.0));
+    assert_eq!(j["space"]["gain"], 1.0);
+    assert!(j.get("cleaning").is_none() && j.get("overload").is_none(), "keys that do not apply are absent");
+    let (mean, p99, max) =
+        (number(j, "/response_ms/mean"), number(j, "/response_ms/p99"), number(j, "/response_ms/max"));
+    assert!(0.0 < mean && mean < p99 && p99 <= max, "{mean} {p99} {max}");
+    assert!(number(j, "/busy_s") < number(j, "/makespan_s"));
+}
+
+#[test]
+fn tables_agree_with_the_document() {
+    let r = done(&format!("{UNIFORM} layer = 'static-1234'\nwindow = '1s'"));
+    let column = |table: usize, name: &str| {
+        let (_, c) = r.tables[table].columns.iter().find(|(n, _)| *n == name).unwrap();
+        match c {
+            smrlab_sim::table::Column::Int(v) => v.iter().sum::<i64>() as f64,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(column(0, "arrivals"), 2000.0);
+    assert_eq!(column(0, "completions"), 2000.0);
+    assert_eq!(column(0, "media_blocks_written"), number(&r.json, "/media/blocks_written"));
+    assert_eq!(column(2, "reads") + column(2, "writes"), 2000.0);
+    assert_eq!(column(1, "count"), 4000.0, "responses and services");
+    for t in &r.tables {
+        assert!(!t.parquet().unwrap().is_empty(), "{}", t.name);
+    }
+}
+
+fn fails(text: &str) -> RunError {
+    match run(&spec(text), &Control::new(), None) {
+        Err(e) => e,
+        Ok(r) => panic!("{text}\n{:#}", r.json),
+    }
+}
+
+#[test]
+fn bad_input_is_told_all_at_once_with_remedies() {
+    let e = fails("drive = 'modern-720'\nlayer = 'cmmr'\nscheduler = 'sptff'\nwindow = '5'");
+    let text = e.to_string();
+    for part in ["trace: missing", "'modern-7200'?", "'cmr'?", "'sptf'?", "window: '5' is not a time"] {
+        assert!(text.contains(part), "{part}\nin\n{text}");
+    }
+    assert_eq!(e.kind(), Kind::Input);
+    let e = fails("drive = 'tiny'\ntrace = 'synth:uniform,requests=10,span=16GiB'");
+    assert!(e.to_string().contains("--wrap capacity"), "{e}");
+    assert_eq!(e.kind(), Kind::Input);
+}
+
+#[test]
+fn a_cancelled_run_stops() {
+    let control = Control::new();
+    control.cancel();
+    let e = run(&spec(&format!("{UNIFORM} layer = 'cmr'")), &control, None).unwrap_err();
+    assert_eq!(e.kind(), Kind::Interrupted);
+}

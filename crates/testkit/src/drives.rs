@@ -1,0 +1,73 @@
+//! Small drives on which layers are proven: one surface and several, with zones, skew, serpentines and slipped sectors,
+//! down to the smallest legal ones.
+
+use smrlab_disk::geometry::{Defect, Layout, REVOLUTION, Toward};
+use smrlab_disk::{Drive, DriveSpec, GeometrySpec, Interference, PhysicalProfile, ZoneSpec, drive};
+use std::sync::Arc;
+
+/// The preset of this name.
+///
+/// # Panics
+/// When there is none.
+pub fn preset(name: &str) -> Arc<Drive> {
+    Arc::new(drive::load(name, |_| Err("no files here".to_owned())).unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// The `tiny` preset with another geometry, head and band length.
+///
+/// # Panics
+/// When they do not fit each other.
+pub fn drive(geometry: GeometrySpec, interference: Interference, band_tracks: u64) -> Arc<Drive> {
+    let mut spec: DriveSpec = preset("tiny").spec().clone();
+    spec.geometry = geometry;
+    spec.interference = interference;
+    spec.bands.tracks = Some(band_tracks);
+    Arc::new(Drive::new(spec, Vec::new()).unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// One surface without skew: the example of He & Du in small, for exact counts.
+pub fn plain(tracks: u32, sectors: u32, width: u32, band_tracks: u64) -> Arc<Drive> {
+    let spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(tracks, sectors)]);
+    drive(spec, Interference::tracks(width), band_tracks)
+}
+
+/// All of them, with names.
+pub fn all() -> Vec<(&'static str, Arc<Drive>)> {
+    let zones = vec![ZoneSpec::plain(26, 12), ZoneSpec::plain(24, 9), ZoneSpec::plain(27, 10)];
+    let spec = |layout, surfaces, toward| GeometrySpec {
+        surfaces,
+        zones: zones.clone(),
+        layout,
+        toward,
+        track_skew: REVOLUTION / 7,
+        cylinder_skew: REVOLUTION / 5,
+        defects: Vec::new(),
+    };
+    let defects = [(3, 0, 4), (3, 0, 5), (9, 0, 0), (9, 0, 11), (30, 0, 8), (50, 0, 3)]
+        .map(|(cylinder, surface, sector)| Defect { cylinder, surface, sector })
+        .to_vec();
+    let outwards = Interference::Physical(PhysicalProfile { s_id: 1, s_od: 3, phi_cw: 0, phi_ccw: 0 });
+    let two = Interference::tracks(2);
+    let mut spared = spec(Layout::Surface, 1, Toward::Inner);
+    spared.zones[1] = ZoneSpec { cylinders: 24, sectors: 9, spare_sectors: 2, spare_cylinders: 1 };
+    vec![
+        ("tiny", preset("tiny")),
+        ("smallest", plain(15, 1, 2, 4)),
+        ("one sector more", plain(16, 2, 2, 4)),
+        ("wide head", plain(60, 8, 5, 4)),
+        ("zones and skew", drive(spec(Layout::Surface, 1, Toward::Inner), two, 4)),
+        ("spares", drive(spared, two, 4)),
+        (
+            "slipped sectors",
+            drive(GeometrySpec { defects, ..spec(Layout::Surface, 1, Toward::Inner) }, two, 4),
+        ),
+        ("outwards, three tracks", drive(spec(Layout::Surface, 1, Toward::Outer), outwards, 4)),
+        ("surface serpentine", drive(spec(Layout::Surface, 3, Toward::Inner), two, 4)),
+        ("cylinders", drive(spec(Layout::Cylinder { alternate: false }, 2, Toward::Inner), two, 4)),
+        (
+            "cylinders there and back",
+            drive(spec(Layout::Cylinder { alternate: true }, 3, Toward::Inner), two, 4),
+        ),
+        ("hybrid serpentine", drive(spec(Layout::Hybrid { width: 11 }, 2, Toward::Inner), two, 4)),
+    ]
+}

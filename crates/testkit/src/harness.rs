@@ -1,0 +1,252 @@
+//! Random requests through a layer on bytes, everything read back.
+
+use crate::{PlainMedium, Rng};
+use smrlab_disk::Drive;
+use smrlab_stl::{
+    BuildContext, Built, Dir, Executor, HostBuffer, HostRequest, LayerEntry, MediaOp, Metadata, OpId, Plan,
+    Record, StepEnd, TranslationLayer,
+};
+use smrlab_units::spec::SpecError;
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use std::sync::Arc;
+
+pub(crate) const BYTES: usize = BLOCK_BYTES as usize;
+
+/// What a random workload does.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// Requests.
+    pub requests: u64,
+    /// Seed.
+    pub seed: u64,
+    /// Longest request in blocks; all of the host's space where it is larger.
+    pub longest: u64,
+}
+
+/// A layer, its medium, and a plain model of what the host should see.
+pub struct Harness {
+    /// The layer as a user would write it.
+    pub text: String,
+    /// What it is built for.
+    pub context: BuildContext,
+    /// Its entry in the registry.
+    pub entry: &'static LayerEntry,
+    /// The layer.
+    pub layer: Box<dyn TranslationLayer>,
+    /// A second one that is never asked for data: its operations must be the same.
+    twin: Box<dyn TranslationLayer>,
+    /// The medium on which it works.
+    pub medium: PlainMedium,
+    /// What the host should read.
+    pub model: Vec<u8>,
+    /// Records that are durable.
+    pub records: Vec<Record>,
+    pub(crate) plan: Plan,
+    twin_plan: Plan,
+    exec: Executor,
+    now: SimTime,
+    digest: u64,
+    keeps_data: bool,
+}
+
+impl Harness {
+    /// Builds the layer on a drive.
+    ///
+    /// # Errors
+    /// What the registry says.
+    pub fn new(text: &str, drive: &Arc<Drive>, metadata: Metadata) -> Result<Self, SpecError> {
+        let context = BuildContext { metadata, ..BuildContext::new(Arc::clone(drive)) };
+        let Built { layer, entry, drive, capabilities, .. } = smrlab_stl::build(text, &context)?;
+        let twin = smrlab_stl::build(text, &context)?.layer;
+        let medium = PlainMedium::new(drive.geometry(), drive.interference());
+        let model = vec![0; layer.host_blocks().bytes() as usize];
+        Ok(Self {
+            text: text.to_owned(),
+            context,
+            entry,
+            layer,
+            twin,
+            medium,
+            model,
+            records: Vec::new(),
+            plan: Plan::new(true, true),
+            twin_plan: Plan::new(false, false),
+            exec: Executor::default(),
+            now: SimTime::ZERO,
+            digest: 0xcbf2_9ce4_8422_2325,
+            keeps_data: capabilities.keeps_data,
+        })
+    }
+
+    /// A digest of all operations so far.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Plans a request with both layers, checks what can be checked without bytes, and leaves the plan in `self.plan`.
+    pub(crate) fn plan_request(&mut self, r: &HostRequest) {
+        self.now += SimTime::from_ms(1);
+        let expected = self.layer.locate(r);
+        self.plan.clear();
+        self.layer.submit(self.now, r, &mut self.plan);
+        self.twin_plan.clear();
+        self.twin.prefetch(r);
+        self.twin.submit(self.now, r, &mut self.twin_plan);
+        self.compare_plans(&format!("{r:?}"));
+        if self.entry.capabilities.locates {
+            let first = self.plan.ops().first().map(|op| op.pba);
+            assert!(
+                expected.is_none() || expected == first,
+                "{}: {r:?}: located {expected:?}, began at {first:?}",
+                self.text
+            );
+        }
+    }
+
+    fn compare_plans(&mut self, what: &str) {
+        let (a, b) = (&self.plan, &self.twin_plan);
+        let text = &self.text;
+        assert_eq!(a.ops(), b.ops(), "{text}: {what}: operations differ where data are not wanted");
+        assert_eq!(a.ack_after(), b.ack_after(), "{text}: {what}: acknowledged elsewhere");
+        assert_eq!(a.extents(), b.extents(), "{text}: {what}: other extents");
+        assert_eq!(a.cleanings(), b.cleanings(), "{text}: {what}: other cleanings");
+        for op in a.ops() {
+            for word in [op.dir as u64, op.cause as u64, op.pba.0, op.blocks.0] {
+                self.digest = (self.digest ^ word).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        let end = self.context.drive.geometry().blocks().0;
+        let inside = |op: &MediaOp| op.pba.0 + op.blocks.0 <= end && op.blocks.0 > 0;
+        assert!(a.ops().iter().all(inside), "{text}: {what}: outside the medium: {:?}", a.ops());
+    }
+
+    /// Does a request; a read is compared with the model.
+    ///
+    /// # Panics
+    /// When the layer breaks a promise: that is what it is for.
+    pub fn request(&mut self, op: HostOp, lba: u64, blocks: u64, rng: &mut Rng) {
+        let r = HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        self.plan_request(&r);
+        let range = lba as usize * BYTES..(lba + blocks) as usize * BYTES;
+        match op {
+            HostOp::Write => {
+                let data = new_data(blocks, rng);
+                self.carry_out(HostBuffer::Write(&data));
+                self.model[range].copy_from_slice(&data);
+            }
+            HostOp::Read => {
+                let mut out = vec![0x11; range.len()];
+                self.carry_out(HostBuffer::Read(&mut out));
+                if self.keeps_data {
+                    self.compare(&out, lba, &format!("{r:?}"));
+                }
+            }
+            HostOp::Discard => {
+                self.carry_out(HostBuffer::None);
+                if self.entry.capabilities.discards {
+                    self.model[range].fill(0);
+                }
+            }
+            HostOp::Flush => self.carry_out(HostBuffer::None),
+        }
+    }
+
+    fn compare(&self, out: &[u8], lba: u64, what: &str) {
+        let want = &self.model[lba as usize * BYTES..][..out.len()];
+        if let Some(i) =
+            (0..out.len() / BYTES).find(|i| out[i * BYTES..][..BYTES] != want[i * BYTES..][..BYTES])
+        {
+            panic!(
+                "{}: {what}: LBA {} reads {:02x?}, not {:02x?}; plan {:?}",
+                self.text,
+                lba + i as u64,
+                &out[i * BYTES..][..8],
+                &want[i * BYTES..][..8],
+                self.plan.ops()
+            );
+        }
+    }
+
+    fn carry_out(&mut self, host: HostBuffer<'_>) {
+        let Ok(()) = self.exec.run(&self.plan, host, &mut self.medium);
+        self.records.extend(self.plan.records().iter().map(|r| r.1));
+    }
+
+    /// Does a step of background work, or gives it up after some operations.
+    pub fn background(&mut self, rng: &mut Rng) {
+        if self.layer.background_after().is_none() {
+            assert!(self.twin.background_after().is_none(), "{}: the twin has work to do", self.text);
+            return;
+        }
+        self.plan.clear();
+        self.layer.background(self.now, &mut self.plan);
+        self.twin_plan.clear();
+        self.twin.background(self.now, &mut self.twin_plan);
+        self.compare_plans("background");
+        let ops = self.plan.ops().len() as u64;
+        let done = if rng.one_in(3) { rng.below(ops + 1) } else { ops };
+        self.exec.begin();
+        for op in 0..done as u32 {
+            let Ok(()) = self.exec.step(&self.plan, OpId(op), &mut HostBuffer::None, &mut self.medium);
+        }
+        let end = if done == ops { StepEnd::Done } else { StepEnd::GivenUp };
+        if end == StepEnd::Done {
+            self.records.extend(self.plan.records().iter().map(|r| r.1));
+        }
+        self.layer.background_end(end);
+        self.twin.background_end(end);
+    }
+
+    /// Random requests of all sizes; then everything is read.
+    ///
+    /// # Panics
+    /// When the layer breaks a promise.
+    pub fn exercise(&mut self, load: Workload) {
+        let mut rng = Rng::new(load.seed);
+        let space = self.layer.host_blocks().0;
+        for _ in 0..load.requests {
+            let (op, lba, blocks) = random_request(&mut rng, space, load.longest.min(space));
+            self.request(op, lba, blocks, &mut rng);
+            if rng.one_in(8) {
+                self.background(&mut rng);
+            }
+        }
+        self.request(HostOp::Read, 0, space, &mut rng);
+    }
+
+    /// Every block that the host can see, read through `layer`.
+    pub(crate) fn read_all(layer: &mut dyn TranslationLayer, medium: &mut PlainMedium) -> Vec<u8> {
+        let blocks = layer.host_blocks();
+        let mut out = vec![0x11; blocks.bytes() as usize];
+        let mut plan = Plan::new(true, false);
+        let r = HostRequest { op: HostOp::Read, lba: Lba(0), blocks, stream: 0 };
+        layer.submit(SimTime::ZERO, &r, &mut plan);
+        assert!(plan.ops().iter().all(|op| op.dir == Dir::Read), "a read that writes");
+        let Ok(()) = Executor::default().run(&plan, HostBuffer::Read(&mut out), medium);
+        out
+    }
+}
+
+/// Different bytes for every block.
+pub(crate) fn new_data(blocks: u64, rng: &mut Rng) -> Vec<u8> {
+    (0..blocks * BLOCK_BYTES / 8).flat_map(|_| rng.bits().to_le_bytes()).collect()
+}
+
+/// Mostly short requests, some as long as allowed; places with some locality, so that updates meet.
+pub(crate) fn random_request(rng: &mut Rng, space: u64, longest: u64) -> (HostOp, u64, u64) {
+    let op = match rng.below(20) {
+        0..=10 => HostOp::Write,
+        11..=16 => HostOp::Read,
+        17..=18 => HostOp::Discard,
+        _ => return (HostOp::Flush, 0, 0),
+    };
+    let most = match rng.below(40) {
+        0 => longest,
+        1..=12 => longest.min(64),
+        _ => longest.min(9),
+    };
+    let blocks = 1 + rng.below(most);
+    let room = space - blocks + 1;
+    let lba = if rng.one_in(2) { rng.below(room) } else { rng.below(room.div_ceil(5)) };
+    (op, lba, blocks)
+}

@@ -1,0 +1,14 @@
+//! What proves layers: a plain model of the shingled medium, a harness that runs random requests through any layer on
+//! bytes, power cuts at every media operation, and the runner of the scenarios in prose.
+
+pub mod cuts;
+pub mod drives;
+pub mod harness;
+pub mod medium;
+pub mod rng;
+pub mod scenario;
+
+pub use cuts::{Cuts, Losses};
+pub use harness::{Harness, Workload};
+pub use medium::PlainMedium;
+pub use rng::Rng;

@@ -1,0 +1,135 @@
+//! The plain model of the shingled medium: every block has its bytes and a list of the blocks that a write of it
+//! destroys, made beforehand from angles. Slow, obvious, and independent of the media that the product uses.
+
+use smrlab_disk::geometry::REVOLUTION;
+use smrlab_disk::{Geometry, Interference, TrackNo};
+use smrlab_stl::Medium;
+use smrlab_units::{BLOCK_BYTES, Pba};
+use std::sync::Arc;
+
+const BYTES: usize = BLOCK_BYTES as usize;
+
+/// Fills what was destroyed.
+pub const DESTROYED: u8 = 0xdd;
+/// Fills a sector whose write was cut.
+pub const TORN: u8 = 0xee;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct PlainMedium {
+    data: Vec<u8>,
+    victims: Arc<Vec<Vec<u32>>>,
+}
+
+impl PlainMedium {
+    /// All zeroes.
+    pub fn new(geometry: &Geometry, interference: Interference) -> Self {
+        let blocks = geometry.blocks().0;
+        let victims = match interference {
+            Interference::Blocks(n) => {
+                (0..blocks).map(|b| (b + 1..(b + n).min(blocks)).map(|v| v as u32).collect()).collect()
+            }
+            Interference::Physical(p) => {
+                assert!(p.phi_cw == 0 && p.phi_ccw == 0, "the plain model has no angular reach");
+                by_angle(geometry, p.s_id.max(p.s_od))
+            }
+        };
+        Self { data: vec![0; blocks as usize * BYTES], victims: Arc::new(victims) }
+    }
+
+    /// Everything on it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.data
+    }
+
+    fn block(&mut self, block: usize) -> &mut [u8] {
+        &mut self.data[block * BYTES..][..BYTES]
+    }
+
+    fn hit(&mut self, block: usize) {
+        let victims = Arc::clone(&self.victims);
+        for &v in &victims[block] {
+            self.block(v as usize).fill(DESTROYED);
+        }
+    }
+
+    /// The power fails while `pba` is written: the sector is neither old nor new, and has done its damage.
+    pub fn tear(&mut self, pba: Pba) {
+        self.block(pba.0 as usize).fill(TORN);
+        self.hit(pba.0 as usize);
+    }
+}
+
+impl Medium for PlainMedium {
+    type Error = std::convert::Infallible;
+
+    fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<(), Self::Error> {
+        let at = pba.0 as usize * BYTES;
+        out.copy_from_slice(&self.data[at..at + out.len()]);
+        Ok(())
+    }
+
+    fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
+        for (i, bytes) in data.chunks(BYTES).enumerate() {
+            let block = pba.0 as usize + i;
+            self.block(block).copy_from_slice(bytes);
+            self.hit(block);
+        }
+        Ok(())
+    }
+}
+
+/// Of each block: the blocks on the following `width - 1` tracks that its angle hits (sheet 004, 1.3).
+fn by_angle(g: &Geometry, width: u32) -> Vec<Vec<u32>> {
+    let sectors = |track: u64| u64::from(g.zone_of(TrackNo(track)).sectors);
+    let slot = |pba: u64, n: u64| {
+        let angle = g.position(Pba(pba)).angle;
+        ((u128::from(angle) * u128::from(n) + u128::from(REVOLUTION / 2)) / u128::from(REVOLUTION)) as u64 % n
+    };
+    let blocks_of = |track: u64| g.track_start(TrackNo(track)).0..g.track_start(TrackNo(track + 1)).0;
+    let mut victims = vec![Vec::new(); g.blocks().0 as usize];
+    for track in 0..g.tracks() {
+        let n = sectors(track);
+        for j in 1..width {
+            let Some(next) = g.following(TrackNo(track), j) else { continue };
+            let m = sectors(next.0);
+            let mut at_slot = vec![None; m as usize];
+            for b in blocks_of(next.0) {
+                at_slot[slot(b, m) as usize] = Some(b as u32);
+            }
+            for b in blocks_of(track) {
+                let a = slot(b, n);
+                // Where tracks get longer a sector hits all that it overlaps, else the one in which it begins.
+                let end = if m > n { ((a + 1) * m).div_ceil(n) } else { a * m / n + 1 };
+                victims[b as usize].extend((a * m / n..end).filter_map(|s| at_slot[(s % m) as usize]));
+            }
+        }
+    }
+    victims
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drives;
+
+    /// The product's interference, asked block by block, destroys the same.
+    #[test]
+    fn agrees_with_the_drives_interference() {
+        for (name, drive) in drives::all() {
+            let (g, interference) = (drive.geometry(), drive.interference());
+            let plain = PlainMedium::new(g, interference);
+            for b in 0..g.blocks().0 {
+                let mut want = plain.victims[b as usize].clone();
+                let mut got = Vec::new();
+                interference.victims(g, Pba(b), smrlab_units::Blocks(1), &mut |hit| {
+                    got.extend(hit.map(|v| v as u32));
+                });
+                want.sort_unstable();
+                got.sort_unstable();
+                got.dedup();
+                assert_eq!(got, want, "{name}: block {b}");
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Scenarios: prose with fenced blocks of host operations and the media operations that they cause.
+//!
+//! A block that begins with three back quotes and `smrlab` is run. Lines at its left margin are what is done, indented
+//! ones below each are what must come of it:
+//!
+//! ```text
+//! drive plain,tracks=20,sectors=10,k=2     a preset with overrides, or a plain one
+//! layer rmw,mode=whole
+//! write 12 4                               also: read, discard (LBA BLOCKS); flush; background
+//!   read clean 0 40                        direction, cause, PBA, blocks
+//!   write clean 0 40
+//! cut 1: write 0 4                         the power fails after one operation; what recovery does follows
+//! ```
+//!
+//! Blocks without `drive` and `layer` go on where the last one ended. Lines that begin with `#` are comments.
+
+use crate::drives;
+use smrlab_disk::Drive;
+use smrlab_stl::{BuildContext, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
+use smrlab_units::spec::split_item;
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The text with what really happened.
+    pub actual: String,
+    /// The layers that it builds, by name.
+    pub layers: Vec<String>,
+}
+
+/// Runs all blocks of a file.
+///
+/// # Errors
+/// With the line, when a line cannot be understood.
+pub fn run(text: &str) -> Result<Outcome, String> {
+    let mut stage = Stage::default();
+    let mut actual = String::new();
+    let mut inside = false;
+    for (i, line) in text.lines().enumerate() {
+        let at = |e: String| format!("line {}: {e}", i + 1);
+        if line.starts_with("```") {
+            inside = line.trim() == "```smrlab";
+        } else if inside {
+            if line.starts_with(' ') {
+                continue;
+            }
+            actual.push_str(line.trim_end());
+            actual.push('\n');
+            let done = line.split('#').next().unwrap_or_default().trim();
+            if !done.is_empty() {
+                actual.push_str(&stage.act(done).map_err(at)?);
+            }
+            continue;
+        }
+        actual.push_str(line);
+        actual.push('\n');
+    }
+    Ok(Outcome { actual, layers: stage.layers })
+}
+
+/// The lines in which two texts differ, with some around them.
+pub fn diff(expected: &str, actual: &str) -> String {
+    let (a, b): (Vec<_>, Vec<_>) = (expected.lines().collect(), actual.lines().collect());
+    let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let rest = a[same..].iter().rev().zip(b[same..].iter().rev()).take_while(|(x, y)| x == y).count();
+    let mut out = String::new();
+    let mut show = |mark: char, lines: &[&str]| lines.iter().for_each(|l| _ = writeln!(out, "{mark} {l}"));
+    show(' ', &a[same.saturating_sub(6)..same]);
+    show('-', &a[same..a.len() - rest]);
+    show('+', &b[same..b.len() - rest]);
+    show(' ', &a[a.len() - rest..][..rest.min(3)]);
+    out
+}
+
+#[derive(Default)]
+struct Stage {
+    drive: Option<Arc<Drive>>,
+    text: String,
+    layer: Option<Box<dyn TranslationLayer>>,
+    records: Vec<Record>,
+    layers: Vec<String>,
+}
+
+impl Stage {
+    fn act(&mut self, line: &str) -> Result<String, String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "drive" => {
+                self.drive = Some(drive(rest)?);
+                return Ok(String::new());
+            }
+            "layer" => {
+                self.text = rest.trim().to_owned();
+                self.layer = Some(self.build()?);
+                self.records.clear();
+                return Ok(String::new());
+            }
+            _ => {}
+        }
+        let mut plan = Plan::new(true, true);
+        if let Some((cut, request)) = rest.split_once(':').filter(|_| word == "cut") {
+            let cut = cut.trim().parse().map_err(|_| format!("'{cut}' is no number of operations"))?;
+            self.submit(request.trim(), &mut plan)?;
+            return self.cut(&plan, cut);
+        }
+        if word == "background" {
+            let layer = self.layer()?;
+            if layer.background_after().is_none() {
+                return Ok("  nothing to do\n".to_owned());
+            }
+            layer.background(SimTime::ZERO, &mut plan);
+            layer.background_end(StepEnd::Done);
+        } else {
+            self.submit(line, &mut plan)?;
+        }
+        self.records.extend(plan.records().iter().map(|r| r.1));
+        Ok(describe(&plan, plan.ops().len()))
+    }
+
+    fn build(&mut self) -> Result<Box<dyn TranslationLayer>, String> {
+        let drive = self.drive.clone().ok_or("a layer needs a drive first: add a line 'drive NAME'")?;
+        let built = smrlab_stl::build(&self.text, &BuildContext::new(drive)).map_err(|e| e.to_string())?;
+        self.layers.push(built.entry.name.to_owned());
+        Ok(built.layer)
+    }
+
+    fn layer(&mut self) -> Result<&mut Box<dyn TranslationLayer>, String> {
+        self.layer.as_mut().ok_or_else(|| "there is no layer yet: add a line 'layer NAME'".to_owned())
+    }
+
+    fn submit(&mut self, line: &str, plan: &mut Plan) -> Result<(), String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let op = match words[0] {
+            "read" => HostOp::Read,
+            "write" => HostOp::Write,
+            "discard" => HostOp::Discard,
+            "flush" => HostOp::Flush,
+            other => {
+                return Err(format!("'{other}' is none of read, write, discard, flush, background, cut"));
+            }
+        };
+        let number = |i: usize| -> Result<u64, String> {
+            let word = words.get(i).ok_or_else(|| format!("'{line}' needs LBA and BLOCKS"))?;
+            word.parse().map_err(|_| format!("'{word}' is no number"))
+        };
+        let (lba, blocks) = if op == HostOp::Flush { (0, 0) } else { (number(1)?, number(2)?) };
+        let layer = self.layer()?;
+        if lba + blocks > layer.host_blocks().0 {
+            return Err(format!("the host has {} blocks", layer.host_blocks()));
+        }
+        let request = HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        layer.submit(SimTime::ZERO, &request, plan);
+        Ok(())
+    }
+
+    fn cut(&mut self, plan: &Plan, cut: usize) -> Result<String, String> {
+        let cut = cut.min(plan.ops().len());
+        self.records.extend(plan.records().iter().filter(|r| r.0 as usize <= cut).map(|r| r.1));
+        let mut layer = self.build()?;
+        let mut recovery = Plan::new(true, true);
+        layer.recover(&mut self.records.iter().copied(), &mut recovery);
+        self.records.extend(recovery.records().iter().map(|r| r.1));
+        self.layer = Some(layer);
+        let repair = describe(&recovery, recovery.ops().len());
+        let repair = if repair.is_empty() { "  nothing to repair\n" } else { &repair };
+        Ok(format!("{}  power cut\n{repair}", describe(plan, cut)))
+    }
+}
+
+/// The first `ops` operations of a plan, and all else that a reader wants to know.
+fn describe(plan: &Plan, ops: usize) -> String {
+    let mut out = String::new();
+    for (i, op) in plan.ops()[..ops].iter().enumerate() {
+        if i == plan.ack_after() {
+            out.push_str("  acknowledged\n");
+        }
+        let dir = if op.dir == Dir::Read { "read" } else { "write" };
+        let _ = writeln!(out, "  {dir} {} {} {}", op.cause.name(), op.pba, op.blocks);
+    }
+    if ops == plan.ops().len() {
+        for (from, blocks) in plan.zeroes() {
+            let _ = writeln!(out, "  zeroes at {from} for {blocks}");
+        }
+    }
+    out
+}
+
+/// A preset, or `plain,tracks=N,sectors=N[,k=2][,band=4]`: one surface, one zone, no skew.
+fn drive(text: &str) -> Result<Arc<Drive>, String> {
+    let (name, pairs) = split_item(text.trim());
+    if name != "plain" {
+        let none = |path: &str| Err(format!("{path}: scenarios read no files"));
+        return smrlab_disk::drive::load(text.trim(), none).map(Arc::new).map_err(|e| e.to_string());
+    }
+    let number = |key: &str, default: Option<u32>| -> Result<u32, String> {
+        match pairs.iter().find(|p| p.0 == key) {
+            Some((_, v)) => v.parse().map_err(|_| format!("{key}={v} is no number")),
+            None => default.ok_or_else(|| format!("a plain drive needs {key}=")),
+        }
+    };
+    let (tracks, sectors) = (number("tracks", None)?, number("sectors", None)?);
+    Ok(drives::plain(tracks, sectors, number("k", Some(2))?, u64::from(number("band", Some(4))?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "Prose.\n```smrlab\ndrive plain,tracks=10,sectors=10\nlayer cmr\nwrite 3 4\n  write host 3 4\n```\n";
+
+    #[test]
+    fn what_happens_as_written_stays_as_it_is() {
+        assert_eq!(run(TEXT).unwrap(), Outcome { actual: TEXT.to_owned(), layers: vec!["cmr".to_owned()] });
+    }
+
+    #[test]
+    fn what_happens_otherwise_is_shown() {
+        let wrong = TEXT.replace("write host 3 4", "write host 7 4");
+        let diff = diff(&wrong, &run(&wrong).unwrap().actual);
+        assert!(diff.contains("-   write host 7 4\n+   write host 3 4\n  ```"), "{diff}");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named_with_its_line() {
+        let e = run(&TEXT.replace("write 3", "wriet 3")).unwrap_err();
+        assert!(e.contains("line 5") && e.contains("wriet"), "{e}");
+        let e = run(&TEXT.replace("layer cmr", "layer cmmr")).unwrap_err();
+        assert!(e.contains("line 4") && e.contains("did you mean 'cmr'?"), "{e}");
+    }
+}

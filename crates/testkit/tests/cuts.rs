@@ -1,0 +1,39 @@
+//! Cuts the power at every media operation of every layer that promises to survive that, and shows what the others lose.
+
+use smrlab_stl::{LAYERS, Metadata};
+use smrlab_testkit::{Cuts, Harness, Losses, drives};
+
+fn cut(text: &str, drive: &str, requests: u64) -> Losses {
+    let all = drives::all();
+    let (_, drive) = all.iter().find(|d| d.0 == drive).expect("a drive of the kit");
+    let mut h = Harness::new(text, drive, Metadata::Nv).unwrap_or_else(|e| panic!("{e}"));
+    Cuts { requests, longest: 40, seed: 5 }.run(&mut h)
+}
+
+#[test]
+fn what_was_acknowledged_survives_every_cut() {
+    for entry in LAYERS.iter().filter(|e| e.capabilities.survives_cut) {
+        let journal = entry.params.iter().any(|p| p.name == "journal");
+        let text = format!("{}{}", entry.name, if journal { ",journal=on" } else { "" });
+        let losses = cut(&text, "zones and skew", 60);
+        println!("{text}: {losses:?}");
+        assert!(losses.cuts > 100, "{text}: {losses:?}");
+        assert_eq!((losses.lost, losses.mixed), (0, 0), "{text}: {losses:?}");
+        if journal {
+            assert_eq!(losses.torn, 0, "a journal repairs the torn sector too: {text}: {losses:?}");
+        }
+    }
+    let partial = cut("rmw,mode=partial,journal=on", "zones and skew", 60);
+    assert_eq!((partial.lost, partial.mixed, partial.torn), (0, 0, 0), "{partial:?}");
+}
+
+#[test]
+fn in_place_layers_without_a_journal_lose_what_was_acknowledged() {
+    for text in
+        ["rmw", "rmw,mode=partial", "static-1234", "static-R(4123)", "static-124R(3)", "static-14R(23)"]
+    {
+        let losses = cut(text, "zones and skew", 120);
+        println!("{text}: {losses:?}");
+        assert!(losses.lost > 0, "{text}: {losses:?}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Requests as fast as the drive takes them.
+
+use super::Generator;
+use super::uniform::Uniform;
+
+/// The registry entry.
+pub const GENERATOR: Generator = Generator {
+    name: "back-to-back",
+    summary: "uniform requests that all arrive at once: the drive is never idle",
+    reference: "Back-to-back load of paper 001, section on cliffs (E3). With closed-loop arrivals the times do not count.",
+    params: &[],
+    defaults: &[("interarrival", "0"), ("write", "100%")],
+    make: |_, _| Ok(Box::new(Uniform)),
+};

@@ -1,0 +1,27 @@
+//! Paper 003's SYN: a backup that fills the drive.
+
+use super::sequential::Sequential;
+use super::{Common, Generator};
+use smrlab_units::spec::{Kind, Param};
+
+/// The registry entry.
+pub const GENERATOR: Generator = Generator {
+    name: "backup",
+    summary: "sequential writes of 8 blocks in the mean, 50 ± 10 ms apart, that fill the span once",
+    reference: "SYN of He & Du 2014 (sheet 003, section 2). The paper gives the mean size only: sizes are geometric here; \
+                size=4KiB makes them all alike.",
+    params: &[Param {
+        name: "once",
+        kind: Kind::Switch,
+        default: "on",
+        doc: "on: the trace ends when the span is full; off: it goes on from its start",
+    }],
+    defaults: &[
+        ("requests", "18446744073709551615"),
+        ("size", "exp(4KiB)"),
+        ("write", "100%"),
+        ("interarrival", "normal(50ms;10ms)"),
+        ("align", "1blk"),
+    ],
+    make: |v, common: &Common| Ok(Box::new(Sequential::new(common, 1, v.on("once")))),
+};

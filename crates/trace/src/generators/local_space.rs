@@ -1,0 +1,51 @@
+//! Requests near each other in space.
+
+use super::{Common, Drawn, Generator, Pattern};
+use smrlab_units::spec::{Kind, Param};
+
+/// The registry entry.
+pub const GENERATOR: Generator = Generator {
+    name: "local-space",
+    summary: "requests fall near a place that stays for a while, then jumps elsewhere",
+    reference: "Localised in space, as paper 001 asks of a workload; the form is ours.",
+    params: &[
+        Param { name: "near", kind: Kind::Size, default: "16MiB", doc: "width of the neighbourhood" },
+        Param {
+            name: "stay",
+            kind: Kind::Count(1, 1 << 40),
+            default: "200",
+            doc: "mean requests before a jump",
+        },
+    ],
+    defaults: &[],
+    make: |v, common| {
+        let near = v
+            .size("near", smrlab_units::Blocks(common.span))
+            .unwrap_or_default()
+            .0
+            .clamp(common.align, common.span.max(1));
+        Ok(Box::new(LocalSpace { near, jump: 1.0 / v.count("stay").unwrap_or(1) as f64, from: None }))
+    },
+};
+
+struct LocalSpace {
+    /// Blocks of the neighbourhood.
+    near: u64,
+    /// Probability of a jump before a request.
+    jump: f64,
+    from: Option<u64>,
+}
+
+impl Pattern for LocalSpace {
+    fn next(&mut self, common: &mut Common) -> Option<Drawn> {
+        let jumps = common.rng.chance(self.jump);
+        let from = match self.from {
+            Some(from) if !jumps => from,
+            _ => common.place(0, common.span, self.near),
+        };
+        self.from = Some(from);
+        let blocks = common.size();
+        let lba = common.place(from, self.near, blocks);
+        Some(common.at(lba, blocks))
+    }
+}

@@ -1,0 +1,65 @@
+//! Requests to what was used a short while ago.
+
+use super::{Common, Drawn, Generator, Pattern};
+use smrlab_units::spec::{Kind, Param};
+
+/// The registry entry.
+pub const GENERATOR: Generator = Generator {
+    name: "local-time",
+    summary: "a share of the requests repeats a recent address, the later the likelier; the rest is uniform",
+    reference: "Localised in time, as paper 001 asks of a workload; the form is ours.",
+    params: &[
+        Param {
+            name: "reuse",
+            kind: Kind::Share(0.0, 1.0),
+            default: "80%",
+            doc: "share of requests that repeat an address",
+        },
+        Param {
+            name: "memory",
+            kind: Kind::Count(1, 1 << 24),
+            default: "1000",
+            doc: "how many requests back an address is remembered; the distance is the smaller of two uniform ones",
+        },
+    ],
+    defaults: &[],
+    make: |v, _| {
+        let memory = v.count("memory").unwrap_or(1) as usize;
+        Ok(Box::new(LocalTime {
+            reuse: v.share("reuse").unwrap_or(0.8),
+            recent: Vec::new(),
+            memory,
+            next: 0,
+        }))
+    },
+};
+
+struct LocalTime {
+    reuse: f64,
+    /// The last addresses and lengths, a ring.
+    recent: Vec<(u64, u64)>,
+    memory: usize,
+    /// Where the ring goes on.
+    next: usize,
+}
+
+impl Pattern for LocalTime {
+    fn next(&mut self, common: &mut Common) -> Option<Drawn> {
+        let n = self.recent.len();
+        let (lba, blocks) = if n > 0 && common.rng.chance(self.reuse) {
+            let back = common.rng.below(n as u64).min(common.rng.below(n as u64)) as usize;
+            self.recent[(self.next + n - 1 - back) % n]
+        } else {
+            let blocks = common.size();
+            (common.place(0, common.span, blocks), blocks)
+        };
+        if n < self.memory {
+            self.recent.push((lba, blocks));
+            self.next = 0;
+        } else {
+            self.recent[self.next] = (lba, blocks);
+            self.next = (self.next + 1) % n;
+        }
+        Some(common.at(lba, blocks))
+    }
+}

@@ -1,0 +1,26 @@
+//! A trace moved to another place.
+
+use crate::{Batch, TraceError, TraceSource};
+use smrlab_units::Blocks;
+
+/// Adds a distance to every address: for traces that share a drive without overlapping.
+pub struct Offset<S> {
+    inner: S,
+    by: Blocks,
+}
+
+impl<S: TraceSource> Offset<S> {
+    /// `by` in blocks.
+    pub fn new(inner: S, by: Blocks) -> Self {
+        Self { inner, by }
+    }
+}
+
+impl<S: TraceSource> TraceSource for Offset<S> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        let more = self.inner.next_batch(out)?;
+        out.lba.iter_mut().for_each(|l| *l += self.by);
+        Ok(more)
+    }
+    pass_through!();
+}

@@ -1,0 +1,62 @@
+"""What several tests use: the command line in this process, and the public traces where they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from smrlab import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TINY = "synth:uniform,requests=2000,write=70%,interarrival=20ms,span=1GB,seed=3"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Invoke(Protocol):
+    """Runs `smrlab ARGS`."""
+
+    def __call__(self, *args: str | Path) -> Ended: ...
+
+
+@pytest.fixture
+def smrlab(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def invoke(*args: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["smrlab", *map(str, args)])
+        capfd.readouterr()
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as e:
+            status = e.code if isinstance(e.code, int) else int(e.code is not None)
+        captured = capfd.readouterr()
+        return Ended(status, captured.out, captured.err)
+
+    return invoke
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    path = Path(os.environ.get("SMRLAB_SHARED", ROOT.parent / "shared"))
+    if not path.is_dir():
+        pytest.skip(f"{path} is not there: set SMRLAB_SHARED to the folder of public traces")
+    return path

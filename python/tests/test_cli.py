@@ -1,0 +1,268 @@
+"""The command line: what it prints, what it writes, and how it refuses bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import TINY, Invoke
+
+RUN = ("run", "--trace", TINY, "--drive", "modern-7200")
+COMPARE = ("compare", "--trace", TINY, "--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw")
+
+
+def test_run_prints_one_json_document_with_the_contracts_keys(smrlab: Invoke) -> None:
+    ended = smrlab(*RUN, "--layer", "rmw", "--json")
+    assert (ended.status, ended.err) == (0, "")
+    doc = ended.json()
+    assert doc["schema"] == 1
+    assert {"spec", "provenance", "host", "media", "war", "response_ms", "iops", "space"} <= set(doc)
+    assert doc["host"]["reads"] + doc["host"]["writes"] == 2000
+    assert {"mean", "p50", "p90", "p95", "p99", "p999", "max"} <= set(doc["response_ms"])
+
+
+def test_run_writes_tables_report_and_figures(smrlab: Invoke, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ended = smrlab(*RUN, "--layer", "rmw", "--out", out, "--requests", "--media-log")
+    assert ended.status == 0, ended.err
+    names = {p.name for p in out.iterdir()}
+    tables = {f"{t}.parquet" for t in ("timeline", "histogram", "heatmap", "requests", "media")}
+    assert {"result.json", "report.html", "iops.svg"} | tables <= names
+    assert pq.read_metadata(out / "requests.parquet").num_rows == 2000
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert str(out / "report.html") in ended.err
+
+
+def test_compare_shows_a_row_for_each_layer_on_the_same_requests(smrlab: Invoke, tmp_path: Path) -> None:
+    ended = smrlab(*COMPARE, "--out", tmp_path / "out")
+    assert ended.status == 0, ended.err
+    assert all(word in ended.out for word in ("cmr", "rmw", "IOPS", "p99", "WAR"))
+    runs = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
+    assert [r["name"] for r in runs] == ["cmr", "rmw"]
+    assert runs[0]["host"] == runs[1]["host"]
+    assert runs[0]["provenance"]["trace_digest"] == runs[1]["provenance"]["trace_digest"]
+    assert len(list((tmp_path / "out" / "runs").glob("*/timeline.parquet"))) == 2
+
+
+def test_compare_gives_the_same_bits_on_one_and_two_threads(smrlab: Invoke) -> None:
+    one, two = (smrlab(*COMPARE, "--jobs", n, "--json") for n in ("1", "2"))
+    assert one.out == two.out
+    assert one.status == 0
+
+
+def test_a_spec_file_its_options_and_set_come_together(smrlab: Invoke, tmp_path: Path) -> None:
+    spec = tmp_path / "a.toml"
+    spec.write_text(f'trace = "{TINY}"\ndrive = "modern-7200"\nlayer = "rmw"\nseed = 5\n')
+    ended = smrlab("run", spec, "--limit", "100", "--set", "seed=9", "--json")
+    assert ended.status == 0, ended.err
+    doc = ended.json()
+    assert doc["spec"]["seed"] == 9
+    assert doc["host"]["reads"] + doc["host"]["writes"] == 100
+
+
+def test_an_overloaded_drive_is_said_so(smrlab: Invoke) -> None:
+    busy = TINY.replace("20ms", "100us")
+    ended = smrlab("run", "--trace", busy, "--drive", "modern-7200", "--layer", "rmw")
+    assert ended.status == 0
+    assert "cannot keep up" in ended.err
+    assert "--scale-time" in ended.err
+
+
+def test_closed_arrivals_have_no_overload(smrlab: Invoke) -> None:
+    ended = smrlab(*RUN, "--arrivals", "closed,depth=4", "--scheduler", "sptf", "--json")
+    assert ended.status == 0, ended.err
+    assert "offered_load" not in ended.json()
+
+
+def test_report_redraws_from_the_result_files_alone(smrlab: Invoke, tmp_path: Path) -> None:
+    smrlab(*RUN, "--layer", "cmr", "--out", tmp_path / "out")
+    report = tmp_path / "out" / "report.html"
+    before = report.read_text()
+    report.unlink()
+    ended = smrlab("report", tmp_path / "out")
+    assert (ended.status, ended.out.strip()) == (0, str(report))
+    assert report.read_text() == before
+
+
+@pytest.mark.parametrize("kind", ["drives", "layers", "formats", "generators", "schedulers"])
+def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -> None:
+    entries = smrlab("list", kind, "--json").json()
+    assert entries
+    for entry in entries:
+        ended = smrlab("explain", entry["name"])
+        assert ended.status == 0, ended.err
+        assert entry["name"] in ended.out
+        for parameter in entry.get("params", []):
+            assert parameter["name"] in ended.out
+            assert parameter["doc"], f"{entry['name']}: {parameter['name']} has no documentation"
+        assert entry["summary"], f"{entry['name']} has no summary"
+
+
+def test_a_drive_shows_the_source_of_every_number(smrlab: Invoke) -> None:
+    ended = smrlab("drive", "show", "modern-7200")
+    assert ended.status == 0, ended.err
+    assert "rpm" in ended.out
+    assert any(kind in ended.out for kind in ("spec", "measured", "fitted", "assumed"))
+
+
+BAD = {
+    "unknown layer": (("--layer", "rwm"), ["did you mean 'rmw'"]),
+    "unknown parameter": (("--layer", "rmw,bnad=3"), ["band"]),
+    "value out of range": (("--layer", "rmw,band=many"), ["band=many"]),
+    "unknown drive": (("--drive", "modern-720"), ["modern-7200"]),
+    "unknown scheduler": (("--scheduler", "stpf"), ["sptf"]),
+    "unknown field": (("--set", "sede=3"), ["did you mean 'seed'"]),
+    "set without value": (("--set", "seed"), ["FIELD=VALUE"]),
+    "bad time": (("--window", "5 parsecs"), ["window", "50us"]),
+    "zero": (("--limit", "0"), ["limit"]),
+    "word for a number": (("--limit", "many"), ["--limit"]),
+    "table without folder": (("--requests",), ["--out"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_options_get_one_message_and_status_two(smrlab: Invoke, case: str) -> None:
+    options, said = BAD[case]
+    ended = smrlab(*RUN, *options)
+    assert ended.status == 2, ended.err
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+    assert all(word in ended.err for word in said), ended.err
+
+
+def bad_traces(folder: Path) -> dict[str, tuple[str, str]]:
+    """Case -> what is given as --trace, and what the message says."""
+    line = "128166372003061629,hm,0,Read,9056256,4096,151\n"
+    (folder / "empty.csv").write_text("")
+    (folder / "broken.csv").write_text(line + "128166372003061630,hm,0,Read,here,4096,151\n")
+    packed = gzip.compress(line.encode() * 5000)
+    (folder / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    (folder / "folder").mkdir()
+    return {
+        "missing": (str(folder / "nowhere.csv"), "no such file"),
+        "empty": (str(folder / "empty.csv"), "empty"),
+        "broken line": (f"{folder / 'broken.csv'}:msr", "line 2"),
+        "truncated": (f"{folder / 'cut.csv.gz'}:msr", "truncated"),
+        "directory": (str(folder / "folder"), "director"),
+        "unknown format": (f"{folder / 'broken.csv'}:mrs", "msr"),
+        "unknown generator": ("synth:unifrom", "uniform"),
+    }
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "missing",
+        "empty",
+        "broken line",
+        "truncated",
+        "directory",
+        "unknown format",
+        "unknown generator",
+    ],
+)
+def test_bad_traces_get_one_message_and_leave_nothing(smrlab: Invoke, tmp_path: Path, case: str) -> None:
+    trace, said = bad_traces(tmp_path)[case]
+    out = tmp_path / "results" / "out"
+    ended = smrlab("run", "--trace", trace, "--out", out)
+    assert ended.status == 2, ended.err
+    assert said in ended.err
+    assert "Traceback" not in ended.err
+    assert not out.exists()
+
+
+def test_lbas_beyond_the_drive_suggest_wrap(smrlab: Invoke) -> None:
+    ended = smrlab("run", "--trace", TINY.replace("1GB", "100TB"), "--drive", "modern-7200")
+    assert ended.status == 2
+    assert "wrap" in ended.err
+
+
+def test_a_folder_with_something_else_in_it_is_kept(smrlab: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    ended = smrlab(*RUN, "--out", tmp_path)
+    assert ended.status == 2
+    assert "something else" in ended.err
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_an_earlier_result_is_replaced_and_notes_beside_it_are_kept(smrlab: Invoke, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    smrlab(*COMPARE, "--out", out)
+    (out / "notes.txt").write_text("mine")
+    ended = smrlab(*RUN, "--out", out)
+    assert ended.status == 0, ended.err
+    assert not (out / "runs").exists()
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_no_space_for_results_is_the_environments_fault(smrlab: Invoke) -> None:
+    if not Path("/dev/full").exists() or os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small filesystem")
+    folder = Path("/tmp") / f"smrlab-full-{os.getpid()}"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=40k", "none", folder], check=False, capture_output=True
+    )
+    try:
+        if mounted.returncode:
+            pytest.skip("cannot mount a small filesystem here")
+        ended = smrlab(*RUN, "--layer", "cmr", "--out", folder / "out")
+        assert ended.status == 3, ended.err
+        assert "space" in ended.err.lower()
+        assert list(folder.iterdir()) == []
+    finally:
+        if not mounted.returncode:
+            subprocess.run(["umount", folder], check=True)
+        folder.rmdir()
+
+
+def test_interrupt_keeps_the_finished_runs_and_is_quick(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    long = TINY.replace("requests=2000", "requests=500000000")
+    command: list[str | Path] = [Path(sys.executable).with_name("smrlab"), "compare", "--trace", long, "--jobs", "1", "--out", out]
+    command += ["--layer", "cmr", "--layer", "rmw"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - begin < 3
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    program = Path(sys.executable).with_name("smrlab")
+    done = subprocess.run(
+        f"{program} list --json | head -c 10", shell=True, check=False, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert len(done.stdout) == 10
+
+
+def test_convert_and_head_and_synth_write_traces_that_read_back(smrlab: Invoke, tmp_path: Path) -> None:
+    made, first = tmp_path / "made.parquet", tmp_path / "first.parquet"
+    assert smrlab("trace", "synth", TINY.removeprefix("synth:"), "--out", made).status == 0
+    assert smrlab("trace", "head", made, "-n", "100", "--out", first).status == 0
+    info = smrlab("trace", "info", first, "--json").json()
+    assert info["requests"] == 100
+    same = [smrlab("run", "--trace", t, "--limit", "100", "--json").json()["host"] for t in (made, first)]
+    assert same[0] == same[1]
+
+
+def test_public_traces_run(smrlab: Invoke, shared: Path) -> None:
+    found = sorted((shared / "traces").rglob("*.csv.gz"))
+    if not found:
+        pytest.skip(f"no MSR traces in {shared / 'traces'}")
+    ended = smrlab("run", "--trace", found[0], "--wrap", "capacity", "--limit", "20000", "--verify-media", "--json")
+    assert ended.status == 0, ended.err
