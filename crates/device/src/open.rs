@@ -8,53 +8,69 @@ use crate::raw::Raw;
 use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
-use crate::tracks::{OneSurface, Tracks};
-use smrlab_units::BLOCK_BYTES;
-use smrlab_units::spec::{Kind, Param, Values, split_item};
+use crate::tracks::Tracks;
+use smrlab_disk::Drive;
+use smrlab_stl::{BuildContext, build};
+use smrlab_units::spec::split_item;
+use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::sync::Arc;
 
-const RAW: &[Param] = &[
-    Param { name: "tracks", kind: Kind::Count(1, 1000), default: "3", doc: "head width k" },
-    Param { name: "band", kind: Kind::Count(1, 1 << 32), default: "", doc: "data tracks a band" },
-];
+/// The band parameter of a served raw disk, beside what the layer itself knows.
+const BAND: &str = "band";
 
 /// Opens a raw shingled disk.
 ///
 /// # Errors
 /// When the drive, the layer or the store is not as it should be.
 pub fn raw(config: &Config) -> Result<Raw> {
-    let (_, pairs) = split_item(&config.layer);
-    let values = Values::check("raw", RAW, &pairs).map_err(|e| DeviceError::input(e.to_string()))?;
-    let tracks: Arc<dyn Tracks> = drive(config)?;
-    let head_width = values.count("tracks").unwrap_or(3);
+    let (text, band) = without_band(&config.layer)?;
+    let built = build(&text, &BuildContext::new(Arc::new(drive(config)?))).map_err(wrong)?;
+    let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
+    let head_width = built.drive.head_width();
     let mut shingle = Shingle::new(tracks.clone(), head_width);
-    let (store, log) = store(config, &values.resolved(), &*tracks, &mut shingle)?;
+    let (store, log) = store(config, &built.resolved, &built.drive.resolved(), &tracks, &mut shingle)?;
     let reading = Reading { mode: config.mode, errors: config.errors };
     let medium = Medium::new(shingle, head_width, store, log, reading);
-    Ok(Raw::new(medium, tracks, head_width, values.count("band")))
+    Ok(Raw::new(medium, tracks, head_width, band))
 }
 
-fn drive(config: &Config) -> Result<Arc<dyn Tracks>> {
-    let sectors = 2000;
-    let bytes = config.size.unwrap_or(8 << 30);
-    let tracks = bytes / BLOCK_BYTES / sectors;
-    Ok(Arc::new(OneSurface::new(&[(tracks.max(1), sectors)], 10)))
+fn wrong(e: impl std::fmt::Display) -> DeviceError {
+    DeviceError::input(e.to_string())
+}
+
+/// Takes `band=TRACKS` out of a layer's text.
+fn without_band(layer: &str) -> Result<(String, Option<u64>)> {
+    let (name, pairs) = split_item(layer);
+    let (band, rest): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(k, _)| *k == BAND);
+    let text = rest.iter().fold(name.to_owned(), |t, (k, v)| format!("{t},{k}={v}"));
+    let Some((_, value)) = band.first() else { return Ok((text, None)) };
+    match value.parse() {
+        Ok(tracks) if (1..1u64 << 32).contains(&tracks) => Ok((text, Some(tracks))),
+        _ => Err(wrong(format!("raw: band={value} is not accepted: a whole number of tracks from 1"))),
+    }
+}
+
+/// The drive, shortened to the size asked for.
+fn drive(config: &Config) -> Result<Drive> {
+    let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
+    let drive = smrlab_disk::drive::load(&config.drive, read).map_err(wrong)?;
+    match config.size {
+        Some(bytes) => drive.shorten(Blocks(bytes / BLOCK_BYTES)).map_err(wrong),
+        None => Ok(drive),
+    }
 }
 
 fn store(
     config: &Config,
     layer: &str,
-    tracks: &dyn Tracks,
+    drive: &str,
+    tracks: &Tracks,
     shingle: &mut Shingle,
 ) -> Result<(Box<dyn Store>, Option<Log>)> {
     let bytes = tracks.blocks() * BLOCK_BYTES;
-    let header = |device| Header {
-        id: fresh_id(),
-        blocks: tracks.blocks(),
-        layer: layer.to_owned(),
-        geometry: 0,
-        device,
-    };
+    let (layer, drive, blocks) = (layer.to_owned(), drive.to_owned(), tracks.blocks());
+    let header =
+        |device| Header { id: fresh_id(), blocks, layer: layer.clone(), drive: drive.clone(), device };
     let (dir, device) = match &config.store {
         StoreKind::Memory => return Ok((Box::new(Memory::new(bytes)?), None)),
         StoreKind::Directory(dir) => (dir, None),

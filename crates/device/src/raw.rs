@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Raw {
     /// The medium.
     pub medium: Medium,
-    tracks: Arc<dyn Tracks>,
+    tracks: Arc<Tracks>,
     head_width: u64,
     /// Tracks in a band, its guard included.
     band: Option<u64>,
@@ -32,7 +32,7 @@ pub struct BandState {
 
 impl Raw {
     /// `band` tracks of data and a guard of `head_width - 1` make a band; without it the whole medium is one.
-    pub fn new(medium: Medium, tracks: Arc<dyn Tracks>, head_width: u64, band: Option<u64>) -> Self {
+    pub fn new(medium: Medium, tracks: Arc<Tracks>, head_width: u64, band: Option<u64>) -> Self {
         Self { medium, tracks, head_width, band: band.map(|b| b + head_width - 1) }
     }
 

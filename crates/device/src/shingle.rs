@@ -5,8 +5,7 @@
 //! (sheet 004, 1.5). All that has to be known is who wrote last, so a write costs the same for every `k`.
 
 use crate::runs::{Run, RunMap};
-use crate::tracks::{Track, Tracks, writers};
-use std::ops::Range;
+use crate::tracks::{Track, Tracks};
 use std::sync::Arc;
 
 /// Consecutive blocks of a read and where their data lie.
@@ -35,7 +34,7 @@ impl Piece {
 
 /// See the [module](self).
 pub struct Shingle {
-    tracks: Arc<dyn Tracks>,
+    tracks: Arc<Tracks>,
     heads: u64,
     map: RunMap,
     /// Per track: the last write that touched it.
@@ -45,7 +44,7 @@ pub struct Shingle {
 
 impl Shingle {
     /// A medium never written; a track write touches `head_width` tracks, itself included.
-    pub fn new(tracks: Arc<dyn Tracks>, head_width: u64) -> Self {
+    pub fn new(tracks: Arc<Tracks>, head_width: u64) -> Self {
         let last = vec![0; tracks.count() as usize];
         Self { tracks, heads: head_width.max(1), map: RunMap::default(), last, seq: 0 }
     }
@@ -71,7 +70,9 @@ impl Shingle {
     /// will do, so a write joins the run before it, or that behind it, wherever it can count as written with that one.
     pub fn write(&mut self, start: u64, end: u64) {
         self.seq += 1;
-        let seq = match self.map.ending_at(start) {
+        let track = self.tracks.at(start);
+        let before = self.map.ending_at(start).filter(|_| !self.tracks.begins_stroke(start, &track));
+        let seq = match before {
             Some(before) if self.undisturbed(&before) => {
                 self.map.extend(start, end, self.seq);
                 self.seq
@@ -112,18 +113,17 @@ impl Shingle {
         if end > track.end() {
             return true;
         }
-        let up = (1..self.heads).map_while(|j| self.tracks.upstream(&track, j));
-        let down = (1..self.heads).map_while(|j| self.tracks.downstream(&track, j));
+        let up = (1..self.heads).filter_map(|j| self.tracks.upstream(&track, j));
+        let down = (1..self.heads).filter_map(|j| self.tracks.downstream(&track, j));
         up.chain(down).any(|other| {
-            if other.sectors != track.sectors {
+            if other.turn != track.turn {
                 return true;
             }
-            let ranges = writers(&track, start - track.start, end - start, &other);
+            let ranges = self.tracks.writers(&track, start - track.start, end - start, &other);
             // Not to be shortened by `last`: a run that was renewed is later than what its older tracks say.
-            ranges
-                .into_iter()
-                .filter(|r| !r.is_empty())
-                .any(|r| self.map.overlapping(r.start, r.end).any(|w| w.seq >= seq && Some(&w) != except))
+            ranges.into_iter().filter(|(_, r)| !r.is_empty()).any(|(_, r)| {
+                self.map.overlapping(r.start, r.end).any(|w| w.seq >= seq && Some(&w) != except)
+            })
         })
     }
 
@@ -146,11 +146,22 @@ impl Shingle {
     /// Whether nothing that could destroy `run`, or be destroyed by it, was written since it was last extended. Tracks
     /// inside the run are covered by it, so only its ends and what lies around them need a look.
     fn undisturbed(&self, run: &Run) -> bool {
-        let (first, last) = (self.tracks.at(run.start).index, self.tracks.at(run.end - 1).index);
-        let spread = self.tracks.spread(self.heads - 1);
-        let end = (last + spread + 1).min(self.last.len() as u64);
-        let quiet = |r: Range<u64>| self.last[r.start as usize..r.end as usize].iter().all(|s| *s <= run.seq);
-        quiet(first.saturating_sub(spread)..first + 1) && quiet(last..end)
+        let (first, last) = (self.tracks.at(run.start), self.tracks.at(run.end - 1));
+        if !self.tracks.same_stroke(&first, &last) {
+            return false;
+        }
+        let quiet = |index: u64| self.last[index as usize] <= run.seq;
+        let unit = self.tracks.unit();
+        if unit > 1 {
+            // Cylinder by cylinder: the ends are whole cylinders with all that is near them.
+            let from = first.index.saturating_sub(unit * self.heads);
+            let to = (last.index + unit * self.heads + 1).min(self.last.len() as u64);
+            let inner = (first.index + unit).min(last.index + 1)..(last.index + 1).saturating_sub(unit);
+            return (from..to).filter(|i| !inner.contains(i)).all(quiet);
+        }
+        let up = (1..self.heads).filter_map(|j| self.tracks.upstream(&first, j));
+        let down = (1..self.heads).filter_map(|j| self.tracks.downstream(&last, j));
+        quiet(first.index) && quiet(last.index) && up.chain(down).all(|t| quiet(t.index))
     }
 
     /// Whether `start..end` holds what was last written there, as far as can be said without allocating.
@@ -174,13 +185,17 @@ impl Shingle {
         let own = self.map.overlapping(start, end).next();
         let own = own.filter(|r| r.start <= start && end <= r.end);
         let (seq, from) = own.map_or((0, u64::MAX), |r| (r.seq, r.start));
-        (1..self.heads).map_while(|j| self.tracks.upstream(track, j)).all(|up| {
-            self.last[up.index as usize] <= seq
-                || from <= up.start
-                || writers(track, start - track.start, end - start, &up)
+        (1..self.heads).filter_map(|j| self.tracks.upstream(track, j)).all(|up| {
+            // A tie is one run, whose higher addresses came later.
+            let older = |w: u64| w < seq || (w == seq && up.start < start);
+            older(self.last[up.index as usize])
+                || (from <= up.start && up.start < start)
+                || self
+                    .tracks
+                    .writers(track, start - track.start, end - start, &up)
                     .into_iter()
-                    .filter(|r| !r.is_empty())
-                    .all(|r| self.map.overlapping(r.start, r.end).all(|w| w.seq <= seq))
+                    .filter(|(_, r)| !r.is_empty())
+                    .all(|(_, r)| self.map.overlapping(r.start, r.end).all(|w| older(w.seq)))
         })
     }
 
@@ -192,7 +207,7 @@ impl Shingle {
             let stop = end.min(track.end());
             let first = out.len();
             self.own(at, stop, out);
-            for up in (1..self.heads).map_while(|j| self.tracks.upstream(&track, j)) {
+            for up in (1..self.heads).filter_map(|j| self.tracks.upstream(&track, j)) {
                 if self.last[up.index as usize] > 0 {
                     self.overlay(&track, at, stop, &up, out, first);
                 }
@@ -223,29 +238,34 @@ impl Shingle {
     }
 
     fn overlay(&self, track: &Track, at: u64, end: u64, up: &Track, out: &mut Vec<Piece>, first: usize) {
-        if track.sectors != up.sectors {
+        if track.turn != up.turn {
             for block in at..end {
                 self.overlay_one(track, block, up, out, first);
             }
             return;
         }
-        let mut victim = at;
-        for range in writers(track, at - track.start, end - at, up) {
+        for (victim, range) in self.tracks.writers(track, at - track.start, end - at, up) {
+            if range.is_empty() {
+                continue;
+            }
             for run in self.map.overlapping(range.start, range.end) {
                 let (from, to) = (run.start.max(range.start), run.end.min(range.end));
-                let hit = victim + (from - range.start);
+                let hit = track.start + victim + (from - range.start);
                 cover(out, first, Piece { at: hit, blocks: to - from, from, seq: run.seq });
             }
-            victim += range.end - range.start;
         }
     }
 
     /// Between tracks of unequal length: the last of the sectors that reach into this one.
     fn overlay_one(&self, track: &Track, block: u64, up: &Track, out: &mut Vec<Piece>, first: usize) {
-        let best = writers(track, block - track.start, 1, up)
+        let best = self
+            .tracks
+            .writers(track, block - track.start, 1, up)
             .into_iter()
-            .filter(|r| !r.is_empty())
-            .flat_map(|r| self.map.overlapping(r.start, r.end).map(move |w| (w.seq, w.end.min(r.end) - 1)))
+            .filter(|(_, r)| !r.is_empty())
+            .flat_map(|(_, r)| {
+                self.map.overlapping(r.start, r.end).map(move |w| (w.seq, w.end.min(r.end) - 1))
+            })
             .max();
         if let Some((seq, from)) = best {
             cover(out, first, Piece { at: block, blocks: 1, from, seq });

@@ -1,18 +1,25 @@
-//! Where tracks lie, as far as destruction goes.
+//! Where tracks lie, as far as destruction goes: a view of the drive's geometry that answers within nanoseconds.
 
+use crate::error::{DeviceError, Result};
+use smrlab_disk::geometry::{Layout, REVOLUTION};
+use smrlab_disk::{Geometry, TrackNo};
+use smrlab_units::Pba;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track {
-    /// Number of the track in the order of block addresses.
+    /// Its number in the order of block addresses.
     pub index: u64,
     /// Its first block.
     pub start: u64,
     /// Blocks on it.
     pub sectors: u64,
-    /// Sectors from the reference line to its first block (the skew), below `sectors`.
-    pub shift: u64,
+    /// Sectors in a revolution, spare ones included.
+    pub turn: u64,
+    zone: usize,
+    stroke: usize,
 }
 
 impl Track {
@@ -22,133 +29,169 @@ impl Track {
     }
 }
 
-/// The geometry of the medium. Block addresses rise in the shingling direction.
-pub trait Tracks: Send + Sync {
-    /// Blocks in all.
-    fn blocks(&self) -> u64;
-
-    /// Tracks in all.
-    fn count(&self) -> u64;
-
-    /// The track of a block.
-    fn at(&self, block: u64) -> Track;
-
-    /// The track of a number below [`count`](Self::count).
-    fn by_index(&self, index: u64) -> Track;
-
-    /// The track that lies `distance` tracks upstream on the same surface: a write there destroys `track` if the head
-    /// is wider than `distance`. `None` beyond the edge.
-    fn upstream(&self, track: &Track, distance: u64) -> Option<Track>;
-
-    /// The track that a write to `track` destroys at `distance` tracks downstream, with the same measure.
-    fn downstream(&self, track: &Track, distance: u64) -> Option<Track>;
-
-    /// How far apart, in track numbers, two tracks can be that lie `distance` tracks apart on their surface.
-    fn spread(&self, distance: u64) -> u64 {
-        distance
-    }
-}
-
-/// The sectors of `writer` that destroy sectors `from..from + n` of `victim`, as at most two ranges of block addresses;
-/// in the order of angles, so that between tracks of equal length the k-th block of the ranges destroys the k-th
-/// of the victims.
-///
-/// Between tracks of unequal length the mapping is that of the emulator's paper with its rounding repaired (sheet 004,
-/// 1.3): towards fewer sectors several writers share a victim, towards more a writer destroys all that it reaches into.
-pub fn writers(victim: &Track, from: u64, n: u64, writer: &Track) -> [Range<u64>; 2] {
-    let (tv, tw) = (victim.sectors, writer.sectors);
-    debug_assert!(n > 0 && from + n <= tv);
-    let first = if tv == tw {
-        (from + victim.shift) % tw
-    } else {
-        let angle = (from + victim.shift) % tv;
-        if angle + n > tv {
-            // Over the reference line with unequal lengths: the whole track is an answer that is never too small.
-            return [writer.start..writer.end(), 0..0];
-        }
-        let first = if tw > tv { (angle * tw).div_ceil(tv) } else { angle * tw / tv };
-        let end = ((angle + n) * tw).div_ceil(tv);
-        return wrapped(writer, first % tw, end - first);
-    };
-    wrapped(writer, first, n)
-}
-
-/// `n` sectors of `track` from `angle` sectors past the reference line.
-fn wrapped(track: &Track, angle: u64, n: u64) -> [Range<u64>; 2] {
-    let first = (angle + track.sectors - track.shift) % track.sectors;
-    let head = n.min(track.sectors - first);
-    let start = track.start + first;
-    [start..start + head, track.start..track.start + (n - head)]
-}
-
-/// A drive with one surface: recording zones of equal tracks and a constant skew.
-#[derive(Clone, Debug)]
-pub struct OneSurface {
-    zones: Vec<Zone>,
-    skew_period: u64,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     block: u64,
     track: u64,
     sectors: u64,
-    end: u64,
+    turn: u64,
 }
 
-impl OneSurface {
-    /// Zones as (tracks, sectors per track) from the outside in; after `skew_period` tracks the skew has gone round once
-    /// (0: no skew).
-    pub fn new(zones: &[(u64, u64)], skew_period: u64) -> Self {
-        let (mut block, mut track) = (0, 0);
-        let zones = zones
-            .iter()
-            .map(|(tracks, sectors)| {
-                let zone = Zone { block, track, sectors: *sectors, end: track + tracks };
-                block += tracks * sectors;
-                track += tracks;
-                zone
-            })
-            .collect();
-        Self { zones, skew_period }
+/// The tracks of a drive without slipped sectors. Block addresses rise in the shingling direction of each stroke.
+#[derive(Clone, Debug)]
+pub struct Tracks {
+    geometry: Arc<Geometry>,
+    zones: Vec<Zone>,
+    /// First tracks of the strokes (tracks side by side in PBA order), and the end.
+    strokes: Vec<u64>,
+    /// Tracks between neighbours on a surface within a stroke.
+    unit: u64,
+    /// Whether neighbours within a stroke are exactly `unit` apart.
+    regular: bool,
+}
+
+impl Tracks {
+    /// A view of `geometry`.
+    ///
+    /// # Errors
+    /// When it has slipped sectors, which the served medium does not know.
+    pub fn new(geometry: Arc<Geometry>) -> Result<Self> {
+        if !geometry.spec().defects.is_empty() {
+            return Err(DeviceError::input("drives with slipped sectors (defects) cannot be served yet"));
+        }
+        let zones = geometry.zones().map(|z| {
+            let (sectors, turn) =
+                (z.blocks.0 / z.tracks, u64::from(geometry.spec().zones[z.zone as usize].sectors));
+            Zone { block: z.first.0, track: z.first_track.0, sectors, turn }
+        });
+        let zones = zones.collect();
+        let mut strokes: Vec<u64> = geometry.strokes().map(|s| s.first.0).collect();
+        strokes.push(geometry.tracks());
+        let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+        let regular = !matches!(geometry.spec().layout, Layout::Cylinder { alternate: true });
+        Ok(Self { geometry, zones, strokes, unit, regular })
     }
 
-    fn track(&self, zone: &Zone, index: u64) -> Track {
-        let start = zone.block + (index - zone.track) * zone.sectors;
-        let shift = match self.skew_period {
-            0 => 0,
-            n => (((index % n) * zone.sectors * 2 + n) / (2 * n)) % zone.sectors,
+    /// The geometry that it is a view of.
+    pub fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// Blocks in all.
+    pub fn blocks(&self) -> u64 {
+        self.geometry.blocks().0
+    }
+
+    /// Tracks in all.
+    pub fn count(&self) -> u64 {
+        self.geometry.tracks()
+    }
+
+    /// The track of a block.
+    #[inline]
+    pub fn at(&self, block: u64) -> Track {
+        let zone = self.zones.partition_point(|z| z.block <= block) - 1;
+        let z = &self.zones[zone];
+        let index = z.track + (block - z.block) / z.sectors;
+        self.track(zone, index, self.stroke_of(index))
+    }
+
+    /// The track of a number below [`count`](Self::count).
+    pub fn by_index(&self, index: u64) -> Track {
+        let zone = self.zones.partition_point(|z| z.track <= index) - 1;
+        self.track(zone, index, self.stroke_of(index))
+    }
+
+    #[inline]
+    fn stroke_of(&self, index: u64) -> usize {
+        self.strokes.partition_point(|s| *s <= index) - 1
+    }
+
+    #[inline]
+    fn track(&self, zone: usize, index: u64, stroke: usize) -> Track {
+        let z = &self.zones[zone];
+        let start = z.block + (index - z.track) * z.sectors;
+        Track { index, start, sectors: z.sectors, turn: z.turn, zone, stroke }
+    }
+
+    /// The track that lies `distance` tracks upstream on the same surface: a write there destroys `track` if the head is
+    /// wider than `distance`. `None` beyond the edge.
+    #[inline]
+    pub fn upstream(&self, track: &Track, distance: u64) -> Option<Track> {
+        let index = track.index.wrapping_sub(distance * self.unit);
+        if self.regular
+            && index >= self.zones[track.zone].track
+            && index < track.index
+            && index >= self.strokes[track.stroke]
+        {
+            return Some(self.track(track.zone, index, track.stroke));
+        }
+        self.neighbour(track, -(distance as i64))
+    }
+
+    /// The track that a write to `track` destroys at `distance` tracks downstream.
+    #[inline]
+    pub fn downstream(&self, track: &Track, distance: u64) -> Option<Track> {
+        let index = track.index + distance * self.unit;
+        let zone_end = self.zones.get(track.zone + 1).map_or(self.count(), |z| z.track);
+        if self.regular && index < zone_end && index < self.strokes[track.stroke + 1] {
+            return Some(self.track(track.zone, index, track.stroke));
+        }
+        self.neighbour(track, distance as i64)
+    }
+
+    #[cold]
+    fn neighbour(&self, track: &Track, distance: i64) -> Option<Track> {
+        self.geometry.neighbour(TrackNo(track.index), distance).map(|t| self.by_index(t.0))
+    }
+
+    /// Whether two tracks lie on one stroke.
+    pub fn same_stroke(&self, a: &Track, b: &Track) -> bool {
+        a.stroke == b.stroke
+    }
+
+    /// Whether `block` is the first of a stroke.
+    pub fn begins_stroke(&self, block: u64, track: &Track) -> bool {
+        block == track.start && track.index == self.strokes[track.stroke]
+    }
+
+    /// Tracks between neighbours on one surface.
+    pub fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// Sectors from the reference line to the track's first block.
+    fn shift(&self, track: &Track) -> u64 {
+        let angle = u128::from(self.geometry.position(Pba(track.start)).angle);
+        let (turn, whole) = (u128::from(track.turn), u128::from(REVOLUTION));
+        // The angle of a sector is rounded down from its number: the nearest number is the one it came from.
+        ((angle * turn + whole / 2) / whole) as u64 % track.turn
+    }
+
+    /// The sectors of `writer` that destroy sectors `from..from + n` of `victim`: at most two ranges of block addresses,
+    /// each with the first sector of the victims that it destroys. Between tracks of unequal length only the ranges
+    /// count, and they may be too large.
+    ///
+    /// The mapping is that of the emulator's paper with its rounding repaired (sheet 004, 1.3): towards fewer sectors
+    /// several writers share a victim, towards more a writer destroys all that it reaches into.
+    pub fn writers(&self, victim: &Track, from: u64, n: u64, writer: &Track) -> [(u64, Range<u64>); 2] {
+        let (tv, tw) = (victim.turn, writer.turn);
+        let angle = (from + self.shift(victim)) % tv;
+        let (first, n) = if tv == tw {
+            (angle, n)
+        } else if angle + n > tv {
+            // Over the reference line: the whole track is an answer that is never too small.
+            return [(from, writer.start..writer.end()), (0, 0..0)];
+        } else {
+            let first = if tw > tv { (angle * tw).div_ceil(tv) } else { angle * tw / tv };
+            (first, ((angle + n) * tw).div_ceil(tv) - first)
         };
-        Track { index, start, sectors: zone.sectors, shift }
-    }
-}
-
-impl Tracks for OneSurface {
-    fn blocks(&self) -> u64 {
-        self.zones.iter().map(|z| (z.end - z.track) * z.sectors).sum()
-    }
-
-    fn count(&self) -> u64 {
-        self.zones.last().map_or(0, |z| z.end)
-    }
-
-    fn at(&self, block: u64) -> Track {
-        let i = self.zones.partition_point(|z| z.block <= block) - 1;
-        let zone = &self.zones[i];
-        self.track(zone, zone.track + (block - zone.block) / zone.sectors)
-    }
-
-    fn by_index(&self, index: u64) -> Track {
-        let i = self.zones.partition_point(|z| z.track <= index) - 1;
-        self.track(&self.zones[i], index)
-    }
-
-    fn upstream(&self, track: &Track, distance: u64) -> Option<Track> {
-        track.index.checked_sub(distance).map(|i| self.by_index(i))
-    }
-
-    fn downstream(&self, track: &Track, distance: u64) -> Option<Track> {
-        let index = track.index + distance;
-        (index < self.count()).then(|| self.by_index(index))
+        let slot = (first + tw - self.shift(writer)) % tw;
+        let head = n.min(tw - slot);
+        let part = |victim: u64, slot: u64, n: u64| {
+            let end = (slot + n).min(writer.sectors);
+            (victim, writer.start + slot..writer.start + end.max(slot))
+        };
+        [part(from, slot, head), part(from + head, 0, n - head)]
     }
 }

@@ -21,8 +21,8 @@ pub struct Header {
     pub blocks: u64,
     /// The resolved layer.
     pub layer: String,
-    /// Digest of the drive's geometry.
-    pub geometry: u64,
+    /// The resolved drive.
+    pub drive: String,
     /// The block device that holds the data; none: sparse files beside the header.
     pub device: Option<PathBuf>,
 }
@@ -91,8 +91,8 @@ impl StoreDir {
         if has.blocks != wanted.blocks {
             return differs("a size in blocks of", &has.blocks, &wanted.blocks);
         }
-        if has.geometry != wanted.geometry {
-            return differs("a drive of digest", &has.geometry, &wanted.geometry);
+        if has.drive != wanted.drive {
+            return differs("drive", &has.drive, &wanted.drive);
         }
         if has.device != wanted.device {
             return differs("data in", &format!("{:?}", has.device), &format!("{:?}", wanted.device));
