@@ -35,8 +35,8 @@ def list_json(kind: str) -> str:
 def explain_json(name: str) -> str:
     """The entry of this name, whatever it is."""
 
-def trace_info(trace: str, options: str) -> str:
+def trace_info(spec: str, control: Control) -> str:
     """The characterisation of a trace."""
 
-def trace_write(spec: str, out: str, control: Control) -> str:
-    """Reads, transforms and stores a trace; says how many requests were written."""
+def trace_write(spec: str, out: str, control: Control) -> int:
+    """Reads, transforms and stores traces as Parquet; the number of requests."""

@@ -58,15 +58,12 @@ class Trace:
 
     def info(self) -> dict[str, Any]:
         """The characterisation that `smrlab trace info` prints."""
-        options = json.dumps(dict(self.fields))
-        doc: dict[str, Any] = json.loads(attended(lambda _: _core.trace_info(self.source, options)))
+        doc: dict[str, Any] = json.loads(attended(lambda control: _core.trace_info(self._spec(), control)))
         return doc
 
-    def save(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """Stores the transformed trace as Parquet; says how many requests there were."""
-        spec = json.dumps({"trace": [self.source], **self.fields})
-        doc: dict[str, Any] = json.loads(attended(lambda control: _core.trace_write(spec, os.fspath(path), control)))
-        return doc
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Stores the transformed trace as Parquet; the number of requests."""
+        return attended(lambda control: _core.trace_write(self._spec(), os.fspath(path), control))
 
     def table(self) -> pa.Table:
         """All requests as a table, in memory."""
@@ -74,6 +71,9 @@ class Trace:
             path = Path(folder) / "trace.parquet"
             self.save(path)
             return pq.read_table(path)
+
+    def _spec(self) -> str:
+        return json.dumps({"trace": [self.source], **self.fields})
 
     def _with(self, **fields: Any) -> Trace:
         return replace(self, fields={**self.fields, **fields})

@@ -114,12 +114,12 @@ def test_a_drive_shows_the_source_of_every_number(smrlab: Invoke) -> None:
 
 
 BAD = {
-    "unknown layer": (("--layer", "rwm"), ["did you mean 'rmw'"]),
+    "unknown layer": (("--layer", "rmww"), ["did you mean 'rmw'"]),
     "unknown parameter": (("--layer", "rmw,bnad=3"), ["band"]),
     "value out of range": (("--layer", "rmw,band=many"), ["band=many"]),
     "unknown drive": (("--drive", "modern-720"), ["modern-7200"]),
     "unknown scheduler": (("--scheduler", "stpf"), ["sptf"]),
-    "unknown field": (("--set", "sede=3"), ["did you mean 'seed'"]),
+    "unknown field": (("--set", "sead=3"), ["did you mean 'seed'"]),
     "set without value": (("--set", "seed"), ["FIELD=VALUE"]),
     "bad time": (("--window", "5 parsecs"), ["window", "50us"]),
     "zero": (("--limit", "0"), ["limit"]),
@@ -227,7 +227,16 @@ def test_no_space_for_results_is_the_environments_fault(smrlab: Invoke) -> None:
 def test_interrupt_keeps_the_finished_runs_and_is_quick(tmp_path: Path) -> None:
     out = tmp_path / "out"
     long = TINY.replace("requests=2000", "requests=500000000")
-    command: list[str | Path] = [Path(sys.executable).with_name("smrlab"), "compare", "--trace", long, "--jobs", "1", "--out", out]
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("smrlab"),
+        "compare",
+        "--trace",
+        long,
+        "--jobs",
+        "1",
+        "--out",
+        out,
+    ]
     command += ["--layer", "cmr", "--layer", "rmw"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     time.sleep(3)

@@ -3,6 +3,7 @@
 //! Specifications and documents cross as JSON text, tables as Parquet; every call releases the GIL.
 
 mod errors;
+mod traces;
 
 use errors::or_raise;
 use pyo3::prelude::*;
@@ -11,6 +12,7 @@ use smrlab_sim::error::RunError;
 use smrlab_sim::{Control, RunResult, Spec};
 use std::path::Path;
 use std::sync::Arc;
+use traces::TraceSpec;
 
 /// Cancel flag and progress of a run.
 #[pyclass(name = "Control", frozen, module = "smrlab._core")]
@@ -98,6 +100,12 @@ mod _core {
             out.set_item(name, PyBytes::new(py, &bytes))?;
         }
         Ok((document, out))
+    }
+
+    /// Reads, transforms and stores traces; the number of requests.
+    #[pyfunction]
+    fn trace_write(py: Python<'_>, spec: &str, out: &str, control: &PyControl) -> PyResult<u64> {
+        or_raise(py, py.detach(|| traces::write(&TraceSpec::from_json(spec)?, Path::new(out), &control.0)))
     }
 
     /// The entries of a registry.

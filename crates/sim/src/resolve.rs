@@ -8,7 +8,7 @@ use crate::sched::{self, Chosen};
 use crate::spec::Spec;
 use smrlab_disk::{Drive, Model};
 use smrlab_stl::{BuildContext, Built, Metadata};
-use smrlab_trace::{OpenContext, TraceSource};
+use smrlab_trace::{AddressSpace, Mix, OpenContext, TraceSource, combine};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
 use std::sync::Arc;
@@ -259,9 +259,8 @@ impl Resolved {
     pub fn open_trace(&self) -> Result<Box<dyn TraceSource>, RunError> {
         let context =
             OpenContext { capacity: Some(self.host), seed: self.spec.seed, skip_bad: self.spec.skip_bad };
-        match &self.spec.trace[..] {
-            [one] => Ok(smrlab_trace::open(one, &context)?),
-            _ => Err(RunError::field("trace", "several traces in one run are not supported by this drive")),
-        }
+        let space =
+            if self.spec.address_space == "concat" { AddressSpace::Concat } else { AddressSpace::Overlap };
+        Ok(combine(&self.spec.trace, space, Mix::ByTime, &context)?)
     }
 }

@@ -3,6 +3,7 @@
 //! Everything is a [`TraceSource`]: a stream of [`Batch`]es in bounded memory. [`open`] makes one from what a user
 //! writes; transforms wrap one in another; [`convert`] stores one as Parquet.
 
+mod combine;
 mod devices;
 mod error;
 pub mod fields;
@@ -17,6 +18,7 @@ pub mod rng;
 mod source;
 pub mod transforms;
 
+pub use combine::{AddressSpace, Mix, combine};
 pub use error::TraceError;
 pub use formats::parquet::ParquetSource;
 pub use open::{OpenContext, open, open_bytes};

@@ -38,10 +38,8 @@ def info(trace: TraceArgument, limit: o.LimitOption = None, as_json: o.JsonOptio
 
 def _write(spec: dict[str, Any], out: Path) -> None:
     with console.progress() as watch:
-        done = json.loads(
-            attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
-        )
-    console.note(f"{out}: {done['requests']:,} requests")
+        done = attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
+    console.note(f"{out}: {done:,} requests")
 
 
 @app.command(
