@@ -216,7 +216,7 @@ impl Bands {
         debug_assert!(band.0 < self.len, "band {} of {}", band.0, self.len);
         let r = &self.runs[self.by_band.find(band.0)];
         let i = band.0 - r.first_band;
-        let (stroke, k) = r.in_stroke.div_rem(i);
+        let (stroke, k) = r.in_stroke.div_rem_wide(i);
         (r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor(), r, i)
     }
 
@@ -224,7 +224,7 @@ impl Bands {
     #[inline]
     pub fn band(&self, band: BandId) -> Band {
         let (raw, r, i) = self.raw_of(band);
-        let (stroke, k) = r.in_stroke.div_rem(i);
+        let (stroke, k) = r.in_stroke.div_rem_wide(i);
         let first = self.slips.to_dense(raw);
         Band {
             first: Pba(first),
@@ -238,8 +238,8 @@ impl Bands {
     #[inline]
     fn find_raw(&self, raw: u64) -> Option<(&Run, u64, u64)> {
         let r = &self.runs[self.by_raw.find(raw)];
-        let (stroke, rest) = r.stroke.div_rem(raw.checked_sub(r.first_raw)?);
-        let (k, offset) = r.stride.div_rem(rest);
+        let (stroke, rest) = r.stroke.div_rem_wide(raw.checked_sub(r.first_raw)?);
+        let (k, offset) = r.stride.div_rem_wide(rest);
         let i = stroke * r.in_stroke.divisor() + k;
         (k < r.in_stroke.divisor() && i < r.bands && offset < r.blocks.divisor()).then_some((r, i, offset))
     }
@@ -263,8 +263,8 @@ impl Bands {
         debug_assert!(data < self.data, "data block {data} of {}", self.data);
         let raw_data = self.data_slips.to_raw(data);
         let r = &self.runs[self.by_data.find(raw_data)];
-        let (i, offset) = r.blocks.div_rem(raw_data - r.first_data);
-        let (stroke, k) = if i < r.in_stroke.divisor() { (0, i) } else { r.in_stroke.div_rem(i) };
+        let (i, offset) = r.blocks.div_rem_wide(raw_data - r.first_data);
+        let (stroke, k) = r.in_stroke.div_rem_wide(i);
         let start = r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor();
         let pba = self.slips.to_dense(start + offset);
         let offset = if self.slips.is_empty() { offset } else { pba - self.slips.to_dense(start) };

@@ -1,11 +1,12 @@
 //! Exact division by a number that is known beforehand, and the search for the run that holds a number.
 
-/// Divides by a fixed divisor with one multiplication where that is exact.
+/// Divides by a fixed divisor with one multiplication.
+///
+/// With `magic = floor((2^64 - 1) / d)`, the upper half of `(n + 1) * magic` is `n / d` exactly as long as
+/// `(n + 1) * d < 2^64`: what is lost is then less than one unit in `1 / d`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reciprocal {
     magic: u64,
-    /// Below this dividend the multiplication is exact: the error of `magic` is at most `divisor` / 2^64 a unit.
-    limit: u64,
     divisor: u64,
 }
 
@@ -13,24 +14,26 @@ impl Reciprocal {
     /// # Panics
     /// When `divisor` is zero.
     pub(crate) const fn new(divisor: u64) -> Self {
-        if divisor == 1 {
-            return Self { magic: 0, limit: 0, divisor };
-        }
-        let magic = ((1u128 << 64) / divisor as u128) as u64 + 1;
-        Self { magic, limit: u64::MAX / divisor, divisor }
+        Self { magic: u64::MAX / divisor, divisor }
     }
 
+    #[inline]
     pub(crate) const fn divisor(self) -> u64 {
         self.divisor
     }
 
+    /// For `n` with `(n + 1) * divisor < 2^64`.
     #[inline]
     pub(crate) fn div(self, n: u64) -> u64 {
-        if n < self.limit {
-            ((u128::from(n) * u128::from(self.magic)) >> 64) as u64
-        } else {
-            n / self.divisor
-        }
+        debug_assert!((u128::from(n) + 1) * u128::from(self.divisor) < 1 << 64);
+        ((u128::from(n + 1) * u128::from(self.magic)) >> 64) as u64
+    }
+
+    /// For any `n`.
+    #[inline]
+    pub(crate) fn div_wide(self, n: u64) -> u64 {
+        // Bits enough for both factors, with one to spare for the `+ 1`.
+        if n.leading_zeros() + self.divisor.leading_zeros() > 64 { self.div(n) } else { n / self.divisor }
     }
 
     #[inline]
@@ -40,8 +43,15 @@ impl Reciprocal {
     }
 
     #[inline]
+    pub(crate) fn div_rem_wide(self, n: u64) -> (u64, u64) {
+        let q = self.div_wide(n);
+        (q, n - q * self.divisor)
+    }
+
+    /// Rounded up, for any `n`.
+    #[inline]
     pub(crate) fn div_ceil(self, n: u64) -> u64 {
-        self.div(n + self.divisor - 1)
+        self.div_wide(n + self.divisor - 1)
     }
 }
 
@@ -95,11 +105,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn division_is_exact(d in 1u64..1 << 40, n: u64) {
+        fn division_is_exact(d in prop_oneof![1u64..20, 1u64..1 << 16, 1u64..1 << 40], n: u64) {
             let r = Reciprocal::new(d);
-            let edge = (n / d) * d;
-            for n in [n, edge, edge.saturating_sub(1), n >> 20, n >> 40] {
-                prop_assert_eq!(r.div(n), n / d);
+            let most = u64::MAX / d - 1;
+            for n in [n, n >> 20, n >> 40, most, most + 1] {
+                let edge = (n / d) * d;
+                for n in [n, edge, edge.saturating_sub(1)] {
+                    prop_assert_eq!(r.div_wide(n), n / d);
+                    if n <= most {
+                        prop_assert_eq!(r.div_rem(n), (n / d, n % d));
+                    }
+                }
             }
         }
 

@@ -71,8 +71,8 @@ impl Segment {
 
     #[inline]
     pub(crate) fn place(&self, track: u64) -> Place {
-        let (group, rest) = if track < self.group.divisor() { (0, track) } else { self.group.div_rem(track) };
-        let (run, step) = if rest < self.width.divisor() { (0, rest) } else { self.width.div_rem(rest) };
+        let (group, rest) = self.group.div_rem(track);
+        let (run, step) = self.width.div_rem(rest);
         Place { group, run, step }
     }
 

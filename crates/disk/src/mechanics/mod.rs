@@ -269,7 +269,7 @@ impl Mechanics {
     }
 
     /// Duration of the positioning proper, overhead and rotation excluded.
-    #[inline]
+    #[inline(always)]
     fn seek(&self, dir: Dir, t: &Target) -> u64 {
         let d = if self.blocks_distance {
             t.pba.abs_diff(self.head.next.0)
@@ -283,7 +283,7 @@ impl Mechanics {
         if seek > 0 && dir == Dir::Write { seek + self.settle } else { seek }
     }
 
-    #[inline]
+    #[inline(always)]
     fn position(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
         let follows = t.pba == self.head.next.0;
         let at_once = follows && now == self.head.ready;

@@ -106,21 +106,25 @@ fn table(points: &[(u64, SimTime)]) -> Curve {
     Curve::Table { points: out, start, shift }
 }
 
+/// To the nearest whole number, for `0 <= t < 2^51`: adding 2^52 leaves the number in the lower bits.
+#[inline]
+fn rounded(t: f64) -> u64 {
+    const SHIFT: f64 = 4_503_599_627_370_496.0;
+    (t + SHIFT).to_bits() - SHIFT.to_bits()
+}
+
 impl Curve {
     /// In nanoseconds.
     #[inline]
     pub(crate) fn time(&self, distance: u64) -> u64 {
-        if distance == 0 {
-            return 0;
-        }
-        match self {
+        // Signed conversion is one instruction.
+        let d = distance as i64 as f64;
+        let time = match self {
             Self::Constant(t) => *t,
             Self::Piecewise { base, slope, knee, base2, slope2 } => {
-                let d = distance as f64;
                 // Both branches of the curve, then a choice: which one it is cannot be predicted.
                 let (near, far) = (base + slope * d.sqrt(), base2 + slope2 * d);
-                let t = if distance <= *knee { near } else { far };
-                (t + 0.5) as u64
+                rounded(if distance <= *knee { near } else { far })
             }
             Self::Table { points, start, shift } => {
                 let slot = ((distance >> shift) as usize).min(start.len() - 1);
@@ -128,10 +132,11 @@ impl Curve {
                 while i + 1 < points.len() && points[i + 1].0 <= distance {
                     i += 1;
                 }
-                let (d, t, slope) = points[i];
-                (t + (distance as f64 - d as f64) * slope + 0.5) as u64
+                let (from, t, slope) = points[i];
+                rounded(t + (d - from as i64 as f64) * slope)
             }
-        }
+        };
+        if distance == 0 { 0 } else { time }
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Aim {
 
 impl Mechanics {
     /// Where a block lies, for schedulers and for the transfer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn aim(&self, pba: Pba) -> (Target, Aim) {
         let raw = self.geometry.raw(pba);
         let loc = self.geometry.locate(raw);
