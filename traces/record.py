@@ -313,17 +313,17 @@ def fetch_openssl(work: Path) -> Path:
 
 
 def build(stage: Stage) -> None:
-    """A source tree's life: OpenSSL's source is unpacked and committed to git (every object synced), four trees one
-    after the other; the last is configured and compiled with debug information, temporary files on the disk too; all
-    are searched through; three are taken away."""
+    """A source tree's life: OpenSSL's source is unpacked and committed to git (every object synced), eight trees one
+    after the other; in the last the TLS library is configured and compiled with full debug information, temporary
+    files on the disk too; all are searched through; seven are taken away."""
     archive = fetch_openssl(stage.work)
     scratch = stage.folder / "tmp"
     scratch.mkdir()
     env = {**os.environ, "TMPDIR": str(scratch), "HOME": str(scratch)}
     configuration = ("core.fsync=all", "gc.auto=0", "user.name=smrlab", "user.email=smrlab@localhost")
     git = ("git", *(word for item in configuration for word in ("-c", item)))
-    options = ("no-asm", "no-shared", "no-module", "no-tests", "no-apps", "no-docs", "linux-x86_64", "-O0", "-g")
-    trees = [stage.folder / f"tree{i}" for i in range(4)]
+    options = ("no-asm", "no-shared", "no-module", "no-tests", "no-apps", "no-docs", "linux-x86_64", "-O0", "-g3")
+    trees = [stage.folder / f"tree{i}" for i in range(8)]
     with traced(stage.device, stage.raw):
         for root in trees:
             root.mkdir()
@@ -333,7 +333,8 @@ def build(stage: Stage) -> None:
             confined(stage.procs, *git, "commit", "-q", "-m", "import", cwd=root, env=env)
         source = trees[-1] / "openssl"
         confined(stage.procs, "perl", "Configure", *options, cwd=source, env=env)
-        confined(stage.procs, "make", "-j2", "build_libs", cwd=source, env=env)
+        for target in ("build_generated", "libssl.a"):
+            confined(stage.procs, "make", "-j2", target, cwd=source, env=env)
         run("sync")
         for root in trees:
             confined(stage.procs, "grep", "-rc", "OPENSSL_free", root)

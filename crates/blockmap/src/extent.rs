@@ -128,7 +128,15 @@ impl<V: Affine> Default for ExtentMap<V> {
 /// The last of the ascending `firsts` that is not above `key`, or the first of all.
 #[inline]
 fn last_at_or_below(firsts: &[u64], key: u64) -> usize {
-    firsts.partition_point(|first| *first <= key).saturating_sub(1)
+    let (Some(low), Some(high)) = (firsts.first(), firsts.last()) else { return 0 };
+    let guess = even(key.saturating_sub(*low), high - low, firsts.len());
+    partition_near(firsts, guess, |first| *first <= key).saturating_sub(1)
+}
+
+/// The share `part / whole` of `len`, for a guess.
+#[inline]
+fn even(part: u64, whole: u64, len: usize) -> usize {
+    (part as f64 / whole as f64 * len as f64) as usize
 }
 
 fn leaf_bytes<V: Copy>(leaf: &Leaf<V>) -> usize {
@@ -208,7 +216,7 @@ impl<V: Affine> ExtentMap<V> {
         let len = b.leaves[at].len();
         let first = b.firsts[at];
         match self.next_first((branch, at)) {
-            Some(next) => (key.saturating_sub(first) as f64 / (next - first) as f64 * len as f64) as usize,
+            Some(next) => even(key.saturating_sub(first), next - first, len),
             None => len,
         }
     }
