@@ -1,0 +1,74 @@
+//! `cargo bench -p smrlab-stl`: CPU ns for one request of each layer alone, uniform 4 KiB, 70 % writes, on the modern drive
+//! (median of five rounds), with the engine's prefetch; and bytes of map.
+
+use smrlab_disk::drive;
+use smrlab_stl::{BuildContext, HostRequest, Plan};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::hint::black_box;
+use std::sync::Arc;
+
+const ROUND: usize = 1_000_000;
+/// How far ahead the engine hints.
+const AHEAD: usize = 16;
+
+fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    (0..count)
+        .map(|_| {
+            let op = if next() % 10 < 7 { HostOp::Write } else { HostOp::Read };
+            let unit = ((u128::from(next()) * u128::from(blocks / 8)) >> 64) as u64;
+            HostRequest { op, lba: Lba(unit * 8), blocks: Blocks(8), stream: 0 }
+        })
+        .collect()
+}
+
+/// CPU time of this process: on a shared machine wall time says little.
+fn cpu_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("schedstat begins with CPU time in ns")
+}
+
+fn main() {
+    let modern = Arc::new(drive::load("modern-7200", |_| Err(String::new())).expect("a preset"));
+    let texts = [
+        "cmr",
+        "raw",
+        "rmw",
+        "rmw,mode=partial",
+        "static-1234",
+        "static-R(4123)",
+        "static-124R(3)",
+        "static-14R(23)",
+    ];
+    for text in texts {
+        let built = smrlab_stl::build(text, &BuildContext::new(Arc::clone(&modern))).expect("fits");
+        let mut layer = built.layer;
+        let mut plan = Plan::new(false, false);
+        let mut ops = 0;
+        let mut times: Vec<f64> = (0..5)
+            .map(|round| {
+                let requests = requests(round, layer.host_blocks().0, ROUND);
+                let start = cpu_ns();
+                for (i, r) in requests.iter().enumerate() {
+                    if let Some(ahead) = requests.get(i + AHEAD) {
+                        layer.prefetch(ahead);
+                    }
+                    plan.clear();
+                    layer.submit(SimTime::ZERO, r, &mut plan);
+                    ops += black_box(plan.ops()).len();
+                }
+                (cpu_ns() - start) / ROUND as f64
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let per = ops as f64 / (5 * ROUND) as f64;
+        println!("{text:<20}{:>8.1} ns {per:>6.2} operations {:>12} bytes", times[2], layer.map_bytes());
+    }
+}
