@@ -9,6 +9,7 @@ pub mod layer;
 pub mod layers;
 pub mod live;
 pub mod marks;
+pub mod metadata;
 pub mod order;
 pub mod plan;
 pub mod position_map;

@@ -7,6 +7,7 @@
 use crate::Record;
 pub use smrlab_units::Dir;
 use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
 
 /// Why an operation is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,14 +230,31 @@ impl Plan {
     /// The operations from `first` to here are one cleaning event.
     #[inline]
     pub fn cleaned(&mut self, kind: &'static str, first: usize, relocated: Blocks) {
-        let end = self.ops.len() as u32;
-        self.cleanings.push(Cleaning { kind, first: first as u32, end, relocated });
+        self.cleaned_to(kind, first..self.ops.len(), relocated);
+    }
+
+    /// As [`cleaned`](Self::cleaned), for operations that others follow.
+    pub(crate) fn cleaned_to(&mut self, kind: &'static str, ops: Range<usize>, relocated: Blocks) {
+        self.cleanings.push(Cleaning { kind, first: ops.start as u32, end: ops.end as u32, relocated });
     }
 
     /// Into how many extents the layer split the host's request (He & Du count sub-requests per extent); 1 at first.
     #[inline]
     pub fn set_extents(&mut self, extents: u32) {
         self.extents = extents;
+    }
+
+    /// Adds operation `op` of `other`, whose own operations have other numbers here: `id` says which.
+    pub(crate) fn push_from(&mut self, other: &Self, op: OpId, id: impl Fn(OpId) -> OpId) {
+        let MediaOp { dir, cause, pba, blocks } = other.ops[op.0 as usize];
+        self.push(dir, cause, pba, blocks);
+        if self.wants_data {
+            self.pieces.extend(other.pieces(op).iter().map(|p| match p.end {
+                Source::Staged(op, at) => Piece { end: Source::Staged(id(op), at), ..*p },
+                _ => *p,
+            }));
+            self.piece_ends.push(self.pieces.len() as u32);
+        }
     }
 
     #[inline]

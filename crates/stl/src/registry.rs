@@ -4,6 +4,7 @@
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
 use crate::layers::{cmr, raw, rmw, static_map};
+use crate::metadata::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{Bands, Drive, DriveError};
 use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
@@ -141,8 +142,27 @@ pub fn build(text: &str, context: &BuildContext) -> Result<Built, SpecError> {
     if has("journal") {
         capabilities.survives_cut &= values.on("journal");
     }
-    let layer = (entry.build)(&context, &values)?;
+    let on_media = context.metadata == Metadata::Media && !entry.conventional && capabilities.keeps_data;
+    if on_media {
+        context.drive = Arc::new(with_log(&context.drive).map_err(|e| does_not_fit(entry, &e))?);
+    }
+    let mut layer = (entry.build)(&context, &values)?;
+    if on_media {
+        let bands = context.bands(entry, None)?;
+        layer = OnMedia::new(layer, context.drive.geometry(), &bands).map(Box::new).ok_or_else(|| {
+            SpecError::Other(format!("{}: metadata=media needs a larger random-access zone", entry.name))
+        })?;
+    }
     Ok(Built { resolved: values.resolved(), entry, capabilities, drive: context.drive, layer })
+}
+
+/// The drive with a random-access zone for the logs of metadata: its own, or one track of a thousand, at least four.
+fn with_log(drive: &Drive) -> Result<Drive, DriveError> {
+    let usable = (drive.geometry().tracks() / 1000).max(4);
+    let rows = drive.geometry().strokes().next().map_or(0, |s| s.tracks / s.unit);
+    let wanted = (usable * drive.head_width()).min(rows / 2);
+    let own = drive.spec().bands.random_access;
+    if own >= wanted { Ok(drive.clone()) } else { drive.with_random_access(wanted) }
 }
 
 /// What a drive cannot hold, as an error of the layer that asked for it.

@@ -8,6 +8,7 @@ use smrlab_stl::{
 };
 use smrlab_units::spec::SpecError;
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const BYTES: usize = BLOCK_BYTES as usize;
@@ -129,11 +130,7 @@ impl Harness {
         self.plan_request(&r);
         let range = lba as usize * BYTES..(lba + blocks) as usize * BYTES;
         match op {
-            HostOp::Write => {
-                let data = new_data(blocks, rng);
-                self.carry_out(HostBuffer::Write(&data));
-                self.model[range].copy_from_slice(&data);
-            }
+            HostOp::Write => _ = self.write_planned(range, rng),
             HostOp::Read => {
                 let mut out = vec![0x11; range.len()];
                 self.carry_out(HostBuffer::Read(&mut out));
@@ -149,6 +146,20 @@ impl Harness {
             }
             HostOp::Flush => self.carry_out(HostBuffer::None),
         }
+    }
+
+    /// Writes new data, which it answers.
+    pub fn write_random(&mut self, lba: u64, blocks: u64, rng: &mut Rng) -> Vec<u8> {
+        let r = HostRequest { op: HostOp::Write, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        self.plan_request(&r);
+        self.write_planned(lba as usize * BYTES..(lba + blocks) as usize * BYTES, rng)
+    }
+
+    fn write_planned(&mut self, range: Range<usize>, rng: &mut Rng) -> Vec<u8> {
+        let data = new_data((range.len() / BYTES) as u64, rng);
+        self.carry_out(HostBuffer::Write(&data));
+        self.model[range].copy_from_slice(&data);
+        data
     }
 
     fn compare(&self, out: &[u8], lba: u64, what: &str) {

@@ -4,9 +4,13 @@ use smrlab_stl::{LAYERS, Metadata};
 use smrlab_testkit::{Cuts, Harness, Losses, drives};
 
 fn cut(text: &str, drive: &str, requests: u64) -> Losses {
+    cut_with(Metadata::Nv, text, drive, requests)
+}
+
+fn cut_with(metadata: Metadata, text: &str, drive: &str, requests: u64) -> Losses {
     let all = drives::all();
     let (_, drive) = all.iter().find(|d| d.0 == drive).expect("a drive of the kit");
-    let mut h = Harness::new(text, drive, Metadata::Nv).unwrap_or_else(|e| panic!("{e}"));
+    let mut h = Harness::new(text, drive, metadata).unwrap_or_else(|e| panic!("{e}"));
     Cuts { requests, longest: 40, seed: 5 }.run(&mut h)
 }
 
@@ -23,6 +27,8 @@ fn what_was_acknowledged_survives_every_cut() {
             assert_eq!(losses.torn, 0, "a journal repairs the torn sector too: {text}: {losses:?}");
         }
     }
+    let media = cut_with(Metadata::Media, "static-14R(23),journal=on", "zones and skew", 40);
+    assert_eq!((media.lost, media.mixed, media.torn), (0, 0, 0), "metadata on the medium: {media:?}");
     let partial = cut("rmw,mode=partial,journal=on", "zones and skew", 60);
     assert_eq!((partial.lost, partial.mixed, partial.torn), (0, 0, 0), "{partial:?}");
 }

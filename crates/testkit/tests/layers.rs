@@ -1,7 +1,10 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
+use smrlab_disk::{BlockState, ByteMedia, ByteMedium};
 use smrlab_stl::{LAYERS, LayerEntry, Metadata};
-use smrlab_testkit::{Harness, Workload, drives};
+use smrlab_testkit::medium::DESTROYED;
+use smrlab_testkit::{Harness, Rng, Workload, drives};
+use smrlab_units::Pba;
 
 /// Further options under which a layer is proven, beside its defaults.
 const VARIANTS: &[(&str, &[&str])] = &[
@@ -61,5 +64,51 @@ fn the_same_seed_gives_the_same_operations() {
     for entry in LAYERS {
         let digests = [0; 2].map(|_| run(entry.name, "zones and skew", 300).expect("fits"));
         assert_eq!(digests[0], digests[1], "{}", entry.name);
+    }
+}
+
+#[test]
+fn metadata_on_the_medium_cost_writes_and_harm_nothing() {
+    for entry in LAYERS {
+        let mut h = Harness::new(entry.name, &drives::preset("tiny"), Metadata::Media)
+            .unwrap_or_else(|e| panic!("{e}"));
+        h.exercise(Workload { requests: 1_000, seed: 3, longest: 40 });
+        let mut checkpoints = None;
+        h.layer.counters(&mut |name, n| {
+            if name == "metadata_checkpoints" {
+                checkpoints = Some(n)
+            }
+        });
+        let expected = entry.capabilities.keeps_data && !entry.conventional;
+        assert_eq!(
+            checkpoints.is_some_and(|n| n > 0),
+            expected,
+            "{}: {checkpoints:?} checkpoints",
+            entry.name
+        );
+    }
+}
+
+/// The product's medium and the plain model hold the same wherever neither says that it was destroyed.
+#[test]
+fn the_shingled_medium_does_what_the_plain_model_does() {
+    for (name, drive) in drives::all() {
+        let mut medium = ByteMedium::of(&drive);
+        let mut h = Harness::new("raw", &drive, Metadata::Nv).unwrap();
+        let mut rng = Rng::new(7);
+        let space = h.layer.host_blocks().0;
+        for _ in 0..500 {
+            let lba = rng.below(space);
+            let blocks = 1 + rng.below((space - lba).min(30));
+            let data = h.write_random(lba, blocks, &mut rng);
+            ByteMedia::write(&mut medium, Pba(lba), &data);
+        }
+        for (block, bytes) in h.medium.bytes().chunks(512).enumerate() {
+            let destroyed = matches!(medium.state(Pba(block as u64)), BlockState::Destroyed { .. });
+            assert_eq!(bytes == [DESTROYED; 512], destroyed, "{name}: block {block}");
+            let mut out = [0; 512];
+            medium.read_raw(Pba(block as u64), &mut out);
+            assert!(destroyed || bytes == out, "{name}: block {block}");
+        }
     }
 }

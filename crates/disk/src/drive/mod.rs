@@ -231,6 +231,14 @@ impl Drive {
         self.changed("k", k.to_string(), |s| s.interference = interference)
     }
 
+    /// The same drive with `tracks` tracks (cylinders on a cylinder layout) from PBA 0 on set aside for random access.
+    ///
+    /// # Errors
+    /// As [`Drive::new`].
+    pub fn with_random_access(&self, tracks: u64) -> Result<Self, DriveError> {
+        self.changed("random_access", tracks.to_string(), |s| s.bands.random_access = tracks)
+    }
+
     /// The drive cut to its first cylinders (in PBA order of the zones), so that at least `blocks` count as its size.
     /// A seek curve over cylinders stays as it is; one over blocks is relative to the size and shrinks with it (C2).
     ///

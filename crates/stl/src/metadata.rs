@@ -1,0 +1,185 @@
+//! Metadata on the medium: a decorator that makes any layer's records cost what they would cost.
+//!
+//! Tracks of the drive's random-access zone hold two logs in turn. The records of a plan are appended to the present
+//! one, 16 to a block, by a write of their own as soon as the operations on which they hang are done, so they are durable
+//! only then; nothing is acknowledged before. When a log is full the layer's checkpoint begins the other one. Records in
+//! memory are handed to [`recover`](TranslationLayer::recover) as ever: which blocks held them is not modelled, and a
+//! checkpoint that is longer than a log starts it over.
+
+use crate::{Cause, HostRequest, OpId, Plan, Record, Source, StepEnd, TranslationLayer};
+use smrlab_disk::{Bands, Geometry};
+use smrlab_units::{Blocks, Lba, Pba, SimTime};
+use std::ops::Range;
+
+/// Records in a block of 512 bytes.
+const IN_BLOCK: u64 = 16;
+
+/// Where the logs are: the usable tracks of the random-access zone.
+#[derive(Debug)]
+struct Area {
+    tracks: Vec<(Pba, Blocks)>,
+    /// Index of the track and offset in it where the next record goes.
+    track: usize,
+    offset: Blocks,
+}
+
+impl Area {
+    /// Appends `blocks`; `true`: a log became full.
+    fn append(&mut self, mut blocks: Blocks, plan: &mut Plan) -> bool {
+        let mut full = false;
+        while blocks.0 > 0 {
+            let (pba, room) = self.tracks[self.track];
+            let n = blocks.min(room - self.offset);
+            plan.write(Cause::Metadata, pba + self.offset, n, Source::Records);
+            blocks -= n;
+            self.offset += n;
+            if self.offset == room {
+                full |= self.next_track();
+            }
+        }
+        full
+    }
+
+    fn next_track(&mut self) -> bool {
+        self.offset = Blocks::ZERO;
+        self.track = (self.track + 1) % self.tracks.len();
+        self.track == 0 || self.track == self.tracks.len() / 2
+    }
+}
+
+/// See the [module](self).
+pub struct OnMedia {
+    inner: Box<dyn TranslationLayer>,
+    area: Area,
+    /// The inner layer's plan; made when the first plan says whether data are wanted.
+    plan: Option<Plan>,
+    /// Of each inner operation: its number in the outer plan.
+    ids: Vec<OpId>,
+    checkpoints: u64,
+}
+
+impl OnMedia {
+    /// Keeps the metadata of `inner` in the random-access zone of `bands`; `None` where that has fewer than two tracks.
+    pub fn new(inner: Box<dyn TranslationLayer>, geometry: &Geometry, bands: &Bands) -> Option<Self> {
+        let zone = bands.random_access()?;
+        let tracks: Vec<_> = (0..zone.usable)
+            .map(|i| (geometry.track_start(zone.track(i)), geometry.track_blocks(zone.track(i))))
+            .filter(|t| t.1.0 > 0)
+            .collect();
+        let area = Area { tracks, track: 0, offset: Blocks::ZERO };
+        (area.tracks.len() >= 2).then_some(Self { inner, area, plan: None, ids: Vec::new(), checkpoints: 0 })
+    }
+
+    /// Lets the inner layer plan, and adds the writes of its records.
+    fn planned(&mut self, plan: &mut Plan, act: impl FnOnce(&mut dyn TranslationLayer, &mut Plan)) {
+        let mut inner = self.plan.take().unwrap_or_else(|| Plan::new(plan.wants_data(), true));
+        inner.clear();
+        act(&mut *self.inner, &mut inner);
+        let full = self.splice(&inner, plan);
+        if full {
+            if inner.ack_after() == inner.ops().len() {
+                plan.acknowledge();
+            }
+            self.checkpoint_to(plan);
+        }
+        self.plan = Some(inner);
+    }
+
+    /// Copies the inner plan, each group of records followed by its write. `true`: a log became full.
+    fn splice(&mut self, inner: &Plan, plan: &mut Plan) -> bool {
+        let mut records = inner.records().iter().peekable();
+        let mut full = false;
+        self.ids.clear();
+        for done in 0..=inner.ops().len() {
+            let first = records.clone();
+            let mut group = 0;
+            while records.next_if(|r| r.0 as usize == done).is_some() {
+                group += 1;
+            }
+            if group > 0 {
+                full |= self.area.append(Blocks((group as u64).div_ceil(IN_BLOCK)), plan);
+                first.take(group).for_each(|r| plan.record(r.1));
+            }
+            if done == inner.ack_after() && done < inner.ops().len() {
+                plan.acknowledge();
+            }
+            if done < inner.ops().len() {
+                self.ids.push(OpId(plan.ops().len() as u32));
+                let ids = &self.ids;
+                plan.push_from(inner, OpId(done as u32), |op| ids[op.0 as usize]);
+            }
+        }
+        let outer = |op: u32| self.ids.get(op as usize).map_or(plan.ops().len(), |id| id.0 as usize);
+        let cleanings: Vec<_> =
+            inner.cleanings().iter().map(|c| (c.kind, outer(c.first), outer(c.end), c.relocated)).collect();
+        for (kind, first, end, relocated) in cleanings {
+            plan.cleaned_to(kind, first..end, relocated);
+        }
+        inner.zeroes().iter().for_each(|&(at, blocks)| plan.zero_to_host(at, blocks));
+        plan.set_extents(inner.extents());
+        full
+    }
+
+    fn checkpoint_to(&mut self, plan: &mut Plan) {
+        let mut records = 0;
+        self.inner.checkpoint(&mut |_| records += 1);
+        self.checkpoints += 1;
+        // What filled the other log may have run on into this one, which begins anew.
+        let half = self.area.tracks.len() / 2;
+        self.area.track = if self.area.track < half { 0 } else { half };
+        self.area.offset = Blocks::ZERO;
+        self.area.append(Blocks(u64::max(records, 1).div_ceil(IN_BLOCK)), plan);
+    }
+}
+
+impl TranslationLayer for OnMedia {
+    fn host_blocks(&self) -> Blocks {
+        self.inner.host_blocks()
+    }
+
+    fn submit(&mut self, now: SimTime, request: &HostRequest, plan: &mut Plan) {
+        self.planned(plan, |inner, plan| inner.submit(now, request, plan));
+    }
+
+    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+        self.inner.locate(request)
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        self.inner.background_after()
+    }
+
+    fn background(&mut self, now: SimTime, plan: &mut Plan) {
+        self.planned(plan, |inner, plan| inner.background(now, plan));
+    }
+
+    fn background_end(&mut self, end: StepEnd) {
+        self.inner.background_end(end);
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        self.planned(plan, |inner, plan| inner.recover(records, plan));
+        self.checkpoint_to(plan);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.inner.checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.inner.allocated(lba, blocks, out);
+    }
+
+    fn prefetch(&self, request: &HostRequest) {
+        self.inner.prefetch(request);
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.inner.map_bytes()
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        self.inner.counters(out);
+        out("metadata_checkpoints", self.checkpoints);
+    }
+}
