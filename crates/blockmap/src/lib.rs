@@ -21,6 +21,7 @@ mod tree;
 mod unit_map;
 
 pub use extent::{Affine, ExtentMap, Run, Runs};
+pub use prefetch::prefetch;
 pub use set::BlockSet;
 pub use unit_map::UnitMap;
 

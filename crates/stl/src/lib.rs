@@ -13,8 +13,12 @@ pub mod metadata;
 pub mod order;
 pub mod plan;
 pub mod position_map;
+pub mod position_index;
 pub mod registry;
 pub mod request;
+pub mod ring;
+pub mod runs;
+pub mod space;
 pub mod update;
 
 pub use exec::{Executor, HostBuffer, Medium};

@@ -1,6 +1,11 @@
 //! The layers, one file each.
 
 pub mod cmr;
+pub mod disk_cache;
 pub mod raw;
 pub mod rmw;
 pub mod static_map;
+pub mod s_block;
+
+#[cfg(test)]
+pub(crate) mod test_medium;

@@ -1,0 +1,460 @@
+//! `disk-cache`: a set-associative cache of bands on the shingled medium itself (Cassuto et al. 2010, section IV).
+
+mod clean;
+mod recover;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use crate::ring::Laid;
+use crate::runs::{Divider, ReadRuns};
+use crate::{HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use set::{Homes, Set};
+use smrlab_blockmap::BlockSet;
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
+
+/// Where the cache bands lie among the native bands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// All at the lowest PBAs (the sheet's calibration).
+    Contiguous,
+    /// One before each group of as many native bands as a cache band serves.
+    PerSet,
+}
+
+/// What is done with a full cache band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleaning {
+    /// Every native band present is read, patched and written (Algorithm IV.2).
+    Full,
+    /// Only this many native bands, those with the most cached blocks; the rest of the cache band is compacted.
+    Partial(u32),
+}
+
+/// What can be chosen about the layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The share of the bands that is cache.
+    pub cache: f64,
+    /// Where cache bands lie.
+    pub placement: Placement,
+    /// How a full cache band is emptied.
+    pub cleaning: Cleaning,
+    /// Native bands are given to a cache band at their first cached block instead of for ever.
+    pub dynamic: bool,
+    /// Cleaning rewrites every associated native band, whether present or not (sheet 001, 3.2).
+    pub all_associated: bool,
+    /// Blocks in a unit of the map: 1 or 8.
+    pub granularity: u64,
+    /// A band is written to a scratch band before it is written in place.
+    pub journal: bool,
+    /// Native bands are cleaned, one a step, when the drive was idle for this long.
+    pub idle: Option<SimTime>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache: 0.01,
+            placement: Placement::Contiguous,
+            cleaning: Cleaning::Full,
+            dynamic: false,
+            all_associated: false,
+            granularity: 1,
+            journal: false,
+            idle: None,
+        }
+    }
+}
+
+/// The bands as they lie on the medium: equally long, no write in one harms another.
+#[derive(Clone, Debug)]
+pub struct BandSpace {
+    /// Positions of all bands' blocks, one band behind the other.
+    pub laid: Laid,
+    /// Blocks in a band.
+    pub band: u64,
+}
+
+impl BandSpace {
+    #[inline]
+    fn start(&self, band: u64) -> Pba {
+        self.laid.pba(band * self.band)
+    }
+}
+
+/// How many bands serve which purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// Cache bands (`M`).
+    pub cache: u64,
+    /// Native bands (`n`), a multiple of `M`.
+    pub native: u64,
+    /// Native bands a cache band serves.
+    pub associated: u64,
+}
+
+impl Shares {
+    /// `M = round(share * bands)`, at least 1, and `n` the largest multiple of `M` that is left; `None` where no native
+    /// band is left.
+    pub fn of(bands: u64, share: f64) -> Option<Self> {
+        let cache = ((bands as f64 * share).round() as u64).max(1);
+        let associated = (bands / cache).checked_sub(1).filter(|&a| a > 0)?;
+        Some(Self { cache, native: associated * cache, associated })
+    }
+}
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    read_hits: u64,
+    read_misses: u64,
+    read_split: u64,
+    write_hits: u64,
+    write_misses: u64,
+    sets_cleaned: u64,
+    bands_rewritten: u64,
+}
+
+/// See the [module](self) and the registry's page.
+pub struct DiskCache {
+    options: Options,
+    space: BandSpace,
+    shares: Shares,
+    by_band: Divider,
+    sets: Vec<Set>,
+    homes: Homes,
+    /// The journal's scratch band.
+    scratch: Option<Pba>,
+    /// Blocks that were discarded and not written since.
+    discarded: BlockSet,
+    /// Cached units in all sets.
+    cached: u64,
+    /// The native band whose cleaning in idle time is planned.
+    step: Option<u64>,
+    counters: Counters,
+    work: clean::Work,
+}
+
+/// A part of a request within one native band.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    native: u64,
+    /// Offset in the band.
+    offset: u64,
+    blocks: u64,
+    /// Offset in the host's buffer.
+    host: u64,
+}
+
+impl DiskCache {
+    /// Builds the layer over `space`, whose number of bands gives the host's space.
+    ///
+    /// # Errors
+    /// A sentence saying which option does not fit the space.
+    pub fn new(space: BandSpace, options: Options) -> Result<Self, String> {
+        let bands = space.laid.size() / space.band - u64::from(options.journal);
+        let g = options.granularity;
+        if !space.band.is_multiple_of(g) {
+            return Err(format!("bands of {} blocks are no multiple of granularity={g}", space.band));
+        }
+        let shares = Shares::of(bands, options.cache).ok_or_else(|| {
+            format!("{bands} bands leave no native band beside the cache: use smaller bands or less cache")
+        })?;
+        let units = space.band / g;
+        let slots = if options.dynamic { units } else { shares.associated };
+        if slots.checked_mul(units).is_none_or(|keys| keys >= u64::from(u32::MAX)) {
+            return Err(format!(
+                "{slots} native bands of {units} units a cache band are more than the map can number: use smaller \
+                 bands, more cache or granularity=8"
+            ));
+        }
+        let scratch = options.journal.then(|| space.start(bands));
+        let homes = Homes::new(shares, options.dynamic);
+        let by_band = Divider::new(space.band);
+        let mut layer = Self {
+            sets: Vec::new(),
+            options,
+            space,
+            shares,
+            by_band,
+            homes,
+            scratch,
+            discarded: BlockSet::new(),
+            cached: 0,
+            step: None,
+            counters: Counters::default(),
+            work: clean::Work::default(),
+        };
+        let slots = if options.dynamic { 0 } else { shares.associated as usize };
+        layer.sets = (0..shares.cache).map(|s| Set::new(layer.cache_start(s), units as u32, slots)).collect();
+        Ok(layer)
+    }
+
+    /// How many bands serve which purpose.
+    pub fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    fn cache_start(&self, set: u64) -> Pba {
+        match self.options.placement {
+            Placement::Contiguous => self.space.start(set),
+            Placement::PerSet => self.space.start(set * (self.shares.associated + 1)),
+        }
+    }
+
+    #[inline]
+    fn native_start(&self, native: u64) -> Pba {
+        match self.options.placement {
+            Placement::Contiguous => self.space.start(self.shares.cache + native),
+            Placement::PerSet => self.space.start(native + native / self.shares.associated + 1),
+        }
+    }
+
+    fn units(&self) -> u64 {
+        self.space.band / self.options.granularity
+    }
+
+    /// Splits a request at the edges of native bands.
+    #[inline]
+    fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
+        let (by_band, band) = (self.by_band, self.space.band);
+        let (mut native, mut offset) = by_band.split(lba.0);
+        let (mut host, end) = (0, blocks.0);
+        std::iter::from_fn(move || {
+            (host < end).then(|| {
+                let part = Part { native, offset, blocks: (band - offset).min(end - host), host };
+                host += part.blocks;
+                native += 1;
+                offset = 0;
+                part
+            })
+        })
+    }
+
+    /// Algorithm IV.1 for the blocks of one native band: append, cleaning the cache band whenever it is full.
+    fn write_part(&mut self, part: Part, plan: &mut Plan) -> u32 {
+        let (g, units) = (self.options.granularity, self.units());
+        let (first, end) = (part.offset / g, (part.offset + part.blocks).div_ceil(g));
+        let (mut unit, mut ops) = (first, 0);
+        while unit < end {
+            let (set, slot) = self.home_with_room(part.native, plan);
+            let n = (end - unit).min(u64::from(self.sets[set].index.free()));
+            let at = self.sets[set].base.0 + u64::from(self.sets[set].index.appended()) * g;
+            let position = self.sets[set].index.appended();
+            self.plan_append(part, unit * g..(unit + n) * g, Pba(at), plan);
+            plan.record(self.append_record(part, unit, n, ((set as u64) << 32) | u64::from(position)));
+            let new = self.sets[set].append(slot, units, unit, n);
+            self.cached += new;
+            self.counters.write_misses += u64::from(new > 0);
+            self.counters.write_hits += u64::from(new == 0);
+            unit += n;
+            ops += 1;
+        }
+        ops
+    }
+
+    #[inline]
+    fn append_record(&self, part: Part, unit: u64, n: u64, place: u64) -> Record {
+        let g = self.options.granularity;
+        let kept_before = part.offset.saturating_sub(unit * g);
+        let kept_behind = ((unit + n) * g).saturating_sub(part.offset + part.blocks);
+        let words = [part.native * self.units() + unit, n | (kept_before << 32) | (kept_behind << 48), place];
+        Record { tag: recover::APPEND, words }
+    }
+
+    /// The set of a native band and its number there, after cleaning if the cache band is full.
+    #[inline]
+    fn home_with_room(&mut self, native: u64, plan: &mut Plan) -> (usize, u32) {
+        loop {
+            let (set, slot) = self.homes.for_write(native, &mut self.sets);
+            if self.sets[set].index.free() > 0 {
+                return (set, slot);
+            }
+            self.clean(set, plan);
+        }
+    }
+
+    /// Writes the blocks `span` of a native band to the cache at `at`: the host's, completed to whole units.
+    #[inline]
+    fn plan_append(&mut self, part: Part, span: Range<u64>, at: Pba, plan: &mut Plan) {
+        let host = span.start.max(part.offset)..span.end.min(part.offset + part.blocks);
+        let from = Blocks(part.host + (host.start - part.offset));
+        let blocks = Blocks(span.end - span.start);
+        if host == span {
+            plan.write(crate::Cause::Host, at, blocks, Source::Host(from));
+            return;
+        }
+        self.plan_filled(part.native, span, host, from, at, plan);
+    }
+
+    /// Algorithm IV.3 for the blocks of one native band.
+    #[inline]
+    fn read_part(&mut self, part: Part, runs: &mut ReadRuns, plan: &mut Plan) {
+        let native = self.native_start(part.native);
+        let Some((set, slot)) = self.homes.of(part.native) else {
+            self.counters.read_misses += 1;
+            return runs.push(native + Blocks(part.offset), part.blocks, plan);
+        };
+        if self.sets[set].live(slot) == 0 {
+            self.counters.read_misses += 1;
+            return runs.push(native + Blocks(part.offset), part.blocks, plan);
+        }
+        let (units, g) = (self.units(), self.options.granularity);
+        let (mut hits, mut misses) = (false, false);
+        let mut offset = part.offset;
+        let end = part.offset + part.blocks;
+        while offset < end {
+            let (unit, within) = (offset / g, offset % g);
+            let n = (g - within).min(end - offset);
+            let cached = self.sets[set].find(slot, units, unit);
+            hits |= cached.is_some();
+            misses |= cached.is_none();
+            let pba = match cached {
+                Some(p) => self.sets[set].base.0 + u64::from(p) * g + within,
+                None => native.0 + offset,
+            };
+            runs.push(Pba(pba), n, plan);
+            offset += n;
+        }
+        self.counters.read_hits += u64::from(hits && !misses);
+        self.counters.read_misses += u64::from(misses && !hits);
+        self.counters.read_split += u64::from(hits && misses);
+    }
+
+    fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        let mut runs = ReadRuns::to_host(0);
+        if self.discarded.is_empty() {
+            for part in self.parts(lba, blocks) {
+                self.read_part(part, &mut runs, plan);
+            }
+        } else {
+            let mut at = lba.0;
+            let end = lba.0 + blocks.0;
+            while at < end {
+                let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
+                for part in self.parts(Lba(at), Blocks(zero - at)) {
+                    self.read_part(part, &mut runs, plan);
+                }
+                at = self.discarded.next_unset(zero).min(end);
+                if at > zero {
+                    runs.zeroes(at - zero, plan);
+                }
+            }
+        }
+        let ops = runs.end(plan);
+        plan.set_extents(ops.max(1));
+    }
+
+    fn write(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        let mut ops = 0;
+        for part in self.parts(lba, blocks) {
+            ops += self.write_part(part, plan);
+        }
+        plan.set_extents(ops.max(1));
+        if !self.discarded.is_empty() {
+            self.discarded.remove(lba.span(blocks));
+        }
+    }
+
+    fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        plan.record(Record { tag: recover::DISCARD, words: [lba.0, blocks.0, 0] });
+        self.forget(lba, blocks);
+        self.discarded.insert(lba.span(blocks));
+    }
+
+    /// Takes the units that lie wholly in a range out of the cache; their positions stay taken until the set is cleaned.
+    fn forget(&mut self, lba: Lba, blocks: Blocks) {
+        let (units, g) = (self.units(), self.options.granularity);
+        for part in self.parts(lba, blocks) {
+            let Some((set, slot)) = self.homes.of(part.native) else { continue };
+            if self.sets[set].live(slot) == 0 {
+                continue;
+            }
+            for unit in part.offset.div_ceil(g)..(part.offset + part.blocks) / g {
+                self.cached -= u64::from(self.sets[set].forget(slot, units, unit));
+            }
+        }
+    }
+}
+
+impl TranslationLayer for DiskCache {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.shares.native * self.space.band)
+    }
+
+    #[inline]
+    fn submit(&mut self, _now: SimTime, request: &HostRequest, plan: &mut Plan) {
+        match request.op {
+            HostOp::Write => self.write(request.lba, request.blocks, plan),
+            HostOp::Read => self.read(request.lba, request.blocks, plan),
+            HostOp::Discard => self.discard(request.lba, request.blocks, plan),
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+        if !matches!(request.op, HostOp::Read | HostOp::Write) {
+            return None;
+        }
+        self.first_operation(request)
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        self.options.idle.filter(|_| self.cached > 0)
+    }
+
+    fn background(&mut self, _now: SimTime, plan: &mut Plan) {
+        self.plan_step(plan);
+    }
+
+    fn background_end(&mut self, end: StepEnd) {
+        self.end_step(end);
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        self.replay(records, plan);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.write_checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        let mut at = lba.0;
+        let end = lba.0 + blocks.0;
+        while at < end {
+            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
+            if zero > at {
+                out(at..zero);
+            }
+            at = self.discarded.next_unset(zero).min(end);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, request: &HostRequest) {
+        let (native, offset) = self.by_band.split(request.lba.0);
+        if let Some((set, slot)) = self.homes.of(native) {
+            self.sets[set].prefetch(slot, self.units(), offset / self.options.granularity);
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let sets: u64 = self.sets.iter().map(Set::bytes).sum();
+        sets + self.homes.bytes() + self.space.laid.bytes() + self.discarded.bytes() as u64
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.counters;
+        out("read_hits", c.read_hits);
+        out("read_misses", c.read_misses);
+        out("read_split", c.read_split);
+        out("write_hits", c.write_hits);
+        out("write_misses", c.write_misses);
+        out("sets_cleaned", c.sets_cleaned);
+        out("bands_rewritten", c.bands_rewritten);
+        out("cached_blocks", self.cached * self.options.granularity);
+    }
+}

@@ -1,0 +1,120 @@
+//! What survives a power cut: the records of the disk cache, and how a fresh layer is rebuilt from them.
+
+use super::DiskCache;
+use crate::{Cause, Plan, Record, Source};
+use smrlab_units::{Blocks, Lba};
+
+/// Units `words[0]` (counted over the host's space) and those behind it were appended to set `words[2] >> 32` at
+/// position `words[2] & 0xffff_ffff`. The lower half of `words[1]` is their number; bits 32 to 47 and 48 to 63 say how
+/// many blocks of the first and last unit are not the host's.
+pub(super) const APPEND: u32 = 1;
+/// Native band `words[0]` was rewritten: none of its units is cached.
+pub(super) const REWRITTEN: u32 = 2;
+/// The cache band of set `words[0]` is empty.
+pub(super) const RESET: u32 = 3;
+/// The units of set `words[0]` moved to the beginning of its cache band.
+pub(super) const COMPACTED: u32 = 4;
+/// Blocks `words[0]`, `words[1]` in number, were discarded.
+pub(super) const DISCARD: u32 = 5;
+/// The scratch band is about to be overwritten.
+pub(super) const SCRATCH_FREE: u32 = 6;
+/// The scratch band holds what native band `words[0]` is about to be overwritten with.
+pub(super) const SCRATCH_BAND: u32 = 7;
+/// The scratch band holds `words[1]` units that the cache band of set `words[0]` is about to be overwritten with.
+pub(super) const SCRATCH_SET: u32 = 8;
+/// The first `words[1]` positions of set `words[0]` are taken.
+const TAKEN: u32 = 9;
+
+/// What the scratch band protects.
+#[derive(Clone, Copy)]
+enum Pending {
+    Band(u64),
+    Set(u64, u64),
+}
+
+impl DiskCache {
+    pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        let mut pending = None;
+        for Record { tag, words } in records {
+            let [a, b, c] = words;
+            match tag {
+                APPEND => self.replay_append(a, b, c),
+                REWRITTEN => {
+                    if let Some((set, slot)) = self.homes.of(a) {
+                        self.drop_band(set, a, slot);
+                    }
+                    pending = None;
+                }
+                RESET => self.free_set(a as usize),
+                COMPACTED => {
+                    self.renumber(a as usize);
+                    pending = None;
+                }
+                DISCARD => {
+                    self.forget(Lba(a), Blocks(b));
+                    self.discarded.insert(a..a + b);
+                }
+                SCRATCH_FREE => pending = None,
+                SCRATCH_BAND => pending = Some(Pending::Band(a)),
+                SCRATCH_SET => pending = Some(Pending::Set(a, b)),
+                TAKEN => self.sets[a as usize].index.skip_to(b as u32),
+                _ => debug_assert!(false, "record {tag} is not the disk cache's"),
+            }
+        }
+        if let Some(pending) = pending {
+            self.finish_journalled(pending, plan);
+        }
+    }
+
+    fn replay_append(&mut self, unit: u64, count: u64, place: u64) {
+        let units = self.units();
+        let (n, before, behind) = (count & 0xffff_ffff, (count >> 32) & 0xffff, count >> 48);
+        let (native, offset) = (unit / units, unit % units);
+        let (set, position) = ((place >> 32) as usize, place as u32);
+        let (set, slot) = match self.homes.of(native) {
+            Some(home) if home.0 == set => home,
+            _ => self.homes.settle(native, set, &mut self.sets),
+        };
+        self.sets[set].index.skip_to(position);
+        self.cached += self.sets[set].append(slot, units, offset, n);
+        let g = self.options.granularity;
+        if !self.discarded.is_empty() {
+            self.discarded.remove(unit * g + before..(unit + n) * g - behind);
+        }
+    }
+
+    /// Writes in place what the scratch band holds. The units of a native band stay cached: they are as new or newer.
+    fn finish_journalled(&mut self, pending: Pending, plan: &mut Plan) {
+        let Some(scratch) = self.scratch else { return };
+        let (at, blocks) = match pending {
+            Pending::Band(native) => (self.native_start(native), self.space.band),
+            Pending::Set(set, units) => (self.sets[set as usize].base, units * self.options.granularity),
+        };
+        let staged = plan.read_staged(Cause::Journal, scratch, Blocks(blocks));
+        plan.write(Cause::Journal, at, Blocks(blocks), Source::Staged(staged, Blocks::ZERO));
+        if let Pending::Set(set, _) = pending {
+            plan.record(Record { tag: COMPACTED, words: [set, 0, 0] });
+            self.renumber(set as usize);
+        } else {
+            plan.record(Record { tag: SCRATCH_FREE, words: [0; 3] });
+        }
+    }
+
+    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        let units = self.units();
+        for (set, s) in self.sets.iter().enumerate() {
+            for (key, position) in s.index.live() {
+                let (slot, unit) = ((u64::from(key) / units) as u32, u64::from(key) % units);
+                let native = self.homes.native(set, slot, &self.sets);
+                let place = ((set as u64) << 32) | u64::from(position);
+                out(Record { tag: APPEND, words: [native * units + unit, 1, place] });
+            }
+            if s.index.appended() > 0 {
+                out(Record { tag: TAKEN, words: [set as u64, u64::from(s.index.appended()), 0] });
+            }
+        }
+        for run in self.discarded.runs() {
+            out(Record { tag: DISCARD, words: [run.start, run.end - run.start, 0] });
+        }
+    }
+}

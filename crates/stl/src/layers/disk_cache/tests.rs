@@ -1,0 +1,223 @@
+use super::*;
+use crate::layers::test_medium::{Medium, Rig, Sequence, request, same_after_checkpoint};
+use crate::ring::Stretch;
+use crate::{Cause, Dir};
+
+/// `bands` bands of `band` blocks, each followed by a guard of two blocks (interference 3).
+fn space(bands: u64, band: u64) -> BandSpace {
+    let stretch = |i| Stretch { first: Pba(i * (band + 2)), blocks: Blocks(band) };
+    BandSpace { laid: Laid::over(&(0..bands).map(stretch).collect::<Vec<_>>()), band }
+}
+
+fn make(bands: u64, band: u64, options: Options) -> DiskCache {
+    DiskCache::new(space(bands, band), options).expect("the options fit")
+}
+
+fn medium(bands: u64, band: u64) -> Medium {
+    Medium::new(bands * (band + 2), 3)
+}
+
+/// Two cache bands and six native ones, three blocks each: C0 at 0, C1 at 5, N0 at 10, N1 at 15, ... N5 at 35.
+fn tiny() -> DiskCache {
+    make(8, 3, Options { cache: 0.25, ..Options::default() })
+}
+
+/// `R`ead or `W`rite, cause, PBA, blocks.
+fn ops(plan: &Plan) -> String {
+    let one = |o: &crate::MediaOp| {
+        let dir = if o.dir == Dir::Read { "R" } else { "W" };
+        let cause = match o.cause {
+            Cause::Host => "",
+            Cause::Fill => "f",
+            Cause::Journal => "j",
+            _ => "c",
+        };
+        format!("{dir}{cause} {}+{}", o.pba, o.blocks)
+    };
+    plan.ops().iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn small_cases() {
+    let table: &[(HostOp, u64, u64, &str)] = &[
+        (HostOp::Write, 1, 1, "W 0+1"),           // N0 belongs to C0
+        (HostOp::Read, 0, 3, "R 10+1, R 0+1, R 12+1"), // native, cached, native
+        (HostOp::Write, 2, 2, "W 1+1, W 5+1"),    // split: block 2 of N0 to C0, block 3 of N1 to C1
+        (HostOp::Read, 1, 2, "R 0+2"),            // neighbours in the cache are one read
+        (HostOp::Read, 2, 3, "R 1+1, R 5+1, R 16+1"), // across bands: C0, C1, N1
+        (HostOp::Write, 1, 1, "W 2+1"),           // written again: appended again, C0 is full
+        (HostOp::Read, 1, 1, "R 2+1"),            // the newest copy
+        // C0 is read, N0 rewritten; then the block goes to the beginning of C0.
+        (HostOp::Write, 12, 1, "Rc 0+3, Rc 10+3, Wc 10+3, W 0+1"),
+        (HostOp::Read, 0, 3, "R 10+3"),           // all home
+        (HostOp::Write, 7, 1, "W 1+1"),           // N2 to C0
+        // Cleaning in mid-request: one block fits, N2 and N4 go home in ascending order, two blocks follow.
+        (HostOp::Write, 0, 3, "W 2+1, Rc 0+3, Rc 10+3, Wc 10+3, Rc 20+3, Wc 20+3, Rc 30+3, Wc 30+3, W 0+2"),
+        (HostOp::Read, 0, 3, "R 10+1, R 0+2"),
+        (HostOp::Discard, 0, 1, ""),
+        (HostOp::Read, 0, 2, "R 0+1"),            // zeroes cost nothing
+    ];
+    let mut rig = Rig::new(tiny, medium(8, 3));
+    for (i, &(op, lba, blocks, want)) in table.iter().enumerate() {
+        rig.go(request(op, lba, blocks), false);
+        assert_eq!(ops(rig.plan()), want, "row {i}: {op:?} {lba}+{blocks}");
+    }
+    rig.read_everything();
+}
+
+#[test]
+fn a_write_longer_than_a_band_is_appended_in_parts() {
+    let mut rig = Rig::new(tiny, medium(8, 3));
+    rig.go(request(HostOp::Write, 0, 9), false);
+    let want = "W 0+3, W 5+3, Rc 0+3, Rc 10+3, Wc 10+3, W 0+3";
+    assert_eq!(ops(rig.plan()), want);
+    let cleaned: Vec<_> = rig.plan().cleanings().iter().map(|c| (c.kind, c.first, c.end, c.relocated.0)).collect();
+    assert_eq!(cleaned, [("set-clean", 2, 5, 3)]);
+}
+
+#[test]
+fn shares_of_the_paper() {
+    // S10: 1 % of 12 000 regions, 99 native ones for each cache region.
+    assert_eq!(Shares::of(12_000, 0.01), Some(Shares { cache: 120, native: 11_880, associated: 99 }));
+    assert_eq!(Shares::of(60_000, 0.01), Some(Shares { cache: 600, native: 59_400, associated: 99 }));
+    // Not divisible: the rest is not used.
+    assert_eq!(Shares::of(1_000, 0.03), Some(Shares { cache: 30, native: 960, associated: 32 }));
+    assert_eq!(Shares::of(1, 0.5), None);
+}
+
+#[test]
+fn associated_bands_are_all_rewritten_where_asked() {
+    let mut l = make(8, 3, Options { cache: 0.25, all_associated: true, ..Options::default() });
+    let mut plan = Plan::new(false, false);
+    for lba in [0, 1, 2, 0] {
+        plan.clear();
+        l.submit(SimTime::ZERO, &request(HostOp::Write, lba, 1), &mut plan);
+    }
+    assert_eq!(ops(&plan), "Rc 0+3, Rc 10+3, Wc 10+3, Rc 20+3, Wc 20+3, Rc 30+3, Wc 30+3, W 0+1");
+}
+
+#[test]
+fn units_are_completed_from_where_they_lie() {
+    let mut rig = Rig::new(
+        || make(8, 24, Options { cache: 0.25, granularity: 8, ..Options::default() }),
+        medium(8, 24),
+    );
+    rig.go(request(HostOp::Write, 3, 2), false);
+    assert_eq!(ops(rig.plan()), "Rf 52+3, Rf 57+3, W 0+8");
+    rig.go(request(HostOp::Write, 6, 10), false);
+    assert_eq!(ops(rig.plan()), "Rf 0+6, W 8+16");
+    rig.read_everything();
+}
+
+#[test]
+fn partial_cleaning_keeps_the_rest_in_front() {
+    let partial = Options { cache: 0.25, cleaning: Cleaning::Partial(1), ..Options::default() };
+    let mut l = make(8, 4, partial);
+    let mut plan = Plan::new(false, false);
+    for lba in [0, 1, 8, 2] {
+        l.submit(SimTime::ZERO, &request(HostOp::Write, lba, 1), &mut plan);
+    }
+    plan.clear();
+    l.submit(SimTime::ZERO, &request(HostOp::Write, 9, 1), &mut plan);
+    assert_eq!(ops(&plan), "Rc 0+4, Rc 12+4, Wc 12+4, Wc 0+1, W 1+1");
+}
+
+#[test]
+fn dynamic_association_uses_the_roomiest_cache_band() {
+    let mut l = make(8, 3, Options { cache: 0.25, dynamic: true, ..Options::default() });
+    let mut plan = Plan::new(false, false);
+    let mut first = |lba| {
+        plan.clear();
+        l.submit(SimTime::ZERO, &request(HostOp::Write, lba, 1), &mut plan);
+        ops(&plan)
+    };
+    assert_eq!([first(0), first(6), first(1), first(12)], ["W 0+1", "W 5+1", "W 1+1", "W 6+1"]);
+}
+
+#[test]
+fn idle_time_empties_the_cache_band_by_band() {
+    let make = || make(8, 3, Options { cache: 0.25, idle: Some(SimTime(5)), ..Options::default() });
+    let mut rig = Rig::new(make, medium(8, 3));
+    assert_eq!(rig.layer.background_after(), None);
+    rig.go(request(HostOp::Write, 0, 1), false);
+    rig.go(request(HostOp::Write, 7, 1), false);
+    let checked = rig.layer.background_after();
+    assert_eq!(checked, Some(SimTime(5)));
+    rig.idle();
+    assert_eq!(ops(rig.plan()), "Rc 0+2, Rc 10+3, Wc 10+3");
+    rig.go(request(HostOp::Read, 0, 8), false);
+    rig.idle();
+    assert_eq!(ops(rig.plan()), "Rc 0+2, Rc 20+3, Wc 20+3");
+    assert_eq!(rig.layer.background_after(), None);
+    rig.go(request(HostOp::Write, 0, 1), false);
+    assert_eq!(ops(rig.plan()), "W 0+1");
+    rig.read_everything();
+}
+
+fn variants() -> Vec<fn() -> DiskCache> {
+    const C: f64 = 0.2;
+    vec![
+        || make(20, 24, Options { cache: C, ..Options::default() }),
+        || make(20, 24, Options { cache: C, granularity: 8, ..Options::default() }),
+        || make(20, 24, Options { cache: C, placement: Placement::PerSet, ..Options::default() }),
+        || make(20, 24, Options { cache: C, dynamic: true, ..Options::default() }),
+        || make(20, 24, Options { cache: C, cleaning: Cleaning::Partial(2), ..Options::default() }),
+        || make(20, 24, Options { cache: C, all_associated: true, ..Options::default() }),
+        || make(20, 24, Options { cache: C, journal: true, ..Options::default() }),
+        || {
+            let cleaning = Cleaning::Partial(2);
+            make(20, 24, Options { cache: C, dynamic: true, cleaning, journal: true, granularity: 8, ..Options::default() })
+        },
+    ]
+}
+
+#[test]
+fn ten_thousand_requests_read_back() {
+    for (i, make) in variants().into_iter().enumerate() {
+        let mut rig = Rig::new(make, medium(20, 24));
+        let span = rig.layer.host_blocks().0;
+        let mut sequence = Sequence(i as u64);
+        for step in 0..10_000 {
+            rig.go(sequence.request(span, 100), false);
+            match step % 1000 {
+                500 => rig.swap_for_recovered(),
+                250 | 251 => rig.idle(),
+                _ => {}
+            }
+        }
+        rig.read_everything();
+    }
+}
+
+#[test]
+fn a_recovered_layer_is_the_same_layer() {
+    for (i, make) in variants().into_iter().enumerate() {
+        same_after_checkpoint(make, i as u64, 60);
+    }
+}
+
+#[test]
+fn a_journal_survives_cuts_everywhere() {
+    for (i, make) in variants().into_iter().enumerate().skip(6) {
+        let mut rig = Rig::new(make, medium(20, 24));
+        let span = rig.layer.host_blocks().0;
+        let mut sequence = Sequence(77 + i as u64);
+        for step in 0..600 {
+            rig.go(sequence.request(span, 40), step > 100);
+            if step % 50 == 49 {
+                rig.swap_for_recovered();
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "after a cut")]
+fn without_a_journal_a_cut_loses_data_as_published() {
+    let mut rig = Rig::new(variants()[0], medium(20, 24));
+    let span = rig.layer.host_blocks().0;
+    let mut sequence = Sequence(5);
+    for _ in 0..600 {
+        rig.go(sequence.request(span, 40), true);
+    }
+}

@@ -1,0 +1,389 @@
+//! `s-block`: sections of two rings, one of cached blocks and one of S-blocks (Cassuto et al. 2010, section V).
+
+mod cache;
+mod choose;
+mod records;
+mod section;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+pub use choose::{Policy, Weights};
+
+use crate::ring::{Carver, Laid};
+use crate::runs::{Divider, ReadRuns};
+use crate::space::MediumSpace;
+use crate::{HostRequest, Plan, Record, TranslationLayer};
+use cache::{CacheRing, SBlock};
+use choose::Queue;
+use section::{Section, Work};
+use slots::{SlotRing, guard_slots};
+use smrlab_blockmap::BlockSet;
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
+
+/// What can be chosen about the layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The share of a section that is its cache ring.
+    pub cache: f64,
+    /// The share of the slots that is more than there are S-blocks.
+    pub overprovision: f64,
+    /// Sections.
+    pub sections: u64,
+    /// How sections work.
+    pub rules: Rules,
+}
+
+/// How a section works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// Blocks in an S-block.
+    pub size: u64,
+    /// Which S-block is destaged.
+    pub policy: Policy,
+    /// S-blocks destaged beyond the one that is needed.
+    pub destage_ahead: u32,
+    /// A destage is due when fewer than this share of the cache ring is invalid.
+    pub low_water: f64,
+    /// The paper's rules to the letter: a destage only where no block is invalid, and S-blocks that are about to be
+    /// rewritten are moved on from the tail like others.
+    pub literal: bool,
+    /// Writes of whole S-blocks do not go through the cache.
+    pub bypass: bool,
+    /// Blocks in a unit that is cached as a whole: 1 or 8.
+    pub granularity: u64,
+    /// The most blocks moved from the tail to the head of a cache ring in one copy.
+    pub batch: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let rules = Rules {
+            size: 2000,
+            policy: Policy::ClosestToTail,
+            destage_ahead: 0,
+            low_water: 0.03,
+            literal: false,
+            bypass: true,
+            granularity: 1,
+            batch: 1000,
+        };
+        Self { cache: 0.01, overprovision: 0.01, sections: 10, rules }
+    }
+}
+
+/// See the [module](self) and the registry's page.
+pub struct SBlockLayer {
+    rules: Rules,
+    sections: Vec<Section>,
+    by_size: Divider,
+    by_section: Divider,
+    /// Blocks that were discarded and not written since.
+    discarded: BlockSet,
+    work: Work,
+}
+
+/// A part of a request within one S-block.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    section: usize,
+    x: u32,
+    offset: u64,
+    blocks: u64,
+    /// Offset in the host's buffer.
+    host: u64,
+}
+
+/// How large the parts of a section are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Blocks of the cache ring.
+    pub cache: u64,
+    /// Slots of the S-block ring (`NT`).
+    pub slots: u64,
+    /// S-blocks (`N`).
+    pub sblocks: u64,
+}
+
+impl Sizes {
+    /// `NT = floor((section - cache) / S)`, `N = NT - floor(NT * o)`, but at least as many slots more than S-blocks as the
+    /// ring needs to be written safely.
+    pub fn of(section: u64, options: &Options, reach: u64) -> Option<Self> {
+        let (size, g) = (options.rules.size, options.rules.granularity);
+        let cache = (section as f64 * options.cache) as u64 / g * g;
+        let slots = (section - cache) / size;
+        let spare = ((slots as f64 * options.overprovision) as u64).max(2 + guard_slots(reach, size));
+        let sblocks = slots.checked_sub(spare).filter(|&n| n > 0)?;
+        Some(Self { cache, slots, sblocks })
+    }
+}
+
+impl SBlockLayer {
+    /// Builds the layer over `space`.
+    ///
+    /// # Errors
+    /// A sentence saying which option does not fit the space.
+    pub fn new(space: &MediumSpace, options: Options) -> Result<Self, String> {
+        let rules = options.rules;
+        if !rules.size.is_multiple_of(rules.granularity) {
+            return Err(format!("sblock_blocks={} is no multiple of granularity=8", rules.size));
+        }
+        let reach = space.reach.0;
+        let (sizes, rings) = lay_out(space, &options)?;
+        let batch = rules.batch.min(sizes.cache / 8).max(rules.granularity);
+        let reserve = reach + batch;
+        if sizes.cache < reserve + 2 * rules.granularity {
+            return Err(format!(
+                "a cache ring of {} blocks has no room beside its guard of {reserve}: use fewer sections or more cache",
+                sizes.cache
+            ));
+        }
+        let queue = rules.policy.counts();
+        let section = |(i, (slots, cache)): (usize, (Laid, Laid))| Section {
+            first: i as u64 * sizes.sblocks,
+            cache: CacheRing::new(cache, reserve),
+            slots: SlotRing::new(slots, rules.size, sizes.sblocks as u32, reach),
+            blocks: (0..sizes.sblocks as u32).map(SBlock::at).collect(),
+            queue: queue.then(|| Queue::new(sizes.sblocks as usize, rules.size)),
+        };
+        Ok(Self {
+            rules: Rules { batch, ..rules },
+            sections: rings.into_iter().enumerate().map(section).collect(),
+            by_size: Divider::new(rules.size),
+            by_section: Divider::new(sizes.sblocks),
+            discarded: BlockSet::new(),
+            work: Work::default(),
+        })
+    }
+
+    fn section_of(&self, id: u64) -> (usize, u32) {
+        let (section, x) = self.by_section.split(id);
+        (section as usize, x as u32)
+    }
+
+    /// Splits a request at the edges of S-blocks.
+    #[inline]
+    fn pieces(&self, lba: u64, blocks: u64) -> impl Iterator<Item = Piece> + use<> {
+        let (size, by_section) = (self.rules.size, self.by_section);
+        let (mut id, mut offset) = self.by_size.split(lba);
+        let mut host = 0;
+        std::iter::from_fn(move || {
+            (host < blocks).then(|| {
+                let (section, x) = by_section.split(id);
+                let n = (size - offset).min(blocks - host);
+                let piece = Piece { section: section as usize, x: x as u32, offset, blocks: n, host };
+                host += n;
+                id += 1;
+                offset = 0;
+                piece
+            })
+        })
+    }
+
+    fn is_bypassed(&self, p: &Piece) -> bool {
+        self.rules.bypass && p.blocks == self.rules.size
+    }
+
+    /// The units that a piece touches.
+    fn span(&self, p: &Piece) -> Range<u64> {
+        let g = self.rules.granularity;
+        p.offset / g * g..(p.offset + p.blocks).div_ceil(g) * g
+    }
+
+    #[inline]
+    fn write(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        let mut ops = 0;
+        for p in self.pieces(lba.0, blocks.0) {
+            if self.is_bypassed(&p) {
+                self.sections[p.section].bypass(p.x, p.host, &self.rules, &mut self.work, plan);
+                ops += 1;
+                continue;
+            }
+            let host = (p.offset..p.offset + p.blocks, p.host);
+            let span = self.span(&p);
+            let section = &mut self.sections[p.section];
+            ops += section.write(p.x, span, host, &self.rules, &mut self.work, plan);
+        }
+        plan.set_extents(ops);
+        if !self.discarded.is_empty() {
+            self.discarded.remove(lba.span(blocks));
+        }
+    }
+
+    fn read_range(&mut self, lba: u64, blocks: u64, runs: &mut ReadRuns, plan: &mut Plan) {
+        for p in self.pieces(lba, blocks) {
+            let s = &self.sections[p.section];
+            let parts = &mut self.work.parts;
+            let any = s.read_runs(p.x, p.offset, p.blocks, parts, runs, plan);
+            let cached: u64 = if any { parts.iter().map(|q| q.blocks).sum() } else { 0 };
+            let c = &mut self.work.counters;
+            c.read_hits += u64::from(cached == p.blocks);
+            c.read_misses += u64::from(cached == 0);
+            c.read_split += u64::from(cached > 0 && cached < p.blocks);
+        }
+    }
+
+    fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        let mut runs = ReadRuns::to_host(0);
+        if self.discarded.is_empty() {
+            self.read_range(lba.0, blocks.0, &mut runs, plan);
+        } else {
+            let (mut at, end) = (lba.0, lba.0 + blocks.0);
+            while at < end {
+                let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
+                self.read_range(at, zero - at, &mut runs, plan);
+                at = self.discarded.next_unset(zero).min(end);
+                if at > zero {
+                    runs.zeroes(at - zero, plan);
+                }
+            }
+        }
+        let ops = runs.end(plan);
+        plan.set_extents(ops.max(1));
+    }
+
+    /// Takes the units that lie wholly in a range out of the cache.
+    fn forget(&mut self, lba: u64, blocks: u64) {
+        let g = self.rules.granularity;
+        for p in self.pieces(lba, blocks) {
+            let (from, to) = (p.offset.div_ceil(g) * g, (p.offset + p.blocks) / g * g);
+            if from < to {
+                self.sections[p.section].forget(p.x, from, to - from);
+            }
+        }
+    }
+
+    fn first_of_write(&self, lba: u64, blocks: u64) -> Option<Pba> {
+        let p = self.pieces(lba, blocks).next()?;
+        let s = &self.sections[p.section];
+        if self.is_bypassed(&p) {
+            return Some(s.first_of_bypass(p.x, &self.rules));
+        }
+        let span = self.span(&p);
+        if let Some(cleaning) = s.first_cleaning(span.end - span.start, &self.rules) {
+            return Some(cleaning);
+        }
+        if span.start < p.offset {
+            return Some(s.place(p.x, span.start));
+        }
+        let most = (s.cache.capacity() / 2 / self.rules.granularity).max(1) * self.rules.granularity;
+        let end = p.offset + p.blocks;
+        if end < span.end && span.end - span.start <= most {
+            return Some(s.place(p.x, end));
+        }
+        Some(s.cache.laid.pba(s.cache.ring.head()))
+    }
+}
+
+/// Sizes and rings of all sections, one behind the other.
+fn lay_out(space: &MediumSpace, options: &Options) -> Result<(Sizes, Vec<(Laid, Laid)>), String> {
+    let too_small = || {
+        format!(
+            "sections={} of S-blocks of {} blocks do not fit on this drive: use fewer sections or smaller S-blocks",
+            options.sections, options.rules.size
+        )
+    };
+    let mut section = space.counted.0 / options.sections;
+    // Guards and the ends of strokes take room on drives that do not count them apart.
+    loop {
+        let sizes = Sizes::of(section, options, space.reach.0).filter(|s| s.cache > 0).ok_or_else(too_small)?;
+        let mut carver = Carver::new(space.stretches.clone(), space.guard());
+        let rings: Option<Vec<_>> = (0..options.sections)
+            .map(|_| {
+                let slots = carver.take(sizes.slots, options.rules.size)?;
+                let cache = carver.take(sizes.cache / options.rules.granularity, options.rules.granularity)?;
+                Some((Laid::over(&slots), Laid::over(&cache)))
+            })
+            .collect();
+        if let Some(rings) = rings {
+            if sizes.cache > u64::from(u32::MAX) || sizes.slots > u64::from(u32::MAX) {
+                return Err(format!("sections of {section} blocks are too large for the map: use more sections"));
+            }
+            return Ok((sizes, rings));
+        }
+        section -= (section / 400).max(1);
+    }
+}
+
+impl TranslationLayer for SBlockLayer {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.sections.len() as u64 * self.by_section.by() * self.rules.size)
+    }
+
+    #[inline]
+    fn submit(&mut self, _now: SimTime, request: &HostRequest, plan: &mut Plan) {
+        self.work.destaged = 0;
+        match request.op {
+            HostOp::Write => self.write(request.lba, request.blocks, plan),
+            HostOp::Read => self.read(request.lba, request.blocks, plan),
+            HostOp::Discard => {
+                let words = [request.lba.0, request.blocks.0, 0];
+                plan.record(Record { tag: records::DISCARD, words });
+                self.forget(request.lba.0, request.blocks.0);
+                self.discarded.insert(request.lba.span(request.blocks));
+            }
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+        let (lba, end) = (request.lba.0, request.lba.0 + request.blocks.0);
+        match request.op {
+            HostOp::Write => self.first_of_write(lba, request.blocks.0),
+            HostOp::Read => {
+                let first = self.discarded.next_unset(lba);
+                let p = self.pieces(first, end.checked_sub(first)?).next()?;
+                Some(self.sections[p.section].place(p.x, p.offset))
+            }
+            _ => None,
+        }
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _plan: &mut Plan) {
+        self.replay(records);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.write_checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        let (mut at, end) = (lba.0, lba.0 + blocks.0);
+        while at < end {
+            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
+            if zero > at {
+                out(at..zero);
+            }
+            at = self.discarded.next_unset(zero).min(end);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, request: &HostRequest) {
+        let (id, _) = self.by_size.split(request.lba.0);
+        let (section, x) = self.by_section.split(id);
+        if let Some(s) = self.sections.get(section as usize) {
+            smrlab_blockmap::prefetch(&s.blocks, x as usize);
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.sections.iter().map(Section::bytes).sum::<u64>() + self.discarded.bytes() as u64
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.work.counters;
+        out("read_hits", c.read_hits);
+        out("read_misses", c.read_misses);
+        out("read_split", c.read_split);
+        out("write_hits", c.write_hits);
+        out("write_misses", c.write_misses);
+        out("bypassed", c.bypassed);
+        out("group_destages", c.destages);
+        out("destaged_blocks", c.destaged_blocks);
+        out("sblock_copies", c.sblock_copies);
+        out("defrag_blocks", c.defrag_blocks);
+        out("cached_blocks", self.sections.iter().map(|s| s.cache.live()).sum());
+    }
+}

@@ -1,0 +1,410 @@
+//! A section's cache ring: host blocks in the order in which they came, and which of them are still the newest.
+//!
+//! Blocks are kept in entries of at most eight: consecutive blocks of one aligned unit of the host's space, with a mask
+//! of those that are still valid. Entries of one S-block form a list; the ring holds them in the order of their places.
+//! An entry that is invalid altogether is forgotten at once; its place in the ring is found out when the tail gets there.
+
+use crate::ring::{Laid, Ring};
+use std::collections::VecDeque;
+
+/// No entry, no S-block.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What is known of an S-block: 8 bytes for its place, 8 for its cached blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SBlock {
+    /// Slot of the S-block ring.
+    pub slot: u32,
+    /// First of its entries.
+    pub first: u32,
+    /// A bit for each unit modulo 32 that may be cached.
+    filter: u32,
+    /// Cached blocks.
+    pub cached: u32,
+}
+
+impl SBlock {
+    pub fn at(slot: u32) -> Self {
+        Self { slot, first: NONE, filter: 0, cached: 0 }
+    }
+
+    /// Whether any unit from `first` to `last` may be cached.
+    #[inline]
+    fn may_have(&self, first: u64, last: u64) -> bool {
+        if first == last { self.filter >> (first & 31) & 1 == 1 } else { self.first != NONE }
+    }
+}
+
+/// Cached blocks of one unit that lie side by side.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    sblock: u32,
+    next: u32,
+    /// Position of block `first`; [`NONE`] while the entry is not in use.
+    at: u32,
+    unit: u16,
+    first: u8,
+    /// Valid blocks, by their number in the unit.
+    mask: u8,
+}
+
+/// A place in the ring, up to the next one or the head; invalid where the entry does not lie there.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    entry: u32,
+    at: u32,
+}
+
+/// Cached blocks of an S-block that lie side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Position in the ring.
+    pub at: u64,
+    /// Offset in the S-block.
+    pub offset: u64,
+    pub blocks: u64,
+}
+
+/// What lies at the tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Front {
+    /// So many blocks, side by side on the medium, all valid.
+    Valid(u64),
+    /// So many invalid blocks.
+    Invalid(u64),
+    /// Nothing.
+    Empty,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct CacheRing {
+    pub ring: Ring,
+    pub laid: Laid,
+    /// Positions that are never filled: what a write at the head damages, and a batch of blocks on its way from the tail.
+    reserve: u64,
+    items: VecDeque<Item>,
+    entries: Vec<Entry>,
+    /// First entry that is not in use.
+    unused: u32,
+    /// Valid blocks.
+    live: u64,
+}
+
+impl CacheRing {
+    pub fn new(laid: Laid, reserve: u64) -> Self {
+        let ring = Ring::new(laid.size());
+        Self { ring, laid, reserve, items: VecDeque::new(), entries: Vec::new(), unused: NONE, live: 0 }
+    }
+
+    /// Blocks that the ring can hold.
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        self.ring.size() - self.reserve
+    }
+
+    /// Blocks that can be put at the head.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        self.ring.free() - self.reserve
+    }
+
+    /// Blocks in use that are not valid any more.
+    #[inline]
+    pub fn invalid(&self) -> u64 {
+        self.ring.used() - self.live
+    }
+
+    #[inline]
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    #[inline]
+    fn new_entry(&mut self, e: Entry) -> u32 {
+        if self.unused == NONE {
+            self.entries.push(e);
+            return self.entries.len() as u32 - 1;
+        }
+        let id = self.unused;
+        self.unused = self.entries[id as usize].next;
+        self.entries[id as usize] = e;
+        id
+    }
+
+    #[inline]
+    fn end_entry(&mut self, id: u32) {
+        let e = &mut self.entries[id as usize];
+        e.at = NONE;
+        e.next = self.unused;
+        self.unused = id;
+    }
+
+    /// Puts `n` blocks of S-block `x` from `offset` on at the head, where they lie side by side. No older copies may be
+    /// left.
+    #[inline]
+    pub fn put(&mut self, x: u32, s: &mut SBlock, offset: u64, n: u64) {
+        debug_assert!(n <= self.laid.at(self.ring.head()).1.0);
+        let (mut offset, end) = (offset, offset + n);
+        while offset < end {
+            let (unit, first) = (offset >> 3, offset & 7);
+            let k = (8 - first).min(end - offset);
+            let at = self.ring.head() as u32;
+            let mask = (((1u32 << k) - 1) << first) as u8;
+            let entry =
+                Entry { sblock: x, next: s.first, at, unit: unit as u16, first: first as u8, mask };
+            s.first = self.new_entry(entry);
+            s.filter |= 1 << (unit & 31);
+            self.items.push_back(Item { entry: s.first, at });
+            self.ring.push(k);
+            offset += k;
+        }
+        s.cached += n as u32;
+        self.live += n;
+    }
+
+    /// Puts invalid blocks at the head: a place that was given up before a checkpoint.
+    pub fn put_invalid(&mut self, n: u64) {
+        self.items.push_back(Item { entry: NONE, at: self.ring.head() as u32 });
+        self.ring.push(n);
+    }
+
+    /// Makes blocks of an S-block invalid; answers how many were valid.
+    #[inline]
+    pub fn invalidate(&mut self, s: &mut SBlock, offset: u64, n: u64) -> u64 {
+        let (from, to) = (offset >> 3, (offset + n - 1) >> 3);
+        if !s.may_have(from, to) { 0 } else { self.invalidate_listed(s, offset, n) }
+    }
+
+    fn invalidate_listed(&mut self, s: &mut SBlock, offset: u64, n: u64) -> u64 {
+        let mut gone = 0;
+        let (mut before, mut id) = (NONE, s.first);
+        while id != NONE {
+            let e = &mut self.entries[id as usize];
+            let next = e.next;
+            let hit = e.mask & span_mask(u64::from(e.unit), offset, n);
+            e.mask &= !hit;
+            gone += u64::from(hit.count_ones());
+            if e.mask == 0 {
+                if before == NONE {
+                    s.first = next;
+                } else {
+                    self.entries[before as usize].next = next;
+                }
+                self.end_entry(id);
+            } else {
+                before = id;
+            }
+            id = next;
+        }
+        if s.first == NONE {
+            s.filter = 0;
+        }
+        s.cached -= gone as u32;
+        self.live -= gone;
+        gone
+    }
+
+    /// Makes all cached blocks of an S-block invalid.
+    pub fn invalidate_all(&mut self, s: &mut SBlock) {
+        let mut id = s.first;
+        while id != NONE {
+            let next = self.entries[id as usize].next;
+            self.end_entry(id);
+            id = next;
+        }
+        self.live -= u64::from(s.cached);
+        *s = SBlock::at(s.slot);
+    }
+
+    /// Adds the cached parts of an S-block that lie in `offset..offset + n`, in no particular order.
+    #[inline]
+    pub fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<Part>) {
+        if !s.may_have(offset >> 3, (offset + n - 1) >> 3) {
+            return;
+        }
+        let mut id = s.first;
+        while id != NONE {
+            let e = &self.entries[id as usize];
+            let mut mask = e.mask & span_mask(u64::from(e.unit), offset, n);
+            while mask != 0 {
+                let from = mask.trailing_zeros() as u64;
+                let blocks = (mask >> from).trailing_ones() as u64;
+                out.push(Part {
+                    at: u64::from(e.at) + from - u64::from(e.first),
+                    offset: u64::from(e.unit) * 8 + from,
+                    blocks,
+                });
+                mask &= !((((1u32 << blocks) - 1) << from) as u8);
+            }
+            id = e.next;
+        }
+    }
+
+    #[inline]
+    fn len_of(&self, i: usize) -> u64 {
+        let end = self.items.get(i + 1).map_or(self.ring.head(), |n| u64::from(n.at));
+        let n = self.ring.ahead(u64::from(self.items[i].at), end);
+        if n == 0 { self.ring.size() } else { n }
+    }
+
+    /// The valid blocks of item `i`, the lowest bit being the block at its place.
+    #[inline]
+    fn valid(&self, i: usize) -> u8 {
+        let item = self.items[i];
+        match self.entries.get(item.entry as usize) {
+            Some(e) if e.at == item.at => e.mask >> e.first,
+            _ => 0,
+        }
+    }
+
+    /// What lies at the tail, looking past `skip` invalid items; at most `most` valid blocks are looked for.
+    pub fn front(&self, skip: usize, most: u64) -> Front {
+        let Some(first) = self.items.get(skip) else { return Front::Empty };
+        let mask = self.valid(skip);
+        if mask & 1 == 0 {
+            let n = self.len_of(skip);
+            return Front::Invalid(if mask == 0 { n } else { u64::from(mask.trailing_zeros()).min(n) });
+        }
+        let most = most.min(self.laid.at(u64::from(first.at)).1.0);
+        let mut blocks = 0;
+        for i in skip..self.items.len() {
+            if let Some(soon) = self.items.get(i + 12) {
+                if soon.entry != NONE {
+                    smrlab_blockmap::prefetch(&self.entries, soon.entry as usize);
+                }
+            }
+            let (valid, len) = (u64::from(self.valid(i).trailing_ones()), self.len_of(i));
+            blocks += valid.min(len);
+            if valid < len || blocks >= most {
+                break;
+            }
+        }
+        Front::Valid(blocks.min(most))
+    }
+
+    /// The position of item `i` from the tail.
+    pub fn position(&self, i: usize) -> u64 {
+        u64::from(self.items[i].at)
+    }
+
+    /// Whether nothing of item `i` from the tail is valid.
+    pub fn is_invalid(&self, i: usize) -> bool {
+        self.valid(i) == 0
+    }
+
+    /// The S-block of the first valid block from the tail on.
+    pub fn oldest(&self) -> Option<u32> {
+        let i = (0..self.items.len()).find(|&i| self.valid(i) != 0)?;
+        Some(self.entries[self.items[i].entry as usize].sblock)
+    }
+
+    /// How far the oldest cached block of an S-block lies behind the tail.
+    pub fn age(&self, s: &SBlock) -> u64 {
+        let (mut least, mut id) = (self.ring.size(), s.first);
+        while id != NONE {
+            let e = &self.entries[id as usize];
+            least = least.min(self.ring.ahead(self.ring.tail(), u64::from(e.at)));
+            id = e.next;
+        }
+        least
+    }
+
+    /// Moves `n` valid blocks from the tail to the head. They lie side by side at both places.
+    #[inline]
+    pub fn move_tail(&mut self, n: u64, blocks: &mut [SBlock]) {
+        let mut left = n;
+        while left > 0 {
+            let item = self.items[0];
+            let len = self.len_of(0);
+            let at = self.ring.head() as u32;
+            let mut entry = item.entry;
+            if len <= left {
+                self.items.pop_front();
+            } else {
+                entry = self.split(item, left, blocks);
+            }
+            let k = len.min(left);
+            self.entries[entry as usize].at = at;
+            self.items.push_back(Item { entry, at });
+            self.ring.push(k);
+            self.ring.pop(k);
+            left -= k;
+        }
+    }
+
+    /// Parts the first `k` blocks of the front item, all valid, from the rest; answers their entry.
+    fn split(&mut self, item: Item, k: u64, blocks: &mut [SBlock]) -> u32 {
+        let e = self.entries[item.entry as usize];
+        let front = e.mask & ((((1u32 << k) - 1) << e.first) as u8);
+        let rest = e.mask & !front;
+        let at = item.at + k as u32;
+        if rest == 0 {
+            self.items[0] = Item { entry: NONE, at };
+            self.entries[item.entry as usize].mask = front;
+            return item.entry;
+        }
+        self.entries[item.entry as usize] = Entry { at, first: e.first + k as u8, mask: rest, ..e };
+        self.items[0].at = at;
+        let s = &mut blocks[e.sblock as usize];
+        s.first = self.new_entry(Entry { next: s.first, mask: front, ..e });
+        s.first
+    }
+
+    /// Frees `n` blocks at the tail, all invalid.
+    #[inline]
+    pub fn reclaim(&mut self, n: u64) {
+        let mut left = n;
+        while left > 0 {
+            let item = self.items[0];
+            let len = self.len_of(0);
+            let k = len.min(left);
+            if k == len {
+                self.items.pop_front();
+            } else {
+                let at = self.ring.wrap(u64::from(item.at) + k) as u32;
+                self.items[0].at = at;
+                match self.entries.get_mut(item.entry as usize) {
+                    Some(e) if e.at == item.at => {
+                        e.at = at;
+                        e.first += k as u8;
+                    }
+                    _ => self.items[0].entry = NONE,
+                }
+            }
+            self.ring.pop(k);
+            left -= k;
+        }
+    }
+
+    /// Everything in the ring from the tail on: S-block, offset and length of valid blocks, only a length of invalid ones.
+    pub fn contents(&self, out: &mut dyn FnMut(Option<(u32, u64)>, u64)) {
+        for i in 0..self.items.len() {
+            let (mut mask, mut left) = (self.valid(i), self.len_of(i));
+            let e = self.entries.get(self.items[i].entry as usize);
+            let mut offset = e.map_or(0, |e| u64::from(e.unit) * 8 + u64::from(e.first));
+            while left > 0 {
+                let ones = u64::from(mask.trailing_ones()).min(left);
+                let zeros = if mask == 0 { left } else { u64::from(mask.trailing_zeros()).min(left) };
+                let n = if ones > 0 { ones } else { zeros };
+                out(e.filter(|_| ones > 0).map(|e| (e.sblock, offset)), n);
+                mask = mask.checked_shr(n as u32).unwrap_or(0);
+                offset += n;
+                left -= n;
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        (self.items.capacity() * size_of::<Item>() + self.entries.capacity() * size_of::<Entry>()) as u64
+            + self.laid.bytes()
+    }
+}
+
+/// The blocks of `unit` that lie in `offset..offset + n`.
+#[inline]
+fn span_mask(unit: u64, offset: u64, n: u64) -> u8 {
+    let from = offset.saturating_sub(unit * 8).min(8);
+    let to = (offset + n).saturating_sub(unit * 8).min(8);
+    ((1u32 << to) - (1u32 << from.min(to))) as u8
+}

@@ -1,0 +1,176 @@
+//! Which S-block to destage (Cassuto et al. 2010, section V.C): policies see the section and answer with a choice.
+
+use super::cache::{CacheRing, NONE, SBlock};
+use super::slots::SlotRing;
+
+/// How the S-block to destage is chosen among those that have cached blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Policy {
+    /// The first one from the tail of the S-block ring (the paper's winner on random writes).
+    ClosestToTail,
+    /// The one with the most cached blocks; of several the one that has had as many for longest.
+    MostCached,
+    /// The one whose block lies at the tail of the cache ring.
+    TailOfCache,
+    /// The highest weighted sum of the three closenesses, among the first S-blocks of each.
+    Mix(Weights),
+}
+
+/// Weights of [`Policy::Mix`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// Of being close to the tail of the S-block ring.
+    pub tail: f64,
+    /// Of the share of its blocks that are cached.
+    pub cached: f64,
+    /// Of having a block close to the tail of the cache ring.
+    pub age: f64,
+}
+
+impl Policy {
+    /// Whether [`Queue`] has to be kept.
+    pub fn counts(self) -> bool {
+        matches!(self, Self::MostCached | Self::Mix(_))
+    }
+}
+
+/// What a policy may look at.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub slots: &'a SlotRing,
+    pub blocks: &'a [SBlock],
+    pub cache: &'a CacheRing,
+    pub queue: Option<&'a Queue>,
+    /// Blocks in an S-block.
+    pub size: u64,
+}
+
+/// How many S-blocks near the tail of their ring [`Policy::Mix`] compares.
+const CANDIDATES: usize = 16;
+
+impl View<'_> {
+    /// The S-block to destage: one with cached blocks; `None` where there is none.
+    pub fn choose(&self, policy: Policy) -> Option<u32> {
+        match policy {
+            Policy::ClosestToTail => self.slots.cached_from(0).map(|(x, _)| x),
+            Policy::MostCached => self.queue?.most(),
+            Policy::TailOfCache => self.cache.oldest(),
+            Policy::Mix(weights) => self.best(weights),
+        }
+    }
+
+    fn best(&self, w: Weights) -> Option<u32> {
+        let mut best: Option<(f64, u32)> = None;
+        let mut consider = |x: u32| {
+            let score = self.score(x, w);
+            if best.is_none_or(|b| score > b.0) {
+                best = Some((score, x));
+            }
+        };
+        let mut from = 0;
+        for _ in 0..CANDIDATES {
+            let Some((x, ahead)) = self.slots.cached_from(from) else { break };
+            consider(x);
+            from = ahead + 1;
+        }
+        self.queue.and_then(Queue::most).into_iter().for_each(&mut consider);
+        self.cache.oldest().into_iter().for_each(&mut consider);
+        best.map(|b| b.1)
+    }
+
+    fn score(&self, x: u32, w: Weights) -> f64 {
+        let s = &self.blocks[x as usize];
+        let closeness = |ahead: u64, of: u64| 1.0 - ahead as f64 / of.max(1) as f64;
+        w.tail * closeness(self.slots.ahead(s.slot), self.slots.ring.used())
+            + w.cached * f64::from(s.cached) / self.size as f64
+            + w.age * closeness(self.cache.age(s), self.cache.ring.used())
+    }
+}
+
+/// S-blocks by their number of cached blocks, first in first out among equals.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// First and last of each number.
+    ends: Vec<(u32, u32)>,
+    /// Before and behind each S-block.
+    links: Vec<(u32, u32)>,
+    most: usize,
+}
+
+impl Queue {
+    pub fn new(blocks: usize, size: u64) -> Self {
+        Self { ends: vec![(NONE, NONE); size as usize + 1], links: vec![(NONE, NONE); blocks], most: 0 }
+    }
+
+    /// S-block `x` has `new` cached blocks instead of `old`.
+    pub fn change(&mut self, x: u32, old: u32, new: u32) {
+        if old == new {
+            return;
+        }
+        if old > 0 {
+            let (before, behind) = self.links[x as usize];
+            match before {
+                NONE => self.ends[old as usize].0 = behind,
+                b => self.links[b as usize].1 = behind,
+            }
+            match behind {
+                NONE => self.ends[old as usize].1 = before,
+                b => self.links[b as usize].0 = before,
+            }
+        }
+        if new > 0 {
+            let last = self.ends[new as usize].1;
+            self.links[x as usize] = (last, NONE);
+            match last {
+                NONE => self.ends[new as usize].0 = x,
+                l => self.links[l as usize].1 = x,
+            }
+            self.ends[new as usize].1 = x;
+            self.most = self.most.max(new as usize);
+        }
+        while self.most > 0 && self.ends[self.most].0 == NONE {
+            self.most -= 1;
+        }
+    }
+
+    /// The first S-block of the highest number.
+    pub fn most(&self) -> Option<u32> {
+        Some(self.ends[self.most].0).filter(|&x| self.most > 0 && x != NONE)
+    }
+
+    /// All S-blocks in the order in which they came to their numbers.
+    pub fn order(&self, out: &mut dyn FnMut(u32)) {
+        for &(first, _) in &self.ends[1..] {
+            let mut x = first;
+            while x != NONE {
+                out(x);
+                x = self.links[x as usize].1;
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        ((self.ends.capacity() + self.links.capacity()) * size_of::<(u32, u32)>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_cached_comes_first_and_the_elder_of_equals() {
+        let mut q = Queue::new(4, 10);
+        q.change(0, 0, 3);
+        q.change(1, 0, 5);
+        q.change(2, 0, 5);
+        assert_eq!(q.most(), Some(1));
+        q.change(1, 5, 0);
+        assert_eq!(q.most(), Some(2));
+        q.change(2, 5, 2);
+        assert_eq!(q.most(), Some(0));
+        q.change(0, 3, 0);
+        q.change(2, 2, 0);
+        assert_eq!(q.most(), None);
+    }
+}

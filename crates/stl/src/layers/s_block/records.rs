@@ -1,0 +1,105 @@
+//! What survives a power cut: every change of a section's rings as a record, replayed by the same functions.
+
+use super::SBlockLayer;
+use super::cache::SBlock;
+use crate::Record;
+
+/// Blocks from LBA `words[0]` on were put at the head of their cache ring. The lower half of `words[1]` is their number;
+/// bits 32 to 47 and 48 to 63 say how many of the first and last are not the host's.
+pub(super) const PUT: u32 = 1;
+/// In the section of S-block `words[0]`, `words[1]` blocks moved from the tail of the cache ring to its head.
+pub(super) const MOVE: u32 = 2;
+/// In the section of S-block `words[0]`, `words[1]` blocks at the tail of the cache ring were freed.
+pub(super) const RECLAIM: u32 = 3;
+/// S-block `words[0]` was written to the head of its ring: 0 as it was, 1 with its cached blocks, 2 anew by the host.
+pub(super) const PLACED: u32 = 4;
+/// In the section of S-block `words[0]`, the slot at the tail was freed.
+pub(super) const POP: u32 = 5;
+/// Blocks `words[0]`, `words[1]` in number, were discarded.
+pub(super) const DISCARD: u32 = 6;
+/// Checkpoint: the S-block ring of the section of S-block `words[0]` begins at slot `words[1]`; slots follow.
+const SLOTS: u32 = 7;
+/// Checkpoint: the next slot of the section of S-block `words[0]` holds S-block `words[1]`, or nothing (all ones).
+const SLOT: u32 = 8;
+/// Checkpoint: the cache ring of the section of S-block `words[0]` begins at position `words[1]`; contents follow.
+const RING: u32 = 9;
+/// Checkpoint: `words[1]` invalid blocks in the cache ring of the section of S-block `words[0]`.
+const INVALID: u32 = 10;
+/// Checkpoint: S-block `words[0]` is the latest with its number of cached blocks.
+const COUNTED: u32 = 11;
+
+impl SBlockLayer {
+    pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>) {
+        for Record { tag, words } in records {
+            let [a, b, _] = words;
+            let size = self.rules.size;
+            if tag == DISCARD {
+                self.forget(a, b);
+                self.discarded.insert(a..a + b);
+                continue;
+            }
+            let id = if tag == PUT { a / size } else { a };
+            let (section, x) = self.section_of(id);
+            let s = &mut self.sections[section];
+            match tag {
+                PUT => {
+                    let (n, before, behind) = (b & 0xffff_ffff, (b >> 32) & 0xffff, b >> 48);
+                    s.put(x, a % size, n);
+                    self.discarded.remove(a + before..a + n - behind);
+                }
+                MOVE => s.cache.move_tail(b, &mut s.blocks),
+                RECLAIM => s.cache.reclaim(b),
+                PLACED => {
+                    s.placed(x, b > 0);
+                    if b == 2 {
+                        self.discarded.remove(id * size..(id + 1) * size);
+                    }
+                }
+                POP => s.slots.pop(),
+                SLOTS => s.slots.restart(b),
+                SLOT => {
+                    let owner = (b != u64::MAX).then_some(b as u32);
+                    let slot = s.slots.refill(owner);
+                    if let Some(owner) = owner {
+                        s.blocks[owner as usize] = SBlock::at(slot);
+                    }
+                }
+                RING => s.cache.ring = crate::ring::Ring::with(s.cache.ring.size(), b, 0),
+                INVALID => s.cache.put_invalid(b),
+                COUNTED => {
+                    let cached = s.blocks[x as usize].cached;
+                    if let Some(q) = &mut s.queue {
+                        q.change(x, cached, 0);
+                        q.change(x, 0, cached);
+                    }
+                }
+                _ => debug_assert!(false, "record {tag} is not the S-block layer's"),
+            }
+        }
+    }
+
+    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        let size = self.rules.size;
+        for s in &self.sections {
+            let mut section = |tag, word| out(Record { tag, words: [s.first, word, 0] });
+            if !s.slots.is_untouched() {
+                section(SLOTS, s.slots.ring.tail());
+                s.slots.owners().for_each(|o| section(SLOT, o.map_or(u64::MAX, u64::from)));
+            }
+            section(RING, s.cache.ring.tail());
+            s.cache.contents(&mut |valid, n| match valid {
+                Some((x, offset)) => {
+                    let lba = (s.first + u64::from(x)) * size + offset;
+                    out(Record { tag: PUT, words: [lba, n, 0] });
+                }
+                None => out(Record { tag: INVALID, words: [s.first, n, 0] }),
+            });
+            if let Some(q) = &s.queue {
+                q.order(&mut |x| out(Record { tag: COUNTED, words: [s.first + u64::from(x), 0, 0] }));
+            }
+        }
+        for run in self.discarded.runs() {
+            out(Record { tag: DISCARD, words: [run.start, run.end - run.start, 0] });
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! One section: Algorithms V.1 to V.6 over its two rings.
+
+use super::cache::{CacheRing, Front, Part, SBlock};
+use super::choose::{Queue, View};
+use super::slots::SlotRing;
+use super::{Rules, records};
+use crate::runs::ReadRuns;
+use crate::{Cause, OpId, Piece, Plan, Record, Source};
+use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
+
+/// Lists that are reused from request to request, and counters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    pub parts: Vec<Part>,
+    /// Operation and offset in it that hold each part.
+    staged: Vec<(OpId, u64)>,
+    /// S-blocks destaged for the present request.
+    pub destaged: u32,
+    pub counters: Counters,
+}
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub read_hits: u64,
+    pub read_misses: u64,
+    pub read_split: u64,
+    pub write_hits: u64,
+    pub write_misses: u64,
+    pub bypassed: u64,
+    pub destages: u64,
+    pub destaged_blocks: u64,
+    pub sblock_copies: u64,
+    pub defrag_blocks: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    /// Number of the section's first S-block in the drive.
+    pub first: u64,
+    pub cache: CacheRing,
+    pub slots: SlotRing,
+    pub blocks: Vec<SBlock>,
+    pub queue: Option<Queue>,
+}
+
+impl Section {
+    fn view(&self, rules: &Rules) -> View<'_> {
+        View {
+            slots: &self.slots,
+            blocks: &self.blocks,
+            cache: &self.cache,
+            queue: self.queue.as_ref(),
+            size: rules.size,
+        }
+    }
+
+    /// Brings the slot marks and the queue up to date after `x` had `old` cached blocks.
+    #[inline]
+    fn recount(&mut self, x: u32, old: u32) {
+        let s = self.blocks[x as usize];
+        if (old == 0) != (s.cached == 0) {
+            self.slots.mark(s.slot, s.cached > 0);
+        }
+        if let Some(q) = &mut self.queue {
+            q.change(x, old, s.cached);
+        }
+    }
+
+    /// Puts blocks of `x` at the head of the cache ring; older copies become invalid. Answers how many there were.
+    #[inline]
+    pub fn put(&mut self, x: u32, offset: u64, n: u64) -> u64 {
+        let s = &mut self.blocks[x as usize];
+        let old = s.cached;
+        let hit = self.cache.invalidate(s, offset, n);
+        self.cache.put(x, s, offset, n);
+        self.recount(x, old);
+        hit
+    }
+
+    /// Takes blocks out of the cache.
+    pub fn forget(&mut self, x: u32, offset: u64, n: u64) {
+        let s = &mut self.blocks[x as usize];
+        let old = s.cached;
+        self.cache.invalidate(s, offset, n);
+        self.recount(x, old);
+    }
+
+    /// `x` was written to the head of its ring; `whole`: cached copies are not newer.
+    pub fn placed(&mut self, x: u32, whole: bool) {
+        let s = &mut self.blocks[x as usize];
+        s.slot = self.slots.place(x, s.slot);
+        let old = s.cached;
+        if whole {
+            self.cache.invalidate_all(s);
+            self.recount(x, old);
+        }
+    }
+
+    fn record(plan: &mut Plan, tag: u32, words: [u64; 3]) {
+        plan.record(Record { tag, words });
+    }
+
+    /// Algorithm V.1 for blocks of one S-block: room, then one write for each place that lies in one piece.
+    pub fn write(
+        &mut self,
+        x: u32,
+        span: Range<u64>,
+        host: (Range<u64>, u64),
+        rules: &Rules,
+        work: &mut Work,
+        plan: &mut Plan,
+    ) -> u32 {
+        let most = (self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity;
+        let (mut at, mut ops) = (span.start, 0);
+        while at < span.end {
+            let end = (at + most).min(span.end);
+            self.make_room(end - at, rules, work, plan);
+            let given = host.0.start.max(at)..host.0.end.min(end);
+            let fills = ((at..end) != given).then(|| self.stage_fills(x, at..end, &given, work, plan));
+            while at < end {
+                let (pba, side) = self.cache.laid.at(self.cache.ring.head());
+                let n = side.0.min(end - at);
+                let from = Blocks(host.1 + (at.max(host.0.start) - host.0.start));
+                match &fills {
+                    None => plan.write(Cause::Host, pba, Blocks(n), Source::Host(from)),
+                    Some(f) => plan.write_pieces(Cause::Host, pba, Blocks(n), |out| {
+                        f.pieces(at..at + n, &given, host.1 + (given.start - host.0.start), out);
+                    }),
+                };
+                let word = (self.first + u64::from(x)) * rules.size + at;
+                let skipped = given.start.saturating_sub(at).min(n) << 32;
+                let left_over = (at + n).saturating_sub(given.end).min(n) << 48;
+                Self::record(plan, records::PUT, [word, n | skipped | left_over, 0]);
+                let hit = self.put(x, at, n);
+                work.counters.write_hits += u64::from(hit > 0);
+                work.counters.write_misses += u64::from(hit == 0);
+                at += n;
+                ops += 1;
+            }
+        }
+        ops
+    }
+
+    /// Reads what completes the units around `given`.
+    #[cold]
+    fn stage_fills(
+        &self,
+        x: u32,
+        span: Range<u64>,
+        given: &Range<u64>,
+        work: &mut Work,
+        plan: &mut Plan,
+    ) -> Fills {
+        let mut stage = |gap: Range<u64>, plan: &mut Plan| {
+            let first = plan.ops().len();
+            if !gap.is_empty() {
+                let mut runs = ReadRuns::staged(Cause::Fill);
+                self.read_runs(x, gap.start, gap.end - gap.start, &mut work.parts, &mut runs, plan);
+                runs.end(plan);
+            }
+            plan.ops()[first..].iter().enumerate().map(|(i, o)| (OpId((first + i) as u32), o.blocks.0)).collect()
+        };
+        let before = stage(span.start..given.start, plan);
+        let behind = stage(given.end..span.end, plan);
+        Fills { start: span.start, before, behind }
+    }
+
+    /// Whether cleaning has to begin with a destage: no invalid block is left, or (repaired) few are.
+    fn need_destage(&self, invalid: u64, destaged: u32, rules: &Rules) -> bool {
+        if self.cache.live() == 0 {
+            return false;
+        }
+        let low = (rules.low_water * self.cache.capacity() as f64) as u64;
+        invalid == 0 || (!rules.literal && invalid < low && destaged < 1 + rules.destage_ahead)
+    }
+
+    fn make_room(&mut self, n: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        while self.cache.room() < n {
+            self.cache_defrag(n - self.cache.room(), rules, work, plan);
+        }
+    }
+
+    /// Algorithm V.2: destages where needed, then moves valid blocks from the tail to the head until `need` invalid ones
+    /// (or as many as lie there) could be freed.
+    fn cache_defrag(&mut self, need: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        while self.need_destage(self.cache.invalid(), work.destaged, rules) {
+            let Some(x) = self.view(rules).choose(rules.policy) else { break };
+            self.group_destage(x, rules, work, plan);
+            work.destaged += 1;
+        }
+        let first = plan.ops().len();
+        let mut moved = 0;
+        loop {
+            match self.cache.front(0, rules.batch) {
+                Front::Valid(n) => moved += self.move_batch(n, plan),
+                Front::Invalid(n) => {
+                    let n = n.min(need);
+                    self.cache.reclaim(n);
+                    Self::record(plan, records::RECLAIM, [self.first, n, 0]);
+                    break;
+                }
+                Front::Empty => break,
+            }
+        }
+        if moved > 0 {
+            work.counters.defrag_blocks += moved;
+            plan.cleaned("cache-defrag", first, Blocks(moved));
+        }
+    }
+
+    /// Copies up to `n` valid blocks from the tail to the head; answers how many.
+    #[inline]
+    fn move_batch(&mut self, n: u64, plan: &mut Plan) -> u64 {
+        let to = self.cache.laid.at(self.cache.ring.head());
+        let n = n.min(to.1.0);
+        let from = self.cache.laid.pba(self.cache.ring.tail());
+        let staged = plan.read_staged(Cause::Defrag, from, Blocks(n));
+        plan.write(Cause::Defrag, to.0, Blocks(n), Source::Staged(staged, Blocks::ZERO));
+        Self::record(plan, records::MOVE, [self.first, n, 0]);
+        self.cache.move_tail(n, &mut self.blocks);
+        n
+    }
+
+    /// Algorithm V.3: S-block and its cached blocks are read, patched in memory, and written to the S-block ring.
+    fn group_destage(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        self.make_slot(x, rules, work, plan);
+        let first = plan.ops().len();
+        let s = self.blocks[x as usize];
+        let base = plan.read_staged(Cause::Destage, self.slots.pba(s.slot), Blocks(rules.size));
+        work.parts.clear();
+        self.cache.parts(&s, 0, rules.size, &mut work.parts);
+        // Ascending PBAs: a ring that was laid over stretches in PBA order rises with its positions.
+        work.parts.sort_unstable_by_key(|p| p.at);
+        self.stage_parts(work, plan);
+        let head = self.slots.ring.head() as u32;
+        let work_parts = &*work;
+        plan.write_pieces(Cause::Destage, self.slots.pba(head), Blocks(rules.size), |out| {
+            patched(work_parts, base, rules.size, out);
+        });
+        Self::record(plan, records::PLACED, [self.first + u64::from(x), 1, 0]);
+        self.placed(x, true);
+        self.pop_slots(plan, 1);
+        work.counters.destages += 1;
+        work.counters.destaged_blocks += u64::from(s.cached);
+        plan.cleaned("group-destage", first, Blocks(rules.size));
+    }
+
+    /// Reads the parts, those that lie side by side in one operation.
+    fn stage_parts(&self, work: &mut Work, plan: &mut Plan) {
+        work.staged.clear();
+        let parts = &work.parts;
+        let mut i = 0;
+        while i < parts.len() {
+            let (pba, side) = self.cache.laid.at(parts[i].at);
+            let (mut n, mut j) = (parts[i].blocks, i + 1);
+            while j < parts.len() && parts[i].at + n == parts[j].at && n + parts[j].blocks <= side.0 {
+                n += parts[j].blocks;
+                j += 1;
+            }
+            let op = plan.read_staged(Cause::Destage, pba, Blocks(n));
+            work.staged.extend(parts[i..j].iter().map(|p| (op, p.at - parts[i].at)));
+            i = j;
+        }
+    }
+
+    /// Algorithm V.5, before `x` is written: S-blocks at the tail move to the head until the ring has room. The slot of
+    /// `x` itself, which this write makes invalid, need not move (unless by the literal rules).
+    fn make_slot(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        let first = plan.ops().len();
+        let mut moved = 0;
+        while self.slots.room() < 2 {
+            match self.slots.at_tail() {
+                None => self.pop_slots(plan, 1),
+                Some(y) if y == x && !rules.literal => break,
+                Some(y) => {
+                    let slot = self.blocks[y as usize].slot;
+                    let staged = plan.read_staged(Cause::Defrag, self.slots.pba(slot), Blocks(rules.size));
+                    let head = self.slots.pba(self.slots.ring.head() as u32);
+                    plan.write(Cause::Defrag, head, Blocks(rules.size), Source::Staged(staged, Blocks::ZERO));
+                    Self::record(plan, records::PLACED, [self.first + u64::from(y), 0, 0]);
+                    self.placed(y, false);
+                    self.pop_slots(plan, 1);
+                    moved += rules.size;
+                    work.counters.sblock_copies += 1;
+                }
+            }
+        }
+        if moved > 0 {
+            plan.cleaned("sblock-defrag", first, Blocks(moved));
+        }
+    }
+
+    /// Frees up to `most` slots at the tail where they are invalid and room is short.
+    fn pop_slots(&mut self, plan: &mut Plan, most: u32) {
+        for _ in 0..most {
+            if self.slots.room() < 2 && self.slots.at_tail().is_none() {
+                self.slots.pop();
+                Self::record(plan, records::POP, [self.first, 0, 0]);
+            }
+        }
+    }
+
+    /// A write of a whole S-block goes to the S-block ring directly.
+    pub fn bypass(&mut self, x: u32, host: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        self.make_slot(x, rules, work, plan);
+        let head = self.slots.pba(self.slots.ring.head() as u32);
+        plan.write(Cause::Host, head, Blocks(rules.size), Source::Host(Blocks(host)));
+        Self::record(plan, records::PLACED, [self.first + u64::from(x), 2, 0]);
+        self.placed(x, true);
+        self.pop_slots(plan, 1);
+        work.counters.bypassed += 1;
+    }
+
+    /// Algorithm V.6 for blocks of one S-block.
+    #[inline]
+    pub fn read_runs(
+        &self,
+        x: u32,
+        offset: u64,
+        n: u64,
+        parts: &mut Vec<Part>,
+        runs: &mut ReadRuns,
+        plan: &mut Plan,
+    ) -> bool {
+        let s = &self.blocks[x as usize];
+        let home = self.slots.pba(s.slot);
+        parts.clear();
+        self.cache.parts(s, offset, n, parts);
+        parts.sort_unstable_by_key(|p| p.offset);
+        let mut at = offset;
+        for p in parts.iter() {
+            if p.offset > at {
+                runs.push(home + Blocks(at), p.offset - at, plan);
+            }
+            runs.push(self.cache.laid.pba(p.at), p.blocks, plan);
+            at = p.offset + p.blocks;
+        }
+        if at < offset + n {
+            runs.push(home + Blocks(at), offset + n - at, plan);
+        }
+        !parts.is_empty()
+    }
+
+    /// Where a block lies.
+    pub fn place(&self, x: u32, offset: u64) -> Pba {
+        let mut parts = Vec::new();
+        let s = &self.blocks[x as usize];
+        self.cache.parts(s, offset, 1, &mut parts);
+        match parts.first() {
+            Some(p) => self.cache.laid.pba(p.at),
+            None => self.slots.pba(s.slot) + Blocks(offset),
+        }
+    }
+
+    /// The first operation that putting `n` blocks would cause before the write itself.
+    pub fn first_cleaning(&self, n: u64, rules: &Rules) -> Option<Pba> {
+        let n = n.min((self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity);
+        let (mut room, mut invalid, mut skip) = (self.cache.room(), self.cache.invalid(), 0);
+        while room < n {
+            if self.need_destage(invalid, 0, rules) {
+                let x = self.view(rules).choose(rules.policy)?;
+                return Some(self.first_of_destage(x, rules));
+            }
+            match self.cache.front(skip, 1) {
+                Front::Valid(_) => return Some(self.cache.laid.pba(self.cache.position(skip))),
+                Front::Invalid(k) => {
+                    let (k, hole) = (k.min(n - room), !self.cache.is_invalid(skip));
+                    (room, invalid, skip) = (room + k, invalid - k, skip + 1);
+                    if hole && room < n && !self.need_destage(invalid, 0, rules) {
+                        let at = self.cache.ring.wrap(self.cache.position(skip - 1) + k);
+                        return Some(self.cache.laid.pba(at));
+                    }
+                }
+                Front::Empty => return None,
+            }
+        }
+        None
+    }
+
+    fn first_of_destage(&self, x: u32, rules: &Rules) -> Pba {
+        let home = self.slots.pba(self.blocks[x as usize].slot);
+        self.first_of_slot(x, rules).unwrap_or(home)
+    }
+
+    /// The first operation of a bypass.
+    pub fn first_of_bypass(&self, x: u32, rules: &Rules) -> Pba {
+        let head = self.slots.pba(self.slots.ring.head() as u32);
+        self.first_of_slot(x, rules).unwrap_or(head)
+    }
+
+    /// The first copy that making room for `x` needs.
+    fn first_of_slot(&self, x: u32, rules: &Rules) -> Option<Pba> {
+        let (mut room, mut ahead) = (self.slots.room(), 0);
+        while room < 2 {
+            match self.slots.owner_ahead(ahead) {
+                None => (room, ahead) = (room + 1, ahead + 1),
+                Some(y) if y == x && !rules.literal => return None,
+                Some(y) => return Some(self.slots.pba(self.blocks[y as usize].slot)),
+            }
+        }
+        None
+    }
+
+    pub fn bytes(&self) -> u64 {
+        (self.blocks.capacity() * size_of::<SBlock>()) as u64
+            + self.cache.bytes()
+            + self.slots.bytes()
+            + self.queue.as_ref().map_or(0, Queue::bytes)
+    }
+}
+
+/// What was read to complete units.
+struct Fills {
+    /// Offset of the first block read.
+    start: u64,
+    before: Vec<(OpId, u64)>,
+    behind: Vec<(OpId, u64)>,
+}
+
+impl Fills {
+    /// The pieces of the blocks `part`, of which the host gives `given` from `host` in its buffer on.
+    fn pieces(&self, part: Range<u64>, given: &Range<u64>, host: u64, out: &mut Vec<Piece>) {
+        let staged = |ops: &[(OpId, u64)], mut at: u64, out: &mut Vec<Piece>| {
+            for &(op, n) in ops {
+                let (from, to) = (at.max(part.start), (at + n).min(part.end));
+                if from < to {
+                    out.push(Piece { blocks: Blocks(to - from), end: Source::Staged(op, Blocks(from - at)) });
+                }
+                at += n;
+            }
+        };
+        staged(&self.before, self.start, out);
+        let (from, to) = (given.start.max(part.start), given.end.min(part.end));
+        if from < to {
+            out.push(Piece { blocks: Blocks(to - from), end: Source::Host(Blocks(host + from - given.start)) });
+        }
+        staged(&self.behind, given.end, out);
+    }
+}
+
+/// The pieces of an S-block patched with its staged parts.
+fn patched(work: &Work, base: OpId, size: u64, out: &mut Vec<Piece>) {
+    let mut order: Vec<usize> = (0..work.parts.len()).collect();
+    order.sort_unstable_by_key(|&i| work.parts[i].offset);
+    let mut at = 0;
+    for i in order {
+        let (p, (op, from)) = (work.parts[i], work.staged[i]);
+        if p.offset > at {
+            out.push(Piece { blocks: Blocks(p.offset - at), end: Source::Staged(base, Blocks(at)) });
+        }
+        out.push(Piece { blocks: Blocks(p.blocks), end: Source::Staged(op, Blocks(from)) });
+        at = p.offset + p.blocks;
+    }
+    if at < size {
+        out.push(Piece { blocks: Blocks(size - at), end: Source::Staged(base, Blocks(at)) });
+    }
+}

@@ -1,0 +1,113 @@
+use super::*;
+use crate::layers::test_medium::{Medium, Rig, Sequence, request, same_after_checkpoint};
+use crate::ring::Stretch;
+
+const REACH: u64 = 12;
+
+fn space(stretches: &[(u64, u64)], counted: u64) -> MediumSpace {
+    let stretch = |&(first, blocks): &(u64, u64)| Stretch { first: Pba(first), blocks: Blocks(blocks) };
+    MediumSpace {
+        stretches: stretches.iter().map(stretch).collect(),
+        reach: Blocks(REACH),
+        counted: Blocks(counted),
+    }
+}
+
+fn make(options: Options) -> SBlockLayer {
+    SBlockLayer::new(&space(&[(0, 2400)], 2000), options).expect("the options fit")
+}
+
+fn options() -> Options {
+    let rules = Rules { size: 16, batch: 8, low_water: 0.1, ..Options::default().rules };
+    Options { cache: 0.1, overprovision: 0.05, sections: 2, rules }
+}
+
+fn with(change: impl Fn(&mut Options)) -> SBlockLayer {
+    let mut o = options();
+    change(&mut o);
+    make(o)
+}
+
+fn variants() -> Vec<fn() -> SBlockLayer> {
+    vec![
+        || with(|_| ()),
+        || with(|o| o.rules.granularity = 8),
+        || with(|o| o.rules.policy = Policy::MostCached),
+        || with(|o| o.rules.policy = Policy::TailOfCache),
+        || with(|o| o.rules.policy = Policy::Mix(Weights { tail: 1.0, cached: 1.0, age: 1.0 })),
+        || with(|o| o.rules.literal = true),
+        || with(|o| (o.rules.destage_ahead, o.rules.bypass) = (2, false)),
+        // Interference far beyond an S-block, and rings over several stretches.
+        || with(|o| o.rules.size = 8),
+        || {
+            let stretches = [(0, 150), (200, 301), (600, 77), (800, 700), (1600, 700)];
+            SBlockLayer::new(&space(&stretches, 1700), options()).expect("it fits")
+        },
+    ]
+}
+
+fn medium() -> Medium {
+    Medium::new(2400, REACH)
+}
+
+#[test]
+fn ten_thousand_requests_read_back() {
+    for (i, make) in variants().into_iter().enumerate() {
+        let mut rig = Rig::new(make, medium());
+        let span = rig.layer.host_blocks().0;
+        let mut sequence = Sequence(i as u64);
+        for step in 0..10_000 {
+            rig.go(sequence.request(span, 60), false);
+            if step % 1000 == 500 {
+                rig.swap_for_recovered();
+            }
+        }
+        rig.read_everything();
+        assert!(rig.layer.work.counters.destages > 100, "variant {i} destages");
+        assert!(rig.layer.work.counters.sblock_copies > 0, "variant {i} moves S-blocks");
+    }
+}
+
+#[test]
+fn cuts_everywhere_lose_nothing() {
+    for (i, make) in variants().into_iter().enumerate() {
+        let mut rig = Rig::new(make, medium());
+        let span = rig.layer.host_blocks().0;
+        let mut sequence = Sequence(99 + i as u64);
+        for step in 0..500 {
+            rig.go(sequence.request(span, 40), step > 150);
+            if step % 50 == 49 {
+                rig.swap_for_recovered();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_recovered_layer_is_the_same_layer() {
+    for (i, make) in variants().into_iter().enumerate() {
+        same_after_checkpoint(make, i as u64, 60);
+    }
+}
+
+#[test]
+fn sizes_of_the_sheet() {
+    // D = 1e8, K = 10, S = 2000, 1 % + 1 %.
+    let o = Options::default();
+    let s = Sizes::of(10_000_000, &o, 2000).unwrap();
+    assert_eq!(s, Sizes { cache: 100_000, slots: 4_950, sblocks: 4_901 });
+    assert_eq!(Sizes::of(20_000, &o, 2000), Some(Sizes { cache: 200, slots: 9, sblocks: 6 }));
+    assert_eq!(Sizes::of(6_000, &o, 2000), None);
+}
+
+#[test]
+fn whole_sblocks_bypass_the_cache() {
+    let mut l = make(options());
+    let mut plan = Plan::new(false, false);
+    l.submit(SimTime::ZERO, &request(HostOp::Write, 16, 16), &mut plan);
+    let at: Vec<_> = plan.ops().iter().map(|o| (o.pba.0, o.blocks.0)).collect();
+    assert_eq!(at, [(l.by_section.by() * 16, 16)], "at the head of the S-block ring");
+    plan.clear();
+    l.submit(SimTime::ZERO, &request(HostOp::Write, 17, 16), &mut plan);
+    assert_eq!(l.work.counters.bypassed, 1, "no whole S-block");
+}

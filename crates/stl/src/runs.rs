@@ -1,0 +1,135 @@
+//! Splitting a host request: at the borders of units that a layer maps as a whole, and into runs of consecutive PBAs.
+
+use crate::{Cause, Plan};
+use smrlab_units::{Blocks, Pba};
+
+/// Division by a number that is fixed when the layer is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Divider {
+    by: u64,
+    magic: u64,
+}
+
+impl Divider {
+    /// # Panics
+    /// When `by` is zero.
+    pub fn new(by: u64) -> Self {
+        assert!(by > 0, "division by zero");
+        Self { by, magic: u64::MAX / by }
+    }
+
+    /// Quotient and remainder.
+    #[inline]
+    pub fn split(self, n: u64) -> (u64, u64) {
+        // The estimate is never too large; for n below 2^63 it is short by one at most.
+        let mut q = ((u128::from(n) * u128::from(self.magic)) >> 64) as u64;
+        let mut r = n - q * self.by;
+        while r >= self.by {
+            q += 1;
+            r -= self.by;
+        }
+        (q, r)
+    }
+
+    /// The divisor.
+    #[inline]
+    pub fn by(self) -> u64 {
+        self.by
+    }
+}
+
+/// Where the reads of a request bring their blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whither {
+    Host,
+    Staged,
+}
+
+/// Joins blocks that are read in the host's order into as few operations as their PBAs allow.
+#[derive(Debug)]
+pub struct ReadRuns {
+    whither: Whither,
+    cause: Cause,
+    host: u64,
+    pba: u64,
+    blocks: u64,
+    ops: u32,
+}
+
+impl ReadRuns {
+    /// Delivers to the host's buffer from offset `host` on.
+    pub fn to_host(host: u64) -> Self {
+        Self { whither: Whither::Host, cause: Cause::Host, host, pba: 0, blocks: 0, ops: 0 }
+    }
+
+    /// Stages, for a write of the same plan.
+    pub fn staged(cause: Cause) -> Self {
+        Self { whither: Whither::Staged, cause, host: 0, pba: 0, blocks: 0, ops: 0 }
+    }
+
+    /// The next `blocks` lie at `pba`.
+    #[inline]
+    pub fn push(&mut self, pba: Pba, blocks: u64, plan: &mut Plan) {
+        if self.blocks > 0 && self.pba + self.blocks == pba.0 {
+            self.blocks += blocks;
+        } else {
+            self.end(plan);
+            self.pba = pba.0;
+            self.blocks = blocks;
+        }
+    }
+
+    /// The next `blocks` read as zeroes.
+    pub fn zeroes(&mut self, blocks: u64, plan: &mut Plan) {
+        self.end(plan);
+        plan.zero_to_host(Blocks(self.host), Blocks(blocks));
+        self.host += blocks;
+    }
+
+    /// Plans what is still open; answers how many operations there were in all.
+    #[inline]
+    pub fn end(&mut self, plan: &mut Plan) -> u32 {
+        if self.blocks > 0 {
+            match self.whither {
+                Whither::Host => {
+                    plan.read_to_host(self.cause, Pba(self.pba), Blocks(self.blocks), Blocks(self.host))
+                }
+                Whither::Staged => plan.read_staged(self.cause, Pba(self.pba), Blocks(self.blocks)),
+            };
+            self.ops += 1;
+            self.host += self.blocks;
+            self.blocks = 0;
+        }
+        self.ops
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dir, MediaOp};
+
+    #[test]
+    fn division_agrees_with_the_processor() {
+        for by in [1, 2, 3, 7, 2000, 50_000, 5_882_000, u64::from(u32::MAX), 1 << 40] {
+            let d = Divider::new(by);
+            for n in [0, 1, by - 1, by, by + 1, 7 * by - 1, 600_000_000, (1 << 50) - 1, (1 << 62) + 12_345] {
+                assert_eq!(d.split(n), (n / by, n % by), "{n} / {by}");
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_are_one_read_and_zeroes_part_them() {
+        let mut plan = Plan::new(true, false);
+        let mut r = ReadRuns::to_host(0);
+        r.push(Pba(10), 2, &mut plan);
+        r.push(Pba(12), 1, &mut plan);
+        r.zeroes(4, &mut plan);
+        r.push(Pba(13), 1, &mut plan);
+        assert_eq!(r.end(&mut plan), 2);
+        let op = |pba, blocks| MediaOp { dir: Dir::Read, cause: Cause::Host, pba: Pba(pba), blocks: Blocks(blocks) };
+        assert_eq!(plan.ops(), [op(10, 3), op(13, 1)]);
+        assert_eq!(plan.zeroes(), [(Blocks(3), Blocks(4))]);
+    }
+}
