@@ -3,7 +3,7 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
-use crate::layers::{cmr, raw, rmw, static_map};
+use crate::layers::{cmr, disk_cache, raw, rmw, s_block, static_map};
 use crate::metadata::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{Bands, Drive, DriveError};
@@ -102,6 +102,8 @@ pub static LAYERS: &[&LayerEntry] = &[
     &static_map::ENTRY_R4123,
     &static_map::ENTRY_124R3,
     &static_map::ENTRY_14R23,
+    &disk_cache::ENTRY,
+    &s_block::ENTRY,
 ];
 
 /// The entry of this name or alias.

@@ -128,7 +128,12 @@ mod tests {
         r.zeroes(4, &mut plan);
         r.push(Pba(13), 1, &mut plan);
         assert_eq!(r.end(&mut plan), 2);
-        let op = |pba, blocks| MediaOp { dir: Dir::Read, cause: Cause::Host, pba: Pba(pba), blocks: Blocks(blocks) };
+        let op = |pba, blocks| MediaOp {
+            dir: Dir::Read,
+            cause: Cause::Host,
+            pba: Pba(pba),
+            blocks: Blocks(blocks),
+        };
         assert_eq!(plan.ops(), [op(10, 3), op(13, 1)]);
         assert_eq!(plan.zeroes(), [(Blocks(3), Blocks(4))]);
     }

@@ -35,9 +35,15 @@ fn what_was_acknowledged_survives_every_cut() {
 
 #[test]
 fn in_place_layers_without_a_journal_lose_what_was_acknowledged() {
-    for text in
-        ["rmw", "rmw,mode=partial", "static-1234", "static-R(4123)", "static-124R(3)", "static-14R(23)"]
-    {
+    for text in [
+        "rmw",
+        "rmw,mode=partial",
+        "disk-cache",
+        "static-1234",
+        "static-R(4123)",
+        "static-124R(3)",
+        "static-14R(23)",
+    ] {
         let losses = cut(text, "zones and skew", 120);
         println!("{text}: {losses:?}");
         assert!(losses.lost > 0, "{text}: {losses:?}");

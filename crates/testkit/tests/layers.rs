@@ -21,6 +21,24 @@ const VARIANTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("static-R(4123)", &["tracks=3"]),
+    (
+        "disk-cache",
+        &[
+            "granularity=8,cache=20%",
+            "journal=on,cleaning=partial,clean_bands=2,band=16",
+            "association=dynamic,placement=per-set,band=24,cache=10%",
+            "gc_all_assoc=on,idle=10ms,band=16,cache=20%",
+        ],
+    ),
+    (
+        "s-block",
+        &[
+            "granularity=8,sblock_blocks=16",
+            "policy=most-cached,rules=literal",
+            "policy=tail-of-cache,destage_ahead=2,low_water=20%",
+            "policy=mix,bypass=off,sections=2,sblock_blocks=16,tracks=2",
+        ],
+    ),
 ];
 
 fn texts(entry: &LayerEntry) -> Vec<String> {

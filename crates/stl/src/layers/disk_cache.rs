@@ -1,12 +1,14 @@
 //! `disk-cache`: a set-associative cache of bands on the shingled medium itself (Cassuto et al. 2010, section IV).
 
 mod clean;
+mod entry;
 mod recover;
 mod set;
 #[cfg(test)]
 mod tests;
 
-use crate::ring::Laid;
+pub use entry::ENTRY;
+
 use crate::runs::{Divider, ReadRuns};
 use crate::{HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
@@ -71,8 +73,8 @@ impl Default for Options {
 /// The bands as they lie on the medium: equally long, no write in one harms another.
 #[derive(Clone, Debug)]
 pub struct BandSpace {
-    /// Positions of all bands' blocks, one band behind the other.
-    pub laid: Laid,
+    /// First block of each band.
+    pub starts: Vec<Pba>,
     /// Blocks in a band.
     pub band: u64,
 }
@@ -80,7 +82,7 @@ pub struct BandSpace {
 impl BandSpace {
     #[inline]
     fn start(&self, band: u64) -> Pba {
-        self.laid.pba(band * self.band)
+        self.starts[band as usize]
     }
 }
 
@@ -154,7 +156,7 @@ impl DiskCache {
     /// # Errors
     /// A sentence saying which option does not fit the space.
     pub fn new(space: BandSpace, options: Options) -> Result<Self, String> {
-        let bands = space.laid.size() / space.band - u64::from(options.journal);
+        let bands = space.starts.len() as u64 - u64::from(options.journal);
         let g = options.granularity;
         if !space.band.is_multiple_of(g) {
             return Err(format!("bands of {} blocks are no multiple of granularity={g}", space.band));
@@ -443,7 +445,9 @@ impl TranslationLayer for DiskCache {
 
     fn map_bytes(&self) -> u64 {
         let sets: u64 = self.sets.iter().map(Set::bytes).sum();
-        sets + self.homes.bytes() + self.space.laid.bytes() + self.discarded.bytes() as u64
+        sets + self.homes.bytes()
+            + (self.space.starts.capacity() * size_of::<Pba>()) as u64
+            + self.discarded.bytes() as u64
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {

@@ -4,8 +4,8 @@ pub mod cmr;
 pub mod disk_cache;
 pub mod raw;
 pub mod rmw;
-pub mod static_map;
 pub mod s_block;
+pub mod static_map;
 
 #[cfg(test)]
 pub(crate) mod test_medium;

@@ -2,6 +2,7 @@
 
 mod cache;
 mod choose;
+mod entry;
 mod records;
 mod section;
 mod slots;
@@ -9,6 +10,7 @@ mod slots;
 mod tests;
 
 pub use choose::{Policy, Weights};
+pub use entry::ENTRY;
 
 use crate::ring::{Carver, Laid};
 use crate::runs::{Divider, ReadRuns};
@@ -108,11 +110,11 @@ pub struct Sizes {
 
 impl Sizes {
     /// `NT = floor((section - cache) / S)`, `N = NT - floor(NT * o)`, but at least as many slots more than S-blocks as the
-    /// ring needs to be written safely.
+    /// ring needs to be written safely, and a cache ring of at least four times what a write damages.
     pub fn of(section: u64, options: &Options, reach: u64) -> Option<Self> {
         let (size, g) = (options.rules.size, options.rules.granularity);
-        let cache = (section as f64 * options.cache) as u64 / g * g;
-        let slots = (section - cache) / size;
+        let cache = ((section as f64 * options.cache) as u64).max(4 * (reach + g)) / g * g;
+        let slots = section.checked_sub(cache)? / size;
         let spare = ((slots as f64 * options.overprovision) as u64).max(2 + guard_slots(reach, size));
         let sblocks = slots.checked_sub(spare).filter(|&n| n > 0)?;
         Some(Self { cache, slots, sblocks })
@@ -131,14 +133,8 @@ impl SBlockLayer {
         }
         let reach = space.reach.0;
         let (sizes, rings) = lay_out(space, &options)?;
-        let batch = rules.batch.min(sizes.cache / 8).max(rules.granularity);
+        let batch = rules.batch.min(sizes.cache / 8).max(1);
         let reserve = reach + batch;
-        if sizes.cache < reserve + 2 * rules.granularity {
-            return Err(format!(
-                "a cache ring of {} blocks has no room beside its guard of {reserve}: use fewer sections or more cache",
-                sizes.cache
-            ));
-        }
         let queue = rules.policy.counts();
         let section = |(i, (slots, cache)): (usize, (Laid, Laid))| Section {
             first: i as u64 * sizes.sblocks,
@@ -287,18 +283,22 @@ fn lay_out(space: &MediumSpace, options: &Options) -> Result<(Sizes, Vec<(Laid, 
     let mut section = space.counted.0 / options.sections;
     // Guards and the ends of strokes take room on drives that do not count them apart.
     loop {
-        let sizes = Sizes::of(section, options, space.reach.0).filter(|s| s.cache > 0).ok_or_else(too_small)?;
+        let sizes =
+            Sizes::of(section, options, space.reach.0).filter(|s| s.cache > 0).ok_or_else(too_small)?;
         let mut carver = Carver::new(space.stretches.clone(), space.guard());
         let rings: Option<Vec<_>> = (0..options.sections)
             .map(|_| {
                 let slots = carver.take(sizes.slots, options.rules.size)?;
-                let cache = carver.take(sizes.cache / options.rules.granularity, options.rules.granularity)?;
+                let cache =
+                    carver.take(sizes.cache / options.rules.granularity, options.rules.granularity)?;
                 Some((Laid::over(&slots), Laid::over(&cache)))
             })
             .collect();
         if let Some(rings) = rings {
             if sizes.cache > u64::from(u32::MAX) || sizes.slots > u64::from(u32::MAX) {
-                return Err(format!("sections of {section} blocks are too large for the map: use more sections"));
+                return Err(format!(
+                    "sections of {section} blocks are too large for the map: use more sections"
+                ));
             }
             return Ok((sizes, rings));
         }

@@ -47,7 +47,9 @@ impl Medium {
                 let n = p.blocks.0 as usize;
                 match p.end {
                     Source::Host(o) => data.extend_from_slice(&host[o.0 as usize..o.0 as usize + n]),
-                    Source::Staged(op, o) => data.extend_from_slice(&staged[op.0 as usize][o.0 as usize..][..n]),
+                    Source::Staged(op, o) => {
+                        data.extend_from_slice(&staged[op.0 as usize][o.0 as usize..][..n])
+                    }
                     _ => data.extend(std::iter::repeat_n(0, n)),
                 }
             }
@@ -125,7 +127,8 @@ impl<L: TranslationLayer> Rig<L> {
 
     fn cut_everywhere(&self, request: &HostRequest, host: &[u64]) {
         for whole in 0..=self.plan.ops().len() {
-            let n = self.plan.ops().get(whole).map_or(0, |o| if o.dir == Dir::Write { o.blocks.0 } else { 0 });
+            let n =
+                self.plan.ops().get(whole).map_or(0, |o| if o.dir == Dir::Write { o.blocks.0 } else { 0 });
             for part in [0, n / 2] {
                 if part > 0 || n == 0 || whole == 0 {
                     self.cut(request, host, whole, part);

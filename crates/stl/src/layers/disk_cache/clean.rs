@@ -114,12 +114,12 @@ impl DiskCache {
                 .map(|slot| (self.homes.native(set, slot, &self.sets), slot)),
         );
         let mut all = true;
-        if let Cleaning::Partial(most) = self.options.cleaning {
-            if out.len() > most as usize {
-                out.sort_unstable_by_key(|&(native, slot)| (u32::MAX - s.live(slot), native));
-                out.truncate(most as usize);
-                all = false;
-            }
+        if let Cleaning::Partial(most) = self.options.cleaning
+            && out.len() > most as usize
+        {
+            out.sort_unstable_by_key(|&(native, slot)| (u32::MAX - s.live(slot), native));
+            out.truncate(most as usize);
+            all = false;
         }
         out.sort_unstable();
         all
@@ -237,7 +237,8 @@ impl DiskCache {
     /// Where the first media operation of a read or write would be.
     pub(super) fn first_operation(&self, request: &HostRequest) -> Option<Pba> {
         let g = self.options.granularity;
-        let lba = if request.op == HostOp::Read { self.discarded.next_unset(request.lba.0) } else { request.lba.0 };
+        let lba =
+            if request.op == HostOp::Read { self.discarded.next_unset(request.lba.0) } else { request.lba.0 };
         if lba >= request.lba.0 + request.blocks.0 {
             return None;
         }
@@ -280,7 +281,8 @@ impl DiskCache {
     /// Plans one step of cleaning in idle time: the first native band of the fullest set. The state stays as it is.
     pub(super) fn plan_step(&mut self, plan: &mut Plan) {
         let cached = |s: &usize| self.sets[*s].live_units > 0;
-        let fullest = (0..self.sets.len()).filter(cached).rev().max_by_key(|&s| self.sets[s].index.appended());
+        let fullest =
+            (0..self.sets.len()).filter(cached).rev().max_by_key(|&s| self.sets[s].index.appended());
         let Some(set) = fullest else { return };
         let present = (0..self.sets[set].slots()).filter(|&slot| self.sets[set].live(slot) > 0);
         let Some((native, slot)) = present.map(|slot| (self.homes.native(set, slot, &self.sets), slot)).min()

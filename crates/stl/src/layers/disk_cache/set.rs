@@ -22,7 +22,13 @@ pub(super) struct Set {
 
 impl Set {
     pub fn new(base: Pba, units: u32, slots: usize) -> Self {
-        Self { base, index: PositionIndex::new(units), live: vec![0; slots], live_units: 0, natives: Vec::new() }
+        Self {
+            base,
+            index: PositionIndex::new(units),
+            live: vec![0; slots],
+            live_units: 0,
+            natives: Vec::new(),
+        }
     }
 
     #[inline]

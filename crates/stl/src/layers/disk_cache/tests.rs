@@ -1,12 +1,10 @@
 use super::*;
 use crate::layers::test_medium::{Medium, Rig, Sequence, request, same_after_checkpoint};
-use crate::ring::Stretch;
 use crate::{Cause, Dir};
 
 /// `bands` bands of `band` blocks, each followed by a guard of two blocks (interference 3).
 fn space(bands: u64, band: u64) -> BandSpace {
-    let stretch = |i| Stretch { first: Pba(i * (band + 2)), blocks: Blocks(band) };
-    BandSpace { laid: Laid::over(&(0..bands).map(stretch).collect::<Vec<_>>()), band }
+    BandSpace { starts: (0..bands).map(|i| Pba(i * (band + 2))).collect(), band }
 }
 
 fn make(bands: u64, band: u64, options: Options) -> DiskCache {
@@ -40,22 +38,22 @@ fn ops(plan: &Plan) -> String {
 #[test]
 fn small_cases() {
     let table: &[(HostOp, u64, u64, &str)] = &[
-        (HostOp::Write, 1, 1, "W 0+1"),           // N0 belongs to C0
+        (HostOp::Write, 1, 1, "W 0+1"),                // N0 belongs to C0
         (HostOp::Read, 0, 3, "R 10+1, R 0+1, R 12+1"), // native, cached, native
-        (HostOp::Write, 2, 2, "W 1+1, W 5+1"),    // split: block 2 of N0 to C0, block 3 of N1 to C1
-        (HostOp::Read, 1, 2, "R 0+2"),            // neighbours in the cache are one read
-        (HostOp::Read, 2, 3, "R 1+1, R 5+1, R 16+1"), // across bands: C0, C1, N1
-        (HostOp::Write, 1, 1, "W 2+1"),           // written again: appended again, C0 is full
-        (HostOp::Read, 1, 1, "R 2+1"),            // the newest copy
+        (HostOp::Write, 2, 2, "W 1+1, W 5+1"),         // split: block 2 of N0 to C0, block 3 of N1 to C1
+        (HostOp::Read, 1, 2, "R 0+2"),                 // neighbours in the cache are one read
+        (HostOp::Read, 2, 3, "R 1+1, R 5+1, R 16+1"),  // across bands: C0, C1, N1
+        (HostOp::Write, 1, 1, "W 2+1"),                // written again: appended again, C0 is full
+        (HostOp::Read, 1, 1, "R 2+1"),                 // the newest copy
         // C0 is read, N0 rewritten; then the block goes to the beginning of C0.
         (HostOp::Write, 12, 1, "Rc 0+3, Rc 10+3, Wc 10+3, W 0+1"),
-        (HostOp::Read, 0, 3, "R 10+3"),           // all home
-        (HostOp::Write, 7, 1, "W 1+1"),           // N2 to C0
+        (HostOp::Read, 0, 3, "R 10+3"), // all home
+        (HostOp::Write, 7, 1, "W 1+1"), // N2 to C0
         // Cleaning in mid-request: one block fits, N2 and N4 go home in ascending order, two blocks follow.
         (HostOp::Write, 0, 3, "W 2+1, Rc 0+3, Rc 10+3, Wc 10+3, Rc 20+3, Wc 20+3, Rc 30+3, Wc 30+3, W 0+2"),
         (HostOp::Read, 0, 3, "R 10+1, R 0+2"),
         (HostOp::Discard, 0, 1, ""),
-        (HostOp::Read, 0, 2, "R 0+1"),            // zeroes cost nothing
+        (HostOp::Read, 0, 2, "R 0+1"), // zeroes cost nothing
     ];
     let mut rig = Rig::new(tiny, medium(8, 3));
     for (i, &(op, lba, blocks, want)) in table.iter().enumerate() {
@@ -71,7 +69,8 @@ fn a_write_longer_than_a_band_is_appended_in_parts() {
     rig.go(request(HostOp::Write, 0, 9), false);
     let want = "W 0+3, W 5+3, Rc 0+3, Rc 10+3, Wc 10+3, W 0+3";
     assert_eq!(ops(rig.plan()), want);
-    let cleaned: Vec<_> = rig.plan().cleanings().iter().map(|c| (c.kind, c.first, c.end, c.relocated.0)).collect();
+    let cleaned: Vec<_> =
+        rig.plan().cleanings().iter().map(|c| (c.kind, c.first, c.end, c.relocated.0)).collect();
     assert_eq!(cleaned, [("set-clean", 2, 5, 3)]);
 }
 
@@ -166,7 +165,18 @@ fn variants() -> Vec<fn() -> DiskCache> {
         || make(20, 24, Options { cache: C, journal: true, ..Options::default() }),
         || {
             let cleaning = Cleaning::Partial(2);
-            make(20, 24, Options { cache: C, dynamic: true, cleaning, journal: true, granularity: 8, ..Options::default() })
+            make(
+                20,
+                24,
+                Options {
+                    cache: C,
+                    dynamic: true,
+                    cleaning,
+                    journal: true,
+                    granularity: 8,
+                    ..Options::default()
+                },
+            )
         },
     ]
 }

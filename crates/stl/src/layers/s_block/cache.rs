@@ -151,8 +151,7 @@ impl CacheRing {
             let k = (8 - first).min(end - offset);
             let at = self.ring.head() as u32;
             let mask = (((1u32 << k) - 1) << first) as u8;
-            let entry =
-                Entry { sblock: x, next: s.first, at, unit: unit as u16, first: first as u8, mask };
+            let entry = Entry { sblock: x, next: s.first, at, unit: unit as u16, first: first as u8, mask };
             s.first = self.new_entry(entry);
             s.filter |= 1 << (unit & 31);
             self.items.push_back(Item { entry: s.first, at });
@@ -270,9 +269,7 @@ impl CacheRing {
         let mut blocks = 0;
         for i in skip..self.items.len() {
             if let Some(soon) = self.items.get(i + 12) {
-                if soon.entry != NONE {
-                    smrlab_blockmap::prefetch(&self.entries, soon.entry as usize);
-                }
+                smrlab_blockmap::prefetch(&self.entries, soon.entry as usize);
             }
             let (valid, len) = (u64::from(self.valid(i).trailing_ones()), self.len_of(i));
             blocks += valid.min(len);
@@ -299,15 +296,15 @@ impl CacheRing {
         Some(self.entries[self.items[i].entry as usize].sblock)
     }
 
-    /// How far the oldest cached block of an S-block lies behind the tail.
-    pub fn age(&self, s: &SBlock) -> u64 {
-        let (mut least, mut id) = (self.ring.size(), s.first);
+    /// How far the oldest cached block of an S-block lies from the head, as a share of the ring.
+    pub fn age(&self, s: &SBlock) -> f64 {
+        let (mut most, mut id) = (0, s.first);
         while id != NONE {
             let e = &self.entries[id as usize];
-            least = least.min(self.ring.ahead(self.ring.tail(), u64::from(e.at)));
+            most = most.max(self.ring.ahead(u64::from(e.at), self.ring.head()));
             id = e.next;
         }
-        least
+        most as f64 / self.ring.size() as f64
     }
 
     /// Moves `n` valid blocks from the tail to the head. They lie side by side at both places.

@@ -80,10 +80,10 @@ impl View<'_> {
 
     fn score(&self, x: u32, w: Weights) -> f64 {
         let s = &self.blocks[x as usize];
-        let closeness = |ahead: u64, of: u64| 1.0 - ahead as f64 / of.max(1) as f64;
-        w.tail * closeness(self.slots.ahead(s.slot), self.slots.ring.used())
+        let from_tail = self.slots.ahead(s.slot) as f64 / self.slots.ring.size() as f64;
+        w.tail * (1.0 - from_tail)
             + w.cached * f64::from(s.cached) / self.size as f64
-            + w.age * closeness(self.cache.age(s), self.cache.ring.used())
+            + w.age * self.cache.age(s)
     }
 }
 

@@ -161,7 +161,11 @@ impl Section {
                 self.read_runs(x, gap.start, gap.end - gap.start, &mut work.parts, &mut runs, plan);
                 runs.end(plan);
             }
-            plan.ops()[first..].iter().enumerate().map(|(i, o)| (OpId((first + i) as u32), o.blocks.0)).collect()
+            plan.ops()[first..]
+                .iter()
+                .enumerate()
+                .map(|(i, o)| (OpId((first + i) as u32), o.blocks.0))
+                .collect()
         };
         let before = stage(span.start..given.start, plan);
         let behind = stage(given.end..span.end, plan);
@@ -435,7 +439,10 @@ impl Fills {
         staged(&self.before, self.start, out);
         let (from, to) = (given.start.max(part.start), given.end.min(part.end));
         if from < to {
-            out.push(Piece { blocks: Blocks(to - from), end: Source::Host(Blocks(host + from - given.start)) });
+            out.push(Piece {
+                blocks: Blocks(to - from),
+                end: Source::Host(Blocks(host + from - given.start)),
+            });
         }
         staged(&self.behind, given.end, out);
     }

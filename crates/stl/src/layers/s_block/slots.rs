@@ -142,7 +142,8 @@ impl SlotRing {
 
     /// Whether every S-block lies where it lay at first.
     pub fn is_untouched(&self) -> bool {
-        self.ring.tail() == 0 && self.owner[..self.ring.used() as usize].iter().enumerate().all(|(i, &x)| i as u32 == x)
+        self.ring.tail() == 0
+            && self.owner[..self.ring.used() as usize].iter().enumerate().all(|(i, &x)| i as u32 == x)
     }
 
     pub fn bytes(&self) -> u64 {

@@ -96,7 +96,7 @@ fn sizes_of_the_sheet() {
     let o = Options::default();
     let s = Sizes::of(10_000_000, &o, 2000).unwrap();
     assert_eq!(s, Sizes { cache: 100_000, slots: 4_950, sblocks: 4_901 });
-    assert_eq!(Sizes::of(20_000, &o, 2000), Some(Sizes { cache: 200, slots: 9, sblocks: 6 }));
+    assert_eq!(Sizes::of(20_000, &o, 2000), Some(Sizes { cache: 8_004, slots: 5, sblocks: 2 }));
     assert_eq!(Sizes::of(6_000, &o, 2000), None);
 }
 

@@ -1,0 +1,176 @@
+//! The registry's entry of the disk cache: its page, its parameters, and building it for a drive.
+
+use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
+use crate::Capabilities;
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::ring::Carver;
+use crate::space::MediumSpace;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+const PAGE: &str = "\
+The medium is cut into bands of equal length. A share of them (`cache`) is cache, the others are native: band i of the
+host's space lies in native band i, and its writes go to cache band `i mod M` (M cache bands; 99 native bands for each at
+1 %). A write is appended to its cache band; a read takes every block from where its newest copy lies.
+
+When a cache band is full it is cleaned before the write goes on: its used part is read in one piece, then each native band
+that has blocks in it, in ascending order, is read, patched in memory and written as a whole. The cache band is then empty.
+A write longer than what is left is appended in parts with cleaning in between. A block that is written again is appended
+again; the older copy takes up room until the cache band is cleaned. Cleaning is not interrupted.
+
+Options beyond the paper:
+
+- `cleaning=partial` rewrites only the `clean_bands` native bands with the most cached blocks and moves what is left to the
+  front of the cache band. As the paper says, this shortens an outage but wins nothing on random writes.
+- `association=dynamic` gives a native band, at the first block that is cached of it, to the cache band with the most room.
+- `idle=TIME` cleans one native band after the other of the fullest cache band while the drive is idle.
+- `gc_all_assoc=on` rewrites every associated native band, present or not: the reading of the paper's Table I in which 21
+  cleanings make 2058 rewrites.
+- `placement=per-set` puts a cache band before every group of native bands instead of all of them in front.
+- `granularity=8` maps units of 4 KiB. Writes that cover only a part of one read the rest first (cause `fill`).
+
+Power cuts: a cut in mid-rewrite loses blocks of the native band (the paper says so). With `journal=on` a band is first
+written to a scratch band at the end of the medium, so that a cut never loses acknowledged data; it costs one more band
+write a rewrite (cause `journal`). The map is assumed to survive (`--metadata nv`).
+
+On a drive with tracks, bands have `band` blocks, never cross a stroke, and are followed by the tracks that the head needs
+as a guard. On a one-dimensional drive the guards lie outside the counted blocks. Bands that do not make a full set are
+not used. Discards drop cached blocks, and read as zeroes until the blocks are written again.
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "disk-cache",
+    aliases: &["sadc", "set-associative"],
+    summary: "set-associative cache bands on the medium; a full one is written home band by band",
+    reference: "Cassuto et al. 2010, Indirection systems for shingled-recording disk drives, section IV",
+    page: PAGE,
+    params: PARAMS,
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    conventional: false,
+    build,
+};
+
+const PARAMS: &[Param] = &[
+    Param {
+        name: "cache",
+        kind: Kind::Share(0.0001, 0.5),
+        default: "1%",
+        doc: "share of the bands that is cache (paper: 1 to 10 %)",
+    },
+    Param {
+        name: "band",
+        kind: Kind::Count(1, 1 << 31),
+        default: "",
+        doc: "blocks in a band; default: the drive's bands (50 000 blocks in the paper)",
+    },
+    Param {
+        name: "placement",
+        kind: Kind::Choice(&["contiguous", "per-set"]),
+        default: "contiguous",
+        doc: "cache bands at the lowest PBAs, or one before each group of native bands",
+    },
+    Param {
+        name: "cleaning",
+        kind: Kind::Choice(&["full", "partial"]),
+        default: "full",
+        doc: "rewrite every native band present in a full cache band, or only those with the most blocks",
+    },
+    Param {
+        name: "clean_bands",
+        kind: Kind::Count(1, 1 << 20),
+        default: "10",
+        doc: "native bands that a partial cleaning rewrites",
+    },
+    Param {
+        name: "association",
+        kind: Kind::Choice(&["fixed", "dynamic"]),
+        default: "fixed",
+        doc: "native band i to cache band i mod M, or to the one with the most room at its first cached block",
+    },
+    Param {
+        name: "gc_all_assoc",
+        kind: Kind::Switch,
+        default: "off",
+        doc: "cleaning rewrites every associated native band, present or not (sheet 001, 3.2)",
+    },
+    Param {
+        name: "idle",
+        kind: Kind::Time,
+        default: "",
+        doc: "idle time after which native bands are cleaned in the background; default: never",
+    },
+    Param {
+        name: "journal",
+        kind: Kind::Switch,
+        default: "off",
+        doc: "write each band to a scratch band first, so that a power cut loses nothing",
+    },
+    Param {
+        name: "granularity",
+        kind: Kind::Choice(&["1", "8"]),
+        default: "1",
+        doc: "blocks in a unit of the map",
+    },
+    Param {
+        name: "tracks",
+        kind: Kind::Count(1, 1024),
+        default: "",
+        doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
+    },
+];
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let space = MediumSpace::of(&context.drive);
+    let band = values.count("band").unwrap_or_else(|| default_band(context));
+    let options = Options {
+        cache: values.share("cache").unwrap_or(0.01),
+        placement: match values.text("placement") {
+            Some("per-set") => Placement::PerSet,
+            _ => Placement::Contiguous,
+        },
+        cleaning: match (values.text("cleaning"), values.count("clean_bands")) {
+            (Some("partial"), Some(n)) => Cleaning::Partial(n as u32),
+            _ => Cleaning::Full,
+        },
+        dynamic: values.text("association") == Some("dynamic"),
+        all_associated: values.on("gc_all_assoc"),
+        granularity: if values.text("granularity") == Some("8") { 8 } else { 1 },
+        journal: values.on("journal"),
+        idle: values.time("idle"),
+    };
+    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let bands = (space.counted.0 / band).min(room(&space, band));
+    if bands < 2 {
+        return Err(refuse(format!(
+            "only {bands} bands of {band} blocks fit on this drive: use a smaller band="
+        )));
+    }
+    let stretches = Carver::new(space.stretches.clone(), space.guard())
+        .take_apart(bands, band)
+        .ok_or_else(|| refuse(format!("{bands} bands of {band} blocks do not fit on this drive")))?;
+    let space = BandSpace { starts: stretches.iter().map(|s| s.first).collect(), band };
+    Ok(Box::new(DiskCache::new(space, options).map_err(refuse)?))
+}
+
+/// The drive's bands in blocks: as they are, or as many blocks as its bands of tracks have on the average, in whole units.
+fn default_band(context: &BuildContext) -> u64 {
+    let drive = &context.drive;
+    let defaults = drive.spec().bands;
+    let geometry = drive.geometry();
+    let tracks = defaults.tracks.unwrap_or(4);
+    let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+    let of_tracks = geometry.blocks().0 / geometry.tracks() * tracks * unit;
+    defaults.blocks.map_or((of_tracks / 8 * 8).max(8), |b| b.0)
+}
+
+/// How many bands fit, each with its guard.
+fn room(space: &MediumSpace, band: u64) -> u64 {
+    let stride = band + space.guard().0;
+    space.stretches.iter().map(|s| (s.blocks.0 + space.guard().0) / stride).sum()
+}

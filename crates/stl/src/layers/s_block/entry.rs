@@ -1,0 +1,152 @@
+//! The registry's entry of the S-block layer: its page, its parameters, and building it for a drive.
+
+use super::{Options, Policy, Rules, SBlockLayer, Weights};
+use crate::Capabilities;
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::space::MediumSpace;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+const PAGE: &str = "\
+The host's space is cut into sections. Each has two circular buffers with a guard between head and tail: one of S-blocks
+(consecutive host blocks that lie together and move as a whole) and one of single cached blocks. Writes are put at the head
+of the cache ring; reads take every block from where its newest copy lies; a write of a whole S-block goes to the head of
+the S-block ring at once (`bypass`).
+
+When the cache ring is full, room for the write is made at its tail: valid blocks there are copied to the head (in batches)
+until an invalid place can be freed, no more of them than are needed. Places become invalid when a block is written again
+or by a *group destage*: an S-block and its cached blocks are read, merged in memory, and written to the head of the S-block
+ring, which in turn moves S-blocks from its tail to its head where it is full.
+
+`policy` chooses the S-block to destage, always one that has cached blocks:
+
+- `closest-to-tail` of the S-block ring, so that nearly no S-block has to be moved (the paper's winner on random writes);
+- `most-cached`: the most blocks for one S-block write, but S-block moves that take seconds;
+- `tail-of-cache`: the S-block of the oldest cached block;
+- `mix`: the highest `mix_tail` x closeness to the tail + `mix_cached` x cached share + `mix_age` x age of its oldest
+  block, among 16 S-blocks near the tail and the winners of the other two.
+
+Rules: the paper destages only when no cached block at all is invalid. Taken to the letter (`rules=literal`) this
+collapses, because the few blocks that one destage frees lie anywhere in the ring and everything before them has to be copied.
+`rules=repaired` destages once a write (and `destage_ahead` S-blocks more) while less than the share `low_water` of the ring is
+invalid. The literal rules also move an S-block from the tail that is about to be rewritten anyway.
+
+Power cuts lose nothing: no write touches or damages a place in use. The guard of a ring is what a write at the head
+damages, and in the cache ring one batch more, so that blocks are copied before their place is freed; the S-block ring
+keeps one slot free beyond its guard. The map is assumed to survive (`--metadata nv`).
+
+On a drive with tracks a ring goes over several strokes where it has to, and no S-block crosses one. The cache ring is at
+least four times as long as what a write damages. Discards drop cached blocks, and read as zeroes until the blocks are
+written again. Memory: 16 bytes an S-block, 4 a slot, and 24 for up to eight neighbouring cached blocks.
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "s-block",
+    aliases: &["sblock", "s-blocks"],
+    summary: "sections with a ring of cached blocks and a ring of S-blocks; group destage and two defrags",
+    reference: "Cassuto et al. 2010, Indirection systems for shingled-recording disk drives, section V",
+    page: PAGE,
+    params: PARAMS,
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    conventional: false,
+    build,
+};
+
+const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
+    Param { name, kind, default, doc }
+}
+
+const WEIGHT: Kind = Kind::Real(0.0, 1e6);
+
+const PARAMS: &[Param] = &[
+    param("cache", Kind::Share(0.0001, 0.5), "1%", "share of a section that is its cache ring (paper: 1 %)"),
+    param(
+        "overprovision",
+        Kind::Share(0.0, 0.5),
+        "1%",
+        "share of the slots kept beyond the S-blocks (paper: 1 %)",
+    ),
+    param(
+        "sections",
+        Kind::Count(1, 1 << 16),
+        "",
+        "sections; default: 10 (not stated in the paper), 1 on drives below 1 000 000 blocks",
+    ),
+    param(
+        "sblock_blocks",
+        Kind::Count(8, 1 << 19),
+        "",
+        "blocks in an S-block; default: 2000 (paper), less on drives below 1 000 000 blocks",
+    ),
+    param(
+        "policy",
+        Kind::Choice(&["closest-to-tail", "most-cached", "tail-of-cache", "mix"]),
+        "closest-to-tail",
+        "which S-block is destaged (paper V.C: TAIL_S, MOST, TAIL_C)",
+    ),
+    param("mix_tail", WEIGHT, "1", "weight of closeness to the tail of the S-block ring in policy=mix"),
+    param("mix_cached", WEIGHT, "1", "weight of the share of the S-block that is cached in policy=mix"),
+    param("mix_age", WEIGHT, "1", "weight of the oldest cached block's closeness to the tail in policy=mix"),
+    param("destage_ahead", Kind::Count(0, 1 << 20), "0", "S-blocks destaged beyond the one that is needed"),
+    param(
+        "low_water",
+        Kind::Share(0.0, 0.9),
+        "3%",
+        "phi: a destage is due when less than this share of the cache ring is invalid (rules=repaired)",
+    ),
+    param(
+        "rules",
+        Kind::Choice(&["repaired", "literal"]),
+        "repaired",
+        "the paper's rules to the letter, or repaired",
+    ),
+    param("bypass", Kind::Switch, "on", "writes of whole S-blocks do not go through the cache"),
+    param("granularity", Kind::Choice(&["1", "8"]), "1", "blocks in a unit that is cached as a whole"),
+    param("batch", Kind::Count(1, 1 << 20), "1000", "most blocks that one copy moves in the cache ring"),
+    param(
+        "tracks",
+        Kind::Count(1, 1024),
+        "",
+        "k: tracks that one track write touches, itself included; default: the drive's head width",
+    ),
+];
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let space = MediumSpace::of(&context.drive);
+    let small = space.counted.0 < 1_000_000;
+    let size = if small { (space.counted.0 / 100 / 8 * 8).max(8) } else { 2000 };
+    let weight = |key| values.real(key).unwrap_or(1.0);
+    let rules = Rules {
+        size: values.count("sblock_blocks").unwrap_or(size),
+        policy: match values.text("policy") {
+            Some("most-cached") => Policy::MostCached,
+            Some("tail-of-cache") => Policy::TailOfCache,
+            Some("mix") => Policy::Mix(Weights {
+                tail: weight("mix_tail"),
+                cached: weight("mix_cached"),
+                age: weight("mix_age"),
+            }),
+            _ => Policy::ClosestToTail,
+        },
+        destage_ahead: values.count("destage_ahead").unwrap_or(0) as u32,
+        low_water: values.share("low_water").unwrap_or(0.03),
+        literal: values.text("rules") == Some("literal"),
+        bypass: values.on("bypass"),
+        granularity: if values.text("granularity") == Some("8") { 8 } else { 1 },
+        batch: values.count("batch").unwrap_or(1000),
+    };
+    let options = Options {
+        cache: values.share("cache").unwrap_or(0.01),
+        overprovision: values.share("overprovision").unwrap_or(0.01),
+        sections: values.count("sections").unwrap_or(if small { 1 } else { 10 }),
+        rules,
+    };
+    let layer = SBlockLayer::new(&space, options);
+    Ok(Box::new(layer.map_err(|e| SpecError::Other(format!("{}: {e}", ENTRY.name)))?))
+}
