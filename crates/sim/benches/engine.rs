@@ -18,7 +18,11 @@ const CONTESTANTS: &[(&str, f64, &str)] = &[
     ("fcfs static-14R(23)", 10e6, "layer = 'static-14R(23)'"),
     ("fcfs rmw", 5e6, "layer = 'rmw'"),
     ("sptf depth 32 cmr", 1e6, "layer = 'cmr'\nscheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'"),
-    ("sptf depth 32 static-14R(23)", 1e6, "layer = 'static-14R(23)'\nscheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'"),
+    (
+        "sptf depth 32 static-14R(23)",
+        1e6,
+        "layer = 'static-14R(23)'\nscheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'",
+    ),
 ];
 
 /// The user CPU time of this process so far, in seconds.
@@ -32,7 +36,8 @@ fn user_seconds() -> f64 {
 /// Peak resident memory since the last reset, in MB.
 fn peak_mb() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kb = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().trim_end_matches(" kB").parse().ok());
+    let kb =
+        status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().trim_end_matches(" kB").parse().ok());
     kb.map_or(0.0, |kb: f64| kb / 1e3)
 }
 
@@ -47,7 +52,8 @@ fn trace_file() -> PathBuf {
     let file = dir.join("uniform-10m.parquet");
     if !file.exists() {
         fs::create_dir_all(&dir).expect("the target directory can be written");
-        let text = format!("synth:uniform,requests={REQUESTS},size=4KiB,write=70%,span=12TB,interarrival=100ms");
+        let text =
+            format!("synth:uniform,requests={REQUESTS},size=4KiB,write=70%,span=12TB,interarrival=100ms");
         let mut source = open(&text, &OpenContext::default()).expect("a valid generator");
         convert(&mut source, &file, &text, |_| true).expect("the trace can be written");
     }
@@ -88,7 +94,12 @@ fn measure(name: &str, target: f64, rounds: usize, mut work: impl FnMut() -> u64
         peak = peak.max(peak_mb());
     }
     let rate = median(rates);
-    println!("{name:<32}{:>9.2} M/s {:>9.1} ns {peak:>9.0} MB   target {:.0} M/s", rate / 1e6, 1e9 / rate, target / 1e6);
+    println!(
+        "{name:<32}{:>9.2} M/s {:>9.1} ns {peak:>9.0} MB   target {:.0} M/s",
+        rate / 1e6,
+        1e9 / rate,
+        target / 1e6
+    );
 }
 
 fn main() {

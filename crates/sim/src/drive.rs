@@ -202,14 +202,11 @@ impl Drive {
         Served { start, ack, end: at }
     }
 
-    /// Serves a request without time, as prefilling does: the heads stay where they are.
-    pub fn instantly(&mut self, request: &HostRequest, observer: &mut impl Observer) {
+    /// Serves a request without time, as prefilling does: the heads stay where they are. Its [`plan`](Self::plan) is
+    /// there for who follows the data.
+    pub fn instantly(&mut self, request: &HostRequest) {
         self.plan.clear();
         self.layer.submit(self.free_at, request, &mut self.plan);
-        self.ends.clear();
-        self.ends.resize(self.plan.ops().len(), self.free_at);
-        let (plan, done, start) = (&self.plan, self.ends.len(), self.free_at);
-        observer.executed(&Executed { plan, done, start, ends: &self.ends, request: Some(request) });
     }
 
     /// When [`advance`](Self::advance) has something to do, if no request comes before.

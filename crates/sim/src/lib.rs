@@ -19,6 +19,7 @@ pub mod run;
 pub mod sched;
 pub mod spec;
 pub mod table;
+pub mod verify;
 mod watch;
 
 pub use control::Control;

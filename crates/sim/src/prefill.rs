@@ -1,7 +1,7 @@
 //! Writing a part of the host's space before the run, without time.
 
-use crate::drive::{Drive, Observer};
-use crate::metrics::Metrics;
+use crate::drive::Drive;
+use crate::engine::HostObserver;
 use smrlab_stl::{HostRequest, TranslationLayer};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};
@@ -73,11 +73,11 @@ impl Prefill {
     }
 
     /// Writes through the drive's layer; what was written counts as written before.
-    pub fn write(&self, drive: &mut Drive, metrics: &mut Metrics, observer: &mut impl Observer) {
+    pub fn write(&self, drive: &mut Drive, observer: &mut impl HostObserver) {
         let mut write = |lba: u64, blocks: u64| {
-            let (lba, blocks) = (Lba(lba), Blocks(blocks));
-            drive.instantly(&HostRequest { op: HostOp::Write, lba, blocks, stream: 0 }, observer);
-            metrics.prefilled(lba, blocks);
+            let request = HostRequest { op: HostOp::Write, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+            drive.instantly(&request);
+            observer.prefilled(&request, drive.plan());
         };
         if !self.random {
             let mut at = 0;

@@ -10,6 +10,7 @@ use crate::resolve::{Resolved, resolve};
 use crate::result::{self, Facts};
 use crate::spec::Spec;
 use crate::table::Table;
+use crate::verify::Verify;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
 use smrlab_disk::TrackNo;
@@ -51,12 +52,16 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
     let mut feed = Feed::new(source, setup);
     let metrics =
         Metrics::new(&MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window });
+    let verify = run.spec.verify_media.then(|| {
+        let drive = &run.built.drive;
+        Verify::new(drive.geometry().clone(), drive.interference(), run.built.capabilities.discards)
+    });
     let parts = Parts::new(run)?;
-    if requests.is_none() && media.is_none() {
-        return parts.go(&mut feed, metrics, control, |m| m, Ok);
+    if requests.is_none() && media.is_none() && verify.is_none() {
+        return parts.go(&mut feed, metrics, control, |m| Ok((m, None)));
     }
-    let watch = Watch { metrics, requests, media };
-    parts.go(&mut feed, watch, control, |w| &mut w.metrics, |w| w.finish())
+    let watch = Watch { metrics, requests, media, verify };
+    parts.go(&mut feed, watch, control, Watch::finish)
 }
 
 /// A drive ready to run, and what the result says of it.
@@ -76,7 +81,7 @@ impl Parts {
         let mechanics =
             run.built.drive.mechanics(Some(run.model)).map_err(|e| RunError::field("drive", e))?;
         let setup = DriveSetup {
-            wants_data: false,
+            wants_data: run.spec.verify_media,
             wants_records: false,
             stable_locations: run.built.capabilities.stable_location,
         };
@@ -97,15 +102,14 @@ impl Parts {
         feed: &mut Feed,
         mut observer: O,
         control: &Control,
-        metrics: impl Fn(&mut O) -> &mut Metrics,
-        finish: impl FnOnce(O) -> Result<Metrics, RunError>,
+        finish: impl FnOnce(O) -> Result<(Metrics, Option<Verify>), RunError>,
     ) -> Result<RunResult, RunError> {
         if let Some(prefill) = &self.prefill {
-            prefill.write(&mut self.drive, metrics(&mut observer), &mut ());
+            prefill.write(&mut self.drive, &mut observer);
         }
         let backlog =
             engine::run(&mut self.drive, feed, self.arrivals, &self.scheduler, &mut observer, control)?;
-        let metrics = finish(observer)?;
+        let (metrics, verify) = finish(observer)?;
         let mut counters = Vec::new();
         let layer = self.drive.layer();
         layer.counters(&mut |name, n| counters.push((name, n)));
@@ -124,6 +128,9 @@ impl Parts {
         json.insert("spec".into(), serde_json::to_value(&self.spec).unwrap_or(Value::Null));
         json.insert("provenance".into(), provenance(&self.spec, feed));
         json.extend(result::summary(&metrics, &facts));
+        if let Some(verify) = verify {
+            json.insert("verify".into(), json!({"ok": true, "bytes_peak": verify.bytes()}));
+        }
         Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
     }
 }
@@ -155,13 +162,13 @@ fn space(run: &Resolved) -> (f64, f64) {
 }
 
 impl Watch {
-    fn finish(self) -> Result<Metrics, RunError> {
+    fn finish(self) -> Result<(Metrics, Option<Verify>), RunError> {
         if let Some(log) = self.requests {
             log.finish()?;
         }
         if let Some(log) = self.media {
             log.finish()?;
         }
-        Ok(self.metrics)
+        Ok((self.metrics, self.verify))
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
+use crate::verify::Verify;
 use smrlab_stl::{HostRequest, Plan};
 use smrlab_units::{HostOp, SimTime};
 
@@ -29,6 +30,10 @@ impl HostObserver for Metrics {
         Ok(())
     }
 
+    fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
+        Metrics::prefilled(self, request.lba, request.blocks);
+    }
+
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
         if request.op == HostOp::Write {
@@ -42,6 +47,7 @@ pub(crate) struct Watch {
     pub metrics: Metrics,
     pub requests: Option<RequestLog>,
     pub media: Option<MediaLog>,
+    pub verify: Option<Verify>,
 }
 
 impl Observer for Watch {
@@ -54,6 +60,9 @@ impl Observer for Watch {
 
     fn executed(&mut self, executed: &Executed<'_>) {
         self.metrics.executed(executed);
+        if let Some(verify) = &mut self.verify {
+            verify.executed(executed);
+        }
     }
 }
 
@@ -74,9 +83,19 @@ impl HostObserver for Watch {
         if let Some(log) = &mut self.media {
             log.served(id)?;
         }
+        if let Some(verify) = &mut self.verify {
+            verify.served(id)?;
+        }
         match &mut self.requests {
             Some(log) => log.add(id, arrival, request, served),
             None => Ok(()),
+        }
+    }
+
+    fn prefilled(&mut self, request: &HostRequest, plan: &Plan) {
+        HostObserver::prefilled(&mut self.metrics, request, plan);
+        if let Some(verify) = &mut self.verify {
+            verify.prefilled(request, plan);
         }
     }
 

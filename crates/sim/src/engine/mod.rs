@@ -50,6 +50,9 @@ pub trait HostObserver: Observer {
         plan: &Plan,
     ) -> Result<(), RunError>;
 
+    /// A write was served before the run, without time, by `plan`.
+    fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
+
     /// A hint that `request` will be served soon.
     fn prefetch(&self, request: &HostRequest);
 }
