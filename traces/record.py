@@ -443,9 +443,11 @@ def record_all(chosen: argparse.Namespace) -> None:
         work.chmod(0o755)  # the database's user has to get in
         for workload in chosen.workload:
             print(f"recording {workload} ...", file=sys.stderr, flush=True)
-            raw = (chosen.out if chosen.raw_only else work) / f"{workload}.blktrace.0"
+            raw = work / f"{workload}.blktrace.0"
             record(WORKLOADS[workload], work, raw)
-            if not chosen.raw_only:
+            if chosen.raw_only:
+                shutil.move(raw, chosen.out / raw.name)
+            else:
                 convert(raw, chosen.out / f"{workload}.parquet", chosen.smrlab)
 
 
