@@ -127,6 +127,11 @@ fn a_shortened_drive_keeps_its_first_cylinders() {
     let d = preset("tiny").shorten(Blocks(1300)).unwrap();
     let zones: Vec<_> = d.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();
     assert_eq!(zones, [(40, 32), (1, 24)]);
+    let spared = DRIVES[3].toml.replace("[40, 32]", "[40, 32, 2, 10]");
+    let d = Drive::from_toml(&spared).unwrap();
+    assert_eq!(d.geometry().zones().next().unwrap().tracks, 30, "ten cylinders are spare");
+    let zones: Vec<_> = d.shorten(Blocks(25 * 30)).unwrap().geometry().zones().map(|z| z.tracks).collect();
+    assert_eq!(zones, [25], "30 of 32 sectors hold blocks");
     let d = preset("cassuto2010-307gb,capacity=1%");
     assert_eq!((d.counted_blocks(), d.geometry().blocks()), (Blocks(6_000_000), Blocks(7_200_000)));
     let mut m = d.mechanics(None).unwrap();

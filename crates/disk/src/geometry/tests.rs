@@ -105,6 +105,25 @@ proptest! {
         }
     }
 
+    /// Each switch adds its skew, across zones too; a track starts at the nearest whole sector.
+    #[test]
+    fn skew_adds_up_from_track_to_track(spec in any_spec()) {
+        let g = Geometry::new(GeometrySpec { defects: Vec::new(), ..spec }).unwrap();
+        let (mut angle, mut last) = (0u64, g.position(Pba(0)));
+        for t in (0..g.tracks()).map(TrackNo) {
+            let p = g.position(g.track_start(t));
+            if t.0 > 0 {
+                let head_only = p.cylinder == last.cylinder;
+                angle += if head_only { g.spec().track_skew } else { g.spec().cylinder_skew };
+                angle %= REVOLUTION;
+            }
+            let n = u64::from(g.zone_of(t).sectors);
+            let slot = (angle * n * 2 + REVOLUTION) / (2 * REVOLUTION) % n;
+            prop_assert_eq!(p.angle, slot * REVOLUTION / n, "track {}", t.0);
+            last = p;
+        }
+    }
+
     #[test]
     fn bands_map_both_ways(spec in any_spec(), tracks in 1u64..5, head_width in 1u64..4, raz in 0u64..4) {
         let g = Geometry::new(spec).unwrap();

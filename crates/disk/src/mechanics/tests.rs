@@ -265,3 +265,19 @@ fn faults_name_the_field() {
     let e = Mechanics::new(g, &spec, Model::Full).unwrap_err().to_string();
     assert!(e.contains("mechanics.rpm") && e.contains("mechanics.head_switch"), "{e}");
 }
+
+/// The overhead of a command is hidden only behind the one before it.
+#[test]
+fn a_command_that_follows_late_pays_overhead_and_rotation() {
+    let g = plain(vec![ZoneSpec::plain(10, 100)]);
+    let mut m = Mechanics::new(g, &spec_7200(), Model::NoRotation).unwrap();
+    let end = m.service(SimTime(5), Dir::Read, Pba(0), Blocks(10));
+    let next = m.target(Pba(10));
+    assert_eq!(m.positioning(end, Dir::Read, &next), end);
+    assert_eq!(m.positioning(end + SimTime(1), Dir::Read, &next), end + SimTime(1 + 50 * US));
+    let mut m = Mechanics::new(m.geometry().clone(), &spec_7200(), Model::Full).unwrap();
+    let end = m.service(SimTime(5), Dir::Read, Pba(0), Blocks(10));
+    let turn = REVOLUTION.div_ceil(7200);
+    assert!(m.positioning(end, Dir::Read, &next).since(end) <= SimTime(1));
+    assert!(m.positioning(end + SimTime(1), Dir::Read, &next).since(end) >= SimTime(turn - 2));
+}
