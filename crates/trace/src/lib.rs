@@ -9,6 +9,7 @@ mod error;
 pub mod fields;
 pub mod formats;
 pub mod generators;
+pub mod info;
 pub mod input;
 mod open;
 mod parquet_writer;

@@ -1,5 +1,7 @@
 //! Shared data where it is there, and comparison with its independent conversions.
 
+#![allow(dead_code, reason = "each test uses its part of this")]
+
 use smrlab_trace::{OpenContext, TraceSource, open, read_all};
 use smrlab_units::HostOp;
 use std::io::Read;
