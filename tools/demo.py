@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("cmr", "rmw", "static-1234", "static-R(4123)", "static-124R(3)", "disk-cache", "s-block")
-PREFERRED = "pgbench"
+PREFERRED = "postgres"
 DRIVE = "modern-7200"
 
 

@@ -1,18 +1,22 @@
 //! Checks and generated files of this repository.
 //!
-//! `cargo xtask tidy` keeps functions and files small, and the tree free of leftovers.
+//! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers, and the reference pages true;
+//! `cargo xtask docs` writes those pages.
 
+mod docs;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy";
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let faults = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => tidy::faults(&root()),
+        ["tidy"] => [tidy::faults(&root()), docs::faults(&root())].concat(),
+        ["docs"] => docs::write(&root()).err().into_iter().collect(),
+        ["docs", "--check"] => docs::faults(&root()),
         _ => vec![USAGE.to_owned()],
     };
     for fault in &faults {

@@ -7,6 +7,7 @@ import json
 from typing import Annotated, Any
 
 import typer
+from rich.markdown import Markdown
 from rich.markup import escape
 
 from .. import _core
@@ -68,7 +69,8 @@ def _page(doc: dict[str, Any]) -> None:
     out = console.out()
     out.print(f"[bold]{escape(doc['name'])}[/bold] ({doc.get('kind', '')}): {escape(doc.get('summary', ''))}")
     if doc.get("page"):
-        out.print("\n" + escape(doc["page"]).strip())
+        out.print()
+        out.print(Markdown(doc["page"].strip()))
     if doc.get("reference"):
         out.print(f"\nReference: {escape(doc['reference'])}")
     if doc.get("capabilities"):

@@ -80,5 +80,8 @@ def footer(run: Result) -> str:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        text = " + ".join(value)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 120 else text[:117] + "…"

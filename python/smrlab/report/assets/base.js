@@ -39,7 +39,18 @@ function bytes(v) {
 
 const TIMES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
 const timeUnit = (span) => TIMES.find(([m]) => span >= 3 * m) || TIMES[TIMES.length - 1];
-const ms = (v) => (v === null || v === undefined ? "–" : v >= 6e4 ? num(v / 6e4) + " min" : v >= 1000 ? num(v / 1000) + " s" : num(v) + " ms");
+const SPANS = [[3.6e6, "h"], [6e4, "min"], [1e3, "s"], [1, "ms"], [0, "µs"]];
+
+// A time in milliseconds with the unit that fits; whole powers of ten stay short.
+function ms(v) {
+  if (v === null || v === undefined || !Number.isFinite(v)) return "–";
+  if (v === 0) return "0";
+  const [unit, name] = SPANS.find(([m]) => v >= m * (m > 1e3 ? 3 : 1));
+  return `${num(unit ? v / unit : v * 1000)} ${name}`;
+}
+
+// The same for the ticks of an axis: powers of ten stay powers of ten.
+const msTick = (v) => (v >= 1000 ? num(v / 1000) + " s" : ms(v));
 
 function linearTicks(lo, hi, count) {
   const raw = (hi - lo) / Math.max(count, 1);

@@ -83,10 +83,10 @@ class LineChart {
     const ticks = this.spec.x.log ? logTicks(x0, x1, count) : linearTicks(x0 / unit, x1 / unit, count).map((t) => t * unit);
     for (const t of ticks) {
       out.push(sv("line", { class: "axis", x1: this.sx(t), x2: this.sx(t), y1: bottom, y2: bottom + 4 }));
-      out.push(sv("text", { x: this.sx(t), y: bottom + 16, "text-anchor": "middle" }, num(t / unit, 4)));
+      out.push(sv("text", { x: this.sx(t), y: bottom + 16, "text-anchor": "middle" }, this.spec.x.kind === "time" ? num(t / unit, 4) : msTick(t)));
     }
     out.push(sv("line", { class: "axis", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom }));
-    out.push(sv("text", { x: right, y: bottom + 30, "text-anchor": "end" }, `${this.spec.x.label} (${name})`));
+    out.push(sv("text", { x: right, y: bottom + 30, "text-anchor": "end" }, this.spec.x.kind === "time" ? `${this.spec.x.label} (${name})` : this.spec.x.label));
     this.timeUnit = [unit, name];
     return out;
   }

@@ -19,16 +19,22 @@ function card(id, title, unit, wide) {
   return { section, head };
 }
 
+// Whether the curves of the runs lie so far apart that a linear scale would flatten all but one.
+function farApart(key) {
+  const tops = RUNS.filter((r) => r.timeline && r.timeline[key]).map((r) => r.timeline[key].reduce((a, v) => Math.max(a, v || 0), 0)).filter((v) => v > 0);
+  return tops.length > 1 && Math.max(...tops) > 30 * Math.min(...tops);
+}
+
 function over(id, title, unit, variants, options = {}) {
   const { section, head } = card(id, title, unit, options.wide);
-  const state = { variant: variants[0], log: Boolean(options.log) };
+  const state = { variant: variants[0], log: options.log === undefined ? false : options.log || farApart(variants[0].key) };
   const chart = new LineChart(section, {
     id, group: timeGroup, label: `${title} over time`, x: { log: false, kind: "time", label: "time" },
     series: () => shown().filter((r) => r.timeline && r.timeline[state.variant.key]).map((r) => ({
       name: r.name, color: r.color, dash: r.dash, x: r.timeline.t, y: r.timeline[state.variant.key],
       lo: r.timeline[state.variant.lo], hi: r.timeline[state.variant.hi],
     })),
-    y: () => ({ log: state.log, format: state.variant.format || num, max: state.variant.max }),
+    y: () => ({ log: state.log, format: state.variant.format || num, tip: state.variant.tip, max: state.variant.max }),
   });
   if (variants.length > 1) head.append(pick(variants.map((v) => [v.key, v.name]), state.variant.key, (key) => {
     state.variant = variants.find((v) => v.key === key);
@@ -131,7 +137,7 @@ function space() {
 
 const SUMMARY = [
   ["IOPS", "iops", num, 1], ["MB/s", "mb_per_s", num, 1], ["mean", "response_ms.mean", ms, -1], ["p50", "response_ms.p50", ms, -1],
-  ["p99", "response_ms.p99", ms, -1], ["max", "response_ms.max", ms, -1], ["WAR per update", "war.per_update", num, -1],
+  ["p99", "response_ms.p99", ms, -1], ["max", "response_ms.max", ms, -1], ["WAR per update", "war.per_update", num, -1], ["WAR per write", "war.per_write", num, -1],
   ["write overloading", "write_overloading", num, -1], ["offered load", "offered_load", num, -1], ["efficiency", "space.efficiency", percent, 1],
 ];
 
@@ -206,7 +212,7 @@ notices();
 legend();
 summary();
 over("iops", "Requests completed", "IOPS", [{ key: "iops", name: "IOPS" }], { log: false });
-over("response", "Response time", "ms", [{ key: "mean", name: "mean", format: num }, { key: "max", name: "max", format: num }], { log: true });
+over("response", "Response time", "per window", [{ key: "mean", name: "mean", format: msTick, tip: ms }, { key: "max", name: "max", format: msTick, tip: ms }], { log: true });
 distribution();
 causes();
 over("war", "Write amplification", "blocks written on the medium per block written by the host", [{ key: "wa", name: "WA" }], { log: false });

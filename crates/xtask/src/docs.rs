@@ -1,0 +1,199 @@
+//! The reference pages under `docs/reference/`, made from the registries.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "docs/reference";
+const HEAD: &str = "<!-- Made by `cargo xtask docs` from the registries; change it there. -->\n";
+
+/// What there is a page for: registry, title, introduction.
+const KINDS: &[(&str, &str, &str)] = &[
+    ("drives", "Drives", "Presets for `--drive`; `smrlab drive show NAME` has the source of every number."),
+    ("arrays", "Arrays", "Layouts for `--array NAME[,k=v...]`."),
+    ("formats", "Trace formats", "For `--trace PATH:FORMAT[,k=v...]`; told from the content where that is possible."),
+    ("generators", "Generators", "For `--trace synth:NAME[,k=v...]`."),
+    ("schedulers", "Schedulers", "For `--scheduler NAME[,k=v...]`."),
+];
+
+/// Writes all pages below `root` and removes those of entries that are gone.
+///
+/// # Errors
+/// What could not be written.
+pub fn write(root: &Path) -> Result<(), String> {
+    let pages = pages()?;
+    for old in present(root) {
+        if !pages.contains_key(&old) {
+            fs::remove_file(root.join(&old)).map_err(|e| format!("{}: {e}", old.display()))?;
+        }
+    }
+    for (path, text) in pages {
+        let whole = root.join(&path);
+        let folder = whole.parent().unwrap_or(root);
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&whole, text));
+        written.map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Pages that are missing, stale or left over, and entries that lack documentation.
+pub fn faults(root: &Path) -> Vec<String> {
+    let pages = match pages() {
+        Ok(pages) => pages,
+        Err(e) => return vec![e],
+    };
+    let stale = |path: &Path, text: &str| fs::read_to_string(root.join(path)).is_ok_and(|old| old == text);
+    let mut out: Vec<String> = pages
+        .iter()
+        .filter(|(path, text)| !stale(path, text))
+        .map(|(path, _)| format!("{}: is not what the registry says: run cargo xtask docs", path.display()))
+        .collect();
+    let left = present(root).into_iter().filter(|p| !pages.contains_key(p));
+    out.extend(left.map(|p| format!("{}: its entry is gone: run cargo xtask docs", p.display())));
+    for kind in KINDS.iter().map(|k| k.0).chain(["layers", "fields"]) {
+        out.extend(entries(kind).unwrap_or_default().iter().flat_map(|e| undocumented(kind, e)));
+    }
+    out
+}
+
+/// The pages that are there now.
+fn present(root: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for folder in [PathBuf::from(FOLDER), Path::new(FOLDER).join("layers")] {
+        let files = fs::read_dir(root.join(&folder)).into_iter().flatten().flatten();
+        out.extend(files.map(|f| folder.join(f.file_name())).filter(|p| p.extension().is_some_and(|e| e == "md")));
+    }
+    out.sort();
+    out
+}
+
+fn entries(kind: &str) -> Result<Vec<Value>, String> {
+    match smrlab_sim::list_json(kind) {
+        Ok(Value::Array(all)) => Ok(all),
+        Ok(_) => Err(format!("{kind}: not a list")),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+fn pages() -> Result<BTreeMap<PathBuf, String>, String> {
+    let folder = Path::new(FOLDER);
+    let mut out = BTreeMap::new();
+    let layers = entries("layers")?;
+    let mut index = format!("{HEAD}# Layers\n\nFor `--layer NAME[,k=v...]`.\n\n| layer | what it is |\n|---|---|\n");
+    for layer in &layers {
+        let file = format!("{}.md", slug(text(layer, "name")));
+        let _ = writeln!(index, "| [`{}`](layers/{file}) | {} |", text(layer, "name"), cell(text(layer, "summary")));
+        out.insert(folder.join("layers").join(file), format!("{HEAD}{}", entry(layer, "#")));
+    }
+    out.insert(folder.join("layers.md"), index);
+    for (kind, title, introduction) in KINDS {
+        let mut page = format!("{HEAD}# {title}\n\n{introduction}\n");
+        for e in entries(kind)? {
+            let _ = write!(page, "\n{}", entry(&e, "##"));
+        }
+        out.insert(folder.join(format!("{kind}.md")), page);
+    }
+    out.insert(folder.join("spec.md"), fields()?);
+    Ok(out)
+}
+
+/// The fields of a specification file.
+fn fields() -> Result<String, String> {
+    let mut page = format!(
+        "{HEAD}# A run's specification\n\nThe fields of `SPEC.toml`, of `--set FIELD=VALUE` and of `smrlab.run(...)`; as options they are \
+         written `--like-this`.\n\n| field | default | what it is |\n|---|---|---|\n"
+    );
+    for f in entries("fields")? {
+        let (name, default, doc) = (text(&f, "name"), text(&f, "default"), text(&f, "summary"));
+        let _ = writeln!(page, "| `{name}` | {} | {} |", code(default), cell(doc));
+    }
+    Ok(page)
+}
+
+fn entry(e: &Value, level: &str) -> String {
+    let mut out = format!("{level} {}\n\n{}\n", text(e, "name"), sentence(text(e, "summary")));
+    if !text(e, "page").is_empty() {
+        let _ = write!(out, "\n{}\n", text(e, "page").trim());
+    }
+    if !text(e, "reference").is_empty() {
+        let _ = write!(out, "\nReference: {}.\n", text(e, "reference").trim_end_matches('.'));
+    }
+    if let Some(Value::Object(capabilities)) = e.get("capabilities") {
+        let has: Vec<String> =
+            capabilities.iter().filter(|(_, v)| **v == true).map(|(k, _)| k.replace('_', " ")).collect();
+        let _ = write!(out, "\nCapabilities: {}.\n", if has.is_empty() { "none".into() } else { has.join(", ") });
+    }
+    if let Some(Value::Array(params)) = e.get("params")
+        && !params.is_empty()
+    {
+        out.push_str("\n| parameter | default | accepts | what it is |\n|---|---|---|---|\n");
+        for p in params {
+            let (default, accepts) = (code(text(p, "default")), cell(text(p, "accepts")));
+            let _ = writeln!(out, "| `{}` | {default} | {accepts} | {} |", text(p, "name"), cell(text(p, "doc")));
+        }
+    }
+    out
+}
+
+fn text<'a>(e: &'a Value, key: &str) -> &'a str {
+    e.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn code(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("`{}`", cell(text)) }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}
+
+/// A name as part of a file's name: `static-R(4123)` becomes `static-R-4123`.
+fn slug(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    plain.trim_matches('-').to_owned()
+}
+
+/// What an entry must say and does not.
+fn undocumented(kind: &str, e: &Value) -> Vec<String> {
+    let name = text(e, "name");
+    let mut out = Vec::new();
+    if text(e, "summary").is_empty() {
+        out.push(format!("{kind}: {name} has no summary"));
+    }
+    if kind == "layers" && (text(e, "page").is_empty() || text(e, "reference").is_empty()) {
+        out.push(format!("{kind}: {name} has no page or no reference"));
+    }
+    let params = e.get("params").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let silent = params.iter().filter(|p| text(p, "doc").is_empty());
+    out.extend(silent.map(|p| format!("{kind}: {name}: parameter {} has no documentation", text(p, "name"))));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_entry_without_documentation_is_found() {
+        let e = json!({"name": "x", "summary": "", "params": [{"name": "k", "doc": ""}]});
+        assert_eq!(undocumented("layers", &e).len(), 3);
+        let e = json!({"name": "x", "summary": "s", "page": "p", "reference": "r", "params": [{"name": "k", "doc": "d"}]});
+        assert_eq!(undocumented("layers", &e), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_become_files_and_bars_stay_in_their_cells() {
+        assert_eq!(slug("static-R(4123)"), "static-R-4123");
+        let page = entry(&json!({"name": "x", "summary": "s", "params": [{"name": "k", "doc": "a|b"}]}), "#");
+        assert!(page.contains("| `k` |  |  | a\\|b |"), "{page}");
+    }
+}
