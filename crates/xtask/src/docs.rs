@@ -13,7 +13,11 @@ const HEAD: &str = "<!-- Made by `cargo xtask docs` from the registries; change 
 const KINDS: &[(&str, &str, &str)] = &[
     ("drives", "Drives", "Presets for `--drive`; `smrlab drive show NAME` has the source of every number."),
     ("arrays", "Arrays", "Layouts for `--array NAME[,k=v...]`."),
-    ("formats", "Trace formats", "For `--trace PATH:FORMAT[,k=v...]`; told from the content where that is possible."),
+    (
+        "formats",
+        "Trace formats",
+        "For `--trace PATH:FORMAT[,k=v...]`; told from the content where that is possible.",
+    ),
     ("generators", "Generators", "For `--trace synth:NAME[,k=v...]`."),
     ("schedulers", "Schedulers", "For `--scheduler NAME[,k=v...]`."),
 ];
@@ -63,7 +67,9 @@ fn present(root: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for folder in [PathBuf::from(FOLDER), Path::new(FOLDER).join("layers")] {
         let files = fs::read_dir(root.join(&folder)).into_iter().flatten().flatten();
-        out.extend(files.map(|f| folder.join(f.file_name())).filter(|p| p.extension().is_some_and(|e| e == "md")));
+        out.extend(
+            files.map(|f| folder.join(f.file_name())).filter(|p| p.extension().is_some_and(|e| e == "md")),
+        );
     }
     out.sort();
     out
@@ -81,10 +87,16 @@ fn pages() -> Result<BTreeMap<PathBuf, String>, String> {
     let folder = Path::new(FOLDER);
     let mut out = BTreeMap::new();
     let layers = entries("layers")?;
-    let mut index = format!("{HEAD}# Layers\n\nFor `--layer NAME[,k=v...]`.\n\n| layer | what it is |\n|---|---|\n");
+    let mut index =
+        format!("{HEAD}# Layers\n\nFor `--layer NAME[,k=v...]`.\n\n| layer | what it is |\n|---|---|\n");
     for layer in &layers {
         let file = format!("{}.md", slug(text(layer, "name")));
-        let _ = writeln!(index, "| [`{}`](layers/{file}) | {} |", text(layer, "name"), cell(text(layer, "summary")));
+        let _ = writeln!(
+            index,
+            "| [`{}`](layers/{file}) | {} |",
+            text(layer, "name"),
+            cell(text(layer, "summary"))
+        );
         out.insert(folder.join("layers").join(file), format!("{HEAD}{}", entry(layer, "#")));
     }
     out.insert(folder.join("layers.md"), index);
@@ -123,7 +135,8 @@ fn entry(e: &Value, level: &str) -> String {
     if let Some(Value::Object(capabilities)) = e.get("capabilities") {
         let has: Vec<String> =
             capabilities.iter().filter(|(_, v)| **v == true).map(|(k, _)| k.replace('_', " ")).collect();
-        let _ = write!(out, "\nCapabilities: {}.\n", if has.is_empty() { "none".into() } else { has.join(", ") });
+        let _ =
+            write!(out, "\nCapabilities: {}.\n", if has.is_empty() { "none".into() } else { has.join(", ") });
     }
     if let Some(Value::Array(params)) = e.get("params")
         && !params.is_empty()
@@ -131,7 +144,8 @@ fn entry(e: &Value, level: &str) -> String {
         out.push_str("\n| parameter | default | accepts | what it is |\n|---|---|---|---|\n");
         for p in params {
             let (default, accepts) = (code(text(p, "default")), cell(text(p, "accepts")));
-            let _ = writeln!(out, "| `{}` | {default} | {accepts} | {} |", text(p, "name"), cell(text(p, "doc")));
+            let _ =
+                writeln!(out, "| `{}` | {default} | {accepts} | {} |", text(p, "name"), cell(text(p, "doc")));
         }
     }
     out

@@ -252,12 +252,10 @@ impl TraceSource for ParquetSource {
             return Ok(false);
         }
         let n = self.left_in_group.min(Batch::ROWS);
-        for i in 0..self.columns.len() {
+        for (i, name) in COLUMNS.iter().enumerate() {
             match self.columns[i].read(n) {
                 Ok(true) => {}
-                Ok(false) => {
-                    return Err(self.refuse(format!("column {} has nulls or too few values", COLUMNS[i])));
-                }
+                Ok(false) => return Err(self.refuse(format!("column {name} has nulls or too few values"))),
                 Err(e) => return Err(damaged(&self.file, &e)),
             }
         }

@@ -69,7 +69,7 @@ impl<S: TraceSource> Interleave<S> {
                         self.left.retain(|s| *s != source);
                     }
                     self.in_burst = (more && used + 1 < self.burst).then_some((source, used + 1));
-                    self.now = self.now + record.arrival.since(self.last[source]);
+                    self.now += record.arrival.since(self.last[source]);
                     self.last[source] = record.arrival;
                     return Ok(Some(Record { arrival: self.now, stream: source as u16, ..record }));
                 }
