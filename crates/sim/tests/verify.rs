@@ -14,7 +14,7 @@ fn try_run(layer: &str, more: &str) -> Result<RunResult, RunError> {
 #[test]
 fn every_layer_that_keeps_data_returns_what_was_written() {
     for entry in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.keeps_data) {
-        for more in ["", "prefill = '50%'", "prefill = '100%,order=random'", "metadata = 'media'"] {
+        for more in ["", "prefill = '50%'", "prefill = '100%,order=random'"] {
             let r = try_run(entry.name, more).unwrap_or_else(|e| panic!("{} {more}: {e}", entry.name));
             assert_eq!(r.json["verify"]["ok"], true);
         }

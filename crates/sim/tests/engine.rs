@@ -1,0 +1,220 @@
+//! The engine by formula: what a request takes, who is served next, how load and backlog are told.
+
+use serde_json::Value;
+use smrlab_disk::{Drive, TrackNo};
+use smrlab_sim::drive::{Drive as Simulated, DriveSetup};
+use smrlab_sim::engine::{self, Arrivals, Feed, FeedSetup, HostObserver};
+use smrlab_sim::{Control, RunError, Spec, run, sched};
+use smrlab_stl::{BuildContext, HostRequest, Plan};
+use smrlab_trace::{Memory, Record};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use std::sync::Arc;
+
+fn tiny() -> Arc<Drive> {
+    Arc::new(smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap())
+}
+
+/// Requests in the order in which they are served: id, arrival, start, acknowledgement.
+#[derive(Default)]
+struct Order(Vec<(u64, SimTime, SimTime, SimTime)>);
+
+impl smrlab_sim::drive::Observer for Order {}
+impl HostObserver for Order {
+    fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
+    fn served(
+        &mut self,
+        id: u64,
+        arrival: SimTime,
+        _: &HostRequest,
+        served: &smrlab_sim::drive::Served,
+        _: &Plan,
+    ) -> Result<(), RunError> {
+        self.0.push((id, arrival, served.start, served.ack));
+        Ok(())
+    }
+    fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
+    fn prefetch(&self, _: &HostRequest) {}
+}
+
+fn record(arrival: u64, op: HostOp, lba: u64, blocks: u32) -> Record {
+    Record { arrival: SimTime(arrival), op, lba: Lba(lba), blocks, device: 0, stream: 0 }
+}
+
+/// Serves records on the tiny drive without shingling.
+fn serve(records: Vec<Record>, arrivals: Arrivals, scheduler: &str) -> (Order, Option<u64>) {
+    let built = smrlab_stl::build("cmr", &BuildContext::new(tiny())).unwrap();
+    let host = built.layer.host_blocks();
+    let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
+    let setup = DriveSetup { stable_locations: true, ..DriveSetup::default() };
+    let mut drive = Simulated::new(built.layer, mechanics, setup);
+    let setup = FeedSetup { host, wrap: None, scale_time: 1.0, limit: None };
+    let mut feed = Feed::new(Box::new(Memory::new(records)), setup);
+    let mut order = Order::default();
+    let chosen = sched::parse(scheduler).unwrap();
+    let backlog = engine::run(&mut drive, &mut feed, arrivals, &chosen, &mut order, &Control::new()).unwrap();
+    (order, backlog)
+}
+
+#[test]
+fn times_are_those_of_the_mechanics_to_the_nanosecond() {
+    let mut mechanics = tiny().mechanics(Some(smrlab_disk::Model::Full)).unwrap();
+    let places = [(0, 100u64), (0, 7), (50_000_000, 300)];
+    let records = places.iter().map(|&(at, lba)| record(at, HostOp::Read, lba, 8)).collect();
+    let (order, backlog) = serve(records, Arrivals::Trace, "fcfs");
+    let mut free = SimTime::ZERO;
+    for (&(at, lba), served) in places.iter().zip(&order.0) {
+        let start = free.max(SimTime(at));
+        free = mechanics.service(start, Dir::Read, Pba(lba), Blocks(8));
+        assert_eq!((served.2, served.3), (start, free));
+    }
+    assert_eq!(backlog, Some(2));
+}
+
+#[test]
+fn a_closed_loop_sends_after_completions() {
+    let think = SimTime::from_ms(3);
+    let records: Vec<_> = (0..20).map(|i| record(0, HostOp::Read, i * 37 % 500, 8)).collect();
+    for scheduler in ["fcfs", "sptf,depth=4"] {
+        let (order, _) = serve(records.clone(), Arrivals::Closed { depth: 4, think }, scheduler);
+        let mut by_id = order.0.clone();
+        by_id.sort_unstable();
+        for (i, served) in by_id.iter().enumerate().skip(4) {
+            assert_eq!(served.1, order.0[i - 4].3 + think, "{scheduler}: the {i}-th");
+        }
+    }
+}
+
+fn ids(order: &Order) -> Vec<u64> {
+    order.0.iter().map(|o| o.0).collect()
+}
+
+#[test]
+fn schedulers_choose_by_their_rule() {
+    let drive = tiny();
+    let at = |track: u64| drive.geometry().track_start(TrackNo(track)).0;
+    // The first request takes the drive while the others arrive; the head then stands on track 20.
+    let tracks = [20, 30, 18, 40, 10, 21];
+    let reads: Vec<_> =
+        tracks.iter().enumerate().map(|(i, &t)| record(i as u64, HostOp::Read, at(t), 1)).collect();
+    for (scheduler, want) in [
+        ("fcfs", [0, 1, 2, 3, 4, 5]),
+        ("sstf", [0, 5, 2, 4, 1, 3]),
+        ("look", [0, 5, 1, 3, 2, 4]),
+        ("c-look", [0, 5, 1, 3, 4, 2]),
+    ] {
+        let (order, backlog) = serve(reads.clone(), Arrivals::Trace, scheduler);
+        assert_eq!(ids(&order), want, "{scheduler}");
+        assert_eq!(backlog, Some(6), "{scheduler}");
+    }
+    let (old, _) = serve(reads.clone(), Arrivals::Trace, "sstf,max_wait=1us");
+    assert_eq!(ids(&old), [0, 1, 2, 3, 4, 5], "all are overdue");
+    let (narrow, _) = serve(reads, Arrivals::Trace, "sstf,depth=2");
+    assert_eq!(ids(&narrow), [0, 2, 1, 3, 5, 4], "of two at a time");
+}
+
+#[test]
+fn sptf_always_takes_the_soonest() {
+    let drive = tiny();
+    let blocks = drive.geometry().blocks().0;
+    let reads: Vec<_> =
+        (0..40u64).map(|i| record(0, HostOp::Read, i * 7919 * 13 % (blocks - 8), 8)).collect();
+    let (order, _) = serve(reads.clone(), Arrivals::Trace, "sptf,depth=64");
+    let mut mechanics = drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
+    let mut left: Vec<u64> = (0..40).collect();
+    for &(id, _, start, ack) in &order.0 {
+        let time = |id: u64| {
+            let target = mechanics.target(Pba(reads[id as usize].lba.0));
+            (mechanics.positioning(start, Dir::Read, &target), id)
+        };
+        let soonest = left.iter().copied().min_by_key(|&i| time(i)).unwrap();
+        assert_eq!(id, soonest);
+        left.retain(|&i| i != id);
+        assert_eq!(ack, mechanics.service(start, Dir::Read, Pba(reads[id as usize].lba.0), Blocks(8)));
+    }
+    assert!(left.is_empty());
+}
+
+#[test]
+fn writes_do_not_overtake_what_they_overlap() {
+    let drive = tiny();
+    let at = |track: u64| drive.geometry().track_start(TrackNo(track)).0;
+    let records = vec![
+        record(0, HostOp::Read, at(20), 1),
+        record(1, HostOp::Read, at(60), 8),
+        record(2, HostOp::Write, at(60) + 7, 8),
+        record(3, HostOp::Read, at(60) + 14, 1),
+        record(4, HostOp::Read, at(21), 1),
+        record(5, HostOp::Flush, 0, 0),
+        record(6, HostOp::Read, at(20), 1),
+    ];
+    for scheduler in ["sstf", "look", "c-look", "sptf"] {
+        let order = ids(&serve(records.clone(), Arrivals::Trace, scheduler).0);
+        let place = |id: u64| order.iter().position(|&o| o == id).unwrap();
+        assert!(place(1) < place(2) && place(2) < place(3), "{scheduler}: {order:?}");
+        assert!((1..5).all(|i| place(i) < place(5)) && place(5) < place(6), "{scheduler}: {order:?}");
+    }
+}
+
+fn json(text: &str) -> Value {
+    run(&Spec::from_toml(text).unwrap(), &Control::new(), None).unwrap_or_else(|e| panic!("{text}\n{e}")).json
+}
+
+#[test]
+fn overload_is_said_with_a_remedy_that_works() {
+    let text = |scheduler: &str, scale: f64| {
+        format!(
+            "drive = 'tiny'\nmechanics = 'full'\nlayer = 'cmr'\nscheduler = '{scheduler}'\nscale_time = {scale}\n\
+             trace = 'synth:uniform,requests=20000,size=4KiB,interarrival=2ms'"
+        )
+    };
+    for scheduler in ["fcfs", "sstf,depth=8"] {
+        let r = json(&text(scheduler, 1.0));
+        let load = r["offered_load"].as_f64().unwrap();
+        assert!(load > 1.0, "{load}");
+        let backlog = r["backlog_max"].as_f64().unwrap();
+        let expected = 20_000.0 * (1.0 - 1.0 / load);
+        assert!((backlog / expected - 1.0).abs() < 0.05, "{scheduler}: {backlog} for {expected}");
+        let scale = r["overload"]["suggested_scale_time"].as_f64().unwrap();
+        let calm = json(&text(scheduler, scale));
+        assert!(calm.get("overload").is_none(), "{:#}", calm);
+        assert!(calm["offered_load"].as_f64().unwrap() < 0.8);
+    }
+}
+
+#[test]
+fn results_are_the_same_on_any_number_of_threads() {
+    let specs: Vec<Spec> = ["cmr", "rmw", "static-14R(23)", "cmr"]
+        .iter()
+        .enumerate()
+        .map(|(i, layer)| {
+            let scheduler = if i == 3 { "sptf,depth=16" } else { "fcfs" };
+            let text = format!(
+                "drive = 'tiny'\nlayer = '{layer}'\nscheduler = '{scheduler}'\nwrap = 'capacity'\nseed = 5\n\
+                 trace = 'synth:uniform,requests=3000,size=exp(16KiB)'\nprefill = '50%,order=random'"
+            );
+            Spec::from_toml(&text).unwrap()
+        })
+        .collect();
+    let texts = |threads: usize| -> Vec<String> {
+        let jobs: Vec<_> = specs.iter().cloned().map(smrlab_sim::parallel::Job::new).collect();
+        let results = smrlab_sim::parallel::run_all(&jobs, threads);
+        results.into_iter().map(|r| r.map(|r| format!("{}\n{:?}", r.json, r.tables)).unwrap()).collect()
+    };
+    let once = texts(1);
+    assert_eq!(once, texts(1), "twice");
+    assert_eq!(once, texts(2), "on two threads");
+    assert_ne!(once[0], once[3]);
+}
+
+#[test]
+fn compared_runs_see_the_same_requests() {
+    let base = Spec::new("synth:zipf,requests=2000", "tiny", "cmr");
+    let base = Spec { wrap: Some("capacity".to_owned()), ..base };
+    let layers: Vec<String> = ["cmr", "rmw", "static-1234"].map(str::to_owned).to_vec();
+    let specs = smrlab_sim::parallel::compared(&base, &layers).unwrap();
+    let digest = |s: &Spec| run(s, &Control::new(), None).unwrap().json["provenance"]["trace_digest"].clone();
+    assert_eq!(digest(&specs[0]), digest(&specs[1]));
+    assert_eq!(digest(&specs[0]), digest(&specs[2]));
+    let e = smrlab_sim::parallel::compared(&base, &["cmmr".to_owned(), "rmww".to_owned()]).unwrap_err();
+    assert!(e.to_string().contains("'cmr'?") && e.to_string().contains("'rmw'?"), "{e}");
+}
