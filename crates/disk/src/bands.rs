@@ -220,6 +220,12 @@ impl Bands {
         (r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor(), r, i)
     }
 
+    /// The first block of a band, which must be below [`len`](Self::len).
+    #[inline]
+    pub fn start(&self, band: BandId) -> Pba {
+        Pba(self.slips.to_dense(self.raw_of(band).0))
+    }
+
     /// The band `band`, which must be below [`len`](Self::len).
     #[inline]
     pub fn band(&self, band: BandId) -> Band {

@@ -5,7 +5,7 @@
 //! Victims on other tracks follow the corrected formula of sheet 004 (1.3).
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, REVOLUTION, Segment, Toward, TrackNo};
+use crate::geometry::{Geometry, Place, REVOLUTION, Segment, Toward, TrackNo};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -119,39 +119,64 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Raw blocks that are all written, track by track.
+    #[inline]
     fn extent(&mut self, raw: Range<u64>) {
         let mut at = raw.start;
         while at < raw.end {
             let loc = self.g.locate(at);
             let count = (loc.seg.usable.divisor() - loc.sector).min(raw.end - at);
-            let track = TrackNo(loc.seg.first_track + loc.track);
-            let start = loc.seg.start_slot(loc.seg.place(loc.track)) + loc.sector;
-            self.track(loc.seg, track, start..start + count);
+            let place = loc.seg.place(loc.track);
+            let start = loc.seg.start_slot(place) + loc.sector;
+            self.track(loc.seg, loc.track, place, start..start + count);
             at += count;
         }
     }
 
-    /// Sector-sized angles `slots` (perhaps beyond a revolution) of `track` are written.
-    fn track(&mut self, seg: &Segment, track: TrackNo, slots: Range<u64>) {
-        let width = i64::from(self.profile.s_id.max(self.profile.s_od));
+    /// Sector-sized angles `slots` (perhaps beyond a revolution) of track `written` of `seg`, at `place`, are written.
+    #[inline]
+    fn track(&mut self, seg: &Segment, written: u64, place: Place, slots: Range<u64>) {
+        let width = u64::from(self.profile.s_id.max(self.profile.s_od));
         for j in 1..width {
-            let Some(victim) = self.g.neighbour(track, j) else { continue };
+            let step = place.step + j;
+            if step < seg.width.divisor() {
+                // Within a run the next track is the neighbour.
+                let start = seg.start_slot(Place { step, ..place });
+                self.victim(seg, seg, written + j, start, slots.clone(), true);
+                continue;
+            }
+            let track = TrackNo(seg.first_track + written);
+            let Some(victim) = self.g.neighbour(track, j as i64) else { continue };
             let (i, rel) = self.g.segment_of(victim);
             let target = &self.g.segments()[i];
-            let (sector, count) = self.reach(seg, target, slots.clone(), rel);
-            let n = target.sectors.divisor();
-            let first = target.first_raw + rel * target.usable.divisor();
-            let sector = sector % n;
-            let rewritten = victim > track;
-            self.sectors(target, first, sector..(sector + count).min(n), rewritten);
-            if sector + count > n {
-                self.sectors(target, first, 0..sector + count - n, rewritten);
-            }
+            let start = target.start_slot(target.place(rel));
+            self.victim(seg, target, rel, start, slots.clone(), victim > track);
         }
     }
 
-    /// The sectors of track `rel` of `target` (first, count) that the angles `slots` of a track of `seg` reach.
-    fn reach(&self, seg: &Segment, target: &Segment, slots: Range<u64>, rel: u64) -> (u64, u64) {
+    /// Track `rel` of `target`, which begins at slot `start`, is hit by the angles `slots` of a track of `seg`.
+    #[inline]
+    fn victim(
+        &mut self,
+        seg: &Segment,
+        target: &Segment,
+        rel: u64,
+        start: u64,
+        slots: Range<u64>,
+        rewritten: bool,
+    ) {
+        let n = target.sectors.divisor();
+        let (from, count) = self.reach(seg, target, slots);
+        let first = target.first_raw + rel * target.usable.divisor();
+        let sector = target.sectors.div_rem(from + n - start).1;
+        self.sectors(target, first, sector..(sector + count).min(n), rewritten);
+        if sector + count > n {
+            self.sectors(target, first, 0..sector + count - n, rewritten);
+        }
+    }
+
+    /// The slots of a track of `target` (first, count) that the angles `slots` of a track of `seg` reach.
+    #[inline]
+    fn reach(&self, seg: &Segment, target: &Segment, slots: Range<u64>) -> (u64, u64) {
         let (n, m) = (seg.sectors.divisor(), target.sectors.divisor());
         let (mut from, mut to) = if n == m {
             (slots.start, slots.end)
@@ -173,7 +198,7 @@ impl Walk<'_> {
             to = (to + m).max(((after + per - 1) / per) as u64);
         }
         let count = (to - from).min(m);
-        (from + m - target.start_slot(target.place(rel)), count)
+        (from, count)
     }
 
     /// Reports sectors of the track that begins at raw block `first`, without spares and what is rewritten later.

@@ -7,7 +7,7 @@ pub mod geometry;
 pub mod interference;
 pub mod mechanics;
 pub mod media;
-mod reciprocal;
+pub mod reciprocal;
 
 pub use bands::{Band, BandId, BandLayout, Bands};
 pub use drive::{BandDefaults, DRIVES, Drive, DriveSpec};

@@ -5,59 +5,65 @@
 /// With `magic = floor((2^64 - 1) / d)`, the upper half of `(n + 1) * magic` is `n / d` exactly as long as
 /// `(n + 1) * d < 2^64`: what is lost is then less than one unit in `1 / d`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reciprocal {
+pub struct Reciprocal {
     magic: u64,
     divisor: u64,
 }
 
 impl Reciprocal {
+    /// Prepares the division.
+    ///
     /// # Panics
     /// When `divisor` is zero.
-    pub(crate) const fn new(divisor: u64) -> Self {
+    pub const fn new(divisor: u64) -> Self {
         Self { magic: u64::MAX / divisor, divisor }
     }
 
+    /// The divisor.
     #[inline]
-    pub(crate) const fn divisor(self) -> u64 {
+    pub const fn divisor(self) -> u64 {
         self.divisor
     }
 
-    /// For `n` with `(n + 1) * divisor < 2^64`.
+    /// For `n` with `(n + 1) * divisor < 2^64`. Not the operator: that would promise any `n`.
+    #[expect(clippy::should_implement_trait)]
     #[inline]
-    pub(crate) fn div(self, n: u64) -> u64 {
+    pub fn div(self, n: u64) -> u64 {
         debug_assert!((u128::from(n) + 1) * u128::from(self.divisor) < 1 << 64);
         ((u128::from(n + 1) * u128::from(self.magic)) >> 64) as u64
     }
 
     /// For any `n`.
     #[inline]
-    pub(crate) fn div_wide(self, n: u64) -> u64 {
+    pub fn div_wide(self, n: u64) -> u64 {
         // Bits enough for both factors, with one to spare for the `+ 1`.
         if n.leading_zeros() + self.divisor.leading_zeros() > 64 { self.div(n) } else { n / self.divisor }
     }
 
+    /// Quotient and remainder, as [`div`](Self::div).
     #[inline]
-    pub(crate) fn div_rem(self, n: u64) -> (u64, u64) {
+    pub fn div_rem(self, n: u64) -> (u64, u64) {
         let q = self.div(n);
         (q, n - q * self.divisor)
     }
 
+    /// Quotient and remainder of any `n`.
     #[inline]
-    pub(crate) fn div_rem_wide(self, n: u64) -> (u64, u64) {
+    pub fn div_rem_wide(self, n: u64) -> (u64, u64) {
         let q = self.div_wide(n);
         (q, n - q * self.divisor)
     }
 
     /// Rounded up, for any `n`.
     #[inline]
-    pub(crate) fn div_ceil(self, n: u64) -> u64 {
+    pub fn div_ceil(self, n: u64) -> u64 {
         self.div_wide(n + self.divisor - 1)
     }
 }
 
 /// Finds the last of ascending `starts` that is at most a number: a table by the number's upper bits, then a few steps.
 #[derive(Clone, Debug)]
-pub(crate) struct RunIndex {
+pub struct RunIndex {
     starts: Vec<u64>,
     table: Vec<u32>,
     shift: u32,
@@ -65,7 +71,7 @@ pub(crate) struct RunIndex {
 
 impl RunIndex {
     /// `starts` ascend strictly from any number; `end` bounds what is looked up.
-    pub(crate) fn new(starts: Vec<u64>, end: u64) -> Self {
+    pub fn new(starts: Vec<u64>, end: u64) -> Self {
         let slots = (starts.len() * 64).next_power_of_two().min(1 << 14) as u64;
         let mut shift = 0;
         while (end >> shift) >= slots {
@@ -85,7 +91,7 @@ impl RunIndex {
 
     /// The index of the run that holds `n`; the first one where `n` lies before all.
     #[inline]
-    pub(crate) fn find(&self, n: u64) -> usize {
+    pub fn find(&self, n: u64) -> usize {
         let slot = ((n >> self.shift) as usize).min(self.table.len() - 1);
         let mut run = self.table[slot] as usize;
         while let Some(&next) = self.starts.get(run + 1) {

@@ -1,5 +1,5 @@
 //! `cargo bench -p smrlab-stl`: CPU ns for one request of each layer alone, uniform 4 KiB, 70 % writes, on the modern drive
-//! (median of five rounds), with the engine's prefetch; and bytes of map.
+//! and on a small part of it, where maps fit into the processor's caches (median of five rounds), with the engine's prefetch; and bytes of map. Names of layers as arguments select.
 
 use smrlab_disk::drive;
 use smrlab_stl::{BuildContext, HostRequest, Plan};
@@ -36,7 +36,14 @@ fn cpu_ns() -> f64 {
 }
 
 fn main() {
-    let modern = Arc::new(drive::load("modern-7200", |_| Err(String::new())).expect("a preset"));
+    for name in ["modern-7200", "modern-7200,capacity=100GB"] {
+        println!("{name}");
+        on(name);
+    }
+}
+
+fn on(name: &str) {
+    let modern = Arc::new(drive::load(name, |_| Err(String::new())).expect("a preset"));
     let texts = [
         "cmr",
         "raw",
@@ -47,7 +54,8 @@ fn main() {
         "static-124R(3)",
         "static-14R(23)",
     ];
-    for text in texts {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    for text in texts.into_iter().filter(|t| wanted.is_empty() || wanted.iter().any(|w| w == t)) {
         let built = smrlab_stl::build(text, &BuildContext::new(Arc::clone(&modern))).expect("fits");
         let mut layer = built.layer;
         let mut plan = Plan::new(false, false);

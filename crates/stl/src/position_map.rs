@@ -6,6 +6,7 @@
 //! bijection is exact whatever the track lengths are. On cylinder layouts a position is a whole cylinder.
 
 use crate::order::Order;
+use smrlab_disk::reciprocal::{Reciprocal, RunIndex};
 use smrlab_disk::{BandId, Bands, Geometry, TrackNo};
 use smrlab_units::{Blocks, Lba, Pba};
 
@@ -25,9 +26,9 @@ struct Segment {
     lba: u64,
     first_band: u64,
     /// Blocks that the phase fills of each band.
-    run: u64,
-    /// Length of all tracks, where they are equal; else 0.
-    track: u64,
+    run: Reciprocal,
+    /// Length of all tracks, where they are equal.
+    track: Option<Reciprocal>,
     slots: Vec<Slot>,
 }
 
@@ -55,6 +56,7 @@ pub struct Extent {
 #[derive(Clone, Debug)]
 pub struct PositionMap {
     segments: Vec<Segment>,
+    by_lba: RunIndex,
     blocks: u64,
 }
 
@@ -62,12 +64,14 @@ impl PositionMap {
     /// Maps onto the first `count` of `bands`, which must have `order.tracks()` positions.
     pub fn new(geometry: &Geometry, bands: &Bands, count: u64, order: &Order) -> Self {
         let areas = areas(geometry, bands, count);
-        let mut map = Self { segments: Vec::new(), blocks: 0 };
+        let by_lba = RunIndex::new(vec![0], 0);
+        let mut map = Self { segments: Vec::new(), by_lba, blocks: 0 };
         for phase in order.phases() {
             for area in &areas {
                 map.push(area, &phase, u64::from(order.tracks()));
             }
         }
+        map.by_lba = RunIndex::new(map.segments.iter().map(|s| s.lba).collect(), map.blocks);
         map
     }
 
@@ -86,8 +90,9 @@ impl PositionMap {
             return;
         }
         let track = slots[0].blocks;
-        let track = if slots.iter().all(|s| s.blocks == track) { track } else { 0 };
-        self.segments.push(Segment { lba: self.blocks, first_band: area.first_band, run, track, slots });
+        let track = slots.iter().all(|s| s.blocks == track).then(|| Reciprocal::new(track));
+        let (lba, first_band) = (self.blocks, area.first_band);
+        self.segments.push(Segment { lba, first_band, run: Reciprocal::new(run), track, slots });
         self.blocks += area.bands * run;
     }
 
@@ -99,17 +104,15 @@ impl PositionMap {
     /// Where a block is, and how much of its track follows.
     #[inline]
     pub fn locate(&self, bands: &Bands, lba: Lba) -> Extent {
-        let i = self.segments.partition_point(|s| s.lba <= lba.0) - 1;
-        let seg = &self.segments[i];
-        let offset = lba.0 - seg.lba;
-        let (band, at) = (offset / seg.run, offset % seg.run);
-        let slot = match at.checked_div(seg.track) {
-            Some(i) => &seg.slots[i as usize],
+        let seg = &self.segments[self.by_lba.find(lba.0)];
+        let (band, at) = seg.run.div_rem_wide(lba.0 - seg.lba);
+        let slot = match &seg.track {
+            Some(track) => &seg.slots[track.div_wide(at) as usize],
             None => &seg.slots[seg.slots.partition_point(|s| s.in_phase <= at) - 1],
         };
         let band = BandId(seg.first_band + band);
         let within = at - slot.in_phase;
-        let pba = bands.band(band).first + Blocks(slot.in_band + within);
+        let pba = bands.start(band) + Blocks(slot.in_band + within);
         Extent { band, pba, blocks: Blocks(slot.blocks - within) }
     }
 
@@ -118,9 +121,9 @@ impl PositionMap {
         let (band, at) = bands.band_of(pba)?;
         self.segments.iter().enumerate().find_map(|(i, seg)| {
             let end = self.segments.get(i + 1).map_or(self.blocks, |s| s.lba);
-            let nth = band.0.checked_sub(seg.first_band).filter(|n| n * seg.run < end - seg.lba)?;
+            let nth = band.0.checked_sub(seg.first_band).filter(|n| n * seg.run.divisor() < end - seg.lba)?;
             let slot = seg.slots.iter().find(|s| (s.in_band..s.in_band + s.blocks).contains(&at.0))?;
-            Some(Lba(seg.lba + nth * seg.run + slot.in_phase + at.0 - slot.in_band))
+            Some(Lba(seg.lba + nth * seg.run.divisor() + slot.in_phase + at.0 - slot.in_band))
         })
     }
 
