@@ -48,7 +48,7 @@ pub fn combine(
             AddressSpace::Overlap => source,
             AddressSpace::Concat => {
                 let extents = extents(text, context)?;
-                let laid = Offset::new(Concat::new(source, &extents), base);
+                let laid = Offset::new(Concat::new(source, &extents)?, base);
                 base += extents.total();
                 Box::new(laid)
             }

@@ -124,17 +124,26 @@ fn known(name: &str) -> Result<&'static Format, TraceError> {
     })
 }
 
+/// The formats that are surest of a sample.
+fn candidates(sample: &Sample<'_>) -> Vec<&'static Format> {
+    let verdicts: Vec<_> =
+        FORMATS.iter().map(|f| ((f.detect)(sample), f)).filter(|(v, _)| *v != Verdict::No).collect();
+    let best = verdicts.iter().map(|(v, _)| *v).max();
+    verdicts.iter().filter(|(v, _)| Some(*v) == best).map(|(_, f)| *f).collect()
+}
+
 /// The format of an input by its first bytes.
 fn detect(mut input: Input) -> Result<(&'static Format, Input), TraceError> {
     let have = input.fill(SAMPLE)?;
     if have == 0 {
         return Err(TraceError::Empty(input.file().to_owned()));
     }
-    let sample = Sample { bytes: &input.window()[..have.min(SAMPLE)] };
-    let verdicts: Vec<_> =
-        FORMATS.iter().map(|f| ((f.detect)(&sample), f)).filter(|(v, _)| *v != Verdict::No).collect();
-    let best = verdicts.iter().map(|(v, _)| *v).max();
-    let candidates: Vec<_> = verdicts.iter().filter(|(v, _)| Some(*v) == best).map(|(_, f)| *f).collect();
+    let bytes = &input.window()[..have.min(SAMPLE)];
+    let mut candidates = candidates(&Sample { bytes, lenient: false });
+    if candidates.is_empty() {
+        // Some lines may be bad: the format's reader has the better message for that.
+        candidates = self::candidates(&Sample { bytes, lenient: true });
+    }
     match candidates[..] {
         [one] => Ok((one, input)),
         [] => {

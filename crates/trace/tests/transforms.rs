@@ -72,7 +72,7 @@ fn addresses_repeat_across_asus_and_are_laid_one_behind_the_other() {
         [record(0, 2, 10, 5), record(1, 0, 0, 8), record(2, 2, 0, 1), record(3, 1, 3, 3), record(4, 0, 4, 9)];
     let extents = DeviceExtents::scan(&mut Memory::new(rows)).unwrap();
     assert_eq!(extents.total(), Blocks(13 + 6 + 15));
-    let out = all(Concat::new(Memory::new(rows), &extents));
+    let out = all(Concat::new(Memory::new(rows), &extents).unwrap());
     assert_eq!(out.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [19 + 10, 0, 19, 13 + 3, 4]);
     assert!(out.device.iter().all(|d| *d == 0));
 }

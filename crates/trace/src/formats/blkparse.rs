@@ -132,5 +132,5 @@ fn detect(sample: &Sample<'_>) -> Verdict {
         let f: Vec<&[u8]> = columns(l).take(7).collect();
         f.len() >= 6 && device(f[0]).is_some() && uint(f[2], "sequence").is_ok() && f[3].contains(&b'.')
     };
-    if sample.lines().all(event) && sample.lines().next().is_some() { Verdict::Yes } else { Verdict::No }
+    if sample.all_lines(event) { Verdict::Yes } else { Verdict::No }
 }

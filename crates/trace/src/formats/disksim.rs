@@ -66,7 +66,8 @@ pub(super) fn five_numbers(sample: &Sample<'_>) -> Option<FiveNumbers> {
     if !sample.taken_by(DiskSim) {
         return None;
     }
-    let rows: Vec<Vec<&[u8]>> = sample.lines().map(|l| columns(l).collect()).collect();
+    let rows: Vec<Vec<&[u8]>> =
+        sample.lines().map(|l| columns(l).collect::<Vec<_>>()).filter(|r| r.len() == 5).collect();
     let number = |t: &[u8]| uint(t, "number").unwrap_or(u64::MAX);
     let whole_times = rows.iter().all(|r| !r[0].contains(&b'.'));
     let bytes = rows.iter().all(|r| number(r[2]) % 512 == 0 && number(r[3]) % 512 == 0);

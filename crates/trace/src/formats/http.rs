@@ -182,8 +182,7 @@ impl LineFormat for Http {
 }
 
 fn detect(sample: &Sample<'_>) -> Verdict {
-    let fine = |l: &[u8]| parse(l).is_ok();
-    if sample.lines().next().is_some() && sample.lines().all(fine) { Verdict::Yes } else { Verdict::No }
+    if sample.all_lines(|l| parse(l).is_ok()) { Verdict::Yes } else { Verdict::No }
 }
 
 #[cfg(test)]

@@ -47,13 +47,16 @@ pub enum Verdict {
     Yes,
 }
 
+/// What opening gives.
+pub type Opened = Result<Box<dyn TraceSource>, TraceError>;
+
 /// How a format's file is opened.
 #[derive(Clone, Copy)]
 pub enum Open {
     /// From a stream of decompressed bytes.
-    Stream(fn(Input, &Values, Tolerance) -> Result<Box<dyn TraceSource>, TraceError>),
+    Stream(fn(Input, &Values, Tolerance) -> Opened),
     /// From a file that can be sought.
-    File(fn(&Path, &Values) -> Result<Box<dyn TraceSource>, TraceError>),
+    File(fn(&Path, &Values) -> Opened),
 }
 
 /// A trace format.
@@ -147,6 +150,8 @@ impl Format {
 pub struct Sample<'a> {
     /// At most [`crate::input::SAMPLE`] bytes.
     pub bytes: &'a [u8],
+    /// Half of the lines may be bad: the second look, when no format takes them all.
+    pub lenient: bool,
 }
 
 impl<'a> Sample<'a> {
@@ -162,9 +167,19 @@ impl<'a> Sample<'a> {
             .take(50)
     }
 
-    /// Whether `format` takes every line and finds at least one request in them.
+    /// Whether there are lines and `good` is true of all of them (of half, when lenient).
+    pub fn all_lines(&self, mut good: impl FnMut(&[u8]) -> bool) -> bool {
+        let (mut all, mut fine) = (0, 0);
+        for line in self.lines() {
+            all += 1;
+            fine += u32::from(good(line));
+        }
+        all > 0 && (fine == all || (self.lenient && fine * 2 >= all))
+    }
+
+    /// Whether `format` takes the lines and finds at least one request in them.
     pub fn taken_by(&self, mut format: impl LineFormat) -> bool {
         let mut rows = Batch::new();
-        self.lines().all(|l| format.line(l, &mut rows).is_ok()) && !rows.is_empty()
+        self.all_lines(|l| format.line(l, &mut rows).is_ok()) && !rows.is_empty()
     }
 }

@@ -255,7 +255,9 @@ impl TraceSource for ParquetSource {
         for (i, name) in COLUMNS.iter().enumerate() {
             match self.columns[i].read(n) {
                 Ok(true) => {}
-                Ok(false) => return Err(self.refuse(format!("column {name} has nulls or too few values"))),
+                Ok(false) => {
+                    return Err(self.refuse(format!("column {name} has nulls or too few values")));
+                }
                 Err(e) => return Err(damaged(&self.file, &e)),
             }
         }

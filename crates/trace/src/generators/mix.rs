@@ -1,7 +1,7 @@
 //! Several generators at once.
 
-use super::{Common, Drawn, Generator, Pattern};
-use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use super::{Common, Drawn, Generator, Made, Pattern};
+use smrlab_units::spec::{Kind, Param, Values};
 
 /// The registry entry.
 pub const GENERATOR: Generator = Generator {
@@ -18,7 +18,7 @@ pub const GENERATOR: Generator = Generator {
     make,
 };
 
-fn make(v: &Values, common: &Common) -> Result<Box<dyn Pattern>, SpecError> {
+fn make(v: &Values, common: &Common) -> Made {
     let mut parts = Vec::new();
     let mut total = 0.0;
     for part in v.text("of").unwrap_or_default().split(';') {

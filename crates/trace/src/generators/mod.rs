@@ -29,6 +29,9 @@ pub trait Pattern: Send {
     fn next(&mut self, common: &mut Common) -> Option<Drawn>;
 }
 
+/// What making a pattern gives.
+pub type Made = Result<Box<dyn Pattern>, SpecError>;
+
 /// A generator.
 #[derive(Clone, Copy)]
 pub struct Generator {
@@ -43,7 +46,7 @@ pub struct Generator {
     /// Common parameters whose default differs here.
     pub defaults: &'static [(&'static str, &'static str)],
     /// Makes the pattern from checked values.
-    pub make: fn(&Values, &Common) -> Result<Box<dyn Pattern>, SpecError>,
+    pub make: fn(&Values, &Common) -> Made,
 }
 
 /// All generators, in the order in which they are listed.

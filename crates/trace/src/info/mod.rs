@@ -282,7 +282,7 @@ impl Characteriser {
             name: source.device_name(d.number),
             requests: d.requests,
             writes: d.writes,
-            end_bytes: d.end * BLOCK_BYTES,
+            end_bytes: d.end.saturating_mul(BLOCK_BYTES),
         });
         Info {
             requests,
@@ -311,8 +311,17 @@ impl Characteriser {
             sets_exact: self.exact,
             sequential_share: share(self.sequential.0, moves),
             sequential_block_share: share(self.sequential.1, moved),
-            max_offset_bytes: self.devices.iter().map(|d| d.end).max().unwrap_or(0) * BLOCK_BYTES,
-            concat_bytes: self.devices.iter().map(|d| d.end).sum::<u64>() * BLOCK_BYTES,
+            max_offset_bytes: self
+                .devices
+                .iter()
+                .map(|d| d.end)
+                .max()
+                .unwrap_or(0)
+                .saturating_mul(BLOCK_BYTES),
+            concat_bytes: self
+                .devices
+                .iter()
+                .fold(0u64, |sum, d| sum.saturating_add(d.end.saturating_mul(BLOCK_BYTES))),
             devices: self.devices.len() as u64,
             device_list: list.collect(),
             skipped: source.skipped(),

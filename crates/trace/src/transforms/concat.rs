@@ -51,7 +51,7 @@ impl DeviceExtents {
 
     /// The space that all devices take together.
     pub fn total(&self) -> Blocks {
-        Blocks(self.ends.values().map(|e| e.0).sum())
+        Blocks(self.ends.values().fold(0, |sum, e| sum.saturating_add(e.0)))
     }
 
     /// Where each device begins: the prefix sum of the extents, by number (common.md C3).
@@ -77,10 +77,16 @@ pub struct Concat<S> {
 
 impl<S: TraceSource> Concat<S> {
     /// `extents` must come from the same trace.
-    pub fn new(inner: S, extents: &DeviceExtents) -> Self {
+    ///
+    /// # Errors
+    /// When all devices together go beyond 2^63 blocks.
+    pub fn new(inner: S, extents: &DeviceExtents) -> Result<Self, TraceError> {
+        if extents.total().0 > i64::MAX as u64 {
+            return Err(TraceError::Request("all devices together go beyond 2^63 blocks".to_owned()));
+        }
         let bases = extents.bases();
         let last = bases.first_key_value().map_or((0, 0), |(d, b)| (*d, *b));
-        Self { inner, bases, last }
+        Ok(Self { inner, bases, last })
     }
 }
 

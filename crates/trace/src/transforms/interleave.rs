@@ -69,7 +69,8 @@ impl<S: TraceSource> Interleave<S> {
                         self.left.retain(|s| *s != source);
                     }
                     self.in_burst = (more && used + 1 < self.burst).then_some((source, used + 1));
-                    self.now += record.arrival.since(self.last[source]);
+                    let gap = record.arrival.since(self.last[source]);
+                    self.now = SimTime(self.now.0.saturating_add(gap.0));
                     self.last[source] = record.arrival;
                     return Ok(Some(Record { arrival: self.now, stream: source as u16, ..record }));
                 }

@@ -19,7 +19,7 @@ impl<S: TraceSource> Offset<S> {
 impl<S: TraceSource> TraceSource for Offset<S> {
     fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
         let more = self.inner.next_batch(out)?;
-        out.lba.iter_mut().for_each(|l| *l += self.by);
+        out.lba.iter_mut().for_each(|l| l.0 = l.0.saturating_add(self.by.0));
         Ok(more)
     }
     pass_through!();
