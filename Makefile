@@ -23,8 +23,8 @@ lint: .setup/venv
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
-	$(BIN)/ruff check python tools
-	$(BIN)/ruff format --check python tools
+	$(BIN)/ruff check python tools traces
+	$(BIN)/ruff format --check python tools traces
 	$(BIN)/mypy
 
 test-rust:
