@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from . import _core
 from .errors import InputError
-from .work import attended
+from .work import Watch, attended
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,11 @@ class Trace:
         """Arrival times multiplied by `x`: above 1 is slower."""
         return self._with(scale_time=x * self.fields.get("scale_time", 1.0))
 
-    def info(self) -> dict[str, Any]:
-        """The characterisation that `smrlab trace info` prints."""
-        doc: dict[str, Any] = json.loads(attended(lambda control: _core.trace_info(self._spec(), control)))
+    def info(self, watch: Watch | None = None) -> dict[str, Any]:
+        """The characterisation that `smrlab trace info` prints: times in seconds, sizes in bytes, shares of 1."""
+        doc: dict[str, Any] = json.loads(
+            attended(lambda control: _core.trace_info(self._spec(), control), self.source, watch)
+        )
         return doc
 
     def save(self, path: str | os.PathLike[str]) -> int:

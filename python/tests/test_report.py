@@ -14,6 +14,7 @@ from browser import chromium, emulate
 from fakes import fake_tables, write_compare, write_single
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.support.wait import WebDriverWait
 
 from smrlab.errors import InputError
 from smrlab.report import write_report
@@ -96,7 +97,8 @@ def test_fits_a_phone_and_follows_the_dark_scheme(compared: Path) -> None:
         image = driver.execute_script("return document.querySelector('#fig-heat image').getAttribute('href')")
         emulate(driver, dark=True)
         assert driver.execute_script(background) != light
-        assert driver.execute_script("return document.querySelector('#fig-heat image').getAttribute('href')") != image
+        drawn = "return document.querySelector('#fig-heat image').getAttribute('href')"
+        WebDriverWait(driver, 10).until(lambda d: d.execute_script(drawn) != image)
         assert console(driver) == []
 
 

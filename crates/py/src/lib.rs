@@ -108,6 +108,12 @@ mod _core {
         or_raise(py, py.detach(|| traces::write(&TraceSpec::from_json(spec)?, Path::new(out), &control.0)))
     }
 
+    /// The characterisation of traces.
+    #[pyfunction]
+    fn trace_info(py: Python<'_>, spec: &str, control: &PyControl) -> PyResult<String> {
+        or_raise(py, py.detach(|| traces::characterise(&TraceSpec::from_json(spec)?, &control.0)))
+    }
+
     /// The entries of a registry.
     #[pyfunction]
     fn list_json(py: Python<'_>, kind: &str) -> PyResult<String> {

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use smrlab_sim::Control;
 use smrlab_sim::error::RunError;
+use smrlab_trace::info::{DEFAULT_MEMORY, info};
 use smrlab_trace::transforms::{Limit, Scale, Window, Wrap};
-use smrlab_trace::{AddressSpace, Mix, OpenContext, TraceSource, combine, convert};
+use smrlab_trace::{AddressSpace, Batch, Mix, OpenContext, TraceError, TraceSource, combine, convert};
 use smrlab_units::{Blocks, SimTime, parse_time};
 use std::path::Path;
 
@@ -71,12 +72,53 @@ fn time(field: &str, text: Option<&str>, default: SimTime) -> Result<SimTime, Ru
     text.map_or(Ok(default), |t| parse_time(t).map_err(|e| RunError::field(field, e)))
 }
 
-/// Stores the traces as Parquet; the number of requests.
-pub fn write(spec: &TraceSpec, out: &Path, control: &Control) -> Result<u64, RunError> {
-    let mut source = spec.open()?;
-    let written = convert(&mut *source, out, &spec.trace.join(" + "), |_| !control.cancelled());
-    match written {
+/// Tells a control how far a source has been read, and ends it when that is cancelled.
+struct Watched<'a> {
+    inner: Box<dyn TraceSource>,
+    control: &'a Control,
+    rows: u64,
+}
+
+impl TraceSource for Watched<'_> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        if self.control.cancelled() {
+            return Err(TraceError::Request("interrupted".to_owned()));
+        }
+        let more = self.inner.next_batch(out)?;
+        self.rows += out.len() as u64;
+        self.control.progress(self.rows, self.inner.progress());
+        Ok(more)
+    }
+    fn device_name(&self, device: u32) -> String {
+        self.inner.device_name(device)
+    }
+    fn skipped(&self) -> u64 {
+        self.inner.skipped()
+    }
+    fn progress(&self) -> Option<f64> {
+        self.inner.progress()
+    }
+}
+
+fn watched<'a, T>(
+    spec: &TraceSpec,
+    control: &'a Control,
+    work: impl FnOnce(&mut Watched<'a>) -> Result<T, TraceError>,
+) -> Result<T, RunError> {
+    let mut source = Watched { inner: spec.open()?, control, rows: 0 };
+    match work(&mut source) {
         Err(_) if control.cancelled() => Err(RunError::Interrupted),
         other => Ok(other?),
     }
+}
+
+/// Stores the traces as Parquet; the number of requests.
+pub fn write(spec: &TraceSpec, out: &Path, control: &Control) -> Result<u64, RunError> {
+    watched(spec, control, |source| convert(source, out, &spec.trace.join(" + "), |_| true))
+}
+
+/// What the traces are like, as JSON.
+pub fn characterise(spec: &TraceSpec, control: &Control) -> Result<String, RunError> {
+    let found = watched(spec, control, |source| info(source, DEFAULT_MEMORY, |_| true))?;
+    serde_json::to_string(&found).map_err(|e| RunError::field("trace", e))
 }

@@ -42,7 +42,8 @@ impl Control {
         if self.cancelled() { Err(RunError::Interrupted) } else { Ok(()) }
     }
 
-    pub(crate) fn progress(&self, requests: u64, share: Option<f64>) {
+    /// Called by whoever reads the trace.
+    pub fn progress(&self, requests: u64, share: Option<f64>) {
         self.requests.store(requests, Ordering::Relaxed);
         if let Some(share) = share {
             self.share.store(share.to_bits(), Ordering::Relaxed);

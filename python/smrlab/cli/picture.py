@@ -2,56 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import console, text
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
+SHADES = " ░▒▓█"
+PICTURE = (72, 16)
+
+
+def _count(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else text.number(value, 4)
+
+
+def _seconds(value: float) -> str:
+    return text.milliseconds(value * 1e3)
+
+
+# Label, where it is, how it is written.
+ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("requests", "requests", _count),
+    ("reads", "reads", _count),
+    ("writes", "writes", _count),
+    ("flushes", "flushes", _count),
+    ("discards", "discards", _count),
+    ("writes of reads and writes", "write_share", text.share),
+    ("mean read", "mean_read_bytes", text.size),
+    ("mean write", "mean_write_bytes", text.size),
+    ("size, p50", "size_bytes.p50", text.size),
+    ("size, p99", "size_bytes.p99", text.size),
+    ("unique data", "unique_bytes", text.size),
+    ("unique data written", "unique_write_bytes", text.size),
+    ("footprint in units of 4 KiB", "footprint_bytes", text.size),
+    ("updates, of writes", "update_share", text.share),
+    ("blocks written and never updated again", "never_updated_share", text.share),
+    ("sequential, of reads and writes", "sequential_share", text.share),
+    ("duration", "span_s", _seconds),
+    ("requests a second", "rate", _count),
+    ("inter-arrival, mean", "interarrival_s.mean", _seconds),
+    ("inter-arrival, p50", "interarrival_s.p50", _seconds),
+    ("inter-arrival, p99", "interarrival_s.p99", _seconds),
+    ("highest address", "max_offset_bytes", text.size),
+    ("devices", "devices", _count),
+    ("bad lines passed over", "skipped", _count),
+)
 
 
 def show(name: str, doc: dict[str, Any]) -> None:
-    """Prints every figure, and lists of numbers as bars."""
+    """Prints the figures, and where in time and address the requests fell."""
     out = console.out()
     table = console.table(name, ["", ""], numeric=True)
     table.show_header = False
-    pictures = []
-    for key, value in _flat(doc):
-        if isinstance(value, list):
-            pictures.append((key, value))
-        else:
-            table.add_row(key.replace("_", " "), _write(key, value))
+    for label, path, write in ROWS:
+        value = text.dig(doc, path)
+        if value is not None and not (value == 0 and path in ("flushes", "discards", "skipped")):
+            table.add_row(label, write(value))
     out.print(table)
-    for key, values in pictures:
-        numbers = [v for v in values if isinstance(v, int | float)]
-        if numbers:
-            out.print(f"{key.replace('_', ' ')}\n{bars(numbers)}\n")
+    grid = doc.get("grid")
+    if grid:
+        out.print("Requests by time (to the right) and address (upwards):", highlight=False)
+        for line in picture(grid, doc["span_s"], doc["max_offset_bytes"]):
+            out.print(line, markup=False)
 
 
-def bars(values: list[float]) -> str:
-    """One character a value, its height by the share of the largest."""
-    most = max(values)
-    if most <= 0:
-        return BLOCKS[0] * len(values)
-    return "".join(BLOCKS[0 if v <= 0 else max(1, round(v / most * (len(BLOCKS) - 1)))] for v in values)
+def picture(grid: dict[str, Any], span_s: float, highest_bytes: int) -> list[str]:
+    """The grid as lines of characters between axes, darker where there are more requests."""
+    columns = 256
+    wide = min(columns, max(1, int(span_s * 1e9 // grid["column_ns"]) + 1))
+    high = min(len(grid["cells"]) // columns, max(1, -(-highest_bytes // 512 // grid["row_blocks"])))
+    across, up = min(PICTURE[0], wide), min(PICTURE[1], high)
+    sums = [[0] * across for _ in range(up)]
+    for i, cell in enumerate(grid["cells"]):
+        row, column = divmod(i, columns)
+        if row < high and column < wide:
+            sums[row * up // high][column * across // wide] += cell["reads"] + cell["writes"]
+    most = max(max(row) for row in sums) or 1
+    label = text.size(highest_bytes)
+    lines = [
+        f"{label if i == 0 else '':>9} │{''.join(_shade(v, most) for v in row)}" for i, row in enumerate(reversed(sums))
+    ]
+    lines.append(f"{'0':>9} └{'─' * across}")
+    end = _seconds(span_s)
+    lines.append(f"{'':>11}0{end:>{max(across - 1, len(end) + 1)}}")
+    return lines
 
 
-def _flat(doc: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
-    for key, value in doc.items():
-        if isinstance(value, dict):
-            rows += _flat(value, f"{prefix}{key}: ")
-        elif key != "schema":
-            rows.append((prefix + key, value))
-    return rows
-
-
-def _write(key: str, value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if key.endswith("_bytes"):
-        return text.size(value)
-    if key.endswith("_share"):
-        return text.share(value)
-    if key.endswith("_ms"):
-        return text.milliseconds(value)
-    return f"{value:,}" if isinstance(value, int) else text.number(value, 4)
+def _shade(value: int, most: int) -> str:
+    """On a scale of square roots, so that few requests are seen beside many."""
+    if value == 0:
+        return SHADES[0]
+    return SHADES[max(1, round((value / most) ** 0.5 * (len(SHADES) - 1)))]

@@ -29,7 +29,8 @@ def register(parent: typer.Typer) -> None:
 @app.command("info", help="Characterise a trace: requests, unique data, sizes, updates, inter-arrival, sequentiality.")
 def info(trace: TraceArgument, limit: o.LimitOption = None, as_json: o.JsonOption = False) -> None:
     """Characterise a trace."""
-    doc = Trace(trace, o.given({"limit": limit})).info()
+    with console.progress() as watch:
+        doc = Trace(trace, o.given({"limit": limit})).info(watch)
     if as_json:
         console.print_json(doc)
     else:
