@@ -4,7 +4,8 @@
 //! one, 16 to a block, by a write of their own as soon as the operations on which they hang are done, so they are durable
 //! only then; nothing is acknowledged before. When a log is full the layer's checkpoint begins the other one. Records in
 //! memory are handed to [`recover`](TranslationLayer::recover) as ever: which blocks held them is not modelled, and a
-//! checkpoint that is longer than a log starts it over.
+//! checkpoint that is longer than a log starts it over. `locate` answers where the first operation is that is not one of
+//! these writes: a layer may have a record made durable before anything else.
 
 use crate::{Cause, HostRequest, OpId, Plan, Record, Source, StepEnd, TranslationLayer};
 use smrlab_disk::{Bands, Geometry};

@@ -19,13 +19,16 @@ pub struct MediumSpace {
 impl MediumSpace {
     /// The stretches of `drive`. A head of `W` tracks reaches at most to the end of the `W - 1` tracks behind the written
     /// one (of as many cylinders, where PBAs go round the surfaces), and one further where damage spreads along tracks.
+    /// The random-access zone at the beginning is left out.
     pub fn of(drive: &Drive) -> Self {
         let geometry = drive.geometry();
+        let set_aside = drive.spec().bands.random_access;
         let strokes = geometry.strokes();
         let (stretches, reach) = match drive.interference() {
             Interference::Blocks(n) => {
-                let whole = Stretch { first: geometry.track_start(TrackNo(0)), blocks: geometry.blocks() };
-                (vec![whole], n)
+                let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+                let first = geometry.track_start(TrackNo(set_aside * unit));
+                (vec![Stretch { first, blocks: Blocks(geometry.blocks().0 - first.0) }], n)
             }
             Interference::Physical(p) => {
                 let longest = geometry.zones().map(|z| u64::from(z.sectors)).max().unwrap_or(1);
@@ -34,7 +37,8 @@ impl MediumSpace {
                 let mut reach = 1;
                 let mut out = Vec::new();
                 for s in strokes {
-                    let first = geometry.track_start(s.first);
+                    let skip = if s.first.0 == 0 { set_aside * s.unit } else { 0 };
+                    let first = geometry.track_start(TrackNo(s.first.0 + skip));
                     let end = geometry.track_start(TrackNo(s.first.0 + s.tracks));
                     if !conventional {
                         reach = reach.max(longest * s.unit * width);
