@@ -11,6 +11,7 @@ from __future__ import annotations
 from ._version import __version__
 from .api import compare, run
 from .errors import CheckFailed, InputError, Interrupted, MissingError, SmrlabError
+from .layer import TranslationLayer
 from .report import write_report
 from .results import Result, Results, load_results
 from .trace import Trace
@@ -24,6 +25,7 @@ __all__ = [
     "Results",
     "SmrlabError",
     "Trace",
+    "TranslationLayer",
     "__version__",
     "compare",
     "load_results",

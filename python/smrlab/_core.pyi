@@ -3,6 +3,40 @@
 Every function releases the GIL, and raises an exception of `smrlab.errors`.
 """
 
+from .layer import TranslationLayer
+
+class Medium:
+    """The medium that a layer is built on."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks on the medium: PBAs are below this."""
+    @property
+    def head_width(self) -> int:
+        """Tracks that one track write touches, itself included."""
+    def bands(self, tracks: int | None = None) -> list[tuple[int, int]]:
+        """First PBA and blocks of every band, with bands of `tracks` tracks or the drive's default."""
+
+class Plan:
+    """The media operations that serve one host request, in the order in which they are done."""
+
+    def read(self, pba: int, blocks: int, at: int = 0) -> None:
+        """Reads for the host, into its buffer at block `at`."""
+    def write(self, pba: int, blocks: int, at: int = 0) -> None:
+        """Writes the host's data, from block `at` of its buffer."""
+    def read_all(self, extents: list[tuple[int, int, int]]) -> None:
+        """Reads for the host from several extents `(pba, blocks, at)`."""
+    def stage(self, pba: int, blocks: int, cause: str = "clean") -> int:
+        """Reads into the plan's staging memory; answers with the offset there."""
+    def stage_all(self, extents: list[tuple[int, int]], cause: str = "clean") -> int:
+        """Stages several extents `(pba, blocks)`, one behind the other; answers with the offset of the first."""
+    def write_staged(self, pba: int, blocks: int, offset: int, cause: str = "clean") -> None:
+        """Writes what was staged, from `offset` on."""
+    def zero(self, blocks: int, at: int = 0) -> None:
+        """The host reads zeroes at block `at` of its buffer."""
+    def cleaned(self, relocated: int) -> None:
+        """What was staged and written since the last such call was one cleaning event that moved so many blocks."""
+
 class Control:
     """What another thread may see and do while a run is under way."""
 
@@ -23,8 +57,14 @@ def spec_from_toml(text: str) -> str:
 def compared(spec: str, layers: list[str]) -> list[str]:
     """A specification for each of `layers`, all on the smallest host space among them."""
 
-def run(spec: str, control: Control, folder: str | None) -> tuple[str, dict[str, bytes]]:
-    """Runs a specification; the result document, and its tables as Parquet.
+def resolved(spec: str) -> str:
+    """The specification with every default spelled out; its faults are raised."""
+
+def run(
+    spec: str, control: Control, folder: str | None, layer: type[TranslationLayer] | None = None
+) -> tuple[str, dict[str, bytes]]:
+    """Runs a specification, on the layer that a class describes where it is given; the result document, and its tables
+    as Parquet.
 
     Tables that grow with the trace (requests, media) are written into `folder`.
     """

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _core
 from .errors import InputError, Interrupted
+from .layer import TranslationLayer, load
 from .outdir import filling
 from .results import Result, Results, run_folder
 from .trace import Trace
@@ -20,6 +21,7 @@ from .work import Watch, Work, attend, attended
 Spec = dict[str, Any]
 Source = Trace | str | os.PathLike[str]
 Folder = str | os.PathLike[str] | None
+Layer = str | type[TranslationLayer]
 
 
 def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any]) -> Spec:
@@ -36,7 +38,7 @@ def run(
     trace: Source | Sequence[Source] | None = None,
     *,
     drive: str | None = None,
-    layer: str | None = None,
+    layer: Layer | None = None,
     out: Folder = None,
     name: str | None = None,
     watch: Watch | None = None,
@@ -44,18 +46,27 @@ def run(
 ) -> Result:
     """Runs one trace on one drive with one layer; other fields of a specification go by their names.
 
-    With `out` the result files are written there, tables first. Ctrl-C stops it within a second (KeyboardInterrupt).
+    `layer` is `NAME[,k=v...]`, `PATH.py:CLASS`, or a class that extends TranslationLayer. With `out` the result files
+    are written there, tables first. Ctrl-C stops it within a second (KeyboardInterrupt).
     Raises InputError for a wrong specification, with all its faults, and CheckFailed where data was destroyed.
     """
-    spec = make_spec(trace, {"drive": drive, "layer": layer, **options})
+    text, own = layer_class(layer)
+    spec = make_spec(trace, {"drive": drive, "layer": text, **options})
     title = name or str(spec.get("layer", "cmr"))
     with _filling(out) as folder:
         logs = str(folder) if folder else None
-        doc, tables = attended(lambda control: _core.run(json.dumps(spec), control, logs), title, watch)
+        doc, tables = attended(lambda control: _core.run(json.dumps(spec), control, logs, own), title, watch)
         result = Result(title, json.loads(doc), Path(out) if out else None, tables)
         if folder:
             result.save(folder)
     return result
+
+
+def layer_class(layer: Layer | None) -> tuple[str | None, type[TranslationLayer] | None]:
+    """A layer as the text that results carry, and its class where it is one of the user's own."""
+    if layer is None or isinstance(layer, str):
+        return layer, load(layer) if layer else None
+    return f"python:{layer.__name__}", layer
 
 
 def compare(

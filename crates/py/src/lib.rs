@@ -3,12 +3,15 @@
 //! Specifications and documents cross as JSON text, tables as Parquet; every call releases the GIL.
 
 mod errors;
+mod layer;
 mod traces;
 
 use errors::or_raise;
+use layer::PyLayerClass;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smrlab_sim::error::RunError;
+use smrlab_sim::resolve::Resolved;
 use smrlab_sim::{Control, RunResult, Spec};
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +43,17 @@ impl PyControl {
 
 type Tables = Vec<(&'static str, Vec<u8>)>;
 
-fn run_to_bytes(spec: &str, control: &Control, logs: Option<&Path>) -> Result<(String, Tables), RunError> {
-    let RunResult { json, tables } = smrlab_sim::run(&Spec::from_json(spec)?, control, logs)?;
+/// The run of a specification, with the layer of `class` where that is given.
+fn resolve(spec: &str, class: Option<&PyLayerClass>) -> Result<Resolved, RunError> {
+    let spec = Spec::from_json(spec)?;
+    match class {
+        None => smrlab_sim::resolve(&spec),
+        Some(class) => smrlab_sim::resolve_with(&spec, &|name, context| class.build(name, context)),
+    }
+}
+
+fn run_to_bytes(run: Resolved, control: &Control, logs: Option<&Path>) -> Result<(String, Tables), RunError> {
+    let RunResult { json, tables } = smrlab_sim::run_resolved(run, control, logs)?;
     let mut out = Vec::new();
     for table in tables {
         let mut bytes = Vec::new();
@@ -66,6 +78,9 @@ mod _core {
     #[pymodule_export]
     use super::PyControl;
 
+    #[pymodule_export]
+    use super::layer::{Medium, PlanHandle};
+
     /// The version of the engine.
     #[pyfunction]
     fn version() -> &'static str {
@@ -85,15 +100,30 @@ mod _core {
         Ok(or_raise(py, specs)?.iter().map(json).collect())
     }
 
-    /// Runs a specification; its document, and its tables as Parquet.
+    /// The specification with every default spelled out; its faults are raised.
     #[pyfunction]
+    fn resolved(py: Python<'_>, spec: &str) -> PyResult<String> {
+        or_raise(py, py.detach(|| resolve(spec, None)).map(|run| json(&run.spec)))
+    }
+
+    /// Runs a specification, on the layer that a Python class describes where that is given; its document, and its
+    /// tables as Parquet.
+    #[pyfunction]
+    #[pyo3(signature = (spec, control, folder, layer=None))]
     fn run<'py>(
         py: Python<'py>,
         spec: &str,
         control: &PyControl,
         folder: Option<&str>,
+        layer: Option<Py<PyAny>>,
     ) -> PyResult<(String, Bound<'py, PyDict>)> {
-        let done = py.detach(|| run_to_bytes(spec, &control.0, folder.map(Path::new)));
+        let class = layer.map(|class| PyLayerClass::new(class, control.0.clone()));
+        let done = py.detach(|| {
+            resolve(spec, class.as_ref()).and_then(|run| run_to_bytes(run, &control.0, folder.map(Path::new)))
+        });
+        if let Some(error) = class.and_then(|class| class.raised()) {
+            return Err(error);
+        }
         let (document, tables) = or_raise(py, done)?;
         let out = PyDict::new(py);
         for (name, bytes) in tables {

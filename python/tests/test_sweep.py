@@ -1,0 +1,91 @@
+"""Sweeps: expansion, content addresses, resumption, the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smrlab import InputError, sweep
+
+BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=500"], "layer": "rmw", "wrap": "capacity"}
+
+
+def expand(**tables: Any) -> list[sweep.Point]:
+    return sweep.expand({"base": BASE, **tables}, "test.toml")
+
+
+def test_grid_list_and_seeds_multiply_in_a_stable_order() -> None:
+    points = expand(grid={"layer.band": [2, 4]}, list=[{"scale_time": 1.0}, {"scale_time": 2.0}], seeds=2)
+    assert len(points) == 8
+    assert points[0].settings == {"scale_time": 1.0, "layer.band": 2, "seed": 1}
+    assert points[-1].spec["layer"] == "rmw,band=4"
+
+
+def test_a_parameter_applies_to_the_item_that_the_same_point_chooses() -> None:
+    points = expand(grid={"layer.journal": [True], "layer": ["rmw,band=2,journal=off", "static-1234"]})
+    assert [p.spec["layer"] for p in points] == ["rmw,band=2,journal=on", "static-1234,journal=on"]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"base": BASE, "gird": {}}, "unknown table 'gird'"),
+        ({"grid": {}}, r"\[base\] is missing"),
+        ({"base": BASE, "grid": {"seed": 3}}, "needs a list"),
+        ({"base": BASE, "seeds": 0}, "seeds is a number"),
+        ({"base": BASE, "grid": {"policy.x": [1]}}, "sets a parameter of 'policy'"),
+    ],
+)
+def test_bad_sweeps_say_what_is_wrong(document: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        sweep.expand(document, "test.toml")
+
+
+def test_a_wrong_point_is_named_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"point layer\.bnad=2: .*did you mean 'band'"):
+        sweep.run_sweep(expand(grid={"layer.bnad": [2]}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_there_is_kept_and_what_changed_is_run(tmp_path: Path) -> None:
+    first = sweep.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
+    assert (first.points, first.finished, first.reused) == (4, 4, 0)
+    (victim, *kept) = sorted((tmp_path / "points").iterdir())
+    (victim / "result.json").unlink()
+    times = {p: (p / "result.json").stat().st_mtime_ns for p in kept}
+    second = sweep.run_sweep(expand(grid={"layer.band": [2, 4, 6]}, seeds=2), tmp_path)
+    assert (second.points, second.finished, second.reused) == (6, 3, 3)
+    assert times == {p: (p / "result.json").stat().st_mtime_ns for p in kept}
+
+
+def test_a_trace_whose_content_changed_is_another_point(tmp_path: Path) -> None:
+    trace = tmp_path / "t.trace"
+    spec = {**BASE, "trace": [f"{trace}:disksim"]}
+    trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n")
+    points = sweep.expand({"base": spec}, "test.toml")
+    sweep.run_sweep(points, tmp_path / "out")
+    trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n2.0 0 16 8 0\n")
+    again = sweep.run_sweep(points, tmp_path / "out")
+    assert (again.finished, again.reused) == (1, 0)
+
+
+def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -> None:
+    sweep.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
+    rows = sweep.results_table(tmp_path).to_pylist()
+    assert [(r["layer.band"], r["seed"]) for r in rows] == [(2, 1), (2, 2), (4, 1), (4, 2)]
+    point = json.loads((tmp_path / "points" / rows[0]["point"] / "result.json").read_text())
+    assert rows[0]["response_ms.p99"] == point["response_ms"]["p99"]
+    sweep.plot(sweep.results_table(tmp_path), "response_ms.mean", "layer.band", tmp_path / "plot.svg")
+    assert (tmp_path / "plot.svg").read_text().startswith("<?xml")
+    with pytest.raises(InputError, match="no column 'nothing'"):
+        sweep.plot(sweep.results_table(tmp_path), "nothing", "layer.band", tmp_path / "plot.svg")
+
+
+def test_one_thread_and_two_give_the_same_results(tmp_path: Path) -> None:
+    points = expand(grid={"layer.band": [2, 4]}, seeds=2)
+    for jobs in (1, 2):
+        sweep.run_sweep(points, tmp_path / str(jobs), jobs=jobs)
+    assert sweep.results_table(tmp_path / "1").equals(sweep.results_table(tmp_path / "2"))
