@@ -3,6 +3,7 @@
 mod cache;
 mod choose;
 mod entry;
+mod items;
 mod records;
 mod section;
 mod slots;
@@ -16,7 +17,7 @@ use crate::ring::{Carver, Laid};
 use crate::runs::{Divider, ReadRuns};
 use crate::space::MediumSpace;
 use crate::{HostRequest, Plan, Record, TranslationLayer};
-use cache::{CacheRing, SBlock};
+use cache::CacheRing;
 use choose::Queue;
 use section::{Section, Work};
 use slots::{SlotRing, guard_slots};
@@ -136,12 +137,11 @@ impl SBlockLayer {
         let batch = rules.batch.min(sizes.cache / 8).max(1);
         let reserve = reach + batch;
         let queue = rules.policy.counts();
-        let section = |(i, (slots, cache)): (usize, (Laid, Laid))| Section {
-            first: i as u64 * sizes.sblocks,
-            cache: CacheRing::new(cache, reserve),
-            slots: SlotRing::new(slots, rules.size, sizes.sblocks as u32, reach),
-            blocks: (0..sizes.sblocks as u32).map(SBlock::at).collect(),
-            queue: queue.then(|| Queue::new(sizes.sblocks as usize, rules.size)),
+        let section = |(i, (slots, cache)): (usize, (Laid, Laid))| {
+            let sblocks = sizes.sblocks as u32;
+            let slots = SlotRing::new(slots, rules.size, sblocks, reach);
+            let queue = queue.then(|| Queue::new(sblocks as usize, rules.size));
+            Section::new(i as u64 * sizes.sblocks, CacheRing::new(cache, reserve), slots, sblocks, queue)
         };
         Ok(Self {
             rules: Rules { batch, ..rules },

@@ -1,11 +1,15 @@
 //! A section's cache ring: host blocks in the order in which they came, and which of them are still the newest.
 //!
-//! Blocks are kept in entries of at most eight: consecutive blocks of one aligned unit of the host's space, with a mask
-//! of those that are still valid. Entries of one S-block form a list; the ring holds them in the order of their places.
-//! An entry that is invalid altogether is forgotten at once; its place in the ring is found out when the tail gets there.
+//! An *item* is a place in the ring with up to eight consecutive blocks of one aligned unit of the host's space and a mask
+//! of those that are still valid; items stand in the order of their places, so that the tail is examined and copied without
+//! a random access. An *entry* leads from an S-block to an item: entries of one S-block form a list, and a copied item only
+//! stores its new number in its entry.
 
+use super::items::{Item, Items};
 use crate::ring::{Laid, Ring};
-use std::collections::VecDeque;
+
+/// How many items ahead of the tail the entries are fetched: more than are copied for one request.
+const LATER: usize = 48;
 
 /// No entry, no S-block.
 pub(super) const NONE: u32 = u32::MAX;
@@ -35,24 +39,13 @@ impl SBlock {
     }
 }
 
-/// Cached blocks of one unit that lie side by side.
+/// Leads from an S-block to one of its items.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    sblock: u32,
+    /// The item's number: items are numbered as they come, modulo 2^32.
+    item: u32,
+    /// The next entry of the S-block; of an entry that is not in use, the next one of these.
     next: u32,
-    /// Position of block `first`; [`NONE`] while the entry is not in use.
-    at: u32,
-    unit: u16,
-    first: u8,
-    /// Valid blocks, by their number in the unit.
-    mask: u8,
-}
-
-/// A place in the ring, up to the next one or the head; invalid where the entry does not lie there.
-#[derive(Clone, Copy, Debug)]
-struct Item {
-    entry: u32,
-    at: u32,
 }
 
 /// Cached blocks of an S-block that lie side by side.
@@ -83,7 +76,7 @@ pub(super) struct CacheRing {
     pub laid: Laid,
     /// Positions that are never filled: what a write at the head damages, and a batch of blocks on its way from the tail.
     reserve: u64,
-    items: VecDeque<Item>,
+    items: Items,
     entries: Vec<Entry>,
     /// First entry that is not in use.
     unused: u32,
@@ -94,7 +87,15 @@ pub(super) struct CacheRing {
 impl CacheRing {
     pub fn new(laid: Laid, reserve: u64) -> Self {
         let ring = Ring::new(laid.size());
-        Self { ring, laid, reserve, items: VecDeque::new(), entries: Vec::new(), unused: NONE, live: 0 }
+        Self {
+            ring,
+            laid,
+            reserve,
+            items: Items::default(),
+            entries: Vec::new(),
+            unused: NONE,
+            live: 0,
+        }
     }
 
     /// Blocks that the ring can hold.
@@ -123,6 +124,9 @@ impl CacheRing {
     #[inline]
     fn new_entry(&mut self, e: Entry) -> u32 {
         if self.unused == NONE {
+            if self.entries.len() == self.entries.capacity() {
+                self.entries.reserve_exact((self.entries.len() / 4).max(256));
+            }
             self.entries.push(e);
             return self.entries.len() as u32 - 1;
         }
@@ -134,9 +138,7 @@ impl CacheRing {
 
     #[inline]
     fn end_entry(&mut self, id: u32) {
-        let e = &mut self.entries[id as usize];
-        e.at = NONE;
-        e.next = self.unused;
+        self.entries[id as usize].next = self.unused;
         self.unused = id;
     }
 
@@ -151,10 +153,10 @@ impl CacheRing {
             let k = (8 - first).min(end - offset);
             let at = self.ring.head() as u32;
             let mask = (((1u32 << k) - 1) << first) as u8;
-            let entry = Entry { sblock: x, next: s.first, at, unit: unit as u16, first: first as u8, mask };
-            s.first = self.new_entry(entry);
+            let entry = self.new_entry(Entry { item: self.items.next(), next: s.first });
+            s.first = entry;
             s.filter |= 1 << (unit & 31);
-            self.items.push_back(Item { entry: s.first, at });
+            self.items.push(Item { entry, at, sblock: x, unit: unit as u16, first: first as u8, mask });
             self.ring.push(k);
             offset += k;
         }
@@ -164,7 +166,7 @@ impl CacheRing {
 
     /// Puts invalid blocks at the head: a place that was given up before a checkpoint.
     pub fn put_invalid(&mut self, n: u64) {
-        self.items.push_back(Item { entry: NONE, at: self.ring.head() as u32 });
+        self.items.push(Item::invalid(self.ring.head() as u32));
         self.ring.push(n);
     }
 
@@ -179,12 +181,12 @@ impl CacheRing {
         let mut gone = 0;
         let (mut before, mut id) = (NONE, s.first);
         while id != NONE {
-            let e = &mut self.entries[id as usize];
-            let next = e.next;
-            let hit = e.mask & span_mask(u64::from(e.unit), offset, n);
-            e.mask &= !hit;
+            let next = self.entries[id as usize].next;
+            let item = self.items.numbered_mut(self.entries[id as usize].item);
+            let hit = item.mask & span_mask(u64::from(item.unit), offset, n);
+            item.mask &= !hit;
             gone += u64::from(hit.count_ones());
-            if e.mask == 0 {
+            if item.mask == 0 {
                 if before == NONE {
                     s.first = next;
                 } else {
@@ -204,11 +206,28 @@ impl CacheRing {
         gone
     }
 
+    /// Hints that the list of entries will be walked soon, from `entry` on; answers the next entry. What it answers may be
+    /// out of date: it is for nothing else.
+    #[inline]
+    pub fn warm(&self, entry: u32) -> u32 {
+        let Some(e) = self.entries.get(entry as usize) else { return NONE };
+        self.items.fetch(e.item);
+        self.fetch(e.next);
+        e.next
+    }
+
+    /// Hints that `entry` will be looked at soon.
+    #[inline]
+    pub fn fetch(&self, entry: u32) {
+        smrlab_blockmap::prefetch(&self.entries, entry as usize);
+    }
+
     /// Makes all cached blocks of an S-block invalid.
     pub fn invalidate_all(&mut self, s: &mut SBlock) {
         let mut id = s.first;
         while id != NONE {
             let next = self.entries[id as usize].next;
+            self.items.numbered_mut(self.entries[id as usize].item).mask = 0;
             self.end_entry(id);
             id = next;
         }
@@ -224,37 +243,34 @@ impl CacheRing {
         }
         let mut id = s.first;
         while id != NONE {
-            let e = &self.entries[id as usize];
-            let mut mask = e.mask & span_mask(u64::from(e.unit), offset, n);
+            let item = self.items.numbered(self.entries[id as usize].item);
+            let mut mask = item.mask & span_mask(u64::from(item.unit), offset, n);
             while mask != 0 {
                 let from = mask.trailing_zeros() as u64;
                 let blocks = (mask >> from).trailing_ones() as u64;
                 out.push(Part {
-                    at: u64::from(e.at) + from - u64::from(e.first),
-                    offset: u64::from(e.unit) * 8 + from,
+                    at: u64::from(item.at) + from - u64::from(item.first),
+                    offset: u64::from(item.unit) * 8 + from,
                     blocks,
                 });
                 mask &= !((((1u32 << blocks) - 1) << from) as u8);
             }
-            id = e.next;
+            id = self.entries[id as usize].next;
         }
     }
 
     #[inline]
     fn len_of(&self, i: usize) -> u64 {
         let end = self.items.get(i + 1).map_or(self.ring.head(), |n| u64::from(n.at));
-        let n = self.ring.ahead(u64::from(self.items[i].at), end);
+        let n = self.ring.ahead(u64::from(self.items.at(i).at), end);
         if n == 0 { self.ring.size() } else { n }
     }
 
     /// The valid blocks of item `i`, the lowest bit being the block at its place.
     #[inline]
     fn valid(&self, i: usize) -> u8 {
-        let item = self.items[i];
-        match self.entries.get(item.entry as usize) {
-            Some(e) if e.at == item.at => e.mask >> e.first,
-            _ => 0,
-        }
+        let item = self.items.at(i);
+        if item.mask == 0 { 0 } else { item.mask >> item.first }
     }
 
     /// What lies at the tail, looking past `skip` invalid items; at most `most` valid blocks are looked for.
@@ -268,8 +284,9 @@ impl CacheRing {
         let most = most.min(self.laid.at(u64::from(first.at)).1.0);
         let mut blocks = 0;
         for i in skip..self.items.len() {
-            if let Some(soon) = self.items.get(i + 12) {
-                smrlab_blockmap::prefetch(&self.entries, soon.entry as usize);
+            // The entry of an item that will be copied some time later is written then.
+            if let Some(later) = self.items.get(i + LATER) {
+                self.fetch(later.entry);
             }
             let (valid, len) = (u64::from(self.valid(i).trailing_ones()), self.len_of(i));
             blocks += valid.min(len);
@@ -282,7 +299,7 @@ impl CacheRing {
 
     /// The position of item `i` from the tail.
     pub fn position(&self, i: usize) -> u64 {
-        u64::from(self.items[i].at)
+        u64::from(self.items.at(i).at)
     }
 
     /// Whether nothing of item `i` from the tail is valid.
@@ -293,16 +310,16 @@ impl CacheRing {
     /// The S-block of the first valid block from the tail on.
     pub fn oldest(&self) -> Option<u32> {
         let i = (0..self.items.len()).find(|&i| self.valid(i) != 0)?;
-        Some(self.entries[self.items[i].entry as usize].sblock)
+        Some(self.items.at(i).sblock)
     }
 
     /// How far the oldest cached block of an S-block lies from the head, as a share of the ring.
     pub fn age(&self, s: &SBlock) -> f64 {
         let (mut most, mut id) = (0, s.first);
         while id != NONE {
-            let e = &self.entries[id as usize];
-            most = most.max(self.ring.ahead(u64::from(e.at), self.ring.head()));
-            id = e.next;
+            let at = self.items.numbered(self.entries[id as usize].item).at;
+            most = most.max(self.ring.ahead(u64::from(at), self.ring.head()));
+            id = self.entries[id as usize].next;
         }
         most as f64 / self.ring.size() as f64
     }
@@ -312,40 +329,37 @@ impl CacheRing {
     pub fn move_tail(&mut self, n: u64, blocks: &mut [SBlock]) {
         let mut left = n;
         while left > 0 {
-            let item = self.items[0];
             let len = self.len_of(0);
-            let at = self.ring.head() as u32;
-            let mut entry = item.entry;
-            if len <= left {
-                self.items.pop_front();
-            } else {
-                entry = self.split(item, left, blocks);
-            }
             let k = len.min(left);
-            self.entries[entry as usize].at = at;
-            self.items.push_back(Item { entry, at });
+            let mut item = *self.items.at(0);
+            if k == len {
+                self.items.pop();
+            } else {
+                item = self.split(item, k, blocks);
+            }
+            self.entries[item.entry as usize].item = self.items.next();
+            item.at = self.ring.head() as u32;
+            self.items.push(item);
             self.ring.push(k);
             self.ring.pop(k);
             left -= k;
         }
     }
 
-    /// Parts the first `k` blocks of the front item, all valid, from the rest; answers their entry.
-    fn split(&mut self, item: Item, k: u64, blocks: &mut [SBlock]) -> u32 {
-        let e = self.entries[item.entry as usize];
-        let front = e.mask & ((((1u32 << k) - 1) << e.first) as u8);
-        let rest = e.mask & !front;
+    /// Parts the first `k` blocks of the front item, all valid, from the rest, which stays; answers them.
+    fn split(&mut self, item: Item, k: u64, blocks: &mut [SBlock]) -> Item {
+        let mask = item.mask & ((((1u32 << k) - 1) << item.first) as u8);
+        let rest = item.mask & !mask;
         let at = item.at + k as u32;
         if rest == 0 {
-            self.items[0] = Item { entry: NONE, at };
-            self.entries[item.entry as usize].mask = front;
-            return item.entry;
+            *self.items.at_mut(0) = Item::invalid(at);
+            return Item { mask, ..item };
         }
-        self.entries[item.entry as usize] = Entry { at, first: e.first + k as u8, mask: rest, ..e };
-        self.items[0].at = at;
-        let s = &mut blocks[e.sblock as usize];
-        s.first = self.new_entry(Entry { next: s.first, mask: front, ..e });
-        s.first
+        *self.items.at_mut(0) = Item { at, first: item.first + k as u8, mask: rest, ..item };
+        let next = blocks[item.sblock as usize].first;
+        let entry = self.new_entry(Entry { item: 0, next });
+        blocks[item.sblock as usize].first = entry;
+        Item { entry, mask, ..item }
     }
 
     /// Frees `n` blocks at the tail, all invalid.
@@ -353,20 +367,16 @@ impl CacheRing {
     pub fn reclaim(&mut self, n: u64) {
         let mut left = n;
         while left > 0 {
-            let item = self.items[0];
             let len = self.len_of(0);
             let k = len.min(left);
             if k == len {
-                self.items.pop_front();
+                self.items.pop();
             } else {
-                let at = self.ring.wrap(u64::from(item.at) + k) as u32;
-                self.items[0].at = at;
-                match self.entries.get_mut(item.entry as usize) {
-                    Some(e) if e.at == item.at => {
-                        e.at = at;
-                        e.first += k as u8;
-                    }
-                    _ => self.items[0].entry = NONE,
+                let at = self.ring.wrap(u64::from(self.items.at(0).at) + k) as u32;
+                let item = self.items.at_mut(0);
+                item.at = at;
+                if item.mask != 0 {
+                    item.first += k as u8;
                 }
             }
             self.ring.pop(k);
@@ -378,13 +388,13 @@ impl CacheRing {
     pub fn contents(&self, out: &mut dyn FnMut(Option<(u32, u64)>, u64)) {
         for i in 0..self.items.len() {
             let (mut mask, mut left) = (self.valid(i), self.len_of(i));
-            let e = self.entries.get(self.items[i].entry as usize);
-            let mut offset = e.map_or(0, |e| u64::from(e.unit) * 8 + u64::from(e.first));
+            let item = self.items.at(i);
+            let mut offset = u64::from(item.unit) * 8 + u64::from(item.first);
             while left > 0 {
                 let ones = u64::from(mask.trailing_ones()).min(left);
                 let zeros = if mask == 0 { left } else { u64::from(mask.trailing_zeros()).min(left) };
                 let n = if ones > 0 { ones } else { zeros };
-                out(e.filter(|_| ones > 0).map(|e| (e.sblock, offset)), n);
+                out((ones > 0).then_some((item.sblock, offset)), n);
                 mask = mask.checked_shr(n as u32).unwrap_or(0);
                 offset += n;
                 left -= n;
@@ -393,8 +403,7 @@ impl CacheRing {
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.items.capacity() * size_of::<Item>() + self.entries.capacity() * size_of::<Entry>()) as u64
-            + self.laid.bytes()
+        (self.entries.capacity() * size_of::<Entry>()) as u64 + self.items.bytes() + self.laid.bytes()
     }
 }
 

@@ -1,7 +1,7 @@
 //! One section: Algorithms V.1 to V.6 over its two rings.
 
-use super::cache::{CacheRing, Front, Part, SBlock};
-use super::choose::{Queue, View};
+use super::cache::{CacheRing, Front, NONE, Part, SBlock};
+use super::choose::{Policy, Queue, View};
 use super::slots::SlotRing;
 use super::{Rules, records};
 use crate::runs::ReadRuns;
@@ -44,9 +44,52 @@ pub(super) struct Section {
     pub slots: SlotRing,
     pub blocks: Vec<SBlock>,
     pub queue: Option<Queue>,
+    /// What will be destaged after next, so that its list of entries is in the processor's caches by then.
+    soon: Soon,
+}
+
+/// A list of entries that is brought into the processor's caches a step a write; a hint, never a fact.
+#[derive(Clone, Copy, Debug)]
+enum Soon {
+    Idle,
+    Block(u32),
+    Entry(u32),
 }
 
 impl Section {
+    pub fn new(first: u64, cache: CacheRing, slots: SlotRing, sblocks: u32, queue: Option<Queue>) -> Self {
+        let blocks = (0..sblocks).map(SBlock::at).collect();
+        Self { first, cache, slots, blocks, queue, soon: Soon::Idle }
+    }
+
+    #[inline]
+    fn warm(&mut self) {
+        self.soon = match self.soon {
+            Soon::Idle => Soon::Idle,
+            Soon::Block(x) => {
+                let first = self.blocks[x as usize].first;
+                self.cache.fetch(first);
+                Soon::Entry(first)
+            }
+            Soon::Entry(entry) => match self.cache.warm(entry) {
+                NONE => Soon::Idle,
+                next => Soon::Entry(next),
+            },
+        };
+    }
+
+    /// After a destage: the one after the next will probably be the second one from the tail.
+    fn look_ahead(&mut self, rules: &Rules) {
+        if rules.policy != Policy::ClosestToTail {
+            return;
+        }
+        let next = self.slots.cached_from(0).and_then(|(_, ahead)| self.slots.cached_from(ahead + 1));
+        self.soon = next.map_or(Soon::Idle, |(x, _)| {
+            smrlab_blockmap::prefetch(&self.blocks, x as usize);
+            Soon::Block(x)
+        });
+    }
+
     fn view(&self, rules: &Rules) -> View<'_> {
         View {
             slots: &self.slots,
@@ -115,6 +158,7 @@ impl Section {
     ) -> u32 {
         let most = (self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity;
         let (mut at, mut ops) = (span.start, 0);
+        self.warm();
         while at < span.end {
             let end = (at + most).min(span.end);
             self.make_room(end - at, rules, work, plan);
@@ -141,6 +185,7 @@ impl Section {
                 ops += 1;
             }
         }
+        self.warm();
         ops
     }
 
@@ -247,6 +292,7 @@ impl Section {
         Self::record(plan, records::PLACED, [self.first + u64::from(x), 1, 0]);
         self.placed(x, true);
         self.pop_slots(plan, 1);
+        self.look_ahead(rules);
         work.counters.destages += 1;
         work.counters.destaged_blocks += u64::from(s.cached);
         plan.cleaned("group-destage", first, Blocks(rules.size));
