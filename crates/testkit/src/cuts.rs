@@ -11,6 +11,8 @@ use smrlab_units::{Blocks, HostOp, Lba, Pba};
 pub struct Losses {
     /// Cuts that were tried.
     pub cuts: u64,
+    /// Those of them that cut background work.
+    pub background: u64,
     /// Blocks that had been acknowledged, and read as something else after recovery.
     pub lost: u64,
     /// Blocks of the request in flight that read as neither old nor new, other than one torn sector in a cut.
@@ -55,8 +57,27 @@ impl Cuts {
                 h.layer.checkpoint(&mut |r| records.push(r));
             }
             self.request(h, op, lba, blocks, &mut rng, &mut losses);
+            if rng.one_in(3) {
+                self.background(h, &mut rng, &mut losses);
+            }
         }
         losses
+    }
+
+    /// Cuts a step of background work, of which a host request may have given up the rest.
+    fn background(&self, h: &mut Harness, rng: &mut Rng, losses: &mut Losses) {
+        if !h.plan_background() {
+            return;
+        }
+        let nothing = HostRequest { op: HostOp::Flush, lba: Lba(0), blocks: Blocks(0), stream: 0 };
+        for cut in 0..=h.plan.ops().len() {
+            for part in parts(&h.plan, cut, rng) {
+                let out = recover(h, self.cut(h, &[], cut, part), rng);
+                judge(h, &nothing, &out, &h.model, false, losses);
+                losses.background += 1;
+            }
+        }
+        h.finish_background(rng);
     }
 
     fn request(

@@ -188,15 +188,28 @@ impl Harness {
 
     /// Does a step of background work, or gives it up after some operations.
     pub fn background(&mut self, rng: &mut Rng) {
-        if self.layer.background_after().is_none() {
-            assert!(self.twin.background_after().is_none(), "{}: the twin has work to do", self.text);
-            return;
+        if self.plan_background() {
+            self.finish_background(rng);
+        }
+    }
+
+    /// Plans a step of background work with both layers; `false`: there is nothing to do.
+    pub(crate) fn plan_background(&mut self) -> bool {
+        let due = self.layer.background_after();
+        assert_eq!(due, self.twin.background_after(), "{}: the twin's background work differs", self.text);
+        if due.is_none() {
+            return false;
         }
         self.plan.clear();
         self.layer.background(self.now, &mut self.plan);
         self.twin_plan.clear();
         self.twin.background(self.now, &mut self.twin_plan);
         self.compare_plans("background");
+        true
+    }
+
+    /// Carries out what [`plan_background`](Self::plan_background) planned, all of it or a part.
+    pub(crate) fn finish_background(&mut self, rng: &mut Rng) {
         let ops = self.plan.ops().len() as u64;
         let done = if rng.one_in(3) { rng.below(ops + 1) } else { ops };
         self.exec.begin();
@@ -209,6 +222,24 @@ impl Harness {
         }
         self.layer.background_end(end);
         self.twin.background_end(end);
+    }
+
+    /// Replaces both layers by fresh ones that recover: from a checkpoint, or from all records so far.
+    ///
+    /// # Panics
+    /// When recovery has something to do: nothing was cut.
+    pub fn restart(&mut self, from_checkpoint: bool) {
+        if from_checkpoint {
+            self.records.clear();
+            let records = &mut self.records;
+            self.layer.checkpoint(&mut |r| records.push(r));
+        }
+        for (layer, wants_data) in [(&mut self.layer, true), (&mut self.twin, false)] {
+            *layer = smrlab_stl::build(&self.text, &self.context).expect("built before").layer;
+            let mut plan = Plan::new(wants_data, true);
+            layer.recover(&mut self.records.iter().copied(), &mut plan);
+            assert!(plan.ops().is_empty(), "{}: recovery without a cut does {:?}", self.text, plan.ops());
+        }
     }
 
     /// Random requests of all sizes; then everything is read.

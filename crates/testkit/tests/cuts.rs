@@ -27,6 +27,9 @@ fn what_was_acknowledged_survives_every_cut() {
             assert_eq!(losses.torn, 0, "a journal repairs the torn sector too: {text}: {losses:?}");
         }
     }
+    let idle = cut("disk-cache,journal=on,idle=10ms,band=16,cache=20%", "tiny", 60);
+    assert!(idle.background > 20, "{idle:?}");
+    assert_eq!((idle.lost, idle.mixed), (0, 0), "work in the background: {idle:?}");
     let media = cut_with(Metadata::Media, "static-14R(23),journal=on", "zones and skew", 40);
     assert_eq!((media.lost, media.mixed, media.torn), (0, 0, 0), "metadata on the medium: {media:?}");
     let partial = cut("rmw,mode=partial,journal=on", "zones and skew", 60);
