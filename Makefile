@@ -9,6 +9,9 @@ BIN := .venv/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml') Cargo.toml Cargo.lock pyproject.toml
 
+# Goes into every result.
+export SMRLAB_GIT := $(shell git rev-parse --short HEAD 2>/dev/null)
+
 .PHONY: demo test bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 

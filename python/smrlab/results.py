@@ -114,7 +114,7 @@ class Result(Section):
         return self._required("histogram", "run again with this version")
 
     def heatmap(self) -> pa.Table:
-        """Blocks read and written per window and LBA range."""
+        """Reads and writes per window and LBA range."""
         return self._required("heatmap", "run with a window, e.g. --window 1s")
 
     def requests(self) -> pa.Table:

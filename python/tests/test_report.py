@@ -17,6 +17,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.support.wait import WebDriverWait
 
 from smrlab.errors import InputError
+from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
 from smrlab.report.payload import heatmap, histogram, timeline
 
@@ -134,6 +135,12 @@ def test_svg_figures_are_drawn_and_reproducible(tmp_path: Path) -> None:
     first = (tmp_path / "iops.svg").read_bytes()
     write_report(tmp_path)
     assert (tmp_path / "iops.svg").read_bytes() == first
+
+
+def test_one_slow_run_does_not_squeeze_the_others() -> None:
+    assert shown_end([10.0, 12.0, 900.0]) == 12.0
+    assert shown_end([10.0, 30.0]) == 30.0
+    assert shown_end([7.0]) == 7.0
 
 
 def test_merged_windows_keep_counts_means_and_extremes() -> None:

@@ -83,7 +83,7 @@ class Plotter:
         return self.draw("causes", path)
 
     def heatmap(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
-        """Blocks touched by time and LBA."""
+        """Requests by time and LBA."""
         return self.draw("heatmap", path)
 
     def head(self, path: str | os.PathLike[str] | None = None) -> Figure | None:

@@ -28,6 +28,12 @@ def time_unit(span: float) -> tuple[float, str]:
     return next((u for u in _UNITS if span >= 3 * u[0]), _UNITS[-1])
 
 
+def shown_end(ends: Sequence[float]) -> float:
+    """Where the time axis ends: a run that goes on much longer than the others does not squeeze them."""
+    most = 4 * sorted(ends)[(len(ends) - 1) // 2]
+    return max(end for end in ends if end <= most)
+
+
 def _having(runs: Payload, key: str) -> list[tuple[int, dict[str, Any]]]:
     return [(i, r) for i, r in enumerate(runs) if r["timeline"] and key in r["timeline"]]
 
@@ -37,12 +43,14 @@ def over_time(runs: Payload, key: str, label: str, *, log: bool = False, factor:
     found = _having(runs, key)
     if not found:
         return None
-    unit, name = time_unit(max(r["timeline"]["t"][-1] for _, r in found))
+    end = shown_end([r["timeline"]["t"][-1] for _, r in found])
+    unit, name = time_unit(end)
     with mpl.rc_context(SETTINGS):
         figure, (axes,) = new_figure()
         for i, run in found:
             t = numbers(run["timeline"]["t"]) / unit
             axes.plot(t, numbers(run["timeline"][key]) * factor, label=run["name"], **line_style(i))
+        axes.set_xlim(0, end / unit)
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel(label)
         _from_zero(axes, log)
@@ -94,7 +102,7 @@ def head(runs: Payload) -> Figure | None:
         return None
     axes = figure.axes[0]
     found = _having(runs, "head")
-    unit, _ = time_unit(max(r["timeline"]["t"][-1] for _, r in found))
+    unit, _ = time_unit(shown_end([r["timeline"]["t"][-1] for _, r in found]))
     for i, run in found:
         line = run["timeline"]
         if "head_min" in line and "head_max" in line:
@@ -150,7 +158,7 @@ def causes(runs: Payload) -> Figure | None:
 
 
 def heat(runs: Payload) -> Figure | None:
-    """Blocks touched by time and LBA, of the first run that recorded them."""
+    """Requests by time and LBA, of the first run that recorded them."""
     grid = next((r["heat"] for r in runs if r["heat"]), None)
     if grid is None:
         return None
@@ -171,7 +179,7 @@ def heat(runs: Payload) -> Figure | None:
         )
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel("LBA (blocks of 512 B)")
-        figure.colorbar(image, ax=axes, label="blocks touched")
+        figure.colorbar(image, ax=axes, label="requests")
     return figure
 
 

@@ -147,7 +147,7 @@ def _distribution(lo: Floats, hi: Floats, count: Floats) -> dict[str, list[float
 
 
 def heatmap(table: pa.Table | None) -> dict[str, Any] | None:
-    """Blocks touched per window and LBA range as dense rows of `cols` windows, lowest LBA first."""
+    """Requests per window and LBA range as dense rows of `cols` windows, lowest LBA first."""
     if table is None or table.num_rows == 0:
         return None
     c = columns(table)

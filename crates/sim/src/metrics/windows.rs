@@ -47,6 +47,11 @@ impl<T: Cell> Windows<T> {
         &self.cells
     }
 
+    /// The same, to change them.
+    pub fn cells_mut(&mut self) -> &mut [T] {
+        &mut self.cells
+    }
+
     /// The window that holds `t`; `cursor` (below 4) names the stream that `t` belongs to.
     #[inline]
     pub fn at(&mut self, cursor: usize, t: SimTime) -> &mut T {

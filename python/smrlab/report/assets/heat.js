@@ -1,5 +1,5 @@
 "use strict";
-// The LBA heat map: time to the right, LBA upwards, blocks touched as colour on a log scale.
+// The LBA heat map: time to the right, LBA upwards, requests as colour on a log scale.
 
 function heatSources() {
   const seen = new Map();
@@ -20,7 +20,7 @@ function ramp(share) {
 }
 
 function heat() {
-  const { section, head } = card("heat", "LBA heat map", "blocks touched per window and LBA range, log colour");
+  const { section, head } = card("heat", "LBA heat map", "requests per window and LBA range, log colour");
   const sources = heatSources();
   if (!sources.length) return void section.append(el("p", { className: "empty" }, "These result files hold nothing for this figure."));
   const state = { source: sources[0], what: "all" };
@@ -81,7 +81,7 @@ function drawHeat(svg, keys, width, state) {
   out.push(sv("text", { x: right, y: bottom + 30, "text-anchor": "end" }, `time (${name})`), sv("text", { x: 2, y: bottom + 30 }, "LBA (blocks)"));
   svg.replaceChildren(...out);
   const stops = [0.16, 0.37, 0.58, 0.79, 1].map((s) => `rgb(${ramp(s).join(" ")})`);
-  keys.replaceChildren(el("span", {}, "1 block"), el("span", { style: `width:110px;height:11px;border-radius:3px;align-self:center;background:linear-gradient(90deg,${stops.join(",")})` }), el("span", {}, `${num(most)} blocks`));
+  keys.replaceChildren(el("span", {}, "1 request"), el("span", { style: `width:110px;height:11px;border-radius:3px;align-self:center;background:linear-gradient(90deg,${stops.join(",")})` }), el("span", {}, `${num(most)} requests`));
 }
 
 function heatTip(e, svg, state) {
@@ -93,5 +93,5 @@ function heatTip(e, svg, state) {
   const i = row * h.cols + col, at = (n, k) => (k * n) / h.rows + h.lba0 * (1 - n / h.rows);
   const [unit, name] = timeUnit(h.t1 - h.t0), t = h.t0 + ((h.t1 - h.t0) * (col + 0.5)) / h.cols;
   tip.show(e, `${num(t / unit, 4)} ${name}, LBA ${num(at(row, h.lba1), 4)}–${num(at(row + 1, h.lba1), 4)}`, [
-    ["var(--r0)", "blocks read", num(h.reads[i])], ["var(--r1)", "blocks written", num(h.writes[i])]]);
+    ["var(--r0)", "reads", num(h.reads[i])], ["var(--r1)", "writes", num(h.writes[i])]]);
 }

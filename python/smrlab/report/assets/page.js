@@ -174,6 +174,18 @@ function specification() {
   if (common) box.append(el("details", { open: RUNS.length === 1 }, el("summary", {}, `${same.length} ${RUNS.length > 1 ? "parameters that are the same everywhere" : "parameters"}`), common));
 }
 
+// Where one run goes on much longer than the others, all begin zoomed to the others' time.
+function firstZoom() {
+  const ends = RUNS.filter((r) => r.timeline).map((r) => [r.timeline.t[r.timeline.t.length - 1], r.name]).sort((a, b) => a[0] - b[0]);
+  if (ends.length < 2) return;
+  const most = 4 * ends[Math.floor((ends.length - 1) / 2)][0];
+  const longer = ends.filter(([end]) => end > most);
+  if (!longer.length) return;
+  const names = longer.map(([, name]) => name).join(", ");
+  timeGroup.zoom([0, Math.max(...ends.filter(([end]) => end <= most).map(([end]) => end))]);
+  document.querySelector(".hint").append(` ${names} went on for longer: Reset zoom shows the whole time.`);
+}
+
 function legend() {
   const bar = document.getElementById("legend");
   RUNS.forEach((run) => {
@@ -223,3 +235,4 @@ over("head", "Head position", "track: mean as a line, range as a band", [{ key: 
 space();
 specification();
 refresh();
+firstZoom();
