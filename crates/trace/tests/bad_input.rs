@@ -1,8 +1,8 @@
 //! What users get for bad input: one message with file, place, reason and remedy; and never a panic.
 
 use proptest::prelude::*;
-use smrlab_trace::formats::{FORMATS, Open};
-use smrlab_trace::{Batch, OpenContext, TraceSource, open, open_bytes, read_all};
+use smrlab_trace::formats::FORMATS;
+use smrlab_trace::{Batch, OpenContext, ParquetSource, TraceError, TraceSource, open, open_bytes, read_all};
 use std::path::PathBuf;
 
 fn scratch(name: &str, bytes: &[u8]) -> String {
@@ -137,61 +137,47 @@ fn a_line_without_end_does_not_fill_the_memory() {
     assert!(e.contains("longer than 1 MiB"), "{e}");
 }
 
-/// A line or record of each format that it takes, to be damaged.
-fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let mut blktrace = Vec::new();
-    for n in [0x6561_7407u32, 1, 5, 0, 100, 0, 4096, 0x0002_0007, 9, 0x80_0010, 1, 0] {
-        blktrace.extend(n.to_le_bytes());
+/// The fuzz targets' corpus: format (with the parameters it needs) and bytes.
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let fuzz = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let mut seeds = Vec::new();
+    for f in FORMATS {
+        let target = f.name.replace('-', "_");
+        assert!(fuzz.join(format!("fuzz_targets/{target}.rs")).exists(), "{} has no fuzz target", f.name);
+        let mut files: Vec<_> = std::fs::read_dir(fuzz.join("corpus").join(&target))
+            .unwrap_or_else(|e| panic!("{} has no corpus: {e}", f.name))
+            .map(|e| e.unwrap().path())
+            .collect();
+        files.sort();
+        assert!(!files.is_empty(), "{} has no corpus", f.name);
+        let item = match f.name {
+            "csv" => "csv,columns=time:us;op;offset:B;size:4KiB;device",
+            name => name,
+        };
+        seeds.extend(files.iter().map(|f| (item.to_owned(), std::fs::read(f).unwrap())));
     }
-    let mut srt = b"$$TR_IOREC-1.3\n".to_vec();
-    for n in [56u32, 0x4_0001, 2, 500, 1, 2, 1024, 3, 0x0800_0108, 4, 0, 1, 0, 1] {
-        srt.extend(n.to_be_bytes());
+    seeds
+}
+
+/// Opens bytes in memory, Parquet too.
+fn opened(format: &str, bytes: Vec<u8>) -> Result<Box<dyn TraceSource>, TraceError> {
+    if format.starts_with("parquet") {
+        return Ok(Box::new(ParquetSource::from_bytes(bytes, "(memory)")?));
     }
-    let mut vscsi = Vec::new();
-    for n in [1u32, 1024, 1, 0x0100_002a, 77, 0, 1000, 0] {
-        vscsi.extend(n.to_le_bytes());
-    }
-    vec![
-        ("msr", b"128166372003061629,src1,1,Read,512,512,1\n".to_vec()),
-        ("spc", GOOD.as_bytes().to_vec()),
-        ("csv,columns=time:us;op;offset:B;size:4KiB;dev", b"1.5,R,4096,2,sda\n".to_vec()),
-        ("diskmon", b"0\t4.656875\t0.00003815\t0\tWrite\t6194591\t32\n".to_vec()),
-        ("mqsim", b"11413000 0 657728 16 1\n".to_vec()),
-        ("msr-cut", b"223.412 0 3159347200 36864 0\n".to_vec()),
-        ("blkparse", b"  8,16   5        2     0.000001850 18615  D   R 1444645666 + 256 [java]\n".to_vec()),
-        ("blktrace", blktrace),
-        ("disksim", b"0.5 0 100 8 1\n".to_vec()),
-        ("hp-srt", srt),
-        ("disksim-validate", b"W Hit 4583176 4 663.00000 45422.00000\n".to_vec()),
-        ("fio", b"fio version 3 iolog\n2 n1 add\n878 n1 write 0 16384\n".to_vec()),
-        ("vscsi", vscsi),
-        ("vscsi-csv", b"version,time,op,size,lbn\n1,5633898,2a,512,42932745\n".to_vec()),
-        ("tencent", b"1538323200,4247200,128,1,1058\n".to_vec()),
-        ("alibaba", b"419,W,8792731648,16384,1577808144360767\n".to_vec()),
-        (
-            "systor17",
-            b"Timestamp,Response,IOType,LUN,Offset,Size\n1455591804.3,0.006,R,0,1024,512\n".to_vec(),
-        ),
-        ("fiu", b"467651 2522 kjournald 644661632 8 W 6 0 98b9\n".to_vec()),
-        ("http", b"h - - [01/Jul/1995:00:00:01 -0400] \"GET /a HTTP/1.0\" 200 6245\n".to_vec()),
-    ]
+    open_bytes(bytes, format)
 }
 
 #[test]
-fn every_format_has_a_seed_and_reads_it() {
-    let seeds = seeds();
-    for f in FORMATS.iter().filter(|f| matches!(f.open, Open::Stream(_))) {
-        assert!(seeds.iter().any(|(s, _)| s.split(',').next() == Some(f.name)), "{} has no seed", f.name);
-    }
-    for (format, bytes) in seeds {
-        let rows = open_bytes(bytes, format).and_then(|mut s| read_all(&mut s));
-        assert!(rows.is_ok_and(|r| !r.is_empty()), "{format}");
+fn every_format_has_a_fuzz_target_and_reads_its_corpus() {
+    for (format, bytes) in seeds() {
+        let rows = opened(&format, bytes).and_then(|mut s| read_all(&mut s));
+        assert!(rows.as_ref().is_ok_and(|r| !r.is_empty()), "{format}: {rows:?}");
     }
 }
 
 /// Reads to the end or the first error; what comes out must keep the promises of a source.
 fn survive(format: &str, bytes: Vec<u8>) -> Result<(), TestCaseError> {
-    let Ok(mut source) = open_bytes(bytes, format) else { return Ok(()) };
+    let Ok(mut source) = opened(format, bytes) else { return Ok(()) };
     let mut batch = Batch::new();
     let mut last = 0;
     while let Ok(true) = source.next_batch(&mut batch) {
@@ -204,8 +190,14 @@ fn survive(format: &str, bytes: Vec<u8>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// `SMRLAB_FUZZ_CASES` asks for more than the few of every test run.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("SMRLAB_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(config())]
 
     #[test]
     fn no_reader_panics_on_arbitrary_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {

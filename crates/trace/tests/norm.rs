@@ -138,3 +138,20 @@ fn fiu() {
         check(&t, "", &n);
     }
 }
+
+/// No independent conversion of these exists: whole files are read, and a few facts of them hold.
+#[test]
+fn the_other_shared_traces_are_read_whole() {
+    if let Some(log) = shared("http-logs/yeppio_sample_nasa_log.txt.zst") {
+        let rows = ours(&log);
+        assert!(
+            rows.len() > 800 && rows.iter().all(|r| r.op == smrlab_units::HostOp::Read && r.blocks <= 256)
+        );
+        assert_eq!((rows[0].lba, rows[0].blocks), (0, 13), "the first file sent, 6245 bytes");
+    }
+    for drive in ["atlas10k", "hp_c2247a", "ibm18es"] {
+        let Some(t) = shared(&format!("../validation/disksim/traces/{drive}.trace.zst")) else { continue };
+        let rows = ours(&t);
+        assert!(rows.len() > 1000 && rows[0].us == 0, "{drive}");
+    }
+}

@@ -1,7 +1,8 @@
 //! The fast store gives back what was put in, refuses what is damaged, and leaves nothing half-written.
 
 use smrlab_trace::{
-    Batch, OpenContext, Packing, ParquetWriter, Record, TraceError, TraceSource, convert, open, read_all,
+    Batch, OpenContext, Packing, ParquetSource, ParquetWriter, Record, TraceError, TraceSource, convert,
+    open, read_all,
 };
 use smrlab_units::{HostOp, Lba, SimTime};
 use std::path::PathBuf;
@@ -74,4 +75,20 @@ fn falling_arrivals_are_not_written() {
     let mut b = sample(10);
     b.arrival[5] = SimTime::ZERO;
     assert!(matches!(w.write(&b), Err(TraceError::RunsBack { .. })));
+}
+
+/// Writes the fuzz corpus of the Parquet reader anew where asked: `SMRLAB_WRITE_CORPUS=1 cargo test -p smrlab-trace`.
+#[test]
+fn the_fuzz_corpus_is_a_small_trace_of_ours() {
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parquet");
+    for packing in [Packing::DeltaZstd, Packing::Plain] {
+        let path = corpus.join(format!("{packing:?}"));
+        if std::env::var_os("SMRLAB_WRITE_CORPUS").is_some() {
+            let mut w = ParquetWriter::with_packing(&path, "corpus", packing).unwrap();
+            w.write(&sample(50)).unwrap();
+            w.finish(|d| d.to_string()).unwrap();
+        }
+        let back = read_all(&mut ParquetSource::open(&path).unwrap()).unwrap();
+        assert!(back == sample(50), "{packing:?}");
+    }
 }

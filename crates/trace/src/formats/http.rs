@@ -166,7 +166,8 @@ impl LineFormat for Http {
         }
         let blocks = hit.bytes.div_ceil(BLOCK_BYTES);
         let mut lba = self.place(hit.url, blocks)?;
-        let arrival = SimTime(hit.seconds * 1_000_000_000);
+        let ns = hit.seconds.checked_mul(1_000_000_000).ok_or("the date is beyond 584 years")?;
+        let arrival = SimTime(ns);
         let end = lba + blocks;
         while lba < end {
             let n = (end - lba).min(self.max);

@@ -15,10 +15,12 @@
 
 use super::{Clock, Format, Open, Sample, Verdict};
 use crate::{Batch, TraceError, TraceSource};
+use bytes::Bytes;
 use parquet::basic::ConvertedType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use smrlab_units::{HostOp, Lba, SimTime};
@@ -52,7 +54,7 @@ fn detect(sample: &Sample<'_>) -> Verdict {
 /// Reads a Parquet trace row group by row group, in memory of a few pages a column.
 pub struct ParquetSource {
     file: String,
-    reader: SerializedFileReader<File>,
+    reader: Box<dyn FileReader>,
     places: [Option<usize>; 6],
     columns: [Column; 6],
     group: usize,
@@ -138,7 +140,23 @@ impl ParquetSource {
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let file = path.display().to_string();
         let handle = File::open(path).map_err(|e| TraceError::io(&file, e))?;
-        let reader = SerializedFileReader::new(handle).map_err(|e| damaged(&file, &e))?;
+        let size = handle.metadata().map_err(|e| TraceError::io(&file, e))?.len();
+        let reader = guarded(&file, || SerializedFileReader::new(handle))?;
+        Self::new(Box::new(reader), file, size)
+    }
+
+    /// Reads a file that is in memory; messages call it `name`.
+    ///
+    /// # Errors
+    /// Like [`Self::open`].
+    pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, TraceError> {
+        let size = bytes.len() as u64;
+        let reader = guarded(name, || SerializedFileReader::new(Bytes::from(bytes)))?;
+        Self::new(Box::new(reader), name.to_owned(), size)
+    }
+
+    fn new(reader: Box<dyn FileReader>, file: String, size: u64) -> Result<Self, TraceError> {
+        check_places(reader.metadata(), size).map_err(|e| damaged(&file, &e))?;
         let meta = reader.metadata().file_metadata();
         let schema = meta.schema_descr();
         let mut places = [None; 6];
@@ -186,13 +204,13 @@ impl ParquetSource {
             if self.group == self.reader.num_row_groups() {
                 return Ok(false);
             }
-            let group = self.reader.get_row_group(self.group).map_err(|e| damaged(&self.file, &e))?;
+            let group = guarded(&self.file, || self.reader.get_row_group(self.group))?;
             self.group += 1;
             self.left_in_group = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             for (i, place) in self.places.iter().enumerate() {
                 let Some(place) = *place else { continue };
                 let column = group.metadata().column(place).column_descr_ptr();
-                let reader = group.get_column_reader(place).map_err(|e| damaged(&self.file, &e))?;
+                let reader = guarded(&self.file, || group.get_column_reader(place))?;
                 self.columns[i] = match reader {
                     ColumnReader::Int32ColumnReader(r) => Column::I32(Typed::new(r, &column)),
                     ColumnReader::Int64ColumnReader(r) => Column::I64(Typed::new(r, &column)),
@@ -236,6 +254,31 @@ impl ParquetSource {
     }
 }
 
+/// Refuses metadata that would make the library read outside the file: it panics on such.
+fn check_places(meta: &ParquetMetaData, size: u64) -> Result<(), ParquetError> {
+    for group in meta.row_groups() {
+        for column in group.columns() {
+            let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+            let place = u64::try_from(start).ok().zip(u64::try_from(column.compressed_size()).ok());
+            let end = place.and_then(|(start, length)| start.checked_add(length));
+            let flat = column.column_descr().max_rep_level() == 0;
+            let odd = flat && column.num_values() != group.num_rows();
+            if odd || end.is_none_or(|end| end > size) {
+                return Err(ParquetError::General("a column lies outside the file".to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Calls the library so that its panics on damaged data become errors too.
+fn guarded<T>(file: &str, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, TraceError> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(|e| damaged(file, &e)),
+        Err(_) => Err(damaged(file, &ParquetError::General("damaged data".to_owned()))),
+    }
+}
+
 /// The common faults of a file that ends too early, in words.
 fn damaged(file: &str, e: &ParquetError) -> TraceError {
     TraceError::unreadable(
@@ -253,12 +296,13 @@ impl TraceSource for ParquetSource {
         }
         let n = self.left_in_group.min(Batch::ROWS);
         for (i, name) in COLUMNS.iter().enumerate() {
-            match self.columns[i].read(n) {
+            let column = &mut self.columns[i];
+            match guarded(&self.file, || column.read(n)) {
                 Ok(true) => {}
                 Ok(false) => {
                     return Err(self.refuse(format!("column {name} has nulls or too few values")));
                 }
-                Err(e) => return Err(damaged(&self.file, &e)),
+                Err(e) => return Err(e),
             }
         }
         let [arrival, op, lba, blocks, device, stream] = &self.columns;
