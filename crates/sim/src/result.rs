@@ -2,7 +2,7 @@
 
 use crate::engine::Arrivals;
 use crate::metrics::histogram::{Histogram, RELATIVE_ERROR, Summary};
-use crate::metrics::{Events, Metrics, STALL, Tally};
+use crate::metrics::{Amplification, Events, Metrics, STALL, Tally};
 use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
 use smrlab_stl::{Cause, Dir};
@@ -41,11 +41,13 @@ fn seconds(t: SimTime) -> f64 {
 }
 
 /// All keys but `schema`, `spec` and `provenance`.
-pub(crate) fn summary(m: &Metrics, facts: &Facts) -> Json {
+pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
+    let updates = m.updates.total();
+    let m = &*m;
     let mut out = Json::new();
-    out.insert("host".into(), host(m));
+    out.insert("host".into(), host(m, updates.requests));
     out.insert("media".into(), media(m, facts.background));
-    amplification(m, &mut out);
+    amplification(m, updates, &mut out);
     times(m, &mut out);
     rates(m, &mut out);
     out.insert(
@@ -69,7 +71,7 @@ pub(crate) fn summary(m: &Metrics, facts: &Facts) -> Json {
     out
 }
 
-fn host(m: &Metrics) -> Value {
+fn host(m: &Metrics, updates: u64) -> Value {
     let [r, w, f, d] = m.host;
     let mut host = object([
         ("reads", json!(r.commands)),
@@ -78,7 +80,7 @@ fn host(m: &Metrics) -> Value {
         ("blocks_written", json!(w.blocks)),
         ("adjusted_reads", json!(r.adjusted)),
         ("adjusted_writes", json!(w.adjusted)),
-        ("updates", json!(m.updates)),
+        ("updates", json!(updates)),
     ]);
     for (name, t) in [("flushes", f), ("discards", d)] {
         if t.commands > 0 {
@@ -116,7 +118,7 @@ fn media(m: &Metrics, background: bool) -> Value {
 }
 
 /// Write overloading (Cassuto) and write amplification (He & Du), where there are writes.
-fn amplification(m: &Metrics, out: &mut Json) {
+fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
     let [r, w, ..] = m.host;
     if w.adjusted > 0 {
         let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
@@ -124,8 +126,8 @@ fn amplification(m: &Metrics, out: &mut Json) {
     }
     let mut war = Json::new();
     let per = |ops: u64, n: u64| json!(ops as f64 / n as f64);
-    if m.war_updates.extents > 0 {
-        war.insert("per_update".into(), per(m.war_updates.ops, m.war_updates.extents));
+    if updates.extents > 0 {
+        war.insert("per_update".into(), per(updates.ops, updates.extents));
     }
     if m.war_writes.extents > 0 {
         war.insert("per_write".into(), per(m.war_writes.ops, m.war_writes.extents));

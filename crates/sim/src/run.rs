@@ -109,7 +109,7 @@ impl Parts {
         }
         let backlog =
             engine::run(&mut self.drive, feed, self.arrivals, &self.scheduler, &mut observer, control)?;
-        let (metrics, verify) = finish(observer)?;
+        let (mut metrics, verify) = finish(observer)?;
         let mut counters = Vec::new();
         let layer = self.drive.layer();
         layer.counters(&mut |name, n| counters.push((name, n)));
@@ -127,7 +127,7 @@ impl Parts {
         json.insert("schema".into(), json!(SCHEMA));
         json.insert("spec".into(), serde_json::to_value(&self.spec).unwrap_or(Value::Null));
         json.insert("provenance".into(), provenance(&self.spec, feed));
-        json.extend(result::summary(&metrics, &facts));
+        json.extend(result::summary(&mut metrics, &facts));
         if let Some(verify) = verify {
             json.insert("verify".into(), json!({"ok": true, "bytes_peak": verify.bytes()}));
         }

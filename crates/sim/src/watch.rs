@@ -7,7 +7,7 @@ use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
 use crate::verify::Verify;
 use smrlab_stl::{HostRequest, Plan};
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::SimTime;
 
 /// Metrics alone: the fast way.
 impl HostObserver for Metrics {
@@ -31,14 +31,7 @@ impl HostObserver for Metrics {
     }
 
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
-        Metrics::prefilled(self, request.lba, request.blocks);
-    }
-
-    #[inline]
-    fn prefetch(&self, request: &HostRequest) {
-        if request.op == HostOp::Write {
-            Metrics::prefetch(self, request.lba);
-        }
+        self.updates.prefilled(request.lba, request.blocks);
     }
 }
 
@@ -97,9 +90,5 @@ impl HostObserver for Watch {
         if let Some(verify) = &mut self.verify {
             verify.prefilled(request, plan);
         }
-    }
-
-    fn prefetch(&self, request: &HostRequest) {
-        HostObserver::prefetch(&self.metrics, request);
     }
 }

@@ -33,7 +33,6 @@ impl HostObserver for Order {
         Ok(())
     }
     fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
-    fn prefetch(&self, _: &HostRequest) {}
 }
 
 fn record(arrival: u64, op: HostOp, lba: u64, blocks: u32) -> Record {

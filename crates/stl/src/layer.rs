@@ -56,6 +56,12 @@ pub trait TranslationLayer: Send {
         None
     }
 
+    /// How far from the operations of a plan, in blocks, the plan can change what [`locate`](Self::locate) answers for
+    /// waiting requests; `None`: anywhere. Discards and background work may change it anywhere.
+    fn location_reach(&self) -> Option<Blocks> {
+        None
+    }
+
     /// How long the drive must have been idle before the next step of background work; `None`: nothing to do.
     fn background_after(&self) -> Option<SimTime> {
         None

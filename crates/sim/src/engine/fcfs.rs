@@ -4,7 +4,6 @@ use super::{Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver};
 use crate::control::Control;
 use crate::drive::Drive;
 use crate::error::RunError;
-use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
 
 /// How far ahead of the request that is served the memory for later ones is fetched.
@@ -55,14 +54,14 @@ fn serve<O: HostObserver>(
     while feed.next_batch()? {
         let rows = feed.len();
         for i in 0..rows.min(AHEAD) {
-            prefetch(drive, observer, &feed.request(i));
+            drive.layer().prefetch(&feed.request(i));
         }
         for i in 0..rows {
             if i % CHECK_EVERY == 0 {
                 control.check()?;
             }
             if i + AHEAD < rows {
-                prefetch(drive, observer, &feed.request(i + AHEAD));
+                drive.layer().prefetch(&feed.request(i + AHEAD));
             }
             let request = feed.request(i);
             let arrival = arrives(feed.arrival(i));
@@ -75,10 +74,4 @@ fn serve<O: HostObserver>(
         control.progress(id, feed.progress());
     }
     Ok(())
-}
-
-#[inline]
-fn prefetch<O: HostObserver>(drive: &Drive, observer: &O, request: &HostRequest) {
-    drive.layer().prefetch(request);
-    observer.prefetch(request);
 }

@@ -52,9 +52,6 @@ pub trait HostObserver: Observer {
 
     /// A write was served before the run, without time, by `plan`.
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
-
-    /// A hint that `request` will be served soon.
-    fn prefetch(&self, request: &HostRequest);
 }
 
 /// Requests between two looks at the cancel flag.

@@ -8,6 +8,7 @@ use crate::sched::{Candidate, Chosen, View};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Dir, HostOp, SimTime};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A request that waits.
 #[derive(Clone, Copy)]
@@ -75,6 +76,15 @@ impl Waitings {
         taken
     }
 
+    /// Asks the layer again where requests start that were to start in `places`.
+    fn relocate(&mut self, drive: &Drive, places: Range<u64>) {
+        for (c, w) in self.candidates.iter_mut().zip(&self.free) {
+            if places.contains(&c.target.pba().0) {
+                *c = candidate(drive, w);
+            }
+        }
+    }
+
     /// The oldest that may be chosen, if it has waited for `limit` at `now`.
     fn overdue(&self, now: SimTime, limit: SimTime) -> Option<usize> {
         let (i, w) = self.free.iter().enumerate().min_by_key(|(_, w)| w.seq)?;
@@ -88,6 +98,20 @@ fn candidate(drive: &Drive, w: &Waiting) -> Candidate {
     let target = drive.target(at.unwrap_or_else(|| drive.head()));
     let dir = if w.request.op == HostOp::Write { Dir::Write } else { Dir::Read };
     Candidate { seq: w.seq, track: target.track().0, target, dir }
+}
+
+/// Where requests may start elsewhere now that the drive has served `request`.
+fn affected(drive: &Drive, request: &HostRequest) -> Range<u64> {
+    let layer = drive.layer();
+    let everywhere = 0..u64::MAX;
+    let Some(reach) = layer.location_reach() else { return everywhere };
+    if request.op == HostOp::Discard || layer.background_after().is_some() {
+        return everywhere;
+    }
+    let ops = drive.plan().ops().iter();
+    let lowest = ops.clone().map(|op| op.pba.0).min().unwrap_or(u64::MAX);
+    let end = ops.map(|op| op.pba.0 + op.blocks.0).max().unwrap_or(0);
+    lowest.saturating_sub(reach.0)..end + reach.0
 }
 
 /// When requests are sent, read no further ahead than needed.
@@ -169,7 +193,6 @@ pub(super) fn run<O: HostObserver>(
                 let w = sender.take(feed, at);
                 observer.arrived(at, &w.request);
                 drive.layer().prefetch(&w.request);
-                observer.prefetch(&w.request);
                 waiting.admit(w, drive);
                 most = most.max(waiting.len() as u64 + u64::from(at < last_ack));
             }
@@ -187,11 +210,6 @@ pub(super) fn run<O: HostObserver>(
             control.check()?;
             control.progress(served_count as u64, feed.progress());
         }
-        if moving {
-            for (c, w) in waiting.candidates.iter_mut().zip(&waiting.free) {
-                *c = candidate(drive, w);
-            }
-        }
         let overdue = chosen.max_wait.and_then(|limit| waiting.overdue(now, limit));
         let pick = overdue.unwrap_or_else(|| {
             let mechanics = drive.mechanics();
@@ -202,6 +220,9 @@ pub(super) fn run<O: HostObserver>(
         let served = drive.submit(now, &w.request, observer);
         last_ack = served.ack;
         sender.completed(served.ack);
+        if moving {
+            waiting.relocate(drive, affected(drive, &w.request));
+        }
         observer.served(w.seq, w.arrival, &w.request, &served, drive.plan())?;
         served_count += 1;
     }

@@ -3,16 +3,17 @@
 pub mod heatmap;
 pub mod histogram;
 pub mod timeline;
+pub mod updates;
 pub mod windows;
 
 use crate::drive::{Executed, Observer, OpDone, Served};
 use heatmap::HeatMap;
 use histogram::Histogram;
-use smrlab_blockmap::BlockSet;
 use smrlab_stl::{Cause, Dir, HostRequest};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, SimTime};
 use std::collections::BTreeMap;
 use timeline::Timeline;
+use updates::Updates;
 
 /// A request that occupies the drive for this long is a stall.
 pub const STALL: SimTime = SimTime::from_ms(500);
@@ -138,9 +139,7 @@ pub struct Metrics {
     /// By [`Cause`] and [`Dir`] number.
     pub media: [[Tally; 2]; 9],
     /// Writes that touched at least one block that had been written before.
-    pub updates: u64,
-    /// Over updates only.
-    pub war_updates: Amplification,
+    pub updates: Updates,
     /// Over all writes.
     pub war_writes: Amplification,
     /// Response times by read, write and other.
@@ -169,7 +168,6 @@ pub struct Metrics {
     pub last_ack: SimTime,
     /// Largest mapping seen, bytes.
     pub map_bytes_peak: u64,
-    written: BlockSet,
 }
 
 /// What [`Metrics`] needs to know of the run.
@@ -190,8 +188,7 @@ impl Metrics {
             adjusted: setup.adjusted,
             host: Default::default(),
             media: Default::default(),
-            updates: 0,
-            war_updates: Amplification::default(),
+            updates: Updates::new(setup.host_blocks),
             war_writes: Amplification::default(),
             response: Default::default(),
             service: Histogram::default(),
@@ -206,19 +203,7 @@ impl Metrics {
             last_arrival: SimTime::ZERO,
             last_ack: SimTime::ZERO,
             map_bytes_peak: 0,
-            written: BlockSet::new(),
         }
-    }
-
-    /// Blocks that were written before the run (prefill).
-    pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
-        self.written.insert(lba.span(blocks));
-    }
-
-    /// A hint that a write to `lba` will be counted soon.
-    #[inline]
-    pub fn prefetch(&self, lba: Lba) {
-        self.written.prefetch(lba.0);
     }
 
     /// A request arrives. Arrivals come in order, but possibly long after completions that are later in time.
@@ -248,10 +233,7 @@ impl Metrics {
             HostOp::Read => 0,
             HostOp::Write => {
                 self.war_writes.add(ops, extents);
-                if self.written.insert(request.lba.span(request.blocks)) < n {
-                    self.updates += 1;
-                    self.war_updates.add(ops, extents);
-                }
+                self.updates.add(request.lba, request.blocks, ops, extents);
                 1
             }
             HostOp::Flush | HostOp::Discard => 2,

@@ -236,6 +236,12 @@ impl TranslationLayer for Rmw {
         }
     }
 
+    fn location_reach(&self) -> Option<Blocks> {
+        // What is live in a band decides; bands are of nearly the same size.
+        let last = self.bands.band(BandId(self.bands.len() - 1)).blocks;
+        Some(Blocks(2 * last.0.max(self.bands.band(BandId(0)).blocks.0)))
+    }
+
     fn locate(&self, r: &HostRequest) -> Option<Pba> {
         if !matches!(r.op, HostOp::Read | HostOp::Write) {
             return None;

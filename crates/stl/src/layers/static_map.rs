@@ -7,7 +7,7 @@ use crate::position_map::{Extent, PositionMap};
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::update::{Journal, Update};
 use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
-use smrlab_disk::{Bands, Geometry, Interference};
+use smrlab_disk::{BandId, Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -268,6 +268,12 @@ impl TranslationLayer for StaticMap {
             }
             HostOp::Flush => {}
         }
+    }
+
+    fn location_reach(&self) -> Option<Blocks> {
+        // What is live in a band decides; bands are of nearly the same size.
+        let last = self.bands.band(BandId(self.bands.len() - 1)).blocks;
+        Some(Blocks(2 * last.0.max(self.bands.band(BandId(0)).blocks.0)))
     }
 
     fn locate(&self, r: &HostRequest) -> Option<Pba> {
