@@ -50,6 +50,8 @@ pub struct Extent {
     pub pba: Pba,
     /// Blocks up to the end of the track.
     pub blocks: Blocks,
+    /// Blocks of the whole track.
+    pub track: Blocks,
 }
 
 /// See the [module](self).
@@ -113,7 +115,7 @@ impl PositionMap {
         let band = BandId(seg.first_band + band);
         let within = at - slot.in_phase;
         let pba = bands.start(band) + Blocks(slot.in_band + within);
-        Extent { band, pba, blocks: Blocks(slot.blocks - within) }
+        Extent { band, pba, blocks: Blocks(slot.blocks - within), track: Blocks(slot.blocks) }
     }
 
     /// The inverse; `None` on guards and what the map leaves unused.

@@ -325,6 +325,8 @@ impl TranslationLayer for StaticMap {
         if r.op == HostOp::Write {
             let at = self.map.locate(&self.bands, r.lba);
             self.live.set().prefetch(at.pba.0);
+            // What the write would hit begins about a track further on.
+            self.live.set().prefetch(at.pba.0 + at.track.0);
         }
     }
 
