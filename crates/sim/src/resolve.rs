@@ -132,32 +132,14 @@ pub fn resolve_with(
     numbers(&spec, &mut faults);
     let arrivals = faults.keep("arrivals", arrivals(&spec.arrivals));
     let scheduler = faults.keep("scheduler", sched::parse(&spec.scheduler));
-    let window = spec.window.as_deref().map(|w| match parse_time(w) {
-        Ok(t) if t > SimTime::ZERO => Some(t),
-        Ok(_) => {
-            faults.add("window", "a window of no width is not accepted");
-            None
-        }
-        Err(e) => {
-            faults.add("window", e);
-            None
-        }
-    });
+    let window = spec.window.as_deref().and_then(|w| window(w, &mut faults));
     let metadata = faults.choice("metadata", &spec.metadata, &["nv", "media"]);
     let model = spec.mechanics.clone().map(|name| {
         faults.choice("mechanics", &name, &Model::NAMES);
         Model::parse(&name)
     });
-    let drive = faults.keep("drive", load_drive(&spec.drive));
     let metadata = if metadata == Some(1) { Metadata::Media } else { Metadata::Nv };
-    let built = match drive {
-        Some(drive) => {
-            spec.drive = drive.resolved();
-            let context = BuildContext { seed: spec.seed, metadata, ..BuildContext::new(Arc::new(drive)) };
-            faults.keep("layer", build(&spec.layer, &context))
-        }
-        None => faults.keep("layer", layer_name(&spec.layer)).and(None),
-    };
+    let built = layer(&mut spec, metadata, build, &mut faults);
     if let (Some(built), Some(scheduler)) = (&built, &scheduler)
         && scheduler.entry.reorders
         && !built.capabilities.locates
@@ -196,18 +178,35 @@ pub fn resolve_with(
     spec.prefill = prefill.as_ref().map(|p| p.resolved.clone());
     let model = model.flatten().unwrap_or(built.drive.spec().model);
     spec.mechanics = Some(model.name().to_owned());
-    Ok(Resolved {
-        spec,
-        built,
-        model,
-        arrivals,
-        scheduler,
-        prefill,
-        wrap,
-        window: window.flatten(),
-        adjusted,
-        host,
-    })
+    Ok(Resolved { spec, built, model, arrivals, scheduler, prefill, wrap, window, adjusted, host })
+}
+
+/// The drive and the layer on it.
+fn layer(
+    spec: &mut Spec,
+    metadata: Metadata,
+    build: &dyn Fn(&str, &BuildContext) -> Result<Built, SpecError>,
+    faults: &mut Faults,
+) -> Option<Built> {
+    let Some(drive) = faults.keep("drive", load_drive(&spec.drive)) else {
+        faults.keep("layer", layer_name(&spec.layer));
+        return None;
+    };
+    // A drive file's path is kept: its name alone would not find it again.
+    if smrlab_disk::DRIVES.iter().any(|d| d.name == split_item(&spec.drive).0) {
+        spec.drive = drive.resolved();
+    }
+    let context = BuildContext { seed: spec.seed, metadata, ..BuildContext::new(Arc::new(drive)) };
+    faults.keep("layer", build(&spec.layer, &context))
+}
+
+fn window(text: &str, faults: &mut Faults) -> Option<SimTime> {
+    match parse_time(text) {
+        Ok(t) if t > SimTime::ZERO => return Some(t),
+        Ok(_) => faults.add("window", "a window of no width is not accepted"),
+        Err(e) => faults.add("window", e),
+    }
+    None
 }
 
 /// What needs nothing but the field itself.

@@ -86,3 +86,27 @@ fn a_cancelled_run_stops() {
     let e = run(&spec(&format!("{UNIFORM} layer = 'cmr'")), &control, None).unwrap_err();
     assert_eq!(e.kind(), Kind::Interrupted);
 }
+
+#[test]
+fn logs_have_a_row_for_each_request_and_each_operation() {
+    let dir = std::env::temp_dir().join(format!("smrlab-logs-{}", std::process::id()));
+    let out = smrlab_sim::output::OutDir::begin(&dir).unwrap();
+    let text =
+        format!("{UNIFORM} layer = 'static-1234'\nprefill = '100%'\nrequests = true\nmedia_log = true");
+    let e = run(&spec(&text), &Control::new(), None).unwrap_err();
+    assert!(e.to_string().contains("--out DIR"), "{e}");
+    let r = run(&spec(&text), &Control::new(), Some(out.path())).unwrap();
+    smrlab_sim::output::write(&r, out.path()).unwrap();
+    out.finish().unwrap();
+    let rows = |name: &str| {
+        use parquet::file::reader::{FileReader, SerializedFileReader};
+        let file = std::fs::File::open(dir.join(format!("{name}.parquet"))).unwrap();
+        SerializedFileReader::new(file).unwrap().metadata().file_metadata().num_rows() as f64
+    };
+    assert_eq!(rows("requests"), 2000.0);
+    assert_eq!(rows("media"), number(&r.json, "/media/reads") + number(&r.json, "/media/writes"));
+    assert!(rows("timeline") > 0.0 && rows("histogram") > 0.0 && rows("heatmap") > 0.0);
+    let saved: Value = serde_json::from_slice(&std::fs::read(dir.join("result.json")).unwrap()).unwrap();
+    assert_eq!((&saved["media"], &saved["spec"]), (&r.json["media"], &r.json["spec"]));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
