@@ -23,6 +23,8 @@ fn wrap_keeps_one_request_one_request() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn wrapped_requests_fit_and_keep_their_place_modulo_capacity(
         lba in 0u64..10_000, blocks in 1u32..300, capacity in 1u64..5_000
@@ -46,6 +48,18 @@ proptest! {
         let out = all(SortWindow::new(Memory::new(rows), SimTime::from_ms(1000), "t"));
         prop_assert_eq!(out.iter().collect::<Vec<_>>(), expected);
     }
+}
+
+/// Late requests straddle the batches in which the source comes.
+#[test]
+fn a_window_sorts_across_batches() {
+    let late = |i: u64| if i % 50 == 49 { 990 } else { 0 };
+    let rows: Vec<_> = (0..50_000u64).map(|i| record(i * 10 + 1000 - late(i), 0, i, 1)).collect();
+    let mut expected = rows.clone();
+    expected.sort_by_key(|r| r.arrival);
+    assert!(expected != rows);
+    let out = all(SortWindow::new(Memory::new(rows), SimTime::from_ms(1000), "t"));
+    assert!(out.iter().eq(expected));
 }
 
 #[test]
