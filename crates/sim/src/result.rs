@@ -50,10 +50,14 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     amplification(m, updates, &mut out);
     times(m, &mut out);
     rates(m, &mut out);
-    out.insert(
-        "movement".into(),
-        json!({"track_switches": m.movement.switches, "track_distance": m.movement.distance}),
-    );
+    let mut movement = object([
+        ("track_switches", json!(m.movement.switches)),
+        ("track_distance", json!(m.movement.distance)),
+    ]);
+    if let Some(walk) = &m.bands {
+        movement.insert("band_switches".into(), json!(walk.switches));
+    }
+    out.insert("movement".into(), movement.into());
     cleaning(m, &mut out);
     out.insert("stalls".into(), events(&m.stalls, &[("threshold_s", json!(seconds(STALL)))]));
     if !facts.counters.is_empty() {

@@ -5,6 +5,7 @@ use crate::drive::{Drive, DriveSetup};
 use crate::engine::{self, Feed, FeedSetup, HostObserver};
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
+use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::resolve::{Resolved, resolve};
 use crate::result::{self, Facts};
@@ -13,7 +14,8 @@ use crate::table::Table;
 use crate::verify::Verify;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
-use smrlab_disk::TrackNo;
+use smrlab_disk::{Bands, TrackNo};
+use smrlab_units::spec::split_item;
 use std::path::Path;
 
 /// The version of the result's schema.
@@ -50,8 +52,9 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
     let setup =
         FeedSetup { host: run.host, wrap: run.wrap, scale_time: run.spec.scale_time, limit: run.spec.limit };
     let mut feed = Feed::new(source, setup);
-    let metrics =
+    let mut metrics =
         Metrics::new(&MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window });
+    metrics.bands = bands(&run).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| {
         let drive = &run.built.drive;
         Verify::new(drive.geometry().clone(), drive.interference(), run.built.capabilities.discards)
@@ -147,6 +150,13 @@ fn provenance(spec: &Spec, feed: &Feed) -> Value {
         p.insert("skipped_bad".into(), json!(feed.skipped()));
     }
     p.into()
+}
+
+/// The bands of a shingled medium: as many tracks as the layer's `band=` says, or the drive's default.
+fn bands(run: &Resolved) -> Option<Bands> {
+    let (_, pairs) = split_item(&run.built.resolved);
+    let tracks = pairs.iter().find(|(key, _)| *key == "band").and_then(|(_, value)| value.parse().ok());
+    (!run.built.entry.conventional).then(|| run.built.drive.bands(tracks).ok()).flatten()
 }
 
 /// Space gain and efficiency: the host's blocks among those of the drive that are not set aside for random access, and

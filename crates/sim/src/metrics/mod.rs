@@ -1,5 +1,6 @@
 //! Everything that a run's result says, gathered in one pass in bounded memory.
 
+pub mod band_walk;
 pub mod heatmap;
 pub mod histogram;
 pub mod timeline;
@@ -7,6 +8,7 @@ pub mod updates;
 pub mod windows;
 
 use crate::drive::{Executed, Observer, OpDone, Served};
+use band_walk::BandWalk;
 use heatmap::HeatMap;
 use histogram::Histogram;
 use smrlab_stl::{Cause, Dir, HostRequest};
@@ -127,8 +129,6 @@ pub struct Movement {
     pub switches: u64,
     /// Sum of the distances in tracks between the end of an operation and the beginning of the next.
     pub distance: u64,
-    /// Operations that began in another band than the last one ended in.
-    pub band_switches: u64,
 }
 
 /// See the [module](self).
@@ -152,6 +152,8 @@ pub struct Metrics {
     pub heatmap: HeatMap,
     /// Movement of the head.
     pub movement: Movement,
+    /// Movement over bands, where the medium has any.
+    pub bands: Option<BandWalk>,
     /// Cleaning events by the layer's own names.
     pub cleaning: BTreeMap<&'static str, Events>,
     /// Requests that occupied the drive for [`STALL`] or longer.
@@ -195,6 +197,7 @@ impl Metrics {
             timeline: Timeline::new(setup.window),
             heatmap: HeatMap::new(setup.host_blocks),
             movement: Movement::default(),
+            bands: None,
             cleaning: BTreeMap::new(),
             stalls: Events::default(),
             busy_ns: 0,
@@ -296,6 +299,9 @@ impl Observer for Metrics {
         let distance = done.tracks.before.abs_diff(done.tracks.first);
         self.movement.switches += u64::from(distance != 0);
         self.movement.distance += distance;
+        if let Some(walk) = &mut self.bands {
+            walk.op(done.op.pba, done.op.blocks);
+        }
         self.timeline.media(done);
     }
 

@@ -1,0 +1,69 @@
+//! How often the head goes to another band.
+
+use smrlab_disk::Bands;
+use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
+
+/// Follows the head over the bands of a drive.
+pub struct BandWalk {
+    bands: Bands,
+    /// The blocks of the band in which the last operation ended; one block where that was on a guard or outside.
+    here: Range<u64>,
+    /// Operations that began in another band than the last one ended in.
+    pub switches: u64,
+}
+
+impl BandWalk {
+    /// The head is in the first band, or before it.
+    pub fn new(bands: Bands) -> Self {
+        let mut walk = Self { bands, here: 0..0, switches: 0 };
+        walk.here = walk.around(0);
+        walk
+    }
+
+    fn around(&self, pba: u64) -> Range<u64> {
+        self.bands.band_of(Pba(pba)).map_or(pba..pba + 1, |(id, _)| {
+            let band = self.bands.band(id);
+            band.first.span(band.blocks)
+        })
+    }
+
+    /// An operation was done.
+    #[inline]
+    pub fn op(&mut self, pba: Pba, blocks: Blocks) {
+        if !self.here.contains(&pba.0) {
+            self.switches += 1;
+            self.here = self.around(pba.0);
+        }
+        let last = pba.0 + blocks.0 - 1;
+        if last >= self.here.end {
+            self.here = self.around(last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_disk::BandId;
+
+    #[test]
+    fn only_beginnings_in_another_band_count() {
+        let drive = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        let bands = drive.bands(None).unwrap();
+        let first = |i: u64| bands.band(BandId(i)).first;
+        let mut walk = BandWalk::new(bands.clone());
+        for (pba, blocks, switches) in [
+            (first(0), 8, 0),
+            (first(2), 1, 1),
+            (Pba(first(2).0 + 5), 2, 1),
+            // From one band into the next, and on from there.
+            (Pba(first(3).0 - 40), 50, 1),
+            (Pba(first(3).0 + 20), 1, 1),
+            (first(0), 1, 2),
+        ] {
+            walk.op(pba, Blocks(blocks));
+            assert_eq!(walk.switches, switches, "at {pba}");
+        }
+    }
+}
