@@ -64,7 +64,7 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
         "stats" => Ok(device.stats()),
         "events" => Ok(json!(device.events.after(request["after"].as_u64().unwrap_or(0)))),
         "reset-stats" => {
-            device.counters.reset();
+            device.reset_stats();
             Ok(Value::Null)
         }
         "flush" => device.flush().map(|()| Value::Null),

@@ -2,20 +2,36 @@
 
 use crate::config::Config;
 use crate::error::{DeviceError, Result};
+use crate::layered::Layered;
+use crate::medium::Medium;
 use crate::open;
+use crate::pace::Pace;
 use crate::raw::Raw;
 use crate::stats::{Counters, Events};
 use serde_json::{Value, json};
-use smrlab_units::BLOCK_BYTES;
+use smrlab_units::{BLOCK_BYTES, HostOp};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Largest transfer in bytes (nbdkit's own limit).
 pub const MOST: u32 = 64 << 20;
 
+/// Blocks for which block status is given at a time.
+const STATUS: u64 = 1 << 17;
+
+/// What does the work.
+pub enum Engine {
+    /// The medium as it is.
+    Raw(Box<Raw>),
+    /// A translation layer on it.
+    Layered(Box<Layered>),
+}
+
 /// A served device. All methods may be called from many threads at once; positions and lengths are in bytes.
 pub struct Device {
     config: Config,
-    engine: Raw,
+    engine: Engine,
+    pace: Pace,
     /// What clients did.
     pub counters: Counters,
     /// What happened.
@@ -29,11 +45,17 @@ impl Device {
     /// # Errors
     /// When the configuration, the drive, the layer or the store is not as it should be; nothing was changed then.
     pub fn open(config: Config) -> Result<Arc<Self>> {
-        let engine = open::raw(&config)?;
-        let blocks = engine.blocks() / (u64::from(config.block) / BLOCK_BYTES)
-            * (u64::from(config.block) / BLOCK_BYTES);
+        let engine = open::engine(&config)?;
+        let all = match &engine {
+            Engine::Raw(raw) => raw.blocks(),
+            Engine::Layered(layered) => layered.blocks(),
+        };
+        let pace = Pace::new(config.timing, config.speed);
+        let unit = u64::from(config.block) / BLOCK_BYTES;
+        let blocks = all / unit * unit;
         Ok(Arc::new(Self {
             config,
+            pace,
             engine,
             blocks,
             counters: Counters::default(),
@@ -58,7 +80,15 @@ impl Device {
 
     /// Whether discarding frees space.
     pub fn can_trim(&self) -> bool {
-        false
+        matches!(&self.engine, Engine::Layered(l) if l.capabilities().discards)
+    }
+
+    /// The medium under it all.
+    pub fn medium(&self) -> &Medium {
+        match &self.engine {
+            Engine::Raw(raw) => &raw.medium,
+            Engine::Layered(layered) => &layered.medium,
+        }
     }
 
     #[inline]
@@ -96,15 +126,25 @@ impl Device {
         }
         Counters::add(&self.counters.reads, 1);
         Counters::add(&self.counters.bytes_read, buf.len() as u64);
-        match self.noted(self.engine.medium.read(start, buf), start)? {
-            None => Ok(()),
-            Some(block) => {
-                Counters::add(&self.counters.destroyed_reads, 1);
-                if self.counters.destroyed_reads.load(std::sync::atomic::Ordering::Relaxed) < 100 {
-                    self.events.push("destroyed-read", Some(block), "a read found destroyed blocks");
+        let ack = match &self.engine {
+            Engine::Raw(raw) => {
+                let ack = raw.acknowledged(&self.pace, HostOp::Read, start, blocks);
+                if let Some(block) = self.noted(raw.medium.read(start, buf), start)? {
+                    self.destroyed(block);
                 }
-                Ok(())
+                ack
             }
+            Engine::Layered(layered) => self.noted(layered.read(&self.pace, start, buf), start)?,
+        };
+        self.pace.wait(ack);
+        Ok(())
+    }
+
+    #[cold]
+    fn destroyed(&self, block: u64) {
+        Counters::add(&self.counters.destroyed_reads, 1);
+        if self.counters.destroyed_reads.load(Relaxed) < 100 {
+            self.events.push("destroyed-read", Some(block), "a read found destroyed blocks");
         }
     }
 
@@ -119,7 +159,14 @@ impl Device {
         }
         Counters::add(&self.counters.writes, 1);
         Counters::add(&self.counters.bytes_written, buf.len() as u64);
-        self.noted(self.engine.write(start, buf), start)?;
+        let ack = match &self.engine {
+            Engine::Raw(raw) => {
+                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks);
+                self.noted(raw.write(start, buf), start).map(|()| ack)
+            }
+            Engine::Layered(layered) => self.noted(layered.write(&self.pace, start, buf), start),
+        }?;
+        self.pace.wait(ack);
         if fua { self.flush() } else { Ok(()) }
     }
 
@@ -129,7 +176,15 @@ impl Device {
     /// What the operating system answers.
     pub fn flush(&self) -> Result<()> {
         Counters::add(&self.counters.flushes, 1);
-        self.noted(self.engine.medium.sync(), 0)
+        let ack = match &self.engine {
+            Engine::Raw(raw) => {
+                let ack = raw.acknowledged(&self.pace, HostOp::Flush, 0, 0);
+                self.noted(raw.medium.sync(), 0).map(|()| ack)
+            }
+            Engine::Layered(layered) => self.noted(layered.flush(&self.pace), 0),
+        }?;
+        self.pace.wait(ack);
+        Ok(())
     }
 
     /// Frees blocks: they read as zeroes until they are written again, where the layer can do that.
@@ -137,8 +192,15 @@ impl Device {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64, fua: bool) -> Result<()> {
-        self.blocks_of(offset, len)?;
+        let (start, blocks) = self.blocks_of(offset, len)?;
         Counters::add(&self.counters.trims, 1);
+        if let Engine::Layered(layered) = &self.engine
+            && self.can_trim()
+            && blocks > 0
+        {
+            let ack = self.noted(layered.zero(&self.pace, start, blocks), start)?;
+            self.pace.wait(ack);
+        }
         if fua { self.flush() } else { Ok(()) }
     }
 
@@ -152,7 +214,14 @@ impl Device {
             return Ok(());
         }
         Counters::add(&self.counters.zeroes, 1);
-        self.noted(self.engine.write_zeroes(start, blocks), start)?;
+        let ack = match &self.engine {
+            Engine::Raw(raw) => {
+                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks);
+                self.noted(raw.write_zeroes(start, blocks), start).map(|()| ack)
+            }
+            Engine::Layered(layered) => self.noted(layered.zero(&self.pace, start, blocks), start),
+        }?;
+        self.pace.wait(ack);
         if fua { self.flush() } else { Ok(()) }
     }
 
@@ -164,13 +233,20 @@ impl Device {
     pub fn extents(&self, offset: u64, len: u64, out: &mut dyn FnMut(u64, u64, bool)) -> Result<()> {
         let (start, blocks) = self.blocks_of(offset, len)?;
         let mut each = |a: u64, b: u64, data| out(a * BLOCK_BYTES, (b - a) * BLOCK_BYTES, data);
-        self.engine.medium.extents(start, start + blocks.min(1 << 17), &mut each);
+        match &self.engine {
+            Engine::Raw(raw) => raw.medium.extents(start, start + blocks.min(STATUS), &mut each),
+            Engine::Layered(layered) => layered.extents(start, blocks, &mut each),
+        }
         Ok(())
     }
 
-    /// Called now and then by the server: work that no request waits for.
+    /// Called every few milliseconds by the server: work that no request waits for.
     pub fn housekeeping(&self) {
-        let _ = self.noted(self.engine.medium.checkpoint(false), 0);
+        let done = match &self.engine {
+            Engine::Raw(raw) => raw.medium.checkpoint(false, &|_| ()),
+            Engine::Layered(layered) => layered.idle(&self.pace).and_then(|()| layered.checkpoint(false)),
+        };
+        let _ = self.noted(done, 0);
     }
 
     /// Makes everything durable and leaves a checkpoint, so that the next start is immediate.
@@ -178,29 +254,56 @@ impl Device {
     /// # Errors
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
-        self.engine.medium.sync()?;
-        self.engine.medium.checkpoint(true)
+        self.medium().sync()?;
+        match &self.engine {
+            Engine::Raw(raw) => raw.medium.checkpoint(true, &|_| ()),
+            Engine::Layered(layered) => layered.checkpoint(true),
+        }
     }
 
     /// What it is, for people and programs.
     pub fn info(&self) -> Value {
-        let mut info = json!({
+        json!({
             "name": self.config.name, "size": self.size(), "block": self.config.block,
             "pid": std::process::id(), "config": self.config, "can_trim": self.can_trim(),
-        });
-        info["engine"] = self.engine.info();
-        info
+            "engine": match &self.engine {
+                Engine::Raw(raw) => raw.info(),
+                Engine::Layered(layered) => layered.info(),
+            },
+        })
     }
 
     /// Counters and sizes.
     pub fn stats(&self) -> Value {
-        let mut stats = Value::Object(self.counters.json());
-        stats["map"] = self.engine.medium.with_runs(|s| json!({"runs": s.runs().len(), "bytes": s.bytes()}));
+        let mut stats = json!({"host": self.counters.json()});
+        stats["medium"] =
+            self.medium().with_runs(|s| json!({"runs": s.runs().len(), "map_bytes": s.bytes()}));
+        if let Engine::Layered(layered) = &self.engine {
+            stats["media"] = layered.stats();
+        }
+        if self.pace.modelled() {
+            stats["lateness"] = self.pace.lateness();
+        }
         stats
     }
 
-    /// The raw medium's own commands.
-    pub fn raw(&self) -> &Raw {
-        &self.engine
+    /// Begins counting anew.
+    pub fn reset_stats(&self) {
+        self.counters.reset();
+        self.pace.reset();
+        if let Engine::Layered(layered) = &self.engine {
+            layered.reset();
+        }
+    }
+
+    /// The raw disk's own commands.
+    ///
+    /// # Errors
+    /// When a layer is served.
+    pub fn raw(&self) -> Result<&Raw> {
+        match &self.engine {
+            Engine::Raw(raw) => Ok(raw),
+            Engine::Layered(_) => Err(DeviceError::input("only a raw device (--layer raw) has that command")),
+        }
     }
 }

@@ -79,17 +79,20 @@ impl Log {
     ///
     /// # Errors
     /// When a file cannot be read, or a checkpoint is damaged (then nothing was changed).
-    pub fn open(dir: &Path, id: u64, mut each: impl FnMut(Entry)) -> Result<Self> {
+    pub fn open(dir: &Path, id: u64, each: &mut dyn FnMut(Entry)) -> Result<Self> {
         let fail = |e| DeviceError::io(format!("recovering the state in {}", dir.display()), &e);
         let newest = numbers(dir, "checkpoint").map_err(fail)?.into_iter().max().unwrap_or(0);
         let mut checkpoint_bytes = 0;
         if newest > 0 {
-            checkpoint_bytes =
-                read_checkpoint(&dir.join(format!("checkpoint.{newest}")), id, newest, &mut each)?;
+            checkpoint_bytes = read_checkpoint(&dir.join(format!("checkpoint.{newest}")), id, newest, each)?;
+        }
+        if newest == 0 && !dir.join("log.0").exists() && !numbers(dir, "log").map_err(fail)?.is_empty() {
+            let text = format!("{}: the checkpoint that the logs go on from is missing", dir.display());
+            return Err(DeviceError::input(text + "; restore it; nothing was changed"));
         }
         let mut epoch = newest;
         loop {
-            let log = Self::replay(dir, id, epoch, &mut each).map_err(fail)?;
+            let log = Self::replay(dir, id, epoch, each).map_err(fail)?;
             let next = dir.join(format!("log.{}", epoch + 1)).exists();
             if !next {
                 let mut log = log.map_err(fail)?;
@@ -105,7 +108,7 @@ impl Log {
         dir: &Path,
         id: u64,
         epoch: u64,
-        each: &mut impl FnMut(Entry),
+        each: &mut dyn FnMut(Entry),
     ) -> std::io::Result<std::io::Result<Self>> {
         let path = dir.join(format!("log.{epoch}"));
         let file =
@@ -253,7 +256,7 @@ impl Checkpoint {
     }
 }
 
-fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut impl FnMut(Entry)) -> Result<u64> {
+fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut dyn FnMut(Entry)) -> Result<u64> {
     let fail = |e| DeviceError::io(format!("reading {}", path.display()), &e);
     let damaged = || {
         let text =

@@ -174,27 +174,38 @@ impl Medium {
         Ok(())
     }
 
-    /// Writes a checkpoint if the log has grown long, or if there is anything in it and `anyway`.
+    /// Keeps a record of the layer: it survives the process at once and the machine after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn keep(&self, tag: u32, words: [u64; 3]) -> Result<()> {
+        match &mut self.state.write().log {
+            Some(log) => log.append(Entry { tag: tag::LAYER | tag, words }),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a checkpoint if the log has grown long, or if there is anything in it and `anyway`; `more` adds what the
+    /// layer keeps, and nothing may change the layer meanwhile.
     ///
     /// # Errors
     /// What the operating system answers; the old checkpoint and the logs remain then.
-    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+    pub fn checkpoint(&self, anyway: bool, more: &dyn Fn(&mut dyn FnMut(u32, [u64; 3]))) -> Result<()> {
         let mut guard = self.state.write();
         let State { shingle, log } = &mut *guard;
         let Some(log) = log.as_mut().filter(|l| l.wants_checkpoint() || (anyway && !l.is_empty())) else {
             return Ok(());
         };
-        let runs: Vec<Run> = shingle.runs().iter().collect();
+        let run = |r: Run| Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] };
+        let mut entries: Vec<Entry> = shingle.runs().iter().map(run).collect();
+        more(&mut |tag, words| entries.push(Entry { tag: tag::LAYER | tag, words }));
         let older = log.file();
-        let checkpoint = log.rotate(runs.len() as u64)?;
+        let checkpoint = log.rotate(entries.len() as u64)?;
         self.older.lock().push(older);
         drop(guard);
-        let done = checkpoint
-            .write(runs.into_iter().map(|r| Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] }));
-        if done.is_ok() {
-            self.older.lock().clear();
-        }
-        done
+        checkpoint.write(entries.into_iter())?;
+        self.older.lock().clear();
+        Ok(())
     }
 
     /// Calls `f` with the runs as they are now.

@@ -1,37 +1,57 @@
 //! From a configuration to a device: drive, layer, store, recovery.
 
-use crate::config::{Config, StoreKind};
+use crate::config::{Config, StoreKind, Timing};
+use crate::device::Engine;
 use crate::error::{DeviceError, Result};
-use crate::log::Log;
-use crate::medium::{Medium, Reading, recover};
+use crate::layered::Layered;
+use crate::log::{Entry, Log};
+use crate::medium::{Medium, Mode, Reading, recover, tag};
 use crate::raw::Raw;
 use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
 use crate::tracks::Tracks;
-use smrlab_disk::Drive;
-use smrlab_stl::{BuildContext, build};
+use smrlab_disk::Model;
+use smrlab_sim::drive::{Drive, DriveSetup};
+use smrlab_stl::{BuildContext, Record, build};
 use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::sync::Arc;
 
+/// The layer that is no layer: the host sees the medium.
+const RAW: &str = "raw";
 /// The band parameter of a served raw disk, beside what the layer itself knows.
 const BAND: &str = "band";
 
-/// Opens a raw shingled disk.
+/// Opens what `config` describes.
 ///
 /// # Errors
 /// When the drive, the layer or the store is not as it should be.
-pub fn raw(config: &Config) -> Result<Raw> {
+pub fn engine(config: &Config) -> Result<Engine> {
     let (text, band) = without_band(&config.layer)?;
     let built = build(&text, &BuildContext::new(Arc::new(drive(config)?))).map_err(wrong)?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
     let head_width = built.drive.head_width();
+    let model = if config.timing == Timing::Model { None } else { Some(Model::Instant) };
+    let mechanics = built.drive.mechanics(model).map_err(wrong)?;
     let mut shingle = Shingle::new(tracks.clone(), head_width);
-    let (store, log) = store(config, &built.resolved, &built.drive.resolved(), &tracks, &mut shingle)?;
+    let mut records = Vec::new();
+    let resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
+    let (store, log) = store(config, &resolved, &built.drive.resolved(), &tracks, &mut |e| {
+        if let Some(e) = recover(&mut shingle, e) {
+            records.push(Record { tag: e.tag & !tag::LAYER, words: e.words });
+        }
+    })?;
+    if built.entry.name != RAW {
+        let reading = Reading { mode: Mode::Performance, errors: false };
+        let medium = Medium::new(shingle, head_width, store, log, reading);
+        return Layered::new(built, mechanics, medium, records).map(|l| Engine::Layered(Box::new(l)));
+    }
     let reading = Reading { mode: config.mode, errors: config.errors };
     let medium = Medium::new(shingle, head_width, store, log, reading);
-    Ok(Raw::new(medium, tracks, head_width, band))
+    let clock =
+        (config.timing == Timing::Model).then(|| Drive::new(built.layer, mechanics, DriveSetup::default()));
+    Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, band, clock))))
 }
 
 fn wrong(e: impl std::fmt::Display) -> DeviceError {
@@ -41,6 +61,9 @@ fn wrong(e: impl std::fmt::Display) -> DeviceError {
 /// Takes `band=TRACKS` out of a layer's text.
 fn without_band(layer: &str) -> Result<(String, Option<u64>)> {
     let (name, pairs) = split_item(layer);
+    if smrlab_stl::registry::find(name).map_err(wrong)?.name != RAW {
+        return Ok((layer.to_owned(), None));
+    }
     let (band, rest): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(k, _)| *k == BAND);
     let text = rest.iter().fold(name.to_owned(), |t, (k, v)| format!("{t},{k}={v}"));
     let Some((_, value)) = band.first() else { return Ok((text, None)) };
@@ -51,7 +74,7 @@ fn without_band(layer: &str) -> Result<(String, Option<u64>)> {
 }
 
 /// The drive, shortened to the size asked for.
-fn drive(config: &Config) -> Result<Drive> {
+fn drive(config: &Config) -> Result<smrlab_disk::Drive> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let drive = smrlab_disk::drive::load(&config.drive, read).map_err(wrong)?;
     match config.size {
@@ -65,7 +88,7 @@ fn store(
     layer: &str,
     drive: &str,
     tracks: &Tracks,
-    shingle: &mut Shingle,
+    each: &mut dyn FnMut(Entry),
 ) -> Result<(Box<dyn Store>, Option<Log>)> {
     let bytes = tracks.blocks() * BLOCK_BYTES;
     let (layer, drive, blocks) = (layer.to_owned(), drive.to_owned(), tracks.blocks());
@@ -85,9 +108,7 @@ fn store(
         None if fresh => Box::new(Sparse::create(&at.path, bytes)?),
         None => Box::new(Sparse::open(&at.path, bytes)?),
     };
-    let log = Log::open(&at.path, at.header.id, |e| {
-        recover(shingle, e);
-    })?;
+    let log = Log::open(&at.path, at.header.id, each)?;
     Ok((Box::new(Locked { store, _dir: at }), Some(log)))
 }
 

@@ -3,8 +3,13 @@
 
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
+use crate::pace::Pace;
 use crate::tracks::Tracks;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use smrlab_sim::drive::Drive;
+use smrlab_stl::HostRequest;
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
 /// See the [module](self).
@@ -15,6 +20,8 @@ pub struct Raw {
     head_width: u64,
     /// Tracks in a band, its guard included.
     band: Option<u64>,
+    /// The modelled drive; none where requests take no time.
+    clock: Option<Mutex<Drive>>,
 }
 
 /// One band of a raw medium, in blocks.
@@ -32,8 +39,23 @@ pub struct BandState {
 
 impl Raw {
     /// `band` tracks of data and a guard of `head_width - 1` make a band; without it the whole medium is one.
-    pub fn new(medium: Medium, tracks: Arc<Tracks>, head_width: u64, band: Option<u64>) -> Self {
-        Self { medium, tracks, head_width, band: band.map(|b| b + head_width - 1) }
+    pub fn new(
+        medium: Medium,
+        tracks: Arc<Tracks>,
+        head_width: u64,
+        band: Option<u64>,
+        clock: Option<Drive>,
+    ) -> Self {
+        let (band, clock) = (band.map(|b| b + head_width - 1), clock.map(Mutex::new));
+        Self { medium, tracks, head_width, band, clock }
+    }
+
+    /// When the modelled drive acknowledges a request that comes now; at once where there is none.
+    pub fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> SimTime {
+        let Some(clock) = &self.clock else { return SimTime::ZERO };
+        let request = HostRequest { op, lba: Lba(start), blocks: Blocks(blocks), stream: 0 };
+        let mut drive = clock.lock();
+        drive.submit(pace.now(), &request, &mut ()).ack
     }
 
     /// Blocks of the medium.

@@ -171,7 +171,7 @@ fn start() -> smrlab_device::Result<()> {
     let housekeeper = device.clone();
     let keep = move || {
         loop {
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(5));
             housekeeper.housekeeping();
         }
     };

@@ -1,0 +1,308 @@
+//! A translation layer at work on a medium that shingles, with real bytes.
+//!
+//! Time and bytes are two executors of one plan: the drive of the simulator says when, and this observer of it moves
+//! the bytes and keeps the records, all in the order of the plan. What a killed process leaves behind is therefore
+//! exactly a cut between two media operations (or within one), which is what a layer's recovery is made for.
+
+use crate::error::{DeviceError, Result};
+use crate::medium::Medium;
+use crate::pace::Pace;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use smrlab_disk::Mechanics;
+use smrlab_sim::drive::{Drive, DriveSetup, Executed, Observer};
+use smrlab_stl::{Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Record};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
+
+/// Zeroes that are written at a time, in blocks.
+const ZEROES: u64 = 2048;
+
+/// See the [module](self). Positions and lengths are in blocks.
+pub struct Layered {
+    state: Mutex<State>,
+    /// The medium.
+    pub medium: Medium,
+    resolved: String,
+    capabilities: Capabilities,
+    blocks: u64,
+}
+
+struct State {
+    drive: Drive,
+    executor: Executor,
+    media: MediaCounts,
+    /// Why nothing more is done: layer and medium would no longer agree.
+    broken: Option<DeviceError>,
+}
+
+/// Media operations by cause and direction: operations and blocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct MediaCounts {
+    by_cause: [[(u64, u64); 2]; smrlab_stl::Cause::ALL.len()],
+}
+
+impl MediaCounts {
+    fn json(&self) -> Value {
+        let mut map = Map::new();
+        for (cause, [reads, writes]) in smrlab_stl::Cause::ALL.iter().zip(self.by_cause) {
+            if reads.0 + writes.0 > 0 {
+                let counts = json!({"reads": reads.0, "blocks_read": reads.1,
+                                    "writes": writes.0, "blocks_written": writes.1});
+                map.insert(cause.name().to_owned(), counts);
+            }
+        }
+        Value::Object(map)
+    }
+}
+
+/// Moves the bytes of a plan.
+struct Bytes<'a, 'b> {
+    medium: &'a Medium,
+    executor: &'a mut Executor,
+    media: &'a mut MediaCounts,
+    host: HostBuffer<'b>,
+    done: Result<()>,
+}
+
+/// A medium as the executor wants it.
+struct Exclusive<'a>(&'a Medium);
+
+impl smrlab_stl::Medium for Exclusive<'_> {
+    type Error = DeviceError;
+
+    fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<()> {
+        self.0.read(pba.0, out).map(|_| ())
+    }
+
+    fn write(&mut self, pba: Pba, data: &[u8]) -> Result<()> {
+        self.0.write(pba.0, data)
+    }
+}
+
+impl Bytes<'_, '_> {
+    fn carry_out(&mut self, plan: &Plan, ops: usize) -> Result<()> {
+        self.executor.begin();
+        // A step that was given up changes nothing: its records are void.
+        let mut records = if ops == plan.ops().len() { plan.records() } else { &[] }.iter().peekable();
+        for done in 0..=ops {
+            while let Some((_, record)) = records.next_if(|(after, _)| *after as usize <= done) {
+                self.medium.keep(record.tag, record.words)?;
+            }
+            let Some(op) = plan.ops().get(done).filter(|_| done < ops) else { break };
+            self.executor.step(plan, OpId(done as u32), &mut self.host, &mut Exclusive(self.medium))?;
+            let counts = &mut self.media.by_cause[op.cause as usize][usize::from(op.dir == Dir::Write)];
+            counts.0 += 1;
+            counts.1 += op.blocks.0;
+        }
+        Executor::finish(plan, &mut self.host);
+        Ok(())
+    }
+}
+
+impl Observer for Bytes<'_, '_> {
+    fn executed(&mut self, executed: &Executed<'_>) {
+        if self.done.is_ok() {
+            let background = executed.request.is_none();
+            let host = if background {
+                std::mem::replace(&mut self.host, HostBuffer::None)
+            } else {
+                HostBuffer::None
+            };
+            self.done = self.carry_out(executed.plan, executed.done);
+            if background {
+                self.host = host;
+            }
+        }
+    }
+}
+
+impl Layered {
+    /// A freshly built layer over a medium, brought to where `records` say it was.
+    ///
+    /// # Errors
+    /// When what recovery has to write cannot be written.
+    pub fn new(built: Built, mechanics: Mechanics, medium: Medium, records: Vec<Record>) -> Result<Self> {
+        let setup = DriveSetup {
+            wants_data: true,
+            wants_records: true,
+            stable_locations: built.capabilities.stable_location,
+        };
+        let blocks = built.layer.host_blocks().0;
+        let mut drive = Drive::new(built.layer, mechanics, setup);
+        let (mut executor, mut media) = (Executor::default(), MediaCounts::default());
+        let mut plan = Plan::new(true, true);
+        if !records.is_empty() {
+            drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
+            let (medium, executor, media) = (&medium, &mut executor, &mut media);
+            let mut bytes = Bytes { medium, executor, media, host: HostBuffer::None, done: Ok(()) };
+            bytes.carry_out(&plan, plan.ops().len())?;
+        }
+        let state = Mutex::new(State { drive, executor, media, broken: None });
+        Ok(Self { state, medium, resolved: built.resolved, capabilities: built.capabilities, blocks })
+    }
+
+    /// Blocks that the host sees.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// What the layer promises.
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// Serves a request; answers with the model's time of its acknowledgement.
+    fn submit(
+        &self,
+        pace: &Pace,
+        op: HostOp,
+        start: u64,
+        blocks: u64,
+        host: HostBuffer<'_>,
+    ) -> Result<SimTime> {
+        let request = HostRequest { op, lba: Lba(start), blocks: Blocks(blocks), stream: 0 };
+        let state = &mut *self.state.lock();
+        if let Some(e) = &state.broken {
+            return Err(e.clone());
+        }
+        let now = pace.now();
+        let State { drive, executor, media, broken } = state;
+        let mut bytes = Bytes { medium: &self.medium, executor, media, host, done: Ok(()) };
+        let served = drive.submit(now, &request, &mut bytes);
+        match bytes.done {
+            Ok(()) => Ok(served.ack),
+            Err(e) => {
+                if op != HostOp::Read {
+                    *broken = Some(stopped(&e));
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// Reads blocks.
+    ///
+    /// # Errors
+    /// As [`Medium::read`].
+    pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<SimTime> {
+        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        self.submit(pace, HostOp::Read, start, blocks, HostBuffer::Read(buf))
+    }
+
+    /// Writes blocks.
+    ///
+    /// # Errors
+    /// As [`Medium::write`]; after that the device answers with errors until it is started again.
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
+        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        self.submit(pace, HostOp::Write, start, blocks, HostBuffer::Write(buf))
+    }
+
+    /// Makes blocks read as zeroes: by a discard where the layer has it, else by writing.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
+        if self.capabilities.discards {
+            return self.submit(pace, HostOp::Discard, start, blocks, HostBuffer::None);
+        }
+        let zeroes = vec![0; (blocks.min(ZEROES) * BLOCK_BYTES) as usize];
+        let (mut at, mut ack) = (start, SimTime::ZERO);
+        while at < start + blocks {
+            let n = ZEROES.min(start + blocks - at);
+            ack = self.write(pace, at, &zeroes[..(n * BLOCK_BYTES) as usize])?;
+            at += n;
+        }
+        Ok(ack)
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// As [`Medium::sync`].
+    pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
+        let ack = self.submit(pace, HostOp::Flush, 0, 0, HostBuffer::None)?;
+        self.medium.sync().map(|()| ack)
+    }
+
+    /// Does the background work that is due.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn idle(&self, pace: &Pace) -> Result<()> {
+        let Some(mut state) = self.state.try_lock() else { return Ok(()) };
+        let State { drive, executor, media, broken } = &mut *state;
+        if broken.is_some() || drive.next_wake().is_none_or(|at| at >= pace.now()) {
+            return Ok(());
+        }
+        let mut bytes = Bytes { medium: &self.medium, executor, media, host: HostBuffer::None, done: Ok(()) };
+        drive.advance(pace.now(), &mut bytes);
+        if let Err(e) = &bytes.done {
+            *broken = Some(stopped(e));
+        }
+        bytes.done
+    }
+
+    /// Which blocks hold data.
+    pub fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+        let mut ranges = Vec::new();
+        let state = self.state.lock();
+        state.drive.layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
+        drop(state);
+        let mut at = start;
+        for r in ranges {
+            if at < r.start {
+                out(at, r.start, false);
+            }
+            out(r.start.max(at), r.end, true);
+            at = r.end;
+        }
+        if at < start + blocks {
+            out(at, start + blocks, false);
+        }
+    }
+
+    /// See [`Medium::checkpoint`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+        let state = self.state.lock();
+        if state.broken.is_some() {
+            return Ok(());
+        }
+        let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
+            state.drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
+        };
+        self.medium.checkpoint(anyway, &records)
+    }
+
+    /// What it is.
+    pub fn info(&self) -> Value {
+        let c = &self.capabilities;
+        json!({"layer": self.resolved, "keeps_data": c.keeps_data, "survives_cut": c.survives_cut,
+               "discards": c.discards})
+    }
+
+    /// Its counters.
+    pub fn stats(&self) -> Value {
+        let state = self.state.lock();
+        let mut own = Map::new();
+        state.drive.layer().counters(&mut |name, n| {
+            own.insert(name.to_owned(), n.into());
+        });
+        json!({"by_cause": state.media.json(), "layer": own, "map_bytes": state.drive.layer().map_bytes()})
+    }
+
+    /// Forgets the counters.
+    pub fn reset(&self) {
+        self.state.lock().media = MediaCounts::default();
+    }
+}
+
+fn stopped(e: &DeviceError) -> DeviceError {
+    DeviceError::new(
+        libc::EIO,
+        format!("the device stopped after an error of its store ({e}); start it again"),
+    )
+}
