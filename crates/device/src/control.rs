@@ -4,6 +4,8 @@
 
 use crate::device::Device;
 use crate::error::{DeviceError, Result};
+use crate::faults::Injection;
+use crate::picture;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -48,6 +50,12 @@ fn converse(device: &Device, extra: &Extra, stream: UnixStream) -> std::io::Resu
     Ok(())
 }
 
+fn number(request: &Value, key: &str) -> Result<u64> {
+    request[key]
+        .as_u64()
+        .ok_or_else(|| DeviceError::input(format!("no \"{key}\" in the request, or no whole number")))
+}
+
 /// Answers one line.
 ///
 /// # Errors
@@ -65,6 +73,35 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
         "events" => Ok(json!(device.events.after(request["after"].as_u64().unwrap_or(0)))),
         "reset-stats" => {
             device.reset_stats();
+            Ok(Value::Null)
+        }
+        "bands" => {
+            let raw = device.raw()?;
+            (0..raw.bands()).map(|i| raw.band(i).map(|b| json!(b))).collect::<Result<Value>>()
+        }
+        "band" => Ok(json!(device.raw()?.band(number(&request, "band")?)?)),
+        "reset-band" => {
+            let band = number(&request, "band")?;
+            let state = device.raw()?.reset_band(band)?;
+            device.events.push("reset-band", Some(state.start), format!("band {band} was reset"));
+            Ok(json!(state))
+        }
+        "map" => {
+            let cells = request["cells"].as_u64().unwrap_or(2048).min(1 << 16);
+            let mut map = device.medium().with_runs(|s| picture::cells(s, s.blocks(), cells));
+            if let Ok(raw) = device.raw() {
+                let bands = (0..raw.bands().min(10_000)).map(|i| raw.band(i).map(|b| json!(b)));
+                map["bands"] = bands.collect::<Result<Value>>()?;
+            }
+            Ok(map)
+        }
+        "inject" => {
+            let mut what = request.clone();
+            what.as_object_mut().map(|o| o.remove("cmd"));
+            let what: Injection =
+                serde_json::from_value(what).map_err(|e| DeviceError::input(format!("inject: {e}")))?;
+            device.events.push("inject", None, format!("{what:?}"));
+            device.medium().faults.inject(&what);
             Ok(Value::Null)
         }
         "flush" => device.flush().map(|()| Value::Null),

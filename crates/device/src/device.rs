@@ -232,6 +232,9 @@ impl Device {
     /// As [`read`](Self::read).
     pub fn extents(&self, offset: u64, len: u64, out: &mut dyn FnMut(u64, u64, bool)) -> Result<()> {
         let (start, blocks) = self.blocks_of(offset, len)?;
+        if blocks == 0 {
+            return Ok(());
+        }
         let mut each = |a: u64, b: u64, data| out(a * BLOCK_BYTES, (b - a) * BLOCK_BYTES, data);
         match &self.engine {
             Engine::Raw(raw) => raw.medium.extents(start, start + blocks.min(STATUS), &mut each),

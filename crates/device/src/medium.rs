@@ -1,6 +1,7 @@
 //! The medium: bytes in a store, destroyed as a shingled head destroys them.
 
 use crate::error::{DeviceError, Result};
+use crate::faults::{Fate, Faults};
 use crate::log::{Entry, Log};
 use crate::runs::Run;
 use crate::shingle::{Piece, Shingle};
@@ -48,11 +49,16 @@ pub struct Medium {
     plain: bool,
     /// Logs that a checkpoint being written will replace: still to be synced until it is there.
     older: Mutex<Vec<Arc<std::fs::File>>>,
+    /// What was broken on purpose.
+    pub faults: Faults,
 }
 
 thread_local! {
     static PIECES: RefCell<Vec<Piece>> = const { RefCell::new(Vec::new()) };
 }
+
+/// Hands out what a layer keeps: tags and words.
+pub type MoreRecords<'a> = dyn Fn(&mut dyn FnMut(u32, [u64; 3])) + 'a;
 
 /// What destruction looks like to a reader.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +81,7 @@ impl Medium {
         let plain = head_width == 1;
         let Reading { mode, errors } = reading;
         let state = RwLock::new(State { shingle, log });
-        Self { state, store, mode, errors, plain, older: Mutex::default() }
+        Self { state, store, mode, errors, plain, older: Mutex::default(), faults: Faults::default() }
     }
 
     /// Reads blocks from `start`; answers with the first destroyed one, if any.
@@ -84,6 +90,9 @@ impl Medium {
     /// `EIO` for destroyed blocks where errors were asked for; whatever the store answers.
     pub fn read(&self, start: u64, buf: &mut [u8]) -> Result<Option<u64>> {
         let end = start + buf.len() as u64 / BLOCK_BYTES;
+        if self.faults.pass(false, start, end)? == Fate::Cut {
+            std::process::abort();
+        }
         if self.plain || self.state.read().shingle.clean(start, end) {
             return self.store.read(start * BLOCK_BYTES, buf).map(|()| None);
         }
@@ -122,8 +131,20 @@ impl Medium {
     /// # Errors
     /// Whatever the store or the log answers, such as a full disk; nothing is destroyed then.
     pub fn write(&self, start: u64, buf: &[u8]) -> Result<()> {
+        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        if self.faults.pass(true, start, start + blocks)? == Fate::Cut {
+            self.cut(start, &buf[..(blocks / 2 * BLOCK_BYTES) as usize]);
+        }
         self.store.write(start * BLOCK_BYTES, buf)?;
-        self.note(start, start + buf.len() as u64 / BLOCK_BYTES)
+        self.note(start, start + blocks)
+    }
+
+    /// The power goes while `buf` is being written: so much of it arrives.
+    fn cut(&self, start: u64, buf: &[u8]) -> ! {
+        if !buf.is_empty() && self.store.write(start * BLOCK_BYTES, buf).is_ok() {
+            let _ = self.note(start, start + buf.len() as u64 / BLOCK_BYTES);
+        }
+        std::process::abort()
     }
 
     /// Writes zeroes, destroying what lies in reach.
@@ -190,7 +211,7 @@ impl Medium {
     ///
     /// # Errors
     /// What the operating system answers; the old checkpoint and the logs remain then.
-    pub fn checkpoint(&self, anyway: bool, more: &dyn Fn(&mut dyn FnMut(u32, [u64; 3]))) -> Result<()> {
+    pub fn checkpoint(&self, anyway: bool, more: &MoreRecords<'_>) -> Result<()> {
         let mut guard = self.state.write();
         let State { shingle, log } = &mut *guard;
         let Some(log) = log.as_mut().filter(|l| l.wants_checkpoint() || (anyway && !l.is_empty())) else {

@@ -6,6 +6,7 @@ use crate::medium::Medium;
 use crate::pace::Pace;
 use crate::tracks::Tracks;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::{Value, json};
 use smrlab_sim::drive::Drive;
 use smrlab_stl::HostRequest;
@@ -25,7 +26,7 @@ pub struct Raw {
 }
 
 /// One band of a raw medium, in blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BandState {
     /// First block.
     pub start: u64,

@@ -54,6 +54,11 @@ impl Shingle {
         &self.map
     }
 
+    /// Blocks of the medium.
+    pub fn blocks(&self) -> u64 {
+        self.tracks.blocks()
+    }
+
     /// Bytes of memory.
     pub fn bytes(&self) -> u64 {
         self.map.bytes() + (self.last.len() * size_of::<u64>()) as u64

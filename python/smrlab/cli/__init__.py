@@ -12,7 +12,7 @@ from ..errors import SmrlabError
 from . import console
 
 # The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`.
-GROUPS = ("run", "compare", "sweep", "report", "catalogue", "trace", "drive")
+GROUPS = ("run", "compare", "sweep", "report", "catalogue", "trace", "drive", "device")
 
 app = typer.Typer(
     name="smrlab",

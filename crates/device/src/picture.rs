@@ -1,0 +1,52 @@
+//! The state of a medium in a few numbers a cell, for drawing.
+
+use crate::shingle::{Piece, Shingle};
+use serde_json::{Value, json};
+
+/// Blocks that are looked at in each cell, at most.
+const SAMPLE: u64 = 4096;
+
+/// What part of a cell's blocks is in which state, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shares {
+    written: u64,
+    /// Written, and lost since.
+    stale: u64,
+    /// Never written, but overwritten from upstream.
+    destroyed: u64,
+}
+
+/// `cells` equal parts of the medium: `[written, stale, destroyed]` in thousandths of the blocks looked at, which are the
+/// first few thousand of each cell.
+pub fn cells(shingle: &Shingle, blocks: u64, cells: u64) -> Value {
+    let cells = cells.clamp(1, blocks);
+    let mut pieces = Vec::new();
+    let all: Vec<[u64; 3]> = (0..cells)
+        .map(|i| {
+            let (start, end) = (blocks * i / cells, blocks * (i + 1) / cells);
+            let end = end.min(start + SAMPLE);
+            pieces.clear();
+            shingle.resolve(start, end, &mut pieces);
+            let s = shares(shingle, &pieces, end - start);
+            [s.written, s.stale, s.destroyed]
+        })
+        .collect();
+    json!({"blocks": blocks, "cells": all})
+}
+
+fn shares(shingle: &Shingle, pieces: &[Piece], blocks: u64) -> Shares {
+    let mut s = Shares::default();
+    for p in pieces {
+        if !p.destroyed() {
+            s.written += if p.written() { p.blocks } else { 0 };
+            continue;
+        }
+        let (start, end) = (p.at, p.at + p.blocks);
+        let own =
+            shingle.runs().overlapping(start, end).map(|r| r.end.min(end) - r.start.max(start)).sum::<u64>();
+        s.stale += own;
+        s.destroyed += p.blocks - own;
+    }
+    let share = |n: u64| (n * 1000).div_ceil(blocks.max(1));
+    Shares { written: share(s.written), stale: share(s.stale), destroyed: share(s.destroyed) }
+}

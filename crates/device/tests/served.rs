@@ -1,0 +1,242 @@
+//! The device as a surface sees it: data come back, survive a restart and a killed process, and errors are errors.
+
+use proptest::prelude::*;
+use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::medium::Mode;
+use smrlab_device::{Config, Device};
+use std::path::Path;
+use std::sync::Arc;
+
+fn config(layer: &str, store: StoreKind) -> Config {
+    Config {
+        name: "t".into(),
+        drive: "tiny".into(),
+        layer: layer.into(),
+        size: None,
+        store,
+        mode: Mode::Data,
+        errors: false,
+        block: 512,
+        timing: Timing::None,
+        speed: 1.0,
+        control: None,
+        record: None,
+    }
+}
+
+fn at(dir: &Path) -> StoreKind {
+    StoreKind::Directory(dir.join("store"))
+}
+
+/// Every layer that keeps data: what was written is read back, before and after the process ends without a word.
+#[test]
+fn every_layer_keeps_data_over_a_killed_server() {
+    for entry in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.keeps_data) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut plain: Vec<u8> = Vec::new();
+        let mut x = 88172645463325252u64;
+        let mut next = |n: u64| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x % n
+        };
+        for round in 0..4 {
+            let device = Device::open(config(entry.name, at(dir.path()))).unwrap();
+            plain.resize(device.size() as usize, 0);
+            let blocks = device.size() / 512;
+            for i in 0..300u64 {
+                let start = next(blocks);
+                let len = (1 + next(24)).min(blocks - start);
+                let range = (start * 512) as usize..((start + len) * 512) as usize;
+                match next(8) {
+                    0 => {
+                        device.zero(start * 512, len * 512, false).unwrap();
+                        plain[range].fill(0);
+                    }
+                    1 => device.flush().unwrap(),
+                    _ => {
+                        plain[range.clone()].fill((i ^ start ^ round) as u8 | 1);
+                        device.write(start * 512, &plain[range], false).unwrap();
+                    }
+                }
+            }
+            let mut all = vec![0; plain.len()];
+            device.read(0, &mut all).unwrap();
+            assert!(all == plain, "{}: data differ in round {round}", entry.name);
+            if round == 2 {
+                device.close().unwrap();
+            }
+            // Dropped as it is: nothing that the process had yet to do is done.
+        }
+        let device = Device::open(config(entry.name, at(dir.path()))).unwrap();
+        let mut all = vec![0; plain.len()];
+        device.read(0, &mut all).unwrap();
+        assert!(all == plain, "{}: data differ after the last start", entry.name);
+    }
+}
+
+/// The raw medium's state, destroyed blocks included, is the same after a restart from the log and from a checkpoint.
+#[test]
+fn raw_state_survives_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut before = Vec::new();
+    for round in 0..5u64 {
+        let device = Device::open(config("raw,tracks=3", at(dir.path()))).unwrap();
+        let mut all = vec![0; device.size() as usize];
+        if round > 0 {
+            device.read(0, &mut all).unwrap();
+            assert!(all == before, "round {round}");
+        }
+        for i in 0..200 {
+            let start = (i * 7919 + round * 31) * 512 % (device.size() - 8192);
+            device.write(start / 512 * 512, &vec![(i + round) as u8; 4096], false).unwrap();
+        }
+        if round % 2 == 1 {
+            device.close().unwrap();
+        }
+        before.resize(all.len(), 0);
+        device.read(0, &mut before).unwrap();
+    }
+}
+
+#[test]
+fn wrong_stores_are_refused_and_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let open =
+        |layer: &str| Device::open(config(layer, at(dir.path()))).map(|_| ()).map_err(|e| e.to_string());
+    let served = Device::open(config("raw", at(dir.path()))).unwrap();
+    assert!(open("raw").unwrap_err().contains("served already"));
+    served.write(0, &[7; 512], true).unwrap();
+    drop(served);
+    assert!(open("cmr").unwrap_err().contains("was made with layer"));
+    let data = dir.path().join("store/data.000");
+    let len = std::fs::metadata(&data).unwrap().len();
+    let file = std::fs::OpenOptions::new().write(true).open(&data).unwrap();
+    file.set_len(len - 512).unwrap();
+    assert!(open("raw").unwrap_err().contains("truncated"));
+    file.set_len(len).unwrap();
+    let header = dir.path().join("store/header");
+    let good = std::fs::read_to_string(&header).unwrap();
+    std::fs::write(&header, good.replace("raw", "rav")).unwrap();
+    assert!(open("raw").unwrap_err().contains("checksum"));
+    std::fs::write(&header, good.replace("store 1", "store 9")).unwrap();
+    assert!(open("raw").unwrap_err().contains("version"));
+    std::fs::write(&header, &good).unwrap();
+    let device = Device::open(config("raw", at(dir.path()))).unwrap();
+    let mut block = [0; 512];
+    device.read(0, &mut block).unwrap();
+    assert_eq!(block, [7; 512]);
+    let foreign = dir.path().join("foreign");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(foreign.join("letter"), "dear").unwrap();
+    let e = Device::open(config("raw", StoreKind::Directory(foreign.clone()))).err().unwrap().to_string();
+    assert!(e.contains("not a store") && foreign.join("letter").exists(), "{e}");
+}
+
+/// A torn tail of the log, as a lost machine leaves it, costs what was not flushed and nothing else.
+#[test]
+fn a_torn_log_ends_at_its_last_whole_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = Device::open(config("raw,tracks=1", at(dir.path()))).unwrap();
+    for i in 0..10u64 {
+        device.write(i * 8192, &[i as u8 + 1; 512], true).unwrap();
+    }
+    drop(device);
+    let log = dir.path().join("store/log.0");
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[7 * 32 + 9] ^= 1;
+    std::fs::write(&log, bytes).unwrap();
+    let device = Device::open(config("raw,tracks=1", at(dir.path()))).unwrap();
+    assert_eq!(device.medium().with_runs(|s| s.runs().len()), 7);
+}
+
+#[test]
+fn modes_and_guards() {
+    let mut c = config("raw,tracks=2,band=3", StoreKind::Memory);
+    c.mode = Mode::Performance;
+    let device = Device::open(c).unwrap();
+    let raw = device.raw().unwrap();
+    let band = raw.band(0).unwrap();
+    assert_eq!((raw.band(0).unwrap().append, band.start), (0, 0));
+    let e = device.write(band.guard * 512, &[1; 512], false).unwrap_err();
+    assert_eq!(e.errno(), libc::EPERM);
+    // A track, then the one before it: its victims read as garbage with their own address.
+    let track = (band.guard / 3) as usize;
+    device.write((track * 512) as u64, &vec![9; track * 512], false).unwrap();
+    device.write(0, &vec![8; track * 512], false).unwrap();
+    let mut block = [0; 512];
+    device.read((track * 512) as u64, &mut block).unwrap();
+    assert_eq!((u64::from_le_bytes(block[..8].try_into().unwrap()), block[100]), (track as u64, 0xA5));
+    assert_eq!(raw.band(0).unwrap().append, 2 * track as u64);
+    assert_eq!(raw.reset_band(0).unwrap().append, 0);
+    device.read((track * 512) as u64, &mut block).unwrap();
+    assert_eq!(block, [0; 512]);
+    let mut c = config("raw,tracks=2", StoreKind::Memory);
+    c.errors = true;
+    let device = Device::open(c).unwrap();
+    device.write(0, &vec![8; track * 512], false).unwrap();
+    assert_eq!(device.read((track * 512) as u64, &mut block).unwrap_err().errno(), libc::EIO);
+    assert!(device.events.after(0).iter().any(|e| e.block == Some(track as u64)));
+}
+
+#[test]
+fn injected_faults_come_when_asked() {
+    let device = Device::open(config("raw", StoreKind::Memory)).unwrap();
+    let extra: Arc<smrlab_device::control::Extra> = Arc::new(|_, _| None);
+    let ask = |line: &str| smrlab_device::control::answer(&device, &*extra, line).map_err(|e| e.to_string());
+    ask(r#"{"cmd":"inject","error_at":2,"unreadable":[100,108]}"#).unwrap();
+    let mut block = [0; 512];
+    device.read(0, &mut block).unwrap();
+    assert!(device.read(0, &mut block).is_err() && device.read(0, &mut block).is_ok());
+    assert!(device.read(104 * 512, &mut block).is_err());
+    device.write(104 * 512, &block, false).unwrap();
+    assert!(device.read(104 * 512, &mut block).is_ok() && device.read(105 * 512, &mut block).is_err());
+    ask(r#"{"cmd":"inject","clear":true}"#).unwrap();
+    assert!(device.read(105 * 512, &mut block).is_ok());
+    assert!(ask(r#"{"cmd":"inject","sloww":1}"#).unwrap_err().contains("unknown field"));
+    assert!(
+        ask(r#"{"cmd":"bands"}"#).is_ok() && ask(r#"{"cmd":"nope"}"#).is_err() && ask("nonsense").is_err()
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever a client asks for: an answer or an error, never the end of the server.
+    #[test]
+    fn any_request_is_answered(
+        requests in prop::collection::vec((0u8..6, any::<u64>(), any::<u32>(), any::<bool>()), 1..40),
+        layer in prop_oneof![Just("raw,tracks=4"), Just("cmr"), Just("rmw")],
+    ) {
+        let device = Device::open(config(layer, StoreKind::Memory)).unwrap();
+        for (kind, offset, len, wild) in requests {
+            let (offset, len) = if wild {
+                (offset, u64::from(len))
+            } else {
+                (offset % (device.size() + 4096) / 512 * 512, u64::from(len) % 16384 / 512 * 512)
+            };
+            let mut buf = vec![3; len.min(1 << 20) as usize];
+            let inside = |n: usize| {
+                let n = n as u64;
+                (offset | n) % 512 == 0 && offset.checked_add(n).is_some_and(|end| end <= device.size())
+            };
+            match kind {
+                0 => prop_assert_eq!(device.read(offset, &mut buf).is_ok(), inside(buf.len())),
+                1 => prop_assert_eq!(device.write(offset, &buf, wild).is_ok(), inside(buf.len())),
+                2 => prop_assert!(device.flush().is_ok()),
+                3 => prop_assert_eq!(device.trim(offset, len, false).is_ok(), inside(len as usize)),
+                4 => prop_assert_eq!(device.zero(offset, len, false).is_ok(), inside(len as usize)),
+                _ => {
+                    let mut at = offset;
+                    let done = device.extents(offset, len, &mut |a, n, _| {
+                        assert!(a == at && n > 0);
+                        at = a + n;
+                    });
+                    prop_assert_eq!(done.is_ok(), inside(len as usize));
+                    prop_assert!(done.is_err() || len == 0 || at > offset);
+                }
+            }
+        }
+    }
+}

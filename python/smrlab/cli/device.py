@@ -1,0 +1,260 @@
+"""`smrlab device`: drives served as block devices, with real bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from .. import devices
+from ..devices import Device
+from . import console
+from . import options as o
+
+app = typer.Typer(
+    help="Shingled drives served as block devices: create, mount, watch, age, break.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(help="The device's name.")]
+
+
+def register(parent: typer.Typer) -> None:
+    """Adds the command group."""
+    parent.add_typer(app, name="device")
+
+
+@app.command("create", help="Make a device and serve it.")
+def create(
+    name: Name,
+    drive: Annotated[str, typer.Option("--drive", "-d", help="Preset or TOML file, with overrides.")] = "modern-7200",
+    layer: Annotated[str, typer.Option("--layer", "-l", help="NAME[,key=value...]; 'raw' is the bare medium.")] = "raw",
+    size: Annotated[str | None, typer.Option(help="Shorten the drive to this, such as 8GiB.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="'memory', a directory, or a block device; default: the state directory.")
+    ] = None,
+    timing: Annotated[str, typer.Option(help="none: as fast as the host; model: as the drive would.")] = "none",
+    speed: Annotated[float, typer.Option(help="With --timing model: this many times faster.")] = 1.0,
+    mode: Annotated[str, typer.Option(help="What destroyed blocks read as: data or performance (garbage).")] = "data",
+    errors: Annotated[bool, typer.Option("--errors", help="Reading destroyed blocks is an I/O error.")] = False,
+    block: Annotated[int, typer.Option(help="Smallest transfer: 512 or 4096.")] = 512,
+    listen: Annotated[str | None, typer.Option(help="unix:PATH or tcp:HOST:PORT; default: a private socket.")] = None,
+    tls_certificates: Annotated[Path | None, typer.Option(help="Directory of TLS certificates (nbdkit).")] = None,
+    tls_psk: Annotated[Path | None, typer.Option(help="File of TLS pre-shared keys (nbdkit).")] = None,
+    record: Annotated[Path | None, typer.Option(help="Write what clients do as a trace (.parquet).")] = None,
+) -> None:
+    """Make and start a device."""
+    config = {
+        "name": name,
+        "drive": drive,
+        "layer": layer,
+        "size": None if size is None else devices.parse_size(size),
+        "timing": devices.choice("--timing", timing, ("none", "model")),
+        "speed": speed,
+        "mode": devices.choice("--mode", mode, ("data", "performance")),
+        "errors": errors,
+        "block": block,
+        "record": None if record is None else str(record.absolute()),
+    }
+    tls = {"certificates": tls_certificates, "psk": tls_psk}
+    made = Device.create(name, config, store, listen, {k: str(v.absolute()) for k, v in tls.items() if v})
+    if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
+        console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
+    _next_steps(made)
+
+
+def _next_steps(device: Device) -> None:
+    info = device.ask("info")
+    uri, name = device.uri(), device.name
+    lines = [
+        f"[bold]{escape(name)}[/bold]: {info['size']:,} bytes, {escape(str(info['engine']['layer']))}, at",
+        f"  {uri}",
+        "What to type next:",
+        f"  smrlab device mount {name} DIR               # as a file and, as root, a loop device",
+        f"  nbdcopy IMAGE '{uri}'",
+        f"  fio --name=t --ioengine=nbd --uri='{uri}' --rw=randwrite --bs=4k --size=100m",
+        f"  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio ...",
+        f"  nbdfuse DIR/disk '{uri}' & losetup --show -f DIR/disk",
+        f"  nbd-client -unix {device.socket()} /dev/nbd0     # needs the kernel's nbd module",
+        f"  nbdublk /dev/ublkb0 '{uri}'                      # needs Linux 6.0 with ublk",
+        f"  smrlab device stats {name} --watch",
+    ]
+    console.out().print("\n".join(lines), soft_wrap=True)
+
+
+@app.command("list", help="List the devices.")
+def show_all(as_json: o.JsonOption = False) -> None:
+    """List the devices."""
+    rows = [d.summary() for d in devices.every()]
+    if as_json:
+        console.print_json({"schema": 1, "devices": rows})
+        return
+    table = console.table("", ["name", "state", "drive", "layer", "store"])
+    for row in rows:
+        table.add_row(*(escape(str(row[k])) for k in ("name", "state", "drive", "layer", "store")))
+    console.out().print(table)
+
+
+@app.command("info", help="Show what a device is.")
+def info(name: Name, as_json: o.JsonOption = False) -> None:
+    """Show one device."""
+    device = Device.named(name)
+    doc = device.ask("info") if device.running() else device.summary()
+    doc["uri"] = device.uri()
+    if as_json:
+        console.print_json(doc)
+        return
+    for key, value in doc.items():
+        console.out().print(f"[bold]{escape(key)}[/bold]  {escape(json.dumps(value))}", soft_wrap=True)
+
+
+@app.command("stats", help="Show a device's counters.")
+def stats(
+    name: Name,
+    as_json: o.JsonOption = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Every second, until Ctrl-C.")] = False,
+) -> None:
+    """Show counters."""
+    device = Device.named(name)
+    while True:
+        doc = device.ask("stats")
+        if as_json:
+            console.print_json(doc)
+        else:
+            table = console.table("", ["counter", "value"], numeric=True)
+            for key, value in devices.flat(doc):
+                table.add_row(escape(key), f"{value:,}" if isinstance(value, int) else str(value))
+            console.out().print(table)
+        if not watch:
+            return
+        time.sleep(1)
+
+
+@app.command("events", help="Show what happened: errors, destroyed blocks that were read, cuts.")
+def events(name: Name, as_json: o.JsonOption = False) -> None:
+    """Show events."""
+    found: list[dict[str, Any]] = Device.named(name).ask("events")
+    if as_json:
+        console.print_json({"schema": 1, "events": found})
+        return
+    for e in found:
+        at = time.strftime("%H:%M:%S", time.localtime(e["time_s"]))
+        block = "" if e["block"] is None else f" block {e['block']}"
+        console.out().print(f"{at} {e['kind']}{block}: {escape(e['text'])}", soft_wrap=True)
+
+
+@app.command("start", help="Serve a device again.")
+def start(name: Name) -> None:
+    """Start."""
+    Device.named(name).start()
+
+
+@app.command("stop", help="Stop serving; what was written stays (but for a memory store).")
+def stop(name: Name) -> None:
+    """Stop."""
+    Device.named(name).stop()
+
+
+@app.command("crash", help="Cut the power now: the server dies as it stands.")
+def crash(name: Name) -> None:
+    """Cut the power."""
+    Device.named(name).crash()
+
+
+@app.command("remove", help="Stop a device and delete it with its store.")
+def remove(name: Name) -> None:
+    """Remove."""
+    Device.named(name).remove()
+
+
+@app.command("reset-stats", help="Begin counting anew.")
+def reset_stats(name: Name) -> None:
+    """Reset counters."""
+    Device.named(name).ask("reset-stats")
+
+
+@app.command("mount", help="Serve the device as DIR/disk and, as root, set up a loop device on it.")
+def mount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")]) -> None:
+    """Mount."""
+    device = Device.named(name)
+    file, loop = device.mount(directory)
+    out = console.out()
+    out.print(f"{file}", soft_wrap=True)
+    if loop is None:
+        out.print("no loop device (not root, or losetup failed): use the file, or losetup --direct-io=on -f --show FILE")
+    else:
+        out.print(f"{loop}\nWhat to type next:\n  mkfs.ext4 {loop} && mount {loop} /mnt", soft_wrap=True)
+
+
+@app.command("unmount", help="Undo mount: the loop device and DIR/disk go.")
+def unmount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")]) -> None:
+    """Unmount."""
+    Device.named(name).unmount(directory)
+
+
+@app.command("bands", help="Show the bands of a raw device with band=: guards and append points.")
+def bands(name: Name, as_json: o.JsonOption = False) -> None:
+    """Show bands."""
+    found = Device.named(name).ask("bands")
+    if as_json:
+        console.print_json({"schema": 1, "bands": found})
+        return
+    table = console.table("", ["band", "start", "append", "guard", "end"], numeric=True)
+    for i, b in enumerate(found):
+        table.add_row(str(i), *(f"{b[k]:,}" for k in ("start", "append", "guard", "end")))
+    console.out().print(table)
+
+
+@app.command("reset-band", help="Make a band of a raw device as if never written.")
+def reset_band(name: Name, band: Annotated[int, typer.Argument(help="Its number, from 0.")]) -> None:
+    """Reset a band."""
+    Device.named(name).ask("reset-band", band=band)
+
+
+@app.command("map", help="Draw the tracks: written, destroyed, stale, guard, append points.")
+def draw(
+    name: Name,
+    out: Annotated[Path | None, typer.Option(help="Write an .svg or .html instead.")] = None,
+    cells: Annotated[int, typer.Option(min=64, max=65536, help="Cells to divide the medium into.")] = 2048,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Draw the map."""
+    from .. import devicemap
+
+    doc = Device.named(name).ask("map", cells=cells)
+    if as_json:
+        console.print_json(doc)
+    elif out is not None:
+        devicemap.write(doc, name, out)
+        console.note(f"wrote {out}")
+    else:
+        console.out().print(devicemap.text(doc))
+
+
+@app.command("snapshot", help="Keep the device's state as it is now, under a label.")
+def snapshot(name: Name, label: Annotated[str, typer.Argument(help="The snapshot's label.")]) -> None:
+    """Take a snapshot."""
+    console.note(str(Device.named(name).snapshot(label)))
+
+
+@app.command("clone", help="Make a new device of a device or of its snapshot (NAME@LABEL).")
+def clone(source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]")], name: Name) -> None:
+    """Clone."""
+    _next_steps(devices.clone(source, name))
+
+
+@app.command("inject", help="Break something: unreadable sectors, a slow drive, an error or a cut at the n-th operation.")
+def inject(
+    name: Name,
+    unreadable: Annotated[str | None, typer.Option(help="FIRST+BLOCKS of the medium that cannot be read.")] = None,
+    slow: Annotated[str | None, typer.Option(help="Added to every media operation, such as 5ms.")] = None,
+    error_at: Annotated[int | None, typer.Option(help="The n-th media operation from now fails.")] = None,
+    cut_at: Annotated[int | None, typer.Option(help="The power goes at the n-th media operation from now.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Mend everything first.")] = False,
+) -> None:
+    """Inject faults."""
+    request = devices.faults(unreadable, slow, error_at, cut_at, clear)
+    Device.named(name).ask("inject", **request)

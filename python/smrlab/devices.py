@@ -1,0 +1,380 @@
+"""Served devices: their state on disk, their server, and the control socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError, MissingError
+
+# The longest path that a unix socket can have on Linux, with the closing zero.
+SOCKET_PATH = 108
+START_S = 20.0
+UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+UNITS |= {f"{u}ib": n for u, n in UNITS.items() if u in "kmgt" and u}
+UNITS |= {f"{u}b": 1000 ** (i + 1) for i, u in enumerate("kmgt")}
+UNITS |= {"blk": 512}
+
+
+def home() -> Path:
+    """Where devices are kept: SMRLAB_STATE, or smrlab in the user's state directory."""
+    if own := os.environ.get("SMRLAB_STATE"):
+        return Path(own) / "devices"
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "smrlab" / "devices"
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 8GiB, 25MB or 2000blk."""
+    found = re.fullmatch(r"([\d.]+)\s*([A-Za-z]*)", text.strip())
+    if not found or found[2].lower() not in UNITS:
+        raise InputError(f"'{text}' is not a size: write 8GiB, 25MB or 2000blk")
+    return int(float(found[1]) * UNITS[found[2].lower()])
+
+
+def choice(option: str, value: str, words: tuple[str, ...]) -> str:
+    """One of the words."""
+    if value not in words:
+        raise InputError(f"{option} {value}: accepted are {', '.join(words)}")
+    return value
+
+
+def flat(doc: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Names with dots and values of a nested document."""
+    for key, value in doc.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def faults(
+    unreadable: str | None, slow: str | None, error_at: int | None, cut_at: int | None, clear: bool
+) -> dict[str, Any]:
+    """The request of `device inject`."""
+    request: dict[str, Any] = {"clear": clear}
+    if unreadable is not None:
+        found = re.fullmatch(r"(\d+)(?:\+(\d+))?", unreadable)
+        if not found:
+            raise InputError(f"--unreadable {unreadable}: write FIRST+BLOCKS, such as 4096+8")
+        request["unreadable"] = [int(found[1]), int(found[1]) + int(found[2] or 1)]
+    if slow is not None:
+        found = re.fullmatch(r"([\d.]+)(us|ms|s)", slow)
+        if not found:
+            raise InputError(f"--slow {slow}: write a time such as 5ms")
+        request["slow_ns"] = int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
+    request |= {k: v for k, v in (("error_at", error_at), ("cut_at", cut_at)) if v is not None}
+    if request == {"clear": False}:
+        raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at or --clear")
+    return request
+
+
+def plugin() -> Path:
+    """The nbdkit plugin that was built with the project."""
+    here = Path(__file__).resolve().parent
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or here.parent.parent / "target")
+    name = "libsmrlab_nbdkit.so"
+    own = os.environ.get("SMRLAB_NBDKIT_PLUGIN")
+    for path in [Path(own)] if own else [here / name, target / "release" / name]:
+        if path.exists():
+            return path
+    raise MissingError("the nbdkit plugin was not built: run 'cargo build --release -p smrlab-nbdkit', or 'make setup'")
+
+
+def every() -> list[Device]:
+    """All devices."""
+    return [Device(p.parent) for p in sorted(home().glob("*/config.json"))]
+
+
+class Device:
+    """One device: a directory with its configuration, sockets, log and (by default) store."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+
+    @classmethod
+    def named(cls, name: str) -> Device:
+        """The device of this name, which must exist."""
+        device = cls(home() / name)
+        if not (device.path / "config.json").exists():
+            known = ", ".join(d.name for d in every()) or "none yet (smrlab device create)"
+            raise InputError(f"there is no device '{name}'; there are: {known}")
+        return device
+
+    @classmethod
+    def create(
+        cls, name: str, config: dict[str, Any], store: str | None, listen: str | None, tls: dict[str, str]
+    ) -> Device:
+        """Makes a device and starts it; nothing remains of it when that fails."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+            raise InputError(f"'{name}' is no name for a device: letters, digits, dots, dashes, underscores")
+        device = cls(home() / name)
+        if device.path.exists():
+            raise InputError(f"there is a device '{name}' already: choose another name, or smrlab device remove {name}")
+        config["store"] = device._store(store)
+        config["control"] = str(device.path / "control.sock")
+        device.path.mkdir(parents=True, mode=0o700)
+        try:
+            device._write(config, {"listen": listen, "tls": tls})
+            device.start()
+        except BaseException:
+            shutil.rmtree(device.path, ignore_errors=True)
+            raise
+        return device
+
+    def _write(self, config: dict[str, Any], server: dict[str, Any]) -> None:
+        for name, doc in (("config.json", config), ("server.json", server)):
+            (self.path / name).write_text(json.dumps(doc, indent=1) + "\n")
+
+    def _store(self, store: str | None) -> Any:
+        if store == "memory":
+            return "memory"
+        if store is None:
+            return {"directory": str(self.path / "store")}
+        path = Path(store).absolute()
+        if path.is_block_device():
+            return {"device": {"device": str(path), "state": str(self.path / "store")}}
+        return {"directory": str(path)}
+
+    def config(self) -> dict[str, Any]:
+        """What the server is given."""
+        doc: dict[str, Any] = json.loads((self.path / "config.json").read_text())
+        return doc
+
+    def server(self) -> dict[str, Any]:
+        """How it is served."""
+        doc: dict[str, Any] = json.loads((self.path / "server.json").read_text())
+        return doc
+
+    def store(self) -> Path | None:
+        """The directory of the store; none for memory."""
+        kind = self.config()["store"]
+        return None if kind == "memory" else Path(kind.get("directory") or kind["device"]["state"])
+
+    def socket(self) -> Path:
+        """The NBD socket."""
+        listen = self.server()["listen"] or ""
+        return Path(listen.removeprefix("unix:")) if listen.startswith("unix:") else self.path / "nbd.sock"
+
+    def uri(self) -> str:
+        """What NBD clients are given."""
+        listen = self.server()["listen"] or ""
+        if listen.startswith("tcp:"):
+            return f"{'nbds' if self.server()['tls'] else 'nbd'}://{listen.removeprefix('tcp:')}"
+        return f"nbd+unix:///?socket={self.socket()}"
+
+    def pid(self) -> int | None:
+        """The server's process, if it runs."""
+        try:
+            pid = int((self.path / "pid").read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if str(self.path).encode() in command else None
+
+    def running(self) -> bool:
+        """Whether it is served now."""
+        return self.pid() is not None
+
+    def summary(self) -> dict[str, Any]:
+        """One line of `device list`."""
+        config = self.config()
+        state = "serving" if self.running() else "stopped"
+        return {"name": self.name, "state": state, **{k: config[k] for k in ("drive", "layer", "store")}}
+
+    def start(self) -> None:
+        """Starts the server and waits until it answers."""
+        if self.running():
+            raise InputError(f"{self.name} is being served already")
+        if shutil.which("nbdkit") is None:
+            raise MissingError("nbdkit is missing: apt-get install nbdkit")
+        if any(len(str(p)) >= SOCKET_PATH for p in (self.path / "control.sock", self.socket())):
+            raise InputError(f"{self.path} is too long for a socket: set SMRLAB_STATE to a shorter directory")
+        for old in (self.path / "pid", self.path / "control.sock", self.socket()):
+            old.unlink(missing_ok=True)
+        log = (self.path / "log").open("ab")
+        before = log.tell()
+        with log:
+            server = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, umask=0o077
+            )
+        self._await(server, before)
+
+    def _command(self) -> list[str]:
+        listen, tls = self.server()["listen"] or "", self.server()["tls"]
+        command = ["nbdkit", "--foreground"]
+        command += ["--pidfile", str(self.path / "pid"), "--threads", "64"]
+        if listen.startswith("tcp:"):
+            host, _, port = listen.removeprefix("tcp:").rpartition(":")
+            if not host or not port.isdigit():
+                raise InputError(f"--listen {listen}: write tcp:HOST:PORT, such as tcp:127.0.0.1:10809")
+            command += ["--ipaddr", host, "--port", port]
+        elif listen and not listen.startswith("unix:"):
+            raise InputError(f"--listen {listen}: write unix:PATH or tcp:HOST:PORT")
+        else:
+            command += ["--unix", str(self.socket())]
+        if tls:
+            command += ["--tls=require"] + [f"--tls-{kind}={path}" for kind, path in tls.items()]
+        return [*command, str(plugin()), f"config={self.path / 'config.json'}"]
+
+    def _await(self, server: subprocess.Popen[bytes], before: int) -> None:
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            if server.poll() is not None:
+                said = (self.path / "log").read_bytes()[before:].decode(errors="replace").strip()
+                message = re.sub(r"(?m)^nbdkit: (\w+\[\d+\]: )?(error: )?", "", said)
+                raise InputError(f"{self.name} could not be served: {message or 'the server ended'}")
+            if (self.path / "pid").exists() and (self.path / "control.sock").exists():
+                return
+            time.sleep(0.01)
+        server.kill()
+        raise MissingError(f"{self.name}: the server did not come up in {START_S:.0f} s: see {self.path / 'log'}")
+
+    def _gone(self, timeout_s: float = 60.0) -> bool:
+        end = time.monotonic() + timeout_s
+        while self.running():
+            if time.monotonic() > end:
+                return False
+            try:
+                os.waitpid(self.pid() or 0, os.WNOHANG)
+            except OSError:
+                pass
+            time.sleep(0.01)
+        return True
+
+    def stop(self) -> None:
+        """Ends the server in good order."""
+        if (pid := self.pid()) is None:
+            raise InputError(f"{self.name} is not being served")
+        for directory in self.ask("mounts"):
+            self.unmount(Path(directory))
+        os.kill(pid, signal.SIGTERM)
+        if not self._gone():
+            raise MissingError(f"{self.name} does not stop: are clients still writing? See {self.path / 'log'}")
+
+    def crash(self) -> None:
+        """Ends the server as a power cut does."""
+        if self.pid() is None:
+            raise InputError(f"{self.name} is not being served")
+        self.ask("crash", answered=False)
+        self._gone()
+
+    def remove(self) -> None:
+        """Ends the server and deletes everything that it made."""
+        if self.running():
+            self.stop()
+        store = self.store()
+        if store is not None and (store / "header").exists():
+            shutil.rmtree(store)
+        shutil.rmtree(self.path)
+
+    def ask(self, cmd: str, *, answered: bool = True, **more: Any) -> Any:
+        """Sends a command to the server; gives its answer."""
+        if not self.running():
+            raise InputError(f"{self.name} is not being served: smrlab device start {self.name}")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(self.path / "control.sock"))
+            s.sendall((json.dumps({"cmd": cmd, **more}) + "\n").encode())
+            line = s.makefile("rb").readline()
+        if not line:
+            if answered:
+                raise MissingError(f"{self.name}: the server went away: see {self.path / 'log'}")
+            return None
+        doc = json.loads(line)
+        if "error" in doc:
+            raise InputError(f"{self.name}: {doc['error']}")
+        return doc["ok"]
+
+    def mount(self, directory: Path) -> tuple[Path, str | None]:
+        """Serves it as a file in `directory`; gives that and, where one can be had, a loop device on it."""
+        if not directory.is_dir():
+            raise InputError(f"{directory} is not a directory: mkdir {directory}")
+        file = Path(self.ask("mount", dir=str(directory.absolute()))["file"])
+        block = str(self.config()["block"])
+        done = subprocess.run(
+            ["losetup", "--find", "--show", "--direct-io=on", "--sector-size", block, str(file)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return file, done.stdout.strip() if done.returncode == 0 else None
+
+    def unmount(self, directory: Path) -> None:
+        """Undoes `mount`."""
+        file = directory.absolute() / "disk"
+        loops = subprocess.run(["losetup", "-n", "-O", "NAME", "-j", str(file)], capture_output=True, text=True, check=False)
+        for loop in loops.stdout.split():
+            subprocess.run(["losetup", "-d", loop], check=False)
+        self.ask("unmount", dir=str(directory.absolute()))
+
+    def snapshot(self, label: str) -> Path:
+        """Copies the store as it is now; shares blocks where the file system can."""
+        store = self.store()
+        if store is None:
+            raise InputError(f"{self.name} has its bytes in memory: snapshots need a store on disk")
+        target = self.path / "snapshots" / label
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", label) or target.exists():
+            raise InputError(f"'{label}' exists already or is no label: letters, digits, dots, dashes, underscores")
+        target.parent.mkdir(exist_ok=True)
+        served = self.running()
+        if served:
+            self.stop()
+        try:
+            copy_store(store, target)
+        finally:
+            if served:
+                self.start()
+        return target
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """Copies a store that nobody serves: sparse, and copy-on-write where that is to be had."""
+    done = subprocess.run(
+        ["cp", "-r", "--reflink=auto", "--sparse=always", str(source), str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        shutil.rmtree(target, ignore_errors=True)
+        raise MissingError(f"copying {source}: {done.stderr.strip()}")
+
+
+def clone(source: str, name: str) -> Device:
+    """A new device with the state of a device, or of a snapshot (NAME@LABEL)."""
+    origin, _, label = source.partition("@")
+    device = Device.named(origin)
+    config = device.config()
+    if not isinstance(config["store"], dict) or "directory" not in config["store"]:
+        raise InputError(f"{origin} has its bytes not in files: it cannot be cloned")
+    if label:
+        state = device.path / "snapshots" / label
+        if not state.exists():
+            raise InputError(f"{origin} has no snapshot '{label}': smrlab device snapshot {origin} {label}")
+    else:
+        state = Path(config["store"]["directory"])
+        if device.running():
+            raise InputError(f"{origin} is being served: stop it first, or clone a snapshot ({origin}@LABEL)")
+    target = home() / name
+    if target.exists():
+        raise InputError(f"there is a device '{name}' already")
+    staged = home() / f".{name}.clone"
+    shutil.rmtree(staged, ignore_errors=True)
+    copy_store(state, staged)
+    target.mkdir(mode=0o700)
+    staged.rename(target / "store")
+    made = Device(target)
+    config |= {"name": name, "control": str(target / "control.sock"), "store": {"directory": str(target / "store")}}
+    made._write(config, {"listen": None, "tls": {}})
+    made.start()
+    return made
