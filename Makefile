@@ -40,7 +40,7 @@ bench: .setup/native
 	$(BIN)/python tools/bench.py
 
 bench-device: .setup/packages-test .setup/native
-	$(BIN)/python tools/bench_device.py
+	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so
 
 docs:
 	cargo xtask docs
@@ -64,6 +64,8 @@ docs:
 
 .setup/native: .setup/venv $(SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet >/dev/null
+	cargo build --release --quiet -p smrlab-nbdkit
+	cp $(TARGET)/release/libsmrlab_nbdkit.so python/smrlab/
 	@touch $@
 
 clean:

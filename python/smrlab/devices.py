@@ -312,7 +312,9 @@ class Device:
     def unmount(self, directory: Path) -> None:
         """Undoes `mount`."""
         file = directory.absolute() / "disk"
-        loops = subprocess.run(["losetup", "-n", "-O", "NAME", "-j", str(file)], capture_output=True, text=True, check=False)
+        loops = subprocess.run(
+            ["losetup", "-n", "-O", "NAME", "-j", str(file)], capture_output=True, text=True, check=False
+        )
         for loop in loops.stdout.split():
             subprocess.run(["losetup", "-d", loop], check=False)
         self.ask("unmount", dir=str(directory.absolute()))

@@ -7,6 +7,7 @@ use crate::medium::Medium;
 use crate::open;
 use crate::pace::Pace;
 use crate::raw::Raw;
+use crate::record::Recorder;
 use crate::stats::{Counters, Events};
 use serde_json::{Value, json};
 use smrlab_units::{BLOCK_BYTES, HostOp};
@@ -50,7 +51,9 @@ impl Device {
             Engine::Raw(raw) => raw.blocks(),
             Engine::Layered(layered) => layered.blocks(),
         };
-        let pace = Pace::new(config.timing, config.speed);
+        let record =
+            |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
+        let pace = Pace::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
         let unit = u64::from(config.block) / BLOCK_BYTES;
         let blocks = all / unit * unit;
         Ok(Arc::new(Self {
@@ -128,7 +131,7 @@ impl Device {
         Counters::add(&self.counters.bytes_read, buf.len() as u64);
         let ack = match &self.engine {
             Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Read, start, blocks);
+                let ack = raw.acknowledged(&self.pace, HostOp::Read, start, blocks)?;
                 if let Some(block) = self.noted(raw.medium.read(start, buf), start)? {
                     self.destroyed(block);
                 }
@@ -161,7 +164,7 @@ impl Device {
         Counters::add(&self.counters.bytes_written, buf.len() as u64);
         let ack = match &self.engine {
             Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks);
+                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks)?;
                 self.noted(raw.write(start, buf), start).map(|()| ack)
             }
             Engine::Layered(layered) => self.noted(layered.write(&self.pace, start, buf), start),
@@ -178,7 +181,7 @@ impl Device {
         Counters::add(&self.counters.flushes, 1);
         let ack = match &self.engine {
             Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Flush, 0, 0);
+                let ack = raw.acknowledged(&self.pace, HostOp::Flush, 0, 0)?;
                 self.noted(raw.medium.sync(), 0).map(|()| ack)
             }
             Engine::Layered(layered) => self.noted(layered.flush(&self.pace), 0),
@@ -216,7 +219,7 @@ impl Device {
         Counters::add(&self.counters.zeroes, 1);
         let ack = match &self.engine {
             Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks);
+                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks)?;
                 self.noted(raw.write_zeroes(start, blocks), start).map(|()| ack)
             }
             Engine::Layered(layered) => self.noted(layered.zero(&self.pace, start, blocks), start),
@@ -258,6 +261,7 @@ impl Device {
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
         self.medium().sync()?;
+        let _ = self.noted(self.pace.finish(), 0);
         match &self.engine {
             Engine::Raw(raw) => raw.medium.checkpoint(true, &|_| ()),
             Engine::Layered(layered) => layered.checkpoint(true),

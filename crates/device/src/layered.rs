@@ -165,7 +165,7 @@ impl Layered {
         if let Some(e) = &state.broken {
             return Err(e.clone());
         }
-        let now = pace.now();
+        let now = pace.arrive(op, start, blocks)?;
         let State { drive, executor, media, broken } = state;
         let mut bytes = Bytes { medium: &self.medium, executor, media, host, done: Ok(()) };
         let served = drive.submit(now, &request, &mut bytes);

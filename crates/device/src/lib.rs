@@ -15,6 +15,7 @@ pub mod open;
 pub mod pace;
 pub mod picture;
 pub mod raw;
+pub mod record;
 pub mod runs;
 pub mod shingle;
 pub mod stats;

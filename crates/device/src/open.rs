@@ -11,7 +11,7 @@ use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
 use crate::tracks::Tracks;
-use smrlab_disk::Model;
+use smrlab_disk::{Interference, Model, PhysicalProfile};
 use smrlab_sim::drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, Record, build};
 use smrlab_units::spec::split_item;
@@ -30,6 +30,7 @@ const BAND: &str = "band";
 pub fn engine(config: &Config) -> Result<Engine> {
     let (text, band) = without_band(&config.layer)?;
     let built = build(&text, &BuildContext::new(Arc::new(drive(config)?))).map_err(wrong)?;
+    served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
     let head_width = built.drive.head_width();
     let model = if config.timing == Timing::Model { None } else { Some(Model::Instant) };
@@ -52,6 +53,20 @@ pub fn engine(config: &Config) -> Result<Engine> {
     let clock =
         (config.timing == Timing::Model).then(|| Drive::new(built.layer, mechanics, DriveSetup::default()));
     Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, band, clock))))
+}
+
+/// Refuses what the served medium does not destroy as the drive would.
+fn served(interference: Interference) -> Result<()> {
+    match interference {
+        Interference::Physical(PhysicalProfile { phi_cw: 0, phi_ccw: 0, .. })
+        | Interference::Blocks(0..=1) => Ok(()),
+        Interference::Physical(_) => {
+            Err(wrong("drives whose writes reach along the track (phi) cannot be served yet"))
+        }
+        Interference::Blocks(_) => {
+            Err(wrong("drives with a block profile cannot be served yet: use one with tracks"))
+        }
+    }
 }
 
 fn wrong(e: impl std::fmt::Display) -> DeviceError {

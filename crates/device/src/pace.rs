@@ -4,8 +4,10 @@
 #![allow(unsafe_code)]
 
 use crate::config::Timing;
+use crate::error::Result;
+use crate::record::Recorder;
 use serde_json::{Value, json};
-use smrlab_units::SimTime;
+use smrlab_units::{HostOp, SimTime};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -20,13 +22,14 @@ pub struct Pace {
     speed: f64,
     timing: Timing,
     late: Vec<AtomicU64>,
+    recorder: Option<Recorder>,
 }
 
 impl Pace {
     /// The model's time 0 is now.
-    pub fn new(timing: Timing, speed: f64) -> Self {
+    pub fn new(timing: Timing, speed: f64, recorder: Option<Recorder>) -> Self {
         let late = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
-        Self { start: Instant::now(), speed, timing, late }
+        Self { start: Instant::now(), speed, timing, late, recorder }
     }
 
     /// Whether requests complete in model time.
@@ -39,6 +42,27 @@ impl Pace {
     pub fn now(&self) -> SimTime {
         let ns = self.start.elapsed().as_nanos() as u64;
         SimTime(if self.speed == 1.0 { ns } else { (ns as f64 * self.speed) as u64 })
+    }
+
+    /// The model's time at which it gets a request, noted in the capture; the caller holds what keeps requests in order.
+    ///
+    /// # Errors
+    /// When the capture cannot be written on.
+    #[inline]
+    pub fn arrive(&self, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
+        let now = self.now();
+        if let Some(recorder) = &self.recorder {
+            recorder.note(now, op, start, blocks)?;
+        }
+        Ok(now)
+    }
+
+    /// Finishes the capture.
+    ///
+    /// # Errors
+    /// As [`Recorder::finish`].
+    pub fn finish(&self) -> Result<()> {
+        self.recorder.as_ref().map_or(Ok(()), Recorder::finish)
     }
 
     /// Returns when the model's time is `at`, and notes by how much later than that it is.
@@ -131,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_deadline_is_kept_and_counted() {
-        let pace = Pace::new(Timing::Model, 2.0);
+        let pace = Pace::new(Timing::Model, 2.0, None);
         pace.wait(SimTime::from_ms(20));
         assert!(pace.start.elapsed() >= Duration::from_millis(10));
         assert_eq!(pace.lateness()["requests"], 1);

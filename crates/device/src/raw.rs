@@ -52,11 +52,16 @@ impl Raw {
     }
 
     /// When the modelled drive acknowledges a request that comes now; at once where there is none.
-    pub fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> SimTime {
-        let Some(clock) = &self.clock else { return SimTime::ZERO };
+    ///
+    /// # Errors
+    /// When the capture cannot be written on.
+    #[inline]
+    pub fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
+        let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
         let request = HostRequest { op, lba: Lba(start), blocks: Blocks(blocks), stream: 0 };
         let mut drive = clock.lock();
-        drive.submit(pace.now(), &request, &mut ()).ack
+        let now = pace.arrive(op, start, blocks)?;
+        Ok(drive.submit(now, &request, &mut ()).ack)
     }
 
     /// Blocks of the medium.

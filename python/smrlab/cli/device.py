@@ -184,7 +184,9 @@ def mount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")])
     out = console.out()
     out.print(f"{file}", soft_wrap=True)
     if loop is None:
-        out.print("no loop device (not root, or losetup failed): use the file, or losetup --direct-io=on -f --show FILE")
+        out.print(
+            "no loop device (not root, or losetup failed): use the file, or losetup --direct-io=on -f --show FILE"
+        )
     else:
         out.print(f"{loop}\nWhat to type next:\n  mkfs.ext4 {loop} && mount {loop} /mnt", soft_wrap=True)
 
@@ -246,7 +248,9 @@ def clone(source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]")], name: 
     _next_steps(devices.clone(source, name))
 
 
-@app.command("inject", help="Break something: unreadable sectors, a slow drive, an error or a cut at the n-th operation.")
+@app.command(
+    "inject", help="Break something: unreadable sectors, a slow drive, an error or a cut at the n-th operation."
+)
 def inject(
     name: Name,
     unreadable: Annotated[str | None, typer.Option(help="FIRST+BLOCKS of the medium that cannot be read.")] = None,

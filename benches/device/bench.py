@@ -1,0 +1,168 @@
+"""Served devices against nbdkit's own plugins: throughput in pairs, and the server's CPU time for each I/O.
+
+Server and client share one core (unpinned, the same job varies several times over); contestants take turns within
+every round, and medians over the rounds are compared. One contestant runs twice: what differs there is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SIZE_MB = 512
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# name: fio's rw, block size, depth; reads come first, on a medium written once from end to end
+JOBS = {
+    "4k randread d1": ("randread", "4k", 1),
+    "4k randread d16": ("randread", "4k", 16),
+    "4k read d16": ("read", "4k", 16),
+    "128k read d16": ("read", "128k", 16),
+    "1m read d16": ("read", "1m", 16),
+    "4k write d16": ("write", "4k", 16),
+    "128k write d16": ("write", "128k", 16),
+    "1m write d16": ("write", "1m", 16),
+    "4k randwrite d1": ("randwrite", "4k", 1),
+    "4k randwrite d16": ("randwrite", "4k", 16),
+    "4k randread d16, aged": ("randread", "4k", 16),
+}
+# name: (layer or None for a plugin of nbdkit, store)
+CONTESTANTS: dict[str, tuple[str | None, str]] = {
+    "nbdkit memory": (None, "memory"),
+    "nbdkit memory again": (None, "memory"),
+    "raw k=1": ("raw,tracks=1", "memory"),
+    "raw k=3": ("raw,tracks=3", "memory"),
+    "raw k=8": ("raw,tracks=8", "memory"),
+    "nbdkit file": (None, "file"),
+    "raw k=3 file": ("raw,tracks=3", "file"),
+    "s-block": ("s-block", "memory"),
+    "cmr": ("cmr", "memory"),
+}
+
+
+class Server:
+    """One contestant, serving."""
+
+    def __init__(self, name: str, plugin: Path, directory: Path, core: str) -> None:
+        self.name = name
+        self.socket = directory / "s"
+        layer, store = CONTESTANTS[name]
+        if layer is None and store == "memory":
+            what = ["memory", f"{SIZE_MB}M"]
+        elif layer is None:
+            with (directory / "disk").open("wb") as f:
+                f.truncate(SIZE_MB << 20)
+            what = ["file", str(directory / "disk")]
+        else:
+            config = {
+                "name": "bench", "drive": "modern-7200", "layer": layer, "size": (SIZE_MB + 64) << 20,
+                "store": "memory" if store == "memory" else {"directory": str(directory / "store")},
+            }  # fmt: skip
+            (directory / "config.json").write_text(json.dumps(config))
+            what = [str(plugin), f"config={directory / 'config.json'}"]
+        command = ["taskset", "-c", core, "nbdkit", "-f", "-U", str(self.socket), *what]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        while not self.socket.exists():
+            if self.process.poll() is not None:
+                raise RuntimeError((self.process.stderr.read() if self.process.stderr else b"").decode())
+            time.sleep(0.01)
+
+    def cpu_s(self) -> float:
+        """Processor time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_S
+
+    def stop(self) -> None:
+        """Ends it."""
+        self.process.terminate()
+        self.process.wait()
+
+
+def fio(server: Server, rw: str, block: str, depth: int, core: str, limit: list[str]) -> tuple[float, float, float]:
+    """Runs a job; gives I/Os a second, MB/s, and the server's microseconds of CPU for an I/O."""
+    before = server.cpu_s()
+    done = subprocess.run(
+        ["taskset", "-c", core, "fio", "--name=j", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={server.socket}",
+         f"--rw={rw}", f"--bs={block}", f"--iodepth={depth}", f"--size={SIZE_MB}m", "--randrepeat=1", "--norandommap",
+         "--output-format=json", *limit],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    cpu = server.cpu_s() - before
+    job = json.loads(done.stdout)["jobs"][0]
+    side = job["read"] if "read" in rw else job["write"]
+    return side["iops"], side["bw_bytes"] / 1e6, cpu / max(side["total_ios"], 1) * 1e6
+
+
+def measure(
+    names: list[str], rounds: int, seconds: float, plugin: Path, core: str
+) -> dict[str, dict[str, list[tuple[float, float, float]]]]:
+    """All jobs of all contestants, taking turns."""
+    found: dict[str, dict[str, list[tuple[float, float, float]]]] = {j: {n: [] for n in names} for j in JOBS}
+    for number in range(rounds):
+        servers, directories = [], []
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            directories.append(Path(tempfile.mkdtemp(prefix="bd-", dir="/dev/shm")))
+            servers.append(Server(name, plugin, directories[-1], core))
+        try:
+            for server in servers:
+                fio(server, "write", "1m", 4, core, [])
+            for job, (rw, block, depth) in JOBS.items():
+                for server in servers:
+                    limit = [f"--runtime={seconds}", "--time_based"]
+                    found[job][server.name].append(fio(server, rw, block, depth, core, limit))
+                print(f"round {number + 1} of {rounds}: {job}", file=sys.stderr, end="\r")
+        finally:
+            for server, directory in zip(servers, directories, strict=True):
+                server.stop()
+                shutil.rmtree(directory)
+    print(file=sys.stderr)
+    return found
+
+
+def report(found: dict[str, dict[str, list[tuple[float, float, float]]]], names: list[str]) -> dict[str, object]:
+    """Prints the table of medians; a ratio is the median over rounds of the pairs' ratios."""
+    result: dict[str, object] = {}
+    for job, by_name in found.items():
+        print(f"\n{job}")
+        for name in names:
+            runs = by_name[name]
+            base = by_name["nbdkit file" if CONTESTANTS[name][1] == "file" else "nbdkit memory"]
+            iops, mbps, cpu = (statistics.median(r[i] for r in runs) for i in range(3))
+            ratio = statistics.median(r[0] / b[0] for r, b in zip(runs, base, strict=True))
+            saved = statistics.median(r[2] / max(b[2], 1e-9) for r, b in zip(runs, base, strict=True))
+            print(f"  {name:22} {iops / 1e3:8.1f} k/s {mbps:8.0f} MB/s  x{ratio:.3f}  {cpu:7.1f} us CPU  x{saved:.3f}")
+            result[f"{job}/{name}"] = {"iops": iops, "mb_per_s": mbps, "cpu_us": cpu, "ratio": ratio}
+    return result
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--core", default="0")
+    parser.add_argument("--only", nargs="*", default=list(CONTESTANTS))
+    parser.add_argument("--plugin", type=Path, required=True)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    missing = [p for p in ("nbdkit", "fio", "taskset") if shutil.which(p) is None]
+    if missing:
+        print(f"missing: {', '.join(missing)}: apt-get install nbdkit fio util-linux", file=sys.stderr)
+        sys.exit(3)
+    names = list(
+        dict.fromkeys(["nbdkit memory", *(["nbdkit file"] if any("file" in n for n in args.only) else []), *args.only])
+    )
+    result = report(measure(names, args.rounds, args.seconds, args.plugin, args.core), names)
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

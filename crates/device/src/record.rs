@@ -1,0 +1,67 @@
+//! The capture: what clients do, with the model's times, as a trace that `smrlab run` replays.
+
+use crate::error::{DeviceError, Result};
+use parking_lot::Mutex;
+use smrlab_trace::{Batch, ParquetWriter, Record};
+use smrlab_units::{HostOp, Lba, SimTime};
+use std::path::Path;
+
+/// Writes requests in the order in which the model got them.
+pub struct Recorder(Mutex<State>);
+
+struct State {
+    /// None once the trace is finished, or could not be written on.
+    writer: Option<ParquetWriter>,
+    batch: Batch,
+    last: SimTime,
+}
+
+impl Recorder {
+    /// Begins a trace at `path`; it appears there when it is finished.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(path: &Path, source: &str) -> Result<Self> {
+        let writer = ParquetWriter::create(path, source).map_err(wrong)?;
+        Ok(Self(Mutex::new(State { writer: Some(writer), batch: Batch::new(), last: SimTime::ZERO })))
+    }
+
+    /// Notes a request that the model got at `now`; the caller sees to the order.
+    ///
+    /// # Errors
+    /// When the trace cannot be written on; it ends there.
+    pub fn note(&self, now: SimTime, op: HostOp, start: u64, blocks: u64) -> Result<()> {
+        let state = &mut *self.0.lock();
+        state.last = state.last.max(now);
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+        state.batch.push(Record { arrival: state.last, op, lba: Lba(start), blocks, device: 0, stream: 0 });
+        if state.batch.is_full() { state.drain() } else { Ok(()) }
+    }
+
+    /// Finishes the trace; nothing is noted after that.
+    ///
+    /// # Errors
+    /// When there was no request, or the disk is full.
+    pub fn finish(&self) -> Result<()> {
+        let state = &mut *self.0.lock();
+        state.drain()?;
+        match state.writer.take() {
+            Some(writer) => writer.finish(|_| "device".to_owned()).map(|_| ()).map_err(wrong),
+            None => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn drain(&mut self) -> Result<()> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        writer.write(&self.batch).map_err(wrong)?;
+        self.batch.clear();
+        self.writer = Some(writer);
+        Ok(())
+    }
+}
+
+fn wrong(e: impl std::fmt::Display) -> DeviceError {
+    DeviceError::new(libc::EIO, format!("recording: {e}"))
+}

@@ -1,0 +1,41 @@
+"""Served devices for the tests: each in a state directory of its own, ended and removed afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from served import Make, need
+from smrlab import devices
+from smrlab.devices import Device
+from smrlab.errors import MissingError
+
+
+@pytest.fixture()
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes served devices."""
+    need("nbdkit")
+    state = Path(tempfile.mkdtemp(prefix="sd-"))
+    monkeypatch.setenv("SMRLAB_STATE", str(state))
+    try:
+        devices.plugin()
+    except MissingError as e:
+        pytest.skip(str(e))
+    made: list[Device] = []
+
+    def create(name: str = "d", store: str | None = None, listen: str | None = None, **config: object) -> Device:
+        defaults: dict[str, object] = {"drive": "modern-7200", "layer": "raw,tracks=3", "size": 64 << 20}
+        device = Device.create(name, {"name": name, **defaults, **config}, store, listen, {})
+        made.append(device)
+        return device
+
+    yield create
+    for device in devices.every():
+        if device.running():
+            os.kill(device.pid() or 0, 9)
+            device._gone()
+    shutil.rmtree(state, ignore_errors=True)

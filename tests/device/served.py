@@ -1,0 +1,39 @@
+"""What the tests of served devices share."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from smrlab.devices import Device
+from smrlab.errors import InputError
+
+Make = Callable[..., Device]
+
+
+def need(*programs: str) -> None:
+    """Skips the test, with the reason, where a client program is missing."""
+    missing = [p for p in programs if shutil.which(p) is None]
+    if missing:
+        pytest.skip(f"missing: {', '.join(missing)}")
+
+
+def run(*command: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs a client; its output is in the failure's message."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120, check=False)
+    assert not check or done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return done
+
+
+def layer_exists(name: str) -> bool:
+    """Whether the registry has it."""
+    from smrlab import _core
+
+    try:
+        _core.explain_json(name)
+    except InputError:
+        return False
+    return True
