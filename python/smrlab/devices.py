@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -245,10 +246,8 @@ class Device:
         while self.running():
             if time.monotonic() > end:
                 return False
-            try:
+            with contextlib.suppress(OSError):
                 os.waitpid(self.pid() or 0, os.WNOHANG)
-            except OSError:
-                pass
             time.sleep(0.01)
         return True
 
@@ -300,7 +299,7 @@ class Device:
         if not directory.is_dir():
             raise InputError(f"{directory} is not a directory: mkdir {directory}")
         file = Path(self.ask("mount", dir=str(directory.absolute()))["file"])
-        block = str(self.config()["block"])
+        block = str(self.config().get("block", 512))
         done = subprocess.run(
             ["losetup", "--find", "--show", "--direct-io=on", "--sector-size", block, str(file)],
             capture_output=True,

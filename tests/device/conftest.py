@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from served import Make, need
+
 from smrlab import devices
 from smrlab.devices import Device
 from smrlab.errors import MissingError
 
 
-@pytest.fixture()
+@pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes served devices."""
     need("nbdkit")
@@ -28,7 +29,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     made: list[Device] = []
 
     def create(name: str = "d", store: str | None = None, listen: str | None = None, **config: object) -> Device:
-        defaults: dict[str, object] = {"drive": "modern-7200", "layer": "raw,tracks=3", "size": 64 << 20}
+        defaults: dict[str, object] = {"drive": str(Path(__file__).parent / "drive.toml"), "layer": "raw,tracks=3", "size": 64 << 20}
         device = Device.create(name, {"name": name, **defaults, **config}, store, listen, {})
         made.append(device)
         return device

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from smrlab.devices import Device
 from smrlab.errors import InputError
 

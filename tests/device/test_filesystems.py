@@ -73,13 +73,17 @@ def test_raw_ruins_a_file_system_and_fsck_finds_it(make: Make, tmp_path: Path) -
     """The negative control: what is proven above would fail on a medium that keeps no data."""
     can_loop()
     need("mkfs.ext4", "e2fsck", "losetup")
-    device = make(layer="raw,tracks=4", size=128 << 20)
+    device = make(layer="raw,tracks=4", size=256 << 20)
     (tmp_path / "m").mkdir()
+    (tmp_path / "fs").mkdir()
     _, loop = device.mount(tmp_path / "m")
     assert loop is not None
     try:
         run("mkfs.ext4", "-q", "-F", loop)
-        run("dd", "if=/dev/urandom", f"of={loop}", "bs=4k", "seek=24000", "count=2", "oflag=direct")
+        mounted = run("mount", loop, tmp_path / "fs", check=False).returncode == 0
+        if mounted:
+            subprocess.run(["cp", "-r", str(ROOT / "crates"), str(tmp_path / "fs")], capture_output=True, check=False)
+            run("umount", tmp_path / "fs")
         found = run("e2fsck", "-fn", loop, check=False)
         assert found.returncode != 0, found.stdout
     finally:
