@@ -48,8 +48,8 @@ def text(doc: dict[str, Any]) -> Text:
         for state in cells[first : first + ACROSS]:
             out.append(STATES[state][1], style=STATES[state][2])
         out.append("\n")
-    for state, char, style, _ in STATES:
-        out.append(f"{char} {state}\n", style=style)
+    for name, char, style, _ in STATES:
+        out.append(f"{char} {name}\n", style=style)
     out.append(f"a cell is {doc['blocks'] / len(cells) * 512 / 1e6:.3g} MB\n")
     return out
 
@@ -74,12 +74,13 @@ def svg(doc: dict[str, Any], name: str) -> str:
         at = band["append"] / per
         x, y = at % ACROSS * CELL, int(at) // ACROSS * CELL
         parts.append(
-            f'<rect x="{x:.1f}" y="{y}" width="2" height="{CELL}" fill="#111"><title>append point of band {number}</title></rect>'
+            f'<rect x="{x:.1f}" y="{y}" width="2" height="{CELL}" fill="#111">'
+            f"<title>append point of band {number}</title></rect>"
         )
-    for i, (state, _, _, colour) in enumerate(STATES):
+    for i, (label, _, _, colour) in enumerate(STATES):
         y = rows * CELL + 16 + 18 * i
         parts.append(
-            f'<rect x="0" y="{y}" width="12" height="12" fill="{colour}"/><text x="18" y="{y + 11}">{state}</text>'
+            f'<rect x="0" y="{y}" width="12" height="12" fill="{colour}"/><text x="18" y="{y + 11}">{label}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -91,5 +92,6 @@ def write(doc: dict[str, Any], name: str, path: Path) -> None:
     picture = svg(doc, name)
     if path.suffix == ".html":
         title = html.escape(f"{name}: state of the medium")
-        picture = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>{picture}</html>\n'
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
+        picture = f"{head}{picture}</html>\n"
     path.write_text(picture)

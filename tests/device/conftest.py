@@ -29,7 +29,11 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     made: list[Device] = []
 
     def create(name: str = "d", store: str | None = None, listen: str | None = None, **config: object) -> Device:
-        defaults: dict[str, object] = {"drive": str(Path(__file__).parent / "drive.toml"), "layer": "raw,tracks=3", "size": 64 << 20}
+        defaults: dict[str, object] = {
+            "drive": str(Path(__file__).parent / "drive.toml"),
+            "layer": "raw,tracks=3",
+            "size": 64 << 20,
+        }
         device = Device.create(name, {"name": name, **defaults, **config}, store, listen, {})
         made.append(device)
         return device

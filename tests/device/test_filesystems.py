@@ -57,6 +57,7 @@ def test_file_system(make: Make, tmp_path: Path, kind: str, layer: str) -> None:
         shutil.rmtree(tmp_path / "fs" / "c1")
         run("umount", tmp_path / "fs")
         mounted = False
+        run("blockdev", "--flushbufs", loop)
         run(*fsck, loop)
         run("mount", loop, tmp_path / "fs")
         mounted = True
@@ -73,17 +74,20 @@ def test_raw_ruins_a_file_system_and_fsck_finds_it(make: Make, tmp_path: Path) -
     """The negative control: what is proven above would fail on a medium that keeps no data."""
     can_loop()
     need("mkfs.ext4", "e2fsck", "losetup")
-    device = make(layer="raw,tracks=4", size=256 << 20)
+    device = make(layer="raw,tracks=8", size=256 << 20)
     (tmp_path / "m").mkdir()
     (tmp_path / "fs").mkdir()
     _, loop = device.mount(tmp_path / "m")
     assert loop is not None
     try:
         run("mkfs.ext4", "-q", "-F", loop)
+        # The page cache would hide what was destroyed.
+        run("blockdev", "--flushbufs", loop)
         mounted = run("mount", loop, tmp_path / "fs", check=False).returncode == 0
         if mounted:
             subprocess.run(["cp", "-r", str(ROOT / "crates"), str(tmp_path / "fs")], capture_output=True, check=False)
             run("umount", tmp_path / "fs")
+        run("blockdev", "--flushbufs", loop)
         found = run("e2fsck", "-fn", loop, check=False)
         assert found.returncode != 0, found.stdout
     finally:
