@@ -36,8 +36,10 @@ test-rust:
 test-python: .setup/native
 	$(BIN)/pytest
 
-bench: .setup/native
-	$(BIN)/python tools/bench.py
+bench: .setup/venv
+	cargo bench --quiet -p smrlab-sim
+	cargo bench --quiet -p smrlab-stl --bench indirection
+	cargo bench --quiet -p smrlab-trace
 
 bench-device: .setup/packages-test .setup/native
 	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so

@@ -1,0 +1,57 @@
+"""The Python side: results as attributes and tables, traces as values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import TINY
+
+import smrlab
+
+
+def test_results_are_attributes_and_arrow_tables() -> None:
+    result = smrlab.run(TINY, drive="modern-7200", layer="rmw")
+    assert result.response_ms.p50 <= result.response_ms.p99 <= result.response_ms.max
+    timeline = result.timeline()
+    assert sum(timeline.column("completions").to_pylist()) == 2000
+    assert timeline.schema.field("start_s").type == "double"
+    assert sum(result.histogram().column("count").to_pylist()) >= 2000
+    with pytest.raises(AttributeError, match=r"it has: .*iops"):
+        _ = result.iosp
+    with pytest.raises(smrlab.InputError, match="--requests"):
+        result.requests()
+
+
+def test_a_trace_is_a_value_that_transformations_leave_alone() -> None:
+    trace = smrlab.Trace(TINY)
+    short = trace.head(500)
+    assert short.info()["requests"] == 500
+    assert trace.info()["requests"] == 2000
+    slow = short.scale_time(2).table().column("arrival_ns").to_pylist()
+    assert slow == [2 * t for t in short.table().column("arrival_ns").to_pylist()]
+    small = short.wrap(1000).table()
+    ends = zip(small.column("lba").to_pylist(), small.column("blocks").to_pylist(), strict=True)
+    assert max(lba + blocks for lba, blocks in ends) <= 1000
+
+
+def test_a_trace_that_is_not_there_is_refused_when_it_is_named(tmp_path: Path) -> None:
+    with pytest.raises(smrlab.InputError, match="no such file"):
+        smrlab.Trace.open(tmp_path / "nowhere.csv")
+
+
+def test_compared_runs_are_found_by_name_and_saved_whole(tmp_path: Path) -> None:
+    results = smrlab.compare(TINY, drive="modern-7200", layers=["rmw", "rmw", "cmr"], out=tmp_path / "out")
+    assert [r.name for r in results] == ["rmw", "rmw #2", "cmr"]
+    assert results["rmw"].doc == results["rmw #2"].doc
+    again = smrlab.load_results(tmp_path / "out")
+    assert [dict(r.doc)["iops"] for r in again] == [r.iops for r in results]
+    assert again[2].timeline().equals(results["cmr"].timeline())
+    assert results.plot.iops(tmp_path / "iops.svg") is not None
+    assert (tmp_path / "iops.svg").read_text().startswith("<?xml")
+
+
+def test_every_fault_of_a_specification_is_told_at_once() -> None:
+    with pytest.raises(smrlab.InputError) as raised:
+        smrlab.run(TINY, drive="modern-720", layer="rmw", scheduler="stpf", window="5 parsecs")
+    assert all(field in str(raised.value) for field in ("drive:", "scheduler:", "window:"))
