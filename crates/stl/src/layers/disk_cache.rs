@@ -459,6 +459,7 @@ impl TranslationLayer for DiskCache {
         out("write_misses", c.write_misses);
         out("sets_cleaned", c.sets_cleaned);
         out("bands_rewritten", c.bands_rewritten);
+        out("cache_blocks", self.shares.cache * self.space.band);
         out("cached_blocks", self.cached * self.options.granularity);
     }
 }

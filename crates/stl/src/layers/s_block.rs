@@ -384,6 +384,7 @@ impl TranslationLayer for SBlockLayer {
         out("destaged_blocks", c.destaged_blocks);
         out("sblock_copies", c.sblock_copies);
         out("defrag_blocks", c.defrag_blocks);
+        out("cache_blocks", self.sections.iter().map(|s| s.cache.capacity()).sum());
         out("cached_blocks", self.sections.iter().map(|s| s.cache.live()).sum());
     }
 }

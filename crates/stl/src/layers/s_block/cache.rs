@@ -87,15 +87,7 @@ pub(super) struct CacheRing {
 impl CacheRing {
     pub fn new(laid: Laid, reserve: u64) -> Self {
         let ring = Ring::new(laid.size());
-        Self {
-            ring,
-            laid,
-            reserve,
-            items: Items::default(),
-            entries: Vec::new(),
-            unused: NONE,
-            live: 0,
-        }
+        Self { ring, laid, reserve, items: Items::default(), entries: Vec::new(), unused: NONE, live: 0 }
     }
 
     /// Blocks that the ring can hold.
