@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use smrlab_blockmap::{BlockSet, ExtentMap, UnitMap};
+use smrlab_blockmap::{BlockSet, UnitMap};
 
 const DRIVE_UNITS: u64 = 20_000_000_000_000 / 4096;
 const MANY: usize = 10_000_000;
@@ -96,48 +96,7 @@ fn unit_map() {
     rounds("UnitMap set at random in 10 GB, prefetched", &keys, |keys| set(&mut dense, keys));
 }
 
-fn extent_map() {
-    let mut map = ExtentMap::new();
-    let insert = |map: &mut ExtentMap<u64>, keys: &[u64]| {
-        for (i, unit) in keys.iter().enumerate() {
-            map.insert(unit * 8..unit * 8 + 8, (i as u64) << 12);
-        }
-    };
-    let keys = random_units(1, ROUND, DRIVE_UNITS);
-    rounds("ExtentMap insert 4 KiB, 0 to 1 M scattered", &keys, |keys| insert(&mut map, keys));
-    println!("{:<58}{:>8.1} bytes/extent", "", map.bytes() as f64 / map.len() as f64);
-    let again: Vec<u64> = random_units(4, ROUND, ROUND as u64).iter().map(|i| keys[*i as usize]).collect();
-    rounds("ExtentMap insert over one of 1 M", &again, |keys| insert(&mut map, keys));
-    rounds("ExtentMap insert over one of 1 M, prefetched", &again, |keys| {
-        for (i, unit) in keys.iter().enumerate() {
-            if let Some(ahead) = keys.get(i + AHEAD) {
-                map.prefetch(ahead * 8);
-            }
-            map.insert(unit * 8..unit * 8 + 8, (i as u64) << 12);
-        }
-    });
-    rounds("ExtentMap look up one of 1 M (runs)", &again, |keys| {
-        for unit in keys {
-            black_box(map.runs(unit * 8..unit * 8 + 8).count());
-        }
-    });
-    let more = random_units(6, ROUND, DRIVE_UNITS);
-    rounds("ExtentMap insert new into 1 M", &more, |keys| insert(&mut map, keys));
-    let mut split = ExtentMap::new();
-    split.insert(0..8 * ROUND as u64 * 4, 0);
-    let keys = random_units(7, ROUND, 4 * ROUND as u64);
-    rounds("ExtentMap split a long extent, 4 KiB into 16 GB", &keys, |keys| insert(&mut split, keys));
-    let mut log = ExtentMap::new();
-    let keys: Vec<u64> = (0..ROUND as u64).collect();
-    rounds("ExtentMap append and join", &keys, |keys| {
-        for unit in keys {
-            log.insert(unit * 8..unit * 8 + 8, unit * 8 + 5);
-        }
-    });
-}
-
 fn main() {
     block_set();
     unit_map();
-    extent_map();
 }

@@ -2,9 +2,8 @@
 //!
 //! - [`BlockSet`]: a set of 512-byte blocks.
 //! - [`UnitMap`]: a 32-bit tag for each 4 KiB unit.
-//! - [`ExtentMap`]: runs of keys mapped to values that advance with the key.
 //!
-//! The first two share one tree of 128 MiB regions. A region is one value throughout, a short sorted array, or 32
+//! Both share one tree of 128 MiB regions. A region is one value throughout, a short sorted array, or 32
 //! leaves of 4 MiB, each of which is again one value, a sorted array or a plain array. Bounds, tested at 10 M
 //! units: at most 16 bytes for each touched 4 KiB unit where they are scattered, 2 (set) or 5 (map) where they are
 //! dense, and in addition 192 bytes for each GiB in the neighbourhood of which anything was touched.
@@ -12,7 +11,6 @@
 //! Everything is deterministic and ordered by address; ranges are half open. Blocks and units are plain `u64` so that
 //! one container serves host addresses ([`Lba::span`](smrlab_units::Lba::span)) and media addresses alike.
 
-mod extent;
 mod node;
 mod prefetch;
 mod search;
@@ -20,7 +18,6 @@ mod set;
 mod tree;
 mod unit_map;
 
-pub use extent::{Affine, ExtentMap, Run, Runs};
 pub use prefetch::prefetch;
 pub use set::BlockSet;
 pub use unit_map::UnitMap;

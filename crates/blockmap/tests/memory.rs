@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use smrlab_blockmap::{BlockSet, ExtentMap, UnitMap};
+use smrlab_blockmap::{BlockSet, UnitMap};
 
 thread_local!(static LIVE: Cell<isize> = const { Cell::new(0) });
 thread_local!(static PEAK: Cell<isize> = const { Cell::new(0) });
@@ -147,30 +147,6 @@ fn what_is_taken_away_is_given_back() {
     assert!(set.bytes() < 200_000, "{}", set.bytes());
     set.remove(0..400_000_000);
     assert!(set.bytes() < 1_000, "{}", set.bytes());
-}
-
-#[test]
-fn extents_cost_at_most_32_bytes() {
-    let mut seed = 1;
-    let random_points = |map: &mut ExtentMap<u64>, i: u64| {
-        let at = random(&mut seed, DRIVE_UNITS) * 8;
-        map.insert(at..at + 8, i << 20);
-    };
-    let random_order = peak_of(2_000_000, random_points, ExtentMap::bytes);
-    let ascending = |map: &mut ExtentMap<u64>, i: u64| map.insert(i * 16..i * 16 + 8, i << 20);
-    let ascending = peak_of(2_000_000, ascending, ExtentMap::bytes);
-    let mut seed = 1;
-    let come_and_go = |map: &mut ExtentMap<u64>, i: u64| {
-        let at = random(&mut seed, 200_000) * 8;
-        if i.is_multiple_of(3) { map.remove(at..at + 60_000) } else { map.insert(at..at + 8, i << 20) }
-    };
-    peak_of(300_000, come_and_go, ExtentMap::bytes);
-    println!(
-        "extents: random {:.1}, ascending {:.1} bytes",
-        per(random_order, 2_000_000),
-        per(ascending, 2_000_000)
-    );
-    assert!(per(random_order, 2_000_000) <= 32.0 && per(ascending, 2_000_000) <= 24.0);
 }
 
 fn per(bytes: usize, units: u64) -> f64 {

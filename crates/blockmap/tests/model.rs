@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use smrlab_blockmap::{BlockSet, ExtentMap, Run, UnitMap};
+use smrlab_blockmap::{BlockSet, UnitMap};
 
 /// Units modelled: a little more than a region of 32 768.
 const UNITS: u64 = 40_000;
@@ -134,92 +134,4 @@ proptest! {
             prop_assert_eq!(map.get(BASE_UNIT + i as u64), *tag);
         }
     }
-
-    #[test]
-    fn extent_map_is_a_map(steps in prop::collection::vec((step(BLOCKS), 0..3u64), 1..40)) {
-        let mut map = ExtentMap::new();
-        let mut model: Vec<Option<u64>> = vec![None; BLOCKS as usize];
-        let mut fresh = 1 << 40;
-        for (step, place) in &steps {
-            for range in step.ranges(BLOCKS) {
-                fresh += range.end - range.start + 1;
-                // In place, at a fixed offset (neighbours join), or appended to a log.
-                let base = [range.start, range.start + 7_777_777, fresh][*place as usize];
-                let part = slice(&model, &range);
-                let mut displaced = Vec::new();
-                let value = step.put.then_some(base);
-                map.replace(range.clone(), value, |range, v| displaced.push((range, v)));
-                let was: Vec<_> = displaced.into_iter().flat_map(|(r, v)| r.clone().zip(v..v + r.end - r.start)).collect();
-                let expected: Vec<_> = range.clone().zip(&model[part.clone()]).filter_map(|(k, v)| Some((k, (*v)?))).collect();
-                prop_assert!(was == expected);
-                for (i, slot) in model[part].iter_mut().enumerate() {
-                    *slot = value.map(|v| v + i as u64);
-                }
-            }
-        }
-        check_extents(&map, &model, 0..BLOCKS)?;
-        for (step, _) in &steps {
-            check_extents(&map, &model, step.start..(step.start + 20_000).min(BLOCKS))?;
-            prop_assert_eq!(map.get(step.start), model[step.start as usize]);
-        }
-        prop_assert_eq!(map.mapped(), model.iter().flatten().count() as u64);
-        let joined = map.iter().count();
-        prop_assert!(map.len() >= joined && map.len() <= joined + joined / 8 + 2, "{} of {joined}", map.len());
-    }
-}
-
-/// Runs cover the range without a gap, are as long as can be, and say what the model says.
-fn check_extents(
-    map: &ExtentMap<u64>,
-    model: &[Option<u64>],
-    range: Range<u64>,
-) -> Result<(), TestCaseError> {
-    let mut at = range.start;
-    let mut last: Option<Run<u64>> = None;
-    for run in map.runs(range.clone()) {
-        prop_assert_eq!(run.range.start, at);
-        prop_assert!(run.range.end > at);
-        for key in run.range.clone() {
-            prop_assert_eq!(model[key as usize], run.value.map(|v| v + key - at));
-        }
-        if let Some(last) = last {
-            let carried_on = last.value.map(|v| v + last.range.end - last.range.start);
-            prop_assert!(carried_on != run.value, "{:?} and {:?} are one", last.range, run.range);
-        }
-        at = run.range.end;
-        last = Some(run);
-    }
-    prop_assert_eq!(at, range.end);
-    Ok(())
-}
-
-#[test]
-fn extents_longer_than_an_extent_can_be() {
-    let mut map = ExtentMap::new();
-    let drive = 0..40_000_000_000;
-    map.insert(drive.clone(), 5u64);
-    assert_eq!(map.runs(drive.clone()).collect::<Vec<_>>(), [Run { range: drive, value: Some(5) }]);
-    map.remove(1_000..30_000_000_000);
-    let runs: Vec<_> = map.iter().collect();
-    assert_eq!(runs, [(0..1_000, 5), (30_000_000_000..40_000_000_000, 30_000_000_005)]);
-}
-
-#[test]
-fn many_leaves_and_branches_come_and_go() {
-    let mut map = ExtentMap::new();
-    let count = 200_000u64;
-    // A permutation of the keys, in steps of 16.
-    for i in 0..count {
-        let key = i * 77_773 % count * 16;
-        map.insert(key..key + 8, key * 3);
-    }
-    assert_eq!(map.len() as u64, count);
-    assert!(map.iter().map(|(r, v)| (r.start, v)).eq((0..count).map(|i| (i * 16, i * 48))));
-    map.insert(8_000..1_600_000, 1 << 50);
-    assert_eq!(map.mapped(), (count - 99_500) * 8 + 1_592_000);
-    for i in 0..count {
-        let key = i * 77_773 % count * 16;
-        map.remove(key..key + 16);
-    }
-    assert!(map.is_empty() && map.mapped() == 0 && map.iter().next().is_none());
 }
