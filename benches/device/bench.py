@@ -95,7 +95,7 @@ def fio(server: Server, rw: str, block: str, depth: int, core: str, limit: list[
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     cpu = server.cpu_s() - before
-    job = json.loads(done.stdout)["jobs"][0]
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     side = job["read"] if "read" in rw else job["write"]
     return side["iops"], side["bw_bytes"] / 1e6, cpu / max(side["total_ios"], 1) * 1e6
 
@@ -149,9 +149,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--core", default="0")
     parser.add_argument("--only", nargs="*", default=list(CONTESTANTS))
+    parser.add_argument("--jobs", nargs="*", default=list(JOBS), help="jobs to run, by name")
     parser.add_argument("--plugin", type=Path, required=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    for job in set(JOBS) - set(args.jobs):
+        del JOBS[job]
     missing = [p for p in ("nbdkit", "fio", "taskset") if shutil.which(p) is None]
     if missing:
         print(f"missing: {', '.join(missing)}: apt-get install nbdkit fio util-linux", file=sys.stderr)

@@ -35,7 +35,10 @@ pub fn engine(config: &Config) -> Result<Engine> {
     let head_width = built.drive.head_width();
     let model = if config.timing == Timing::Model { None } else { Some(Model::Instant) };
     let mechanics = built.drive.mechanics(model).map_err(wrong)?;
-    let mut shingle = Shingle::new(tracks.clone(), head_width);
+    let mut shingle = match built.drive.interference() {
+        Interference::Blocks(reach) if reach > 1 => Shingle::of_blocks(tracks.clone(), reach),
+        _ => Shingle::new(tracks.clone(), head_width),
+    };
     let mut records = Vec::new();
     let resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
     let (store, log) = store(config, &resolved, &built.drive.resolved(), &tracks, &mut |e| {

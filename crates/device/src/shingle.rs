@@ -36,6 +36,8 @@ impl Piece {
 pub struct Shingle {
     tracks: Arc<Tracks>,
     heads: u64,
+    /// Following blocks that a write damages, where the head is described by blocks and not by tracks.
+    following: Option<u64>,
     map: RunMap,
     /// Per track: the last write that touched it.
     last: Vec<u64>,
@@ -46,7 +48,12 @@ impl Shingle {
     /// A medium never written; a track write touches `head_width` tracks, itself included.
     pub fn new(tracks: Arc<Tracks>, head_width: u64) -> Self {
         let last = vec![0; tracks.count() as usize];
-        Self { tracks, heads: head_width.max(1), map: RunMap::default(), last, seq: 0 }
+        Self { tracks, heads: head_width.max(1), following: None, map: RunMap::default(), last, seq: 0 }
+    }
+
+    /// A medium whose head damages the written block and the next `reach - 1` blocks, wherever tracks end.
+    pub fn of_blocks(tracks: Arc<Tracks>, reach: u64) -> Self {
+        Self { following: Some(reach.max(1) - 1), ..Self::new(tracks, 2) }
     }
 
     /// The runs.
@@ -114,6 +121,10 @@ impl Shingle {
     /// than `seq`. Also said of what is too long to look at, and near the edge of a recording zone, where neighbours on
     /// one track share victims.
     fn conflict(&self, start: u64, end: u64, seq: u64, except: Option<&Run>) -> bool {
+        if let Some(n) = self.following {
+            let mut near = self.map.overlapping(start.saturating_sub(n), end + n);
+            return near.any(|w| w.seq >= seq && Some(&w) != except);
+        }
         let track = self.tracks.at(start);
         if end > track.end() {
             return true;
@@ -151,6 +162,9 @@ impl Shingle {
     /// Whether nothing that could destroy `run`, or be destroyed by it, was written since it was last extended. Tracks
     /// inside the run are covered by it, so only its ends and what lies around them need a look.
     fn undisturbed(&self, run: &Run) -> bool {
+        if let Some(n) = self.following {
+            return self.map.overlapping(run.start.saturating_sub(n), run.end + n).all(|r| r.seq <= run.seq);
+        }
         let (first, last) = (self.tracks.at(run.start), self.tracks.at(run.end - 1));
         if !self.tracks.same_stroke(&first, &last) {
             return false;
@@ -173,6 +187,12 @@ impl Shingle {
     pub fn clean(&self, start: u64, end: u64) -> bool {
         if self.heads == 1 {
             return true;
+        }
+        if let Some(n) = self.following {
+            let Some(own) = self.map.overlapping(start, start + 1).next().filter(|r| end <= r.end) else {
+                return self.map.overlapping(start.saturating_sub(n), end).next().is_none();
+            };
+            return self.map.overlapping(start.saturating_sub(n), end).all(|r| r == own || r.seq < own.seq);
         }
         let mut at = start;
         while at < end {
@@ -206,6 +226,9 @@ impl Shingle {
 
     /// Where the data of `start..end` lie, in ascending order.
     pub fn resolve(&self, start: u64, end: u64, out: &mut Vec<Piece>) {
+        if let Some(n) = self.following {
+            return self.resolve_following(start, end, n, out);
+        }
         let mut at = start;
         while at < end {
             let track = self.tracks.at(at);
@@ -224,6 +247,17 @@ impl Shingle {
             p.blocks += if joins { next.blocks } else { 0 };
             joins
         });
+    }
+
+    /// [`resolve`](Self::resolve) where each run damages the `n` blocks behind it, with its last block.
+    fn resolve_following(&self, start: u64, end: u64, n: u64, out: &mut Vec<Piece>) {
+        let first = out.len();
+        self.own(start, end, out);
+        for run in self.map.overlapping(start.saturating_sub(n), end) {
+            for at in run.end.max(start)..(run.end + n).min(end) {
+                cover(out, first, Piece { at, blocks: 1, from: run.end - 1, seq: run.seq });
+            }
+        }
     }
 
     fn own(&self, start: u64, end: u64, out: &mut Vec<Piece>) {

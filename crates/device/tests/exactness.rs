@@ -57,6 +57,7 @@ proptest! {
     fn reads_what_the_medium_holds(
         geometry in geometry(),
         k in 1u32..9,
+        by_blocks in prop::option::weighted(0.2, 2u64..40),
         ops in prop::collection::vec((0u8..10, any::<u64>(), 1u64..30), 1..200),
     ) {
         let blocks = geometry.blocks().0;
@@ -67,8 +68,13 @@ proptest! {
                 Interference::Physical(smrlab_disk::PhysicalProfile { s_od: k, ..p })
             }
         };
+        let head = by_blocks.map_or(head, Interference::Blocks);
         let mut plain = Plain { geometry: geometry.clone(), head, holds: vec![0; blocks as usize] };
-        let mut shingle = Shingle::new(Arc::new(Tracks::new(geometry).unwrap()), u64::from(k));
+        let tracks = Arc::new(Tracks::new(geometry).unwrap());
+        let mut shingle = match by_blocks {
+            Some(reach) => Shingle::of_blocks(tracks, reach),
+            None => Shingle::new(tracks, u64::from(k)),
+        };
         // What lies at each address: the last write to it.
         let mut data = vec![0u64; blocks as usize];
         let mut cursors = [0u64; 6];

@@ -1,0 +1,82 @@
+//! A capture replayed in the simulator yields the media operations that the device performed.
+
+use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::medium::Mode;
+use smrlab_device::{Config, Device};
+use smrlab_sim::drive::{Drive, DriveSetup, Executed, Observer};
+use smrlab_stl::{BuildContext, Dir, HostRequest, MediaOp};
+use smrlab_trace::{Batch, TraceSource};
+use std::sync::Arc;
+
+/// Media operations by cause and direction: operations and blocks.
+#[derive(Default)]
+struct Counts(std::collections::BTreeMap<(&'static str, bool), (u64, u64)>);
+
+impl Observer for Counts {
+    fn executed(&mut self, executed: &Executed<'_>) {
+        for MediaOp { dir, cause, blocks, .. } in &executed.plan.ops()[..executed.done] {
+            let n = self.0.entry((cause.name(), *dir == Dir::Write)).or_default();
+            n.0 += 1;
+            n.1 += blocks.0;
+        }
+    }
+}
+
+#[test]
+fn a_capture_replays_to_the_same_media_operations() {
+    for layer in ["rmw", "static-R(4123)"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("capture.parquet");
+        let config = Config {
+            name: "c".into(),
+            drive: "tiny".into(),
+            layer: layer.into(),
+            size: None,
+            store: StoreKind::Memory,
+            mode: Mode::Data,
+            errors: false,
+            block: 512,
+            timing: Timing::Model,
+            speed: 200.0,
+            control: None,
+            record: Some(path.clone()),
+        };
+        let device = Device::open(config).unwrap();
+        let blocks = device.size() / 512;
+        for i in 0..200u64 {
+            let start = i * 7919 % (blocks - 8) * 512;
+            match i % 5 {
+                0 => device.read(start, &mut [0; 1024]).unwrap(),
+                1 if i % 20 == 1 => device.trim(start, 2048, false).unwrap(),
+                2 if i % 30 == 2 => device.flush().unwrap(),
+                _ => device.write(start, &[i as u8; 4096], false).unwrap(),
+            }
+        }
+        device.close().unwrap();
+        let tiny = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(tiny))).unwrap();
+        let mechanics = built.drive.mechanics(None).unwrap();
+        let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
+        let mut counts = Counts::default();
+        let mut source =
+            smrlab_trace::open(path.to_str().unwrap(), &smrlab_trace::OpenContext::default()).unwrap();
+        let (mut batch, mut requests) = (Batch::new(), 0);
+        while source.next_batch(&mut batch).unwrap() {
+            for r in batch.iter() {
+                let blocks = smrlab_units::Blocks(u64::from(r.blocks));
+                let request = HostRequest { op: r.op, lba: r.lba, blocks, stream: 0 };
+                drive.submit(r.arrival, &request, &mut counts);
+                requests += 1;
+            }
+        }
+        assert_eq!(requests, 200);
+        let media = &device.stats()["media"]["by_cause"];
+        for ((cause, write), (ops, blocks)) in &counts.0 {
+            let of = |key: &str| media[cause][key].as_u64().unwrap();
+            let keys = if *write { ("writes", "blocks_written") } else { ("reads", "blocks_read") };
+            assert_eq!((of(keys.0), of(keys.1)), (*ops, *blocks), "{layer}: {cause}");
+        }
+        assert!(counts.0.keys().any(|(_, write)| *write));
+        assert_eq!(device.stats()["lateness"]["requests"], 200);
+    }
+}
