@@ -16,7 +16,9 @@ from . import console
 from . import options as o
 
 # The engine's registries, as users call them.
-KINDS = ("drives", "layers", "arrays", "formats", "generators", "schedulers", "policies")
+KINDS = ("drives", "layers", "arrays", "formats", "generators", "schedulers", "policies", "papers")
+# Kinds whose registry is not the engine's, and what they hold.
+ELSEWHERE: dict[str, list[dict[str, Any]]] = {"papers": []}
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +29,8 @@ def register(app: typer.Typer) -> None:
 
 def entries(kind: str) -> list[dict[str, Any]]:
     """The entries of a registry."""
+    if kind in ELSEWHERE:
+        return ELSEWHERE[kind]
     found: list[dict[str, Any]] = json.loads(_core.list_json(kind))
     return found
 
@@ -40,12 +44,15 @@ def show(
     """List the entries of one registry, or of all."""
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind '{kind}'{_hint(kind)}; known: {', '.join(KINDS)}")
-    found = {k: entries(k) for k in ([kind] if kind else KINDS[:-1])}
+    found = {k: entries(k) for k in ([kind] if kind else [k for k in KINDS if k != "policies"])}
     if as_json:
         console.print_json(found[kind] if kind else found)
         return
+    if kind and not found[kind]:
+        console.note(f"no {kind} in this version")
+        return
     for name, rows in found.items():
-        if rows or kind:
+        if rows:
             table = console.table(name, ["name", "what it is"])
             for row in rows:
                 table.add_row(escape(row["name"]), escape(row.get("summary", "")))

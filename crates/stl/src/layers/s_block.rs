@@ -4,6 +4,7 @@ mod cache;
 mod choose;
 mod entry;
 mod items;
+mod pieces;
 mod records;
 mod section;
 mod slots;

@@ -2,10 +2,11 @@
 
 use super::cache::{CacheRing, Front, NONE, Part, SBlock};
 use super::choose::{Policy, Queue, View};
+use super::pieces::{Fills, patched};
 use super::slots::SlotRing;
 use super::{Rules, records};
 use crate::runs::ReadRuns;
-use crate::{Cause, OpId, Piece, Plan, Record, Source};
+use crate::{Cause, OpId, Plan, Record, Source};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -14,7 +15,7 @@ use std::ops::Range;
 pub(super) struct Work {
     pub parts: Vec<Part>,
     /// Operation and offset in it that hold each part.
-    staged: Vec<(OpId, u64)>,
+    pub staged: Vec<(OpId, u64)>,
     /// S-blocks destaged for the present request.
     pub destaged: u32,
     pub counters: Counters,
@@ -459,55 +460,5 @@ impl Section {
             + self.cache.bytes()
             + self.slots.bytes()
             + self.queue.as_ref().map_or(0, Queue::bytes)
-    }
-}
-
-/// What was read to complete units.
-struct Fills {
-    /// Offset of the first block read.
-    start: u64,
-    before: Vec<(OpId, u64)>,
-    behind: Vec<(OpId, u64)>,
-}
-
-impl Fills {
-    /// The pieces of the blocks `part`, of which the host gives `given` from `host` in its buffer on.
-    fn pieces(&self, part: Range<u64>, given: &Range<u64>, host: u64, out: &mut Vec<Piece>) {
-        let staged = |ops: &[(OpId, u64)], mut at: u64, out: &mut Vec<Piece>| {
-            for &(op, n) in ops {
-                let (from, to) = (at.max(part.start), (at + n).min(part.end));
-                if from < to {
-                    out.push(Piece { blocks: Blocks(to - from), end: Source::Staged(op, Blocks(from - at)) });
-                }
-                at += n;
-            }
-        };
-        staged(&self.before, self.start, out);
-        let (from, to) = (given.start.max(part.start), given.end.min(part.end));
-        if from < to {
-            out.push(Piece {
-                blocks: Blocks(to - from),
-                end: Source::Host(Blocks(host + from - given.start)),
-            });
-        }
-        staged(&self.behind, given.end, out);
-    }
-}
-
-/// The pieces of an S-block patched with its staged parts.
-fn patched(work: &Work, base: OpId, size: u64, out: &mut Vec<Piece>) {
-    let mut order: Vec<usize> = (0..work.parts.len()).collect();
-    order.sort_unstable_by_key(|&i| work.parts[i].offset);
-    let mut at = 0;
-    for i in order {
-        let (p, (op, from)) = (work.parts[i], work.staged[i]);
-        if p.offset > at {
-            out.push(Piece { blocks: Blocks(p.offset - at), end: Source::Staged(base, Blocks(at)) });
-        }
-        out.push(Piece { blocks: Blocks(p.blocks), end: Source::Staged(op, Blocks(from)) });
-        at = p.offset + p.blocks;
-    }
-    if at < size {
-        out.push(Piece { blocks: Blocks(size - at), end: Source::Staged(base, Blocks(at)) });
     }
 }

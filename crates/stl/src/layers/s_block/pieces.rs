@@ -1,0 +1,56 @@
+//! Where the blocks of a write come from: the host, or what was read before.
+
+use super::section::Work;
+use crate::{OpId, Piece, Source};
+use smrlab_units::Blocks;
+use std::ops::Range;
+
+/// What was read to complete units.
+pub(super) struct Fills {
+    /// Offset of the first block read.
+    pub start: u64,
+    pub before: Vec<(OpId, u64)>,
+    pub behind: Vec<(OpId, u64)>,
+}
+
+impl Fills {
+    /// The pieces of the blocks `part`, of which the host gives `given` from `host` in its buffer on.
+    pub fn pieces(&self, part: Range<u64>, given: &Range<u64>, host: u64, out: &mut Vec<Piece>) {
+        let staged = |ops: &[(OpId, u64)], mut at: u64, out: &mut Vec<Piece>| {
+            for &(op, n) in ops {
+                let (from, to) = (at.max(part.start), (at + n).min(part.end));
+                if from < to {
+                    out.push(Piece { blocks: Blocks(to - from), end: Source::Staged(op, Blocks(from - at)) });
+                }
+                at += n;
+            }
+        };
+        staged(&self.before, self.start, out);
+        let (from, to) = (given.start.max(part.start), given.end.min(part.end));
+        if from < to {
+            out.push(Piece {
+                blocks: Blocks(to - from),
+                end: Source::Host(Blocks(host + from - given.start)),
+            });
+        }
+        staged(&self.behind, given.end, out);
+    }
+}
+
+/// The pieces of an S-block patched with its staged parts.
+pub(super) fn patched(work: &Work, base: OpId, size: u64, out: &mut Vec<Piece>) {
+    let mut order: Vec<usize> = (0..work.parts.len()).collect();
+    order.sort_unstable_by_key(|&i| work.parts[i].offset);
+    let mut at = 0;
+    for i in order {
+        let (p, (op, from)) = (work.parts[i], work.staged[i]);
+        if p.offset > at {
+            out.push(Piece { blocks: Blocks(p.offset - at), end: Source::Staged(base, Blocks(at)) });
+        }
+        out.push(Piece { blocks: Blocks(p.blocks), end: Source::Staged(op, Blocks(from)) });
+        at = p.offset + p.blocks;
+    }
+    if at < size {
+        out.push(Piece { blocks: Blocks(size - at), end: Source::Staged(base, Blocks(at)) });
+    }
+}
