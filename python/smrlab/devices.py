@@ -226,7 +226,9 @@ class Device:
             command += ["--unix", str(self.socket())]
         if tls:
             command += ["--tls=require"] + [f"--tls-{kind}={path}" for kind, path in tls.items()]
-        return [*command, str(plugin()), f"config={self.path / 'config.json'}"]
+        command += [str(plugin()), f"config={self.path / 'config.json'}"]
+        # In the foreground nbdkit ends with its parent: a shell that waits for it is one that stays.
+        return ["sh", "-c", '"$@"; exit $?', "smrlab-device", *command]
 
     def _await(self, server: subprocess.Popen[bytes], before: int) -> None:
         end = time.monotonic() + START_S
@@ -235,11 +237,18 @@ class Device:
                 said = (self.path / "log").read_bytes()[before:].decode(errors="replace").strip()
                 message = re.sub(r"(?m)^nbdkit: (\w+\[\d+\]: )?(error: )?", "", said)
                 raise InputError(f"{self.name} could not be served: {message or 'the server ended'}")
-            if (self.path / "pid").exists() and (self.path / "control.sock").exists():
+            if self._listening():
                 return
             time.sleep(0.01)
         server.kill()
         raise MissingError(f"{self.name}: the server did not come up in {START_S:.0f} s: see {self.path / 'log'}")
+
+    def _listening(self) -> bool:
+        """Whether both the NBD side (its pid file comes last) and the control socket are up."""
+        if not self.running():
+            return False
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(str(self.path / "control.sock")) == 0
 
     def _gone(self, timeout_s: float = 60.0) -> bool:
         end = time.monotonic() + timeout_s

@@ -6,6 +6,8 @@ import hashlib
 import json
 import random
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,7 +82,8 @@ def test_qemu_io_zero_discard_and_bounds(make: Make) -> None:
                 "discard 1088k 4k", "read -P 0 1088k 4k", "write -f -P 9 2M 512", "read -P 9 2M 512"]  # fmt: skip
     arguments = [a for c in commands for a in ("-c", c)]
     done = run("qemu-io", "-f", "raw", "-d", "unmap", device.uri(), *arguments)
-    assert "failed" not in done.stdout and "Pattern" not in done.stdout, done.stdout
+    assert "failed" not in done.stdout, done.stdout
+    assert "Pattern" not in done.stdout, done.stdout
     assert run("qemu-io", "-f", "raw", device.uri(), "-c", f"read {size} 512", check=False).returncode != 0
     assert device.ask("info")["pid"] == device.pid()
 
@@ -113,10 +116,10 @@ def test_kill_9_loses_nothing_that_was_flushed(make: Make) -> None:
     for i in range(1, 8):
         base = f"{i}M"
         run("qemu-io", "-f", "raw", device.uri(), "-c", f"write -P {i} {base} 256k", "-c", "flush")
+        writes = [a for n in range(200) for a in ("-c", f"write -P 99 {8 * 1024 + n * 16}k 16k")]
         writer = subprocess.Popen(
-            ["qemu-io", "-f", "raw", device.uri(), *[a for n in range(200) for a in ("-c", f"write -P 99 {8 * 1024 + n * 16}k 16k")]],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            ["qemu-io", "-f", "raw", device.uri(), *writes], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         device.crash()
         writer.kill()
         writer.wait()
@@ -170,3 +173,12 @@ def test_model_time_is_kept(make: Make) -> None:
     assert 200 < host["reads"] < 900, host
     assert late["requests"] >= host["reads"]
     assert late["p50_us"] < 1000
+
+
+def test_the_server_outlives_the_command_that_started_it(make: Make) -> None:
+    device = make()
+    device.stop()
+    run(sys.executable, "-c", "from smrlab.devices import Device; Device.named('d').start()")
+    time.sleep(0.3)
+    assert device.running()
+    assert device.ask("info")["name"] == "d"

@@ -4,7 +4,7 @@ use crate::shingle::{Piece, Shingle};
 use serde_json::{Value, json};
 
 /// Blocks that are looked at in each cell, at most.
-const SAMPLE: u64 = 4096;
+const SAMPLE: u64 = 1 << 16;
 
 /// What part of a cell's blocks is in which state, in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ struct Shares {
 }
 
 /// `cells` equal parts of the medium: `[written, stale, destroyed]` in thousandths of the blocks looked at, which are the
-/// first few thousand of each cell.
+/// first 65 536 of each cell.
 pub fn cells(shingle: &Shingle, blocks: u64, cells: u64) -> Value {
     let cells = cells.clamp(1, blocks);
     let mut pieces = Vec::new();
