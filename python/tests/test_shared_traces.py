@@ -1,0 +1,38 @@
+"""Real traces through the indirection systems: every block read is what was last written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import smrlab
+
+SHARED = Path(os.environ.get("SMRLAB_SHARED", Path(__file__).parents[3] / "shared")) / "traces"
+TRACES = (
+    "msr-cambridge/prxy_0.first20000.csv.zst",
+    "msr-cambridge/hm_0.first1000.csv.zst",
+    "msr-cambridge/msr.cut.per_10k.rw_20_80.105.trace.zst:msr-cut",
+    "umass-spc/Financial1_first948.spc.zst",
+    "umass-spc/wsrch-small.trace.zst:mqsim",
+    "cloudphysics/cloudPhysicsIO.vscsi.zst",
+    "hp-hplajw/ajw.1week.srt.zst",
+    "diskmon-desktop/mayun.txt.zst",
+    "tencent-cbs/cloud_storage-sample.bz2:tencent",
+    "systor17/systor17-traces-sample.csv.gz",
+    "fiu-homes/home1sample.blkparse.zst",
+)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"{SHARED} is absent: set SMRLAB_SHARED")
+@pytest.mark.parametrize("trace", TRACES)
+def test_no_real_trace_loses_data_on_the_indirection_systems(trace: str) -> None:
+    results = smrlab.compare(
+        str(SHARED / trace),
+        drive="cassuto2010-307gb",
+        layers=["disk-cache,band=10000", "s-block"],
+        wrap="capacity",
+        verify_media=True,
+    )
+    assert all(run.verify.ok and run.host.writes > 0 for run in results)
