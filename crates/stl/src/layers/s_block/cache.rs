@@ -21,7 +21,7 @@ pub(super) struct SBlock {
     pub slot: u32,
     /// First of its entries.
     pub first: u32,
-    /// A bit for each unit modulo 32 that may be cached.
+    /// Two bits for each unit that may be cached (a Bloom filter): most writes need not walk the list.
     filter: u32,
     /// Cached blocks.
     pub cached: u32,
@@ -35,7 +35,7 @@ impl SBlock {
     /// Whether any unit from `first` to `last` may be cached.
     #[inline]
     fn may_have(&self, first: u64, last: u64) -> bool {
-        if first == last { self.filter >> (first & 31) & 1 == 1 } else { self.first != NONE }
+        if first == last { self.filter & bits(first) == bits(first) } else { self.first != NONE }
     }
 }
 
@@ -147,7 +147,7 @@ impl CacheRing {
             let mask = (((1u32 << k) - 1) << first) as u8;
             let entry = self.new_entry(Entry { item: self.items.next(), next: s.first });
             s.first = entry;
-            s.filter |= 1 << (unit & 31);
+            s.filter |= bits(unit);
             self.items.push(Item { entry, at, sblock: x, unit: unit as u16, first: first as u8, mask });
             self.ring.push(k);
             offset += k;
@@ -276,10 +276,6 @@ impl CacheRing {
         let most = most.min(self.laid.at(u64::from(first.at)).1.0);
         let mut blocks = 0;
         for i in skip..self.items.len() {
-            // The entry of an item that will be copied some time later is written then.
-            if let Some(later) = self.items.get(i + LATER) {
-                self.fetch(later.entry);
-            }
             let (valid, len) = (u64::from(self.valid(i).trailing_ones()), self.len_of(i));
             blocks += valid.min(len);
             if valid < len || blocks >= most {
@@ -314,6 +310,33 @@ impl CacheRing {
             id = self.entries[id as usize].next;
         }
         most as f64 / self.ring.size() as f64
+    }
+
+    /// Moves up to `most` valid blocks from the tail to the head, as long as items are valid as a whole; answers how many.
+    /// `most` blocks lie side by side at both places.
+    #[inline]
+    pub fn move_whole(&mut self, most: u64) -> u64 {
+        let mut moved = 0;
+        while self.items.len() > 1 {
+            let mut item = *self.items.at(0);
+            let len = self.ring.ahead(u64::from(item.at), u64::from(self.items.at(1).at));
+            let whole = (1u32 << len.min(16)) - 1;
+            if item.mask == 0 || u32::from(item.mask >> item.first) & whole != whole || moved + len > most {
+                break;
+            }
+            // The entry of an item that will be copied some time later is written then.
+            if let Some(later) = self.items.get(LATER) {
+                self.fetch(later.entry);
+            }
+            self.items.pop();
+            self.entries[item.entry as usize].item = self.items.next();
+            item.at = self.ring.head() as u32;
+            self.items.push(item);
+            self.ring.push(len);
+            self.ring.pop(len);
+            moved += len;
+        }
+        moved
     }
 
     /// Moves `n` valid blocks from the tail to the head. They lie side by side at both places.
@@ -397,6 +420,12 @@ impl CacheRing {
     pub fn bytes(&self) -> u64 {
         (self.entries.capacity() * size_of::<Entry>()) as u64 + self.items.bytes() + self.laid.bytes()
     }
+}
+
+/// The bits of a unit in [`SBlock::filter`].
+#[inline]
+fn bits(unit: u64) -> u32 {
+    1 << (unit & 31) | 1 << ((unit as u32).wrapping_mul(0x9e37_79b1) >> 27)
 }
 
 /// The blocks of `unit` that lie in `offset..offset + n`.

@@ -244,8 +244,9 @@ impl Section {
         let first = plan.ops().len();
         let mut moved = 0;
         loop {
-            match self.cache.front(0, rules.batch) {
-                Front::Valid(n) => moved += self.move_batch(n, plan),
+            moved += self.move_batch(rules.batch, plan);
+            match self.cache.front(0, 1) {
+                Front::Valid(_) => {}
                 Front::Invalid(n) => {
                     let n = n.min(need);
                     self.cache.reclaim(n);
@@ -261,16 +262,24 @@ impl Section {
         }
     }
 
-    /// Copies up to `n` valid blocks from the tail to the head; answers how many.
+    /// Copies up to `most` valid blocks from the tail to the head; answers how many.
     #[inline]
-    fn move_batch(&mut self, n: u64, plan: &mut Plan) -> u64 {
+    fn move_batch(&mut self, most: u64, plan: &mut Plan) -> u64 {
         let to = self.cache.laid.at(self.cache.ring.head());
-        let n = n.min(to.1.0);
-        let from = self.cache.laid.pba(self.cache.ring.tail());
-        let staged = plan.read_staged(Cause::Defrag, from, Blocks(n));
-        plan.write(Cause::Defrag, to.0, Blocks(n), Source::Staged(staged, Blocks::ZERO));
-        Self::record(plan, records::MOVE, [self.first, n, 0]);
-        self.cache.move_tail(n, &mut self.blocks);
+        let from = self.cache.laid.at(self.cache.ring.tail());
+        let most = most.min(to.1.0).min(from.1.0);
+        let mut n = self.cache.move_whole(most);
+        if let Front::Valid(rest) = self.cache.front(0, most - n)
+            && rest > 0
+        {
+            self.cache.move_tail(rest, &mut self.blocks);
+            n += rest;
+        }
+        if n > 0 {
+            let staged = plan.read_staged(Cause::Defrag, from.0, Blocks(n));
+            plan.write(Cause::Defrag, to.0, Blocks(n), Source::Staged(staged, Blocks::ZERO));
+            Self::record(plan, records::MOVE, [self.first, n, 0]);
+        }
         n
     }
 
