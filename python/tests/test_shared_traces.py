@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 import smrlab
 
-SHARED = Path(os.environ.get("SMRLAB_SHARED", Path(__file__).parents[3] / "shared")) / "traces"
 TRACES = (
     "msr-cambridge/prxy_0.first20000.csv.zst",
     "msr-cambridge/hm_0.first1000.csv.zst",
@@ -25,11 +23,10 @@ TRACES = (
 )
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"{SHARED} is absent: set SMRLAB_SHARED")
 @pytest.mark.parametrize("trace", TRACES)
-def test_no_real_trace_loses_data_on_the_indirection_systems(trace: str) -> None:
+def test_no_real_trace_loses_data_on_the_indirection_systems(shared: Path, trace: str) -> None:
     results = smrlab.compare(
-        str(SHARED / trace),
+        str(shared / "traces" / trace),
         drive="cassuto2010-307gb",
         layers=["disk-cache,band=10000", "s-block"],
         wrap="capacity",
