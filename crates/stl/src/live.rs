@@ -1,8 +1,9 @@
 //! Which blocks hold data: the live set of in-place layers, with the records by which it survives.
 
 use crate::{Plan, Record};
-use smrlab_blockmap::BlockSet;
+use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::Blocks;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// `words` = first block, blocks: they hold data from now on.
@@ -71,5 +72,58 @@ impl Live {
         for run in self.set.runs() {
             out(Record { tag: LIVE, words: [run.start, run.end - run.start, 0] });
         }
+    }
+}
+
+/// A live set of which no plan depends: while nobody wants data or records, blocks are added later, many at a time.
+/// Whoever asks sees them all.
+pub struct LateLive {
+    state: RefCell<(Live, Gather<(u64, u64)>)>,
+}
+
+impl LateLive {
+    /// For blocks below `space`.
+    pub fn new(space: Blocks) -> Self {
+        Self { state: RefCell::new((Live::default(), Gather::new(space.0))) }
+    }
+
+    /// Adds `range`, as [`Live::insert`].
+    #[inline]
+    pub fn insert(&mut self, range: Range<u64>, plan: &mut Plan) {
+        if plan.wants_data() || plan.wants_records() {
+            return self.now().insert(range, plan);
+        }
+        let state = self.state.get_mut();
+        if state.1.push((range.start, range.end)) {
+            settle(state);
+        }
+    }
+
+    /// The set, to change it.
+    pub fn now(&mut self) -> &mut Live {
+        let state = self.state.get_mut();
+        settle_and_free(state);
+        &mut state.0
+    }
+
+    /// What `ask` answers of the set.
+    pub fn ask<R>(&self, ask: impl FnOnce(&Live) -> R) -> R {
+        let mut state = self.state.borrow_mut();
+        settle_and_free(&mut state);
+        ask(&state.0)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn settle((live, late): &mut (Live, Gather<(u64, u64)>)) {
+    late.drain(&mut live.set, |run| run.0, |set, run| _ = set.insert(run.0..run.1));
+}
+
+#[inline]
+fn settle_and_free(state: &mut (Live, Gather<(u64, u64)>)) {
+    if !state.1.is_empty() {
+        settle(state);
+        state.1.free();
     }
 }

@@ -4,13 +4,8 @@
 //! are gathered, brought together by address (in their order), and looked up a neighbourhood at a time.
 
 use super::Amplification;
-use smrlab_blockmap::BlockSet;
+use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::{Blocks, Lba};
-
-/// Writes gathered before they are looked up.
-const GATHER: usize = 1 << 18;
-/// Neighbourhoods of the space, at most.
-const PLACES: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Write {
@@ -23,21 +18,15 @@ struct Write {
 /// See the [module](self).
 pub struct Updates {
     written: BlockSet,
-    gathered: Vec<Write>,
-    sorted: Vec<Write>,
-    shift: u32,
+    gathered: Gather<Write>,
     total: Amplification,
 }
 
 impl Updates {
     /// Nothing written yet in a space of `host` blocks.
     pub fn new(host: Blocks) -> Self {
-        let mut shift = 0;
-        while host.0 >> shift >= PLACES as u64 {
-            shift += 1;
-        }
         let (written, total) = (BlockSet::new(), Amplification::default());
-        Self { written, gathered: Vec::new(), sorted: Vec::new(), shift, total }
+        Self { written, gathered: Gather::new(host.0), total }
     }
 
     /// Blocks that were written before the run.
@@ -49,8 +38,7 @@ impl Updates {
     #[inline]
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
         let (blocks, ops, extents) = (blocks.0 as u32, ops as u32, extents as u32);
-        self.gathered.push(Write { lba: lba.0, blocks, ops, extents });
-        if self.gathered.len() == GATHER {
+        if self.gathered.push(Write { lba: lba.0, blocks, ops, extents }) {
             self.look_up();
         }
     }
@@ -58,26 +46,17 @@ impl Updates {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self) {
-        let mut ends = [0u32; PLACES];
-        let place = |w: &Write| ((w.lba >> self.shift) as usize).min(PLACES - 1);
-        self.gathered.iter().for_each(|w| ends[place(w)] += 1);
-        let mut sum = 0;
-        for end in &mut ends {
-            (*end, sum) = (sum, sum + *end);
-        }
-        self.sorted.resize(self.gathered.len(), Write::default());
-        for w in &self.gathered {
-            let to = &mut ends[place(w)];
-            self.sorted[*to as usize] = *w;
-            *to += 1;
-        }
-        for w in &self.sorted {
-            let n = u64::from(w.blocks);
-            if self.written.insert(w.lba..w.lba + n) < n {
-                self.total.add(u64::from(w.ops), u64::from(w.extents));
-            }
-        }
-        self.gathered.clear();
+        let total = &mut self.total;
+        self.gathered.drain(
+            &mut self.written,
+            |w| w.lba,
+            |written, w| {
+                let n = u64::from(w.blocks);
+                if written.insert(w.lba..w.lba + n) < n {
+                    total.add(u64::from(w.ops), u64::from(w.extents));
+                }
+            },
+        );
     }
 
     /// All updates so far, and what they took.
@@ -99,7 +78,8 @@ mod tests {
         updates.prefilled(Lba(0), Blocks(1000));
         plain.extend(0..1000);
         let (mut want, mut state) = (0, 1u64);
-        for _ in 0..GATHER as u64 + 1000 {
+        // More than are gathered at once.
+        for _ in 0..(1u64 << 18) + 1000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (lba, n) = ((state >> 40) % (host - 8), 1 + (state >> 33) % 8);
             let new = (lba..lba + n).filter(|b| plain.insert(*b)).count() as u64;

@@ -1,6 +1,6 @@
 //! `rmw`: read-modify-write of bands, in place.
 
-use crate::live::Live;
+use crate::live::LateLive;
 use crate::marks::Marks;
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::update::{Journal, Update, stage};
@@ -83,13 +83,14 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             "rmw: a band has more than 2^32 blocks: use a smaller band=".to_owned(),
         ));
     }
+    let host_blocks = Blocks(bands.first_data(BandId(remain)));
     Ok(Box::new(Rmw {
-        host_blocks: Blocks(bands.first_data(BandId(remain))),
+        host_blocks,
         whole: values.text("mode") == Some("whole"),
         ends: Marks::new(remain),
         bands,
         journal,
-        live: Live::default(),
+        live: LateLive::new(host_blocks),
         update: Update::default(),
     }))
 }
@@ -100,7 +101,7 @@ struct Rmw {
     whole: bool,
     journal: Option<Journal>,
     /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
-    live: Live,
+    live: LateLive,
     /// Of each band: the offset behind its last live block.
     ends: Marks,
     update: Update,
@@ -171,7 +172,7 @@ impl Rmw {
     }
 
     fn discard(&mut self, part: &Part, lba: u64, plan: &mut Plan) {
-        self.live.remove(lba..lba + (part.to - part.from), plan);
+        self.live.now().remove(lba..lba + (part.to - part.from), plan);
         self.cut_tail(part, lba);
     }
 
@@ -180,7 +181,7 @@ impl Rmw {
         let end = u64::from(self.ends.get(part.band.0));
         if end > part.from && end <= part.to {
             let base = lba - part.from;
-            let last = self.live.set().runs_in(base..lba).last();
+            let last = self.live.now().set().runs_in(base..lba).last();
             self.ends.set(part.band.0, last.map_or(0, |run| (run.end - base) as u32));
         }
     }
@@ -221,7 +222,9 @@ impl TranslationLayer for Rmw {
                         Blocks(host),
                     );
                 });
-                self.live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan);
+                if plan.wants_data() {
+                    self.live.ask(|live| live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan));
+                }
             }
             HostOp::Write => {
                 let parts = self.for_parts(r.lba, r.blocks, |layer, part, lba, host| {
@@ -262,7 +265,7 @@ impl TranslationLayer for Rmw {
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         for record in records {
-            if let Some((range, live)) = self.live.take(&record) {
+            if let Some((range, live)) = self.live.now().take(&record) {
                 self.for_parts(Lba(range.start), Blocks(range.end - range.start), |layer, part, lba, _| {
                     if live {
                         let end = layer.ends.get(part.band.0).max(part.to as u32);
@@ -281,21 +284,15 @@ impl TranslationLayer for Rmw {
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.live.checkpoint(out);
+        self.live.ask(|live| live.checkpoint(out));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.live.set().runs_in(lba.span(blocks)).for_each(out);
-    }
-
-    #[inline]
-    fn prefetch(&self, r: &HostRequest) {
-        if r.op == HostOp::Write {
-            self.live.set().prefetch(r.lba.0);
-        }
+        self.live.ask(|live| live.set().runs_in(lba.span(blocks)).for_each(out));
     }
 
     fn map_bytes(&self) -> u64 {
-        (self.live.set().bytes() + self.ends.bytes()) as u64
+        let live = self.live.ask(|live| live.set().bytes());
+        (live + self.ends.bytes()) as u64
     }
 }
