@@ -16,6 +16,9 @@ const REGION_ENTRIES: usize = 512;
 /// A shorter fill of an empty node starts a sorted array rather than a dense one.
 const SHORT_FILL: usize = 16;
 
+/// Entries that a sorted array has room for when it grows first.
+const SMALLEST: usize = 5;
+
 /// What a tree keeps for each unit. The default value means "nothing here".
 pub(crate) trait Payload: Copy + Eq + Default {
     /// An offset in a region with its value, as packed in sorted arrays.
@@ -71,10 +74,11 @@ fn sparse_bytes<P: Payload>(entries: &Vec<P::Entry>) -> usize {
     entries.capacity() * size_of::<P::Entry>()
 }
 
-/// Room for `len` entries, growing by half: doubling would leave too much slack.
+/// Room for `len` entries, growing by half: doubling would leave too much slack. Less than [`SMALLEST`] would take the
+/// allocator as much.
 fn make_room<T>(entries: &mut Vec<T>, len: usize) {
     if len > entries.capacity() {
-        let capacity = len.max(entries.capacity() * 3 / 2 + 1);
+        let capacity = len.max(entries.capacity() * 3 / 2 + 1).max(SMALLEST);
         entries.reserve_exact(capacity - entries.len());
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::UNIT_BLOCKS;
-use crate::node::Payload;
+use crate::node::{Payload, REGION};
 use crate::tree::UnitTree;
 
 /// A bit for each block of the unit.
@@ -175,6 +175,16 @@ impl BlockSet {
     #[inline]
     pub fn prefetch(&self, block: u64) {
         self.tree.prefetch(block / UNIT_BLOCKS);
+    }
+
+    /// Hints as [`prefetch`](Self::prefetch) at `block`, and at `other` where that is kept elsewhere.
+    #[inline]
+    pub fn prefetch_both(&self, block: u64, other: u64) {
+        const NEAR: u64 = REGION as u64 * UNIT_BLOCKS;
+        self.prefetch(block);
+        if block / NEAR != other / NEAR {
+            self.prefetch(other);
+        }
     }
 
     /// Empties the set and frees its memory.

@@ -7,6 +7,7 @@ use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, Slips, Stroke, StrokeRun, TrackNo};
 use crate::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
 
 /// A band's number, in PBA order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -261,6 +262,29 @@ impl Bands {
         let (r, i, offset) = self.find_raw(raw)?;
         let offset = if self.slips.is_empty() { offset } else { pba.0 - self.slips.to_dense(raw - offset) };
         Some((BandId(r.first_band + i), Blocks(offset)))
+    }
+
+    /// The blocks of the band that holds a block; `None` on guards and outside.
+    #[inline]
+    pub fn around(&self, pba: Pba) -> Option<Range<u64>> {
+        let raw = self.slips.to_raw(pba.0);
+        let (r, _, offset) = self.find_raw(raw)?;
+        let first = raw - offset;
+        Some(self.slips.to_dense(first)..self.slips.to_dense(first + r.blocks.divisor()))
+    }
+
+    /// The band that holds a data index below [`data_blocks`](Self::data_blocks), its blocks, and the offset there.
+    #[inline]
+    pub fn band_at(&self, data: u64) -> (BandId, Range<u64>, Blocks) {
+        debug_assert!(data < self.data, "data block {data} of {}", self.data);
+        let raw_data = self.data_slips.to_raw(data);
+        let r = &self.runs[self.by_data.find(raw_data)];
+        let (i, offset) = r.blocks.div_rem_wide(raw_data - r.first_data);
+        let (stroke, k) = r.in_stroke.div_rem_wide(i);
+        let raw = r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor();
+        let first = self.slips.to_dense(raw);
+        let blocks = first..self.slips.to_dense(raw + r.blocks.divisor());
+        (BandId(r.first_band + i), blocks, Blocks(self.slips.to_dense(raw + offset) - first))
     }
 
     /// The band, the offset in it, and the PBA of a data index below [`data_blocks`](Self::data_blocks).

@@ -75,7 +75,7 @@ impl Live {
     }
 }
 
-/// A live set of which no plan depends: while nobody wants data or records, blocks are added later, many at a time.
+/// A live set on which no plan depends: while nobody wants data or records, blocks are added later, many at a time.
 /// Whoever asks sees them all.
 pub struct LateLive {
     state: RefCell<(Live, Gather<(u64, u64)>)>,
@@ -125,5 +125,30 @@ fn settle_and_free(state: &mut (Live, Gather<(u64, u64)>)) {
     if !state.1.is_empty() {
         settle(state);
         state.1.free();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_sees_what_was_put_off() {
+        let mut late = LateLive::new(Blocks(1 << 34));
+        let mut plan = Plan::new(false, false);
+        // More than are put off at once; every second place twice.
+        let n = (1u64 << 18) + 1000;
+        for i in 0..n {
+            let at = i / 2 * 7_919 * 8;
+            late.insert(at..at + 8, &mut plan);
+        }
+        assert_eq!(late.ask(|live| live.set().count()), n / 2 * 8);
+        late.insert(3..5, &mut plan);
+        late.now().remove(4..12, &mut plan);
+        assert_eq!(late.ask(|live| (live.set().count_in(0..12), live.set().contains_all(0..4))), (4, true));
+        let mut plan = Plan::new(false, true);
+        late.insert(0..6, &mut plan);
+        late.insert(0..6, &mut plan);
+        assert_eq!(plan.records().len(), 1);
     }
 }

@@ -141,6 +141,8 @@ proptest! {
                 let pba = band.first + Blocks(o);
                 prop_assert_eq!(b.band_of(pba), Some((id, Blocks(o))));
                 prop_assert_eq!(b.locate(data), (id, Blocks(o), pba));
+                prop_assert_eq!(b.around(pba), Some(band.first.span(band.blocks)));
+                prop_assert_eq!(b.band_at(data), (id, band.first.span(band.blocks), Blocks(o)));
                 prop_assert_eq!(b.data_index(pba), Some(data));
                 data += 1;
             }
@@ -149,6 +151,7 @@ proptest! {
         prop_assert_eq!(data, b.data_blocks().0);
         let mapped = (0..g.blocks().0).filter(|&p| b.band_of(Pba(p)).is_some()).count() as u64;
         prop_assert_eq!(mapped, data, "guards belong to no band");
+        prop_assert!((0..g.blocks().0).all(|p| b.around(Pba(p)).is_some() == b.band_of(Pba(p)).is_some()));
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! First come, first served: no queue is needed, each request starts when the drive is free of the one before.
 
-use super::{Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver};
+use super::{AHEAD, Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver};
 use crate::control::Control;
 use crate::drive::Drive;
 use crate::error::RunError;
 use smrlab_units::SimTime;
-
-/// How far ahead of the request that is served the memory for later ones is fetched.
-const AHEAD: usize = 12;
 
 /// See [`super::run`].
 pub(super) fn run<O: HostObserver>(

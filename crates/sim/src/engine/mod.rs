@@ -54,6 +54,10 @@ pub trait HostObserver: Observer {
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
 }
 
+/// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two
+/// steps of the containers' hints, of which the second follows eight hints after the first (reads often hint nothing).
+const AHEAD: usize = 24;
+
 /// Requests between two looks at the cancel flag.
 const CHECK_EVERY: usize = 256;
 

@@ -1,6 +1,6 @@
 //! A scheduler chooses among the waiting requests. Overlapping requests of which one writes keep their order.
 
-use super::{Arrivals, CHECK_EVERY, Feed, HostObserver};
+use super::{AHEAD, Arrivals, CHECK_EVERY, Feed, HostObserver};
 use crate::control::Control;
 use crate::drive::Drive;
 use crate::error::RunError;
@@ -156,6 +156,12 @@ impl Sender {
         w
     }
 
+    /// A request that will be sent soon.
+    fn ahead(&self, feed: &Feed) -> Option<HostRequest> {
+        let row = self.row + AHEAD;
+        (row < feed.len()).then(|| feed.request(row))
+    }
+
     fn completed(&mut self, ack: SimTime) {
         if let Arrivals::Closed { think, .. } = self.arrivals {
             self.slots.push_back(ack + think);
@@ -192,7 +198,9 @@ pub(super) fn run<O: HostObserver>(
                 drive.advance(now, observer);
                 let w = sender.take(feed, at);
                 observer.arrived(at, &w.request);
-                drive.layer().prefetch(&w.request);
+                if let Some(later) = sender.ahead(feed) {
+                    drive.layer().prefetch(&later);
+                }
                 waiting.admit(w, drive);
                 most = most.max(waiting.len() as u64 + u64::from(at < last_ack));
             }

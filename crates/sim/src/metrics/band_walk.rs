@@ -22,10 +22,7 @@ impl BandWalk {
     }
 
     fn around(&self, pba: u64) -> Range<u64> {
-        self.bands.band_of(Pba(pba)).map_or(pba..pba + 1, |(id, _)| {
-            let band = self.bands.band(id);
-            band.first.span(band.blocks)
-        })
+        self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1)
     }
 
     /// An operation was done.

@@ -127,10 +127,10 @@ impl Part {
 impl Rmw {
     #[inline]
     fn part(&self, lba: u64, left: u64) -> Part {
-        let (band, offset, pba) = self.bands.locate(lba);
-        let blocks = self.bands.band(band).blocks;
+        let (band, all, offset) = self.bands.band_at(lba);
+        let blocks = Blocks(all.end - all.start);
         let to = (offset.0 + left).min(blocks.0);
-        Part { band, first: Pba(pba.0 - offset.0), blocks, from: offset.0, to }
+        Part { band, first: Pba(all.start), blocks, from: offset.0, to }
     }
 
     /// What a write of `part` has to keep: the offsets before and behind it.

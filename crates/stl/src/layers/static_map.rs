@@ -7,9 +7,11 @@ use crate::position_map::{Extent, PositionMap};
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::update::{Journal, Update};
 use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
+use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{BandId, Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -152,9 +154,12 @@ fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult 
     } else {
         (None, bands.len())
     };
+    let map = PositionMap::new(context.drive.geometry(), &bands, count, order);
+    let first = (Lba(0), map.locate(&bands, Lba(0)));
     Ok(Box::new(StaticMap {
-        map: PositionMap::new(context.drive.geometry(), &bands, count, order),
+        map,
         bands,
+        hinted: std::array::from_fn(|_| Cell::new(first)),
         geometry: Arc::clone(context.drive.geometry()),
         interference: context.drive.interference(),
         journal,
@@ -165,9 +170,18 @@ fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult 
     }))
 }
 
+/// More than requests that are hinted at ahead of their turn.
+const HINTED: usize = 64;
+
+fn hint_of(lba: Lba) -> usize {
+    (lba.0 / UNIT_BLOCKS) as usize % HINTED
+}
+
 struct StaticMap {
     map: PositionMap,
     bands: Bands,
+    /// Where LBAs lie that were hinted at: the same is asked again soon.
+    hinted: [Cell<(Lba, Extent)>; HINTED],
     geometry: Arc<Geometry>,
     interference: Interference,
     journal: Option<Journal>,
@@ -184,12 +198,18 @@ fn run_of(extent: &Extent, host: Blocks) -> HostRun {
 }
 
 impl StaticMap {
+    #[inline]
+    fn extent_at(&self, lba: Lba) -> Extent {
+        let (hinted, extent) = self.hinted[hint_of(lba)].get();
+        if hinted == lba { extent } else { self.map.locate(&self.bands, lba) }
+    }
+
     /// Calls `each` with the extents of a run of LBAs (within one track each) and their offsets in it.
     #[inline]
     fn for_extents(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(Extent, Blocks)) {
         let mut done = Blocks::ZERO;
         while done < blocks {
-            let mut extent = self.map.locate(&self.bands, lba + done);
+            let mut extent = self.extent_at(lba + done);
             extent.blocks = extent.blocks.min(blocks - done);
             each(extent, done);
             done += extent.blocks;
@@ -220,7 +240,7 @@ impl StaticMap {
 
     #[inline]
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
-        let first = self.map.locate(&self.bands, r.lba);
+        let first = self.extent_at(r.lba);
         if first.blocks >= r.blocks && self.journal.is_none() {
             let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
             if !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run) {
@@ -280,7 +300,7 @@ impl TranslationLayer for StaticMap {
         if !matches!(r.op, HostOp::Read | HostOp::Write) {
             return None;
         }
-        let first = self.map.locate(&self.bands, r.lba);
+        let first = self.extent_at(r.lba);
         if r.op == HostOp::Read {
             return Some(first.pba);
         }
@@ -324,9 +344,9 @@ impl TranslationLayer for StaticMap {
     fn prefetch(&self, r: &HostRequest) {
         if r.op == HostOp::Write {
             let at = self.map.locate(&self.bands, r.lba);
-            self.live.set().prefetch(at.pba.0);
+            self.hinted[hint_of(r.lba)].set((r.lba, at));
             // What the write would hit begins about a track further on.
-            self.live.set().prefetch(at.pba.0 + at.track.0);
+            self.live.set().prefetch_both(at.pba.0, at.pba.0 + at.track.0);
         }
     }
 
