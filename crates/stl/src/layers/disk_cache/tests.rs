@@ -231,3 +231,15 @@ fn without_a_journal_a_cut_loses_data_as_published() {
         rig.go(sequence.request(span, 40), true);
     }
 }
+
+/// A step of idle time that is given up behind the journal's write leaves a scratch band that is soon overwritten.
+#[test]
+fn a_scratch_band_that_is_being_overwritten_is_not_replayed() {
+    let mut plan = Plan::new(true, true);
+    let held = Record { tag: recover::SCRATCH_BAND, words: [0; 3] };
+    let free = Record { tag: recover::SCRATCH_FREE, words: [0; 3] };
+    variants()[6]().recover(&mut [held, free].into_iter(), &mut plan);
+    assert!(plan.ops().is_empty());
+    variants()[6]().recover(&mut [held, free, held].into_iter(), &mut plan);
+    assert_eq!(plan.ops().len(), 2, "read the scratch band, write the native band");
+}
