@@ -80,3 +80,19 @@ fn s5_first_cleaning() {
     let first = number(&r, "/cleaning/first_s");
     assert!((702.0..=858.0).contains(&first), "{first} s");
 }
+
+/// Both layers on a drive with tracks, strokes and zones: every block read is the one that was written last, while caches fill
+/// and are cleaned.
+#[test]
+fn media_are_verified_on_a_drive_with_tracks() {
+    let trace = "synth:uniform,requests=60000,size=exp(8KiB),write=80%,interarrival=0".to_owned();
+    for layer in [
+        "disk-cache",
+        "disk-cache,association=dynamic,journal=on",
+        "s-block,sections=2",
+        "s-block,policy=mix",
+    ] {
+        let r = go("modern-7200,capacity=8GB", layer, std::slice::from_ref(&trace), "verify_media = true\n");
+        assert!(number(&r, "/cleaning/count") > 0.0, "{layer} cleans");
+    }
+}

@@ -74,8 +74,11 @@ impl Set {
         self.index.prefetch(Self::key(slot, units, unit));
     }
 
-    /// Gives a native band the next slot.
+    /// Gives a native band a slot: the one that it had since the last cleaning, or the next one.
     fn adopt(&mut self, native: u64) -> u32 {
+        if let Some(slot) = self.natives.iter().position(|&n| u64::from(n) == native) {
+            return slot as u32;
+        }
         self.natives.push(native as u32);
         self.live.push(0);
         self.live.len() as u32 - 1
