@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
+from commands import Ended, Invoke
 
 from smrlab import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-
-TINY = "synth:uniform,requests=2000,write=70%,interarrival=20ms,span=1GB,seed=3"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Invoke(Protocol):
-    """Runs `smrlab ARGS`."""
-
-    def __call__(self, *args: str | Path) -> Ended: ...
 
 
 @pytest.fixture

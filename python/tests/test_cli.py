@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import TINY, Invoke
+from commands import TINY, Invoke
 
 RUN = ("run", "--trace", TINY, "--drive", "modern-7200")
 COMPARE = ("compare", "--trace", TINY, "--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw")
