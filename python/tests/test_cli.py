@@ -238,7 +238,10 @@ def test_interrupt_keeps_the_finished_runs_and_is_quick(tmp_path: Path) -> None:
         out,
     ]
     command += ["--layer", "cmr", "--layer", "rmw"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # A shell without job control starts background commands with the signal ignored, which children inherit.
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    )
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     begin = time.monotonic()
