@@ -1,4 +1,9 @@
-//! What every target does: read the bytes as one format, to the end or to the first error.
+//! What the targets of trace formats do: read the bytes as one format, to the end or to the first error. Those of the
+//! served device are in [`device`] and [`store`].
+
+pub mod bytes;
+pub mod device;
+pub mod store;
 
 use smrlab_trace::{Batch, ParquetSource, TraceError, TraceSource, open_bytes};
 use smrlab_units::HostOp;

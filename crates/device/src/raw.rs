@@ -112,6 +112,10 @@ impl Raw {
         let Some(band) = self.band else { return Ok(()) };
         let (first, last) = (self.tracks.at(start).index, self.tracks.at(start + blocks - 1).index);
         let data = band - (self.head_width - 1);
+        // A head of one track needs no guard.
+        if data == band {
+            return Ok(());
+        }
         if first / band == last / band && last % band < data {
             return Ok(());
         }

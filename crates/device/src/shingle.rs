@@ -243,7 +243,9 @@ impl Shingle {
             at = stop;
         }
         out.dedup_by(|next, p| {
-            let joins = p.at + p.blocks == next.at && p.from + p.blocks == next.from;
+            // What was never written stays apart: block status goes by it.
+            let joins =
+                p.at + p.blocks == next.at && p.from + p.blocks == next.from && p.written() == next.written();
             p.blocks += if joins { next.blocks } else { 0 };
             joins
         });
