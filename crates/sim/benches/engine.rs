@@ -7,6 +7,10 @@ use smrlab_trace::{Batch, OpenContext, convert, open};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// As in the Python module.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const REQUESTS: u64 = 10_000_000;
 
 /// What is measured: name, target in requests a second, and the fields of the run.
