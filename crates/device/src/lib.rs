@@ -16,6 +16,7 @@ pub mod pace;
 pub mod picture;
 pub mod raw;
 pub mod record;
+pub mod replay;
 pub mod runs;
 pub mod shingle;
 pub mod stats;

@@ -1,17 +1,19 @@
 //! The state on disk: checkpoints and logs of records, safe against the end of the process and of the machine.
 //!
-//! `checkpoint.N` holds the state when `log.N` was begun (for N = 0 there is none). A record is put into the mapped log
-//! without a system call: it survives the process at once and the machine after [`Log::sync`]. Recovery takes the newest
-//! whole checkpoint and the logs from it on, up to the first record whose checksum does not match.
+//! `checkpoint.N` holds the state when `log.N` was begun (for N = 0 there is none); the data to which it refers are durable
+//! when it is there. A record is put into the mapped log without a system call: it survives the process at once, and the
+//! machine once a mark behind it is durable. Recovery takes the newest whole checkpoint and of the logs from it on what
+//! [`replay`](crate::replay) says.
 #![allow(unsafe_code)]
 
 use crate::error::{DeviceError, Result};
-use crate::store::header::replace;
+use crate::replay::{Position, Scan, mark, opened};
+use crate::store::header::{replace, sync_directory};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +26,8 @@ pub struct Entry {
     pub words: [u64; 3],
 }
 
-const ENTRY: usize = 32;
+/// Bytes of a record.
+pub(crate) const ENTRY: usize = 32;
 /// The log grows by this many bytes at a time; their space is taken before it is used.
 const STEP: u64 = 4 << 20;
 /// A log below this size is not worth a checkpoint.
@@ -42,7 +45,7 @@ impl Entry {
         bytes
     }
 
-    fn decode(bytes: &[u8], salt: u64) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8], salt: u64) -> Option<Self> {
         let word =
             |i: usize| u64::from_le_bytes(bytes[8 + i * 8..16 + i * 8].try_into().expect("eight bytes"));
         let four = |i: usize| u32::from_le_bytes(bytes[i..i + 4].try_into().expect("four bytes"));
@@ -58,7 +61,7 @@ fn checksum(bytes: &[u8], salt: u64) -> u32 {
     h.finalize()
 }
 
-fn salt(id: u64, epoch: u64, index: u64) -> u64 {
+pub(crate) fn salt(id: u64, epoch: u64, index: u64) -> u64 {
     id ^ epoch.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index.wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
 }
 
@@ -71,15 +74,19 @@ pub struct Log {
     map: MmapRaw,
     /// Records so far.
     len: u64,
+    /// Whether any of them is more than a mark.
+    used: bool,
+    boot: u64,
     checkpoint_bytes: u64,
 }
 
 impl Log {
-    /// Recovers the state in `dir`: every record goes to `each`, in order; the log goes on behind the last one.
+    /// Recovers the state in `dir` on this `boot` of the host: every record that holds goes to `each`, in order; the log
+    /// goes on behind the last one.
     ///
     /// # Errors
     /// When a file cannot be read, or a checkpoint is damaged (then nothing was changed).
-    pub fn open(dir: &Path, id: u64, each: &mut dyn FnMut(Entry)) -> Result<Self> {
+    pub fn open(dir: &Path, id: u64, boot: u64, each: &mut dyn FnMut(Entry)) -> Result<Self> {
         let fail = |e| DeviceError::io(format!("recovering the state in {}", dir.display()), &e);
         let newest = numbers(dir, "checkpoint").map_err(fail)?.into_iter().max().unwrap_or(0);
         let mut checkpoint_bytes = 0;
@@ -90,52 +97,31 @@ impl Log {
             let text = format!("{}: the checkpoint that the logs go on from is missing", dir.display());
             return Err(DeviceError::input(text + "; restore it; nothing was changed"));
         }
-        let mut epoch = newest;
-        loop {
-            let log = Self::replay(dir, id, epoch, each).map_err(fail)?;
-            let next = dir.join(format!("log.{}", epoch + 1)).exists();
-            if !next {
-                let mut log = log.map_err(fail)?;
-                log.checkpoint_bytes = checkpoint_bytes;
-                log.discard_older(newest);
-                return Ok(log);
-            }
-            epoch += 1;
-        }
+        let scan = Scan::of(dir, id, newest)?;
+        let holds = scan.holds(boot);
+        let used = scan.replay(dir, id, holds, each)?;
+        let mut log = Self::map(dir, id, scan.end, boot).map_err(fail)?;
+        log.checkpoint_bytes = checkpoint_bytes;
+        log.mark_begin(holds)?;
+        log.used = used;
+        log.discard_older(newest);
+        Ok(log)
     }
 
-    fn replay(
-        dir: &Path,
-        id: u64,
-        epoch: u64,
-        each: &mut dyn FnMut(Entry),
-    ) -> std::io::Result<std::io::Result<Self>> {
+    /// Goes on, or begins, at `end`.
+    fn map(dir: &Path, id: u64, end: Position, boot: u64) -> std::io::Result<Self> {
+        let Position { epoch, index: len } = end;
         let path = dir.join(format!("log.{epoch}"));
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        let (mut len, mut at, mut buf) = (0, 0, vec![0; 1 << 20]);
-        'file: loop {
-            let n = file.read_at(&mut buf, at)?;
-            for bytes in buf[..n].chunks_exact(ENTRY) {
-                match Entry::decode(bytes, salt(id, epoch, len)) {
-                    Some(e) if e.tag != 0 => each(e),
-                    _ => break 'file,
-                }
-                len += 1;
-            }
-            at += (n / ENTRY * ENTRY) as u64;
-            if n < ENTRY {
-                break;
-            }
-        }
-        Ok(Self::map(dir, id, epoch, file, len))
-    }
-
-    fn map(dir: &Path, id: u64, epoch: u64, file: File, len: u64) -> std::io::Result<Self> {
-        // What follows the last whole record is the tail of a lost machine: out of the way of what comes.
+        // What follows the last whole record is the tail of a lost machine: out of the way of what comes, and durably so,
+        // because the numbers of its records will be used again.
         file.set_len(len * ENTRY as u64)?;
+        file.sync_all()?;
+        sync_directory(dir)?;
         let map = grown(&file, len)?;
-        Ok(Self { dir: dir.to_owned(), id, epoch, file: Arc::new(file), map, len, checkpoint_bytes: 0 })
+        let (dir, file) = (dir.to_owned(), Arc::new(file));
+        Ok(Self { dir, id, epoch, file, map, len, used: false, boot, checkpoint_bytes: 0 })
     }
 
     /// Appends a record.
@@ -153,6 +139,24 @@ impl Log {
         // SAFETY: within the mapping, whose space on disk was taken when it grew; nobody else writes to it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(at), ENTRY) };
         self.len += 1;
+        self.used = true;
+        Ok(())
+    }
+
+    /// Behind the last record.
+    pub fn position(&self) -> Position {
+        Position { epoch: self.epoch, index: self.len }
+    }
+
+    /// Notes that all records before `upto` are durable together with the data to which they refer. The note itself is so
+    /// when the log's files were synced.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn mark(&mut self, upto: Position) -> Result<()> {
+        let used = self.used;
+        self.append(mark(upto))?;
+        self.used = used;
         Ok(())
     }
 
@@ -168,24 +172,30 @@ impl Log {
 
     /// Whether there is anything that a checkpoint would take up.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        !self.used
     }
 
-    /// Begins the next log. The caller then writes the state as it is now by [`Checkpoint::write`].
+    /// Begins the next log. The caller then makes all data of this moment durable, and writes the state as it was by
+    /// [`Checkpoint::write`].
     ///
     /// # Errors
     /// When the old log cannot be made durable or the new one not be made; the old one goes on then.
     pub fn rotate(&mut self, entries: u64) -> Result<Checkpoint> {
         let fail = |e| DeviceError::io(format!("beginning a new log in {}", self.dir.display()), &e);
         self.file.sync_data().map_err(fail)?;
-        let epoch = self.epoch + 1;
-        let path = self.dir.join(format!("log.{epoch}"));
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
-        let new = Self::map(&self.dir, self.id, epoch, file.map_err(fail)?, 0).map_err(fail)?;
+        let begin = Position { epoch: self.epoch + 1, index: 0 };
+        let mut new = Self::map(&self.dir, self.id, begin, self.boot).map_err(fail)?;
+        new.mark_begin(self.position())?;
         *self = new;
         self.checkpoint_bytes = entries * ENTRY as u64;
-        Ok(Checkpoint { dir: self.dir.clone(), id: self.id, epoch })
+        Ok(Checkpoint { dir: self.dir.clone(), id: self.id, epoch: begin.epoch })
+    }
+
+    /// The first record: which boot it is, and where the log before ended.
+    fn mark_begin(&mut self, before: Position) -> Result<()> {
+        self.append(opened(self.boot, before))?;
+        self.used = false;
+        Ok(())
     }
 
     fn discard_older(&self, epoch: u64) {

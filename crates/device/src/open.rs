@@ -7,6 +7,7 @@ use crate::layered::Layered;
 use crate::log::{Entry, Log};
 use crate::medium::{Medium, Mode, Reading, recover, tag};
 use crate::raw::Raw;
+use crate::replay::this_boot;
 use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
@@ -126,7 +127,7 @@ fn store(
         None if fresh => Box::new(Sparse::create(&at.path, bytes)?),
         None => Box::new(Sparse::open(&at.path, bytes)?),
     };
-    let log = Log::open(&at.path, at.header.id, each)?;
+    let log = Log::open(&at.path, at.header.id, this_boot(), each)?;
     Ok((Box::new(Locked { store, _dir: at }), Some(log)))
 }
 

@@ -120,7 +120,7 @@ fn wrong_stores_are_refused_and_not_touched() {
     let good = std::fs::read_to_string(&header).unwrap();
     std::fs::write(&header, good.replace("raw", "rav")).unwrap();
     assert!(open("raw").unwrap_err().contains("checksum"));
-    std::fs::write(&header, good.replace("store 1", "store 9")).unwrap();
+    std::fs::write(&header, good.replace("store 2", "store 1")).unwrap();
     assert!(open("raw").unwrap_err().contains("version"));
     std::fs::write(&header, &good).unwrap();
     let device = Device::open(config("raw", at(dir.path()))).unwrap();
@@ -145,7 +145,8 @@ fn a_torn_log_ends_at_its_last_whole_record() {
     drop(device);
     let log = dir.path().join("store/log.0");
     let mut bytes = std::fs::read(&log).unwrap();
-    bytes[7 * 32 + 9] ^= 1;
+    // Each write is followed by a mark; before them all is the start of the server.
+    bytes[(1 + 2 * 7) * 32 + 9] ^= 1;
     std::fs::write(&log, bytes).unwrap();
     let device = Device::open(config("raw,tracks=1", at(dir.path()))).unwrap();
     assert_eq!(device.medium().with_runs(|s| s.runs().len()), 7);

@@ -28,7 +28,8 @@ impl Sparse {
         let files = Self::segments(bytes).map(|(i, len)| {
             let path = segment_path(dir, i);
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
-            let file = file.and_then(|f| f.set_len(len).map(|()| f));
+            // Their sizes are durable before the store is used: a flush makes only data so.
+            let file = file.and_then(|f| f.set_len(len).and_then(|()| f.sync_all()).map(|()| f));
             file.map_err(|e| DeviceError::io(format!("making {}", path.display()), &e))
         });
         Ok(Self { files: files.collect::<Result<_>>()?, dir: dir.to_owned() })
@@ -150,7 +151,8 @@ impl BlockDevice {
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(path).map_err(fail)?;
         let bytes = file.seek(SeekFrom::End(0)).map_err(fail)?;
         file.rewind().and_then(|()| file.read_exact(&mut [0; 512])).map_err(fail)?;
-        Ok((Self { file, path: path.to_owned(), dirty: AtomicBool::new(false) }, bytes))
+        // A server before this one may have left something to be synced.
+        Ok((Self { file, path: path.to_owned(), dirty: AtomicBool::new(true) }, bytes))
     }
 
     fn named(&self, r: std::io::Result<()>) -> Result<()> {

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// First line of the header file; the number is the version of the whole format.
-const MAGIC: &str = "smrlab-store 1";
+const MAGIC: &str = "smrlab-store 2";
 
 /// The content of the header: what has to be the same whenever the store is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +105,10 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     let (magic, rest) = text.split_once('\n').ok_or("not a store")?;
     if magic != MAGIC {
         return Err(if magic.starts_with("smrlab-store ") {
-            format!("the store has version '{magic}', this program reads '{MAGIC}'")
+            format!(
+                "the store has version '{magic}', this program reads '{MAGIC}'; copy its contents to a new device with \
+                 the program that made it"
+            )
         } else {
             "not a store (foreign file)".to_owned()
         });
@@ -153,6 +156,13 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> std::io::Result<()>
         let _ = fs::remove_file(&new);
         return made;
     }
-    let dir = File::open(path.parent().unwrap_or(Path::new(".")))?;
-    dir.sync_all()
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Makes durable which files are in a directory.
+///
+/// # Errors
+/// What the operating system answers.
+pub fn sync_directory(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()
 }
