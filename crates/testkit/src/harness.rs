@@ -274,7 +274,9 @@ impl Harness {
 
 /// Different bytes for every block.
 pub(crate) fn new_data(blocks: u64, rng: &mut Rng) -> Vec<u8> {
-    (0..blocks * BLOCK_BYTES / 8).flat_map(|_| rng.bits().to_le_bytes()).collect()
+    let mut data = vec![0; (blocks * BLOCK_BYTES) as usize];
+    data.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.bits().to_le_bytes()));
+    data
 }
 
 /// Mostly short requests, some as long as allowed; places with some locality, so that updates meet.

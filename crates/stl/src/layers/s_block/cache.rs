@@ -301,12 +301,14 @@ impl CacheRing {
         Some(self.items.at(i).sblock)
     }
 
-    /// How far the oldest cached block of an S-block lies from the head, as a share of the ring.
+    /// How far the oldest cached block of an S-block lies from the head, as a share of the ring. Invalid places before
+    /// it do not count: freeing them must not change a choice that was announced.
     pub fn age(&self, s: &SBlock) -> f64 {
         let (mut most, mut id) = (0, s.first);
         while id != NONE {
-            let at = self.items.numbered(self.entries[id as usize].item).at;
-            most = most.max(self.ring.ahead(u64::from(at), self.ring.head()));
+            let item = self.items.numbered(self.entries[id as usize].item);
+            let at = u64::from(item.at) + u64::from(item.mask.trailing_zeros()) - u64::from(item.first);
+            most = most.max(self.ring.ahead(at, self.ring.head()));
             id = self.entries[id as usize].next;
         }
         most as f64 / self.ring.size() as f64

@@ -90,6 +90,22 @@ fn a_recovered_layer_is_the_same_layer() {
     }
 }
 
+/// Invalid places are freed before a destage is chosen: if that changed an age, `locate` would announce another choice.
+#[test]
+fn freeing_invalid_places_changes_no_age() {
+    let mut layer = with(|o| (o.rules.size, o.sections) = (16, 1));
+    let s = &mut layer.sections[0];
+    s.put(0, 0, 8);
+    s.put(1, 0, 8);
+    s.put(0, 0, 3);
+    let age = s.cache.age(&s.blocks[0]);
+    s.cache.reclaim(2);
+    assert_eq!(s.cache.age(&s.blocks[0]), age, "two of three invalid places are freed");
+    s.cache.reclaim(1);
+    assert_eq!(s.cache.age(&s.blocks[0]), age);
+    assert!(age > s.cache.age(&s.blocks[1]));
+}
+
 #[test]
 fn sizes_of_the_sheet() {
     // D = 1e8, K = 10, S = 2000, 1 % + 1 %.
