@@ -54,11 +54,13 @@ def version() -> str:
 def spec_from_toml(text: str) -> str:
     """The fields of a specification file, checked; as JSON with defaults filled in."""
 
-def compared(spec: str, layers: list[str]) -> list[str]:
-    """A specification for each of `layers`, all on the smallest host space among them."""
+def compared(spec: str, layers: list[tuple[str, type[TranslationLayer] | None]]) -> list[str]:
+    """A specification for each of `layers` (name, and class of one's own), all on the smallest host space of them."""
 
-def resolved(spec: str) -> str:
-    """The specification with every default spelled out; its faults are raised."""
+def resolved(spec: str, layer: type[TranslationLayer] | None = None) -> str:
+    """The specification, on the layer that a class describes where it is given, with every default spelled out; its
+    faults are raised.
+    """
 
 def run(
     spec: str, control: Control, folder: str | None, layer: type[TranslationLayer] | None = None

@@ -50,7 +50,7 @@ def run(
     are written there, tables first. Ctrl-C stops it within a second (KeyboardInterrupt).
     Raises InputError for a wrong specification, with all its faults, and CheckFailed where data was destroyed.
     """
-    text, own = layer_class(layer)
+    text, own = layer_class(layer) if layer is not None else (None, None)
     spec = make_spec(trace, {"drive": drive, "layer": text, **options})
     title = name or str(spec.get("layer", "cmr"))
     with _filling(out) as folder:
@@ -62,10 +62,10 @@ def run(
     return result
 
 
-def layer_class(layer: Layer | None) -> tuple[str | None, type[TranslationLayer] | None]:
+def layer_class(layer: Layer) -> tuple[str, type[TranslationLayer] | None]:
     """A layer as the text that results carry, and its class where it is one of the user's own."""
-    if layer is None or isinstance(layer, str):
-        return layer, load(layer) if layer else None
+    if isinstance(layer, str):
+        return layer, load(layer)
     return f"python:{layer.__name__}", layer
 
 
@@ -73,13 +73,13 @@ def compare(
     trace: Source | Sequence[Source] | None = None,
     *,
     drive: str | None = None,
-    layers: Sequence[str],
+    layers: Sequence[Layer],
     out: Folder = None,
     jobs: int | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Results:
-    """Runs the same requests on each of `layers`, on `jobs` threads (default: all cores).
+    """Runs the same requests on each of `layers` (given as for `run`), on `jobs` threads (default: all cores).
 
     All runs see the host space of the smallest of them. On Ctrl-C the finished runs are kept in `out`, and
     Interrupted is raised.
@@ -87,17 +87,18 @@ def compare(
     if not layers:
         raise InputError("compare needs at least one layer")
     spec = make_spec(trace, {"drive": drive, **options})
-    specs = _core.compared(json.dumps(spec), list(layers))
-    names = unique_names(layers)
+    classes = [layer_class(layer) for layer in layers]
+    specs = _core.compared(json.dumps(spec), classes)
+    names = unique_names([text for text, _ in classes])
     with _filling(out) as folder:
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
 
-        def work(spec: str, sub: Path | None) -> Work[tuple[str, dict[str, bytes]]]:
+        def work(spec: str, sub: Path | None, own: type[TranslationLayer] | None) -> Work[tuple[str, dict[str, bytes]]]:
             if sub:
                 sub.mkdir(parents=True)
-            return lambda control: _core.run(spec, control, str(sub) if sub else None)
+            return lambda control: _core.run(spec, control, str(sub) if sub else None, own)
 
-        todo = [(n, work(s, sub)) for n, s, sub in zip(names, specs, subs, strict=True)]
+        todo = [(n, work(s, sub, own)) for n, s, sub, (_, own) in zip(names, specs, subs, classes, strict=True)]
         done, interrupted = attend(todo, jobs, watch)
         if interrupted and not done:
             raise Interrupted(f"interrupted; none of {len(names)} runs was finished")

@@ -40,6 +40,14 @@ def test_the_example_has_forty_lines_and_keeps_its_data() -> None:
     assert result["media"].by_cause.clean.blocks_written > 0
 
 
+def test_own_layers_compare_with_built_in_ones_on_the_same_requests() -> None:
+    layers: list[str | type[TranslationLayer]] = [f"{EXAMPLE}:GreedyLog", "static-1234", Plain]
+    results = smrlab.compare(LOAD, drive="tiny", layers=layers, wrap="capacity", mechanics="instant")
+    digests = {result.provenance.trace_digest for result in results}
+    assert len(list(results)) == 3
+    assert len(digests) == 1
+
+
 def test_a_layer_that_breaks_the_shingling_rule_is_found_out() -> None:
     with pytest.raises(smrlab.CheckFailed, match="destroyed"):
         smrlab.run(LOAD, drive="tiny", layer=Plain, wrap="capacity", verify_media=True)

@@ -72,6 +72,20 @@ def test_a_trace_whose_content_changed_is_another_point(tmp_path: Path) -> None:
     assert (again.finished, again.reused) == (1, 0)
 
 
+def test_a_python_layer_is_a_point_and_another_one_when_its_file_changes(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text((Path(__file__).parents[2] / "examples" / "greedy_log.py").read_text())
+    points = expand(grid={"layer": ["rmw", f"{mine}:GreedyLog"]})
+    assert sweep.run_sweep(points, tmp_path / "out").finished == 2
+    assert sweep.run_sweep(points, tmp_path / "out").reused == 2
+    mine.write_text(mine.read_text().replace("self.home = {}", "self.home = 1 / 0"))
+    with pytest.raises(ZeroDivisionError):
+        sweep.run_sweep(points, tmp_path / "out")
+    mine.write_text(mine.read_text().replace("self.home = 1 / 0", "self.home = {}").replace("* 9 // 10", "// 2"))
+    again = sweep.run_sweep(points, tmp_path / "out")
+    assert (again.finished, again.reused) == (1, 1)
+
+
 def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -> None:
     sweep.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
     rows = sweep.results_table(tmp_path).to_pylist()

@@ -47,12 +47,15 @@ impl PyControl {
 
 type Tables = Vec<(&'static str, Vec<u8>)>;
 
-/// The run of a specification, with the layer of `class` where that is given.
 fn resolve(spec: &str, class: Option<&PyLayerClass>) -> Result<Resolved, RunError> {
-    let spec = Spec::from_json(spec)?;
+    resolved_with(&Spec::from_json(spec)?, class)
+}
+
+/// The run of a specification, with the layer of `class` where that is given.
+fn resolved_with(spec: &Spec, class: Option<&PyLayerClass>) -> Result<Resolved, RunError> {
     match class {
-        None => smrlab_sim::resolve(&spec),
-        Some(class) => smrlab_sim::resolve_with(&spec, &|name, context| class.build(name, context)),
+        None => smrlab_sim::resolve(spec),
+        Some(class) => smrlab_sim::resolve_with(spec, &|name, context| class.build(name, context)),
     }
 }
 
@@ -97,17 +100,33 @@ mod _core {
         or_raise(py, Spec::from_toml(text).map(|spec| json(&spec)))
     }
 
-    /// A specification for each layer, all on the smallest host space among them.
+    /// A specification for each layer, all on the smallest host space among them; with the class of those that are the
+    /// user's own.
     #[pyfunction]
-    fn compared(py: Python<'_>, spec: &str, layers: Vec<String>) -> PyResult<Vec<String>> {
-        let specs = py.detach(|| smrlab_sim::parallel::compared(&Spec::from_json(spec)?, &layers));
+    fn compared(
+        py: Python<'_>,
+        spec: &str,
+        layers: Vec<(String, Option<Py<PyAny>>)>,
+    ) -> PyResult<Vec<String>> {
+        let class = |class: Py<PyAny>| PyLayerClass::new(class, Arc::new(Control::new()));
+        let (names, classes): (Vec<_>, Vec<_>) = layers.into_iter().map(|(n, c)| (n, c.map(class))).unzip();
+        let specs = py.detach(|| {
+            let resolve = |i: usize, spec: &Spec| resolved_with(spec, classes[i].as_ref());
+            smrlab_sim::parallel::compared(&Spec::from_json(spec)?, &names, &resolve)
+        });
+        if let Some(error) = classes.iter().flatten().find_map(PyLayerClass::raised) {
+            return Err(error);
+        }
         Ok(or_raise(py, specs)?.iter().map(json).collect())
     }
 
     /// The specification with every default spelled out; its faults are raised.
     #[pyfunction]
-    fn resolved(py: Python<'_>, spec: &str) -> PyResult<String> {
-        or_raise(py, py.detach(|| resolve(spec, None)).map(|run| json(&run.spec)))
+    #[pyo3(signature = (spec, layer=None))]
+    fn resolved(py: Python<'_>, spec: &str, layer: Option<Py<PyAny>>) -> PyResult<String> {
+        let class = layer.map(|class| PyLayerClass::new(class, Arc::new(Control::new())));
+        let done = py.detach(|| resolve(spec, class.as_ref()).map(|run| json(&run.spec)));
+        class.and_then(|class| class.raised()).map_or_else(|| or_raise(py, done), Err)
     }
 
     /// Runs a specification, on the layer that a Python class describes where that is given; its document, and its

@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::error::RunError;
-use crate::resolve::resolve;
+use crate::resolve::Resolved;
 use crate::run::{RunResult, run};
 use crate::spec::Spec;
 use std::path::PathBuf;
@@ -28,17 +28,21 @@ impl Job {
 }
 
 /// The specifications of a comparison: `base` with each of `layers`, all within the smallest host space among them, so
-/// that all see the same requests.
+/// that all see the same requests. `resolve` is told the number of the layer.
 ///
 /// # Errors
 /// All faults of all of them; those of a layer name it.
-pub fn compared(base: &Spec, layers: &[String]) -> Result<Vec<Spec>, RunError> {
+pub fn compared(
+    base: &Spec,
+    layers: &[String],
+    resolve: &dyn Fn(usize, &Spec) -> Result<Resolved, RunError>,
+) -> Result<Vec<Spec>, RunError> {
     let mut faults = Vec::new();
     let mut specs = Vec::new();
     let mut least = u64::MAX;
-    for layer in layers {
+    for (i, layer) in layers.iter().enumerate() {
         let spec = Spec { layer: layer.clone(), ..base.clone() };
-        match resolve(&spec) {
+        match resolve(i, &spec) {
             Ok(run) => least = least.min(run.host.0),
             Err(RunError::Spec(more)) => {
                 more.into_iter().for_each(|f| {

@@ -210,10 +210,12 @@ fn compared_runs_see_the_same_requests() {
     let base = Spec::new("synth:zipf,requests=2000", "tiny", "cmr");
     let base = Spec { wrap: Some("capacity".to_owned()), ..base };
     let layers: Vec<String> = ["cmr", "rmw", "static-1234"].map(str::to_owned).to_vec();
-    let specs = smrlab_sim::parallel::compared(&base, &layers).unwrap();
+    let specs = smrlab_sim::parallel::compared(&base, &layers, &|_, spec| smrlab_sim::resolve(spec)).unwrap();
     let digest = |s: &Spec| run(s, &Control::new(), None).unwrap().json["provenance"]["trace_digest"].clone();
     assert_eq!(digest(&specs[0]), digest(&specs[1]));
     assert_eq!(digest(&specs[0]), digest(&specs[2]));
-    let e = smrlab_sim::parallel::compared(&base, &["cmmr".to_owned(), "rmww".to_owned()]).unwrap_err();
+    let unknown = ["cmmr".to_owned(), "rmww".to_owned()];
+    let e =
+        smrlab_sim::parallel::compared(&base, &unknown, &|_, spec| smrlab_sim::resolve(spec)).unwrap_err();
     assert!(e.to_string().contains("'cmr'?") && e.to_string().contains("'rmw'?"), "{e}");
 }

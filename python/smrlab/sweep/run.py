@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from smrlab import _core
-from smrlab.errors import CheckFailed, InputError
+from smrlab.errors import CheckFailed, InputError, SmrlabError
+from smrlab.layer import load
 from smrlab.outdir import filling
 from smrlab.results import Result, write_whole
 from smrlab.work import Watch, Work, attend
@@ -37,7 +38,7 @@ class Outcome:
 
 
 class Digests:
-    """The content digest of each trace file, remembered in the sweep's folder by size and time of change."""
+    """The content digest of each trace and layer file, remembered in the sweep's folder by size and time of change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,7 +47,7 @@ class Digests:
             self._known = json.loads(path.read_text())
 
     def of(self, source: str) -> str:
-        """The digest of a trace's file; a generator is what it says."""
+        """The digest of the file that a trace or a Python layer is in; a generator is what it says."""
         name = source if Path(source).is_file() else source.rpartition(":")[0]
         if source.startswith("synth:") or not Path(name).is_file():
             return source
@@ -67,8 +68,10 @@ class Digests:
 def address(resolved: str, digests: Digests) -> str:
     """The content address of a resolved specification (as JSON): 16 hexadecimal digits."""
     spec = json.loads(resolved)
-    traces = [digests.of(source) for source in spec.get("trace", [])]
-    text = json.dumps([_core.version(), spec, traces], sort_keys=True)
+    files = [digests.of(source) for source in spec.get("trace", [])]
+    if ".py:" in spec["layer"]:
+        files.append(digests.of(spec["layer"]))
+    text = json.dumps([_core.version(), spec, files], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -98,7 +101,7 @@ def run_sweep(points: Sequence[Point], out: Path, *, jobs: int | None = None, wa
 
 def _resolved(point: Point) -> str:
     try:
-        return _core.resolved(json.dumps(point.spec))
+        return _core.resolved(json.dumps(point.spec), load(point.spec.get("layer", "")))
     except InputError as fault:
         raise InputError(f"point {_title(point)}: {fault}") from None
 
@@ -110,15 +113,21 @@ def _title(point: Point) -> str:
 def _work(point: Point, folder: Path) -> Work[str | None]:
     """A piece of work whose value is the message of what went wrong, or None."""
 
+    own = load(point.spec.get("layer", ""))
+
     def work(control: _core.Control) -> str | None:
         # A folder without a document is what a kill at the wrong moment left.
         shutil.rmtree(folder, ignore_errors=True)
         try:
             with filling(folder) as temporary:
-                doc, tables = _core.run(json.dumps(point.spec), control, str(temporary))
+                doc, tables = _core.run(json.dumps(point.spec), control, str(temporary), own)
                 Result(_title(point), json.loads(doc), None, tables).save(temporary)
         except (CheckFailed, InputError) as fault:
             return str(fault)
+        except Exception as fault:
+            if own is None or isinstance(fault, SmrlabError):
+                raise
+            return f"{point.spec['layer']}: {type(fault).__name__}: {fault}"
         return None
 
     return work
