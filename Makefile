@@ -22,7 +22,7 @@ demo: .setup/native
 
 test: .setup/packages-test .setup/native lint test-rust test-python
 
-lint: .setup/venv
+lint: .setup/venv .setup/components
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
@@ -55,6 +55,10 @@ docs:
 .setup/packages-test: tools/packages-build.txt tools/packages-test.txt tools/install-packages.sh
 	@mkdir -p .setup
 	tools/install-packages.sh tools/packages-build.txt tools/packages-test.txt
+	@touch $@
+
+.setup/components: | .setup/venv
+	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	@touch $@
 
 .setup/venv: tools/requirements.txt | .setup/packages-build
