@@ -284,7 +284,7 @@ impl Device {
     pub fn stats(&self) -> Value {
         let mut stats = json!({"host": self.counters.json()});
         stats["medium"] =
-            self.medium().with_runs(|s| json!({"runs": s.runs().len(), "map_bytes": s.bytes()}));
+            self.medium().with_runs(|s| json!({"runs": s.runs().len(), "map_bytes": s.room().resident, "map_spilled_bytes": s.room().spilled}));
         if let Engine::Layered(layered) = &self.engine {
             stats["media"] = layered.stats();
         }

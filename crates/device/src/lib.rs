@@ -9,6 +9,7 @@ pub mod device;
 pub mod error;
 pub mod faults;
 pub mod layered;
+pub(crate) mod leaves;
 pub mod log;
 pub mod medium;
 pub mod open;

@@ -1,11 +1,16 @@
 //! What was written when: an ordered map of runs, each with the number of the write that finished it.
 //!
 //! A sector needs no entry of its own and a write does the same work for every head width: which sectors it destroyed is
-//! found out when they are read. Runs lie in leaves of a two-level array: one binary search in memory that stays in the
-//! processor's caches, a second in one leaf.
+//! found out when they are read. Runs lie in [`leaves`](crate::leaves) of a page each, leaves under nodes that say which
+//! blocks they begin with: two binary searches in memory that stays in the processor's caches, a third in one leaf.
+//! Nodes are always in memory, at most 13 bytes a leaf that is half full at least.
 
-/// Runs in a leaf before it is split.
-const LEAF: usize = 64;
+use crate::error::Result;
+use crate::leaves::{LEAF, Leaf, Leaves, Place, Room, View, upto};
+use std::path::Path;
+
+/// Leaves under a node before it is split.
+const FAN: usize = 256;
 
 /// Consecutive blocks whose order among each other is ascending and that count, towards all blocks that they can
 /// destroy or be destroyed by, as written at `seq`.
@@ -19,75 +24,79 @@ pub struct Run {
     pub seq: u64,
 }
 
-#[derive(Clone)]
-struct Leaf {
+/// Leaves side by side: the first block of each, where it lies, and how many runs it has.
+struct Node {
     len: usize,
-    starts: [u64; LEAF],
-    ends: [u64; LEAF],
-    seqs: [u64; LEAF],
+    firsts: [u64; FAN],
+    places: [Place; FAN],
+    lens: [u8; FAN],
 }
 
-impl Leaf {
-    const EMPTY: Self = Self { len: 0, starts: [0; LEAF], ends: [0; LEAF], seqs: [0; LEAF] };
-
-    /// How many runs start at or before `block`.
-    #[inline]
-    fn upto(&self, block: u64) -> usize {
-        let (mut lo, mut n) = (0, self.len);
-        while n > 0 {
-            let half = n / 2;
-            let right = self.starts[lo + half] <= block;
-            lo = if right { lo + half + 1 } else { lo };
-            n = if right { n - half - 1 } else { half };
-        }
-        lo
+impl Node {
+    fn new() -> Box<Self> {
+        Box::new(Self { len: 0, firsts: [0; FAN], places: [Place::NONE; FAN], lens: [0; FAN] })
     }
 
-    fn run(&self, i: usize) -> Run {
-        Run { start: self.starts[i], end: self.ends[i], seq: self.seqs[i] }
-    }
-
-    fn insert(&mut self, i: usize, run: Run) {
-        for (column, value) in self.columns(run) {
-            column.copy_within(i..LEAF - 1, i + 1);
-            column[i] = value;
-        }
+    fn insert(&mut self, i: usize, first: u64, place: Place, len: usize) {
+        let n = self.len;
+        self.firsts.copy_within(i..n, i + 1);
+        self.places.copy_within(i..n, i + 1);
+        self.lens.copy_within(i..n, i + 1);
+        (self.firsts[i], self.places[i], self.lens[i]) = (first, place, len as u8);
         self.len += 1;
     }
 
-    fn remove(&mut self, from: usize, to: usize) {
-        let len = self.len;
-        for (column, _) in self.columns(Run { start: 0, end: 0, seq: 0 }) {
-            column.copy_within(to..len, from);
-        }
-        self.len -= to - from;
+    fn remove(&mut self, i: usize) {
+        let n = self.len;
+        self.firsts.copy_within(i + 1..n, i);
+        self.places.copy_within(i + 1..n, i);
+        self.lens.copy_within(i + 1..n, i);
+        self.len -= 1;
     }
 
-    fn columns(&mut self, run: Run) -> [(&mut [u64; LEAF], u64); 3] {
-        [(&mut self.starts, run.start), (&mut self.ends, run.end), (&mut self.seqs, run.seq)]
+    /// Takes over what `other` has from `from` on.
+    fn take(&mut self, other: &mut Self, from: usize) {
+        let (at, n) = (self.len, other.len - from);
+        self.firsts[at..at + n].copy_from_slice(&other.firsts[from..from + n]);
+        self.places[at..at + n].copy_from_slice(&other.places[from..from + n]);
+        self.lens[at..at + n].copy_from_slice(&other.lens[from..from + n]);
+        self.len += n;
+        other.len = from;
     }
 }
 
 /// The position of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct At {
+    node: usize,
     leaf: usize,
     slot: usize,
 }
 
+/// What stands where a write is to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    /// The run that ends there.
+    pub before: Option<Run>,
+    /// The run that begins there, or the next one after it.
+    at: At,
+    next: Option<Run>,
+}
+
 /// See the [module](self).
-#[derive(Clone)]
 pub struct RunMap {
+    /// First blocks of the nodes.
     firsts: Vec<u64>,
-    // Boxed, so that a leaf put in between moves pointers and not the leaves behind it.
-    #[allow(clippy::vec_box)]
-    leaves: Vec<Box<Leaf>>,
+    nodes: Vec<Box<Node>>,
+    leaves: Leaves,
     runs: usize,
 }
 
 impl Default for RunMap {
     fn default() -> Self {
-        Self { firsts: vec![0], leaves: vec![Box::new(Leaf::EMPTY)], runs: 0 }
+        let (mut leaves, mut node) = (Leaves::default(), Node::new());
+        node.insert(0, 0, leaves.take(), 0);
+        Self { firsts: vec![0], nodes: vec![node], leaves, runs: 0 }
     }
 }
 
@@ -102,51 +111,109 @@ impl RunMap {
         self.runs == 0
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> u64 {
-        (self.leaves.len() * (size_of::<Leaf>() + 2 * size_of::<u64>())) as u64
+    /// Bytes in memory and in the file.
+    pub fn room(&self) -> Room {
+        let Room { resident, spilled } = self.leaves.room();
+        Room { resident: resident + (self.nodes.len() * size_of::<Node>()) as u64, spilled }
+    }
+
+    /// Keeps the map within `budget` bytes of memory, the rest in a file in `dir`. An eighth of it is for the nodes,
+    /// which suffices for some 700 runs a KiB of budget.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn spill_into(&mut self, dir: &Path, budget: u64) -> Result<()> {
+        self.leaves.spill_into(dir, budget - budget / 8)
+    }
+
+    /// Whether there is a file to spill into.
+    pub fn spills(&self) -> bool {
+        self.leaves.spills()
+    }
+
+    /// Takes the space that the next change may need in the file.
+    ///
+    /// # Errors
+    /// When the disk is full. A change made all the same takes more memory than the budget.
+    #[inline]
+    pub fn reserve(&mut self) -> Result<()> {
+        self.leaves.reserve()
     }
 
     #[inline]
-    fn leaf_of(&self, block: u64) -> usize {
-        self.firsts.partition_point(|f| *f <= block).saturating_sub(1)
+    fn node_of(&self, block: u64) -> usize {
+        upto(&self.firsts, block).saturating_sub(1)
+    }
+
+    /// The leaf that has `block` or would get it.
+    #[inline]
+    fn leaf_of(&self, block: u64) -> (usize, usize) {
+        let node = self.node_of(block);
+        let n = &self.nodes[node];
+        (node, upto(&n.firsts[..n.len], block).saturating_sub(1))
+    }
+
+    #[inline]
+    fn view(&self, at: At) -> View<'_> {
+        self.leaves.view(self.nodes[at.node].places[at.leaf])
+    }
+
+    #[inline]
+    fn len_at(&self, at: At) -> usize {
+        usize::from(self.nodes[at.node].lens[at.leaf])
     }
 
     /// The run that holds `block`, or else the next one after it.
     #[inline]
     fn seek(&self, block: u64) -> At {
-        let leaf = self.leaf_of(block);
-        let slot = self.leaves[leaf].upto(block);
-        if slot > 0 && self.leaves[leaf].ends[slot - 1] > block {
-            return At { leaf, slot: slot - 1 };
+        let (node, leaf) = self.leaf_of(block);
+        let at = At { node, leaf, slot: 0 };
+        let view = self.view(at);
+        let slot = view.upto(self.len_at(at), block);
+        if slot > 0 && view.ends[slot - 1] > block {
+            return At { slot: slot - 1, ..at };
         }
-        self.settle(At { leaf, slot })
+        self.settle(At { slot, ..at })
     }
 
-    /// Moves a position past its leaf's end to the next leaf that has runs.
+    /// Moves a position past its leaf's end to the next leaf; past the last one there is none.
     #[inline]
     fn settle(&self, mut at: At) -> At {
-        while at.leaf < self.leaves.len() && at.slot >= self.leaves[at.leaf].len {
-            at = At { leaf: at.leaf + 1, slot: 0 };
+        while at.node < self.nodes.len() && (at.leaf >= self.nodes[at.node].len || at.slot >= self.len_at(at))
+        {
+            at = if at.leaf + 1 < self.nodes[at.node].len {
+                At { node: at.node, leaf: at.leaf + 1, slot: 0 }
+            } else {
+                At { node: at.node + 1, leaf: 0, slot: 0 }
+            };
         }
         at
     }
 
     #[inline]
     fn get(&self, at: At) -> Option<Run> {
-        self.leaves.get(at.leaf).map(|l| l.run(at.slot))
+        (at.node < self.nodes.len()).then(|| self.view(at).run(at.slot))
     }
 
     /// The runs that touch `start..end`, ascending, not clipped.
     #[inline]
     pub fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = Run> + '_ {
-        let mut at = self.seek(start);
+        let (node, leaf) = self.leaf_of(start);
+        let mut at = At { node, leaf, slot: 0 };
+        let (mut view, mut len) = (self.view(at), self.len_at(at));
+        at.slot = view.upto(len, start);
+        at.slot -= usize::from(at.slot > 0 && view.ends[at.slot - 1] > start);
         std::iter::from_fn(move || {
-            let run = self.get(at)?;
-            at = self.settle(At { leaf: at.leaf, slot: at.slot + 1 });
-            Some(run)
+            if at.slot >= len {
+                at = self.settle(at);
+                if at.node >= self.nodes.len() {
+                    return None;
+                }
+                (view, len) = (self.view(at), self.len_at(at));
+            }
+            at.slot += 1;
+            Some(view.run(at.slot - 1)).filter(|r| r.start < end)
         })
-        .take_while(move |r| r.start < end)
     }
 
     /// All runs, ascending.
@@ -158,19 +225,66 @@ impl RunMap {
     #[inline]
     pub fn ending_at(&self, block: u64) -> Option<Run> {
         let before = block.checked_sub(1)?;
-        self.get(self.seek(before)).filter(|r| r.end == block)
+        self.overlapping(before, block).next().filter(|r| r.end == block)
+    }
+
+    /// What stands at `block`, found with one search as a rule.
+    #[inline]
+    pub fn spot(&self, block: u64) -> Spot {
+        let (node, leaf) = self.leaf_of(block);
+        let mut at = At { node, leaf, slot: 0 };
+        let (view, len) = (self.view(at), self.len_at(at));
+        let after = view.upto(len, block);
+        at.slot = after - usize::from(after > 0 && view.starts[after - 1] == block);
+        let before = if at.slot > 0 {
+            Some(view.run(at.slot - 1)).filter(|r| r.end == block)
+        } else {
+            self.ending_at(block)
+        };
+        let next = (at.slot < len).then(|| view.run(at.slot));
+        Spot { before, at, next }
+    }
+
+    /// Renews the number of the run at `spot` if it is exactly `start..end`; answers whether it was.
+    #[inline]
+    pub fn renew(&mut self, spot: &Spot, start: u64, end: u64, seq: u64) -> bool {
+        let exact = spot.next.is_some_and(|r| r.start == start && r.end == end);
+        let frame = self.nodes[spot.at.node].places[spot.at.leaf].frame().filter(|_| exact);
+        if let Some(frame) = frame {
+            self.leaves.frame(frame).seqs[spot.at.slot] = seq;
+        }
+        frame.is_some()
+    }
+
+    /// Puts leaves out until a change can be made in memory.
+    #[inline]
+    fn ready(&mut self) {
+        while !self.leaves.ready() {
+            let Some((first, place)) = self.leaves.put_out() else { return };
+            let (node, leaf) = self.leaf_of(first);
+            self.nodes[node].places[leaf] = place;
+        }
+    }
+
+    /// The frame of a leaf, which is read back if need be.
+    #[inline]
+    fn frame(&mut self, at: At) -> usize {
+        let place = self.nodes[at.node].places[at.leaf];
+        place.frame().unwrap_or_else(|| {
+            let place = self.leaves.load(place);
+            self.nodes[at.node].places[at.leaf] = place;
+            place.frame().expect("a frame")
+        })
+    }
+
+    #[inline]
+    fn leaf(&mut self, at: At) -> &mut Leaf {
+        let frame = self.frame(at);
+        self.leaves.frame(frame)
     }
 
     /// Replaces whatever `start..end` held by one run of `seq`.
     pub fn set(&mut self, start: u64, end: u64, seq: u64) {
-        let at = self.seek(start);
-        if let Some(leaf) = self.leaves.get_mut(at.leaf)
-            && leaf.starts[at.slot] == start
-            && leaf.ends[at.slot] == end
-        {
-            leaf.seqs[at.slot] = seq;
-            return;
-        }
         self.clear(start, end);
         self.insert(Run { start, end, seq });
     }
@@ -179,7 +293,7 @@ impl RunMap {
     pub fn extend(&mut self, start: u64, end: u64, seq: u64) {
         self.clear(start, end);
         let at = self.seek(start - 1);
-        let leaf = &mut self.leaves[at.leaf];
+        let leaf = self.leaf(at);
         debug_assert_eq!(leaf.ends[at.slot], start);
         leaf.ends[at.slot] = end;
         leaf.seqs[at.slot] = seq;
@@ -187,106 +301,163 @@ impl RunMap {
 
     /// Forgets what `start..end` held; runs that reach over an edge are cut there.
     pub fn clear(&mut self, start: u64, end: u64) {
+        self.ready();
         let at = self.seek(start);
         let Some(first) = self.get(at).filter(|r| r.start < end) else { return };
-        if first.start < start {
-            self.leaves[at.leaf].ends[at.slot] = start;
-            if first.end > end {
-                self.insert(Run { start: end, end: first.end, seq: first.seq });
-                return;
-            }
+        if first.start >= start {
+            return self.remove_inside(at, end);
         }
-        let from = if first.start < start { At { leaf: at.leaf, slot: at.slot + 1 } } else { at };
-        self.remove_inside(from, end);
+        self.leaf(at).ends[at.slot] = start;
+        if first.end > end {
+            return self.insert(Run { start: end, ..first });
+        }
+        self.remove_inside(At { slot: at.slot + 1, ..at }, end);
     }
 
     /// Removes the runs from `at` on that end by `end`, and cuts off the head of one that reaches over it.
     fn remove_inside(&mut self, mut at: At, end: u64) {
         loop {
             at = self.settle(at);
-            let Some(leaf) = self.leaves.get_mut(at.leaf) else { return };
-            let stop = (at.slot..leaf.len).find(|i| leaf.ends[*i] > end).unwrap_or(leaf.len);
-            let whole = stop == leaf.len;
-            leaf.remove(at.slot, stop);
-            self.runs -= stop - at.slot;
-            if !whole {
-                // This run reaches past the end: its head, if inside, goes.
-                leaf.starts[at.slot] = leaf.starts[at.slot].max(end);
-                if at.slot == 0 && at.leaf > 0 {
-                    self.firsts[at.leaf] = leaf.starts[0];
-                }
+            if at.node >= self.nodes.len() {
                 return;
             }
-            if leaf.len == 0 && self.leaves.len() > 1 && at.leaf > 0 {
-                self.leaves.remove(at.leaf);
-                self.firsts.remove(at.leaf);
-            } else {
-                at = At { leaf: at.leaf + 1, slot: 0 };
+            if at.slot == 0 && self.first_behind(at).is_some_and(|next| next <= end) {
+                // All of it: there is no need to look.
+                self.runs -= self.len_at(at);
+                self.remove_leaf(at);
+                continue;
+            }
+            let len = self.len_at(at);
+            let leaf = self.leaf(at);
+            let stop = (at.slot..len).find(|i| leaf.ends[*i] > end).unwrap_or(len);
+            if stop < len {
+                leaf.starts[stop] = leaf.starts[stop].max(end);
+            }
+            leaf.remove(len, at.slot, stop);
+            let first = leaf.starts[0];
+            let left = len - (stop - at.slot);
+            self.runs -= stop - at.slot;
+            self.nodes[at.node].lens[at.leaf] = left as u8;
+            if left == 0 {
+                self.remove_leaf(at);
+            } else if at.slot == 0 {
+                self.set_first(at, first);
+            }
+            if stop < len {
+                return self.merge(at);
+            }
+            if left > 0 {
+                at.slot = left;
             }
         }
     }
 
-    fn insert(&mut self, run: Run) {
-        let mut leaf = self.leaf_of(run.start);
-        if self.leaves[leaf].len == LEAF {
-            self.split(leaf, run.start);
-            leaf = self.leaf_of(run.start);
+    /// First block of the leaf behind that of `at`.
+    fn first_behind(&self, at: At) -> Option<u64> {
+        let node = &self.nodes[at.node];
+        if at.leaf + 1 < node.len {
+            Some(node.firsts[at.leaf + 1])
+        } else {
+            self.firsts.get(at.node + 1).copied()
         }
-        let slot = self.leaves[leaf].upto(run.start);
-        self.leaves[leaf].insert(slot, run);
+    }
+
+    /// Notes the first block of a leaf.
+    #[inline]
+    fn set_first(&mut self, at: At, first: u64) {
+        self.nodes[at.node].firsts[at.leaf] = first;
+        if at.leaf == 0 {
+            self.firsts[at.node] = first;
+        }
+    }
+
+    /// Takes a leaf out; the last one stays, empty.
+    fn remove_leaf(&mut self, at: At) {
+        let node = &mut self.nodes[at.node];
+        if self.firsts.len() == 1 && node.len == 1 {
+            node.lens[0] = 0;
+            return;
+        }
+        self.leaves.free(node.places[at.leaf]);
+        node.remove(at.leaf);
+        if node.len == 0 {
+            self.nodes.remove(at.node);
+            self.firsts.remove(at.node);
+            return;
+        }
+        self.firsts[at.node] = node.firsts[0];
+        self.merge_nodes(at.node);
+    }
+
+    /// Joins a leaf that became small with a neighbour under the same node.
+    fn merge(&mut self, at: At) {
+        let Some(node) = self.nodes.get(at.node).filter(|n| at.leaf < n.len) else { return };
+        let len = |i: usize| usize::from(node.lens[i]);
+        let left = if at.leaf + 1 < node.len { at.leaf } else { at.leaf.saturating_sub(1) };
+        if len(at.leaf) > LEAF / 4 || left + 1 >= node.len || len(left) + len(left + 1) > LEAF * 3 / 4 {
+            return;
+        }
+        let (n, more) = (len(left), len(left + 1));
+        let (left, right) = (At { leaf: left, ..at }, At { leaf: left + 1, ..at });
+        let (to, from) = (self.frame(left), self.frame(right));
+        self.leaves.copy_runs(from, 0..more, to, n);
+        self.nodes[at.node].lens[left.leaf] = (n + more) as u8;
+        self.remove_leaf(right);
+    }
+
+    /// Joins a node that became small with the one behind it.
+    fn merge_nodes(&mut self, node: usize) {
+        let Some(right) = self.nodes.get(node + 1) else { return };
+        if self.nodes[node].len > FAN / 4 || self.nodes[node].len + right.len > FAN * 3 / 4 {
+            return;
+        }
+        self.firsts.remove(node + 1);
+        let mut right = self.nodes.remove(node + 1);
+        self.nodes[node].take(&mut right, 0);
+    }
+
+    fn insert(&mut self, run: Run) {
+        self.ready();
+        let (mut node, mut leaf) = self.leaf_of(run.start);
+        if usize::from(self.nodes[node].lens[leaf]) == LEAF {
+            self.split(node, leaf, run.start);
+            (node, leaf) = self.leaf_of(run.start);
+        }
+        let at = At { node, leaf, slot: 0 };
+        let len = self.len_at(at);
+        let leaf = self.leaf(at);
+        let slot = leaf.upto(len, run.start);
+        leaf.insert(len, slot, run);
+        self.nodes[at.node].lens[at.leaf] = len as u8 + 1;
+        if slot == 0 {
+            self.set_first(at, run.start);
+        }
         self.runs += 1;
     }
 
     /// Splits a full leaf: in the middle, or at its end where runs arrive in ascending order (so that leaves stay full).
-    fn split(&mut self, leaf: usize, next: u64) {
-        let old = &mut self.leaves[leaf];
+    fn split(&mut self, node: usize, leaf: usize, next: u64) {
+        let from = self.frame(At { node, leaf, slot: 0 });
+        let old = self.leaves.frame(from);
         let at = if old.starts[LEAF - 1] < next { LEAF - 1 } else { LEAF / 2 };
-        let mut new = Box::new(Leaf::EMPTY);
-        for i in at..LEAF {
-            new.insert(i - at, old.run(i));
+        let first = old.starts[at];
+        let new = self.leaves.take();
+        self.leaves.copy_runs(from, at..LEAF, new.frame().expect("a frame"), 0);
+        self.nodes[node].lens[leaf] = at as u8;
+        let (mut node, mut leaf) = (node, leaf + 1);
+        if self.nodes[node].len == FAN {
+            // As with leaves.
+            let half = if leaf == FAN { FAN - 1 } else { FAN / 2 };
+            let mut right = Node::new();
+            right.take(&mut self.nodes[node], half);
+            self.firsts.insert(node + 1, right.firsts[0]);
+            self.nodes.insert(node + 1, right);
+            (node, leaf) = if leaf > half { (node + 1, leaf - half) } else { (node, leaf) };
         }
-        old.len = at;
-        self.firsts.insert(leaf + 1, new.starts[0]);
-        self.leaves.insert(leaf + 1, new);
+        self.nodes[node].insert(leaf, first, new, LEAF - at);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        /// The map equals one number per block, through splits of leaves and removals of whole leaves.
-        #[test]
-        fn equals_a_number_per_block(ops in prop::collection::vec((0u64..3000, 1u64..40, 0u8..12), 1..2500)) {
-            let mut map = RunMap::default();
-            let mut plain = vec![0u64; 4000];
-            for (n, (start, len, kind)) in ops.into_iter().enumerate() {
-                let (seq, len) = (n as u64 + 1, if kind == 11 { len * 20 } else { len });
-                let range = start as usize..(start + len) as usize;
-                if kind == 0 {
-                    map.clear(start, start + len);
-                    plain[range].fill(0);
-                } else if kind < 4 && let Some(before) = map.ending_at(start) {
-                    map.extend(start, start + len, seq);
-                    plain[before.start as usize..(start + len) as usize].fill(seq);
-                } else {
-                    map.set(start, start + len, seq);
-                    plain[range].fill(seq);
-                }
-            }
-            let mut seen = vec![0u64; 4000];
-            let mut last = 0;
-            for r in map.iter() {
-                prop_assert!(r.start >= last && r.start < r.end);
-                last = r.end;
-                seen[r.start as usize..r.end as usize].fill(r.seq);
-            }
-            prop_assert_eq!(map.iter().count(), map.len());
-            prop_assert_eq!(seen, plain);
-        }
-    }
-}
+#[path = "runs_tests.rs"]
+mod tests;

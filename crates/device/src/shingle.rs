@@ -4,9 +4,16 @@
 //! track itself and the `k - 1` tracks upstream, and those data lie at the writer's own address: one level, never more
 //! (sheet 004, 1.5). All that has to be known is who wrote last, so a write costs the same for every `k`.
 
+use crate::error::Result;
+use crate::leaves::Room;
 use crate::runs::{Run, RunMap};
 use crate::tracks::{Track, Tracks};
+use std::path::Path;
 use std::sync::Arc;
+
+/// A write that does not simply go on looks for a way to join the run before it only if that is not older than so many
+/// writes: out of order are requests that are under way together.
+const TOGETHER: u64 = 4096;
 
 /// Consecutive blocks of a read and where their data lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +46,56 @@ pub struct Shingle {
     /// Following blocks that a write damages, where the head is described by blocks and not by tracks.
     following: Option<u64>,
     map: RunMap,
-    /// Per track: the last write that touched it.
+    /// Per track: a number that no run on it exceeds. Memory is taken where there was a write.
     last: Vec<u64>,
     seq: u64,
+    /// Runs are being copied in order of their addresses while they change: no number may become smaller meanwhile.
+    copying: bool,
+    /// What was restored last.
+    restored: Run,
 }
 
 impl Shingle {
     /// A medium never written; a track write touches `head_width` tracks, itself included.
     pub fn new(tracks: Arc<Tracks>, head_width: u64) -> Self {
         let last = vec![0; tracks.count() as usize];
-        Self { tracks, heads: head_width.max(1), following: None, map: RunMap::default(), last, seq: 0 }
+        let restored = Run { start: 0, end: 0, seq: 0 };
+        let (heads, map) = (head_width.max(1), RunMap::default());
+        Self { tracks, heads, following: None, map, last, seq: 0, copying: false, restored }
     }
 
     /// A medium whose head damages the written block and the next `reach - 1` blocks, wherever tracks end.
     pub fn of_blocks(tracks: Arc<Tracks>, reach: u64) -> Self {
-        Self { following: Some(reach.max(1) - 1), ..Self::new(tracks, 2) }
+        let heads = if reach > 1 { 2 } else { 1 };
+        Self { following: Some(reach.max(1) - 1).filter(|n| *n > 0), ..Self::new(tracks, heads) }
+    }
+
+    /// Keeps the map within `budget` bytes of memory; see [`RunMap::spill_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn spill_into(&mut self, dir: &Path, budget: u64) -> Result<()> {
+        self.map.spill_into(dir, budget)
+    }
+
+    /// Takes the space that the next write may need for the map.
+    ///
+    /// # Errors
+    /// When the disk is full; nothing was changed then.
+    #[inline]
+    pub fn reserve(&mut self) -> Result<()> {
+        self.map.reserve()
+    }
+
+    /// Whether no write destroys anything: an ordinary disk, of which only is known where it was written.
+    #[inline]
+    pub fn plain(&self) -> bool {
+        self.heads == 1
+    }
+
+    /// Says that runs are being copied in order of their addresses while writes go on, or no longer so.
+    pub fn copying(&mut self, yes: bool) {
+        self.copying = yes;
     }
 
     /// The runs.
@@ -66,46 +108,86 @@ impl Shingle {
         self.tracks.blocks()
     }
 
-    /// Bytes of memory.
-    pub fn bytes(&self) -> u64 {
-        self.map.bytes() + (self.last.len() * size_of::<u64>()) as u64
+    /// What the map takes.
+    pub fn room(&self) -> Room {
+        self.map.room()
     }
 
-    /// Takes over a run of a checkpoint: those do not arrive in the order of their numbers.
+    /// Takes over a run of a checkpoint, in ascending order of addresses: their numbers are in no order.
     pub fn restore(&mut self, run: Run) {
-        self.map.set(run.start, run.end, run.seq);
-        self.touch(run.start, run.end, run.seq);
+        let before = std::mem::replace(&mut self.restored, run);
         self.seq = self.seq.max(run.seq);
+        if self.plain() {
+            return self.cover(run.start, run.end);
+        }
+        if before.seq == run.seq && before.end == run.start {
+            self.map.extend(run.start, run.end, run.seq);
+            self.restored.start = before.start;
+        } else {
+            self.map.set(run.start, run.end, run.seq);
+        }
+        if before.seq == run.seq && before.end < run.start {
+            // Parts of one run, and what lay between was forgotten: see `forget`.
+            self.seq += 1;
+            self.touch(run.start - 1, run.start, self.seq);
+        }
+        self.touch(run.start, run.end, run.seq);
+    }
+
+    /// Whether a write of `start..end` changes nothing, because this is an ordinary disk and was written there.
+    #[inline]
+    pub fn known(&self, start: u64, end: u64) -> bool {
+        self.plain()
+            && self.map.overlapping(start, end).next().is_some_and(|r| r.start <= start && end <= r.end)
+    }
+
+    /// Adds to where an ordinary disk was written.
+    fn cover(&mut self, start: u64, end: u64) {
+        if self.known(start, end) {
+            return;
+        }
+        let near = self.map.overlapping(start.saturating_sub(1), end + 1);
+        let (from, to) = near.fold((start, end), |(from, to), r| (from.min(r.start), to.max(r.end)));
+        self.map.set(from, to, 1);
     }
 
     /// Notes that `start..end` was written. Any order that gives every block that another can destroy its right place
     /// will do, so a write joins the run before it, or that behind it, wherever it can count as written with that one.
     pub fn write(&mut self, start: u64, end: u64) {
         self.seq += 1;
+        if self.plain() {
+            return self.cover(start, end);
+        }
         let track = self.tracks.at(start);
-        let before = self.map.ending_at(start).filter(|_| !self.tracks.begins_stroke(start, &track));
+        let spot = self.map.spot(start);
+        let before = spot.before.filter(|_| !self.tracks.begins_stroke(start, &track));
         let seq = match before {
-            Some(before) if self.undisturbed(&before) => {
+            Some(before) if self.undisturbed(&before, start, &track) => {
                 self.map.extend(start, end, self.seq);
                 self.seq
             }
-            Some(before) if !self.conflict(start, end, before.seq, Some(&before)) => {
+            Some(before)
+                if self.seq - before.seq <= TOGETHER
+                    && !self.conflict(start, end, before.seq, Some(&before)) =>
+            {
                 self.map.extend(start, end, before.seq);
                 self.absorb(end, before.seq);
                 before.seq
             }
             _ => {
-                self.map.set(start, end, self.seq);
+                if !self.map.renew(&spot, start, end, self.seq) {
+                    self.map.set(start, end, self.seq);
+                }
                 self.seq
             }
         };
-        self.touch(start, end, seq);
+        self.touch_from(&track, end, seq);
     }
 
     /// Joins runs that start at `end` to the one of `seq` that ends there, where they may count as written with it:
     /// requests that were under way together arrive in any order.
     fn absorb(&mut self, mut end: u64, seq: u64) {
-        loop {
+        while !self.copying {
             let next = self.map.overlapping(end, end + 1).next();
             let Some(next) = next.filter(|r| r.start == end && r.seq > seq) else { return };
             let Some(before) = self.map.ending_at(end) else { return };
@@ -153,18 +235,30 @@ impl Shingle {
 
     fn touch(&mut self, start: u64, end: u64, seq: u64) {
         let first = self.tracks.at(start);
+        self.touch_from(&first, end, seq);
+    }
+
+    #[inline]
+    fn touch_from(&mut self, first: &Track, end: u64, seq: u64) {
         let last = if end <= first.end() { first.index } else { self.tracks.at(end - 1).index };
         for t in &mut self.last[first.index as usize..=last as usize] {
             *t = (*t).max(seq);
         }
     }
 
-    /// Whether nothing that could destroy `run`, or be destroyed by it, was written since it was last extended. Tracks
-    /// inside the run are covered by it, so only its ends and what lies around them need a look.
-    fn undisturbed(&self, run: &Run) -> bool {
+    /// Whether nothing that could destroy `run`, which ends at `end` on `track`, or be destroyed by it, was written since
+    /// it was last extended. Tracks inside the run are covered by it, so only its ends and what lies around them need a
+    /// look.
+    #[inline]
+    fn undisturbed(&self, run: &Run, end: u64, track: &Track) -> bool {
         if let Some(n) = self.following {
             return self.map.overlapping(run.start.saturating_sub(n), run.end + n).all(|r| r.seq <= run.seq);
         }
+        // The run's own last track, as a rule: most writes that do not go on end here.
+        (end == track.start || self.last[track.index as usize] <= run.seq) && self.undisturbed_around(run)
+    }
+
+    fn undisturbed_around(&self, run: &Run) -> bool {
         let (first, last) = (self.tracks.at(run.start), self.tracks.at(run.end - 1));
         if !self.tracks.same_stroke(&first, &last) {
             return false;

@@ -1,0 +1,323 @@
+//! The leaves of the run map: in memory up to a budget, beyond it in a file without a name beside the store.
+//!
+//! The file holds nothing that has to survive: it goes with the process, and the map is recovered from the log.
+#![allow(unsafe_code)]
+
+use crate::error::{DeviceError, Result};
+use crate::runs::Run;
+use std::fs::{File, OpenOptions};
+use std::ops::{Deref, Range};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Runs in a full leaf: 24 bytes each, so that a leaf is a page.
+pub const LEAF: usize = 170;
+/// Bytes of a leaf.
+pub const LEAF_BYTES: usize = 4096;
+/// The file grows by so many leaves at a time; their space is taken before it is used.
+const STEP: u32 = 1024;
+/// Frames are made so many at a time; they never move.
+const CHUNK: usize = 16;
+/// Leaves that are in memory at least, whatever the budget.
+const FEWEST: usize = 32;
+/// What one change of the map takes at most: leaves read back or put in.
+const SPARE: usize = 8;
+
+/// Runs side by side, in columns: what is searched lies together.
+#[derive(Clone)]
+#[repr(C)]
+pub struct Leaf {
+    pub starts: [u64; LEAF],
+    pub ends: [u64; LEAF],
+    pub seqs: [u64; LEAF],
+    _page: [u64; 2],
+}
+
+impl Leaf {
+    pub const EMPTY: Self = Self { starts: [0; LEAF], ends: [0; LEAF], seqs: [0; LEAF], _page: [0; 2] };
+
+    /// How many of the first `len` runs start at or before `block`.
+    #[inline]
+    pub fn upto(&self, len: usize, block: u64) -> usize {
+        upto(&self.starts[..len], block)
+    }
+
+    #[inline]
+    pub fn run(&self, i: usize) -> Run {
+        Run { start: self.starts[i], end: self.ends[i], seq: self.seqs[i] }
+    }
+
+    pub fn insert(&mut self, len: usize, i: usize, run: Run) {
+        for (column, value) in
+            [(&mut self.starts, run.start), (&mut self.ends, run.end), (&mut self.seqs, run.seq)]
+        {
+            column.copy_within(i..len, i + 1);
+            column[i] = value;
+        }
+    }
+
+    pub fn remove(&mut self, len: usize, from: usize, to: usize) {
+        for column in [&mut self.starts, &mut self.ends, &mut self.seqs] {
+            column.copy_within(to..len, from);
+        }
+    }
+
+    /// Takes over the runs `from` of `other`, at `at`.
+    fn take(&mut self, at: usize, other: &Self, from: Range<usize>) {
+        let to = at..at + from.len();
+        self.starts[to.clone()].copy_from_slice(&other.starts[from.clone()]);
+        self.ends[to.clone()].copy_from_slice(&other.ends[from.clone()]);
+        self.seqs[to].copy_from_slice(&other.seqs[from]);
+    }
+
+    fn bytes(&self) -> &[u8; LEAF_BYTES] {
+        // SAFETY: plain numbers without padding, of exactly this size.
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8; LEAF_BYTES] {
+        // SAFETY: as above; every pattern of bits is a number.
+        unsafe { &mut *std::ptr::from_mut(self).cast() }
+    }
+}
+
+const _: () = assert!(size_of::<Leaf>() == LEAF_BYTES);
+
+/// How many of the ascending `keys` are at or below `key`.
+#[inline]
+pub fn upto(keys: &[u64], key: u64) -> usize {
+    let (mut lo, mut n) = (0, keys.len());
+    while n > 0 {
+        let half = n / 2;
+        let right = keys[lo + half] <= key;
+        lo = if right { lo + half + 1 } else { lo };
+        n = if right { n - half - 1 } else { half };
+    }
+    lo
+}
+
+/// Where a leaf lies: a frame in memory, or a slot of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+const IN_FILE: u32 = 1 << 31;
+
+impl Place {
+    pub const NONE: Self = Self(0);
+
+    /// The frame, if it is in memory.
+    #[inline]
+    pub fn frame(self) -> Option<usize> {
+        (self.0 & IN_FILE == 0).then_some(self.0 as usize)
+    }
+}
+
+/// A leaf to look at; one that lies in the file is a copy.
+pub enum View<'a> {
+    /// In memory.
+    Frame(&'a Leaf),
+    /// Read from the file.
+    Copy(Box<Leaf>),
+}
+
+impl Deref for View<'_> {
+    type Target = Leaf;
+
+    #[inline]
+    fn deref(&self) -> &Leaf {
+        match self {
+            Self::Frame(leaf) => leaf,
+            Self::Copy(leaf) => leaf,
+        }
+    }
+}
+
+/// The file.
+struct Spill {
+    file: File,
+    path: PathBuf,
+    slots: u32,
+    free: Vec<u32>,
+}
+
+impl Spill {
+    /// Takes space for more leaves.
+    fn grow(&mut self) -> Result<()> {
+        let (at, len) = (u64::from(self.slots) * LEAF_BYTES as u64, u64::from(STEP) * LEAF_BYTES as u64);
+        // SAFETY: a plain system call on an open descriptor.
+        let errno = unsafe { libc::posix_fallocate64(self.file.as_raw_fd(), at as i64, len as i64) };
+        if errno != 0 {
+            let e = std::io::Error::from_raw_os_error(errno);
+            return Err(DeviceError::io(format!("spilling the run map into {}", self.path.display()), &e));
+        }
+        self.free.extend((self.slots..self.slots + STEP).rev());
+        self.slots += STEP;
+        Ok(())
+    }
+
+    fn read(&self, slot: u32, leaf: &mut Leaf) {
+        let at = u64::from(slot) * LEAF_BYTES as u64;
+        self.file.read_exact_at(leaf.bytes_mut(), at).unwrap_or_else(|e| self.lost(&e));
+    }
+
+    fn write(&self, slot: u32, leaf: &Leaf) {
+        let at = u64::from(slot) * LEAF_BYTES as u64;
+        self.file.write_all_at(leaf.bytes(), at).unwrap_or_else(|e| self.lost(&e));
+    }
+
+    /// A part of the map is gone: nothing true can be said any more. The log still has all, as after a kill.
+    #[cold]
+    fn lost(&self, e: &std::io::Error) -> ! {
+        eprintln!(
+            "smrlab: the run map that was spilled into {}: {e}; the server ends, start the device again",
+            self.path.display()
+        );
+        std::process::abort()
+    }
+}
+
+/// What the leaves take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes in memory.
+    pub resident: u64,
+    /// Bytes in the file.
+    pub spilled: u64,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub struct Leaves {
+    chunks: Vec<Box<[Leaf]>>,
+    /// Frames that were used since the hand passed.
+    hot: Vec<bool>,
+    idle: Vec<u32>,
+    hand: usize,
+    /// Frames to have at most, as far as there is a file.
+    most: usize,
+    spill: Option<Spill>,
+}
+
+impl Leaves {
+    /// Lets leaves go to a file in `dir` when there are more than `bytes` of them.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn spill_into(&mut self, dir: &Path, bytes: u64) -> Result<()> {
+        let path = dir.join("spill");
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file.and_then(|f| std::fs::remove_file(&path).map(|()| f));
+        let file = file.map_err(|e| DeviceError::io(format!("making {}", path.display()), &e))?;
+        self.spill = Some(Spill { file, path, slots: 0, free: Vec::new() });
+        self.most = ((bytes / LEAF_BYTES as u64) as usize).max(FEWEST);
+        Ok(())
+    }
+
+    /// Whether there is a file to spill into.
+    pub fn spills(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// What they take.
+    pub fn room(&self) -> Room {
+        let spilled = self.spill.as_ref().map_or(0, |s| s.slots as usize - s.free.len());
+        let bytes = |leaves: usize| (leaves * LEAF_BYTES) as u64;
+        Room { resident: bytes(self.hot.len()), spilled: bytes(spilled) }
+    }
+
+    /// A leaf to look at.
+    #[inline]
+    pub fn view(&self, place: Place) -> View<'_> {
+        match place.frame() {
+            Some(frame) => View::Frame(&self.chunks[frame / CHUNK][frame % CHUNK]),
+            None => View::Copy(self.copy(place)),
+        }
+    }
+
+    #[cold]
+    fn copy(&self, place: Place) -> Box<Leaf> {
+        let mut leaf = Box::new(Leaf::EMPTY);
+        self.spill.as_ref().expect("a leaf in the file").read(place.0 & !IN_FILE, &mut leaf);
+        leaf
+    }
+
+    /// The leaf in a frame, to change.
+    #[inline]
+    pub fn frame(&mut self, frame: usize) -> &mut Leaf {
+        self.hot[frame] = true;
+        &mut self.chunks[frame / CHUNK][frame % CHUNK]
+    }
+
+    /// Copies runs of one frame to another.
+    pub fn copy_runs(&mut self, from: usize, runs: Range<usize>, to: usize, at: usize) {
+        let source = self.frame(from).clone();
+        self.frame(to).take(at, &source, runs);
+    }
+
+    /// A frame for a leaf that is put in; takes more memory when there is none.
+    pub fn take(&mut self) -> Place {
+        if self.idle.is_empty() {
+            let first = self.hot.len() as u32;
+            self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
+            self.hot.resize(self.hot.len() + CHUNK, false);
+            self.idle.extend((first..first + CHUNK as u32).rev());
+        }
+        Place(self.idle.pop().expect("just made"))
+    }
+
+    /// Reads a leaf back from the file.
+    pub fn load(&mut self, place: Place) -> Place {
+        let to = self.take();
+        let (frame, slot) = (to.0 as usize, place.0 & !IN_FILE);
+        let spill = self.spill.as_mut().expect("a leaf in the file");
+        spill.read(slot, &mut self.chunks[frame / CHUNK][frame % CHUNK]);
+        spill.free.push(slot);
+        to
+    }
+
+    /// Gives a leaf up.
+    pub fn free(&mut self, place: Place) {
+        match (place.frame(), &mut self.spill) {
+            (None, Some(spill)) => spill.free.push(place.0 & !IN_FILE),
+            _ => self.idle.push(place.0),
+        }
+    }
+
+    /// Whether a change may begin without putting a leaf out first.
+    #[inline]
+    pub fn ready(&self) -> bool {
+        self.idle.len() >= SPARE || self.spill.is_none() || self.hot.len() < self.most
+    }
+
+    /// Sees to it that leaves can be put out.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    #[inline]
+    pub fn reserve(&mut self) -> Result<()> {
+        match &mut self.spill {
+            Some(spill) if self.hot.len() >= self.most && spill.free.len() < 2 * SPARE => spill.grow(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a leaf out that was not used of late: answers with its first block and its new place. `None` when there is
+    /// no space for it: the map then takes more memory than its budget.
+    pub fn put_out(&mut self) -> Option<(u64, Place)> {
+        self.reserve().ok()?;
+        let spill = self.spill.as_mut()?;
+        // Idle frames are few here, or none would be put out.
+        let frame = loop {
+            self.hand = (self.hand + 1) % self.hot.len();
+            if !std::mem::take(&mut self.hot[self.hand]) && !self.idle.contains(&(self.hand as u32)) {
+                break self.hand;
+            }
+        };
+        let (slot, leaf) = (spill.free.pop()?, &self.chunks[frame / CHUNK][frame % CHUNK]);
+        spill.write(slot, leaf);
+        self.idle.push(frame as u32);
+        Some((leaf.starts[0], Place(slot | IN_FILE)))
+    }
+}

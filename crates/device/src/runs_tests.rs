@@ -1,0 +1,108 @@
+//! The map against one number per block.
+
+use super::*;
+use proptest::prelude::*;
+
+fn check(map: &RunMap, plain: &[u64]) {
+    let mut seen = vec![0u64; plain.len()];
+    let mut last = 0;
+    for r in map.iter() {
+        assert!(r.start >= last && r.start < r.end);
+        last = r.end;
+        seen[r.start as usize..r.end as usize].fill(r.seq);
+    }
+    assert_eq!(map.iter().count(), map.len());
+    assert!(seen == plain);
+}
+
+/// One change: what kind, where, how long.
+fn change(map: &mut RunMap, plain: &mut [u64], seq: u64, (start, len, kind): (u64, u64, u8)) {
+    let len = if kind == 11 { len * 20 } else { len };
+    let range = start as usize..(start + len) as usize;
+    let spot = map.spot(start);
+    assert_eq!(spot.before, map.ending_at(start));
+    if kind == 0 {
+        map.clear(start, start + len);
+        plain[range].fill(0);
+    } else if kind < 4
+        && let Some(before) = spot.before
+    {
+        map.extend(start, start + len, seq);
+        plain[before.start as usize..(start + len) as usize].fill(seq);
+    } else {
+        if !map.renew(&spot, start, start + len, seq) {
+            map.set(start, start + len, seq);
+        }
+        plain[range].fill(seq);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Through splits of leaves and removals of whole leaves.
+    #[test]
+    fn equals_a_number_per_block(ops in prop::collection::vec((0u64..3000, 1u64..40, 0u8..12), 1..2500)) {
+        let mut map = RunMap::default();
+        let mut plain = vec![0u64; 4000];
+        for (n, op) in ops.into_iter().enumerate() {
+            change(&mut map, &mut plain, n as u64 + 1, op);
+        }
+        check(&map, &plain);
+    }
+}
+
+/// Random numbers below n.
+fn random() -> impl FnMut(u64) -> u64 {
+    let mut x = 88172645463325252u64;
+    move |n| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x % n
+    }
+}
+
+/// Hundreds of leaves of which few fit into the budget: the same map, in bounded memory, and space comes back.
+#[test]
+fn a_map_that_spilled_is_the_same_map() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut map = RunMap::default();
+    map.spill_into(dir.path(), 1).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let mut next = random();
+    let mut plain = vec![0u64; 400_000];
+    let budget = 64 * 4096;
+    for n in 0..120_000 {
+        let len = if next(2000) == 0 { 20_000 } else { 1 + next(5) };
+        let at = next(380_000);
+        map.reserve().unwrap();
+        change(&mut map, &mut plain, n + 1, (at, len, 1 + next(10) as u8));
+        assert!(map.leaves.room().resident <= budget, "{:?}", map.room());
+        if n % 30_000 == 29_999 {
+            check(&map, &plain);
+        }
+    }
+    let spilled = map.room().spilled;
+    assert!(map.len() > 30_000 && spilled > 4 * budget, "{} runs, {spilled}", map.len());
+    // Overwritten piece by piece the map shrinks again: small leaves join their neighbours.
+    for at in (0..400_000).step_by(50) {
+        change(&mut map, &mut plain, 200_000 + at, (at, 49, 5));
+    }
+    check(&map, &plain);
+    let leaves = map.nodes.iter().map(|n| n.len).sum::<usize>();
+    assert!(leaves < 4 * map.len() / LEAF, "{leaves} leaves for {} runs", map.len());
+    map.clear(0, 400_000);
+    assert_eq!((map.len(), map.room().spilled), (0, 0));
+}
+
+/// Runs that arrive in ascending order fill their leaves.
+#[test]
+fn ascending_runs_fill_their_leaves() {
+    let mut map = RunMap::default();
+    for i in 0..200_000 {
+        map.set(i * 10, i * 10 + 5, i + 1);
+    }
+    let bytes = map.room().resident;
+    assert!(bytes < 200_000 * 26, "{bytes}");
+}
