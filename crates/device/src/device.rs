@@ -182,7 +182,7 @@ impl Device {
         let ack = match &self.engine {
             Engine::Raw(raw) => {
                 let ack = raw.acknowledged(&self.pace, HostOp::Flush, 0, 0)?;
-                self.noted(raw.medium.sync(), 0).map(|()| ack)
+                self.noted(raw.medium.sync(), 0).map(|_| ack)
             }
             Engine::Layered(layered) => self.noted(layered.flush(&self.pace), 0),
         }?;

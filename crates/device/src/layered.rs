@@ -2,7 +2,9 @@
 //!
 //! Time and bytes are two executors of one plan: the drive of the simulator says when, and this observer of it moves
 //! the bytes and keeps the records, all in the order of the plan. What a killed process leaves behind is therefore
-//! exactly a cut between two media operations (or within one), which is what a layer's recovery is made for.
+//! exactly a cut between two media operations (or within one), which is what a layer's recovery is made for. What a host
+//! that lost its power leaves behind is the state at the last fence or flush, and any part of what was written since: the
+//! fences of a plan see to it that this does no harm.
 
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
@@ -31,6 +33,8 @@ struct State {
     drive: Drive,
     executor: Executor,
     media: MediaCounts,
+    /// Plans so far that changed anything.
+    changes: u64,
     /// Why nothing more is done: layer and medium would no longer agree.
     broken: Option<DeviceError>,
 }
@@ -39,6 +43,8 @@ struct State {
 #[derive(Clone, Copy, Debug, Default)]
 struct MediaCounts {
     by_cause: [[(u64, u64); 2]; smrlab_stl::Cause::ALL.len()],
+    /// Fences at which there was something to be made durable, where the store can.
+    fences: u64,
 }
 
 impl MediaCounts {
@@ -60,6 +66,7 @@ struct Bytes<'a, 'b> {
     medium: &'a Medium,
     executor: &'a mut Executor,
     media: &'a mut MediaCounts,
+    changes: &'a mut u64,
     host: HostBuffer<'b>,
     done: Result<()>,
 }
@@ -84,9 +91,15 @@ impl Bytes<'_, '_> {
         self.executor.begin();
         // A step that was given up changes nothing: its records are void.
         let mut records = if ops == plan.ops().len() { plan.records() } else { &[] }.iter().peekable();
+        let mut fences = plan.fences().iter().peekable();
+        let changes = !plan.records().is_empty() || plan.ops().iter().any(|op| op.dir == Dir::Write);
+        *self.changes += u64::from(changes);
         for done in 0..=ops {
             while let Some((_, record)) = records.next_if(|(after, _)| *after as usize <= done) {
                 self.medium.keep(record.tag, record.words)?;
+            }
+            if fences.next_if(|after| **after as usize == done).is_some() {
+                self.media.fences += u64::from(self.medium.sync()?);
             }
             let Some(op) = plan.ops().get(done).filter(|_| done < ops) else { break };
             self.executor.step(plan, OpId(done as u32), &mut self.host, &mut Exclusive(self.medium))?;
@@ -129,15 +142,17 @@ impl Layered {
         };
         let blocks = built.layer.host_blocks().0;
         let mut drive = Drive::new(built.layer, mechanics, setup);
-        let (mut executor, mut media) = (Executor::default(), MediaCounts::default());
+        let (mut executor, mut media, mut changes) = (Executor::default(), MediaCounts::default(), 0);
         let mut plan = Plan::new(true, true);
         if !records.is_empty() {
+            // A killed server left records that are not durable yet; a layer takes what it is given for durable.
+            medium.sync()?;
             drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
-            let (medium, executor, media) = (&medium, &mut executor, &mut media);
-            let mut bytes = Bytes { medium, executor, media, host: HostBuffer::None, done: Ok(()) };
+            let (medium, executor, media, changes) = (&medium, &mut executor, &mut media, &mut changes);
+            let mut bytes = Bytes { medium, executor, media, changes, host: HostBuffer::None, done: Ok(()) };
             bytes.carry_out(&plan, plan.ops().len())?;
         }
-        let state = Mutex::new(State { drive, executor, media, broken: None });
+        let state = Mutex::new(State { drive, executor, media, changes, broken: None });
         Ok(Self { state, medium, resolved: built.resolved, capabilities: built.capabilities, blocks })
     }
 
@@ -166,8 +181,8 @@ impl Layered {
             return Err(e.clone());
         }
         let now = pace.arrive(op, start, blocks)?;
-        let State { drive, executor, media, broken } = state;
-        let mut bytes = Bytes { medium: &self.medium, executor, media, host, done: Ok(()) };
+        let State { drive, executor, media, changes, broken } = state;
+        let mut bytes = Bytes { medium: &self.medium, executor, media, changes, host, done: Ok(()) };
         let served = drive.submit(now, &request, &mut bytes);
         match bytes.done {
             Ok(()) => Ok(served.ack),
@@ -222,7 +237,14 @@ impl Layered {
     /// As [`Medium::sync`].
     pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
         let ack = self.submit(pace, HostOp::Flush, 0, 0, HostBuffer::None)?;
-        self.medium.sync().map(|()| ack)
+        let before = self.state.lock().changes;
+        self.medium.sync()?;
+        let mut state = self.state.lock();
+        // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
+        if state.changes == before {
+            state.drive.layer_mut().durable();
+        }
+        Ok(ack)
     }
 
     /// Does the background work that is due.
@@ -231,11 +253,12 @@ impl Layered {
     /// As [`write`](Self::write).
     pub fn idle(&self, pace: &Pace) -> Result<()> {
         let Some(mut state) = self.state.try_lock() else { return Ok(()) };
-        let State { drive, executor, media, broken } = &mut *state;
+        let State { drive, executor, media, changes, broken } = &mut *state;
         if broken.is_some() || drive.next_wake().is_none_or(|at| at >= pace.now()) {
             return Ok(());
         }
-        let mut bytes = Bytes { medium: &self.medium, executor, media, host: HostBuffer::None, done: Ok(()) };
+        let host = HostBuffer::None;
+        let mut bytes = Bytes { medium: &self.medium, executor, media, changes, host, done: Ok(()) };
         drive.advance(pace.now(), &mut bytes);
         if let Err(e) = &bytes.done {
             *broken = Some(stopped(e));
@@ -291,7 +314,8 @@ impl Layered {
         state.drive.layer().counters(&mut |name, n| {
             own.insert(name.to_owned(), n.into());
         });
-        json!({"by_cause": state.media.json(), "layer": own, "map_bytes": state.drive.layer().map_bytes()})
+        json!({"by_cause": state.media.json(), "fences": state.media.fences, "layer": own,
+               "map_bytes": state.drive.layer().map_bytes()})
     }
 
     /// Forgets the counters.

@@ -193,18 +193,18 @@ impl Medium {
     }
 
     /// Makes everything so far durable: first the data, then the log with a mark that says so. What others write
-    /// meanwhile is not said to be. Costs next to nothing where nothing was written since.
+    /// meanwhile is not said to be. Answers whether there was anything to do; else it costs next to nothing.
     ///
     /// # Errors
     /// What the operating system answers; every later call fails then, because what it had yet to write may be gone.
-    pub fn sync(&self) -> Result<()> {
-        let Some(wanted) = self.position() else { return Ok(()) };
+    pub fn sync(&self) -> Result<bool> {
+        let Some(wanted) = self.position() else { return Ok(false) };
         let mut durable = self.durable.lock();
         if let Some(e) = &durable.failed {
             return Err(e.clone());
         }
         if durable.upto >= wanted {
-            return Ok(());
+            return Ok(false);
         }
         match self.sync_all() {
             Ok(upto) => durable.upto = upto,
@@ -214,7 +214,7 @@ impl Medium {
                 return Err(e);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn position(&self) -> Option<Position> {

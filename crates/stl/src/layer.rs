@@ -78,7 +78,11 @@ pub trait TranslationLayer: Send {
         let _ = end;
     }
 
-    /// Rebuilds the state of a freshly built layer from what survived: a checkpoint's records, then those that became
+    /// Everything planned so far has become durable, as at a fence before the next plan. Called after the flush that a host
+    /// asked for, unless something was planned meanwhile. It changes where fences are needed and nothing else.
+    fn durable(&mut self) {}
+
+    /// Rebuilds the state of a freshly built layer from what survived, all of which is durable: a checkpoint's records, then those that became
     /// durable after it, in order. `plan` receives media operations that must be done before the first request, such as
     /// the replay of a journal; it is walked like any other and may be cut again.
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {

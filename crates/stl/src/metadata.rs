@@ -104,6 +104,9 @@ impl OnMedia {
             if done == inner.ack_after() && done < inner.ops().len() {
                 plan.acknowledge();
             }
+            if inner.fences().binary_search(&(done as u32)).is_ok() {
+                plan.fence();
+            }
             if done < inner.ops().len() {
                 self.ids.push(OpId(plan.ops().len() as u32));
                 let ids = &self.ids;
@@ -130,6 +133,8 @@ impl OnMedia {
         self.area.track = if self.area.track < half { 0 } else { half };
         self.area.offset = Blocks::ZERO;
         self.area.append(Blocks(u64::max(records, 1).div_ceil(IN_BLOCK)), plan);
+        // Before records go over what the log held that this checkpoint replaces.
+        plan.fence();
     }
 }
 
@@ -156,6 +161,10 @@ impl TranslationLayer for OnMedia {
 
     fn background_end(&mut self, end: StepEnd) {
         self.inner.background_end(end);
+    }
+
+    fn durable(&mut self) {
+        self.inner.durable();
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {

@@ -122,6 +122,7 @@ pub struct Plan {
     piece_ends: Vec<u32>,
     pieces: Vec<Piece>,
     records: Vec<(u32, Record)>,
+    fences: Vec<u32>,
     zeroes: Vec<(Blocks, Blocks)>,
     cleanings: Vec<Cleaning>,
     ack: Option<u32>,
@@ -145,7 +146,10 @@ impl Plan {
             self.pieces.clear();
             self.zeroes.clear();
         }
-        self.records.clear();
+        if self.wants_records {
+            self.records.clear();
+            self.fences.clear();
+        }
         self.cleanings.clear();
         self.ack = None;
         self.extents = 1;
@@ -220,6 +224,17 @@ impl Plan {
         }
     }
 
+    /// All operations and records of the plans so far, and of this one up to here, must be durable before the operations
+    /// that follow reach the medium: they overwrite, or damage, what the state at the last fence or flush refers to. A
+    /// medium that is durable at once has nothing to do here.
+    #[inline]
+    pub fn fence(&mut self) {
+        let here = self.ops.len() as u32;
+        if self.wants_records && self.fences.last() != Some(&here) {
+            self.fences.push(here);
+        }
+    }
+
     /// The host is acknowledged at the end of the operations planned so far; what follows is done before the next
     /// request starts. Without this call the host is acknowledged at the end of the plan.
     #[inline]
@@ -291,6 +306,12 @@ impl Plan {
     /// Records with the number of operations after whose end each is durable, ascending.
     pub fn records(&self) -> &[(u32, Record)] {
         &self.records
+    }
+
+    /// After how many operations all must be made durable, ascending. Records that stand at a fence come before it.
+    #[inline]
+    pub fn fences(&self) -> &[u32] {
+        &self.fences
     }
 
     /// Parts of the host's buffer (offset, length) that read as zeroes without touching the medium.

@@ -2,7 +2,8 @@
 //!
 //! An update rewrites some runs of one band. A power cut in the middle of it destroys what interferes with the part that
 //! was written. With a [`Journal`] all that will be written goes to the journal's own bands first; records then say where
-//! it belongs, and [`Journal::recover`] writes it there again.
+//! it belongs, and [`Journal::recover`] writes it there again. Both the journal and what it held must be durable, one before
+//! the update in place and the other before the journal is overwritten: fences say so.
 
 use crate::{Cause, OpId, Piece, Plan, Record, Source};
 use smrlab_disk::{BandId, Bands};
@@ -65,14 +66,19 @@ impl Update {
     /// together with its commit.
     ///
     /// A write of nothing but the host's data is the host's; one that puts anything back is cleaning.
-    pub fn emit(&self, journal: Option<&Journal>, plan: &mut Plan, records: impl FnOnce(&mut Plan)) {
+    pub fn emit(&self, journal: Option<&mut Journal>, plan: &mut Plan, records: impl FnOnce(&mut Plan)) {
         if let Some(journal) = journal {
+            if journal.needed {
+                plan.fence();
+            }
+            journal.needed = true;
             journal.append(&self.pieces, plan);
             for (i, home) in self.homes.iter().enumerate() {
                 plan.record(Record { tag: HOME, words: [home.pba.0, home.blocks.0, i as u64] });
             }
             plan.record(Record { tag: COMMIT, words: [self.homes.len() as u64, 0, 0] });
             records(plan);
+            plan.fence();
             self.write_home(plan);
             plan.record(Record { tag: DONE, words: [0; 3] });
         } else {
@@ -100,6 +106,8 @@ pub struct Journal {
     /// Runs of the update that was read back last, and whether it was committed.
     pending: Vec<(Pba, Blocks)>,
     committed: bool,
+    /// What it holds may not be durable at home.
+    needed: bool,
 }
 
 impl Journal {
@@ -125,12 +133,17 @@ impl Journal {
             )));
         }
         extents.reverse();
-        Ok((Self { extents, pending: Vec::new(), committed: false }, remain))
+        Ok((Self { extents, pending: Vec::new(), committed: false, needed: false }, remain))
     }
 
     /// Where every update begins.
     pub fn first(&self) -> Pba {
         self.extents[0].0
+    }
+
+    /// Everything so far has become durable.
+    pub fn durable(&mut self) {
+        self.needed = false;
     }
 
     /// Writes all of `pieces`, cut where one band of the journal ends.
@@ -191,6 +204,7 @@ impl Journal {
             from += blocks;
         }
         plan.record(Record { tag: DONE, words: [0; 3] });
+        self.needed = true;
         self.forget();
     }
 }

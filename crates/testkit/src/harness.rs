@@ -216,12 +216,33 @@ impl Harness {
         for op in 0..done as u32 {
             let Ok(()) = self.exec.step(&self.plan, OpId(op), &mut HostBuffer::None, &mut self.medium);
         }
-        let end = if done == ops { StepEnd::Done } else { StepEnd::GivenUp };
-        if end == StepEnd::Done {
+        if done == ops {
             self.records.extend(self.plan.records().iter().map(|r| r.1));
         }
+        self.end_background(done == ops);
+    }
+
+    /// Tells both layers how the step ended.
+    pub(crate) fn end_background(&mut self, done: bool) {
+        let end = if done { StepEnd::Done } else { StepEnd::GivenUp };
         self.layer.background_end(end);
         self.twin.background_end(end);
+    }
+
+    /// Tells both layers that everything so far is durable.
+    pub(crate) fn tell_durable(&mut self) {
+        self.layer.durable();
+        self.twin.durable();
+    }
+
+    /// Replaces both layers by fresh ones that recover from `records`; what they plan is left in `self.plan`.
+    pub(crate) fn plan_recovery(&mut self, records: &[Record]) {
+        for (layer, plan) in [(&mut self.layer, &mut self.plan), (&mut self.twin, &mut self.twin_plan)] {
+            *layer = smrlab_stl::build(&self.text, &self.context).expect("built before").layer;
+            plan.clear();
+            layer.recover(&mut records.iter().copied(), plan);
+        }
+        self.compare_plans("recovery");
     }
 
     /// Replaces both layers by fresh ones that recover: from a checkpoint, or from all records so far.

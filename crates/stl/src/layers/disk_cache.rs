@@ -129,6 +129,10 @@ pub struct DiskCache {
     homes: Homes,
     /// The journal's scratch band.
     scratch: Option<Pba>,
+    /// What the scratch band holds may not be durable where it belongs.
+    scratch_needed: bool,
+    /// Fences and flushes so far, and one: sets that were emptied since the last one bear this number.
+    fences: u64,
     /// Blocks that were discarded and not written since.
     discarded: BlockSet,
     /// Cached units in all sets.
@@ -183,6 +187,8 @@ impl DiskCache {
             by_band,
             homes,
             scratch,
+            scratch_needed: false,
+            fences: 1,
             discarded: BlockSet::new(),
             cached: 0,
             step: None,
@@ -242,6 +248,10 @@ impl DiskCache {
         let (mut unit, mut ops) = (first, 0);
         while unit < end {
             let (set, slot) = self.home_with_room(part.native, plan);
+            if self.sets[set].emptied == self.fences {
+                // What was cached here is durable at home before it is overwritten.
+                self.fence(plan);
+            }
             let n = (end - unit).min(u64::from(self.sets[set].index.free()));
             let at = self.sets[set].base.0 + u64::from(self.sets[set].index.appended()) * g;
             let position = self.sets[set].index.appended();
@@ -255,6 +265,16 @@ impl DiskCache {
             ops += 1;
         }
         ops
+    }
+
+    fn fence(&mut self, plan: &mut Plan) {
+        plan.fence();
+        self.all_durable();
+    }
+
+    fn all_durable(&mut self) {
+        self.fences += 1;
+        self.scratch_needed = false;
     }
 
     #[inline]
@@ -413,6 +433,10 @@ impl TranslationLayer for DiskCache {
 
     fn background_end(&mut self, end: StepEnd) {
         self.end_step(end);
+    }
+
+    fn durable(&mut self) {
+        self.all_durable();
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {

@@ -162,7 +162,7 @@ impl Rmw {
             self.update.piece(Blocks(behind.end - behind.start), Source::Staged(op, behind_read));
         }
         let live = &mut self.live;
-        self.update.emit(self.journal.as_ref(), plan, |plan| live.insert(lba..lba + data.0, plan));
+        self.update.emit(self.journal.as_mut(), plan, |plan| live.insert(lba..lba + data.0, plan));
         if part.to > u64::from(self.ends.get(part.band.0)) {
             self.ends.set(part.band.0, part.to as u32);
         }
@@ -280,6 +280,12 @@ impl TranslationLayer for Rmw {
         }
         if let Some(journal) = &mut self.journal {
             journal.recover(plan);
+        }
+    }
+
+    fn durable(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.durable();
         }
     }
 

@@ -265,7 +265,7 @@ impl StaticMap {
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
         self.amplifier.find(g, interference, live.set(), host);
         self.amplifier.plan(g, host, plan, &mut self.update);
-        self.update.emit(self.journal.as_ref(), plan, |plan| {
+        self.update.emit(self.journal.as_mut(), plan, |plan| {
             host.iter().for_each(|h| live.insert(h.pba.span(h.blocks), plan));
         });
     }
@@ -324,6 +324,12 @@ impl TranslationLayer for StaticMap {
         }
         if let Some(journal) = &mut self.journal {
             journal.recover(plan);
+        }
+    }
+
+    fn durable(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.durable();
         }
     }
 

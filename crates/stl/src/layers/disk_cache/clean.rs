@@ -73,6 +73,7 @@ impl DiskCache {
             for &(native, slot) in &work.bands {
                 let band = entries_of(&work.entries, slot, self.units());
                 self.rewrite(native, slot, (cached, band), plan);
+                self.scratch_used();
                 self.counters.bands_rewritten += 1;
             }
             if !all {
@@ -101,6 +102,7 @@ impl DiskCache {
         self.cached -= self.sets[set].live_units;
         self.homes.release(set, &self.sets);
         self.sets[set].reset();
+        self.sets[set].emptied = self.fences;
     }
 
     /// The native bands to rewrite, ascending; answers whether nothing is left in the set afterwards.
@@ -134,6 +136,22 @@ impl DiskCache {
         }
     }
 
+    /// A plan went by way of the scratch band, with a fence behind it.
+    fn scratch_used(&mut self) {
+        if self.scratch.is_some() {
+            self.all_durable();
+            self.scratch_needed = true;
+        }
+    }
+
+    /// Begins to write the scratch band: what it holds has to be durable where it belongs.
+    fn free_scratch(&self, plan: &mut Plan) {
+        if self.scratch_needed {
+            plan.fence();
+        }
+        plan.record(Record { tag: recover::SCRATCH_FREE, words: [0; 3] });
+    }
+
     /// Reads a native band, patches it and writes it, by way of the scratch band where there is a journal.
     fn rewrite(&self, native: u64, slot: u32, cached: (OpId, &[(u32, u32)]), plan: &mut Plan) {
         let (at, blocks) = (self.native_start(native), Blocks(self.space.band));
@@ -147,9 +165,10 @@ impl DiskCache {
             blocks: blocks.0,
         };
         if let Some(scratch) = self.scratch {
-            plan.record(Record { tag: recover::SCRATCH_FREE, words: [0; 3] });
+            self.free_scratch(plan);
             plan.write_pieces(Cause::Journal, scratch, blocks, |out| patch.pieces(out));
             plan.record(Record { tag: recover::SCRATCH_BAND, words: [native, 0, 0] });
+            plan.fence();
         }
         plan.write_pieces(Cause::Clean, at, blocks, |out| patch.pieces(out));
         plan.record(Record { tag: recover::REWRITTEN, words: [native, 0, 0] });
@@ -172,12 +191,14 @@ impl DiskCache {
             survivors.iter().for_each(|&p| push_joined(out, first, cached, u64::from(p) * g, g));
         };
         if let Some(scratch) = self.scratch {
-            plan.record(Record { tag: recover::SCRATCH_FREE, words: [0; 3] });
+            self.free_scratch(plan);
             plan.write_pieces(Cause::Journal, scratch, blocks, pieces);
             plan.record(Record { tag: recover::SCRATCH_SET, words: [set as u64, left, 0] });
+            plan.fence();
         }
         plan.write_pieces(Cause::Clean, at, blocks, pieces);
         plan.record(Record { tag: recover::COMPACTED, words: [set as u64, 0, 0] });
+        self.scratch_used();
         self.renumber(set);
     }
 
@@ -307,6 +328,7 @@ impl DiskCache {
         let Some(native) = self.step.take().filter(|_| end == StepEnd::Done) else { return };
         let Some((set, slot)) = self.homes.of(native) else { return };
         self.drop_band(set, native, slot);
+        self.scratch_used();
         self.counters.bands_rewritten += 1;
         if self.sets[set].live_units == 0 {
             self.counters.sets_cleaned += 1;

@@ -61,7 +61,9 @@ impl DiskCache {
                 _ => debug_assert!(false, "record {tag} is not the disk cache's"),
             }
         }
+        self.all_durable();
         if let Some(pending) = pending {
+            self.scratch_needed = true;
             self.finish_journalled(pending, plan);
         }
     }

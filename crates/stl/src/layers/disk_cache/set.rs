@@ -16,6 +16,8 @@ pub(super) struct Set {
     live: Vec<u32>,
     /// Cached units of all native bands.
     pub live_units: u64,
+    /// How many fences there had been, and one, when it was emptied; 0: never.
+    pub emptied: u64,
     /// The native band of each slot, where association is dynamic.
     pub natives: Vec<u32>,
 }
@@ -27,6 +29,7 @@ impl Set {
             index: PositionIndex::new(units),
             live: vec![0; slots],
             live_units: 0,
+            emptied: 0,
             natives: Vec::new(),
         }
     }
