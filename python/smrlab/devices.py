@@ -201,6 +201,7 @@ class Device:
             raise MissingError("nbdkit is missing: apt-get install nbdkit")
         if any(len(str(p)) >= SOCKET_PATH for p in (self.path / "control.sock", self.socket())):
             raise InputError(f"{self.path} is too long for a socket: set SMRLAB_STATE to a shorter directory")
+        self._await_end()
         for old in (self.path / "pid", self.path / "control.sock", self.socket()):
             old.unlink(missing_ok=True)
         log = (self.path / "log").open("ab")
@@ -250,15 +251,21 @@ class Device:
         with socket.socket(socket.AF_UNIX) as s:
             return s.connect_ex(str(self.path / "control.sock")) == 0
 
-    def _gone(self, timeout_s: float = 60.0) -> bool:
+    def _gone(self, pid: int, timeout_s: float = 60.0) -> bool:
+        """Waits until a server has ended to its last thread: only then is its store free."""
         end = time.monotonic() + timeout_s
-        while self.running():
+        while not _ended(pid):
             if time.monotonic() > end:
                 return False
-            with contextlib.suppress(OSError):
-                os.waitpid(self.pid() or 0, os.WNOHANG)
-            time.sleep(0.01)
+            time.sleep(0.005)
         return True
+
+    def _await_end(self) -> None:
+        """Waits for a server that was killed a moment ago: its command line goes first, its threads and locks last."""
+        with contextlib.suppress(OSError, ValueError):
+            pid = int((self.path / "pid").read_text())
+            if not Path(f"/proc/{pid}/cmdline").read_bytes():
+                self._gone(pid, 5.0)
 
     def stop(self) -> None:
         """Ends the server in good order."""
@@ -267,15 +274,22 @@ class Device:
         for directory in self.ask("mounts"):
             self.unmount(Path(directory))
         os.kill(pid, signal.SIGTERM)
-        if not self._gone():
+        if not self._gone(pid):
             raise MissingError(f"{self.name} does not stop: are clients still writing? See {self.path / 'log'}")
 
     def crash(self) -> None:
         """Ends the server as a power cut does."""
-        if self.pid() is None:
+        if (pid := self.pid()) is None:
             raise InputError(f"{self.name} is not being served")
         self.ask("crash", answered=False)
-        self._gone()
+        self._gone(pid)
+
+    def kill(self) -> None:
+        """Kills the server, whether it still answers or not."""
+        if (pid := self.pid()) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            self._gone(pid)
 
     def remove(self) -> None:
         """Ends the server and deletes everything that it made."""
@@ -345,6 +359,16 @@ class Device:
             if served:
                 self.start()
         return target
+
+
+def _ended(pid: int) -> bool:
+    """Whether a process is gone, or is nothing but a zombie that nobody waits for."""
+    proc = Path(f"/proc/{pid}")
+    try:
+        state = (proc / "stat").read_text().rpartition(")")[2].split()[0]
+        return state == "Z" and len(list((proc / "task").iterdir())) == 1
+    except OSError:
+        return True
 
 
 def copy_store(source: Path, target: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -40,7 +39,5 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     yield create
     for device in devices.every():
-        if device.running():
-            os.kill(device.pid() or 0, 9)
-            device._gone()
+        device.kill()
     shutil.rmtree(state, ignore_errors=True)

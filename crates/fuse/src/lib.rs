@@ -248,13 +248,13 @@ impl Filesystem for Disk {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let free = mode & libc::FALLOC_FL_PUNCH_HOLE != 0 && self.device.can_trim();
         let done = match mode & !libc::FALLOC_FL_KEEP_SIZE {
-            libc::FALLOC_FL_PUNCH_HOLE if free => self.device.trim(offset, length, false),
-            libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_PUNCH_HOLE => {
-                self.device.zero(offset, length, false)
-            }
-            _ => Err(DeviceError::new(libc::EOPNOTSUPP, "a device has no space to allocate")),
+            libc::FALLOC_FL_PUNCH_HOLE if self.device.can_trim() => self.device.trim(offset, length, false),
+            libc::FALLOC_FL_ZERO_RANGE => self.device.zero(offset, length, false),
+            _ => Err(DeviceError::new(
+                libc::EOPNOTSUPP,
+                "no space to allocate, or none that this layer could free",
+            )),
         };
         match done {
             Ok(()) => reply.ok(),

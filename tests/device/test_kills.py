@@ -1,0 +1,197 @@
+"""Servers killed in the middle of writing: what a client was told is durable is there, whatever the layer."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from nbdclient import FLUSH, FUA, READ, TRIM, WRITE, ZERO, Client, Gone
+from served import Make, need, run
+
+from smrlab.devices import Device
+
+SECTOR = 512
+# Layers that survive cuts, and a bare disk: ten, each killed five times.
+LAYERS = [
+    "raw,tracks=1",
+    "cmr",
+    "rmw,journal=on",
+    "rmw,mode=partial,journal=on",
+    "static-1234,journal=on",
+    "static-R(4123),journal=on",
+    "disk-cache,journal=on",
+    "disk-cache,journal=on,cleaning=partial,clean_bands=2,idle=10ms",
+    "s-block",
+    "s-block,policy=most-cached,sections=2",
+]
+KILLS = 5
+DEPTH = 16
+
+
+def content(stamp: int, sector: int) -> bytes:
+    """What write number `stamp` puts there; number 0, and a negative one, is zeroes."""
+    return struct.pack("<QQ", stamp, sector) * (SECTOR // 16) if stamp > 0 else bytes(SECTOR)
+
+
+class Writer:
+    """Writes, zeroes, trims and flushes at random; knows what each sector may hold.
+
+    A sector holds its last durable version, or any that was sent after it.
+    """
+
+    def __init__(self, size: int, trims: bool, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.sectors = size // SECTOR
+        self.trims = trims
+        self.stamp = 0
+        # Versions since and with the last durable one; negative stamps are zeroing.
+        self.versions: dict[int, list[int]] = {}
+        self.durable = 0
+        self.flushed = 0
+
+    def may_hold(self, sector: int) -> list[int]:
+        return self.versions.get(sector, [0])
+
+    def settle(self, spans: list[tuple[int, int, int]]) -> None:
+        """These are durable: nothing older may be seen any more."""
+        for first, count, stamp in spans:
+            for s in range(first, first + count):
+                held = self.versions[s]
+                if stamp in held:
+                    del held[: held.index(stamp)]
+        self.durable += len(spans)
+
+    def pick(self, busy: set[int]) -> tuple[int, int]:
+        """A range that no request in flight touches; a quarter of the space gets most of them."""
+        while True:
+            count = self.rng.choice([1, 8, 8, 8, 16, 64, 200])
+            limit = self.sectors // (4 if self.rng.random() < 0.8 else 1)
+            first = self.rng.randrange(limit - count)
+            if busy.isdisjoint(range(first, first + count)):
+                return first, count
+
+    def run(self, client: Client) -> None:
+        """Goes on until the server is gone."""
+        flying: dict[int, tuple[int, int, int, bool]] = {}
+        flushes: dict[int, list[tuple[int, int, int]]] = {}
+        answered: list[tuple[int, int, int]] = []
+        busy: set[int] = set()
+        while True:
+            while len(flying) + len(flushes) < DEPTH:
+                if self.rng.random() < 0.03:
+                    flushes[client.send(FLUSH, 0, 0)] = list(answered)
+                    continue
+                first, count = self.pick(busy)
+                self.stamp += 1
+                fua = self.rng.random() < 0.05
+                kind = self.rng.choices([WRITE, ZERO, TRIM if self.trims else ZERO], [90, 5, 5])[0]
+                stamp = self.stamp if kind == WRITE else -self.stamp
+                span = range(first, first + count)
+                data = b"".join(content(stamp, s) for s in span) if kind == WRITE else b""
+                for s in span:
+                    self.versions.setdefault(s, [0]).append(stamp)
+                busy.update(span)
+                cookie = client.send(kind, first * SECTOR, count * SECTOR, data, FUA if fua else 0)
+                flying[cookie] = (first, count, stamp, fua)
+            cookie, error, _ = client.reply()
+            assert error == 0, f"error {error}"
+            if cookie in flushes:
+                self.settle(flushes.pop(cookie))
+                self.flushed += 1
+                answered.clear()
+            else:
+                first, count, stamp, fua = flying.pop(cookie)
+                busy.difference_update(range(first, first + count))
+                if fua:
+                    self.settle([(first, count, stamp)])
+                else:
+                    answered.append((first, count, stamp))
+
+    def check(self, client: Client) -> None:
+        """Reads everything; what is found is what is known from now on."""
+        step = 1 << 20
+        for at in range(0, self.sectors * SECTOR, step):
+            length = min(step, self.sectors * SECTOR - at)
+            error, data = client.ask(READ, at, length)
+            assert error == 0
+            for i in range(0, length, SECTOR):
+                sector = (at + i) // SECTOR
+                held = self.may_hold(sector)
+                found = data[i : i + SECTOR]
+                match = [v for v in held if content(v, sector) == found]
+                assert match, f"sector {sector} holds {found[:16].hex()}, not one of {held}"
+                if sector in self.versions:
+                    self.versions[sector] = [match[-1]]
+
+
+def kill(device: Device, after_s: float) -> threading.Timer:
+    """Kills the server in a while."""
+    pid = device.pid()
+    assert pid is not None
+    timer = threading.Timer(after_s, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_kill_9_loses_nothing_that_was_durable(make: Make, layer: str) -> None:
+    device = make(layer=layer, size=24 << 20)
+    writer = Writer(device.ask("info")["size"], device.ask("info")["can_trim"], seed=len(layer))
+    for _ in range(KILLS):
+        with Client(device.socket()) as client:
+            timer = kill(device, writer.rng.uniform(0.03, 0.4))
+            with pytest.raises(Gone):
+                writer.run(client)
+            timer.join()
+        device.start()
+        with Client(device.socket()) as client:
+            writer.check(client)
+    assert writer.flushed > 0
+    assert writer.durable > 50
+
+
+def test_the_check_can_fail(make: Make) -> None:
+    """The same on a medium that destroys: the check sees it."""
+    device = make(layer="raw,tracks=2", size=24 << 20)
+    writer = Writer(device.ask("info")["size"], False, seed=1)
+    with Client(device.socket()) as client:
+        timer = kill(device, 0.3)
+        with pytest.raises(Gone):
+            writer.run(client)
+        timer.join()
+    device.start()
+    with Client(device.socket()) as client, pytest.raises(AssertionError, match="holds"):
+        writer.check(client)
+
+
+@pytest.mark.parametrize("layer", ["cmr", "s-block", "disk-cache,journal=on", "static-R(4123),journal=on"])
+def test_kill_9_in_the_middle_of_fio(make: Make, tmp_path: Path, layer: str) -> None:
+    """fio's own way: at its trigger it notes what was completed, then kills the server; afterwards it verifies that.
+
+    Depth 1: fio takes for completed whatever was sent `depth` requests before the last one to complete, which need not
+    be so where one request waits while others pass it.
+    """
+    need("fio")
+    device = make(layer=layer, size=48 << 20)
+    job = ["fio", "--name=v", "--ioengine=nbd", f"--uri={device.uri()}", "--rw=randwrite", "--bs=4k", "--size=24m",
+           "--iodepth=1", "--rate_iops=4000", "--fsync=64", "--verify=crc32c", "--verify_fatal=1"]  # fmt: skip
+    for seed in range(2):
+        kill = ["--verify_state_save=1", "--trigger-timeout=1", f"--trigger=kill -9 {device.pid()}"]
+        subprocess.run([*job, f"--randseed={seed}", *kill], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert not device.running(), "fio did not kill it"
+        device.start()
+        states = list(tmp_path.glob("*verify.state"))
+        assert states, "fio kept no state"
+        verify = ["--verify_only", "--verify_state_load=1", "--output-format=json"]
+        done = run(*job, f"--randseed={seed}", *verify, cwd=tmp_path)
+        read = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]
+        assert read["total_ios"] > 100
+        for state in states:
+            state.unlink()

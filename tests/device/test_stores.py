@@ -1,0 +1,94 @@
+"""Where the bytes lie: on a block device, on a disk that is full, in a store that is served already."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nbdclient import FLUSH, READ, WRITE, Client
+from served import Make, can_loop, need, run
+
+from smrlab.errors import InputError
+
+
+@contextlib.contextmanager
+def loop_on(path: Path, size: int) -> Iterator[str]:
+    """A loop device on a new file."""
+    with path.open("wb") as f:
+        f.truncate(size)
+    loop = run("losetup", "-f", "--show", path).stdout.strip()
+    try:
+        yield loop
+    finally:
+        run("losetup", "-d", loop)
+
+
+def test_on_a_block_device_lba_is_pba(make: Make, tmp_path: Path) -> None:
+    """What is written to the device lies at the same place of the disk, and nothing else does; the state survives."""
+    can_loop()
+    need("losetup")
+    rng = random.Random(5)
+    disk = tmp_path / "disk"
+    with loop_on(disk, 80 << 20) as loop:
+        device = make(store=loop, layer="raw,tracks=3")
+        want = bytearray(80 << 20)
+        with Client(device.socket()) as client:
+            for _ in range(300):
+                at, length = rng.randrange(client.size // 512 - 64) * 512, rng.randrange(1, 64) * 512
+                data = rng.randbytes(length)
+                want[at : at + length] = data
+                assert client.ask(WRITE, at, length, data)[0] == 0
+            assert client.ask(FLUSH, 0, 0)[0] == 0
+            seen = client.ask(READ, 0, 32 << 20)[1]
+        assert disk.read_bytes() == want
+        assert seen != want[: len(seen)], "nothing was destroyed"
+        runs = device.ask("stats")["medium"]["runs"]
+        device.crash()
+        device.start()
+        assert device.ask("stats")["medium"]["runs"] == runs
+        with Client(device.socket()) as client:
+            assert client.ask(READ, 0, 32 << 20)[1] == seen
+        with pytest.raises(InputError, match="busy"):
+            make("second", store=loop, layer="raw,tracks=3")
+        device.stop()
+
+
+def test_a_block_device_that_is_too_small(make: Make, tmp_path: Path) -> None:
+    can_loop()
+    need("losetup")
+    with loop_on(tmp_path / "disk", 8 << 20) as loop, pytest.raises(InputError, match="shorten the drive with --size"):
+        make(store=loop)
+
+
+def test_a_full_disk_fails_the_write_and_damages_nothing(make: Make, tmp_path: Path) -> None:
+    can_loop()
+    need("mount")
+    (tmp_path / "small").mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", tmp_path / "small")
+    try:
+        device = make(store=str(tmp_path / "small/store"), layer="raw,tracks=1")
+        written = []
+        with Client(device.socket()) as client:
+            for at in range(0, 32 << 20, 1 << 20):
+                error, _ = client.ask(WRITE, at, 1 << 20, bytes([at >> 20 | 128]) * (1 << 20))
+                if error:
+                    assert error == 28
+                    break
+                written.append(at)
+            assert 2 < len(written) < 12
+            for at in written:
+                assert client.ask(READ, at, 1 << 20) == (0, bytes([at >> 20 | 128]) * (1 << 20))
+        assert any("free some space" in e["text"] for e in device.ask("events"))
+        device.stop()
+        run("mount", "-o", "remount,size=60m", tmp_path / "small")
+        device.start()
+        with Client(device.socket()) as client:
+            for at in written:
+                assert client.ask(READ, at, 1 << 20) == (0, bytes([at >> 20 | 128]) * (1 << 20))
+            assert client.ask(WRITE, 31 << 20, 512, bytes(512))[0] == 0
+        device.stop()
+    finally:
+        run("umount", "-l", tmp_path / "small")
