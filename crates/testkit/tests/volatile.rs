@@ -14,6 +14,10 @@ const VARIANTS: &[(&str, &str)] = &[
     ("disk-cache,journal=on,association=dynamic,placement=per-set,band=24,cache=10%", "tiny"),
     ("disk-cache,journal=on,gc_all_assoc=on,idle=10ms,band=16,cache=20%", "tiny"),
     ("disk-cache,journal=on,granularity=8,cache=20%", "tiny"),
+    ("s-block,granularity=8,sblock_blocks=16", "tiny"),
+    ("s-block,policy=most-cached,rules=literal", "zones and skew"),
+    ("s-block,policy=tail-of-cache,destage_ahead=2,low_water=20%", "tiny"),
+    ("s-block,policy=mix,bypass=off,sections=2,sblock_blocks=16,tracks=2", "outwards, three tracks"),
 ];
 
 fn run(text: &str, drive: &str, metadata: Metadata, load: Volatile) -> Outcome {
@@ -27,7 +31,7 @@ fn run(text: &str, drive: &str, metadata: Metadata, load: Volatile) -> Outcome {
 
 /// Every layer that promises to survive with its best options, on one drive; then the others.
 fn texts() -> Vec<(String, &'static str)> {
-    let own = LAYERS.iter().filter(|e| e.capabilities.survives_cut && e.name != "s-block").map(|e| {
+    let own = LAYERS.iter().filter(|e| e.capabilities.survives_cut).map(|e| {
         let journal = e.params.iter().any(|p| p.name == "journal");
         (format!("{}{}", e.name, if journal { ",journal=on" } else { "" }), "zones and skew")
     });
@@ -38,7 +42,7 @@ fn texts() -> Vec<(String, &'static str)> {
 fn what_was_flushed_survives_and_nothing_is_mixed_up() {
     for (i, (text, drive)) in texts().into_iter().enumerate() {
         let everywhere = Volatile { requests: 40, longest: 40, seed: i as u64, every: 1, fences: true };
-        let sampled = Volatile { requests: 1500, longest: 60, seed: 100 + i as u64, every: 20, fences: true };
+        let sampled = Volatile { requests: 500, longest: 60, seed: 100 + i as u64, every: 25, fences: true };
         for load in [everywhere, sampled] {
             let o = run(&text, drive, Metadata::Nv, load);
             assert!(o.cuts > 40, "{text}: {o:?}");
@@ -53,7 +57,7 @@ fn what_was_flushed_survives_and_nothing_is_mixed_up() {
 #[test]
 fn a_medium_that_does_not_heed_fences_loses_what_was_flushed() {
     for (i, (text, drive)) in texts().into_iter().filter(|t| t.0 != "cmr").enumerate() {
-        let load = Volatile { requests: 1000, longest: 60, seed: i as u64, every: 20, fences: false };
+        let load = Volatile { requests: 250, longest: 60, seed: i as u64, every: 20, fences: false };
         let o = run(&text, drive, Metadata::Nv, load);
         assert!(o.fences > 0 && o.harmful > 0, "{text}: {o:?}");
     }

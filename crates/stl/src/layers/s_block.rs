@@ -8,6 +8,7 @@ mod pieces;
 mod records;
 mod section;
 mod slots;
+mod spare;
 #[cfg(test)]
 mod tests;
 
@@ -142,7 +143,13 @@ impl SBlockLayer {
             let sblocks = sizes.sblocks as u32;
             let slots = SlotRing::new(slots, rules.size, sblocks, reach);
             let queue = queue.then(|| Queue::new(sblocks as usize, rules.size));
-            Section::new(i as u64 * sizes.sblocks, CacheRing::new(cache, reserve), slots, sblocks, queue)
+            Section::new(
+                i as u64 * sizes.sblocks,
+                (CacheRing::new(cache, reserve), slots),
+                sblocks,
+                queue,
+                reach,
+            )
         };
         Ok(Self {
             rules: Rules { batch, ..rules },
@@ -150,7 +157,7 @@ impl SBlockLayer {
             by_size: Divider::new(rules.size),
             by_section: Divider::new(sizes.sblocks),
             discarded: BlockSet::new(),
-            work: Work::default(),
+            work: Work { fences: 1, ..Work::default() },
         })
     }
 
@@ -339,6 +346,10 @@ impl TranslationLayer for SBlockLayer {
             }
             _ => None,
         }
+    }
+
+    fn durable(&mut self) {
+        self.work.fences += 1;
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _plan: &mut Plan) {

@@ -4,6 +4,7 @@ use super::cache::{CacheRing, Front, NONE, Part, SBlock};
 use super::choose::{Policy, Queue, View};
 use super::pieces::{Fills, patched};
 use super::slots::SlotRing;
+use super::spare::Spare;
 use super::{Rules, records};
 use crate::runs::ReadRuns;
 use crate::{Cause, OpId, Plan, Record, Source};
@@ -18,6 +19,8 @@ pub(super) struct Work {
     pub staged: Vec<(OpId, u64)>,
     /// S-blocks destaged for the present request.
     pub destaged: u32,
+    /// Fences and flushes so far, and one.
+    pub fences: u64,
     pub counters: Counters,
 }
 
@@ -45,6 +48,7 @@ pub(super) struct Section {
     pub slots: SlotRing,
     pub blocks: Vec<SBlock>,
     pub queue: Option<Queue>,
+    pub spare: Spare,
     /// What will be destaged after next, so that its list of entries is in the processor's caches by then.
     soon: Soon,
 }
@@ -58,9 +62,16 @@ enum Soon {
 }
 
 impl Section {
-    pub fn new(first: u64, cache: CacheRing, slots: SlotRing, sblocks: u32, queue: Option<Queue>) -> Self {
+    pub fn new(
+        first: u64,
+        rings: (CacheRing, SlotRing),
+        sblocks: u32,
+        queue: Option<Queue>,
+        reach: u64,
+    ) -> Self {
         let blocks = (0..sblocks).map(SBlock::at).collect();
-        Self { first, cache, slots, blocks, queue, soon: Soon::Idle }
+        let (cache, slots) = rings;
+        Self { first, cache, slots, blocks, queue, spare: Spare::new(reach), soon: Soon::Idle }
     }
 
     #[inline]
@@ -159,6 +170,7 @@ impl Section {
     ) -> u32 {
         let most = (self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity;
         let (mut at, mut ops) = (span.start, 0);
+        self.see_fences(work);
         self.warm();
         while at < span.end {
             let end = (at + most).min(span.end);
@@ -168,6 +180,7 @@ impl Section {
             while at < end {
                 let (pba, side) = self.cache.laid.at(self.cache.ring.head());
                 let n = side.0.min(end - at);
+                self.spend_blocks(n, work, plan);
                 let from = Blocks(host.1 + (at.max(host.0.start) - host.0.start));
                 match &fills {
                     None => plan.write(Cause::Host, pba, Blocks(n), Source::Host(from)),
@@ -244,7 +257,7 @@ impl Section {
         let first = plan.ops().len();
         let mut moved = 0;
         loop {
-            moved += self.move_batch(rules.batch, plan);
+            moved += self.move_batch(rules.batch, work, plan);
             match self.cache.front(0, 1) {
                 Front::Valid(_) => {}
                 Front::Invalid(n) => {
@@ -264,7 +277,7 @@ impl Section {
 
     /// Copies up to `most` valid blocks from the tail to the head; answers how many.
     #[inline]
-    fn move_batch(&mut self, most: u64, plan: &mut Plan) -> u64 {
+    fn move_batch(&mut self, most: u64, work: &mut Work, plan: &mut Plan) -> u64 {
         let to = self.cache.laid.at(self.cache.ring.head());
         let from = self.cache.laid.at(self.cache.ring.tail());
         let most = most.min(to.1.0).min(from.1.0);
@@ -276,6 +289,7 @@ impl Section {
             n += rest;
         }
         if n > 0 {
+            self.spend_blocks(n, work, plan);
             let staged = plan.read_staged(Cause::Defrag, from.0, Blocks(n));
             plan.write(Cause::Defrag, to.0, Blocks(n), Source::Staged(staged, Blocks::ZERO));
             Self::record(plan, records::MOVE, [self.first, n, 0]);
@@ -294,6 +308,7 @@ impl Section {
         // Ascending PBAs: a ring that was laid over stretches in PBA order rises with its positions.
         work.parts.sort_unstable_by_key(|p| p.at);
         self.stage_parts(work, plan);
+        self.spend_slot(work, plan);
         let head = self.slots.ring.head() as u32;
         let work_parts = &*work;
         plan.write_pieces(Cause::Destage, self.slots.pba(head), Blocks(rules.size), |out| {
@@ -338,6 +353,7 @@ impl Section {
                 Some(y) => {
                     let slot = self.blocks[y as usize].slot;
                     let staged = plan.read_staged(Cause::Defrag, self.slots.pba(slot), Blocks(rules.size));
+                    self.spend_slot(work, plan);
                     let head = self.slots.pba(self.slots.ring.head() as u32);
                     plan.write(Cause::Defrag, head, Blocks(rules.size), Source::Staged(staged, Blocks::ZERO));
                     Self::record(plan, records::PLACED, [self.first + u64::from(y), 0, 0]);
@@ -365,7 +381,9 @@ impl Section {
 
     /// A write of a whole S-block goes to the S-block ring directly.
     pub fn bypass(&mut self, x: u32, host: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        self.see_fences(work);
         self.make_slot(x, rules, work, plan);
+        self.spend_slot(work, plan);
         let head = self.slots.pba(self.slots.ring.head() as u32);
         plan.write(Cause::Host, head, Blocks(rules.size), Source::Host(Blocks(host)));
         Self::record(plan, records::PLACED, [self.first + u64::from(x), 2, 0]);
