@@ -84,6 +84,10 @@ impl smrlab_stl::Medium for Exclusive<'_> {
     fn write(&mut self, pba: Pba, data: &[u8]) -> Result<()> {
         self.0.write(pba.0, data)
     }
+
+    fn write_parts(&mut self, pba: Pba, parts: &[&[u8]]) -> Result<()> {
+        self.0.write_parts(pba.0, parts)
+    }
 }
 
 impl Bytes<'_, '_> {

@@ -141,12 +141,25 @@ impl Medium {
     ///
     /// # Errors
     /// Whatever the store or the log answers, such as a full disk; nothing is destroyed then.
+    #[inline]
     pub fn write(&self, start: u64, buf: &[u8]) -> Result<()> {
-        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        self.write_parts(start, &[buf])
+    }
+
+    /// One [`write`](Self::write) of `parts`, one behind the other, each of whole blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_parts(&self, start: u64, parts: &[&[u8]]) -> Result<()> {
+        let blocks = parts.iter().map(|p| p.len() as u64).sum::<u64>() / BLOCK_BYTES;
         if self.faults.pass(true, start, start + blocks)? == Fate::Cut {
-            self.cut(start, &buf[..(blocks / 2 * BLOCK_BYTES) as usize]);
+            self.cut(start, &parts.concat()[..(blocks / 2 * BLOCK_BYTES) as usize]);
         }
-        self.store.write(start * BLOCK_BYTES, buf)?;
+        let mut at = start * BLOCK_BYTES;
+        for part in parts {
+            self.store.write(at, part)?;
+            at += part.len() as u64;
+        }
         self.note(start, start + blocks)
     }
 

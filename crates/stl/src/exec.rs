@@ -5,7 +5,7 @@
 
 use crate::{Dir, OpId, Piece, Plan, Source};
 use smrlab_disk::media::{ByteMedia, ByteMedium};
-use smrlab_units::{Blocks, Pba};
+use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 
 /// A medium with bytes. Lengths are whole blocks.
 pub trait Medium {
@@ -23,6 +23,14 @@ pub trait Medium {
     /// # Errors
     /// Whatever the medium cannot write.
     fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error>;
+
+    /// One write of `parts`, one behind the other.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_parts(&mut self, pba: Pba, parts: &[&[u8]]) -> Result<(), Self::Error> {
+        self.write(pba, &parts.concat())
+    }
 }
 
 /// Layers also copy blocks that nobody reads, destroyed ones among them: so reads give what is there.
@@ -59,15 +67,18 @@ enum Kept {
     Host(usize),
 }
 
-/// Fills blocks that nobody reads back.
-const RECORDS: u8 = 0x5a;
+/// What fills blocks that nobody reads back.
+static RECORDS: [u8; FILL] = [0x5a; FILL];
+static ZEROES: [u8; FILL] = [0; FILL];
+const FILL: usize = 64 * BLOCK_BYTES as usize;
 
 /// See the [module](self). Reused from plan to plan.
 #[derive(Debug, Default)]
 pub struct Executor {
+    /// Grows to what the largest plan stages; what lies behind `staged` is of earlier plans.
     staging: Vec<u8>,
+    staged: usize,
     kept: Vec<Kept>,
-    scratch: Vec<u8>,
 }
 
 fn at(blocks: Blocks) -> usize {
@@ -98,7 +109,7 @@ impl Executor {
 
     /// Forgets what earlier plans staged.
     pub fn begin(&mut self) {
-        self.staging.clear();
+        self.staged = 0;
         self.kept.clear();
     }
 
@@ -119,7 +130,12 @@ impl Executor {
             Dir::Read => self.read(plan, op, host, medium),
             Dir::Write => {
                 self.kept.push(Kept::Nowhere);
-                medium.write(media.pba, self.bytes(plan, op, host))
+                if let [one] = plan.pieces(op)
+                    && let Some(data) = self.slice(one, host)
+                {
+                    return medium.write(media.pba, data);
+                }
+                medium.write_parts(media.pba, &self.parts(plan, op, host))
             }
         }
     }
@@ -145,36 +161,35 @@ impl Executor {
             self.kept.push(Kept::Host(at(from)));
             return medium.read(media.pba, &mut out[at(from)..at(from + media.blocks)]);
         }
-        let first = self.staging.len();
-        self.staging.resize(first + at(media.blocks), 0);
+        let first = self.staged;
+        self.staged += at(media.blocks);
+        if self.staging.len() < self.staged {
+            self.staging.resize(self.staged, 0);
+        }
         self.kept.push(Kept::Staging(first));
-        medium.read(media.pba, &mut self.staging[first..])
+        medium.read(media.pba, &mut self.staging[first..self.staged])
     }
 
-    /// The bytes that operation `op`, a write, puts on the medium; the operations before it have been done.
+    /// What operation `op`, a write, puts on the medium, in parts; the operations before it have been done.
     ///
     /// # Panics
     /// As [`run`](Self::run).
-    pub fn bytes<'a>(&'a mut self, plan: &Plan, op: OpId, host: &'a HostBuffer<'_>) -> &'a [u8] {
-        let pieces = plan.pieces(op);
-        if let [one] = pieces
-            && matches!(one.end, Source::Host(_) | Source::Staged(..))
-        {
-            return self.slice(one, host).expect("host data and staged data are slices");
-        }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        for piece in pieces {
+    pub fn parts<'a>(&'a self, plan: &Plan, op: OpId, host: &'a HostBuffer<'_>) -> Vec<&'a [u8]> {
+        let mut parts = Vec::with_capacity(plan.pieces(op).len());
+        for piece in plan.pieces(op) {
             match self.slice(piece, host) {
-                Some(slice) => scratch.extend_from_slice(slice),
+                Some(slice) => parts.push(slice),
                 None => {
-                    let fill = if piece.end == Source::Records { RECORDS } else { 0 };
-                    scratch.resize(scratch.len() + at(piece.blocks), fill);
+                    let fill = if piece.end == Source::Records { &RECORDS } else { &ZEROES };
+                    let mut left = at(piece.blocks);
+                    while left > 0 {
+                        parts.push(&fill[..left.min(FILL)]);
+                        left -= left.min(FILL);
+                    }
                 }
             }
         }
-        self.scratch = scratch;
-        &self.scratch
+        parts
     }
 
     fn slice<'a>(&'a self, piece: &Piece, host: &'a HostBuffer<'_>) -> Option<&'a [u8]> {

@@ -142,7 +142,7 @@ fn walk(plan: &Plan, host: &mut HostBuffer<'_>, whole: usize, part: Option<u64>,
     }
     if let Some(blocks) = part {
         let op = plan.ops()[whole];
-        let bytes = exec.bytes(plan, OpId(whole as u32), host)[..blocks as usize * BYTES].to_vec();
+        let bytes = exec.parts(plan, OpId(whole as u32), host).concat()[..blocks as usize * BYTES].to_vec();
         let Ok(()) = smrlab_stl::Medium::write(medium, op.pba, &bytes);
         medium.tear(Pba(op.pba.0 + blocks));
     }
