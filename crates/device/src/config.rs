@@ -69,6 +69,13 @@ pub struct Config {
     /// Where to write what clients do.
     #[serde(default)]
     pub record: Option<PathBuf>,
+    /// Bytes of memory for the run map; what is beyond goes into a file in the store's directory, if it has one.
+    #[serde(default = "map_budget")]
+    pub map_budget: u64,
+}
+
+fn map_budget() -> u64 {
+    256 << 20
 }
 
 fn block() -> u32 {
@@ -102,6 +109,10 @@ impl Config {
                 "speed={} is not accepted: above 0, up to 1000000",
                 self.speed
             )));
+        }
+        if self.map_budget < 1 << 20 {
+            let text = format!("map_budget={} is not accepted: from 1048576 (1 MiB)", self.map_budget);
+            return Err(DeviceError::input(text));
         }
         Ok(())
     }

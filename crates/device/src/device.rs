@@ -249,7 +249,7 @@ impl Device {
     /// Called every few milliseconds by the server: work that no request waits for.
     pub fn housekeeping(&self) {
         let done = match &self.engine {
-            Engine::Raw(raw) => raw.medium.checkpoint(false, &|_| ()),
+            Engine::Raw(raw) => raw.medium.checkpoint(false),
             Engine::Layered(layered) => layered.idle(&self.pace).and_then(|()| layered.checkpoint(false)),
         };
         let _ = self.noted(done, 0);
@@ -263,7 +263,7 @@ impl Device {
         self.medium().sync()?;
         let _ = self.noted(self.pace.finish(), 0);
         match &self.engine {
-            Engine::Raw(raw) => raw.medium.checkpoint(true, &|_| ()),
+            Engine::Raw(raw) => raw.medium.checkpoint(true),
             Engine::Layered(layered) => layered.checkpoint(true),
         }
     }
@@ -283,8 +283,11 @@ impl Device {
     /// Counters and sizes.
     pub fn stats(&self) -> Value {
         let mut stats = json!({"host": self.counters.json()});
-        stats["medium"] =
-            self.medium().with_runs(|s| json!({"runs": s.runs().len(), "map_bytes": s.room().resident, "map_spilled_bytes": s.room().spilled}));
+        stats["medium"] = self.medium().with_runs(|s| {
+            let room = s.room();
+            json!({"runs": s.runs().len(), "map_bytes": room.resident, "map_spilled_bytes": room.spilled,
+                   "map_budget_bytes": s.runs().spills().then_some(self.config.map_budget)})
+        });
         if let Engine::Layered(layered) = &self.engine {
             stats["media"] = layered.stats();
         }

@@ -7,7 +7,7 @@
 //! fences of a plan see to it that this does no harm.
 
 use crate::error::{DeviceError, Result};
-use crate::medium::Medium;
+use crate::medium::{Begun, Medium};
 use crate::pace::Pace;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -289,11 +289,14 @@ impl Layered {
         }
     }
 
-    /// See [`Medium::checkpoint`].
+    /// Writes a checkpoint; see [`Medium::begin_checkpoint`].
     ///
     /// # Errors
     /// As there.
     pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+        if !self.medium.wants_checkpoint(anyway)? {
+            return Ok(());
+        }
         let state = self.state.lock();
         if state.broken.is_some() {
             return Ok(());
@@ -301,7 +304,9 @@ impl Layered {
         let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
             state.drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
         };
-        self.medium.checkpoint(anyway, &records)
+        let begun = self.medium.begin_checkpoint(anyway, &records)?;
+        drop(state);
+        begun.map_or(Ok(()), Begun::finish)
     }
 
     /// What it is.

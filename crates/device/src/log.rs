@@ -11,7 +11,7 @@ use crate::replay::{Position, Scan, mark, opened};
 use crate::store::header::{replace, sync_directory};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ pub(crate) const ENTRY: usize = 32;
 const STEP: u64 = 4 << 20;
 /// A log below this size is not worth a checkpoint.
 const ENOUGH: u64 = 32 << 20;
+/// A log above this size takes too long to replay, however large the checkpoint.
+const MOST: u64 = 128 << 20;
 
 impl Entry {
     fn encode(&self, salt: u64) -> [u8; ENTRY] {
@@ -167,7 +169,7 @@ impl Log {
 
     /// Whether the log has grown so long that a checkpoint would be read faster.
     pub fn wants_checkpoint(&self) -> bool {
-        self.len * ENTRY as u64 > ENOUGH.max(2 * self.checkpoint_bytes)
+        self.len * ENTRY as u64 > (2 * self.checkpoint_bytes).clamp(ENOUGH, MOST)
     }
 
     /// Whether there is anything that a checkpoint would take up.
@@ -175,8 +177,7 @@ impl Log {
         !self.used
     }
 
-    /// Begins the next log. The caller then makes all data of this moment durable, and writes the state as it was by
-    /// [`Checkpoint::write`].
+    /// Begins the next log. The caller then writes the state by [`Checkpoint::write`].
     ///
     /// # Errors
     /// When the old log cannot be made durable or the new one not be made; the old one goes on then.
@@ -243,16 +244,23 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes the state as it was at [`Log::rotate`]; what it replaces goes.
+    /// Writes the state as it was at [`Log::rotate`], or as it became since where the new log says the same once more;
+    /// what it replaces goes. By the end of `entries` all of it has to be durable.
     ///
     /// # Errors
-    /// When the disk is full or fails: recovery then still has the checkpoint before and both logs.
-    pub fn write(&self, entries: impl Iterator<Item = Entry>) -> Result<()> {
+    /// When the disk is full or fails, and the first one of `entries`: recovery then still has the checkpoint before and
+    /// both logs.
+    pub fn write(&self, entries: impl Iterator<Item = Result<Entry>>) -> Result<()> {
         let path = self.dir.join(format!("checkpoint.{}", self.epoch));
+        let mut failed = None;
         let written = replace(&path, |file| {
             let mut out = BufWriter::with_capacity(1 << 20, file);
             let mut n = 0;
             for e in entries {
+                let e = e.map_err(|e| {
+                    failed = Some(e);
+                    std::io::Error::other("see above")
+                })?;
                 out.write_all(&e.encode(salt(self.id, self.epoch, n)))?;
                 n += 1;
             }
@@ -260,12 +268,15 @@ impl Checkpoint {
             out.write_all(&end.encode(salt(self.id, self.epoch, n)))?;
             out.flush()
         });
-        written.map_err(|e| DeviceError::io(format!("writing {}", path.display()), &e))?;
+        written.map_err(|e| {
+            failed.unwrap_or_else(|| DeviceError::io(format!("writing {}", path.display()), &e))
+        })?;
         discard_older(&self.dir, self.epoch);
         Ok(())
     }
 }
 
+/// Hands out the records of a checkpoint; answers with its size in bytes.
 fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut dyn FnMut(Entry)) -> Result<u64> {
     let fail = |e| DeviceError::io(format!("reading {}", path.display()), &e);
     let damaged = || {
@@ -273,18 +284,19 @@ fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut dyn FnMut(Entry)
             format!("{}: damaged, truncated or foreign checkpoint; nothing was changed", path.display());
         DeviceError::input(text + "; restore it from a snapshot")
     };
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(fail)?;
-    let entries: Option<Vec<_>> = bytes
-        .chunks_exact(ENTRY)
-        .enumerate()
-        .map(|(i, c)| Entry::decode(c, salt(id, epoch, i as u64)))
-        .collect();
-    let mut entries = entries.ok_or_else(damaged)?;
-    match entries.pop() {
-        Some(end) if end.tag == 0 && end.words[0] == entries.len() as u64 && bytes.len() % ENTRY == 0 => {}
-        _ => return Err(damaged()),
+    let file = File::open(path).map_err(fail)?;
+    let bytes = file.metadata().map_err(fail)?.len();
+    let count = (bytes / ENTRY as u64).checked_sub(1).filter(|_| bytes % ENTRY as u64 == 0);
+    let count = count.ok_or_else(damaged)?;
+    let (mut file, mut record) = (BufReader::with_capacity(1 << 20, file), [0; ENTRY]);
+    for i in 0..=count {
+        file.read_exact(&mut record).map_err(fail)?;
+        let entry = Entry::decode(&record, salt(id, epoch, i)).ok_or_else(damaged)?;
+        match (entry.tag == 0, i == count) {
+            (false, false) => each(entry),
+            (true, true) if entry.words[0] == count => {}
+            _ => return Err(damaged()),
+        }
     }
-    entries.into_iter().for_each(each);
-    Ok(bytes.len() as u64)
+    Ok(bytes)
 }

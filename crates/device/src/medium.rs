@@ -2,12 +2,12 @@
 
 use crate::error::{DeviceError, Result};
 use crate::faults::{Fate, Faults};
-use crate::log::{Entry, Log};
+use crate::log::{Checkpoint, Entry, Log};
 use crate::replay::Position;
 use crate::runs::Run;
 use crate::shingle::{Piece, Shingle};
 use crate::store::Store;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use smrlab_units::BLOCK_BYTES;
 use std::cell::RefCell;
@@ -36,6 +36,9 @@ pub mod tag {
     pub const LAYER: u32 = 1 << 31;
 }
 
+/// Runs that are copied at a time, for which writes wait.
+const BATCH: usize = 4096;
+
 struct State {
     shingle: Shingle,
     log: Option<Log>,
@@ -56,9 +59,12 @@ pub struct Medium {
     mode: Mode,
     errors: bool,
     plain: bool,
+    logged: bool,
     /// Logs that a checkpoint being written will replace: still to be synced until it is there.
     older: Mutex<Vec<Arc<std::fs::File>>>,
     durable: Mutex<Durable>,
+    /// Held by whoever makes a checkpoint.
+    alone: Mutex<()>,
     /// What was broken on purpose.
     pub faults: Faults,
 }
@@ -81,18 +87,12 @@ pub struct Reading {
 
 impl Medium {
     /// A medium over `store`; its state is kept in `log`, if any.
-    pub fn new(
-        shingle: Shingle,
-        head_width: u64,
-        store: Box<dyn Store>,
-        log: Option<Log>,
-        reading: Reading,
-    ) -> Self {
-        let plain = head_width == 1;
+    pub fn new(shingle: Shingle, store: Box<dyn Store>, log: Option<Log>, reading: Reading) -> Self {
+        let (plain, logged) = (shingle.plain(), log.is_some());
         let Reading { mode, errors } = reading;
         let state = RwLock::new(State { shingle, log });
-        let (older, durable, faults) = Default::default();
-        Self { state, store, mode, errors, plain, older, durable, faults }
+        let (older, durable, alone, faults) = Default::default();
+        Self { state, store, mode, errors, plain, logged, older, durable, alone, faults }
     }
 
     /// Reads blocks from `start`; answers with the first destroyed one, if any.
@@ -182,8 +182,12 @@ impl Medium {
 
     #[inline]
     fn note(&self, start: u64, end: u64) -> Result<()> {
+        if self.plain && !self.logged && self.state.read().shingle.known(start, end) {
+            return Ok(());
+        }
         let mut guard = self.state.write();
         let State { shingle, log } = &mut *guard;
+        shingle.reserve()?;
         if let Some(log) = log {
             log.append(Entry { tag: tag::WRITE, words: [start, end, 0] })?;
         }
@@ -198,6 +202,7 @@ impl Medium {
     pub fn forget(&self, start: u64, end: u64) -> Result<()> {
         self.store.zero(start * BLOCK_BYTES, (end - start) * BLOCK_BYTES)?;
         let mut state = self.state.write();
+        state.shingle.reserve()?;
         if let Some(log) = &mut state.log {
             log.append(Entry { tag: tag::FORGET, words: [start, end, 0] })?;
         }
@@ -267,29 +272,45 @@ impl Medium {
         }
     }
 
-    /// Writes a checkpoint if the log has grown long, or if there is anything in it and `anyway`; `more` adds what the
-    /// layer keeps, and nothing may change the layer meanwhile.
+    /// Writes a checkpoint of a medium without a layer; see [`begin_checkpoint`](Self::begin_checkpoint).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+        match self.wants_checkpoint(anyway)? {
+            true => self.begin_checkpoint(anyway, &|_| ())?.map_or(Ok(()), Begun::finish),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the log has grown long, or there is anything in it and `anyway`. If so it is made durable, so that little
+    /// is left to be when the next one is begun.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn wants_checkpoint(&self, anyway: bool) -> Result<bool> {
+        let file = self.state.read().log.as_ref().filter(|log| due(log, anyway)).map(Log::file);
+        let Some(file) = file else { return Ok(false) };
+        file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
+        Ok(true)
+    }
+
+    /// Begins a checkpoint if [it is due](Self::wants_checkpoint); `more` adds what the layer keeps, and nothing may change
+    /// the layer meanwhile. It may change while the checkpoint is [finished](Begun::finish).
     ///
     /// # Errors
     /// What the operating system answers; the old checkpoint and the logs remain then.
-    pub fn checkpoint(&self, anyway: bool, more: &MoreRecords<'_>) -> Result<()> {
-        let mut guard = self.state.write();
-        let State { shingle, log } = &mut *guard;
-        let Some(log) = log.as_mut().filter(|l| l.wants_checkpoint() || (anyway && !l.is_empty())) else {
-            return Ok(());
-        };
-        let run = |r: Run| Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] };
-        let mut entries: Vec<Entry> = shingle.runs().iter().map(run).collect();
-        more(&mut |tag, words| entries.push(Entry { tag: tag::LAYER | tag, words }));
+    pub fn begin_checkpoint(&self, anyway: bool, more: &MoreRecords<'_>) -> Result<Option<Begun<'_>>> {
+        let alone = self.alone.lock();
+        let mut state = self.state.write();
+        let State { shingle, log } = &mut *state;
+        let Some(log) = log.as_mut().filter(|log| due(log, anyway)) else { return Ok(None) };
+        let mut records = Vec::new();
+        more(&mut |tag, words| records.push(Ok(Entry { tag: tag::LAYER | tag, words })));
         let older = log.file();
-        let checkpoint = log.rotate(entries.len() as u64)?;
+        let checkpoint = log.rotate((shingle.runs().len() + records.len()) as u64)?;
         self.older.lock().push(older);
-        drop(guard);
-        // A checkpoint is durable state: it must not be there before the data to which it refers.
-        self.store.sync()?;
-        checkpoint.write(entries.into_iter())?;
-        self.older.lock().clear();
-        Ok(())
+        Ok(Some(Begun { medium: self, checkpoint, records, _alone: alone }))
     }
 
     /// Calls `f` with the runs as they are now.
@@ -320,6 +341,42 @@ impl Medium {
             out(a, b, d);
         }
     }
+}
+
+/// A checkpoint of which the runs are still to be copied, while writes go on: the new log has all of these, and replayed
+/// over the copy they give the medium as it is (see [`Shingle::copy_from`]).
+#[must_use]
+pub struct Begun<'a> {
+    medium: &'a Medium,
+    checkpoint: Checkpoint,
+    records: Vec<Result<Entry>>,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Begun<'_> {
+    /// Copies the runs and writes the checkpoint.
+    ///
+    /// # Errors
+    /// As [`Medium::checkpoint`].
+    pub fn finish(self) -> Result<()> {
+        let Self { medium, checkpoint, records, .. } = self;
+        let (mut next, mut runs) = (Some(0), Vec::with_capacity(BATCH));
+        let runs = std::iter::from_fn(|| {
+            runs.clear();
+            next = medium.state.read().shingle.copy_from(next?, BATCH, &mut runs);
+            let run = |r: &Run| Ok(Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] });
+            (!runs.is_empty()).then(|| runs.iter().map(run).collect::<Vec<_>>())
+        });
+        // What was copied may be later than what was durable: it has to be, and its records, before the checkpoint counts.
+        let durable = std::iter::once_with(|| medium.sync().err().map(Err)).flatten();
+        checkpoint.write(records.into_iter().chain(runs.flatten()).chain(durable))?;
+        medium.older.lock().clear();
+        Ok(())
+    }
+}
+
+fn due(log: &Log, anyway: bool) -> bool {
+    log.wants_checkpoint() || (anyway && !log.is_empty())
 }
 
 /// The error for reading a destroyed block.

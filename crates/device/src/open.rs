@@ -4,7 +4,7 @@ use crate::config::{Config, StoreKind, Timing};
 use crate::device::Engine;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
-use crate::log::{Entry, Log};
+use crate::log::Log;
 use crate::medium::{Medium, Mode, Reading, recover, tag};
 use crate::raw::Raw;
 use crate::replay::this_boot;
@@ -17,6 +17,7 @@ use smrlab_sim::drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, Record, build};
 use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The layer that is no layer: the host sees the medium.
@@ -42,18 +43,26 @@ pub fn engine(config: &Config) -> Result<Engine> {
     };
     let mut records = Vec::new();
     let resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
-    let (store, log) = store(config, &resolved, &built.drive.resolved(), &tracks, &mut |e| {
-        if let Some(e) = recover(&mut shingle, e) {
-            records.push(Record { tag: e.tag & !tag::LAYER, words: e.words });
+    let (store, state) = store(config, &resolved, &built.drive.resolved(), &tracks)?;
+    let log = match state {
+        Some((dir, id)) => {
+            shingle.spill_into(&dir, config.map_budget)?;
+            let each = &mut |e| {
+                if let Some(e) = recover(&mut shingle, e) {
+                    records.push(Record { tag: e.tag & !tag::LAYER, words: e.words });
+                }
+            };
+            Some(Log::open(&dir, id, this_boot(), each)?)
         }
-    })?;
+        None => None,
+    };
     if built.entry.name != RAW {
         let reading = Reading { mode: Mode::Performance, errors: false };
-        let medium = Medium::new(shingle, head_width, store, log, reading);
+        let medium = Medium::new(shingle, store, log, reading);
         return Layered::new(built, mechanics, medium, records).map(|l| Engine::Layered(Box::new(l)));
     }
     let reading = Reading { mode: config.mode, errors: config.errors };
-    let medium = Medium::new(shingle, head_width, store, log, reading);
+    let medium = Medium::new(shingle, store, log, reading);
     let clock =
         (config.timing == Timing::Model).then(|| Drive::new(built.layer, mechanics, DriveSetup::default()));
     Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, band, clock))))
@@ -62,13 +71,11 @@ pub fn engine(config: &Config) -> Result<Engine> {
 /// Refuses what the served medium does not destroy as the drive would.
 fn served(interference: Interference) -> Result<()> {
     match interference {
-        Interference::Physical(PhysicalProfile { phi_cw: 0, phi_ccw: 0, .. })
-        | Interference::Blocks(0..=1) => Ok(()),
+        Interference::Physical(PhysicalProfile { phi_cw: 0, phi_ccw: 0, .. }) | Interference::Blocks(_) => {
+            Ok(())
+        }
         Interference::Physical(_) => {
             Err(wrong("drives whose writes reach along the track (phi) cannot be served yet"))
-        }
-        Interference::Blocks(_) => {
-            Err(wrong("drives with a block profile cannot be served yet: use one with tracks"))
         }
     }
 }
@@ -102,13 +109,13 @@ fn drive(config: &Config) -> Result<smrlab_disk::Drive> {
     }
 }
 
+/// The store, and where its state is kept with the number that tells it from others'; none in memory.
 fn store(
     config: &Config,
     layer: &str,
     drive: &str,
     tracks: &Tracks,
-    each: &mut dyn FnMut(Entry),
-) -> Result<(Box<dyn Store>, Option<Log>)> {
+) -> Result<(Box<dyn Store>, Option<(PathBuf, u64)>)> {
     let bytes = tracks.blocks() * BLOCK_BYTES;
     let (layer, drive, blocks) = (layer.to_owned(), drive.to_owned(), tracks.blocks());
     let header =
@@ -127,8 +134,8 @@ fn store(
         None if fresh => Box::new(Sparse::create(&at.path, bytes)?),
         None => Box::new(Sparse::open(&at.path, bytes)?),
     };
-    let log = Log::open(&at.path, at.header.id, this_boot(), each)?;
-    Ok((Box::new(Locked { store, _dir: at }), Some(log)))
+    let state = (at.path.clone(), at.header.id);
+    Ok((Box::new(Locked { store, _dir: at }), Some(state)))
 }
 
 fn on_device(path: &std::path::Path, bytes: u64) -> Result<BlockDevice> {

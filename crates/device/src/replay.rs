@@ -236,7 +236,7 @@ mod tests {
         let checkpoint = log.rotate(2).unwrap();
         assert!(log.is_empty());
         write(&mut log, 9..10);
-        checkpoint.write([100, 101].map(|n| Entry { tag: 7, words: [n, 0, 0] }).into_iter()).unwrap();
+        checkpoint.write([100, 101].map(|n| Ok(Entry { tag: 7, words: [n, 0, 0] })).into_iter()).unwrap();
         assert!(!dir.join("log.0").exists());
         assert_eq!(open(&dir, 1).1, [100, 101, 9]);
         assert_eq!(open(&dir, 2).1, [100, 101]);

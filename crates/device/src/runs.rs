@@ -87,6 +87,8 @@ pub struct Spot {
 pub struct RunMap {
     /// First blocks of the nodes.
     firsts: Vec<u64>,
+    // Boxed, so that a node put in between moves pointers and not what lies behind it.
+    #[allow(clippy::vec_box)]
     nodes: Vec<Box<Node>>,
     leaves: Leaves,
     runs: usize,

@@ -49,8 +49,6 @@ pub struct Shingle {
     /// Per track: a number that no run on it exceeds. Memory is taken where there was a write.
     last: Vec<u64>,
     seq: u64,
-    /// Runs are being copied in order of their addresses while they change: no number may become smaller meanwhile.
-    copying: bool,
     /// What was restored last.
     restored: Run,
 }
@@ -61,7 +59,7 @@ impl Shingle {
         let last = vec![0; tracks.count() as usize];
         let restored = Run { start: 0, end: 0, seq: 0 };
         let (heads, map) = (head_width.max(1), RunMap::default());
-        Self { tracks, heads, following: None, map, last, seq: 0, copying: false, restored }
+        Self { tracks, heads, following: None, map, last, seq: 0, restored }
     }
 
     /// A medium whose head damages the written block and the next `reach - 1` blocks, wherever tracks end.
@@ -91,11 +89,6 @@ impl Shingle {
     #[inline]
     pub fn plain(&self) -> bool {
         self.heads == 1
-    }
-
-    /// Says that runs are being copied in order of their addresses while writes go on, or no longer so.
-    pub fn copying(&mut self, yes: bool) {
-        self.copying = yes;
     }
 
     /// The runs.
@@ -132,6 +125,16 @@ impl Shingle {
             self.touch(run.start - 1, run.start, self.seq);
         }
         self.touch(run.start, run.end, run.seq);
+    }
+
+    /// Copies runs from block `from` on, `most` of them; answers where to go on, if not at the end. Between calls writes
+    /// may go on. The copy then has numbers of several moments, and yet the order that blocks have here, as far as they
+    /// are not written meanwhile: while one of two blocks counts as later than the other, and one can destroy the other or
+    /// both a third, the earlier one's number does not change, and that of the later one stays above it.
+    pub fn copy_from(&self, from: u64, most: usize, out: &mut Vec<Run>) -> Option<u64> {
+        let runs = self.map.overlapping(from, u64::MAX).take(most);
+        out.extend(runs.map(|r| Run { start: r.start.max(from), ..r }));
+        out.last().map(|r| r.end)
     }
 
     /// Whether a write of `start..end` changes nothing, because this is an ordinary disk and was written there.
@@ -187,7 +190,7 @@ impl Shingle {
     /// Joins runs that start at `end` to the one of `seq` that ends there, where they may count as written with it:
     /// requests that were under way together arrive in any order.
     fn absorb(&mut self, mut end: u64, seq: u64) {
-        while !self.copying {
+        loop {
             let next = self.map.overlapping(end, end + 1).next();
             let Some(next) = next.filter(|r| r.start == end && r.seq > seq) else { return };
             let Some(before) = self.map.ending_at(end) else { return };

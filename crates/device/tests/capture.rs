@@ -40,6 +40,7 @@ fn a_capture_replays_to_the_same_media_operations() {
             speed: 200.0,
             control: None,
             record: Some(path.clone()),
+            map_budget: 1 << 20,
         };
         let device = Device::open(config).unwrap();
         let blocks = device.size() / 512;

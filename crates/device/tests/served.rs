@@ -21,6 +21,7 @@ fn config(layer: &str, store: StoreKind) -> Config {
         speed: 1.0,
         control: None,
         record: None,
+        map_budget: 1 << 20,
     }
 }
 

@@ -45,6 +45,7 @@ def create(
     tls_certificates: Annotated[Path | None, typer.Option(help="Directory of TLS certificates (nbdkit).")] = None,
     tls_psk: Annotated[Path | None, typer.Option(help="File of TLS pre-shared keys (nbdkit).")] = None,
     record: Annotated[Path | None, typer.Option(help="Write what clients do as a trace (.parquet).")] = None,
+    map_budget: Annotated[str, typer.Option(help="Memory for the run map; the rest spills into the store.")] = "256MiB",
 ) -> None:
     """Make and start a device."""
     config = {
@@ -58,6 +59,7 @@ def create(
         "errors": errors,
         "block": block,
         "record": None if record is None else str(record.absolute()),
+        "map_budget": devices.parse_size(map_budget),
     }
     tls = {"certificates": tls_certificates, "psk": tls_psk}
     made = Device.create(name, config, store, listen, {k: str(v.absolute()) for k, v in tls.items() if v})
