@@ -110,8 +110,12 @@ impl Cache {
             while let Some((_, record)) = records.next_if(|(after, _)| *after as usize <= done) {
                 self.records.push(*record);
             }
-            if way.fences && plan.fences().contains(&(done as u32)) {
-                self.settle();
+            if plan.fences().contains(&(done as u32)) {
+                // The power may go while things are being made durable, too.
+                (way.between)(self);
+                if way.fences {
+                    self.settle();
+                }
             }
             (way.between)(self);
             if done < way.ops {
@@ -171,13 +175,16 @@ struct Run {
     rng: Rng,
     allowed: Allowed,
     outcome: Outcome,
+    /// What a cut left with which the run goes on.
+    survivor: Option<Cache>,
 }
 
 impl Volatile {
     /// Does random requests and cuts the power in between; the harness must be new.
     pub fn run(&self, h: &mut Harness) -> Outcome {
         let allowed = Allowed::only(&h.model);
-        let mut run = Run { way: *self, rng: Rng::new(self.seed), allowed, outcome: Outcome::default() };
+        let (rng, outcome) = (Rng::new(self.seed), Outcome::default());
+        let mut run = Run { way: *self, rng, allowed, outcome, survivor: None };
         let mut cache = Cache::new(h.medium.clone(), Vec::new());
         let space = h.layer.host_blocks().0;
         for _ in 0..self.requests {
@@ -186,8 +193,8 @@ impl Volatile {
             if run.rng.one_in(4) && h.plan_background() {
                 run.background(h, &mut cache);
             }
-            if run.rng.one_in(40) && self.fences {
-                cache = run.go_on(h, &cache);
+            if let Some(survivor) = run.survivor.take() {
+                cache = run.go_on(h, survivor);
             }
         }
         run.outcome
@@ -217,7 +224,7 @@ impl Run {
         if writes {
             h.model[range].copy_from_slice(&data);
         }
-        if r.op == HostOp::Flush {
+        if r.op == HostOp::Flush && self.survivor.is_none() {
             cache.settle();
             self.allowed = Allowed::only(&h.model);
             // A layer need not hear of a flush.
@@ -255,15 +262,17 @@ impl Run {
                 self.outcome.cuts += 1;
                 self.outcome.lost += lost;
                 self.outcome.harmful += u64::from(lost > 0);
+                if fences && self.rng.one_in(10) {
+                    self.survivor = Some(cache.cut(&mut self.rng));
+                }
             }
         };
         let way = Way { ops, fences, records, between: &mut between };
         cache.carry_out(&h.plan, &mut host, way);
     }
 
-    /// Cuts the power and goes on with what survived.
-    fn go_on(&mut self, h: &mut Harness, cache: &Cache) -> Cache {
-        let mut next = cache.cut(&mut self.rng);
+    /// Goes on with what survived.
+    fn go_on(&mut self, h: &mut Harness, mut next: Cache) -> Cache {
         h.plan_recovery(&next.records);
         let ops = h.plan.ops().len();
         let way = Way { ops, fences: true, records: true, between: &mut |_| () };

@@ -45,7 +45,7 @@ fn what_was_flushed_survives_and_nothing_is_mixed_up() {
         let sampled = Volatile { requests: 500, longest: 60, seed: 100 + i as u64, every: 25, fences: true };
         for load in [everywhere, sampled] {
             let o = run(&text, drive, Metadata::Nv, load);
-            assert!(o.cuts > 40, "{text}: {o:?}");
+            assert!(o.cuts > 20, "{text}: {o:?}");
             assert_eq!(o.lost, 0, "{text}: {o:?}");
         }
     }
