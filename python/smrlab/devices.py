@@ -91,6 +91,31 @@ def plugin() -> Path:
     raise MissingError("the nbdkit plugin was not built: run 'cargo build --release -p smrlab-nbdkit', or 'make setup'")
 
 
+def address(listen: str | None) -> tuple[str, int] | None:
+    """Host and port of a --listen, none for a unix socket; refuses anything else."""
+    if not listen or re.fullmatch(r"unix:.+", listen):
+        return None
+    found = re.fullmatch(r"tcp:(\[[^]]+\]|[^:]+):(\d{1,5})", listen)
+    if not found or not 0 < int(found[2]) < 65536:
+        raise InputError(f"--listen {listen}: write unix:PATH or tcp:HOST:PORT, such as tcp:127.0.0.1:10809")
+    return found[1], int(found[2])
+
+
+def check_tls(listen: str | None, tls: dict[str, str]) -> None:
+    """Refuses TLS that could not be had, before anything is made."""
+    if not tls:
+        return
+    if address(listen) is None:
+        raise InputError("TLS is for --listen tcp:HOST:PORT: a unix socket is private to the user as it is")
+    if len(tls) > 1:
+        raise InputError("give either --tls-certificates or --tls-psk")
+    for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem") if "certificates" in tls else ():
+        if not (Path(tls["certificates"]) / name).is_file():
+            raise InputError(f"--tls-certificates {tls['certificates']}: {name} is missing there (see man nbdkit-tls)")
+    if "psk" in tls and not Path(tls["psk"]).is_file():
+        raise InputError(f"--tls-psk {tls['psk']}: no such file; make one: psktool -u NAME -p FILE")
+
+
 def every() -> list[Device]:
     """All devices."""
     return [Device(p.parent) for p in sorted(home().glob("*/config.json"))]
@@ -122,6 +147,8 @@ class Device:
         device = cls(home() / name)
         if device.path.exists():
             raise InputError(f"there is a device '{name}' already: choose another name, or smrlab device remove {name}")
+        address(listen)
+        check_tls(listen, tls)
         config["store"] = device._store(store)
         config["control"] = str(device.path / "control.sock")
         device.path.mkdir(parents=True, mode=0o700)
@@ -168,11 +195,22 @@ class Device:
         return Path(listen.removeprefix("unix:")) if listen.startswith("unix:") else self.path / "nbd.sock"
 
     def uri(self) -> str:
-        """What NBD clients are given."""
-        listen = self.server()["listen"] or ""
-        if listen.startswith("tcp:"):
-            return f"{'nbds' if self.server()['tls'] else 'nbd'}://{listen.removeprefix('tcp:')}"
-        return f"nbd+unix:///?socket={self.socket()}"
+        """What NBD clients are given; with TLS it names the client's side of certificates or keys."""
+        address = self.tcp()
+        if address is None:
+            return f"nbd+unix:///?socket={self.socket()}"
+        tls: dict[str, str] = self.server()["tls"]
+        place = f"{address[0]}:{address[1]}"
+        if "certificates" in tls:
+            return f"nbds://{place}/?tls-certificates={tls['certificates']}"
+        if "psk" in tls:
+            user = Path(tls["psk"]).read_text().partition(":")[0].strip()
+            return f"nbds://{user}@{place}/?tls-psk-file={tls['psk']}"
+        return f"nbd://{place}"
+
+    def tcp(self) -> tuple[str, int] | None:
+        """Host and port, where it listens on TCP."""
+        return address(self.server()["listen"])
 
     def pid(self) -> int | None:
         """The server's process, if it runs."""
@@ -213,20 +251,18 @@ class Device:
         self._await(server, before)
 
     def _command(self) -> list[str]:
-        listen, tls = self.server()["listen"] or "", self.server()["tls"]
+        tls: dict[str, str] = self.server()["tls"]
         command = ["nbdkit", "--foreground"]
         command += ["--pidfile", str(self.path / "pid"), "--threads", "64"]
-        if listen.startswith("tcp:"):
-            host, _, port = listen.removeprefix("tcp:").rpartition(":")
-            if not host or not port.isdigit():
-                raise InputError(f"--listen {listen}: write tcp:HOST:PORT, such as tcp:127.0.0.1:10809")
-            command += ["--ipaddr", host, "--port", port]
-        elif listen and not listen.startswith("unix:"):
-            raise InputError(f"--listen {listen}: write unix:PATH or tcp:HOST:PORT")
+        if (tcp := self.tcp()) is not None:
+            command += ["--ipaddr", tcp[0].strip("[]"), "--port", str(tcp[1])]
         else:
             command += ["--unix", str(self.socket())]
         if tls:
             command += ["--tls=require"] + [f"--tls-{kind}={path}" for kind, path in tls.items()]
+        if "certificates" in tls:
+            # Without it whoever reaches the port could write.
+            command += ["--tls-verify-peer"]
         command += [str(plugin()), f"config={self.path / 'config.json'}"]
         # In the foreground nbdkit ends with its parent: a shell that waits for it is one that stays.
         return ["sh", "-c", '"$@"; exit $?', "smrlab-device", *command]

@@ -27,13 +27,19 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         pytest.skip(str(e))
     made: list[Device] = []
 
-    def create(name: str = "d", store: str | None = None, listen: str | None = None, **config: object) -> Device:
+    def create(
+        name: str = "d",
+        store: str | None = None,
+        listen: str | None = None,
+        tls: dict[str, str] | None = None,
+        **config: object,
+    ) -> Device:
         defaults: dict[str, object] = {
             "drive": str(Path(__file__).parent / "drive.toml"),
             "layer": "raw,tracks=3",
             "size": 64 << 20,
         }
-        device = Device.create(name, {"name": name, **defaults, **config}, store, listen, {})
+        device = Device.create(name, {"name": name, **defaults, **config}, store, listen, tls or {})
         made.append(device)
         return device
 
@@ -41,3 +47,12 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     for device in devices.every():
         device.kill()
     shutil.rmtree(state, ignore_errors=True)
+
+
+@pytest.fixture
+def fast() -> Iterator[Path]:
+    """A directory in memory, where syncing costs nothing: a killed process leaves the same behind as on a disk."""
+    memory = Path("/dev/shm")
+    path = Path(tempfile.mkdtemp(prefix="sd-", dir=memory if memory.is_dir() else None))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)

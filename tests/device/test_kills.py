@@ -77,8 +77,9 @@ class Writer:
             if busy.isdisjoint(range(first, first + count)):
                 return first, count
 
-    def run(self, client: Client) -> None:
-        """Goes on until the server is gone."""
+    def run(self, client: Client, device: Device) -> None:
+        """Goes on until the server is gone, which is some time after a few flushes."""
+        target, timer = self.flushed + self.rng.randrange(1, 12), None
         flying: dict[int, tuple[int, int, int, bool]] = {}
         flushes: dict[int, list[tuple[int, int, int]]] = {}
         answered: list[tuple[int, int, int]] = []
@@ -100,6 +101,8 @@ class Writer:
                 busy.update(span)
                 cookie = client.send(kind, first * SECTOR, count * SECTOR, data, FUA if fua else 0)
                 flying[cookie] = (first, count, stamp, fua)
+            if timer is None and self.flushed >= target:
+                timer = kill(device, self.rng.uniform(0, 0.1))
             cookie, error, _ = client.reply()
             assert error == 0, f"error {error}"
             if cookie in flushes:
@@ -141,19 +144,16 @@ def kill(device: Device, after_s: float) -> threading.Timer:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_kill_9_loses_nothing_that_was_durable(make: Make, layer: str) -> None:
-    device = make(layer=layer, size=24 << 20)
+def test_kill_9_loses_nothing_that_was_durable(make: Make, fast: Path, layer: str) -> None:
+    device = make(layer=layer, size=24 << 20, store=str(fast / "store"))
     writer = Writer(device.ask("info")["size"], device.ask("info")["can_trim"], seed=len(layer))
     for _ in range(KILLS):
-        with Client(device.socket()) as client:
-            timer = kill(device, writer.rng.uniform(0.03, 0.4))
-            with pytest.raises(Gone):
-                writer.run(client)
-            timer.join()
+        with Client(device.socket()) as client, pytest.raises(Gone):
+            writer.run(client, device)
         device.start()
         with Client(device.socket()) as client:
             writer.check(client)
-    assert writer.flushed > 0
+    assert writer.flushed >= KILLS
     assert writer.durable > 50
 
 
@@ -161,25 +161,22 @@ def test_the_check_can_fail(make: Make) -> None:
     """The same on a medium that destroys: the check sees it."""
     device = make(layer="raw,tracks=2", size=24 << 20)
     writer = Writer(device.ask("info")["size"], False, seed=1)
-    with Client(device.socket()) as client:
-        timer = kill(device, 0.3)
-        with pytest.raises(Gone):
-            writer.run(client)
-        timer.join()
+    with Client(device.socket()) as client, pytest.raises(Gone):
+        writer.run(client, device)
     device.start()
     with Client(device.socket()) as client, pytest.raises(AssertionError, match="holds"):
         writer.check(client)
 
 
 @pytest.mark.parametrize("layer", ["cmr", "s-block", "disk-cache,journal=on", "static-R(4123),journal=on"])
-def test_kill_9_in_the_middle_of_fio(make: Make, tmp_path: Path, layer: str) -> None:
+def test_kill_9_in_the_middle_of_fio(make: Make, fast: Path, tmp_path: Path, layer: str) -> None:
     """fio's own way: at its trigger it notes what was completed, then kills the server; afterwards it verifies that.
 
     Depth 1: fio takes for completed whatever was sent `depth` requests before the last one to complete, which need not
     be so where one request waits while others pass it.
     """
     need("fio")
-    device = make(layer=layer, size=48 << 20)
+    device = make(layer=layer, size=48 << 20, store=str(fast / "store"))
     job = ["fio", "--name=v", "--ioengine=nbd", f"--uri={device.uri()}", "--rw=randwrite", "--bs=4k", "--size=24m",
            "--iodepth=1", "--rate_iops=4000", "--fsync=64", "--verify=crc32c", "--verify_fatal=1"]  # fmt: skip
     for seed in range(2):

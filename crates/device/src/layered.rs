@@ -26,6 +26,8 @@ pub struct Layered {
     pub medium: Medium,
     resolved: String,
     capabilities: Capabilities,
+    /// LBA equals PBA: the medium knows what was written.
+    identity: bool,
     blocks: u64,
 }
 
@@ -157,7 +159,9 @@ impl Layered {
             bytes.carry_out(&plan, plan.ops().len())?;
         }
         let state = Mutex::new(State { drive, executor, media, changes, broken: None });
-        Ok(Self { state, medium, resolved: built.resolved, capabilities: built.capabilities, blocks })
+        let (resolved, capabilities, identity) =
+            (built.resolved, built.capabilities, built.entry.conventional);
+        Ok(Self { state, medium, resolved, capabilities, identity, blocks })
     }
 
     /// Blocks that the host sees.
@@ -272,6 +276,9 @@ impl Layered {
 
     /// Which blocks hold data.
     pub fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+        if self.identity {
+            return self.medium.extents(start, start + blocks, out);
+        }
         let mut ranges = Vec::new();
         let state = self.state.lock();
         state.drive.layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));

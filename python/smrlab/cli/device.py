@@ -61,8 +61,9 @@ def create(
         "record": None if record is None else str(record.absolute()),
         "map_budget": devices.parse_size(map_budget),
     }
-    tls = {"certificates": tls_certificates, "psk": tls_psk}
-    made = Device.create(name, config, store, listen, {k: str(v.absolute()) for k, v in tls.items() if v})
+    given = {"certificates": tls_certificates, "psk": tls_psk}
+    tls = {k: str(v.absolute()) for k, v in given.items() if v}
+    made = Device.create(name, config, store, listen, tls)
     if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
         console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
     _next_steps(made)
@@ -70,21 +71,42 @@ def create(
 
 def _next_steps(device: Device) -> None:
     info = device.ask("info")
-    uri, name = device.uri(), device.name
     lines = [
-        f"[bold]{escape(name)}[/bold]: {info['size']:,} bytes, {escape(str(info['engine']['layer']))}, at",
-        f"  {uri}",
+        f"[bold]{escape(device.name)}[/bold]: {info['size']:,} bytes, {escape(str(info['engine']['layer']))}, at",
+        f"  {escape(device.uri())}",
         "What to type next:",
-        f"  smrlab device mount {name} DIR               # as a file and, as root, a loop device",
-        f"  nbdcopy IMAGE '{uri}'",
-        f"  fio --name=t --ioengine=nbd --uri='{uri}' --rw=randwrite --bs=4k --size=100m",
-        f"  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio ...",
-        f"  nbdfuse DIR/disk '{uri}' & losetup --show -f DIR/disk",
-        f"  nbd-client -unix {device.socket()} /dev/nbd0     # needs the kernel's nbd module",
-        f"  nbdublk /dev/ublkb0 '{uri}'                      # needs Linux 6.0 with ublk",
-        f"  smrlab device stats {name} --watch",
+        *(f"  {escape(line)}" for line in _clients(device)),
     ]
-    console.out().print("\n".join(lines), soft_wrap=True)
+    console.out().print("\n".join(lines), soft_wrap=True, highlight=False)
+
+
+def _clients(device: Device) -> list[str]:
+    """A line for each likely client."""
+    name, uri, tcp = device.name, device.uri(), device.tcp()
+    tls = device.server()["tls"]
+    lines = [
+        f"smrlab device mount {name} DIR               # as a file and, as root, a loop device",
+        f"nbdcopy IMAGE '{uri}'",
+        f"fio --name=t --ioengine=nbd --uri='{uri}' --rw=randwrite --bs=4k --size=100m",
+        f"nbdfuse DIR/disk '{uri}' &                   # then, as root:",
+        "losetup --show -f DIR/disk",
+    ]
+    if not tls:
+        kernel = f"{tcp[0]} {tcp[1]}" if tcp else f"-unix {device.socket()}"
+        lines += [
+            f"qemu-img info '{uri}'",
+            f"qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio ...",
+            f"nbd-client {kernel} /dev/nbd0     # as root; needs the kernel's nbd module",
+        ]
+    elif "certificates" in tls and tcp:
+        credentials = f"tls-creds-x509,id=t,endpoint=client,dir={tls['certificates']}"
+        image = f"driver=nbd,host={tcp[0]},port={tcp[1]},tls-creds=t"
+        lines.append(f"qemu-img info --object {credentials} --image-opts {image}")
+    return [
+        *lines,
+        f"nbdublk /dev/ublkb0 '{uri}'                  # as root; needs Linux 6.0 with ublk",
+        f"smrlab device stats {name} --watch",
+    ]
 
 
 @app.command("list", help="List the devices.")
