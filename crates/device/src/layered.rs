@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use smrlab_disk::Mechanics;
 use smrlab_sim::drive::{Drive, DriveSetup, Executed, Observer};
-use smrlab_stl::{Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Record};
+use smrlab_stl::{Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, OpId, Part, Plan, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 
 /// Zeroes that are written at a time, in blocks.
@@ -87,8 +87,12 @@ impl smrlab_stl::Medium for Exclusive<'_> {
         self.0.write(pba.0, data)
     }
 
-    fn write_parts(&mut self, pba: Pba, parts: &[&[u8]]) -> Result<()> {
+    fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<()> {
         self.0.write_parts(pba.0, parts)
+    }
+
+    fn read_later(&mut self, pba: Pba, blocks: Blocks) -> Result<bool> {
+        self.0.read_later(pba.0, blocks.0)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::shingle::{Piece, Shingle};
 use crate::store::Store;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
+use smrlab_stl::Part;
 use smrlab_units::BLOCK_BYTES;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -143,32 +144,52 @@ impl Medium {
     /// Whatever the store or the log answers, such as a full disk; nothing is destroyed then.
     #[inline]
     pub fn write(&self, start: u64, buf: &[u8]) -> Result<()> {
-        self.write_parts(start, &[buf])
+        self.write_parts(start, &[Part::Bytes(buf)])
     }
 
     /// One [`write`](Self::write) of `parts`, one behind the other, each of whole blocks.
     ///
     /// # Errors
     /// As there.
-    pub fn write_parts(&self, start: u64, parts: &[&[u8]]) -> Result<()> {
-        let blocks = parts.iter().map(|p| p.len() as u64).sum::<u64>() / BLOCK_BYTES;
-        if self.faults.pass(true, start, start + blocks)? == Fate::Cut {
-            self.cut(start, &parts.concat()[..(blocks / 2 * BLOCK_BYTES) as usize]);
-        }
+    pub fn write_parts(&self, start: u64, parts: &[Part<'_>]) -> Result<()> {
+        let bytes = |part: &Part<'_>| match part {
+            Part::Bytes(bytes) => bytes.len() as u64,
+            Part::Medium(_, blocks) => blocks.bytes(),
+        };
+        let end = start + parts.iter().map(bytes).sum::<u64>() / BLOCK_BYTES;
+        let fate = self.faults.pass(true, start, end)?;
+        let stop = if fate == Fate::Cut { start + (end - start) / 2 } else { end } * BLOCK_BYTES;
         let mut at = start * BLOCK_BYTES;
         for part in parts {
-            self.store.write(at, part)?;
-            at += part.len() as u64;
+            let n = bytes(part).min(stop - at);
+            match *part {
+                Part::Bytes(bytes) => self.store.write(at, &bytes[..n as usize])?,
+                Part::Medium(from, _) => self.store.copy(from.0 * BLOCK_BYTES, at, n)?,
+            }
+            at += n;
         }
-        self.note(start, start + blocks)
+        if fate == Fate::Cut {
+            if start * BLOCK_BYTES < stop {
+                self.note(start, stop / BLOCK_BYTES)?;
+            }
+            std::process::abort();
+        }
+        self.note(start, end)
     }
 
-    /// The power goes while `buf` is being written: so much of it arrives.
-    fn cut(&self, start: u64, buf: &[u8]) -> ! {
-        if !buf.is_empty() && self.store.write(start * BLOCK_BYTES, buf).is_ok() {
-            let _ = self.note(start, start + buf.len() as u64 / BLOCK_BYTES);
+    /// See [`smrlab_stl::Medium::read_later`]: data that lie at their own address in a store that copies by itself.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_later(&self, start: u64, blocks: u64) -> Result<bool> {
+        let end = start + blocks;
+        if !self.store.copies() || !(self.plain || self.state.read().shingle.clean(start, end)) {
+            return Ok(false);
         }
-        std::process::abort()
+        if self.faults.pass(false, start, end)? == Fate::Cut {
+            std::process::abort();
+        }
+        Ok(true)
     }
 
     /// Writes zeroes, destroying what lies in reach.

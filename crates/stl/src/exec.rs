@@ -3,7 +3,7 @@
 //! One piece of code for tests, power cuts and the served device. Bytes that a plan reads for its own later writes are
 //! staged in memory, which is volatile: a cut loses them.
 
-use crate::{Dir, OpId, Piece, Plan, Source};
+use crate::{Dir, MediaOp, OpId, Piece, Plan, Source};
 use smrlab_disk::media::{ByteMedia, ByteMedium};
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 
@@ -28,9 +28,39 @@ pub trait Medium {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    fn write_parts(&mut self, pba: Pba, parts: &[&[u8]]) -> Result<(), Self::Error> {
-        self.write(pba, &parts.concat())
+    fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<(), Self::Error> {
+        let mut data = Vec::new();
+        for part in parts {
+            match *part {
+                Part::Bytes(bytes) => data.extend_from_slice(bytes),
+                Part::Medium(from, blocks) => {
+                    let first = data.len();
+                    data.resize(first + at(blocks), 0);
+                    self.read(from, &mut data[first..])?;
+                }
+            }
+        }
+        self.write(pba, &data)
     }
+
+    /// Counts as having read `blocks` from `pba`, and answers `true`, where the medium can copy them itself in a later
+    /// [`write_parts`](Self::write_parts); they are not written to until then. `false`: nothing was done.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_later(&mut self, pba: Pba, blocks: Blocks) -> Result<bool, Self::Error> {
+        let _ = (pba, blocks);
+        Ok(false)
+    }
+}
+
+/// A part of what is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// What the medium holds there (see [`Medium::read_later`]).
+    Medium(Pba, Blocks),
 }
 
 /// Layers also copy blocks that nobody reads, destroyed ones among them: so reads give what is there.
@@ -65,7 +95,12 @@ enum Kept {
     Nowhere,
     Staging(usize),
     Host(usize),
+    /// Still on the medium.
+    Medium,
 }
+
+/// Reads of fewer blocks are done at once.
+const WORTH_WAITING: Blocks = Blocks(64);
 
 /// What fills blocks that nobody reads back.
 static RECORDS: [u8; FILL] = [0x5a; FILL];
@@ -79,6 +114,8 @@ pub struct Executor {
     staging: Vec<u8>,
     staged: usize,
     kept: Vec<Kept>,
+    /// The operations whose data are still on the medium.
+    waiting: Vec<OpId>,
 }
 
 fn at(blocks: Blocks) -> usize {
@@ -111,6 +148,7 @@ impl Executor {
     pub fn begin(&mut self) {
         self.staged = 0;
         self.kept.clear();
+        self.waiting.clear();
     }
 
     /// Carries out one operation; they must be done in order.
@@ -130,6 +168,7 @@ impl Executor {
             Dir::Read => self.read(plan, op, host, medium),
             Dir::Write => {
                 self.kept.push(Kept::Nowhere);
+                self.fetch(plan, media, medium)?;
                 if let [one] = plan.pieces(op)
                     && let Some(data) = self.slice(one, host)
                 {
@@ -161,37 +200,69 @@ impl Executor {
             self.kept.push(Kept::Host(at(from)));
             return medium.read(media.pba, &mut out[at(from)..at(from + media.blocks)]);
         }
+        if media.blocks >= WORTH_WAITING && medium.read_later(media.pba, media.blocks)? {
+            self.kept.push(Kept::Medium);
+            self.waiting.push(op);
+            return Ok(());
+        }
+        let first = self.stage(media.blocks);
+        self.kept.push(Kept::Staging(first));
+        medium.read(media.pba, &mut self.staging[first..self.staged])
+    }
+
+    /// Room for `blocks` in the staging memory.
+    fn stage(&mut self, blocks: Blocks) -> usize {
         let first = self.staged;
-        self.staged += at(media.blocks);
+        self.staged += at(blocks);
         if self.staging.len() < self.staged {
             self.staging.resize(self.staged, 0);
         }
-        self.kept.push(Kept::Staging(first));
-        medium.read(media.pba, &mut self.staging[first..self.staged])
+        first
+    }
+
+    /// Reads, before `write` is done, what waits on the medium where it goes.
+    fn fetch<M: Medium>(&mut self, plan: &Plan, write: MediaOp, medium: &mut M) -> Result<(), M::Error> {
+        let mut i = 0;
+        while let Some(&op) = self.waiting.get(i) {
+            let read = plan.ops()[op.0 as usize];
+            if read.pba >= write.pba + write.blocks || write.pba >= read.pba + read.blocks {
+                i += 1;
+                continue;
+            }
+            self.waiting.swap_remove(i);
+            let first = self.stage(read.blocks);
+            self.kept[op.0 as usize] = Kept::Staging(first);
+            medium.read(read.pba, &mut self.staging[first..self.staged])?;
+        }
+        Ok(())
     }
 
     /// What operation `op`, a write, puts on the medium, in parts; the operations before it have been done.
     ///
     /// # Panics
     /// As [`run`](Self::run).
-    pub fn parts<'a>(&'a self, plan: &Plan, op: OpId, host: &'a HostBuffer<'_>) -> Vec<&'a [u8]> {
+    pub fn parts<'a>(&'a self, plan: &Plan, op: OpId, host: &'a HostBuffer<'_>) -> Vec<Part<'a>> {
         let mut parts = Vec::with_capacity(plan.pieces(op).len());
         for piece in plan.pieces(op) {
-            match self.slice(piece, host) {
-                Some(slice) => parts.push(slice),
-                None => {
-                    let fill = if piece.end == Source::Records { &RECORDS } else { &ZEROES };
-                    let mut left = at(piece.blocks);
-                    while left > 0 {
-                        parts.push(&fill[..left.min(FILL)]);
-                        left -= left.min(FILL);
-                    }
-                }
+            if let Some(slice) = self.slice(piece, host) {
+                parts.push(Part::Bytes(slice));
+                continue;
+            }
+            if let Source::Staged(op, from) = piece.end {
+                parts.push(Part::Medium(plan.ops()[op.0 as usize].pba + from, piece.blocks));
+                continue;
+            }
+            let fill = if piece.end == Source::Records { &RECORDS } else { &ZEROES };
+            let mut left = at(piece.blocks);
+            while left > 0 {
+                parts.push(Part::Bytes(&fill[..left.min(FILL)]));
+                left -= left.min(FILL);
             }
         }
         parts
     }
 
+    /// What of a piece lies in memory.
     fn slice<'a>(&'a self, piece: &Piece, host: &'a HostBuffer<'_>) -> Option<&'a [u8]> {
         let len = at(piece.blocks);
         let of_host = |from: usize| match host {
@@ -204,9 +275,57 @@ impl Executor {
             Source::Staged(op, from) => match self.kept[op.0 as usize] {
                 Kept::Staging(first) => Some(&self.staging[first + at(from)..][..len]),
                 Kept::Host(first) => Some(of_host(first + at(from))),
+                Kept::Medium => None,
                 Kept::Nowhere => panic!("operation {} read nothing", op.0),
             },
             Source::Zero | Source::Records => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cause;
+
+    /// A medium that puts off what it can.
+    struct Lazy(Vec<u8>);
+
+    impl Medium for Lazy {
+        type Error = std::convert::Infallible;
+
+        fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<(), Self::Error> {
+            out.copy_from_slice(&self.0[pba.0 as usize * 512..][..out.len()]);
+            Ok(())
+        }
+
+        fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
+            self.0[pba.0 as usize * 512..][..data.len()].copy_from_slice(data);
+            Ok(())
+        }
+
+        fn read_later(&mut self, _: Pba, _: Blocks) -> Result<bool, Self::Error> {
+            Ok(true)
+        }
+    }
+
+    #[test]
+    fn what_was_put_off_is_read_before_it_is_overwritten() {
+        let mut medium = Lazy((0..1000u32).flat_map(|i| [i as u8; 512]).collect());
+        let before = medium.0.clone();
+        let mut plan = Plan::new(true, false);
+        let first = plan.read_staged(Cause::Clean, Pba(100), Blocks(100));
+        let second = plan.read_staged(Cause::Clean, Pba(300), Blocks(100));
+        // Its last block is overwritten, then both are moved; the second is still on the medium then.
+        plan.write(Cause::Host, Pba(199), Blocks(2), Source::Host(Blocks(0)));
+        plan.write_pieces(Cause::Clean, Pba(500), Blocks(150), |out| {
+            out.push(Piece { blocks: Blocks(70), end: Source::Staged(first, Blocks(30)) });
+            out.push(Piece { blocks: Blocks(80), end: Source::Staged(second, Blocks(20)) });
+        });
+        Executor::default().run(&plan, HostBuffer::Write(&[7; 1024]), &mut medium).unwrap();
+        let blocks = |from: usize, n: usize| &before[from * 512..(from + n) * 512];
+        assert_eq!(medium.0[500 * 512..570 * 512], *blocks(130, 70));
+        assert_eq!(medium.0[570 * 512..650 * 512], *blocks(320, 80));
+        assert_eq!(medium.0[199 * 512..201 * 512], [7; 1024]);
     }
 }

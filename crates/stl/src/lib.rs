@@ -21,7 +21,7 @@ pub mod runs;
 pub mod space;
 pub mod update;
 
-pub use exec::{Executor, HostBuffer, Medium};
+pub use exec::{Executor, HostBuffer, Medium, Part};
 pub use layer::{Capabilities, Record, StepEnd, TranslationLayer};
 pub use plan::{Cause, Dir, MediaOp, OpId, Piece, Plan, Source};
 pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};

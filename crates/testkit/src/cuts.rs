@@ -142,7 +142,12 @@ fn walk(plan: &Plan, host: &mut HostBuffer<'_>, whole: usize, part: Option<u64>,
     }
     if let Some(blocks) = part {
         let op = plan.ops()[whole];
-        let bytes = exec.parts(plan, OpId(whole as u32), host).concat()[..blocks as usize * BYTES].to_vec();
+        let mut bytes = Vec::new();
+        for part in exec.parts(plan, OpId(whole as u32), host) {
+            let smrlab_stl::Part::Bytes(part) = part else { unreachable!("this medium reads at once") };
+            bytes.extend_from_slice(part);
+        }
+        bytes.truncate(blocks as usize * BYTES);
         let Ok(()) = smrlab_stl::Medium::write(medium, op.pba, &bytes);
         medium.tear(Pba(op.pba.0 + blocks));
     }

@@ -46,6 +46,17 @@ impl Store for Memory {
         Ok(())
     }
 
+    fn copies(&self) -> bool {
+        true
+    }
+
+    fn copy(&self, from: u64, to: u64, len: u64) -> Result<()> {
+        let (from, to) = (self.at(from, len as usize)?, self.at(to, len as usize)?);
+        // SAFETY: as in `read`.
+        unsafe { std::ptr::copy(from, to, len as usize) };
+        Ok(())
+    }
+
     fn zero(&self, offset: u64, len: u64) -> Result<()> {
         const PAGE: u64 = 4096;
         let start = self.at(offset, len as usize)?;

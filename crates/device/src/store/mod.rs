@@ -24,6 +24,21 @@ pub trait Store: Send + Sync {
     /// What the operating system answers, such as a full disk.
     fn write(&self, offset: u64, buf: &[u8]) -> Result<()>;
 
+    /// Whether [`copy`](Self::copy) is quicker than reading and writing.
+    fn copies(&self) -> bool {
+        false
+    }
+
+    /// Copies `len` bytes from one position to another; they may overlap.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn copy(&self, from: u64, to: u64, len: u64) -> Result<()> {
+        let mut buf = vec![0; len as usize];
+        self.read(from, &mut buf)?;
+        self.write(to, &buf)
+    }
+
     /// Makes `len` bytes from `offset` read as zeroes, giving up their space where that is possible.
     ///
     /// # Errors
