@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,42 +28,23 @@ def register(app: typer.Typer) -> None:
     app.command("compare", help=HELP)(compare)
 
 
+@o.with_fields
 def compare(
-    trace: o.TraceOption = None,
-    drive: o.DriveOption = None,
     layer: Annotated[
         list[str] | None, typer.Option(help="NAME[,k=v...]; repeat it.", rich_help_panel=o.WORK, metavar="L")
     ] = None,
-    array: o.ArrayOption = None,
-    address_space: o.SpaceOption = None,
-    limit: o.LimitOption = None,
-    skip_bad: o.SkipOption = None,
-    prefill: o.PrefillOption = None,
-    seed: o.SeedOption = None,
-    arrivals: o.ArrivalsOption = None,
-    scheduler: o.SchedulerOption = None,
-    scale_time: o.ScaleOption = None,
-    mechanics: o.MechanicsOption = None,
-    metadata: o.MetadataOption = None,
-    verify_media: o.VerifyOption = None,
-    requests: o.RequestsOption = None,
-    media_log: o.MediaLogOption = None,
-    window: o.WindowOption = None,
-    adjusted_blocks: o.AdjustedOption = None,
-    adjusted_rule: o.AdjustedRuleOption = None,
-    wrap: o.WrapOption = None,
     sets: o.SetOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.", metavar="N")] = None,
     out: o.OutOption = None,
     as_json: o.JsonOption = False,
+    **fields: Any,
 ) -> None:
     """Run the same requests on several layers."""
-    values = {k: v for k, v in locals().items() if k not in ("layer", "sets", "jobs", "out", "as_json")}
-    if not trace:
+    if not fields.get("trace"):
         raise InputError("no trace: give --trace PATH or --trace synth:NAME")
     if not layer:
         raise InputError("no layer: give --layer NAME at least once; 'smrlab list layers' names them")
-    spec = o.apply_sets(o.given(values), sets)
+    spec = o.apply_sets(o.given(fields), sets)
     with console.progress() as watch:
         results = api.compare(layers=layer, out=out, jobs=jobs, watch=watch, **{"wrap": "capacity", **spec})
     if as_json:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -81,6 +83,44 @@ SpecArgument = Annotated[Path | None, typer.Argument(help="A TOML file with the 
 
 # Parameters of these fields can be set by themselves: `--set layer.cache=1%`.
 _ITEMS = ("layer", "array", "scheduler", "arrivals")
+
+
+def _fields(
+    trace: TraceOption = None,
+    drive: DriveOption = None,
+    array: ArrayOption = None,
+    address_space: SpaceOption = None,
+    limit: LimitOption = None,
+    skip_bad: SkipOption = None,
+    wrap: WrapOption = None,
+    prefill: PrefillOption = None,
+    seed: SeedOption = None,
+    arrivals: ArrivalsOption = None,
+    scheduler: SchedulerOption = None,
+    scale_time: ScaleOption = None,
+    mechanics: MechanicsOption = None,
+    metadata: MetadataOption = None,
+    verify_media: VerifyOption = None,
+    requests: RequestsOption = None,
+    media_log: MediaLogOption = None,
+    window: WindowOption = None,
+    adjusted_blocks: AdjustedOption = None,
+    adjusted_rule: AdjustedRuleOption = None,
+) -> None:
+    """The fields of a specification that are options of every command that runs it."""
+
+
+C = TypeVar("C", bound=Callable[..., None])
+
+
+def with_fields(command: C) -> C:
+    """Gives a command the options of a specification's fields, in front of its own; they come in its `**fields`."""
+    own = inspect.signature(command, eval_str=True)
+    shared = inspect.signature(_fields, eval_str=True)
+    mine = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters = [*shared.parameters.values(), *mine]
+    command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:

@@ -30,36 +30,17 @@ def register(app: typer.Typer) -> None:
     app.command("run", help=HELP)(run)
 
 
+@o.with_fields
 def run(
     spec_file: o.SpecArgument = None,
-    trace: o.TraceOption = None,
-    drive: o.DriveOption = None,
     layer: Annotated[str | None, typer.Option(help="NAME[,k=v...].", rich_help_panel=o.WORK, metavar="L")] = None,
-    array: o.ArrayOption = None,
-    address_space: o.SpaceOption = None,
-    limit: o.LimitOption = None,
-    skip_bad: o.SkipOption = None,
-    wrap: o.WrapOption = None,
-    prefill: o.PrefillOption = None,
-    seed: o.SeedOption = None,
-    arrivals: o.ArrivalsOption = None,
-    scheduler: o.SchedulerOption = None,
-    scale_time: o.ScaleOption = None,
-    mechanics: o.MechanicsOption = None,
-    metadata: o.MetadataOption = None,
-    verify_media: o.VerifyOption = None,
-    requests: o.RequestsOption = None,
-    media_log: o.MediaLogOption = None,
-    window: o.WindowOption = None,
-    adjusted_blocks: o.AdjustedOption = None,
-    adjusted_rule: o.AdjustedRuleOption = None,
     sets: o.SetOption = None,
     out: o.OutOption = None,
     as_json: o.JsonOption = False,
+    **fields: Any,
 ) -> None:
     """Run one trace on one drive with one layer."""
-    values = {k: v for k, v in locals().items() if k not in ("spec_file", "sets", "out", "as_json")}
-    spec = o.apply_sets({**_from_file(spec_file), **o.given(values)}, sets)
+    spec = o.apply_sets({**_from_file(spec_file), **o.given({"layer": layer, **fields})}, sets)
     if not spec.get("trace"):
         raise InputError("no trace: give --trace PATH, --trace synth:NAME, or a SPEC.toml that names one")
     with console.progress() as watch:
