@@ -37,10 +37,23 @@ pub struct Leaf {
 impl Leaf {
     pub const EMPTY: Self = Self { starts: [0; LEAF], ends: [0; LEAF], seqs: [0; LEAF], _page: [0; 2] };
 
-    /// How many of the first `len` runs start at or before `block`.
+    /// How many of the first `len` runs start at or before `block`, which is about `guess`: leaves are seldom in the
+    /// processor's caches, so each further line that is looked at costs more than all the rest.
     #[inline]
-    pub fn upto(&self, len: usize, block: u64) -> usize {
-        upto(&self.starts[..len], block)
+    pub fn upto(&self, len: usize, block: u64, guess: usize) -> usize {
+        let keys = &self.starts[..len];
+        let (mut lo, mut hi, mut step) = (guess.min(len), guess.min(len), 1);
+        while hi < len && keys[hi] <= block {
+            lo = hi + 1;
+            hi = (hi + step).min(len);
+            step *= 2;
+        }
+        while lo > 0 && keys[lo - 1] > block {
+            hi = lo - 1;
+            lo = lo.saturating_sub(step);
+            step *= 2;
+        }
+        lo + upto(&keys[lo..hi], block)
     }
 
     #[inline]
@@ -233,6 +246,20 @@ impl Leaves {
         match place.frame() {
             Some(frame) => View::Frame(&self.chunks[frame / CHUNK][frame % CHUNK]),
             None => View::Copy(self.copy(place)),
+        }
+    }
+
+    /// Fetches what is known of run `i` of a leaf into the processor's caches, all columns at once.
+    #[inline]
+    pub fn prefetch(&self, place: Place, i: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(frame) = place.frame() {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let leaf = &self.chunks[frame / CHUNK][frame % CHUNK];
+            for column in [&leaf.starts, &leaf.ends, &leaf.seqs] {
+                // SAFETY: a hint, and of memory that is ours.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(&column[i]).cast()) };
+            }
         }
     }
 

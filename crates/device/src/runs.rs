@@ -165,17 +165,41 @@ impl RunMap {
         usize::from(self.nodes[at.node].lens[at.leaf])
     }
 
+    /// How many runs of a leaf start at or before `block` if its runs are as long as each other.
+    #[inline]
+    fn guess(&self, at: At, block: u64) -> usize {
+        let len = self.len_at(at);
+        let (first, behind) = (self.nodes[at.node].firsts[at.leaf], self.first_behind(at));
+        match behind {
+            Some(behind) if block > first && len > 0 => {
+                // Below 2^55, and the leaf that `block` belongs to.
+                ((block - first) * len as u64 / (behind - first)).min(len as u64 - 1) as usize + 1
+            }
+            None if block > first => len,
+            _ => 0,
+        }
+    }
+
+    /// The leaf that `block` belongs to; the slot is the number of its runs that start at or before.
+    #[inline]
+    fn find(&self, block: u64) -> (At, View<'_>) {
+        let (node, leaf) = self.leaf_of(block);
+        let at = At { node, leaf, slot: 0 };
+        let (guess, place) = (self.guess(at, block), self.nodes[node].places[leaf]);
+        self.leaves.prefetch(place, guess.saturating_sub(1));
+        let view = self.leaves.view(place);
+        let slot = view.upto(self.len_at(at), block, guess);
+        (At { slot, ..at }, view)
+    }
+
     /// The run that holds `block`, or else the next one after it.
     #[inline]
     fn seek(&self, block: u64) -> At {
-        let (node, leaf) = self.leaf_of(block);
-        let at = At { node, leaf, slot: 0 };
-        let view = self.view(at);
-        let slot = view.upto(self.len_at(at), block);
-        if slot > 0 && view.ends[slot - 1] > block {
-            return At { slot: slot - 1, ..at };
+        let (at, view) = self.find(block);
+        if at.slot > 0 && view.ends[at.slot - 1] > block {
+            return At { slot: at.slot - 1, ..at };
         }
-        self.settle(At { slot, ..at })
+        self.settle(at)
     }
 
     /// Moves a position past its leaf's end to the next leaf; past the last one there is none.
@@ -200,10 +224,8 @@ impl RunMap {
     /// The runs that touch `start..end`, ascending, not clipped.
     #[inline]
     pub fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = Run> + '_ {
-        let (node, leaf) = self.leaf_of(start);
-        let mut at = At { node, leaf, slot: 0 };
-        let (mut view, mut len) = (self.view(at), self.len_at(at));
-        at.slot = view.upto(len, start);
+        let (mut at, mut view) = self.find(start);
+        let mut len = self.len_at(at);
         at.slot -= usize::from(at.slot > 0 && view.ends[at.slot - 1] > start);
         std::iter::from_fn(move || {
             if at.slot >= len {
@@ -230,14 +252,18 @@ impl RunMap {
         self.overlapping(before, block).next().filter(|r| r.end == block)
     }
 
-    /// What stands at `block`, found with one search as a rule.
+    /// What stands at `block`, found with one search as a rule; its leaf is in memory then.
     #[inline]
-    pub fn spot(&self, block: u64) -> Spot {
-        let (node, leaf) = self.leaf_of(block);
-        let mut at = At { node, leaf, slot: 0 };
-        let (view, len) = (self.view(at), self.len_at(at));
-        let after = view.upto(len, block);
-        at.slot = after - usize::from(after > 0 && view.starts[after - 1] == block);
+    pub fn spot(&mut self, block: u64) -> Spot {
+        if self.spills() {
+            self.ready();
+            let (node, leaf) = self.leaf_of(block);
+            let frame = self.frame(At { node, leaf, slot: 0 });
+            self.leaves.frame(frame);
+        }
+        let (mut at, view) = self.find(block);
+        let len = self.len_at(at);
+        at.slot -= usize::from(at.slot > 0 && view.starts[at.slot - 1] == block);
         let before = if at.slot > 0 {
             Some(view.run(at.slot - 1)).filter(|r| r.end == block)
         } else {
@@ -426,9 +452,9 @@ impl RunMap {
             (node, leaf) = self.leaf_of(run.start);
         }
         let at = At { node, leaf, slot: 0 };
-        let len = self.len_at(at);
+        let (len, guess) = (self.len_at(at), self.guess(at, run.start));
         let leaf = self.leaf(at);
-        let slot = leaf.upto(len, run.start);
+        let slot = leaf.upto(len, run.start, guess);
         leaf.insert(len, slot, run);
         self.nodes[at.node].lens[at.leaf] = len as u8 + 1;
         if slot == 0 {
