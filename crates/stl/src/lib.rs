@@ -4,6 +4,7 @@
 //! [`registry`] (which layers there are), and any file of [`layers`].
 
 pub mod amplifier;
+pub mod chunked;
 pub mod exec;
 pub mod layer;
 pub mod layers;

@@ -1,5 +1,6 @@
 //! `s-block`: sections of two rings, one of cached blocks and one of S-blocks (Cassuto et al. 2010, section V).
 
+mod blocks;
 mod cache;
 mod choose;
 mod entry;
@@ -303,7 +304,8 @@ fn lay_out(space: &MediumSpace, options: &Options) -> Result<(Sizes, Vec<(Laid, 
             })
             .collect();
         if let Some(rings) = rings {
-            if sizes.cache > u64::from(u32::MAX) || sizes.slots > u64::from(u32::MAX) {
+            // Numbers of items and S-blocks have 31 bits, and leaves of items may be half empty.
+            if sizes.cache > 1 << 30 || sizes.slots > 1 << 30 {
                 return Err(format!(
                     "sections of {section} blocks are too large for the map: use more sections"
                 ));
@@ -376,7 +378,7 @@ impl TranslationLayer for SBlockLayer {
         let (id, _) = self.by_size.split(request.lba.0);
         let (section, x) = self.by_section.split(id);
         if let Some(s) = self.sections.get(section as usize) {
-            smrlab_blockmap::prefetch(&s.blocks, x as usize);
+            s.blocks.prefetch(x as u32);
         }
     }
 

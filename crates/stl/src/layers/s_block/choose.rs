@@ -1,7 +1,9 @@
 //! Which S-block to destage (Cassuto et al. 2010, section V.C): policies see the section and answer with a choice.
 
-use super::cache::{CacheRing, NONE, SBlock};
+use super::blocks::{NONE, SBlocks};
+use super::cache::CacheRing;
 use super::slots::SlotRing;
+use crate::chunked::Chunked;
 
 /// How the S-block to destage is chosen among those that have cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +40,7 @@ impl Policy {
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub slots: &'a SlotRing,
-    pub blocks: &'a [SBlock],
+    pub blocks: &'a SBlocks,
     pub cache: &'a CacheRing,
     pub queue: Option<&'a Queue>,
     /// Blocks in an S-block.
@@ -79,12 +81,20 @@ impl View<'_> {
     }
 
     fn score(&self, x: u32, w: Weights) -> f64 {
-        let s = &self.blocks[x as usize];
+        let s = self.blocks.at(x);
         let from_tail = self.slots.ahead(s.slot) as f64 / self.slots.ring.size() as f64;
         w.tail * (1.0 - from_tail)
-            + w.cached * f64::from(s.cached) / self.size as f64
-            + w.age * self.cache.age(s)
+            + w.cached * f64::from(self.queue.map_or(0, |q| q.count(x))) / self.size as f64
+            + w.age * self.cache.age(&s)
     }
+}
+
+/// An S-block in a [`Queue`]: its neighbours among those with as many cached blocks.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    before: u32,
+    behind: u32,
+    cached: u32,
 }
 
 /// S-blocks by their number of cached blocks, first in first out among equals.
@@ -92,41 +102,65 @@ impl View<'_> {
 pub(super) struct Queue {
     /// First and last of each number.
     ends: Vec<(u32, u32)>,
-    /// Before and behind each S-block.
-    links: Vec<(u32, u32)>,
+    nodes: Chunked<Node>,
     most: usize,
 }
 
 impl Queue {
     pub fn new(blocks: usize, size: u64) -> Self {
-        Self { ends: vec![(NONE, NONE); size as usize + 1], links: vec![(NONE, NONE); blocks], most: 0 }
+        Self { ends: vec![(NONE, NONE); size as usize + 1], nodes: Chunked::new(blocks), most: 0 }
     }
 
-    /// S-block `x` has `new` cached blocks instead of `old`.
-    pub fn change(&mut self, x: u32, old: u32, new: u32) {
-        if old == new {
+    fn node(&mut self, x: u32) -> &mut Node {
+        self.nodes.get_mut(x as usize, |_| Node { before: NONE, behind: NONE, cached: 0 })
+    }
+
+    /// Cached blocks of an S-block.
+    pub fn count(&self, x: u32) -> u32 {
+        self.nodes.get(x as usize).map_or(0, |n| n.cached)
+    }
+
+    /// S-block `x` has got `more` cached blocks and lost `fewer`.
+    pub fn change(&mut self, x: u32, more: u32, fewer: u32) {
+        if more != fewer {
+            let count = self.count(x) + more - fewer;
+            self.take_out(x);
+            self.put_in(x, count);
+        }
+    }
+
+    /// S-block `x` is the latest with its number of cached blocks.
+    pub fn renew(&mut self, x: u32) {
+        let count = self.count(x);
+        self.take_out(x);
+        self.put_in(x, count);
+    }
+
+    fn take_out(&mut self, x: u32) {
+        let Node { before, behind, cached } = *self.node(x);
+        if cached == 0 {
             return;
         }
-        if old > 0 {
-            let (before, behind) = self.links[x as usize];
-            match before {
-                NONE => self.ends[old as usize].0 = behind,
-                b => self.links[b as usize].1 = behind,
-            }
-            match behind {
-                NONE => self.ends[old as usize].1 = before,
-                b => self.links[b as usize].0 = before,
-            }
+        match before {
+            NONE => self.ends[cached as usize].0 = behind,
+            b => self.node(b).behind = behind,
         }
-        if new > 0 {
-            let last = self.ends[new as usize].1;
-            self.links[x as usize] = (last, NONE);
+        match behind {
+            NONE => self.ends[cached as usize].1 = before,
+            b => self.node(b).before = before,
+        }
+    }
+
+    fn put_in(&mut self, x: u32, cached: u32) {
+        let last = if cached == 0 { NONE } else { self.ends[cached as usize].1 };
+        *self.node(x) = Node { before: last, behind: NONE, cached };
+        if cached > 0 {
             match last {
-                NONE => self.ends[new as usize].0 = x,
-                l => self.links[l as usize].1 = x,
+                NONE => self.ends[cached as usize].0 = x,
+                l => self.node(l).behind = x,
             }
-            self.ends[new as usize].1 = x;
-            self.most = self.most.max(new as usize);
+            self.ends[cached as usize].1 = x;
+            self.most = self.most.max(cached as usize);
         }
         while self.most > 0 && self.ends[self.most].0 == NONE {
             self.most -= 1;
@@ -144,13 +178,13 @@ impl Queue {
             let mut x = first;
             while x != NONE {
                 out(x);
-                x = self.links[x as usize].1;
+                x = self.nodes.get(x as usize).map_or(NONE, |n| n.behind);
             }
         }
     }
 
     pub fn bytes(&self) -> u64 {
-        ((self.ends.capacity() + self.links.capacity()) * size_of::<(u32, u32)>()) as u64
+        (self.ends.capacity() * size_of::<(u32, u32)>()) as u64 + self.nodes.bytes()
     }
 }
 
@@ -161,16 +195,17 @@ mod tests {
     #[test]
     fn the_most_cached_comes_first_and_the_elder_of_equals() {
         let mut q = Queue::new(4, 10);
-        q.change(0, 0, 3);
-        q.change(1, 0, 5);
-        q.change(2, 0, 5);
-        assert_eq!(q.most(), Some(1));
-        q.change(1, 5, 0);
-        assert_eq!(q.most(), Some(2));
-        q.change(2, 5, 2);
-        assert_eq!(q.most(), Some(0));
         q.change(0, 3, 0);
-        q.change(2, 2, 0);
+        q.change(1, 5, 0);
+        q.change(2, 5, 0);
+        assert_eq!(q.most(), Some(1));
+        q.change(1, 0, 5);
+        assert_eq!(q.most(), Some(2));
+        q.change(2, 0, 3);
+        assert_eq!(q.most(), Some(0));
+        q.change(0, 0, 3);
+        assert_eq!(q.most(), Some(2));
+        q.change(2, 0, 2);
         assert_eq!(q.most(), None);
     }
 }

@@ -36,7 +36,8 @@ keeps one slot free beyond its guard. The map is assumed to survive (`--metadata
 
 On a drive with tracks a ring goes over several strokes where it has to, and no S-block crosses one. The cache ring is at
 least four times as long as what a write damages. Discards drop cached blocks, and read as zeroes until the blocks are
-written again. Memory: 16 bytes an S-block, 4 a slot, and 24 for up to eight neighbouring cached blocks.
+written again. Memory: 16 bytes an S-block and 4 a slot where anything near was written, and 9.4 for up to eight
+neighbouring cached blocks.
 ";
 
 /// See the page.

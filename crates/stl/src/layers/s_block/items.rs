@@ -1,15 +1,26 @@
-//! The places in use of a cache ring, from the tail to the head, numbered as they come.
+//! The places in use of a cache ring, in the order of the ring, kept such that turning the ring touches none of them.
+//!
+//! What is valid at the tail is copied to the head, so nearly everything comes round unchanged and in its old order. Items
+//! therefore stand in a circle of leaves with a cursor where head and tail meet: an item that was copied is one that the
+//! cursor has passed, and it keeps its number. Where it lies follows from where its leaf begins and from the lengths of
+//! the items before it. A new item goes to the cursor, mostly into the slot of the one whose place was freed for it; a full
+//! leaf is split, and one that stays nearly empty is joined with the one before.
 
-use super::cache::NONE;
+use super::blocks::SBlocks;
+use crate::ring::Ring;
 
-/// A place in the ring, up to the next one or the head.
+/// Items in a leaf: five bits.
+const LEAF: usize = 32;
+/// Two leaves with so few items become one when the cursor leaves the second.
+const JOINED: usize = 24;
+/// The bit that tells an S-block at the end of a list from an item.
+pub(super) const END: u32 = 1 << 31;
+
+/// Up to eight consecutive blocks of one aligned unit of an S-block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
-    /// Meaningless where no block is valid.
-    pub entry: u32,
-    /// Position of block `first`.
-    pub at: u32,
-    pub sblock: u32,
+    /// Another item of the S-block, or [`END`] and the S-block's number. Meaningless where no block is valid.
+    pub next: u32,
     pub unit: u16,
     /// The first block's number in the unit.
     pub first: u8,
@@ -19,111 +30,327 @@ pub(super) struct Item {
 
 impl Item {
     /// A place without valid blocks.
-    pub fn invalid(at: u32) -> Self {
-        Self { entry: NONE, at, sblock: NONE, unit: 0, first: 0, mask: 0 }
+    pub const INVALID: Self = Self { next: END, unit: 0, first: 0, mask: 0 };
+
+    /// The valid blocks, the lowest bit being the block at the item's place.
+    #[inline]
+    pub fn valid(&self) -> u8 {
+        if self.mask == 0 { 0 } else { self.mask >> self.first }
     }
 }
 
-/// How many items before an item is pushed its cache line is fetched.
-const EARLY: u32 = 24;
+#[derive(Clone, Copy, Debug)]
+struct Leaf {
+    /// Slot (five bits) and length less one (three bits) of each item, in the order of the ring.
+    order: [u8; LEAF],
+    /// Slots in use, a bit each.
+    used: u32,
+    /// Position of its first item. In the cursor's leaf: of the first one that was passed.
+    base: u32,
+    /// The next leaf of the circle, or of those that are not in use.
+    next: u32,
+    /// By slot.
+    items: [Item; LEAF],
+}
 
-/// A queue whose items keep their numbers (modulo 2^32) as long as they are in it.
-#[derive(Clone, Debug, Default)]
+impl Leaf {
+    #[inline]
+    fn count(&self) -> usize {
+        self.used.count_ones() as usize
+    }
+
+    fn length(&self, ranks: std::ops::Range<usize>) -> u64 {
+        self.order[ranks].iter().map(|o| u64::from(o >> 5) + 1).sum()
+    }
+}
+
+/// A reader of [`Leaf::order`]: the item's number and its length in blocks.
+#[inline]
+fn place(leaf: usize, order: u8) -> (u32, u64) {
+    ((leaf * LEAF) as u32 + u32::from(order & 31), u64::from(order >> 5) + 1)
+}
+
+/// Where a new item goes, and where the first item lies that the cursor has not passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub head: u64,
+    pub tail: u64,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
 pub(super) struct Items {
-    slots: Vec<Item>,
-    /// Number of the first item.
-    first: u32,
-    len: u32,
+    leaves: Vec<Leaf>,
+    /// The cursor's leaf, and how many of its items were passed.
+    leaf: usize,
+    rank: usize,
+    /// The leaf before it in the circle, itself if it is the only one.
+    before: usize,
+    /// The first leaf that is not in use, or [`END`].
+    unused: u32,
 }
 
 impl Items {
-    #[inline]
-    fn mask(&self) -> u32 {
-        (self.slots.len() as u32).wrapping_sub(1)
+    pub fn new() -> Self {
+        Self { leaves: Vec::new(), leaf: 0, rank: 0, before: 0, unused: END }
     }
 
     #[inline]
-    pub fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// The number that the next item will get.
-    #[inline]
-    pub fn next(&self) -> u32 {
-        self.first.wrapping_add(self.len)
+    pub fn get(&self, id: u32) -> &Item {
+        &self.leaves[id as usize / LEAF].items[id as usize % LEAF]
     }
 
     #[inline]
-    pub fn push(&mut self, item: Item) {
-        if self.len as usize == self.slots.len() {
-            self.grow();
+    pub fn get_mut(&mut self, id: u32) -> &mut Item {
+        &mut self.leaves[id as usize / LEAF].items[id as usize % LEAF]
+    }
+
+    /// The S-block of a valid item.
+    pub fn owner(&self, id: u32) -> u32 {
+        let mut at = id;
+        while at & END == 0 {
+            at = self.get(at).next;
         }
-        let mask = self.mask();
-        let at = self.next() & mask;
-        // Four items a line: the line that will be written next but five.
-        if at & 3 == 0 {
-            smrlab_blockmap::prefetch(&self.slots, (at.wrapping_add(EARLY) & mask) as usize);
-        }
-        self.slots[at as usize] = item;
-        self.len += 1;
+        at & !END
     }
 
+    /// Hints that an item and its position will be looked at soon.
+    #[inline]
+    pub fn fetch(&self, id: u32) {
+        if let Some(leaf) = self.leaves.get(id as usize / LEAF) {
+            smrlab_blockmap::prefetch(&leaf.items, id as usize % LEAF);
+            smrlab_blockmap::prefetch(&leaf.order, 0);
+        }
+    }
+
+    /// Leaf and rank of the item at the tail.
+    #[inline]
+    fn at_tail(&self) -> Option<(usize, usize)> {
+        let here = self.leaves.get(self.leaf)?;
+        if self.rank < here.count() {
+            return Some((self.leaf, self.rank));
+        }
+        let next = here.next as usize;
+        (self.leaves[next].used != 0).then_some((next, 0))
+    }
+
+    /// The item at the tail and its length.
+    #[inline]
+    pub fn tail(&self) -> Option<(u32, u64)> {
+        self.at_tail().map(|(leaf, rank)| place(leaf, self.leaves[leaf].order[rank]))
+    }
+
+    /// All items with their lengths from the tail to the head.
+    pub fn in_order(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let here = self.leaves.get(self.leaf);
+        let others =
+            std::iter::successors(here.map(|l| l.next as usize), |&i| Some(self.leaves[i].next as usize));
+        let others = others.take_while(|&i| i != self.leaf);
+        let count = here.map_or(0, Leaf::count);
+        let unpassed = here.map(|_| (self.leaf, self.rank..count));
+        let passed = here.map(|_| (self.leaf, 0..self.rank));
+        let all = unpassed.into_iter().chain(others.map(|i| (i, 0..self.leaves[i].count()))).chain(passed);
+        all.flat_map(|(leaf, ranks)| self.leaves[leaf].order[ranks].iter().map(move |&o| place(leaf, o)))
+    }
+
+    /// The position of an item, perhaps a turn too far; `tail` is that of the first item that was not passed.
+    #[inline]
+    pub fn position(&self, id: u32, tail: u64) -> u64 {
+        let (i, slot) = (id as usize / LEAF, (id % LEAF as u32) as u8);
+        let leaf = &self.leaves[i];
+        let rank = leaf.order.iter().position(|o| o & 31 == slot).unwrap_or(LEAF);
+        debug_assert!(rank < leaf.count(), "item {id} is not there");
+        if i == self.leaf && rank >= self.rank {
+            tail + leaf.length(self.rank..rank)
+        } else {
+            u64::from(leaf.base) + leaf.length(0..rank)
+        }
+    }
+
+    /// Puts an item at the head; answers its number.
+    #[inline]
+    pub fn push(&mut self, item: Item, len: u64, ends: Ends, blocks: &mut SBlocks) -> u32 {
+        if self.leaves.is_empty() {
+            self.leaf = self.new_leaf();
+            self.before = self.leaf;
+            self.leaves[self.leaf].next = self.leaf as u32;
+        }
+        if self.leaves[self.leaf].used == u32::MAX {
+            self.split(ends.tail, blocks);
+        }
+        let leaf = &mut self.leaves[self.leaf];
+        if self.rank == 0 {
+            leaf.base = ends.head as u32;
+        }
+        let slot = leaf.used.trailing_ones();
+        let count = leaf.count();
+        leaf.order.copy_within(self.rank..count, self.rank + 1);
+        leaf.order[self.rank] = slot as u8 | (len as u8 - 1) << 5;
+        leaf.used |= 1 << slot;
+        self.rank += 1;
+        leaf.items[slot as usize] = item;
+        (self.leaf * LEAF) as u32 + slot
+    }
+
+    /// Passes items from the tail on that are valid as a whole, up to `most` blocks; answers how many blocks.
+    #[inline]
+    pub fn pass_whole(&mut self, most: u64, ring: &Ring, blocks: &mut SBlocks) -> u64 {
+        let mut passed = 0;
+        while let Some((leaf, from)) = self.at_tail() {
+            let Leaf { order, items, .. } = &self.leaves[leaf];
+            let order = &order[..self.leaves[leaf].count()];
+            let (mut rank, before) = (from, passed);
+            while let Some(&o) = order.get(rank) {
+                let len = u64::from(o >> 5) + 1;
+                if u64::from(items[usize::from(o & 31)].valid()) != (1 << len) - 1 || passed + len > most {
+                    break;
+                }
+                passed += len;
+                rank += 1;
+            }
+            let whole = rank == order.len();
+            if rank > from {
+                self.pass(rank - from, ring.wrap(ring.head() + before), blocks);
+            }
+            if !whole {
+                break;
+            }
+        }
+        passed
+    }
+
+    /// Passes `n` items of one leaf, which are at `head` then.
+    #[inline]
+    pub fn pass(&mut self, n: usize, head: u64, blocks: &mut SBlocks) {
+        self.enter(blocks);
+        if self.rank == 0 {
+            self.leaves[self.leaf].base = head as u32;
+        }
+        self.rank += n;
+    }
+
+    /// Takes the item at the tail away.
+    #[inline]
+    pub fn pop(&mut self, blocks: &mut SBlocks) {
+        self.enter(blocks);
+        let leaf = &mut self.leaves[self.leaf];
+        let count = leaf.count();
+        leaf.used &= !(1 << (leaf.order[self.rank] & 31));
+        leaf.order.copy_within(self.rank + 1..count, self.rank);
+    }
+
+    /// The item at the tail has another length.
+    pub fn resize_tail(&mut self, len: u64, blocks: &mut SBlocks) {
+        self.enter(blocks);
+        let order = &mut self.leaves[self.leaf].order[self.rank];
+        *order = *order & 31 | (len as u8 - 1) << 5;
+    }
+
+    /// If all items of the cursor's leaf were passed: goes on to the next leaf.
+    #[inline]
+    fn enter(&mut self, blocks: &mut SBlocks) {
+        let here = &self.leaves[self.leaf];
+        if self.rank < here.count() {
+            return;
+        }
+        let next = here.next as usize;
+        // The leaf behind the next one will be needed some requests later.
+        let later = self.leaves[next].next as usize;
+        smrlab_blockmap::prefetch(&self.leaves, later);
+        (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self.leaves[later].items, i));
+        let together = here.count() + self.leaves[self.before].count();
+        if self.before != self.leaf && (here.used == 0 || together <= JOINED) {
+            self.join(blocks);
+        } else {
+            self.before = self.leaf;
+        }
+        self.leaf = next;
+        self.rank = 0;
+    }
+
+    /// Appends the items of the cursor's leaf to the leaf before, whose place in the ring they follow.
+    fn join(&mut self, blocks: &mut SBlocks) {
+        let gone = self.leaf;
+        let count = self.leaves[gone].count();
+        self.shift(gone, 0..count, self.before, blocks);
+        self.leaves[self.before].next = self.leaves[gone].next;
+        self.leaves[gone].next = self.unused;
+        self.unused = gone as u32;
+    }
+
+    /// Makes room in the cursor's leaf, which is full, by moving the smaller one of its parts to a new leaf.
     #[cold]
-    fn grow(&mut self) {
-        let old = self.slots.len() as u32;
-        let size = (old * 2).max(64);
-        let mut slots = vec![Item::invalid(0); size as usize];
-        for i in 0..self.len {
-            let number = self.first.wrapping_add(i);
-            slots[(number & (size - 1)) as usize] = self.slots[(number & (old - 1)) as usize];
+    fn split(&mut self, tail: u64, blocks: &mut SBlocks) {
+        let (old, new) = (self.leaf, self.new_leaf());
+        if self.rank <= LEAF / 2 {
+            self.leaves[new].base = self.leaves[old].base;
+            self.leaves[old].base = tail as u32;
+            self.leaves[self.before].next = new as u32;
+            self.leaves[new].next = old as u32;
+            self.leaf = new;
+            self.shift(old, 0..self.rank, new, blocks);
+            return;
         }
-        self.slots = slots;
+        self.leaves[new].base = tail as u32;
+        self.leaves[new].next = self.leaves[old].next;
+        self.leaves[old].next = new as u32;
+        if self.before == old {
+            self.before = new;
+        }
+        self.shift(old, self.rank..LEAF, new, blocks);
+        if self.rank == LEAF {
+            (self.before, self.leaf, self.rank) = (old, new, 0);
+        }
     }
 
-    #[inline]
-    pub fn pop(&mut self) {
-        self.first = self.first.wrapping_add(1);
-        self.len -= 1;
+    /// Moves items of leaf `from` to the end of leaf `to`.
+    fn shift(&mut self, from: usize, ranks: std::ops::Range<usize>, to: usize, blocks: &mut SBlocks) {
+        for rank in ranks.clone() {
+            let order = self.leaves[from].order[rank];
+            let slot = self.leaves[to].used.trailing_ones();
+            let (old, new) = (place(from, order).0, (to * LEAF) as u32 + slot);
+            let count = self.leaves[to].count();
+            self.leaves[to].order[count] = slot as u8 | order & !31;
+            self.leaves[to].used |= 1 << slot;
+            self.leaves[from].used &= !(1 << (order & 31));
+            *self.get_mut(new) = *self.get(old);
+            if self.get(new).mask != 0 {
+                self.relink(old, new, blocks);
+            }
+        }
+        self.leaves[from].order.copy_within(ranks.end.., ranks.start);
     }
 
-    /// Item `i` from the tail.
-    #[inline]
-    pub fn at(&self, i: usize) -> &Item {
-        debug_assert!(i < self.len());
-        &self.slots[(self.first.wrapping_add(i as u32) & self.mask()) as usize]
+    /// Whatever led to item `old` leads to `new`.
+    fn relink(&mut self, old: u32, new: u32, blocks: &mut SBlocks) {
+        let s = blocks.at_mut(self.owner(new));
+        if s.first == old {
+            s.first = new;
+            return;
+        }
+        let mut at = s.first;
+        while self.get(at).next != old {
+            at = self.get(at).next;
+        }
+        self.get_mut(at).next = new;
     }
 
-    #[inline]
-    pub fn at_mut(&mut self, i: usize) -> &mut Item {
-        let slot = self.first.wrapping_add(i as u32) & self.mask();
-        &mut self.slots[slot as usize]
-    }
-
-    /// Item `i` from the tail, if there are as many.
-    #[inline]
-    pub fn get(&self, i: usize) -> Option<&Item> {
-        (i < self.len()).then(|| self.at(i))
-    }
-
-    /// The item of this number.
-    #[inline]
-    pub fn numbered(&self, number: u32) -> &Item {
-        &self.slots[(number & self.mask()) as usize]
-    }
-
-    #[inline]
-    pub fn numbered_mut(&mut self, number: u32) -> &mut Item {
-        let slot = number & self.mask();
-        &mut self.slots[slot as usize]
-    }
-
-    /// A hint that the item of this number will be looked at soon.
-    #[inline]
-    pub fn fetch(&self, number: u32) {
-        smrlab_blockmap::prefetch(&self.slots, (number & self.mask()) as usize);
+    fn new_leaf(&mut self) -> usize {
+        let empty = Leaf { order: [0; LEAF], used: 0, base: 0, next: END, items: [Item::INVALID; LEAF] };
+        if self.unused != END {
+            let leaf = self.unused as usize;
+            self.unused = self.leaves[leaf].next;
+            self.leaves[leaf] = empty;
+            return leaf;
+        }
+        if self.leaves.len() == self.leaves.capacity() {
+            self.leaves.reserve_exact((self.leaves.len() / 4).max(4));
+        }
+        self.leaves.push(empty);
+        self.leaves.len() - 1
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.slots.capacity() * size_of::<Item>()) as u64
+        (self.leaves.capacity() * size_of::<Leaf>()) as u64
     }
 }

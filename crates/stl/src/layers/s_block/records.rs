@@ -1,7 +1,7 @@
 //! What survives a power cut: every change of a section's rings as a record, replayed by the same functions.
 
 use super::SBlockLayer;
-use super::cache::SBlock;
+use super::blocks::SBlock;
 use crate::Record;
 
 /// Blocks from LBA `words[0]` on were put at the head of their cache ring. The lower half of `words[1]` is their number;
@@ -48,9 +48,9 @@ impl SBlockLayer {
                     self.discarded.remove(a + before..a + n - behind);
                 }
                 MOVE => s.cache.move_tail(b, &mut s.blocks),
-                RECLAIM => s.cache.reclaim(b),
+                RECLAIM => s.cache.reclaim(b, &mut s.blocks),
                 PLACED => {
-                    s.placed(x, b > 0);
+                    _ = s.placed(x, b > 0);
                     if b == 2 {
                         self.discarded.remove(id * size..(id + 1) * size);
                     }
@@ -61,18 +61,12 @@ impl SBlockLayer {
                     let owner = (b != u64::MAX).then_some(b as u32);
                     let slot = s.slots.refill(owner);
                     if let Some(owner) = owner {
-                        s.blocks[owner as usize] = SBlock::at(slot);
+                        *s.blocks.at_mut(owner) = SBlock::at(slot);
                     }
                 }
                 RING => s.cache.ring = crate::ring::Ring::with(s.cache.ring.size(), b, 0),
-                INVALID => s.cache.put_invalid(b),
-                COUNTED => {
-                    let cached = s.blocks[x as usize].cached;
-                    if let Some(q) = &mut s.queue {
-                        q.change(x, cached, 0);
-                        q.change(x, 0, cached);
-                    }
-                }
+                INVALID => s.cache.put_invalid(b, &mut s.blocks),
+                COUNTED => s.queue.iter_mut().for_each(|q| q.renew(x)),
                 _ => debug_assert!(false, "record {tag} is not the S-block layer's"),
             }
         }
@@ -87,13 +81,15 @@ impl SBlockLayer {
                 s.slots.owners().for_each(|o| section(SLOT, o.map_or(u64::MAX, u64::from)));
             }
             section(RING, s.cache.ring.tail());
-            s.cache.contents(&mut |valid, n| match valid {
-                Some((x, offset)) => {
-                    let lba = (s.first + u64::from(x)) * size + offset;
-                    out(Record { tag: PUT, words: [lba, n, 0] });
+            for run in s.cache.runs() {
+                match run.item {
+                    Some((id, offset)) => {
+                        let lba = (s.first + u64::from(s.cache.owner(id))) * size + offset;
+                        out(Record { tag: PUT, words: [lba, run.blocks, 0] });
+                    }
+                    None => out(Record { tag: INVALID, words: [s.first, run.blocks, 0] }),
                 }
-                None => out(Record { tag: INVALID, words: [s.first, n, 0] }),
-            });
+            }
             if let Some(q) = &s.queue {
                 q.order(&mut |x| out(Record { tag: COUNTED, words: [s.first + u64::from(x), 0, 0] }));
             }

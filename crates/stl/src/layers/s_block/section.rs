@@ -1,6 +1,7 @@
 //! One section: Algorithms V.1 to V.6 over its two rings.
 
-use super::cache::{CacheRing, Front, NONE, Part, SBlock};
+use super::blocks::{NONE, SBlocks};
+use super::cache::{CacheRing, Front, Part};
 use super::choose::{Policy, Queue, View};
 use super::pieces::{Fills, patched};
 use super::slots::SlotRing;
@@ -46,19 +47,19 @@ pub(super) struct Section {
     pub first: u64,
     pub cache: CacheRing,
     pub slots: SlotRing,
-    pub blocks: Vec<SBlock>,
+    pub blocks: SBlocks,
     pub queue: Option<Queue>,
     pub spare: Spare,
-    /// What will be destaged after next, so that its list of entries is in the processor's caches by then.
-    soon: Soon,
+    /// What will be destaged soon, so that its list of items is in the processor's caches by then.
+    soon: [Soon; 2],
 }
 
-/// A list of entries that is brought into the processor's caches a step a write; a hint, never a fact.
+/// A list of items that is brought into the processor's caches a step a write; a hint, never a fact.
 #[derive(Clone, Copy, Debug)]
 enum Soon {
     Idle,
     Block(u32),
-    Entry(u32),
+    Item(u32),
 }
 
 impl Section {
@@ -69,37 +70,39 @@ impl Section {
         queue: Option<Queue>,
         reach: u64,
     ) -> Self {
-        let blocks = (0..sblocks).map(SBlock::at).collect();
         let (cache, slots) = rings;
-        Self { first, cache, slots, blocks, queue, spare: Spare::new(reach), soon: Soon::Idle }
+        let (blocks, spare) = (SBlocks::new(sblocks), Spare::new(reach));
+        Self { first, cache, slots, blocks, queue, spare, soon: [Soon::Idle; 2] }
     }
 
+    /// Takes list `i` a step further.
     #[inline]
-    fn warm(&mut self) {
-        self.soon = match self.soon {
-            Soon::Idle => Soon::Idle,
-            Soon::Block(x) => {
-                let first = self.blocks[x as usize].first;
-                self.cache.fetch(first);
-                Soon::Entry(first)
-            }
-            Soon::Entry(entry) => match self.cache.warm(entry) {
-                NONE => Soon::Idle,
-                next => Soon::Entry(next),
-            },
+    fn warm(&mut self, i: usize) {
+        let first = match self.soon[i] {
+            Soon::Idle => return,
+            Soon::Block(x) => self.blocks.at(x).first,
+            Soon::Item(item) => self.cache.next_item(item),
+        };
+        self.soon[i] = if first == NONE {
+            Soon::Idle
+        } else {
+            self.cache.fetch(first);
+            Soon::Item(first)
         };
     }
 
-    /// After a destage: the one after the next will probably be the second one from the tail.
+    /// After a destage: the one but two after it will probably be the third one from the tail.
     fn look_ahead(&mut self, rules: &Rules) {
         if rules.policy != Policy::ClosestToTail {
             return;
         }
-        let next = self.slots.cached_from(0).and_then(|(_, ahead)| self.slots.cached_from(ahead + 1));
-        self.soon = next.map_or(Soon::Idle, |(x, _)| {
-            smrlab_blockmap::prefetch(&self.blocks, x as usize);
+        let behind = |ahead: u64| self.slots.cached_from(ahead + 1);
+        let third = self.slots.cached_from(0).and_then(|(_, a)| behind(a)).and_then(|(_, a)| behind(a));
+        let soon = third.map_or(Soon::Idle, |(x, _)| {
+            self.blocks.prefetch(x);
             Soon::Block(x)
         });
+        self.soon = [self.soon[1], soon];
     }
 
     fn view(&self, rules: &Rules) -> View<'_> {
@@ -112,46 +115,49 @@ impl Section {
         }
     }
 
-    /// Brings the slot marks and the queue up to date after `x` had `old` cached blocks.
+    /// Brings the slot marks and the queue up to date after `x`, which `had` cached blocks or not, has got `more` of them and
+    /// lost `fewer`.
     #[inline]
-    fn recount(&mut self, x: u32, old: u32) {
-        let s = self.blocks[x as usize];
-        if (old == 0) != (s.cached == 0) {
-            self.slots.mark(s.slot, s.cached > 0);
+    fn recount(&mut self, x: u32, had: bool, more: u64, fewer: u64) {
+        let s = self.blocks.at(x);
+        if had != (s.first != NONE) {
+            self.slots.mark(s.slot, !had);
         }
         if let Some(q) = &mut self.queue {
-            q.change(x, old, s.cached);
+            q.change(x, more as u32, fewer as u32);
         }
     }
 
     /// Puts blocks of `x` at the head of the cache ring; older copies become invalid. Answers how many there were.
     #[inline]
     pub fn put(&mut self, x: u32, offset: u64, n: u64) -> u64 {
-        let s = &mut self.blocks[x as usize];
-        let old = s.cached;
+        let s = self.blocks.at_mut(x);
+        let had = s.first != NONE;
         let hit = self.cache.invalidate(s, offset, n);
-        self.cache.put(x, s, offset, n);
-        self.recount(x, old);
+        self.cache.put(x, offset, n, &mut self.blocks);
+        self.recount(x, had, n, hit);
         hit
     }
 
     /// Takes blocks out of the cache.
     pub fn forget(&mut self, x: u32, offset: u64, n: u64) {
-        let s = &mut self.blocks[x as usize];
-        let old = s.cached;
-        self.cache.invalidate(s, offset, n);
-        self.recount(x, old);
+        if self.blocks.at(x).first != NONE {
+            let gone = self.cache.invalidate(self.blocks.at_mut(x), offset, n);
+            self.recount(x, true, 0, gone);
+        }
     }
 
-    /// `x` was written to the head of its ring; `whole`: cached copies are not newer.
-    pub fn placed(&mut self, x: u32, whole: bool) {
-        let s = &mut self.blocks[x as usize];
+    /// `x` was written to the head of its ring; `whole`: cached copies are not newer. Answers how many of these there were.
+    pub fn placed(&mut self, x: u32, whole: bool) -> u64 {
+        let s = self.blocks.at_mut(x);
         s.slot = self.slots.place(x, s.slot);
-        let old = s.cached;
-        if whole {
-            self.cache.invalidate_all(s);
-            self.recount(x, old);
+        let had = s.first != NONE;
+        if !whole || !had {
+            return 0;
         }
+        let gone = self.cache.invalidate_all(s);
+        self.recount(x, true, 0, gone);
+        gone
     }
 
     fn record(plan: &mut Plan, tag: u32, words: [u64; 3]) {
@@ -171,7 +177,7 @@ impl Section {
         let most = (self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity;
         let (mut at, mut ops) = (span.start, 0);
         self.see_fences(work);
-        self.warm();
+        self.warm(0);
         while at < span.end {
             let end = (at + most).min(span.end);
             self.make_room(end - at, rules, work, plan);
@@ -199,7 +205,7 @@ impl Section {
                 ops += 1;
             }
         }
-        self.warm();
+        self.warm(1);
         ops
     }
 
@@ -258,11 +264,11 @@ impl Section {
         let mut moved = 0;
         loop {
             moved += self.move_batch(rules.batch, work, plan);
-            match self.cache.front(0, 1) {
+            match self.cache.front() {
                 Front::Valid(_) => {}
                 Front::Invalid(n) => {
                     let n = n.min(need);
-                    self.cache.reclaim(n);
+                    self.cache.reclaim(n, &mut self.blocks);
                     Self::record(plan, records::RECLAIM, [self.first, n, 0]);
                     break;
                 }
@@ -281,10 +287,11 @@ impl Section {
         let to = self.cache.laid.at(self.cache.ring.head());
         let from = self.cache.laid.at(self.cache.ring.tail());
         let most = most.min(to.1.0).min(from.1.0);
-        let mut n = self.cache.move_whole(most);
-        if let Front::Valid(rest) = self.cache.front(0, most - n)
-            && rest > 0
+        let mut n = self.cache.move_whole(most, &mut self.blocks);
+        if n < most
+            && let Front::Valid(rest) = self.cache.front()
         {
+            let rest = rest.min(most - n);
             self.cache.move_tail(rest, &mut self.blocks);
             n += rest;
         }
@@ -301,7 +308,7 @@ impl Section {
     fn group_destage(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
         self.make_slot(x, rules, work, plan);
         let first = plan.ops().len();
-        let s = self.blocks[x as usize];
+        let s = self.blocks.at(x);
         let base = plan.read_staged(Cause::Destage, self.slots.pba(s.slot), Blocks(rules.size));
         work.parts.clear();
         self.cache.parts(&s, 0, rules.size, &mut work.parts);
@@ -315,11 +322,10 @@ impl Section {
             patched(work_parts, base, rules.size, out);
         });
         Self::record(plan, records::PLACED, [self.first + u64::from(x), 1, 0]);
-        self.placed(x, true);
+        work.counters.destaged_blocks += self.placed(x, true);
         self.pop_slots(plan, 1);
         self.look_ahead(rules);
         work.counters.destages += 1;
-        work.counters.destaged_blocks += u64::from(s.cached);
         plan.cleaned("group-destage", first, Blocks(rules.size));
     }
 
@@ -351,7 +357,7 @@ impl Section {
                 None => self.pop_slots(plan, 1),
                 Some(y) if y == x && !rules.literal => break,
                 Some(y) => {
-                    let slot = self.blocks[y as usize].slot;
+                    let slot = self.blocks.at(y).slot;
                     let staged = plan.read_staged(Cause::Defrag, self.slots.pba(slot), Blocks(rules.size));
                     self.spend_slot(work, plan);
                     let head = self.slots.pba(self.slots.ring.head() as u32);
@@ -403,10 +409,10 @@ impl Section {
         runs: &mut ReadRuns,
         plan: &mut Plan,
     ) -> bool {
-        let s = &self.blocks[x as usize];
+        let s = self.blocks.at(x);
         let home = self.slots.pba(s.slot);
         parts.clear();
-        self.cache.parts(s, offset, n, parts);
+        self.cache.parts(&s, offset, n, parts);
         parts.sort_unstable_by_key(|p| p.offset);
         let mut at = offset;
         for p in parts.iter() {
@@ -425,8 +431,8 @@ impl Section {
     /// Where a block lies.
     pub fn place(&self, x: u32, offset: u64) -> Pba {
         let mut parts = Vec::new();
-        let s = &self.blocks[x as usize];
-        self.cache.parts(s, offset, 1, &mut parts);
+        let s = self.blocks.at(x);
+        self.cache.parts(&s, offset, 1, &mut parts);
         match parts.first() {
             Some(p) => self.cache.laid.pba(p.at),
             None => self.slots.pba(s.slot) + Blocks(offset),
@@ -436,30 +442,25 @@ impl Section {
     /// The first operation that putting `n` blocks would cause before the write itself.
     pub fn first_cleaning(&self, n: u64, rules: &Rules) -> Option<Pba> {
         let n = n.min((self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity);
-        let (mut room, mut invalid, mut skip) = (self.cache.room(), self.cache.invalid(), 0);
+        let (mut room, mut invalid) = (self.cache.room(), self.cache.invalid());
+        let mut runs = self.cache.runs();
         while room < n {
             if self.need_destage(invalid, 0, rules) {
                 let x = self.view(rules).choose(rules.policy)?;
                 return Some(self.first_of_destage(x, rules));
             }
-            match self.cache.front(skip, 1) {
-                Front::Valid(_) => return Some(self.cache.laid.pba(self.cache.position(skip))),
-                Front::Invalid(k) => {
-                    let (k, hole) = (k.min(n - room), !self.cache.is_invalid(skip));
-                    (room, invalid, skip) = (room + k, invalid - k, skip + 1);
-                    if hole && room < n && !self.need_destage(invalid, 0, rules) {
-                        let at = self.cache.ring.wrap(self.cache.position(skip - 1) + k);
-                        return Some(self.cache.laid.pba(at));
-                    }
-                }
-                Front::Empty => return None,
+            let run = runs.next()?;
+            if run.item.is_some() {
+                return Some(self.cache.laid.pba(run.position));
             }
+            let freed = run.blocks.min(n - room);
+            (room, invalid) = (room + freed, invalid - freed);
         }
         None
     }
 
     fn first_of_destage(&self, x: u32, rules: &Rules) -> Pba {
-        let home = self.slots.pba(self.blocks[x as usize].slot);
+        let home = self.slots.pba(self.blocks.at(x).slot);
         self.first_of_slot(x, rules).unwrap_or(home)
     }
 
@@ -476,14 +477,14 @@ impl Section {
             match self.slots.owner_ahead(ahead) {
                 None => (room, ahead) = (room + 1, ahead + 1),
                 Some(y) if y == x && !rules.literal => return None,
-                Some(y) => return Some(self.slots.pba(self.blocks[y as usize].slot)),
+                Some(y) => return Some(self.slots.pba(self.blocks.at(y).slot)),
             }
         }
         None
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.blocks.capacity() * size_of::<SBlock>()) as u64
+        self.blocks.bytes()
             + self.cache.bytes()
             + self.slots.bytes()
             + self.queue.as_ref().map_or(0, Queue::bytes)

@@ -1,6 +1,6 @@
 //! A section's S-block ring: slots of one S-block each, the newest copy of every S-block in one of them.
 
-use super::cache::NONE;
+use super::blocks::NONE;
 use crate::ring::{Laid, Ring};
 use smrlab_units::Pba;
 

@@ -98,12 +98,12 @@ fn freeing_invalid_places_changes_no_age() {
     s.put(0, 0, 8);
     s.put(1, 0, 8);
     s.put(0, 0, 3);
-    let age = s.cache.age(&s.blocks[0]);
-    s.cache.reclaim(2);
-    assert_eq!(s.cache.age(&s.blocks[0]), age, "two of three invalid places are freed");
-    s.cache.reclaim(1);
-    assert_eq!(s.cache.age(&s.blocks[0]), age);
-    assert!(age > s.cache.age(&s.blocks[1]));
+    let age = s.cache.age(&s.blocks.at(0));
+    s.cache.reclaim(2, &mut s.blocks);
+    assert_eq!(s.cache.age(&s.blocks.at(0)), age, "two of three invalid places are freed");
+    s.cache.reclaim(1, &mut s.blocks);
+    assert_eq!(s.cache.age(&s.blocks.at(0)), age);
+    assert!(age > s.cache.age(&s.blocks.at(1)));
 }
 
 #[test]

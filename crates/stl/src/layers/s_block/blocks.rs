@@ -1,0 +1,70 @@
+//! What is known of the S-blocks of a section. S-blocks that nobody touched lie where they lay at first, and cost nothing.
+
+use crate::chunked::Chunked;
+
+/// No item, no S-block.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What is known of an S-block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SBlock {
+    /// Slot of the S-block ring.
+    pub slot: u32,
+    /// First of its items, or [`NONE`].
+    pub first: u32,
+    /// Two bits for each unit that may be cached (a Bloom filter): most writes need not walk the list.
+    pub filter: u64,
+}
+
+impl SBlock {
+    pub fn at(slot: u32) -> Self {
+        Self { slot, first: NONE, filter: 0 }
+    }
+
+    /// Whether any unit from `first` to `last` may be cached.
+    #[inline]
+    pub fn may_have(&self, first: u64, last: u64) -> bool {
+        if first == last { self.filter & bits(first) == bits(first) } else { self.first != NONE }
+    }
+
+    /// Notes that a unit is cached.
+    #[inline]
+    pub fn has(&mut self, unit: u64) {
+        self.filter |= bits(unit);
+    }
+}
+
+/// The bits of a unit in [`SBlock::filter`].
+#[inline]
+fn bits(unit: u64) -> u64 {
+    1 << (unit & 63) | 1 << ((unit as u32).wrapping_mul(0x9e37_79b1) >> 26)
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct SBlocks(Chunked<SBlock>);
+
+impl SBlocks {
+    pub fn new(count: u32) -> Self {
+        Self(Chunked::new(count as usize))
+    }
+
+    #[inline]
+    pub fn at(&self, x: u32) -> SBlock {
+        self.0.get(x as usize).copied().unwrap_or_else(|| SBlock::at(x))
+    }
+
+    #[inline]
+    pub fn at_mut(&mut self, x: u32) -> &mut SBlock {
+        self.0.get_mut(x as usize, |i| SBlock::at(i as u32))
+    }
+
+    #[inline]
+    pub fn prefetch(&self, x: u32) {
+        self.0.prefetch(x as usize);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+}
