@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
 use crate::medium::Medium;
-use crate::open;
+use crate::open::{self, Host};
 use crate::pace::Pace;
 use crate::raw::Raw;
 use crate::record::Recorder;
@@ -46,7 +46,15 @@ impl Device {
     /// # Errors
     /// When the configuration, the drive, the layer or the store is not as it should be; nothing was changed then.
     pub fn open(config: Config) -> Result<Arc<Self>> {
-        let engine = open::engine(&config)?;
+        Self::open_on(config, Host::default())
+    }
+
+    /// As [`open`](Self::open), on a machine of the caller's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_on(config: Config, host: Host) -> Result<Arc<Self>> {
+        let engine = open::engine(&config, host)?;
         let all = match &engine {
             Engine::Raw(raw) => raw.blocks(),
             Engine::Layered(layered) => layered.blocks(),

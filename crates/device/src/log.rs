@@ -79,6 +79,7 @@ pub struct Log {
     /// Whether any of them is more than a mark.
     used: bool,
     boot: u64,
+    stale: bool,
     checkpoint_bytes: u64,
 }
 
@@ -103,7 +104,7 @@ impl Log {
         let holds = scan.holds(boot);
         let used = scan.replay(dir, id, holds, each)?;
         let mut log = Self::map(dir, id, scan.end, boot).map_err(fail)?;
-        log.checkpoint_bytes = checkpoint_bytes;
+        (log.checkpoint_bytes, log.stale) = (checkpoint_bytes, scan.stale(boot));
         log.mark_begin(holds)?;
         log.used = used;
         log.discard_older(newest);
@@ -123,7 +124,7 @@ impl Log {
         sync_directory(dir)?;
         let map = grown(&file, len)?;
         let (dir, file) = (dir.to_owned(), Arc::new(file));
-        Ok(Self { dir, id, epoch, file, map, len, used: false, boot, checkpoint_bytes: 0 })
+        Ok(Self { dir, id, epoch, file, map, len, used: false, boot, stale: false, checkpoint_bytes: 0 })
     }
 
     /// Appends a record.
@@ -143,6 +144,11 @@ impl Log {
         self.len += 1;
         self.used = true;
         Ok(())
+    }
+
+    /// Whether the host started again between the last server and this one: there may be data without records.
+    pub fn stale(&self) -> bool {
+        self.stale
     }
 
     /// Behind the last record.

@@ -231,6 +231,31 @@ impl Medium {
         Ok(())
     }
 
+    /// After a loss of power: blocks that were never written, as far as is known, read as zeroes again, whatever part of a
+    /// lost write is there.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub fn forget_unknown(&self) -> Result<()> {
+        if !self.store.starts_zeroed() {
+            return Ok(());
+        }
+        let state = self.state.read();
+        let (mut known, mut next, mut runs) = (0, Some(0), Vec::with_capacity(BATCH));
+        while let Some(from) = next {
+            runs.clear();
+            next = state.shingle.copy_from(from, BATCH, &mut runs);
+            let end = Run { start: state.shingle.blocks(), end: 0, seq: 0 };
+            for run in runs.iter().chain(next.is_none().then_some(&end)) {
+                if known < run.start {
+                    self.store.zero(known * BLOCK_BYTES, (run.start - known) * BLOCK_BYTES)?;
+                }
+                known = run.end;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes everything so far durable: first the data, then the log with a mark that says so. What others write
     /// meanwhile is not said to be. Answers whether there was anything to do; else it costs next to nothing.
     ///

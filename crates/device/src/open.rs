@@ -25,11 +25,25 @@ const RAW: &str = "raw";
 /// The band parameter of a served raw disk, beside what the layer itself knows.
 const BAND: &str = "band";
 
+/// The machine under a device; tests put another one in its place.
+pub struct Host {
+    /// Which boot it is: another number after every start of its kernel.
+    pub boot: u64,
+    /// Comes between the device and the bytes of its store.
+    pub between: Box<dyn FnOnce(Box<dyn Store>) -> Box<dyn Store>>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { boot: this_boot(), between: Box::new(|store| store) }
+    }
+}
+
 /// Opens what `config` describes.
 ///
 /// # Errors
 /// When the drive, the layer or the store is not as it should be.
-pub fn engine(config: &Config) -> Result<Engine> {
+pub fn engine(config: &Config, host: Host) -> Result<Engine> {
     let (text, band) = without_band(&config.layer)?;
     let built = build(&text, &BuildContext::new(Arc::new(drive(config)?))).map_err(wrong)?;
     served(built.drive.interference())?;
@@ -44,6 +58,7 @@ pub fn engine(config: &Config) -> Result<Engine> {
     let mut records = Vec::new();
     let resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
     let (store, state) = store(config, &resolved, &built.drive.resolved(), &tracks)?;
+    let store = (host.between)(store);
     let log = match state {
         Some((dir, id)) => {
             shingle.spill_into(&dir, config.map_budget)?;
@@ -52,17 +67,25 @@ pub fn engine(config: &Config) -> Result<Engine> {
                     records.push(Record { tag: e.tag & !tag::LAYER, words: e.words });
                 }
             };
-            Some(Log::open(&dir, id, this_boot(), each)?)
+            Some(Log::open(&dir, id, host.boot, each)?)
         }
         None => None,
     };
+    let tells_holes = built.entry.name == RAW || built.entry.conventional;
+    let stale = tells_holes && log.as_ref().is_some_and(Log::stale);
     if built.entry.name != RAW {
         let reading = Reading { mode: Mode::Performance, errors: false };
         let medium = Medium::new(shingle, store, log, reading);
+        if stale {
+            medium.forget_unknown()?;
+        }
         return Layered::new(built, mechanics, medium, records).map(|l| Engine::Layered(Box::new(l)));
     }
     let reading = Reading { mode: config.mode, errors: config.errors };
     let medium = Medium::new(shingle, store, log, reading);
+    if stale {
+        medium.forget_unknown()?;
+    }
     let clock =
         (config.timing == Timing::Model).then(|| Drive::new(built.layer, mechanics, DriveSetup::default()));
     Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, band, clock))))

@@ -127,6 +127,11 @@ impl Scan {
         if self.boot == Some(boot) { self.end } else { self.durable }
     }
 
+    /// Whether the host started again since: data may be there whose records do not hold or are lost.
+    pub fn stale(&self, boot: u64) -> bool {
+        self.boot.map_or(self.end > Position::default(), |b| b != boot)
+    }
+
     /// Hands out the records before `upto` that are not void, in order; answers whether there were any.
     ///
     /// # Errors
