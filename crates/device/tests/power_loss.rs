@@ -415,15 +415,15 @@ macro_rules! survives {
 }
 
 survives! {
-    cmr: "cmr", 30;
-    raw: "raw,tracks=1", 30;
-    raw_shingled: "raw,tracks=3", 30;
-    rmw: "rmw,journal=on", 30;
-    rmw_partial: "rmw,mode=partial,journal=on", 30;
-    static_map: "static-R(4123),journal=on", 30;
-    disk_cache: "disk-cache,journal=on,band=16,cache=20%", 30;
-    disk_cache_partial: "disk-cache,journal=on,cleaning=partial,clean_bands=2,band=16,cache=10%", 30;
-    s_block: "s-block", 30;
+    cmr: "cmr", 20;
+    raw: "raw,tracks=1", 20;
+    raw_shingled: "raw,tracks=3", 20;
+    rmw: "rmw,journal=on", 20;
+    rmw_partial: "rmw,mode=partial,journal=on", 20;
+    static_map: "static-R(4123),journal=on", 20;
+    disk_cache: "disk-cache,journal=on,band=16,cache=20%", 20;
+    disk_cache_partial: "disk-cache,journal=on,cleaning=partial,clean_bands=2,band=16,cache=10%", 20;
+    s_block: "s-block", 20;
 }
 
 /// The control: a server that took all records that are there, as after a kill, would serve mixed-up data.

@@ -25,6 +25,12 @@ fn config(layer: &str, store: StoreKind) -> Config {
     }
 }
 
+/// In memory where that is possible: much of this is made durable again and again.
+fn scratch() -> tempfile::TempDir {
+    let fast = Path::new("/dev/shm");
+    if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
+}
+
 fn at(dir: &Path) -> StoreKind {
     StoreKind::Directory(dir.join("store"))
 }
@@ -33,7 +39,7 @@ fn at(dir: &Path) -> StoreKind {
 #[test]
 fn every_layer_keeps_data_over_a_killed_server() {
     for entry in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.keeps_data) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         let mut plain: Vec<u8> = Vec::new();
         let mut x = 88172645463325252u64;
         let mut next = |n: u64| {
@@ -80,7 +86,7 @@ fn every_layer_keeps_data_over_a_killed_server() {
 /// The raw medium's state, destroyed blocks included, is the same after a restart from the log and from a checkpoint.
 #[test]
 fn raw_state_survives_restarts() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let mut before = Vec::new();
     for round in 0..5u64 {
         let device = Device::open(config("raw,tracks=3", at(dir.path()))).unwrap();
@@ -103,7 +109,7 @@ fn raw_state_survives_restarts() {
 
 #[test]
 fn wrong_stores_are_refused_and_not_touched() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let open =
         |layer: &str| Device::open(config(layer, at(dir.path()))).map(|_| ()).map_err(|e| e.to_string());
     let served = Device::open(config("raw", at(dir.path()))).unwrap();
@@ -138,7 +144,7 @@ fn wrong_stores_are_refused_and_not_touched() {
 /// A torn tail of the log, as a lost machine leaves it, costs what was not flushed and nothing else.
 #[test]
 fn a_torn_log_ends_at_its_last_whole_record() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let device = Device::open(config("raw,tracks=1", at(dir.path()))).unwrap();
     for i in 0..10u64 {
         device.write(i * 8192, &[i as u8 + 1; 512], true).unwrap();
