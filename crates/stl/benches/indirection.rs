@@ -64,6 +64,7 @@ fn main() {
         "disk-cache",
         "disk-cache,granularity=8",
         "disk-cache,band=10000",
+        "disk-cache,band=100000",
         "s-block",
         "s-block,granularity=8",
         "s-block,policy=most-cached",

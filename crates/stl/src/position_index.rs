@@ -1,38 +1,64 @@
 //! Which position of an append-only area holds the newest copy of a key: a hash table whose entries are only positions.
 //!
-//! The keys themselves stand in the order of their positions, where the area's contents are known anyway, so an entry
-//! costs 2 or 4 bytes at half load and a position 4. Eight neighbouring keys share one group of entries, so that a
-//! request of several blocks touches one cache line of the table.
+//! The keys themselves stand in the order of their positions, where the area's contents are known anyway: 4 bytes a
+//! position. An entry costs 2 bytes at half load, or 3 bytes at three quarters where there are more positions than 16 bits
+//! can tell; bits that the positions leave over tell keys apart without a look at them. Eight neighbouring keys share
+//! one group of entries, so that a request of several blocks touches one cache line of the table.
 
 /// Entries in a group; keys that differ in the lower three bits only lie in one group.
 const GROUP: usize = 8;
 
-/// A table entry: a position, or one of two marks.
+/// A table entry: a position with a part of the key's hash above it, or one of two marks.
 trait Entry: Copy + Eq {
     const EMPTY: Self;
     const GONE: Self;
-    fn pack(position: u32) -> Self;
-    fn position(self) -> u32;
+    const BITS: u32;
+    /// Entries for so many positions.
+    const ENTRIES: usize;
+    const POSITIONS: usize;
+    fn pack(bits: u32) -> Self;
+    fn bits(self) -> u32;
 }
 
 impl Entry for u16 {
     const EMPTY: Self = Self::MAX;
     const GONE: Self = Self::MAX - 1;
-    fn pack(position: u32) -> Self {
-        position as Self
+    const BITS: u32 = 16;
+    const ENTRIES: usize = 2;
+    const POSITIONS: usize = 1;
+    fn pack(bits: u32) -> Self {
+        bits as Self
     }
-    fn position(self) -> u32 {
+    fn bits(self) -> u32 {
         u32::from(self)
+    }
+}
+
+impl Entry for [u8; 3] {
+    const EMPTY: Self = [0xff; 3];
+    const GONE: Self = [0xfe, 0xff, 0xff];
+    const BITS: u32 = 24;
+    const ENTRIES: usize = 4;
+    const POSITIONS: usize = 3;
+    fn pack(bits: u32) -> Self {
+        let [a, b, c, _] = bits.to_le_bytes();
+        [a, b, c]
+    }
+    fn bits(self) -> u32 {
+        u32::from_le_bytes([self[0], self[1], self[2], 0])
     }
 }
 
 impl Entry for u32 {
     const EMPTY: Self = Self::MAX;
     const GONE: Self = Self::MAX - 1;
-    fn pack(position: u32) -> Self {
-        position
+    const BITS: u32 = 32;
+    const ENTRIES: usize = 4;
+    const POSITIONS: usize = 3;
+    fn pack(bits: u32) -> Self {
+        bits
     }
-    fn position(self) -> u32 {
+    fn bits(self) -> u32 {
         self
     }
 }
@@ -42,21 +68,41 @@ impl Entry for u32 {
 struct Table<T> {
     entries: Vec<T>,
     groups: u32,
+    /// The bits of an entry that are its position; no position has all of them set, nor all but the lowest.
+    position: u32,
+}
+
+/// Where the search for a key begins, and what an entry's upper bits are if it may be the key's.
+#[derive(Clone, Copy)]
+struct Sought {
+    at: usize,
+    tag: u32,
 }
 
 impl<T: Entry> Table<T> {
     fn new(positions: u32) -> Self {
-        let groups = (positions as usize * 2).div_ceil(GROUP).max(2);
-        Self { entries: vec![T::EMPTY; groups * GROUP], groups: groups as u32 }
+        let groups = (positions as usize * T::ENTRIES).div_ceil(GROUP * T::POSITIONS).max(2);
+        let position = u32::MAX >> (positions + 1).leading_zeros();
+        Self { entries: vec![T::EMPTY; groups * GROUP], groups: groups as u32, position }
     }
 
     #[inline]
-    fn first(&self, key: u32) -> usize {
+    fn first(&self, key: u32) -> Sought {
         let mixed = (key >> 3).wrapping_mul(0x9E37_79B1);
         let mixed = mixed ^ (mixed >> 15);
         let group = (u64::from(mixed) * u64::from(self.groups)) >> 32;
         // Rotated by the hash, so that keys at a regular distance do not all want the same lane.
-        group as usize * GROUP + (key.wrapping_add(mixed) as usize & (GROUP - 1))
+        let at = group as usize * GROUP + (key.wrapping_add(mixed) as usize & (GROUP - 1));
+        // Its first bits are the lowest of the hash, which took the least part in choosing the group.
+        let tag = mixed.swap_bytes() >> (32 - T::BITS) & !self.position;
+        Sought { at, tag }
+    }
+
+    /// The position in an entry, if the entry may be the key's: neither of the marks is.
+    #[inline]
+    fn position(&self, entry: T, sought: Sought) -> Option<usize> {
+        let bits = entry.bits();
+        (bits & !self.position == sought.tag && entry != T::GONE).then_some((bits & self.position) as usize)
     }
 
     /// The same lane of the next group; behind the last group the next lane, so that every entry is reached.
@@ -67,15 +113,16 @@ impl<T: Entry> Table<T> {
     }
 
     #[inline]
-    fn find(&self, keys: &[u32], key: u32) -> Option<usize> {
-        let mut at = self.first(key);
+    fn find(&self, keys: &[u32], key: u32) -> Option<(usize, u32)> {
+        let sought = self.first(key);
+        let mut at = sought.at;
         loop {
             let e = self.entries[at];
             if e == T::EMPTY {
                 return None;
             }
-            if e != T::GONE && keys[e.position() as usize] == key {
-                return Some(at);
+            if let Some(position) = self.position(e, sought).filter(|&p| keys[p] == key) {
+                return Some((at, position as u32));
             }
             at = self.step(at);
         }
@@ -84,28 +131,43 @@ impl<T: Entry> Table<T> {
     /// Answers whether the key is new.
     #[inline]
     fn put(&mut self, keys: &[u32], key: u32, position: u32) -> bool {
-        let mut at = self.first(key);
+        let sought = self.first(key);
+        let new = T::pack(position | sought.tag);
+        let mut at = sought.at;
         let mut gone = None;
         loop {
             let e = self.entries[at];
             if e == T::EMPTY {
-                self.entries[gone.unwrap_or(at)] = T::pack(position);
+                self.entries[gone.unwrap_or(at)] = new;
                 return true;
             }
             if e == T::GONE {
                 gone = gone.or(Some(at));
-            } else if keys[e.position() as usize] == key {
-                self.entries[at] = T::pack(position);
+            } else if self.position(e, sought).is_some_and(|p| keys[p] == key) {
+                self.entries[at] = new;
                 return false;
             }
             at = self.step(at);
         }
+    }
+
+    fn remove(&mut self, keys: &[u32], key: u32) -> bool {
+        let found = self.find(keys, key);
+        found.is_some_and(|(at, _)| {
+            self.entries[at] = T::GONE;
+            true
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<T>()
     }
 }
 
 #[derive(Clone, Debug)]
 enum Width {
     Short(Table<u16>),
+    Middle(Table<[u8; 3]>),
     Long(Table<u32>),
 }
 
@@ -149,22 +211,24 @@ impl PositionIndex {
         let first = self.appended();
         self.keys.extend(key..key + n);
         let keys = &self.keys;
-        let mut new = 0;
+        let mut fresh = 0;
+        let mut put = |new: bool| fresh += u32::from(new);
         match &mut self.table {
-            Some(Width::Short(t)) => (0..n).for_each(|i| new += u32::from(t.put(keys, key + i, first + i))),
-            Some(Width::Long(t)) => (0..n).for_each(|i| new += u32::from(t.put(keys, key + i, first + i))),
+            Some(Width::Short(t)) => (0..n).for_each(|i| put(t.put(keys, key + i, first + i))),
+            Some(Width::Middle(t)) => (0..n).for_each(|i| put(t.put(keys, key + i, first + i))),
+            Some(Width::Long(t)) => (0..n).for_each(|i| put(t.put(keys, key + i, first + i))),
             None => {}
         }
-        new
+        fresh
     }
 
     #[cold]
     fn allocate(&mut self) {
         self.keys = Vec::with_capacity(self.positions as usize);
-        self.table = Some(if self.positions < u32::from(u16::GONE) {
-            Width::Short(Table::new(self.positions))
-        } else {
-            Width::Long(Table::new(self.positions))
+        self.table = Some(match self.positions {
+            n if n < u32::from(u16::GONE) => Width::Short(Table::new(n)),
+            n if n < (1 << 24) - 2 => Width::Middle(Table::new(n)),
+            n => Width::Long(Table::new(n)),
         });
     }
 
@@ -179,20 +243,22 @@ impl PositionIndex {
     /// The position of the newest copy of `key`.
     #[inline]
     pub fn find(&self, key: u32) -> Option<u32> {
-        match self.table.as_ref()? {
-            Width::Short(t) => t.find(&self.keys, key).map(|at| t.entries[at].position()),
-            Width::Long(t) => t.find(&self.keys, key).map(|at| t.entries[at].position()),
-        }
+        let found = match self.table.as_ref()? {
+            Width::Short(t) => t.find(&self.keys, key),
+            Width::Middle(t) => t.find(&self.keys, key),
+            Width::Long(t) => t.find(&self.keys, key),
+        };
+        found.map(|(_, position)| position)
     }
 
     /// Forgets `key`; answers whether it was there. Its position stays taken.
     pub fn remove(&mut self, key: u32) -> bool {
-        let found = match &mut self.table {
-            None => None,
-            Some(Width::Short(t)) => t.find(&self.keys, key).map(|at| t.entries[at] = u16::GONE),
-            Some(Width::Long(t)) => t.find(&self.keys, key).map(|at| t.entries[at] = u32::GONE),
-        };
-        found.is_some()
+        match &mut self.table {
+            None => false,
+            Some(Width::Short(t)) => t.remove(&self.keys, key),
+            Some(Width::Middle(t)) => t.remove(&self.keys, key),
+            Some(Width::Long(t)) => t.remove(&self.keys, key),
+        }
     }
 
     /// The keys that are there with their positions, in the order of the positions.
@@ -207,6 +273,7 @@ impl PositionIndex {
         match &mut self.table {
             None => {}
             Some(Width::Short(t)) => t.entries.fill(u16::EMPTY),
+            Some(Width::Middle(t)) => t.entries.fill(Entry::EMPTY),
             Some(Width::Long(t)) => t.entries.fill(u32::EMPTY),
         }
     }
@@ -216,8 +283,9 @@ impl PositionIndex {
     pub fn prefetch(&self, key: u32) {
         match &self.table {
             None => {}
-            Some(Width::Short(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key)),
-            Some(Width::Long(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key)),
+            Some(Width::Short(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key).at),
+            Some(Width::Middle(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key).at),
+            Some(Width::Long(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key).at),
         }
     }
 
@@ -225,8 +293,9 @@ impl PositionIndex {
     pub fn bytes(&self) -> u64 {
         let table = match &self.table {
             None => 0,
-            Some(Width::Short(t)) => t.entries.capacity() * size_of::<u16>(),
-            Some(Width::Long(t)) => t.entries.capacity() * size_of::<u32>(),
+            Some(Width::Short(t)) => t.bytes(),
+            Some(Width::Middle(t)) => t.bytes(),
+            Some(Width::Long(t)) => t.bytes(),
         };
         (table + self.keys.capacity() * size_of::<u32>()) as u64
     }
@@ -270,15 +339,19 @@ mod tests {
         agrees(500, 5_000_000, 1, 9);
         agrees(500, 5_000_000, 8, 1);
         agrees(70_000, 100_000, 1, 9);
+        agrees(70_000, 80_000_000, 8, 9);
     }
 
     #[test]
     fn eight_bytes_a_block_when_full() {
-        let mut index = PositionIndex::new(50_000);
-        assert_eq!(index.bytes(), 0);
-        for i in 0..6_250 {
-            index.append(i * 104, 8);
+        for blocks in [50_000, 131_072, 9_000_000] {
+            let mut index = PositionIndex::new(blocks);
+            assert_eq!(index.bytes(), 0);
+            for i in 0..blocks / 8 {
+                index.append(i * 104, 8);
+            }
+            assert_eq!(index.free(), 0);
+            assert!(index.bytes().abs_diff(8 * u64::from(blocks)) < 32, "{} bytes", index.bytes());
         }
-        assert_eq!((index.free(), index.bytes()), (0, 8 * 50_000));
     }
 }
