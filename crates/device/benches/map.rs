@@ -1,8 +1,8 @@
 //! What the run map of a large drive takes: memory, time to write, to make a checkpoint, and to recover.
 //!
-//! `cargo bench -p smrlab-device --bench map -- [bands] [random=RUNS] [budget=MIB] [dir=DIR]`: `bands` writes a drive of
-//! 20 TB from end to end in bands of 64 tracks, `random` scatters 4 KiB writes over it. Writes are of zeroes, so that
-//! they take no space.
+//! `cargo bench -p smrlab-device --bench map -- [small] [bands] [random=RUNS] [budget=MIB] [dir=DIR]`: `small` gives the CPU
+//! time of 4 KiB requests to 512 MiB in memory, `bands` writes a drive of 20 TB from end to end in bands of 64 tracks,
+//! `random` scatters 4 KiB writes over it. These two write zeroes, so that they take no space.
 
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::medium::Mode;
@@ -14,6 +14,7 @@ use std::time::Instant;
 const MIB: u64 = 1 << 20;
 
 struct Options {
+    small: bool,
     bands: bool,
     random: u64,
     budget: u64,
@@ -21,9 +22,10 @@ struct Options {
 }
 
 fn options() -> Options {
-    let mut found = Options { bands: false, random: 0, budget: 256, dir: std::env::temp_dir() };
+    let mut found = Options { small: false, bands: false, random: 0, budget: 256, dir: std::env::temp_dir() };
     for word in std::env::args().skip(1) {
         match word.split_once('=') {
+            None if word == "small" => found.small = true,
             None if word == "bands" => found.bands = true,
             Some(("random", n)) => found.random = n.parse().expect("random=RUNS"),
             Some(("budget", n)) => found.budget = n.parse().expect("budget=MIB"),
@@ -43,14 +45,13 @@ fn twenty_terabytes(dir: &Path) -> String {
     path.to_str().expect("a path in UTF-8").to_owned()
 }
 
-fn open(dir: &Path, layer: &str, budget: u64) -> (Arc<Device>, f64) {
-    let begun = Instant::now();
-    let device = Device::open(Config {
+fn config(drive: &str, layer: &str, store: StoreKind, budget: u64) -> Config {
+    Config {
         name: "map".into(),
-        drive: twenty_terabytes(dir),
+        drive: drive.into(),
         layer: layer.into(),
         size: None,
-        store: StoreKind::Directory(dir.join("store")),
+        store,
         mode: Mode::Data,
         errors: false,
         block: 512,
@@ -59,8 +60,71 @@ fn open(dir: &Path, layer: &str, budget: u64) -> (Arc<Device>, f64) {
         control: None,
         record: None,
         map_budget: budget * MIB,
-    });
+    }
+}
+
+fn open(dir: &Path, layer: &str, budget: u64) -> (Arc<Device>, f64) {
+    let begun = Instant::now();
+    let store = StoreKind::Directory(dir.join("store"));
+    let device = Device::open(config(&twenty_terabytes(dir), layer, store, budget));
     (device.expect("a device"), begun.elapsed().as_secs_f64())
+}
+
+/// Random numbers below n.
+fn random_numbers() -> impl FnMut(u64) -> u64 {
+    let mut x = 88172645463325252u64;
+    move |n| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x % n
+    }
+}
+
+/// CPU time of this process: on a shared machine wall time says little.
+fn cpu_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("schedstat begins with CPU time in ns")
+}
+
+/// Medians of five rounds, in turns.
+fn small() {
+    const COUNT: u64 = 300_000;
+    let layers = ["raw,tracks=1", "raw,tracks=3", "raw,tracks=8", "cmr", "s-block"];
+    let mut next = random_numbers();
+    let (mut buf, others) = (vec![1; MIB as usize], vec![2u8; 16 * MIB as usize]);
+    let devices = layers.map(|layer| {
+        let small = Config { size: Some(2048 * MIB), ..config("modern-7200", layer, StoreKind::Memory, 256) };
+        let device = Device::open(small).expect("a device");
+        (0..512).for_each(|i| device.write(i * MIB, &buf, false).expect("a write"));
+        device
+    });
+    let mut found = vec![[const { Vec::new() }; 2]; layers.len()];
+    for _ in 0..5 {
+        for (device, found) in devices.iter().zip(&mut found) {
+            for (kind, found) in found.iter_mut().enumerate() {
+                let begun = cpu_ns();
+                for i in 0..COUNT {
+                    let at = next(512 * MIB / 4096) * 4096;
+                    // As the kernel does with the server's socket: other memory passes through the caches.
+                    let pass = (i * 8192 % (15 * MIB)) as usize;
+                    buf[4096..12288].copy_from_slice(&others[pass..pass + 8192]);
+                    match kind {
+                        0 => device.write(at, &buf[..4096], false).expect("a write"),
+                        _ => device.read(at, &mut buf[..4096]).expect("a read"),
+                    }
+                }
+                found.push((cpu_ns() - begun) / COUNT as f64);
+            }
+        }
+    }
+    for (layer, found) in layers.iter().zip(&mut found) {
+        let [write, read] = [0, 1].map(|kind: usize| {
+            found[kind].sort_by(f64::total_cmp);
+            found[kind][2]
+        });
+        println!("{layer:14} 4 KiB random write {write:6.0} ns of CPU, read {read:6.0} ns");
+    }
 }
 
 /// Resident memory of this process in MiB: now, of which in anonymous memory, and at most.
@@ -140,13 +204,7 @@ fn random(dir: &Path, runs: u64, budget: u64) {
     let layer = "raw,tracks=3";
     let (device, _) = open(dir, layer, budget);
     let (stop, keeper) = housekeeper(&device);
-    let mut x = 88172645463325252u64;
-    let mut next = |n: u64| {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        x % n
-    };
+    let mut next = random_numbers();
     let (units, step) = (device.size() / 4096, (runs / 10).max(1));
     let mut slowest = 0f64;
     for part in 0..10 {
@@ -168,6 +226,9 @@ fn random(dir: &Path, runs: u64, budget: u64) {
 
 fn main() {
     let o = options();
+    if o.small {
+        small();
+    }
     let dir = tempfile::tempdir_in(&o.dir).expect("a directory");
     if o.bands {
         bands(dir.path(), o.budget);
