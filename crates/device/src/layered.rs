@@ -9,7 +9,7 @@
 use crate::error::{DeviceError, Result};
 use crate::medium::{Begun, Medium};
 use crate::pace::Pace;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use smrlab_disk::Mechanics;
 use smrlab_sim::drive::{Drive, DriveSetup, Executed, Observer};
@@ -18,6 +18,8 @@ use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 
 /// Zeroes that are written at a time, in blocks.
 const ZEROES: u64 = 2048;
+/// Steps of background work before there is another look at whether a checkpoint is due.
+const STEPS: usize = 64;
 
 /// See the [module](self). Positions and lengths are in blocks.
 pub struct Layered {
@@ -28,6 +30,8 @@ pub struct Layered {
     capabilities: Capabilities,
     /// LBA equals PBA: the medium knows what was written.
     identity: bool,
+    /// Background work is done step by step between requests.
+    by_step: bool,
     blocks: u64,
 }
 
@@ -140,15 +144,23 @@ impl Observer for Bytes<'_, '_> {
 }
 
 impl Layered {
-    /// A freshly built layer over a medium, brought to where `records` say it was.
+    /// A freshly built layer over a medium, brought to where `records` say it was. `by_step`: background work is done
+    /// step by step between requests, and not all that is due before the next one.
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
-    pub fn new(built: Built, mechanics: Mechanics, medium: Medium, records: Vec<Record>) -> Result<Self> {
+    pub fn new(
+        built: Built,
+        mechanics: Mechanics,
+        medium: Medium,
+        records: Vec<Record>,
+        by_step: bool,
+    ) -> Result<Self> {
         let setup = DriveSetup {
             wants_data: true,
             wants_records: true,
             stable_locations: built.capabilities.stable_location,
+            by_step,
         };
         let blocks = built.layer.host_blocks().0;
         let mut drive = Drive::new(built.layer, mechanics, setup);
@@ -165,7 +177,7 @@ impl Layered {
         let state = Mutex::new(State { drive, executor, media, changes, broken: None });
         let (resolved, capabilities, identity) =
             (built.resolved, built.capabilities, built.entry.conventional);
-        Ok(Self { state, medium, resolved, capabilities, identity, blocks })
+        Ok(Self { state, medium, resolved, capabilities, identity, by_step, blocks })
     }
 
     /// Blocks that the host sees.
@@ -259,23 +271,35 @@ impl Layered {
         Ok(ack)
     }
 
-    /// Does the background work that is due.
+    /// Does the background work that is due. Step by step, requests that came meanwhile go first.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn idle(&self, pace: &Pace) -> Result<()> {
         let Some(mut state) = self.state.try_lock() else { return Ok(()) };
-        let State { drive, executor, media, changes, broken } = &mut *state;
-        if broken.is_some() || drive.next_wake().is_none_or(|at| at >= pace.now()) {
-            return Ok(());
+        for _ in 0..STEPS {
+            let State { drive, executor, media, changes, broken } = &mut *state;
+            if broken.is_some() || drive.next_wake().is_none_or(|at| at >= pace.now()) {
+                return Ok(());
+            }
+            let host = HostBuffer::None;
+            let mut bytes = Bytes { medium: &self.medium, executor, media, changes, host, done: Ok(()) };
+            let more = if self.by_step {
+                drive.step(pace.now(), &mut bytes)
+            } else {
+                drive.advance(pace.now(), &mut bytes);
+                false
+            };
+            if let Err(e) = bytes.done {
+                *broken = Some(stopped(&e));
+                return Err(e);
+            }
+            if !more {
+                return Ok(());
+            }
+            MutexGuard::bump(&mut state);
         }
-        let host = HostBuffer::None;
-        let mut bytes = Bytes { medium: &self.medium, executor, media, changes, host, done: Ok(()) };
-        drive.advance(pace.now(), &mut bytes);
-        if let Err(e) = &bytes.done {
-            *broken = Some(stopped(e));
-        }
-        bytes.done
+        Ok(())
     }
 
     /// Which blocks hold data.

@@ -159,6 +159,12 @@ impl Medium {
         let end = start + parts.iter().map(bytes).sum::<u64>() / BLOCK_BYTES;
         let fate = self.faults.pass(true, start, end)?;
         let stop = if fate == Fate::Cut { start + (end - start) / 2 } else { end } * BLOCK_BYTES;
+        if !self.plain
+            && let Some(state) = self.state.try_read()
+        {
+            // While the bytes move.
+            state.shingle.prefetch(start);
+        }
         let mut at = start * BLOCK_BYTES;
         for part in parts {
             let n = bytes(part).min(stop - at);

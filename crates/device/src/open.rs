@@ -79,7 +79,10 @@ pub fn engine(config: &Config, host: Host) -> Result<Engine> {
         if stale {
             medium.forget_unknown()?;
         }
-        return Layered::new(built, mechanics, medium, records).map(|l| Engine::Layered(Box::new(l)));
+        // A capture has to replay to the same operations, which is what doing at once all that is due is for.
+        let by_step = config.timing == Timing::None && config.record.is_none();
+        let layered = Layered::new(built, mechanics, medium, records, by_step)?;
+        return Ok(Engine::Layered(Box::new(layered)));
     }
     let reading = Reading { mode: config.mode, errors: config.errors };
     let medium = Medium::new(shingle, store, log, reading);

@@ -192,6 +192,14 @@ impl RunMap {
         (At { slot, ..at }, view)
     }
 
+    /// Says that `block` will be looked for soon.
+    #[inline]
+    pub fn prefetch(&self, block: u64) {
+        let (node, leaf) = self.leaf_of(block);
+        let guess = self.guess(At { node, leaf, slot: 0 }, block);
+        self.leaves.prefetch(self.nodes[node].places[leaf], guess.saturating_sub(1));
+    }
+
     /// The run that holds `block`, or else the next one after it.
     #[inline]
     fn seek(&self, block: u64) -> At {

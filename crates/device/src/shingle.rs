@@ -307,18 +307,34 @@ impl Shingle {
         let own = self.map.overlapping(start, end).next();
         let own = own.filter(|r| r.start <= start && end <= r.end);
         let (seq, from) = own.map_or((0, u64::MAX), |r| (r.seq, r.start));
-        (1..self.heads).filter_map(|j| self.tracks.upstream(track, j)).all(|up| {
-            // A tie is one run, whose higher addresses came later.
-            let older = |w: u64| w < seq || (w == seq && up.start < start);
-            older(self.last[up.index as usize])
-                || (from <= up.start && up.start < start)
-                || self
-                    .tracks
-                    .writers(track, start - track.start, end - start, &up)
-                    .into_iter()
-                    .filter(|(_, r)| !r.is_empty())
-                    .all(|(_, r)| self.map.overlapping(r.start, r.end).all(|w| older(w.seq)))
-        })
+        // A tie is one run, whose higher addresses came later.
+        let harmless = |up: &Track| {
+            let older = self.last[up.index as usize];
+            older < seq || (older == seq && up.start < start) || (from <= up.start && up.start < start)
+        };
+        let ranges = |up: Track| {
+            let ranges = self.tracks.writers(track, start - track.start, end - start, &up).map(|(_, r)| r);
+            ranges.iter().filter(|r| !r.is_empty()).for_each(|r| self.map.prefetch(r.start));
+            (up.start, ranges)
+        };
+        let ups = (1..self.heads).filter_map(|j| self.tracks.upstream(track, j)).filter(|up| !harmless(up));
+        // One ahead: the next is fetched while this one is looked at.
+        let mut ups = ups.map(ranges).peekable();
+        while let Some((up_start, ranges)) = ups.next() {
+            ups.peek();
+            let older = |w: Run| w.seq < seq || (w.seq == seq && up_start < start);
+            let mut ranges = ranges.into_iter().filter(|r| !r.is_empty());
+            if !ranges.all(|r| self.map.overlapping(r.start, r.end).all(older)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Says that a write of `start` comes soon.
+    #[inline]
+    pub fn prefetch(&self, start: u64) {
+        self.map.prefetch(start);
     }
 
     /// Where the data of `start..end` lie, in ascending order.

@@ -6,6 +6,7 @@ use smrlab_disk::{Geometry, TrackNo};
 use smrlab_units::Pba;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +38,11 @@ struct Zone {
     turn: u64,
 }
 
+/// Tracks of which is remembered where they begin on their revolution.
+const SHIFTS: usize = 1024;
+
 /// The tracks of a drive without slipped sectors. Block addresses rise in the shingling direction of each stroke.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Tracks {
     geometry: Arc<Geometry>,
     zones: Vec<Zone>,
@@ -48,6 +52,9 @@ pub struct Tracks {
     unit: u64,
     /// Whether neighbours within a stroke are exactly `unit` apart.
     regular: bool,
+    /// Per track, modulo [`SHIFTS`]: its number plus one, and in the lower half the sectors of its first block from the
+    /// reference line.
+    shifts: Vec<AtomicU64>,
 }
 
 impl Tracks {
@@ -69,7 +76,8 @@ impl Tracks {
         strokes.push(geometry.tracks());
         let unit = geometry.strokes().next().map_or(1, |s| s.unit);
         let regular = !matches!(geometry.spec().layout, Layout::Cylinder { alternate: true });
-        Ok(Self { geometry, zones, strokes, unit, regular })
+        let shifts = (0..SHIFTS).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { geometry, zones, strokes, unit, regular, shifts })
     }
 
     /// The geometry that it is a view of.
@@ -161,11 +169,22 @@ impl Tracks {
     }
 
     /// Sectors from the reference line to the track's first block.
+    #[inline]
     fn shift(&self, track: &Track) -> u64 {
-        let angle = u128::from(self.geometry.position(Pba(track.start)).angle);
-        let (turn, whole) = (u128::from(track.turn), u128::from(REVOLUTION));
+        let known = &self.shifts[track.index as usize % SHIFTS];
+        let entry = known.load(Relaxed);
+        if entry >> 32 == track.index + 1 {
+            return entry & u64::from(u32::MAX);
+        }
+        let angle = self.geometry.position(Pba(track.start)).angle;
         // The angle of a sector is rounded down from its number: the nearest number is the one it came from.
-        ((angle * turn + whole / 2) / whole) as u64 % track.turn
+        let wide = (u128::from(angle) * u128::from(track.turn) + u128::from(REVOLUTION / 2))
+            / u128::from(REVOLUTION);
+        let shift = wide as u64 % track.turn;
+        if track.index < u64::from(u32::MAX) {
+            known.store((track.index + 1) << 32 | shift, Relaxed);
+        }
+        shift
     }
 
     /// The sectors of `writer` that destroy sectors `from..from + n` of `victim`: at most two ranges of block addresses,

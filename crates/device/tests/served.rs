@@ -248,3 +248,56 @@ proptest! {
         }
     }
 }
+
+/// Without modelled time background work comes step by step between requests, and no request waits for all of it.
+#[test]
+fn idle_work_waits_for_housekeeping_and_keeps_the_data() {
+    let device = Device::open(config("disk-cache,idle=1ms", StoreKind::Memory)).unwrap();
+    let background = || device.stats()["media"]["layer"]["idle_cleaned_bands"].as_u64().unwrap_or(0);
+    let steps = || device.stats()["media"]["by_cause"].to_string();
+    let blocks = device.size() / 512;
+    let mut plain = vec![0; device.size() as usize];
+    for i in 0..40u64 {
+        let at = i * 7919 % (blocks - 1);
+        plain[(at * 512) as usize..(at * 512 + 512) as usize].fill(i as u8 + 1);
+        device.write(at * 512, &[i as u8 + 1; 512], false).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let before = (background(), steps());
+    let mut block = [0; 512];
+    device.read(0, &mut block).unwrap();
+    let counted = |text: &str| text.matches("clean").count();
+    assert_eq!(
+        (background(), counted(&steps())),
+        (before.0, counted(&before.1)),
+        "a request did the idle work"
+    );
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    (0..50).for_each(|_| device.housekeeping());
+    assert_ne!(steps(), before.1, "nothing was cleaned while idle");
+    let mut all = vec![0; plain.len()];
+    device.read(0, &mut all).unwrap();
+    assert!(all == plain);
+}
+
+/// A drive whose head damages the blocks that follow, and not tracks: as it is, and behind layers.
+#[test]
+fn drives_with_a_block_profile_are_served() {
+    for layer in ["raw", "s-block", "disk-cache"] {
+        let drive = "cassuto2010-307gb".into();
+        let device = Device::open(Config { drive, ..config(layer, StoreKind::Memory) }).unwrap();
+        let at = |i: u64| i * (device.size() / 64) / 512 * 512;
+        (0..64).for_each(|i| device.write(at(i), &[i as u8 + 1; 4096], false).unwrap());
+        let mut buf = [0; 4096];
+        for i in 0..64 {
+            device.read(at(i), &mut buf).unwrap();
+            assert_eq!(buf, [i as u8 + 1; 4096], "{layer}");
+        }
+        if layer == "raw" {
+            // The last block of a write is what the 1999 blocks behind it hold.
+            device.write(4096, &[7; 512], false).unwrap();
+            device.read(4096 + 1999 * 512 - 3072, &mut buf).unwrap();
+            assert_eq!((buf[0], buf[3583], buf[3584]), (7, 7, 0));
+        }
+    }
+}

@@ -85,6 +85,9 @@ pub struct DriveSetup {
     pub wants_records: bool,
     /// The layer's [`stable_location`](smrlab_stl::Capabilities::stable_location).
     pub stable_locations: bool,
+    /// Background work waits for [`Drive::step`] instead of beginning when its time has come: for callers without time,
+    /// where all of it would be done at once.
+    pub by_step: bool,
 }
 
 /// A background step under way.
@@ -101,6 +104,7 @@ pub struct Drive {
     layer: Box<dyn TranslationLayer>,
     mechanics: Mechanics,
     stable_locations: bool,
+    by_step: bool,
     plan: Plan,
     ends: Vec<SimTime>,
     step: Option<Step>,
@@ -113,11 +117,12 @@ pub struct Drive {
 impl Drive {
     /// A drive at time 0.
     pub fn new(layer: Box<dyn TranslationLayer>, mechanics: Mechanics, setup: DriveSetup) -> Self {
-        let DriveSetup { wants_data, wants_records, stable_locations } = setup;
+        let DriveSetup { wants_data, wants_records, stable_locations, by_step } = setup;
         Self {
             layer,
             mechanics,
             stable_locations,
+            by_step,
             plan: Plan::new(wants_data, wants_records),
             ends: Vec::new(),
             step: None,
@@ -228,9 +233,27 @@ impl Drive {
         }
     }
 
+    /// Does one step of the background work that is due at `now`; answers whether there was one. Only for drives that
+    /// were [set up](DriveSetup::by_step) for it.
+    pub fn step(&mut self, now: SimTime, observer: &mut impl Observer) -> bool {
+        debug_assert!(self.by_step);
+        let Some(due) = self.next_wake().filter(|due| *due < now) else { return false };
+        self.begin_step(due);
+        let mut at = due;
+        for op in self.step_plan.ops() {
+            at = run(&mut self.mechanics, op, at, true, observer);
+            self.step_ends.push(at);
+        }
+        self.free_at = at;
+        let done = self.step_ends.len();
+        self.step = Some(Step { began: due, next: done, at });
+        self.end_step(StepEnd::Done, observer);
+        done > 0
+    }
+
     #[cold]
     fn work_in_background(&mut self, now: SimTime, observer: &mut impl Observer) {
-        loop {
+        while !self.by_step {
             let Some(step) = &mut self.step else {
                 match self.next_wake() {
                     Some(due) if due < now => self.begin_step(due),
