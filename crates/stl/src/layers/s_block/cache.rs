@@ -33,8 +33,8 @@ pub(super) enum Front {
 pub(super) struct Run {
     pub position: u64,
     pub blocks: u64,
-    /// The item and the offset in its S-block, where the blocks are valid.
-    pub item: Option<(u32, u64)>,
+    /// The item, where the blocks are valid.
+    pub item: Option<u32>,
 }
 
 /// See the [module](self).
@@ -234,16 +234,13 @@ impl CacheRing {
             Some((id, len, position))
         });
         let items = places.flat_map(|(id, len, mut position)| {
-            let item = self.items.get(id);
-            let (mut valid, mut left) = (item.valid(), len);
-            let mut offset = u64::from(item.unit) * 8 + u64::from(item.first);
+            let (mut valid, mut left) = (self.items.get(id).valid(), len);
             std::iter::from_fn(move || {
                 let ones = u64::from(valid.trailing_ones());
                 let zeros = if valid == 0 { left } else { u64::from(valid.trailing_zeros()) };
                 let blocks = if ones > 0 { ones } else { zeros }.min(left);
-                let run = Run { position, blocks, item: (ones > 0).then_some((id, offset)) };
+                let run = Run { position, blocks, item: (ones > 0).then_some(id) };
                 valid = valid.checked_shr(blocks as u32).unwrap_or(0);
-                offset += blocks;
                 left -= blocks;
                 position += blocks;
                 (blocks > 0).then_some(run)
@@ -252,14 +249,22 @@ impl CacheRing {
         hole.into_iter().chain(items)
     }
 
-    /// The S-block of an item with valid blocks.
-    pub fn owner(&self, item: u32) -> u32 {
-        self.items.owner(item)
+    /// The places from the tail to the head: their blocks, and of those with valid blocks the S-block, the offset in it and
+    /// a bit for each valid block.
+    pub fn contents(&self, out: &mut dyn FnMut(u64, Option<(u32, u64, u8)>)) {
+        if self.hole > 0 {
+            out(self.hole, None);
+        }
+        for (id, len) in self.items.in_order() {
+            let item = self.items.get(id);
+            let offset = u64::from(item.unit) * 8 + u64::from(item.first);
+            out(len, (item.mask != 0).then(|| (self.items.owner(id), offset, item.valid())));
+        }
     }
 
     /// The S-block of the first valid block from the tail on.
     pub fn oldest(&self) -> Option<u32> {
-        self.runs().find_map(|r| r.item).map(|(id, _)| self.owner(id))
+        self.runs().find_map(|r| r.item).map(|id| self.items.owner(id))
     }
 
     /// How far the oldest cached block of an S-block lies from the head, as a share of the ring. Invalid places before

@@ -27,6 +27,8 @@ const RING: u32 = 9;
 const INVALID: u32 = 10;
 /// Checkpoint: S-block `words[0]` is the latest with its number of cached blocks.
 const COUNTED: u32 = 11;
+/// Checkpoint: `words[1]` blocks from LBA `words[0]` on are not valid in the cache any more.
+const GONE: u32 = 12;
 
 impl SBlockLayer {
     pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>) {
@@ -38,7 +40,7 @@ impl SBlockLayer {
                 self.discarded.insert(a..a + b);
                 continue;
             }
-            let id = if tag == PUT { a / size } else { a };
+            let id = if tag == PUT || tag == GONE { a / size } else { a };
             let (section, x) = self.section_of(id);
             let s = &mut self.sections[section];
             match tag {
@@ -65,6 +67,7 @@ impl SBlockLayer {
                     }
                 }
                 RING => s.cache.ring = crate::ring::Ring::with(s.cache.ring.size(), b, 0),
+                GONE => s.forget(x, a % size, b),
                 INVALID => s.cache.put_invalid(b, &mut s.blocks),
                 COUNTED => s.queue.iter_mut().for_each(|q| q.renew(x)),
                 _ => debug_assert!(false, "record {tag} is not the S-block layer's"),
@@ -81,15 +84,17 @@ impl SBlockLayer {
                 s.slots.owners().for_each(|o| section(SLOT, o.map_or(u64::MAX, u64::from)));
             }
             section(RING, s.cache.ring.tail());
-            for run in s.cache.runs() {
-                match run.item {
-                    Some((id, offset)) => {
-                        let lba = (s.first + u64::from(s.cache.owner(id))) * size + offset;
-                        out(Record { tag: PUT, words: [lba, run.blocks, 0] });
-                    }
-                    None => out(Record { tag: INVALID, words: [s.first, run.blocks, 0] }),
+            // A place is restored as one, with its invalid blocks: where they end decides what is freed at once.
+            s.cache.contents(&mut |len, cached| match cached {
+                Some((x, offset, valid)) => {
+                    let lba = (s.first + u64::from(x)) * size + offset;
+                    out(Record { tag: PUT, words: [lba, len, 0] });
+                    (0..len)
+                        .filter(|i| valid >> i & 1 == 0)
+                        .for_each(|i| out(Record { tag: GONE, words: [lba + i, 1, 0] }));
                 }
-            }
+                None => out(Record { tag: INVALID, words: [s.first, len, 0] }),
+            });
             if let Some(q) = &s.queue {
                 q.order(&mut |x| out(Record { tag: COUNTED, words: [s.first + u64::from(x), 0, 0] }));
             }
