@@ -42,7 +42,7 @@ bench: .setup/venv
 	cargo bench --quiet -p smrlab-trace
 
 bench-device: .setup/packages-test .setup/native
-	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so
+	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so --json out/bench-device.json
 
 docs:
 	cargo xtask docs

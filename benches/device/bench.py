@@ -1,5 +1,7 @@
 """Served devices against nbdkit's own plugins: throughput in pairs, and the server's CPU time for each I/O.
 
+As it is, `make bench-device` takes about six and a half minutes and leaves out/bench-device.json.
+
 Server and client share one core (unpinned, the same job varies several times over); contestants take turns within
 every round, and medians over the rounds are compared. One contestant runs twice: what differs there is noise.
 """
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 SIZE_MB = 512
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -33,17 +36,29 @@ JOBS = {
     "4k randwrite d16": ("randwrite", "4k", 16),
     "4k randread d16, aged": ("randread", "4k", 16),
 }
-# name: (layer or None for a plugin of nbdkit, store)
-CONTESTANTS: dict[str, tuple[str | None, str]] = {
-    "nbdkit memory": (None, "memory"),
-    "nbdkit memory again": (None, "memory"),
-    "raw k=1": ("raw,tracks=1", "memory"),
-    "raw k=3": ("raw,tracks=3", "memory"),
-    "raw k=8": ("raw,tracks=8", "memory"),
-    "nbdkit file": (None, "file"),
-    "raw k=3 file": ("raw,tracks=3", "file"),
-    "s-block": ("s-block", "memory"),
-    "cmr": ("cmr", "memory"),
+RANDOM = ["4k randread d16", "128k write d16", "4k randwrite d16", "4k randread d16, aged"]
+BOTH = ["4k randread d16", "1m read d16", "128k write d16", "4k randwrite d16"]
+
+
+class Contestant(NamedTuple):
+    """What is served, and what is asked of it."""
+
+    layer: str | None  # none: a plugin of nbdkit
+    store: str
+    jobs: list[str]
+    medium_mb: int = SIZE_MB + 64  # layers need room of their own
+
+
+CONTESTANTS = {
+    "nbdkit memory": Contestant(None, "memory", list(JOBS)),
+    "nbdkit memory again": Contestant(None, "memory", list(JOBS)),
+    "raw k=1": Contestant("raw,tracks=1", "memory", RANDOM),
+    "raw k=3": Contestant("raw,tracks=3", "memory", list(JOBS)),
+    "raw k=8": Contestant("raw,tracks=8", "memory", RANDOM),
+    "nbdkit file": Contestant(None, "file", BOTH),
+    "raw k=3 file": Contestant("raw,tracks=3", "file", BOTH),
+    "s-block": Contestant("s-block", "memory", BOTH, 4 * SIZE_MB),
+    "cmr": Contestant("cmr", "memory", BOTH),
 }
 
 
@@ -53,7 +68,7 @@ class Server:
     def __init__(self, name: str, plugin: Path, directory: Path, core: str) -> None:
         self.name = name
         self.socket = directory / "s"
-        layer, store = CONTESTANTS[name]
+        layer, store, _, medium_mb = CONTESTANTS[name]
         if layer is None and store == "memory":
             what = ["memory", f"{SIZE_MB}M"]
         elif layer is None:
@@ -62,7 +77,7 @@ class Server:
             what = ["file", str(directory / "disk")]
         else:
             config = {
-                "name": "bench", "drive": "modern-7200", "layer": layer, "size": (SIZE_MB + 64) << 20,
+                "name": "bench", "drive": "modern-7200", "layer": layer, "size": medium_mb << 20,
                 "store": "memory" if store == "memory" else {"directory": str(directory / "store")},
             }  # fmt: skip
             (directory / "config.json").write_text(json.dumps(config))
@@ -104,7 +119,9 @@ def measure(
     names: list[str], rounds: int, seconds: float, plugin: Path, core: str
 ) -> dict[str, dict[str, list[tuple[float, float, float]]]]:
     """All jobs of all contestants, taking turns."""
-    found: dict[str, dict[str, list[tuple[float, float, float]]]] = {j: {n: [] for n in names} for j in JOBS}
+    found: dict[str, dict[str, list[tuple[float, float, float]]]] = {
+        job: {n: [] for n in names if job in CONTESTANTS[n].jobs} for job in JOBS
+    }
     for number in range(rounds):
         servers, directories = [], []
         for name in names[number % len(names) :] + names[: number % len(names)]:
@@ -114,7 +131,7 @@ def measure(
             for server in servers:
                 fio(server, "write", "1m", 4, core, [])
             for job, (rw, block, depth) in JOBS.items():
-                for server in servers:
+                for server in (s for s in servers if s.name in found[job]):
                     limit = [f"--runtime={seconds}", "--time_based"]
                     found[job][server.name].append(fio(server, rw, block, depth, core, limit))
                 print(f"round {number + 1} of {rounds}: {job}", file=sys.stderr, end="\r")
@@ -126,19 +143,21 @@ def measure(
     return found
 
 
-def report(found: dict[str, dict[str, list[tuple[float, float, float]]]], names: list[str]) -> dict[str, object]:
+def report(found: dict[str, dict[str, list[tuple[float, float, float]]]]) -> dict[str, object]:
     """Prints the table of medians; a ratio is the median over rounds of the pairs' ratios."""
     result: dict[str, object] = {}
     for job, by_name in found.items():
         print(f"\n{job}")
-        for name in names:
-            runs = by_name[name]
-            base = by_name["nbdkit file" if CONTESTANTS[name][1] == "file" else "nbdkit memory"]
+        for name, runs in by_name.items():
+            base = by_name["nbdkit file" if CONTESTANTS[name].store == "file" else "nbdkit memory"]
             iops, mbps, cpu = (statistics.median(r[i] for r in runs) for i in range(3))
             ratio = statistics.median(r[0] / b[0] for r, b in zip(runs, base, strict=True))
             saved = statistics.median(r[2] / max(b[2], 1e-9) for r, b in zip(runs, base, strict=True))
             print(f"  {name:22} {iops / 1e3:8.1f} k/s {mbps:8.0f} MB/s  x{ratio:.3f}  {cpu:7.1f} us CPU  x{saved:.3f}")
-            result[f"{job}/{name}"] = {"iops": iops, "mb_per_s": mbps, "cpu_us": cpu, "ratio": ratio}
+            result[f"{job}/{name}"] = {
+                "iops": iops, "mb_per_s": mbps, "cpu_us": cpu, "ratio": ratio, "cpu_ratio": saved,
+                "rounds": [r[0] for r in runs],
+            }  # fmt: skip
     return result
 
 
@@ -146,7 +165,7 @@ def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--seconds", type=float, default=0.7, help="of each job in each round")
     parser.add_argument("--core", default="0")
     parser.add_argument("--only", nargs="*", default=list(CONTESTANTS))
     parser.add_argument("--jobs", nargs="*", default=list(JOBS), help="jobs to run, by name")
@@ -162,9 +181,11 @@ def main() -> None:
     names = list(
         dict.fromkeys(["nbdkit memory", *(["nbdkit file"] if any("file" in n for n in args.only) else []), *args.only])
     )
-    result = report(measure(names, args.rounds, args.seconds, args.plugin, args.core), names)
+    result = report(measure(names, args.rounds, args.seconds, args.plugin, args.core))
     if args.json:
-        args.json.write_text(json.dumps(result, indent=1))
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        document = {"load": os.getloadavg(), "rounds": args.rounds, "seconds": args.seconds, "jobs": result}
+        args.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
