@@ -320,10 +320,14 @@ impl Lives {
                 device.flush().unwrap();
                 true
             }
-            // Housekeeping with a checkpoint, as for a long log.
             1 if self.random.below(4) == 0 => {
                 device.close().unwrap();
                 true
+            }
+            // As housekeeping does for a long log: no flush, and yet durable state.
+            1 if self.raw => {
+                device.medium().checkpoint(true).unwrap();
+                false
             }
             2 => {
                 self.allowed.add(at, &vec![0; n]);
