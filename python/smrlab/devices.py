@@ -11,15 +11,18 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from . import mounts
 from .errors import InputError, MissingError
 
 # The longest path that a unix socket can have on Linux, with the closing zero.
 SOCKET_PATH = 108
 START_S = 20.0
+# Is told how much is done, 0 to 1.
+Progress = Callable[[float], None]
 UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 UNITS |= {f"{u}ib": n for u, n in UNITS.items() if u in "kmgt" and u}
 UNITS |= {f"{u}b": 1000 ** (i + 1) for i, u in enumerate("kmgt")}
@@ -40,6 +43,12 @@ def parse_size(text: str) -> int:
     if not found or found[2].lower() not in UNITS:
         raise InputError(f"'{text}' is not a size: write 8GiB, 25MB or 2000blk")
     return int(float(found[1]) * UNITS[found[2].lower()])
+
+
+def check_name(text: str, what: str) -> None:
+    """Refuses what would not do as the name of a directory."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+        raise InputError(f"'{text}' is no {what}: letters, digits, dots, dashes, underscores; a letter or digit first")
 
 
 def choice(option: str, value: str, words: tuple[str, ...]) -> str:
@@ -142,8 +151,7 @@ class Device:
         cls, name: str, config: dict[str, Any], store: str | None, listen: str | None, tls: dict[str, str]
     ) -> Device:
         """Makes a device and starts it; nothing remains of it when that fails."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            raise InputError(f"'{name}' is no name for a device: letters, digits, dots, dashes, underscores")
+        check_name(name, "name for a device")
         device = cls(home() / name)
         if device.path.exists():
             raise InputError(f"there is a device '{name}' already: choose another name, or smrlab device remove {name}")
@@ -188,6 +196,11 @@ class Device:
         """The directory of the store; none for memory."""
         kind = self.config()["store"]
         return None if kind == "memory" else Path(kind.get("directory") or kind["device"]["state"])
+
+    def place(self) -> str:
+        """Where its bytes are, for people."""
+        kind = self.config()["store"]
+        return kind if isinstance(kind, str) else str(kind.get("directory") or kind["device"]["device"])
 
     def socket(self) -> Path:
         """The NBD socket."""
@@ -307,8 +320,11 @@ class Device:
         """Ends the server in good order."""
         if (pid := self.pid()) is None:
             raise InputError(f"{self.name} is not being served")
-        for directory in self.ask("mounts"):
-            self.unmount(Path(directory))
+        held = [Path(directory) for directory in self.ask("mounts")]
+        for directory in held:
+            mounts.check_unused(directory)
+        for directory in held:
+            self.unmount(directory)
         os.kill(pid, signal.SIGTERM)
         if not self._gone(pid):
             raise MissingError(f"{self.name} does not stop: are clients still writing? See {self.path / 'log'}")
@@ -355,42 +371,56 @@ class Device:
 
     def mount(self, directory: Path) -> tuple[Path, str | None]:
         """Serves it as a file in `directory`; gives that and, where one can be had, a loop device on it."""
-        if not directory.is_dir():
+        at = directory.resolve()
+        live = self.ask("mounts")
+        if str(at) in live:
+            raise InputError(
+                f"{directory} is a mount of {self.name} already: smrlab device unmount {self.name} {directory}"
+            )
+        if mounts.is_mount(at):
+            if mounts.is_alive(at):
+                raise InputError(f"another device is mounted at {directory}")
+            mounts.clear(at)
+        if not at.is_dir():
             raise InputError(f"{directory} is not a directory: mkdir {directory}")
-        file = Path(self.ask("mount", dir=str(directory.absolute()))["file"])
-        block = str(self.config().get("block", 512))
-        done = subprocess.run(
-            ["losetup", "--find", "--show", "--direct-io=on", "--sector-size", block, str(file)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return file, done.stdout.strip() if done.returncode == 0 else None
+        file = Path(self.ask("mount", dir=str(at))["file"])
+        return file, mounts.add_loop(file, self.config().get("block", 512))
 
     def unmount(self, directory: Path) -> None:
-        """Undoes `mount`."""
-        file = directory.absolute() / "disk"
-        loops = subprocess.run(
-            ["losetup", "-n", "-O", "NAME", "-j", str(file)], capture_output=True, text=True, check=False
-        )
-        for loop in loops.stdout.split():
-            subprocess.run(["losetup", "-d", loop], check=False)
-        self.ask("unmount", dir=str(directory.absolute()))
+        """Undoes `mount`, also that of a server that is gone."""
+        at = directory.resolve()
+        if not self.running() or str(at) not in self.ask("mounts"):
+            if not mounts.is_mount(at):
+                raise InputError(f"{directory} is not a mount of {self.name}")
+            mounts.clear(at)
+            return
+        mounts.check_unused(at)
+        mounts.remove_loops(at)
+        self.ask("unmount", dir=str(at))
 
-    def snapshot(self, label: str) -> Path:
+    def _in_files(self) -> Path:
+        """The store's directory, which holds all there is of it."""
+        kind = self.config()["store"]
+        if not isinstance(kind, dict) or "directory" not in kind:
+            where = "memory" if kind == "memory" else kind["device"]["device"]
+            raise InputError(f"{self.name} has its bytes in {where}: snapshots and clones need a store in files")
+        return Path(kind["directory"])
+
+    def snapshot(self, label: str, progress: Progress | None = None) -> Path:
         """Copies the store as it is now; shares blocks where the file system can."""
-        store = self.store()
-        if store is None:
-            raise InputError(f"{self.name} has its bytes in memory: snapshots need a store on disk")
+        store = self._in_files()
+        check_name(label, "label for a snapshot")
         target = self.path / "snapshots" / label
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", label) or target.exists():
-            raise InputError(f"'{label}' exists already or is no label: letters, digits, dots, dashes, underscores")
+        if target.exists():
+            raise InputError(f"{self.name} has a snapshot '{label}' already: choose another label")
         target.parent.mkdir(exist_ok=True)
         served = self.running()
+        if served and (held := self.ask("mounts")):
+            raise InputError(f"{self.name} is mounted at {held[0]}: smrlab device unmount {self.name} {held[0]} first")
         if served:
             self.stop()
         try:
-            copy_store(store, target)
+            copy_store(store, target, progress)
         finally:
             if served:
                 self.start()
@@ -407,44 +437,62 @@ def _ended(pid: int) -> bool:
         return True
 
 
-def copy_store(source: Path, target: Path) -> None:
-    """Copies a store that nobody serves: sparse, and copy-on-write where that is to be had."""
-    done = subprocess.run(
-        ["cp", "-r", "--reflink=auto", "--sparse=always", str(source), str(target)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        shutil.rmtree(target, ignore_errors=True)
-        raise MissingError(f"copying {source}: {done.stderr.strip()}")
+def _allocated(directory: Path) -> int:
+    """Bytes on disk of what is in a directory."""
+    total = 0
+    for path in directory.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_blocks * 512
+    return total
 
 
-def clone(source: str, name: str) -> Device:
-    """A new device with the state of a device, or of a snapshot (NAME@LABEL)."""
+def copy_store(source: Path, target: Path, progress: Progress | None = None) -> None:
+    """Copies a store that nobody serves: sparse, and copy-on-write where that is to be had; wholly, or not at all."""
+    staged = target.with_name(f".{target.name}.new")
+    shutil.rmtree(staged, ignore_errors=True)
+    total = max(1, _allocated(source))
+    command = ["cp", "-r", "--reflink=auto", "--sparse=always", str(source), str(staged)]
+    try:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as copy:
+            while copy.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    copy.wait(0.1)
+                if progress:
+                    progress(min(1.0, _allocated(staged) / total))
+            said = copy.stderr.read().strip() if copy.stderr else ""
+        if copy.returncode != 0:
+            raise MissingError(f"copying {source}: {said}")
+        if progress:
+            progress(1.0)
+        staged.rename(target)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def clone(source: str, name: str, progress: Progress | None = None) -> Device:
+    """A new device with the state of a device, or of a snapshot (NAME@LABEL); nothing remains when that fails."""
+    check_name(name, "name for a device")
     origin, _, label = source.partition("@")
     device = Device.named(origin)
-    config = device.config()
-    if not isinstance(config["store"], dict) or "directory" not in config["store"]:
-        raise InputError(f"{origin} has its bytes not in files: it cannot be cloned")
+    state = device._in_files()
     if label:
+        check_name(label, "label of a snapshot")
         state = device.path / "snapshots" / label
         if not state.exists():
             raise InputError(f"{origin} has no snapshot '{label}': smrlab device snapshot {origin} {label}")
-    else:
-        state = Path(config["store"]["directory"])
-        if device.running():
-            raise InputError(f"{origin} is being served: stop it first, or clone a snapshot ({origin}@LABEL)")
-    target = home() / name
-    if target.exists():
+    elif device.running():
+        raise InputError(f"{origin} is being served: stop it first, or clone a snapshot ({origin}@LABEL)")
+    made = Device(home() / name)
+    if made.path.exists():
         raise InputError(f"there is a device '{name}' already")
-    staged = home() / f".{name}.clone"
-    shutil.rmtree(staged, ignore_errors=True)
-    copy_store(state, staged)
-    target.mkdir(mode=0o700)
-    staged.rename(target / "store")
-    made = Device(target)
-    config |= {"name": name, "control": str(target / "control.sock"), "store": {"directory": str(target / "store")}}
-    made._write(config, {"listen": None, "tls": {}})
-    made.start()
+    made.path.mkdir(mode=0o700)
+    try:
+        copy_store(state, made.path / "store", progress)
+        config = device.config() | {"name": name, "control": str(made.path / "control.sock"), "record": None}
+        config["store"] = {"directory": str(made.path / "store")}
+        made._write(config, {"listen": None, "tls": {}})
+        made.start()
+    except BaseException:
+        shutil.rmtree(made.path, ignore_errors=True)
+        raise
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,6 +47,18 @@ def table(title: str, columns: Sequence[str], *, numeric: bool = False) -> Table
         right = numeric and i > 0
         made.add_column(column, justify="right" if right else "left", no_wrap=i == 0, overflow="fold")
     return made
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Callable[[float], None] | None]:
+    """Shows how much of one thing is done while the block runs, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(name, total=1.0)
+        yield lambda share: bars.update(task, completed=share)
 
 
 @contextmanager

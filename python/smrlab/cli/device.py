@@ -46,6 +46,7 @@ def create(
     tls_psk: Annotated[Path | None, typer.Option(help="File of TLS pre-shared keys (nbdkit).")] = None,
     record: Annotated[Path | None, typer.Option(help="Write what clients do as a trace (.parquet).")] = None,
     map_budget: Annotated[str, typer.Option(help="Memory for the run map; the rest spills into the store.")] = "256MiB",
+    as_json: o.JsonOption = False,
 ) -> None:
     """Make and start a device."""
     config = {
@@ -66,11 +67,15 @@ def create(
     made = Device.create(name, config, store, listen, tls)
     if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
         console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
-    _next_steps(made)
+    _made(made, as_json)
 
 
-def _next_steps(device: Device) -> None:
+def _made(device: Device, as_json: bool) -> None:
+    """Says what was made, and what to type next."""
     info = device.ask("info")
+    if as_json:
+        console.print_json({"schema": 1, **info, "uri": device.uri()})
+        return
     lines = [
         f"[bold]{escape(device.name)}[/bold]: {info['size']:,} bytes, {escape(str(info['engine']['layer']))}, at",
         f"  {escape(device.uri())}",
@@ -116,8 +121,12 @@ def show_all(as_json: o.JsonOption = False) -> None:
     if as_json:
         console.print_json({"schema": 1, "devices": rows})
         return
+    if not rows:
+        console.note("no devices yet: smrlab device create NAME")
+        return
     table = console.table("", ["name", "state", "drive", "layer", "store"])
-    for row in rows:
+    for device, row in zip(devices.every(), rows, strict=True):
+        row["store"] = device.place()
         table.add_row(*(escape(str(row[k])) for k in ("name", "state", "drive", "layer", "store")))
     console.out().print(table)
 
@@ -131,8 +140,10 @@ def info(name: Name, as_json: o.JsonOption = False) -> None:
     if as_json:
         console.print_json(doc)
         return
-    for key, value in doc.items():
-        console.out().print(f"[bold]{escape(key)}[/bold]  {escape(json.dumps(value))}", soft_wrap=True)
+    table = console.table("", ["property", "value"])
+    for key, value in devices.flat(doc):
+        table.add_row(escape(key), escape(value if isinstance(value, str) else json.dumps(value)))
+    console.out().print(table)
 
 
 @app.command("stats", help="Show a device's counters.")
@@ -201,10 +212,13 @@ def reset_stats(name: Name) -> None:
 
 
 @app.command("mount", help="Serve the device as DIR/disk and, as root, set up a loop device on it.")
-def mount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")]) -> None:
+def mount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")], as_json: o.JsonOption = False) -> None:
     """Mount."""
     device = Device.named(name)
     file, loop = device.mount(directory)
+    if as_json:
+        console.print_json({"schema": 1, "file": str(file), "loop": loop})
+        return
     out = console.out()
     out.print(f"{file}", soft_wrap=True)
     if loop is None:
@@ -263,13 +277,21 @@ def draw(
 @app.command("snapshot", help="Keep the device's state as it is now, under a label.")
 def snapshot(name: Name, label: Annotated[str, typer.Argument(help="The snapshot's label.")]) -> None:
     """Take a snapshot."""
-    console.note(str(Device.named(name).snapshot(label)))
+    with console.bar(f"{name}@{label}") as bar:
+        path = Device.named(name).snapshot(label, bar)
+    console.note(f"{name}@{label}: {path}")
 
 
 @app.command("clone", help="Make a new device of a device or of its snapshot (NAME@LABEL).")
-def clone(source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]")], name: Name) -> None:
+def clone(
+    source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]")],
+    name: Annotated[str, typer.Argument(metavar="NEW", help="The new device's name.")],
+    as_json: o.JsonOption = False,
+) -> None:
     """Clone."""
-    _next_steps(devices.clone(source, name))
+    with console.bar(name) as bar:
+        made = devices.clone(source, name, bar)
+    _made(made, as_json)
 
 
 @app.command(

@@ -1,0 +1,165 @@
+"""What goes wrong when people operate devices: mounts in use, servers that died, names, interrupts, copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from nbdclient import FLUSH, READ, WRITE, Client
+from served import Make, can_loop, need, run
+
+from smrlab import devices, mounts
+from smrlab.devices import Device
+from smrlab.errors import InputError, MissingError
+
+
+def test_a_mount_in_use_is_not_torn_down(make: Make, tmp_path: Path) -> None:
+    can_loop()
+    need("mkfs.ext4", "losetup")
+    device = make(layer="cmr")
+    at, fs = tmp_path / "m a", tmp_path / "fs"
+    at.mkdir()
+    fs.mkdir()
+    _, loop = device.mount(at)
+    assert mounts.loops(at) == [loop]
+    with pytest.raises(InputError, match="already"):
+        device.mount(at)
+    run("mkfs.ext4", "-q", loop or "")
+    run("mount", loop or "", fs)
+    try:
+        for refused in (lambda: device.unmount(at), device.stop, device.remove):
+            with pytest.raises(InputError, match=f"is mounted at {fs}"):
+                refused()
+        assert device.running()
+        (fs / "f").write_text("still there")
+    finally:
+        run("umount", fs)
+    with pytest.raises(InputError, match="is mounted at"):
+        device.snapshot("a")
+    device.unmount(at)
+    assert not mounts.is_mount(at)
+    assert mounts.loops(at) == []
+    with pytest.raises(InputError, match="not a mount of d"):
+        device.unmount(at)
+
+
+def test_what_a_killed_server_leaves_is_cleared(make: Make, tmp_path: Path) -> None:
+    can_loop()
+    device = make(layer="cmr")
+    at = tmp_path / "m"
+    at.mkdir()
+    for again in (True, False):
+        device.mount(at)
+        device.kill()
+        assert mounts.is_mount(at)
+        if again:
+            device.unmount(at)
+            assert not mounts.is_mount(at)
+            device.start()
+    device.start()
+    file, loop = device.mount(at)
+    assert file.stat().st_size == device.ask("info")["size"]
+    assert loop is not None
+    device.stop()
+    assert not mounts.is_mount(at)
+    assert mounts.loops(at) == []
+
+
+def test_a_killed_server_starts_at_once(make: Make) -> None:
+    """Its lock may outlive its command line."""
+    device = make(layer="s-block", size=512 << 20)
+    for _ in range(5):
+        os.kill(device.pid() or 0, signal.SIGKILL)
+        while device.running():
+            pass
+        device.start()
+
+
+def test_names(make: Make, tmp_path: Path) -> None:
+    device = make()
+    for name in ("../x", "a/b", "", ".hidden", "-x", "a b", "x" * 65, "ä"):
+        with pytest.raises(InputError, match="letter or digit first"):
+            make(name)
+        with pytest.raises(InputError, match="letter or digit first"):
+            device.snapshot(name)
+        with pytest.raises(InputError, match="letter or digit first"):
+            devices.clone("d", name)
+    with pytest.raises(InputError, match="a device 'd' already"):
+        make()
+    device.snapshot("one")
+    with pytest.raises(InputError, match="a snapshot 'one' already"):
+        device.snapshot("one")
+    with pytest.raises(InputError, match="no snapshot 'two'"):
+        devices.clone("d@two", "e")
+    with pytest.raises(InputError, match="stop it first"):
+        devices.clone("d", "e")
+    memory = make("m", store="memory")
+    with pytest.raises(InputError, match="bytes in memory"):
+        memory.snapshot("one")
+    assert [d.name for d in devices.every()] == ["d", "m"]
+
+
+def test_a_copy_is_whole_or_not_there(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = make()
+    with Client(device.socket()) as client:
+        assert client.ask(WRITE, 0, 4096, b"a" * 4096)[0] == 0
+        assert client.ask(FLUSH, 0, 0)[0] == 0
+    seen: list[float] = []
+    device.snapshot("good", seen.append)
+    assert seen
+    assert all(0 <= share <= 1 for share in seen)
+    copy = devices.clone("d@good", "e")
+    with Client(copy.socket()) as client:
+        assert client.ask(READ, 0, 4096)[1] == b"a" * 4096
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        device.snapshot("half", interrupted)
+    assert device.running()
+    with pytest.raises(KeyboardInterrupt):
+        devices.clone("d@good", "f", interrupted)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises((MissingError, OSError)):
+        devices.clone("d@good", "f")
+    left = [p.name for p in (device.path / "snapshots").iterdir()]
+    assert left == ["good"]
+    assert not (devices.home() / "f").exists()
+
+
+def smrlab(*args: str) -> subprocess.CompletedProcess[str]:
+    """The command line, as a process of its own."""
+    return run(sys.executable, "-c", "import sys; from smrlab.cli import main; sys.exit(main())", *args)
+
+
+def test_json_wherever_something_is_said(make: Make) -> None:
+    make(layer="raw,tracks=3,band=4", size=16 << 20)
+    for command in (["info", "d"], ["stats", "d"], ["events", "d"], ["list"], ["bands", "d"], ["map", "d"]):
+        assert json.loads(smrlab("device", *command, "--json").stdout), command
+    made = json.loads(smrlab("device", "create", "j", "--size", "64MiB", "--json").stdout)
+    assert made["uri"].startswith("nbd+unix:")
+
+
+def test_ctrl_c_ends_watching(make: Make) -> None:
+    make()
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from smrlab.cli import main; sys.argv = ['smrlab', 'device', 'stats', 'd', '--watch']; sys.exit(main())"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watch:
+        assert watch.stdout is not None
+        assert watch.stderr is not None
+        while b"host.reads" not in watch.stdout.readline():
+            assert watch.poll() is None
+        time.sleep(0.2)
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(10) in (0, 130)
+        assert b"Traceback" not in watch.stderr.read()
+    assert Device.named("d").running()
