@@ -1,7 +1,9 @@
 //! Splitting a host request: at the borders of units that a layer maps as a whole, and into runs of consecutive PBAs.
 
 use crate::{Cause, Plan};
+use smrlab_blockmap::BlockSet;
 use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
 
 /// Division by a number that is fixed when the layer is built.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +106,18 @@ impl ReadRuns {
     }
 }
 
+/// The parts of `span` that are not in `set`, ascending: what is allocated where the set holds what was discarded.
+pub fn unset_runs(set: &BlockSet, span: Range<u64>, out: &mut dyn FnMut(Range<u64>)) {
+    let mut at = span.start;
+    while at < span.end {
+        let next = set.next_set(at).unwrap_or(span.end).min(span.end);
+        if next > at {
+            out(at..next);
+        }
+        at = set.next_unset(next).min(span.end);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +131,21 @@ mod tests {
                 assert_eq!(d.split(n), (n / by, n % by), "{n} / {by}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_between_the_members_of_a_set() {
+        let runs = |members: &[Range<u64>]| {
+            let (mut set, mut out) = (BlockSet::new(), Vec::new());
+            for m in members {
+                set.insert(m.clone());
+            }
+            unset_runs(&set, 10..20, &mut |r| out.push(r));
+            out
+        };
+        assert_eq!(runs(&[]), vec![10..20]);
+        assert_eq!(runs(&[0..12, 13..15, 20..30]), vec![12..13, 15..20]);
+        assert_eq!(runs(&[5..15, 15..25]), Vec::<Range<u64>>::new());
     }
 
     #[test]

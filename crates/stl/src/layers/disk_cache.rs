@@ -9,7 +9,7 @@ mod tests;
 
 pub use entry::ENTRY;
 
-use crate::runs::{Divider, ReadRuns};
+use crate::runs::{Divider, ReadRuns, unset_runs};
 use crate::{HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
@@ -448,15 +448,7 @@ impl TranslationLayer for DiskCache {
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        let mut at = lba.0;
-        let end = lba.0 + blocks.0;
-        while at < end {
-            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-            if zero > at {
-                out(at..zero);
-            }
-            at = self.discarded.next_unset(zero).min(end);
-        }
+        unset_runs(&self.discarded, lba.span(blocks), out);
     }
 
     #[inline]

@@ -17,7 +17,7 @@ pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
 
 use crate::ring::{Carver, Laid};
-use crate::runs::{Divider, ReadRuns};
+use crate::runs::{Divider, ReadRuns, unset_runs};
 use crate::space::MediumSpace;
 use crate::{HostRequest, Plan, Record, TranslationLayer};
 use cache::CacheRing;
@@ -363,14 +363,7 @@ impl TranslationLayer for SBlockLayer {
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        let (mut at, end) = (lba.0, lba.0 + blocks.0);
-        while at < end {
-            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-            if zero > at {
-                out(at..zero);
-            }
-            at = self.discarded.next_unset(zero).min(end);
-        }
+        unset_runs(&self.discarded, lba.span(blocks), out);
     }
 
     #[inline]

@@ -127,3 +127,23 @@ fn whole_sblocks_bypass_the_cache() {
     l.submit(SimTime::ZERO, &request(HostOp::Write, 17, 16), &mut plan);
     assert_eq!(l.work.counters.bypassed, 1, "no whole S-block");
 }
+
+/// 20 TB: what is not touched costs nothing but a pointer for 64 S-blocks, a lone cached block less than 10 bytes.
+#[test]
+fn memory_goes_by_what_is_touched() {
+    let blocks = 40_000_000_000;
+    let mut layer =
+        SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), Options::default()).expect("it fits");
+    let mut plan = Plan::new(false, false);
+    let untouched = layer.map_bytes();
+    assert!(untouched < blocks / 2000 / 3, "{untouched} bytes untouched");
+    for i in 0..100_000 {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &request(HostOp::Write, i * 20, 1), &mut plan);
+    }
+    let grown = layer.map_bytes() - untouched;
+    assert!(
+        grown < 100_000 * 12,
+        "{grown} bytes for lone blocks, 100 to an S-block, a quarter of room to grow included"
+    );
+}
