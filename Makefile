@@ -2,6 +2,7 @@
 # make test    set-up, then lints and every test
 # make bench   requests per second and memory of the engine
 # make bench-device   served devices against nbdkit's own plugins
+# make figures-device   figures 7 to 10 of the emulator's paper, its claims and its page, from new measurements (5 minutes)
 # Set-up is remembered in .setup/; a second call does only what changed.
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -nam
 # Goes into every result.
 export SMRLAB_GIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: demo test bench bench-device setup lint test-rust test-python docs clean
+.PHONY: demo test bench bench-device figures-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -43,6 +44,9 @@ bench: .setup/venv
 
 bench-device: .setup/packages-test .setup/native
 	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so --json out/bench-device.json
+
+figures-device: .setup/packages-test .setup/native
+	$(BIN)/python benches/device/figures.py --again
 
 docs:
 	cargo xtask docs

@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "papers" / "dm-shingle", help="where the data go")
     parser.add_argument("--plugin", type=Path, default=ROOT / "python/smrlab/libsmrlab_nbdkit.so")
     parser.add_argument("--core", default="0", help="processor of server and client")
-    parser.add_argument("--seconds", type=float, default=1.0, help="scales the length of every run")
+    parser.add_argument("--seconds", type=float, default=0.7, help="scales the length of every run")
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--draw", action="store_true", help="only draw, and rewrite the claims, from the data")
     args = parser.parse_args()

@@ -142,10 +142,14 @@ def test_what_create_says_to_type_next(make: Make, tmp_path: Path, monkeypatch: 
     run("losetup", "-d", loop)
     run("fusermount3", "-u", tmp_path / "DIR")
     fuse.wait(10)
-    need("qemu-img")
-    assert "raw" in shell("qemu-img").stdout
-    need("qemu-system-x86_64")
-    qemu = by_program["qemu-system-x86_64"].removesuffix("...")
+
+
+def test_the_lines_for_qemu(make: Make) -> None:
+    need("qemu-img", "qemu-system-x86_64")
+    said = create("d", "--layer", "cmr").stdout
+    lines = {line.split()[0]: line.strip() for line in said.splitlines() if line.startswith("  ")}
+    assert "raw" in run("sh", "-c", lines["qemu-img"]).stdout
+    qemu = lines["qemu-system-x86_64"].removesuffix("...")
     monitor = subprocess.run(
         ["sh", "-c", f"{qemu} -S -nodefaults -display none -monitor stdio"],
         input="info block\nquit\n", capture_output=True, text=True, timeout=60, check=False,

@@ -19,7 +19,13 @@ app = typer.Typer(
     help="Shingled drives served as block devices: create, mount, watch, age, break.", no_args_is_help=True
 )
 
-Name = Annotated[str, typer.Argument(help="The device's name.")]
+
+def _names(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    return [d.name for d in devices.every() if d.name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(help="The device's name.", autocompletion=_names)]
 
 
 def register(parent: typer.Typer) -> None:
@@ -284,7 +290,7 @@ def snapshot(name: Name, label: Annotated[str, typer.Argument(help="The snapshot
 
 @app.command("clone", help="Make a new device of a device or of its snapshot (NAME@LABEL).")
 def clone(
-    source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]")],
+    source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]", autocompletion=_names)],
     name: Annotated[str, typer.Argument(metavar="NEW", help="The new device's name.")],
     as_json: o.JsonOption = False,
 ) -> None:
