@@ -94,7 +94,8 @@ impl<T: Entry> Table<T> {
         // Rotated by the hash, so that keys at a regular distance do not all want the same lane.
         let at = group as usize * GROUP + (key.wrapping_add(mixed) as usize & (GROUP - 1));
         // Its first bits are the lowest of the hash, which took the least part in choosing the group.
-        let tag = mixed.swap_bytes() >> (32 - T::BITS) & !self.position;
+        // Short entries have few bits to spare, and half load needs them less.
+        let tag = if T::BITS == 16 { 0 } else { mixed.swap_bytes() >> (32 - T::BITS) & !self.position };
         Sought { at, tag }
     }
 
@@ -102,6 +103,9 @@ impl<T: Entry> Table<T> {
     #[inline]
     fn position(&self, entry: T, sought: Sought) -> Option<usize> {
         let bits = entry.bits();
+        if T::BITS == 16 {
+            return (entry != T::GONE).then_some(bits as usize);
+        }
         (bits & !self.position == sought.tag && entry != T::GONE).then_some((bits & self.position) as usize)
     }
 
