@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Runs in a full leaf: 24 bytes each, so that a leaf is a page.
 pub const LEAF: usize = 170;
+/// Leaves under a node before it is split.
+pub const FAN: usize = 256;
 /// Bytes of a leaf.
 pub const LEAF_BYTES: usize = 4096;
 /// The file grows by so many leaves at a time; their space is taken before it is used.
@@ -117,12 +119,53 @@ pub struct Place(u32);
 const IN_FILE: u32 = 1 << 31;
 
 impl Place {
-    pub const NONE: Self = Self(0);
+    const NONE: Self = Self(0);
 
     /// The frame, if it is in memory.
     #[inline]
     pub fn frame(self) -> Option<usize> {
         (self.0 & IN_FILE == 0).then_some(self.0 as usize)
+    }
+}
+
+/// Leaves side by side: the first block of each, where it lies, and how many runs it has.
+pub struct Node {
+    pub len: usize,
+    pub firsts: [u64; FAN],
+    pub places: [Place; FAN],
+    pub lens: [u8; FAN],
+}
+
+impl Node {
+    pub fn new() -> Box<Self> {
+        Box::new(Self { len: 0, firsts: [0; FAN], places: [Place::NONE; FAN], lens: [0; FAN] })
+    }
+
+    pub fn insert(&mut self, i: usize, first: u64, place: Place, len: usize) {
+        let n = self.len;
+        self.firsts.copy_within(i..n, i + 1);
+        self.places.copy_within(i..n, i + 1);
+        self.lens.copy_within(i..n, i + 1);
+        (self.firsts[i], self.places[i], self.lens[i]) = (first, place, len as u8);
+        self.len += 1;
+    }
+
+    pub fn remove(&mut self, i: usize) {
+        let n = self.len;
+        self.firsts.copy_within(i + 1..n, i);
+        self.places.copy_within(i + 1..n, i);
+        self.lens.copy_within(i + 1..n, i);
+        self.len -= 1;
+    }
+
+    /// Takes over what `other` has from `from` on.
+    pub fn take(&mut self, other: &mut Self, from: usize) {
+        let (at, n) = (self.len, other.len - from);
+        self.firsts[at..at + n].copy_from_slice(&other.firsts[from..from + n]);
+        self.places[at..at + n].copy_from_slice(&other.places[from..from + n]);
+        self.lens[at..at + n].copy_from_slice(&other.lens[from..from + n]);
+        self.len += n;
+        other.len = from;
     }
 }
 
@@ -346,5 +389,21 @@ impl Leaves {
         spill.write(slot, leaf);
         self.idle.push(frame as u32);
         Some((leaf.starts[0], Place(slot | IN_FILE)))
+    }
+
+    /// From now on the file cannot grow.
+    #[cfg(test)]
+    pub fn disk_is_full(&mut self) {
+        use std::os::fd::FromRawFd;
+        let spill = self.spill.as_mut().expect("a file");
+        // SAFETY: plain system calls, and a descriptor that nobody else has.
+        let sealed =
+            unsafe { File::from_raw_fd(libc::memfd_create(c"spill".as_ptr(), libc::MFD_ALLOW_SEALING)) };
+        std::io::copy(&mut &spill.file, &mut &sealed).expect("a copy");
+        // SAFETY: a plain system call.
+        let done = unsafe { libc::fcntl(sealed.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) };
+        assert_eq!(done, 0);
+        spill.file = sealed;
+        spill.free.clear();
     }
 }

@@ -6,11 +6,8 @@
 //! Nodes are always in memory, at most 13 bytes a leaf that is half full at least.
 
 use crate::error::Result;
-use crate::leaves::{LEAF, Leaf, Leaves, Place, Room, View, upto};
+use crate::leaves::{FAN, LEAF, Leaf, Leaves, Node, Room, View, upto};
 use std::path::Path;
-
-/// Leaves under a node before it is split.
-const FAN: usize = 256;
 
 /// Consecutive blocks whose order among each other is ascending and that count, towards all blocks that they can
 /// destroy or be destroyed by, as written at `seq`.
@@ -22,47 +19,6 @@ pub struct Run {
     pub end: u64,
     /// Number of the write; numbers rise and are never zero.
     pub seq: u64,
-}
-
-/// Leaves side by side: the first block of each, where it lies, and how many runs it has.
-struct Node {
-    len: usize,
-    firsts: [u64; FAN],
-    places: [Place; FAN],
-    lens: [u8; FAN],
-}
-
-impl Node {
-    fn new() -> Box<Self> {
-        Box::new(Self { len: 0, firsts: [0; FAN], places: [Place::NONE; FAN], lens: [0; FAN] })
-    }
-
-    fn insert(&mut self, i: usize, first: u64, place: Place, len: usize) {
-        let n = self.len;
-        self.firsts.copy_within(i..n, i + 1);
-        self.places.copy_within(i..n, i + 1);
-        self.lens.copy_within(i..n, i + 1);
-        (self.firsts[i], self.places[i], self.lens[i]) = (first, place, len as u8);
-        self.len += 1;
-    }
-
-    fn remove(&mut self, i: usize) {
-        let n = self.len;
-        self.firsts.copy_within(i + 1..n, i);
-        self.places.copy_within(i + 1..n, i);
-        self.lens.copy_within(i + 1..n, i);
-        self.len -= 1;
-    }
-
-    /// Takes over what `other` has from `from` on.
-    fn take(&mut self, other: &mut Self, from: usize) {
-        let (at, n) = (self.len, other.len - from);
-        self.firsts[at..at + n].copy_from_slice(&other.firsts[from..from + n]);
-        self.places[at..at + n].copy_from_slice(&other.places[from..from + n]);
-        self.lens[at..at + n].copy_from_slice(&other.lens[from..from + n]);
-        self.len += n;
-        other.len = from;
-    }
 }
 
 /// The position of a run.
@@ -323,6 +279,20 @@ impl RunMap {
     pub fn set(&mut self, start: u64, end: u64, seq: u64) {
         self.clear(start, end);
         self.insert(Run { start, end, seq });
+    }
+
+    /// Puts a run behind all others, without a search.
+    pub fn push(&mut self, run: Run) {
+        let node = self.nodes.len() - 1;
+        let at = At { node, leaf: self.nodes[node].len - 1, slot: 0 };
+        let len = self.len_at(at);
+        let frame = self.nodes[node].places[at.leaf].frame().filter(|_| (1..LEAF).contains(&len));
+        let Some(frame) = frame else { return self.insert(run) };
+        let leaf = self.leaves.frame(frame);
+        debug_assert!(leaf.ends[len - 1] <= run.start);
+        (leaf.starts[len], leaf.ends[len], leaf.seqs[len]) = (run.start, run.end, run.seq);
+        self.nodes[node].lens[at.leaf] = len as u8 + 1;
+        self.runs += 1;
     }
 
     /// Extends the run that ends at `start` up to `end` and renews its number.

@@ -106,3 +106,22 @@ fn ascending_runs_fill_their_leaves() {
     let bytes = map.room().resident;
     assert!(bytes < 200_000 * 26, "{bytes}");
 }
+
+/// A full disk is an error before a change, and a change made all the same (as recovery does) is kept in memory.
+#[test]
+fn a_full_disk_is_said_before_anything_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut map = RunMap::default();
+    map.spill_into(dir.path(), 1).unwrap();
+    let mut plain = vec![0u64; 400_000];
+    let mut next = random();
+    for n in 0..60_000 {
+        if n == 30_000 {
+            map.leaves.disk_is_full();
+            assert!(map.reserve().unwrap_err().to_string().contains("spilling the run map into"));
+        }
+        change(&mut map, &mut plain, n + 1, (next(399_000), 1 + next(3), 5));
+    }
+    check(&map, &plain);
+    assert!(map.leaves.room().resident > 64 * 4096);
+}

@@ -113,14 +113,18 @@ impl Shingle {
         if self.plain() {
             return self.cover(run.start, run.end);
         }
-        if before.seq == run.seq && before.end == run.start {
+        if run.start < before.end {
+            // Not one of ours, which ascend.
+            self.restored = Run { start: run.start, end: before.end.max(run.end), seq: 0 };
+            self.map.set(run.start, run.end, run.seq);
+        } else if before.seq != run.seq {
+            self.map.push(run);
+        } else if before.end == run.start {
             self.map.extend(run.start, run.end, run.seq);
             self.restored.start = before.start;
         } else {
-            self.map.set(run.start, run.end, run.seq);
-        }
-        if before.seq == run.seq && before.end < run.start {
             // Parts of one run, and what lay between was forgotten: see `forget`.
+            self.map.push(run);
             self.seq += 1;
             self.touch(run.start - 1, run.start, self.seq);
         }
