@@ -12,10 +12,12 @@ use smrlab_units::{Blocks, Pba};
 
 /// `words` = PBA, blocks, index within the update: one run that the journal holds, in the journal's order.
 const HOME: u32 = 0x4a01;
-/// `words[0]` = runs: the journal holds all of them.
+/// `words` = runs, place: the journal holds all of them from there on.
 const COMMIT: u32 = 0x4a02;
 /// All runs of the update are at home.
 const DONE: u32 = 0x4a03;
+/// Of a checkpoint: `words` = place and blocks of the last update.
+const LAST: u32 = 0x4a04;
 
 #[derive(Clone, Copy, Debug)]
 struct Home {
@@ -68,15 +70,11 @@ impl Update {
     /// A write of nothing but the host's data is the host's; one that puts anything back is cleaning.
     pub fn emit(&self, journal: Option<&mut Journal>, plan: &mut Plan, records: impl FnOnce(&mut Plan)) {
         if let Some(journal) = journal {
-            if journal.needed {
-                plan.fence();
-            }
-            journal.needed = true;
-            journal.append(&self.pieces, plan);
+            let place = journal.append(&self.pieces, plan);
             for (i, home) in self.homes.iter().enumerate() {
                 plan.record(Record { tag: HOME, words: [home.pba.0, home.blocks.0, i as u64] });
             }
-            plan.record(Record { tag: COMMIT, words: [self.homes.len() as u64, 0, 0] });
+            plan.record(Record { tag: COMMIT, words: [self.homes.len() as u64, place, 0] });
             records(plan);
             plan.fence();
             self.write_home(plan);
@@ -98,15 +96,18 @@ impl Update {
     }
 }
 
-/// Bands at the end of the medium that hold one update at a time: its plan is over before the next request starts, so
-/// every update begins at the journal's first block.
+/// Bands at the end of the medium that hold one update at a time: its plan is over before the next request starts. Yet an
+/// update goes behind the one before as long as there is room: then what makes the new one durable in the journal makes
+/// the old one so at home, and only where the journal begins anew it has to wait for that.
 #[derive(Debug)]
 pub struct Journal {
     extents: Vec<(Pba, Blocks)>,
+    /// Where the last update begins, and how long it is; places count through all extents.
+    last: (u64, Blocks),
     /// Runs of the update that was read back last, and whether it was committed.
     pending: Vec<(Pba, Blocks)>,
     committed: bool,
-    /// What it holds may not be durable at home.
+    /// What the last update wrote may not be durable at home.
     needed: bool,
 }
 
@@ -133,12 +134,31 @@ impl Journal {
             )));
         }
         extents.reverse();
-        Ok((Self { extents, pending: Vec::new(), committed: false, needed: false }, remain))
+        let (last, pending) = Default::default();
+        Ok((Self { extents, last, pending, committed: false, needed: false }, remain))
     }
 
-    /// Where every update begins.
-    pub fn first(&self) -> Pba {
-        self.extents[0].0
+    /// Where an update of `blocks` begins, as a place.
+    fn place(&self, blocks: Blocks) -> u64 {
+        let size: u64 = self.extents.iter().map(|e| e.1.0).sum();
+        let behind = self.last.0 + self.last.1.0;
+        if behind + blocks.0 <= size { behind } else { 0 }
+    }
+
+    /// Where an update of `blocks` begins.
+    pub fn first(&self, blocks: Blocks) -> Pba {
+        self.runs(self.place(blocks), blocks).next().expect("an update has blocks").0
+    }
+
+    /// The parts of the medium that `blocks` from a place on take.
+    fn runs(&self, place: u64, blocks: Blocks) -> impl Iterator<Item = (Pba, Blocks)> + use<'_> {
+        let (end, mut start) = (place + blocks.0, 0);
+        self.extents.iter().filter_map(move |&(pba, room)| {
+            let (from, to) = (place.max(start), end.min(start + room.0));
+            let run = (from < to).then(|| (pba + Blocks(from - start), Blocks(to - from)));
+            start += room.0;
+            run
+        })
     }
 
     /// Everything so far has become durable.
@@ -146,20 +166,28 @@ impl Journal {
         self.needed = false;
     }
 
-    /// Writes all of `pieces`, cut where one band of the journal ends.
-    fn append(&self, pieces: &[Piece], plan: &mut Plan) {
-        let mut left = Blocks(pieces.iter().map(|p| p.blocks.0).sum());
-        let mut done = Blocks::ZERO;
-        for &(pba, room) in &self.extents {
-            let blocks = left.min(room);
-            if blocks.0 == 0 {
-                break;
-            }
-            plan.write_pieces(Cause::Journal, pba, blocks, |out| slice(pieces, done, blocks, out));
-            left -= blocks;
-            done += blocks;
+    /// Writes all of `pieces`, cut where one band of the journal ends; answers where they begin.
+    fn append(&mut self, pieces: &[Piece], plan: &mut Plan) -> u64 {
+        let blocks = Blocks(pieces.iter().map(|p| p.blocks.0).sum());
+        let place = self.place(blocks);
+        if self.needed && place == 0 {
+            plan.fence();
         }
-        debug_assert_eq!(left.0, 0, "the journal holds the largest update");
+        let mut done = Blocks::ZERO;
+        for (pba, n) in self.runs(place, blocks) {
+            plan.write_pieces(Cause::Journal, pba, n, |out| slice(pieces, done, n, out));
+            done += n;
+        }
+        debug_assert_eq!(done, blocks, "the journal holds the largest update");
+        (self.last, self.needed) = ((place, blocks), true);
+        place
+    }
+
+    /// What a fresh journal has to know of this one.
+    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        if self.last.1.0 > 0 {
+            out(Record { tag: LAST, words: [self.last.0, self.last.1.0, 0] });
+        }
     }
 
     /// Takes a record of the journal's; `false`: it is not one.
@@ -171,7 +199,11 @@ impl Journal {
                 }
                 self.pending.push((Pba(record.words[0]), Blocks(record.words[1])));
             }
-            COMMIT => self.committed = record.words[0] == self.pending.len() as u64,
+            COMMIT => {
+                self.committed = record.words[0] == self.pending.len() as u64;
+                self.last = (record.words[1], Blocks(self.pending.iter().map(|(_, n)| n.0).sum()));
+            }
+            LAST => self.last = (record.words[0], Blocks(record.words[1])),
             DONE => self.forget(),
             _ => return false,
         }
@@ -188,16 +220,11 @@ impl Journal {
         if !self.committed {
             return self.forget();
         }
-        let mut left = Blocks(self.pending.iter().map(|(_, n)| n.0).sum());
-        let mut held = Vec::new();
-        for &(pba, room) in &self.extents {
-            let blocks = left.min(room);
-            if blocks.0 > 0 {
-                let op = plan.read_staged(Cause::Journal, pba, blocks);
-                held.push(Piece { blocks, end: Source::Staged(op, Blocks::ZERO) });
-                left -= blocks;
-            }
-        }
+        let read = |(pba, blocks): (Pba, Blocks)| {
+            let op = plan.read_staged(Cause::Journal, pba, blocks);
+            Piece { blocks, end: Source::Staged(op, Blocks::ZERO) }
+        };
+        let held: Vec<_> = self.runs(self.last.0, self.last.1).map(read).collect();
         let mut from = Blocks::ZERO;
         for &(pba, blocks) in &self.pending {
             plan.write_pieces(Cause::Journal, pba, blocks, |out| slice(&held, from, blocks, out));

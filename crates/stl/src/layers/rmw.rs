@@ -259,7 +259,8 @@ impl TranslationLayer for Rmw {
         } else if !behind.is_empty() {
             part.pba(behind.start)
         } else {
-            self.journal.as_ref().map_or(part.pba(part.from), Journal::first)
+            let blocks = Blocks(part.to - part.from);
+            self.journal.as_ref().map_or(part.pba(part.from), |j| j.first(blocks))
         })
     }
 
@@ -291,6 +292,9 @@ impl TranslationLayer for Rmw {
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.live.ask(|live| live.checkpoint(out));
+        if let Some(journal) = &self.journal {
+            journal.checkpoint(out);
+        }
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

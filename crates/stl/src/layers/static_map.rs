@@ -311,7 +311,7 @@ impl TranslationLayer for StaticMap {
         {
             return Some(self.first_of_update(r));
         }
-        Some(self.journal.as_ref().map_or(first.pba, Journal::first))
+        Some(self.journal.as_ref().map_or(first.pba, |j| j.first(blocks)))
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
@@ -335,6 +335,9 @@ impl TranslationLayer for StaticMap {
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.live.checkpoint(out);
+        if let Some(journal) = &self.journal {
+            journal.checkpoint(out);
+        }
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
@@ -371,6 +374,8 @@ impl StaticMap {
         host.truncate(host.partition_point(|h| h.band == host[0].band));
         let mut amplifier = Amplifier::default();
         amplifier.find(&self.geometry, &self.interference, self.live.set(), &host);
-        amplifier.first().unwrap_or_else(|| self.journal.as_ref().map_or(host[0].pba, Journal::first))
+        let blocks = Blocks(host.iter().map(|h| h.blocks.0).sum());
+        let plain = || self.journal.as_ref().map_or(host[0].pba, |j| j.first(blocks));
+        amplifier.first().unwrap_or_else(plain)
     }
 }
