@@ -74,7 +74,7 @@ pub fn run(data: &[u8]) {
             break;
         }
         pair.call(&mut input);
-        if n % 32 == 31 {
+        if n % 64 == 63 {
             pair.compare(0, pair.blocks());
         }
     }
@@ -236,6 +236,9 @@ impl Pair {
         assert_eq!(done, Ok(()), "reading {start}..{end}");
         for (i, (block, held)) in got.chunks_exact(BLOCK as usize).zip(want).enumerate() {
             let at = start + i as u64;
+            if *held == EMPTY && block == [0; BLOCK as usize] {
+                continue;
+            }
             let mut bytes = self.content(held.stamp, at);
             if held.destroyed && self.garbage {
                 bytes.fill(0xA5);

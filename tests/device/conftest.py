@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from served import Make, need
 
-from smrlab import devices
+from smrlab import devices, mounts
 from smrlab.devices import Device
 from smrlab.errors import MissingError
 
@@ -45,7 +45,10 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     yield create
     for device in devices.every():
+        held = [Path(p) for p in device.ask("mounts")] if device.running() else []
         device.kill()
+        for directory in held:
+            mounts.clear(directory)
     shutil.rmtree(state, ignore_errors=True)
 
 
