@@ -160,6 +160,6 @@ def test_ctrl_c_ends_watching(make: Make) -> None:
             assert watch.poll() is None
         time.sleep(0.2)
         watch.send_signal(signal.SIGINT)
-        assert watch.wait(10) in (0, 130)
-        assert b"Traceback" not in watch.stderr.read()
+        assert watch.wait(10) == 0
+        assert watch.stderr.read() == b""
     assert Device.named("d").running()

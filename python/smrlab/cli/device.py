@@ -160,18 +160,32 @@ def stats(
 ) -> None:
     """Show counters."""
     device = Device.named(name)
-    while True:
-        doc = device.ask("stats")
-        if as_json:
-            console.print_json(doc)
-        else:
-            table = console.table("", ["counter", "value"], numeric=True)
-            for key, value in devices.flat(doc):
-                table.add_row(escape(key), f"{value:,}" if isinstance(value, int) else str(value))
-            console.out().print(table)
+    try:
+        _show_stats(device, as_json, watch)
+        while watch:
+            time.sleep(1)
+            _show_stats(device, as_json, watch)
+    except KeyboardInterrupt:
         if not watch:
-            return
-        time.sleep(1)
+            raise
+
+
+def _show_stats(device: Device, as_json: bool, watch: bool) -> None:
+    """Once: a table, or JSON (a line each time where it is watched)."""
+    doc = device.ask("stats")
+    if as_json:
+        if watch:
+            print(json.dumps(doc), flush=True)
+        else:
+            console.print_json(doc)
+        return
+    out = console.out()
+    table = console.table("", ["counter", "value"], numeric=True)
+    for key, value in devices.flat(doc):
+        table.add_row(escape(key), f"{value:,}" if isinstance(value, int) else str(value))
+    if watch and out.is_terminal:
+        out.clear()
+    out.print(table)
 
 
 @app.command("events", help="Show what happened: errors, destroyed blocks that were read, cuts.")
