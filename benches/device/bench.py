@@ -1,6 +1,6 @@
 """Served devices against nbdkit's own plugins: throughput in pairs, and the server's CPU time for each I/O.
 
-As it is, `make bench-device` takes about six and a half minutes and leaves out/bench-device.json.
+As it is, `make bench-device` takes about six minutes on a machine that has nothing else to do and leaves out/bench-device.json.
 
 Server and client share one core (unpinned, the same job varies several times over); contestants take turns within
 every round, and medians over the rounds are compared. One contestant runs twice: what differs there is noise.
@@ -132,7 +132,7 @@ def measure(
                 fio(server, "write", "1m", 4, core, [])
             for job, (rw, block, depth) in JOBS.items():
                 for server in (s for s in servers if s.name in found[job]):
-                    limit = [f"--runtime={seconds}", "--time_based"]
+                    limit = [f"--runtime={round(seconds * 1000)}ms", "--time_based"]
                     found[job][server.name].append(fio(server, rw, block, depth, core, limit))
                 print(f"round {number + 1} of {rounds}: {job}", file=sys.stderr, end="\r")
         finally:
@@ -165,7 +165,7 @@ def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.7, help="of each job in each round")
+    parser.add_argument("--seconds", type=float, default=0.8, help="of each job in each round")
     parser.add_argument("--core", default="0")
     parser.add_argument("--only", nargs="*", default=list(CONTESTANTS))
     parser.add_argument("--jobs", nargs="*", default=list(JOBS), help="jobs to run, by name")

@@ -33,7 +33,7 @@ const STEP: u64 = 4 << 20;
 /// A log below this size is not worth a checkpoint.
 const ENOUGH: u64 = 32 << 20;
 /// A log above this size takes too long to replay, however large the checkpoint.
-const MOST: u64 = 128 << 20;
+const MOST: u64 = 64 << 20;
 
 impl Entry {
     fn encode(&self, salt: u64) -> [u8; ENTRY] {
