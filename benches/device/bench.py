@@ -1,6 +1,6 @@
 """Served devices against nbdkit's own plugins: throughput in pairs, and the server's CPU time for each I/O.
 
-As it is, `make bench-device` takes about six minutes on a machine that has nothing else to do and leaves out/bench-device.json.
+As it is, `make bench-device` takes about six minutes on a quiet machine and leaves out/bench-device.json.
 
 Server and client share one core (unpinned, the same job varies several times over); contestants take turns within
 every round, and medians over the rounds are compared. One contestant runs twice: what differs there is noise.
