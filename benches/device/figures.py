@@ -138,7 +138,7 @@ def pairs(
 def speed(bands: int, block: int) -> float:
     """How much faster than the wall's the modelled time may run, such that the client is never what is waited for."""
     if bands == 1:
-        return 0.25
+        return 0.1
     return 2.0 if bands >= 4 and block <= 64 << 10 else 1.0
 
 
