@@ -186,7 +186,7 @@ def f8(data: Data) -> Figure:
     return figure
 
 
-def _both(data: Data, xlabel: str) -> Figure:
+def _both(data: Data, xlabel: str, log: bool = False) -> Figure:
     """Left: modelled time, what the disk does. Right: no timing, what the emulator costs."""
     figure, (left, right) = new_figure(2)
     names = list(data["modelled"])
@@ -218,6 +218,9 @@ def _both(data: Data, xlabel: str) -> Figure:
         axes.set_xticks(range(len(names)), ticks)
         axes.set_xlabel(xlabel)
         axes.legend(frameon=False, fontsize=7)
+    if log:
+        left.set_yscale("log")
+        left.set_ylim(bottom=1)
     return figure
 
 
@@ -228,7 +231,7 @@ def f9(data: Data) -> Figure:
 
 def f10(data: Data) -> Figure:
     """Banded writes over the number of bands."""
-    return _both(data, "bands")
+    return _both(data, "bands", log=True)
 
 
 def table(claims: list[Data]) -> str:
