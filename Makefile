@@ -27,8 +27,8 @@ lint: .setup/venv .setup/components
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
-	$(BIN)/ruff check python tools traces
-	$(BIN)/ruff format --check python tools traces
+	$(BIN)/ruff check python tests benches tools traces
+	$(BIN)/ruff format --check python tests benches tools traces
 	$(BIN)/mypy
 
 test-rust:

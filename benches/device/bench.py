@@ -13,15 +13,14 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
+from serving import Figures, Nbdkit
+
 SIZE_MB = 512
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # name: fio's rw, block size, depth; reads come first, on a medium written once from end to end
 JOBS = {
     "4k randread d1": ("randread", "4k", 1),
@@ -62,12 +61,11 @@ CONTESTANTS = {
 }
 
 
-class Server:
+class Server(Nbdkit):
     """One contestant, serving."""
 
     def __init__(self, name: str, plugin: Path, directory: Path, core: str) -> None:
         self.name = name
-        self.socket = directory / "s"
         layer, store, _, medium_mb = CONTESTANTS[name]
         if layer is None and store == "memory":
             what = ["memory", f"{SIZE_MB}M"]
@@ -82,44 +80,20 @@ class Server:
             }  # fmt: skip
             (directory / "config.json").write_text(json.dumps(config))
             what = [str(plugin), f"config={directory / 'config.json'}"]
-        command = ["taskset", "-c", core, "nbdkit", "-f", "-U", str(self.socket), *what]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
-        while not self.socket.exists():
-            if self.process.poll() is not None:
-                raise RuntimeError((self.process.stderr.read() if self.process.stderr else b"").decode())
-            time.sleep(0.01)
-
-    def cpu_s(self) -> float:
-        """Processor time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) * TICK_S
-
-    def stop(self) -> None:
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait()
+        super().__init__(directory, core, *what)
 
 
-def fio(server: Server, rw: str, block: str, depth: int, core: str, limit: list[str]) -> tuple[float, float, float]:
-    """Runs a job; gives I/Os a second, MB/s, and the server's microseconds of CPU for an I/O."""
-    before = server.cpu_s()
-    done = subprocess.run(
-        ["taskset", "-c", core, "fio", "--name=j", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={server.socket}",
-         f"--rw={rw}", f"--bs={block}", f"--iodepth={depth}", f"--size={SIZE_MB}m", "--randrepeat=1", "--norandommap",
-         "--output-format=json", *limit],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    cpu = server.cpu_s() - before
-    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
-    side = job["read"] if "read" in rw else job["write"]
-    return side["iops"], side["bw_bytes"] / 1e6, cpu / max(side["total_ios"], 1) * 1e6
+def fio(server: Server, rw: str, block: str, depth: int, core: str, limit: list[str]) -> Figures:
+    """Runs a job within the size that all have."""
+    options = [f"--bs={block}", f"--iodepth={depth}", f"--size={SIZE_MB}m", "--randrepeat=1", *limit]
+    return server.fio(core, rw, *options)
 
 
 def measure(
     names: list[str], rounds: int, seconds: float, plugin: Path, core: str
-) -> dict[str, dict[str, list[tuple[float, float, float]]]]:
+) -> dict[str, dict[str, list[Figures]]]:
     """All jobs of all contestants, taking turns."""
-    found: dict[str, dict[str, list[tuple[float, float, float]]]] = {
+    found: dict[str, dict[str, list[Figures]]] = {
         job: {n: [] for n in names if job in CONTESTANTS[n].jobs} for job in JOBS
     }
     for number in range(rounds):
@@ -143,7 +117,7 @@ def measure(
     return found
 
 
-def report(found: dict[str, dict[str, list[tuple[float, float, float]]]]) -> dict[str, object]:
+def report(found: dict[str, dict[str, list[Figures]]]) -> dict[str, object]:
     """Prints the table of medians; a ratio is the median over rounds of the pairs' ratios."""
     result: dict[str, object] = {}
     for job, by_name in found.items():

@@ -14,7 +14,6 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "device"))
 
 from nbdclient import WRITE, Client  # noqa: E402
+from serving import Nbdkit  # noqa: E402
 
 SIZE = 128 << 20
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 DRIVE = "modern-7200"
 BARE, AGAIN = "bare store", "bare store again"
 BLOCKS = [4 << 10 << i for i in range(9)]
@@ -41,12 +40,11 @@ FIGURES = ("f7", "f8", "f9", "f10")
 Run = dict[str, float]
 
 
-class Server:
+class Server(Nbdkit):
     """A contestant that serves: the bare store, or a raw device with head width k."""
 
     def __init__(self, name: str, plugin: Path, core: str, **config: Any) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="df-", dir="/dev/shm"))
-        self.socket = self.directory / "s"
         what = ["memory", str(SIZE)]
         if not name.startswith(BARE):
             path = self.directory / "config.json"
@@ -54,22 +52,11 @@ class Server:
             doc = {"name": "figure", "drive": DRIVE, "layer": layer, "store": "memory", "size": SIZE + (64 << 20)}
             path.write_text(json.dumps(doc | config))
             what = [str(plugin), f"config={path}"]
-        command = ["taskset", "-c", core, "nbdkit", "-f", "--threads", "64", "-U", str(self.socket), *what]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
-        while not self.socket.exists():
-            if self.process.poll() is not None:
-                raise RuntimeError((self.process.stderr.read() if self.process.stderr else b"").decode())
-            time.sleep(0.01)
-
-    def cpu_s(self) -> float:
-        """Processor time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) * TICK_S
+        super().__init__(self.directory, core, "--threads", "64", *what)
 
     def stop(self) -> None:
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait()
+        """Ends it, and leaves nothing behind."""
+        super().stop()
         shutil.rmtree(self.directory)
 
 
@@ -88,22 +75,13 @@ def serving(names: list[str], plugin: Path, core: str) -> Iterator[dict[str, Ser
 
 def fio(server: Server, core: str, rw: str, block: int, seconds: float, jobs: int = 1, depth: int = DEPTH) -> Run:
     """Runs a job, or several that each write a band of their own; gives MB/s and the server's us of CPU an I/O."""
-    before = server.cpu_s()
     each = SIZE // jobs // block * block
-    done = subprocess.run(
-        ["taskset", "-c", core, "fio", "--name=j", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={server.socket}",
-         f"--rw={rw}", f"--bs={block}", f"--iodepth={max(1, depth // jobs)}", f"--size={each}", "--thread",
-         f"--numjobs={jobs}", f"--offset_increment={each}", "--group_reporting", "--norandommap",
-         "--output-format=json",
-         *([f"--runtime={seconds}", "--time_based"] if seconds else [])],
-        capture_output=True, text=True, check=False,
+    limit = [f"--runtime={seconds}", "--time_based"] if seconds else []
+    found = server.fio(
+        core, rw, f"--bs={block}", f"--iodepth={max(1, depth // jobs)}", f"--size={each}", "--thread",
+        f"--numjobs={jobs}", f"--offset_increment={each}", "--group_reporting", *limit,
     )  # fmt: skip
-    if done.returncode != 0:
-        raise RuntimeError(f"fio: {done.stderr.strip() or done.stdout[-500:]}")
-    cpu = server.cpu_s() - before
-    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
-    side = job["read"] if "read" in rw else job["write"]
-    return {"mb_per_s": side["bw_bytes"] / 1e6, "cpu_us": cpu / max(side["total_ios"], 1) * 1e6}
+    return {"mb_per_s": found.mb_per_s, "cpu_us": found.cpu_us}
 
 
 def pairs(
