@@ -94,7 +94,7 @@ impl Pair {
         let device = Device::open(config).expect("a device on a small drive");
         let raw = layer.starts_with("raw");
         let head = raw.then(|| {
-            let drive = smrlab_disk::drive::load("tiny", |_| Err(String::new())).expect("a preset");
+            let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).expect("a preset");
             let k = layer.split(',').nth(1).and_then(|t| t.strip_prefix("tracks=")).expect("a head width");
             (drive.geometry().clone(), Interference::tracks(k.parse().expect("a number")))
         });

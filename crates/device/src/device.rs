@@ -1,13 +1,13 @@
 //! The device that surfaces serve: bytes in, bytes out, errors with an errno.
 
+use crate::capture::Recorder;
 use crate::config::Config;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
 use crate::medium::Medium;
-use crate::open::{self, Host};
+use crate::open::{self, Machine};
 use crate::pace::Pace;
 use crate::raw::Raw;
-use crate::record::Recorder;
 use crate::stats::{Counters, Events};
 use serde_json::{Value, json};
 use smrlab_units::{BLOCK_BYTES, HostOp};
@@ -46,14 +46,14 @@ impl Device {
     /// # Errors
     /// When the configuration, the drive, the layer or the store is not as it should be; nothing was changed then.
     pub fn open(config: Config) -> Result<Arc<Self>> {
-        Self::open_on(config, Host::default())
+        Self::open_on(config, Machine::default())
     }
 
     /// As [`open`](Self::open), on a machine of the caller's.
     ///
     /// # Errors
     /// As there.
-    pub fn open_on(config: Config, host: Host) -> Result<Arc<Self>> {
+    pub fn open_on(config: Config, host: Machine) -> Result<Arc<Self>> {
         let engine = open::engine(&config, host)?;
         let all = match &engine {
             Engine::Raw(raw) => raw.blocks(),

@@ -12,7 +12,7 @@ use crate::pace::Pace;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use smrlab_disk::Mechanics;
-use smrlab_sim::drive::{Drive, DriveSetup, Executed, Observer};
+use smrlab_drive::{Drive, DriveSetup, Executed, Observer};
 use smrlab_stl::{Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, OpId, Part, Plan, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{DeviceError, Result};
-use crate::runs::Run;
+use crate::run_map::Run;
 use std::fs::{File, OpenOptions};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;

@@ -1,8 +1,9 @@
 //! Serves a drive with real bytes in real time, to whatever surface: there is no protocol in here.
 //!
-//! [`shingle`] knows what a shingled medium holds, from the ordered runs of [`runs`] and the geometry of [`tracks`];
+//! [`shingle`] knows what a shingled medium holds, from the ordered runs of [`run_map`] and the geometry of [`tracks`];
 //! [`medium`] gives it bytes in a [`store`] and durable state in a [`log`].
 
+pub mod capture;
 pub mod config;
 pub mod control;
 pub mod device;
@@ -16,9 +17,8 @@ pub mod open;
 pub mod pace;
 pub mod picture;
 pub mod raw;
-pub mod record;
-pub mod replay;
-pub mod runs;
+pub mod run_map;
+pub mod scan;
 pub mod shingle;
 pub mod stats;
 pub mod store;

@@ -3,11 +3,11 @@
 //! `checkpoint.N` holds the state when `log.N` was begun (for N = 0 there is none); the data to which it refers are durable
 //! when it is there. A record is put into the mapped log without a system call: it survives the process at once, and the
 //! machine once a mark behind it is durable. Recovery takes the newest whole checkpoint and of the logs from it on what
-//! [`replay`](crate::replay) says.
+//! [`replay`](crate::scan) says.
 #![allow(unsafe_code)]
 
 use crate::error::{DeviceError, Result};
-use crate::replay::{Position, Scan, mark, opened};
+use crate::scan::{Position, Scan, mark, opened};
 use crate::store::header::{replace, sync_directory};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions};

@@ -3,8 +3,8 @@
 use crate::error::{DeviceError, Result};
 use crate::faults::{Fate, Faults};
 use crate::log::{Checkpoint, Entry, Log};
-use crate::replay::Position;
-use crate::runs::Run;
+use crate::run_map::Run;
+use crate::scan::Position;
 use crate::shingle::{Piece, Shingle};
 use crate::store::Store;
 use parking_lot::{Mutex, MutexGuard, RwLock};

@@ -7,13 +7,13 @@ use crate::layered::Layered;
 use crate::log::Log;
 use crate::medium::{Medium, Mode, Reading, recover, tag};
 use crate::raw::Raw;
-use crate::replay::this_boot;
+use crate::scan::this_boot;
 use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
 use crate::tracks::Tracks;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
-use smrlab_sim::drive::{Drive, DriveSetup};
+use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, Record, build};
 use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks};
@@ -26,14 +26,14 @@ const RAW: &str = "raw";
 const BAND: &str = "band";
 
 /// The machine under a device; tests put another one in its place.
-pub struct Host {
+pub struct Machine {
     /// Which boot it is: another number after every start of its kernel.
     pub boot: u64,
     /// Comes between the device and the bytes of its store.
     pub between: Box<dyn FnOnce(Box<dyn Store>) -> Box<dyn Store>>,
 }
 
-impl Default for Host {
+impl Default for Machine {
     fn default() -> Self {
         Self { boot: this_boot(), between: Box::new(|store| store) }
     }
@@ -43,7 +43,7 @@ impl Default for Host {
 ///
 /// # Errors
 /// When the drive, the layer or the store is not as it should be.
-pub fn engine(config: &Config, host: Host) -> Result<Engine> {
+pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
     let (text, band) = without_band(&config.layer)?;
     let built = build(&text, &BuildContext::new(Arc::new(drive(config)?))).map_err(wrong)?;
     served(built.drive.interference())?;
@@ -126,9 +126,9 @@ fn without_band(layer: &str) -> Result<(String, Option<u64>)> {
 }
 
 /// The drive, shortened to the size asked for.
-fn drive(config: &Config) -> Result<smrlab_disk::Drive> {
+fn drive(config: &Config) -> Result<smrlab_disk::DriveModel> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
-    let drive = smrlab_disk::drive::load(&config.drive, read).map_err(wrong)?;
+    let drive = smrlab_disk::model::load(&config.drive, read).map_err(wrong)?;
     match config.size {
         Some(bytes) => drive.shorten(Blocks(bytes / BLOCK_BYTES)).map_err(wrong),
         None => Ok(drive),

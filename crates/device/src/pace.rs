@@ -3,9 +3,9 @@
 //! Deadlines are absolute, so a late wake-up delays one request and nothing after it: the model's clock never drifts.
 #![allow(unsafe_code)]
 
+use crate::capture::Recorder;
 use crate::config::Timing;
 use crate::error::Result;
-use crate::record::Recorder;
 use serde_json::{Value, json};
 use smrlab_units::{HostOp, SimTime};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -8,7 +8,7 @@ use crate::tracks::Tracks;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use smrlab_sim::drive::Drive;
+use smrlab_drive::Drive;
 use smrlab_stl::HostRequest;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;

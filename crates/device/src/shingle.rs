@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::leaves::Room;
-use crate::runs::{Run, RunMap};
+use crate::run_map::{Run, RunMap};
 use crate::tracks::{Track, Tracks};
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
-use smrlab_sim::drive::{Drive, DriveSetup, Executed, Observer};
+use smrlab_drive::{Drive, DriveSetup, Executed, Observer};
 use smrlab_stl::{BuildContext, Dir, HostRequest, MediaOp};
 use smrlab_trace::{Batch, TraceSource};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn a_capture_replays_to_the_same_media_operations() {
             }
         }
         device.close().unwrap();
-        let tiny = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        let tiny = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
         let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(tiny))).unwrap();
         let mechanics = built.drive.mechanics(None).unwrap();
         let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());

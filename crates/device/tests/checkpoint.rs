@@ -1,7 +1,7 @@
 //! A copy of the runs that is made piece by piece while writes go on, and what was written meanwhile: together the medium.
 
 use proptest::prelude::*;
-use smrlab_device::runs::Run;
+use smrlab_device::run_map::Run;
 use smrlab_device::shingle::Shingle;
 use smrlab_device::tracks::Tracks;
 use smrlab_disk::geometry::{Layout, REVOLUTION};

@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::medium::Mode;
-use smrlab_device::open::Host;
+use smrlab_device::open::Machine;
 use smrlab_device::store::Store;
 use smrlab_device::{Config, Device, Result};
 use smrlab_units::Pba;
@@ -188,7 +188,7 @@ fn open(layer: &str, dir: &Path, boot: u64, disk: &Arc<Mutex<Disk>>) -> Arc<Devi
     };
     let disk = disk.clone();
     let between = Box::new(move |inner| Box::new(Cached { inner, disk }) as Box<dyn Store>);
-    Device::open_on(config, Host { boot, between }).unwrap()
+    Device::open_on(config, Machine { boot, between }).unwrap()
 }
 
 fn print(bytes: &[u8]) -> u64 {
@@ -302,7 +302,7 @@ impl Lives {
     }
 
     fn track_end(&self, block: u64) -> u64 {
-        let drive = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
         let (g, track) = (drive.geometry(), drive.geometry().track_of(Pba(block)));
         g.track_start(track).0 + g.track_blocks(track).0
     }

@@ -1,6 +1,6 @@
 //! `cargo bench -p smrlab-disk`: nanoseconds for each operation that the simulator does for every request.
 
-use smrlab_disk::{BandId, DRIVES, Drive, Model};
+use smrlab_disk::{BandId, DRIVES, DriveModel, Model};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::hint::black_box;
 use std::time::Instant;
@@ -28,7 +28,7 @@ fn time(name: &str, mut call: impl FnMut(usize)) {
     println!("  {name:<44} {:7.2} ns", passes[4]);
 }
 
-fn drive(d: &Drive) {
+fn drive(d: &DriveModel) {
     let g = d.geometry().clone();
     let mut seed = 88_172_645_463_325_252u64;
     let pbas: Vec<Pba> = (0..N)

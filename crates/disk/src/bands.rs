@@ -372,7 +372,7 @@ fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, runs: &mut Vec<Run>
             };
             return lay(g, &rest, layout, runs);
         }
-        let seg = &g.segments()[stroke.segments.start];
+        let seg = &g.zone_runs()[stroke.zone_runs.start];
         let in_stroke = stroke.tracks / pitch;
         let usable = seg.usable.divisor();
         let tracks =
@@ -385,17 +385,17 @@ fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, runs: &mut Vec<Run>
     lay_one(g, stroke, layout, skip, runs);
 }
 
-/// Lays bands over one stroke, row by row through the segments that it crosses.
+/// Lays bands over one stroke, row by row through the runs of zones that it crosses.
 fn lay_one(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<Run>) {
     let (pitch, unit) = (layout.tracks + layout.head_width - 1, stroke.unit);
     let rows = stroke.tracks / unit;
     let mut row = skip;
     while row + pitch <= rows {
         let first = TrackNo(stroke.first + row * unit);
-        let (i, rel) = g.segment_of(first);
-        let seg = &g.segments()[i];
+        let (i, rel) = g.zone_run_of(first);
+        let seg = &g.zone_runs()[i];
         let left = (seg.tracks - rel) / unit;
-        // A segment of repeated strokes goes on behind this one.
+        // A run of a zone of repeated strokes goes on behind this one.
         let whole = left.min(rows - row) / pitch;
         let first_raw = g.track_raw(first);
         let usable = seg.usable.divisor() * unit;

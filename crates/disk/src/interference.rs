@@ -5,7 +5,7 @@
 //! Victims on other tracks follow the corrected formula of sheet 004 (1.3).
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, Place, REVOLUTION, Segment, Toward, TrackNo};
+use crate::geometry::{Geometry, Place, REVOLUTION, Toward, TrackNo, ZoneRun};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -134,7 +134,7 @@ impl Walk<'_> {
 
     /// Sector-sized angles `slots` (perhaps beyond a revolution) of track `written` of `seg`, at `place`, are written.
     #[inline]
-    fn track(&mut self, seg: &Segment, written: u64, place: Place, slots: Range<u64>) {
+    fn track(&mut self, seg: &ZoneRun, written: u64, place: Place, slots: Range<u64>) {
         let width = u64::from(self.profile.s_id.max(self.profile.s_od));
         for j in 1..width {
             let step = place.step + j;
@@ -146,8 +146,8 @@ impl Walk<'_> {
             }
             let track = TrackNo(seg.first_track + written);
             let Some(victim) = self.g.neighbour(track, j as i64) else { continue };
-            let (i, rel) = self.g.segment_of(victim);
-            let target = &self.g.segments()[i];
+            let (i, rel) = self.g.zone_run_of(victim);
+            let target = &self.g.zone_runs()[i];
             let start = target.start_slot(target.place(rel));
             self.victim(seg, target, rel, start, slots.clone(), victim > track);
         }
@@ -157,8 +157,8 @@ impl Walk<'_> {
     #[inline]
     fn victim(
         &mut self,
-        seg: &Segment,
-        target: &Segment,
+        seg: &ZoneRun,
+        target: &ZoneRun,
         rel: u64,
         start: u64,
         slots: Range<u64>,
@@ -176,7 +176,7 @@ impl Walk<'_> {
 
     /// The slots of a track of `target` (first, count) that the angles `slots` of a track of `seg` reach.
     #[inline]
-    fn reach(&self, seg: &Segment, target: &Segment, slots: Range<u64>) -> (u64, u64) {
+    fn reach(&self, seg: &ZoneRun, target: &ZoneRun, slots: Range<u64>) -> (u64, u64) {
         let (n, m) = (seg.sectors.divisor(), target.sectors.divisor());
         let (mut from, mut to) = if n == m {
             (slots.start, slots.end)
@@ -202,7 +202,7 @@ impl Walk<'_> {
     }
 
     /// Reports sectors of the track that begins at raw block `first`, without spares and what is rewritten later.
-    fn sectors(&mut self, target: &Segment, first: u64, sectors: Range<u64>, rewritten: bool) {
+    fn sectors(&mut self, target: &ZoneRun, first: u64, sectors: Range<u64>, rewritten: bool) {
         let end = first + sectors.end.min(target.usable.divisor());
         let raw = first + sectors.start..end;
         if !rewritten {

@@ -1,8 +1,8 @@
 //! Byte media: what a medium that really shingles holds after every write, cut and tear.
 
-use crate::drive::Drive;
 use crate::geometry::Geometry;
 use crate::interference::Interference;
+use crate::model::DriveModel;
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,7 +115,7 @@ impl ByteMedium {
     }
 
     /// A blank medium of a drive.
-    pub fn of(drive: &Drive) -> Self {
+    pub fn of(drive: &DriveModel) -> Self {
         Self::new(drive.geometry().clone(), drive.interference())
     }
 

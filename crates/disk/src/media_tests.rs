@@ -1,7 +1,7 @@
 use super::*;
-use crate::drive::DRIVES;
 use crate::geometry::tests::any_spec;
 use crate::geometry::{GeometrySpec, ZoneSpec};
+use crate::model::DRIVES;
 use proptest::prelude::*;
 
 fn fill(op: u8, blocks: u64) -> Vec<u8> {

@@ -4,7 +4,6 @@
 //! time, [`sched`] chooses among waiting ones, [`metrics`] counts. [`spec`] says what a run is made of.
 
 pub mod control;
-pub mod drive;
 pub mod engine;
 pub mod error;
 pub mod list;
@@ -16,7 +15,6 @@ pub mod prefill;
 pub mod resolve;
 mod result;
 pub mod run;
-pub mod sched;
 pub mod spec;
 pub mod table;
 pub mod verify;

@@ -1,11 +1,11 @@
 //! The registries as JSON: what `smrlab list` and `smrlab explain` show.
 
 use crate::error::RunError;
-use crate::sched::{PARAMS, SCHEDULERS};
 use crate::spec::FIELDS;
 use serde_json::{Value, json};
 use smrlab_disk::DRIVES;
-use smrlab_disk::drive::OVERRIDES;
+use smrlab_disk::model::OVERRIDES;
+use smrlab_drive::sched::{PARAMS, SCHEDULERS};
 use smrlab_stl::LAYERS;
 use smrlab_trace::formats::FORMATS;
 use smrlab_trace::generators::GENERATORS;
@@ -36,7 +36,7 @@ fn layers() -> Vec<Value> {
 }
 
 fn drives() -> Vec<Value> {
-    let entry = |e: &smrlab_disk::drive::DriveEntry| {
+    let entry = |e: &smrlab_disk::model::DriveEntry| {
         let d = e.drive();
         let provenance = d.provenance().iter();
         let numbers: Vec<Value> = provenance
@@ -73,7 +73,7 @@ fn generators() -> Vec<Value> {
 }
 
 fn schedulers() -> Vec<Value> {
-    let entry = |s: &crate::sched::Scheduler| {
+    let entry = |s: &smrlab_drive::sched::Scheduler| {
         json!({
             "kind": "scheduler", "name": s.name, "summary": s.summary, "reference": s.reference,
             "params": params(PARAMS),

@@ -1,9 +1,9 @@
 //! `requests.parquet` and `media.parquet`: written while the run goes on, in bounded memory.
 
-use crate::drive::{OpDone, Served};
 use crate::error::RunError;
 use crate::table::{Column, Table, TableWriter, clear};
 use parquet::errors::ParquetError;
+use smrlab_drive::{OpDone, Served};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Dir, HostOp, SimTime};
 use std::fs::File;

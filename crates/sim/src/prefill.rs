@@ -1,7 +1,7 @@
 //! Writing a part of the host's space before the run, without time.
 
-use crate::drive::Drive;
 use crate::engine::HostObserver;
+use smrlab_drive::Drive;
 use smrlab_stl::{HostRequest, TranslationLayer};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};

@@ -4,9 +4,9 @@ use crate::engine::Arrivals;
 use crate::error::{FieldError, RunError, placed};
 use crate::metrics::Adjusted;
 use crate::prefill::Prefill;
-use crate::sched::{self, Chosen};
 use crate::spec::Spec;
-use smrlab_disk::{Drive, Model};
+use smrlab_disk::{DriveModel, Model};
+use smrlab_drive::sched::{self, Chosen};
 use smrlab_stl::{BuildContext, Built, Metadata};
 use smrlab_trace::{AddressSpace, Mix, OpenContext, TraceSource, combine};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
@@ -95,8 +95,8 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
 }
 
 /// A preset, or the drive file of that path.
-fn load_drive(text: &str) -> Result<Drive, SpecError> {
-    smrlab_disk::drive::load(text, |path| {
+fn load_drive(text: &str) -> Result<DriveModel, SpecError> {
+    smrlab_disk::model::load(text, |path| {
         std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             _ => e.to_string(),

@@ -1,7 +1,6 @@
 //! One run from its specification to its result.
 
 use crate::control::Control;
-use crate::drive::{Drive, DriveSetup};
 use crate::engine::{self, Feed, FeedSetup, HostObserver};
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
@@ -15,6 +14,7 @@ use crate::verify::Verify;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
 use smrlab_disk::{Bands, TrackNo};
+use smrlab_drive::{Drive, DriveSetup};
 use smrlab_units::spec::split_item;
 use std::path::Path;
 
@@ -72,7 +72,7 @@ struct Parts {
     spec: Spec,
     drive: Drive,
     arrivals: engine::Arrivals,
-    scheduler: crate::sched::Chosen,
+    scheduler: smrlab_drive::sched::Chosen,
     prefill: Option<crate::prefill::Prefill>,
     host: smrlab_units::Blocks,
     space: (f64, f64),

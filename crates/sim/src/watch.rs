@@ -1,11 +1,11 @@
 //! What a run watches besides its metrics: logs and identities, where they are asked for.
 
-use crate::drive::{Executed, Observer, OpDone, Served};
 use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
 use crate::verify::Verify;
+use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{HostRequest, Plan};
 use smrlab_units::SimTime;
 

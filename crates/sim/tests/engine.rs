@@ -1,24 +1,24 @@
 //! The engine by formula: what a request takes, who is served next, how load and backlog are told.
 
 use serde_json::Value;
-use smrlab_disk::{Drive, TrackNo};
-use smrlab_sim::drive::{Drive as Simulated, DriveSetup};
+use smrlab_disk::{DriveModel, TrackNo};
+use smrlab_drive::{Drive as Simulated, DriveSetup, sched};
 use smrlab_sim::engine::{self, Arrivals, Feed, FeedSetup, HostObserver};
-use smrlab_sim::{Control, RunError, Spec, run, sched};
+use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest, Plan};
 use smrlab_trace::{Memory, Record};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 
-fn tiny() -> Arc<Drive> {
-    Arc::new(smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap())
+fn tiny() -> Arc<DriveModel> {
+    Arc::new(smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap())
 }
 
 /// Requests in the order in which they are served: id, arrival, start, acknowledgement.
 #[derive(Default)]
 struct Order(Vec<(u64, SimTime, SimTime, SimTime)>);
 
-impl smrlab_sim::drive::Observer for Order {}
+impl smrlab_drive::Observer for Order {}
 impl HostObserver for Order {
     fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
     fn served(
@@ -26,7 +26,7 @@ impl HostObserver for Order {
         id: u64,
         arrival: SimTime,
         _: &HostRequest,
-        served: &smrlab_sim::drive::Served,
+        served: &smrlab_drive::Served,
         _: &Plan,
     ) -> Result<(), RunError> {
         self.0.push((id, arrival, served.start, served.ack));

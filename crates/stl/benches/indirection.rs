@@ -2,7 +2,7 @@
 //! uniform 4 KiB writes: CPU ns a host request of the layer alone and with the drive's mechanics, media operations, and
 //! bytes of map for each cached block and S-block. Medians of five rounds.
 
-use smrlab_disk::{Mechanics, drive};
+use smrlab_disk::{Mechanics, model};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::hint::black_box;
@@ -58,7 +58,7 @@ fn go(
 }
 
 fn main() {
-    let drive = Arc::new(drive::load("cassuto2010-307gb", |_| Err(String::new())).expect("a preset"));
+    let drive = Arc::new(model::load("cassuto2010-307gb", |_| Err(String::new())).expect("a preset"));
     let only = std::env::args().skip(1).find(|a| !a.starts_with("--"));
     let texts = [
         "disk-cache",

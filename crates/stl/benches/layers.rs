@@ -1,7 +1,7 @@
 //! `cargo bench -p smrlab-stl`: CPU ns for one request of each layer alone, uniform 4 KiB, 70 % writes, on the modern drive
 //! and on a small part of it, where maps fit into the processor's caches (median of five rounds), with the engine's prefetch; and bytes of map. Names of layers as arguments select.
 
-use smrlab_disk::drive;
+use smrlab_disk::model;
 use smrlab_stl::{BuildContext, HostRequest, Plan};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::hint::black_box;
@@ -43,7 +43,7 @@ fn main() {
 }
 
 fn on(name: &str) {
-    let modern = Arc::new(drive::load(name, |_| Err(String::new())).expect("a preset"));
+    let modern = Arc::new(model::load(name, |_| Err(String::new())).expect("a preset"));
     let texts = [
         "cmr",
         "raw",

@@ -4,13 +4,13 @@
 //! [`registry`] (which layers there are), and any file of [`layers`].
 
 pub mod amplifier;
+pub mod bytes;
 pub mod chunked;
-pub mod exec;
 pub mod layer;
 pub mod layers;
 pub mod live;
 pub mod marks;
-pub mod metadata;
+pub mod on_media;
 pub mod order;
 pub mod plan;
 pub mod position_index;
@@ -18,11 +18,11 @@ pub mod position_map;
 pub mod registry;
 pub mod request;
 pub mod ring;
-pub mod runs;
-pub mod space;
+pub mod split;
+pub mod stretches;
 pub mod update;
 
-pub use exec::{Executor, HostBuffer, Medium, Part};
+pub use bytes::{Executor, HostBuffer, Medium, Part};
 pub use layer::{Capabilities, Record, StepEnd, TranslationLayer};
 pub use plan::{Cause, Dir, MediaOp, OpId, Piece, Plan, Source};
 pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};

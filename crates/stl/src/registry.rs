@@ -4,9 +4,9 @@
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
 use crate::layers::{cmr, disk_cache, raw, rmw, s_block, static_map};
-use crate::metadata::OnMedia;
+use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
-use smrlab_disk::{Bands, Drive, DriveError};
+use smrlab_disk::{Bands, DriveError, DriveModel};
 use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub enum Metadata {
 #[derive(Clone, Debug)]
 pub struct BuildContext {
     /// The drive, with the head that the layer's `tracks=` asks for.
-    pub drive: Arc<Drive>,
+    pub drive: Arc<DriveModel>,
     /// Seed of whatever a layer draws.
     pub seed: u64,
     /// Where metadata live.
@@ -33,7 +33,7 @@ pub struct BuildContext {
 
 impl BuildContext {
     /// For a drive, with seed 0 and metadata that survive at no cost.
-    pub fn new(drive: Arc<Drive>) -> Self {
+    pub fn new(drive: Arc<DriveModel>) -> Self {
         Self { drive, seed: 0, metadata: Metadata::default() }
     }
 
@@ -81,7 +81,7 @@ pub struct Built {
     pub capabilities: Capabilities,
     /// The drive on whose medium it works: with a head of one track for a conventional layer, of `tracks=` where that
     /// is given, else as it was.
-    pub drive: Arc<Drive>,
+    pub drive: Arc<DriveModel>,
     /// The layer itself.
     pub layer: Box<dyn TranslationLayer>,
 }
@@ -159,7 +159,7 @@ pub fn build(text: &str, context: &BuildContext) -> Result<Built, SpecError> {
 }
 
 /// The drive with a random-access zone for the logs of metadata: its own, or one track of a thousand, at least four.
-fn with_log(drive: &Drive) -> Result<Drive, DriveError> {
+fn with_log(drive: &DriveModel) -> Result<DriveModel, DriveError> {
     let usable = (drive.geometry().tracks() / 1000).max(4);
     let rows = drive.geometry().strokes().next().map_or(0, |s| s.tracks / s.unit);
     let wanted = (usable * drive.head_width()).min(rows / 2);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn context() -> BuildContext {
-        let tiny = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        let tiny = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
         BuildContext::new(Arc::new(tiny))
     }
 

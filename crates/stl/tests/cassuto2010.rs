@@ -1,7 +1,7 @@
 //! Sheet 001, S1 to S17: the disk cache and S-blocks of Cassuto et al. on the drive of the sheet's calibration, requests
 //! back to back. What is measured is in `papers/cassuto2010/claims.toml`; `--nocapture` prints it.
 
-use smrlab_disk::{Mechanics, drive};
+use smrlab_disk::{Mechanics, model};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ struct Run {
 
 impl Run {
     fn new(drive: &str, layer: &str, window_s: u64) -> Self {
-        let drive = Arc::new(drive::load(drive, |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}")));
+        let drive = Arc::new(model::load(drive, |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}")));
         let built = smrlab_stl::build(layer, &BuildContext::new(Arc::clone(&drive)))
             .unwrap_or_else(|e| panic!("{e}"));
         Self {

@@ -2,37 +2,37 @@
 //! down to the smallest legal ones.
 
 use smrlab_disk::geometry::{Defect, Layout, REVOLUTION, Toward};
-use smrlab_disk::{Drive, DriveSpec, GeometrySpec, Interference, PhysicalProfile, ZoneSpec, drive};
+use smrlab_disk::{DriveModel, DriveSpec, GeometrySpec, Interference, PhysicalProfile, ZoneSpec, model};
 use std::sync::Arc;
 
 /// The preset of this name.
 ///
 /// # Panics
 /// When there is none.
-pub fn preset(name: &str) -> Arc<Drive> {
-    Arc::new(drive::load(name, |_| Err("no files here".to_owned())).unwrap_or_else(|e| panic!("{e}")))
+pub fn preset(name: &str) -> Arc<DriveModel> {
+    Arc::new(model::load(name, |_| Err("no files here".to_owned())).unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// The `tiny` preset with another geometry, head and band length.
 ///
 /// # Panics
 /// When they do not fit each other.
-pub fn drive(geometry: GeometrySpec, interference: Interference, band_tracks: u64) -> Arc<Drive> {
+pub fn drive(geometry: GeometrySpec, interference: Interference, band_tracks: u64) -> Arc<DriveModel> {
     let mut spec: DriveSpec = preset("tiny").spec().clone();
     spec.geometry = geometry;
     spec.interference = interference;
     spec.bands.tracks = Some(band_tracks);
-    Arc::new(Drive::new(spec, Vec::new()).unwrap_or_else(|e| panic!("{e}")))
+    Arc::new(DriveModel::new(spec, Vec::new()).unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// One surface without skew: the example of He & Du in small, for exact counts.
-pub fn plain(tracks: u32, sectors: u32, width: u32, band_tracks: u64) -> Arc<Drive> {
+pub fn plain(tracks: u32, sectors: u32, width: u32, band_tracks: u64) -> Arc<DriveModel> {
     let spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(tracks, sectors)]);
     drive(spec, Interference::tracks(width), band_tracks)
 }
 
 /// All of them, with names.
-pub fn all() -> Vec<(&'static str, Arc<Drive>)> {
+pub fn all() -> Vec<(&'static str, Arc<DriveModel>)> {
     let zones = vec![ZoneSpec::plain(26, 12), ZoneSpec::plain(24, 9), ZoneSpec::plain(27, 10)];
     let spec = |layout, surfaces, toward| GeometrySpec {
         surfaces,

@@ -1,7 +1,7 @@
 //! Random requests through a layer on bytes, everything read back.
 
 use crate::{PlainMedium, Rng};
-use smrlab_disk::Drive;
+use smrlab_disk::DriveModel;
 use smrlab_stl::{
     BuildContext, Built, Cause, Dir, Executor, HostBuffer, HostRequest, LayerEntry, MediaOp, Metadata, OpId,
     Plan, Record, StepEnd, TranslationLayer,
@@ -55,7 +55,7 @@ impl Harness {
     ///
     /// # Errors
     /// What the registry says.
-    pub fn new(text: &str, drive: &Arc<Drive>, metadata: Metadata) -> Result<Self, SpecError> {
+    pub fn new(text: &str, drive: &Arc<DriveModel>, metadata: Metadata) -> Result<Self, SpecError> {
         let context = BuildContext { metadata, ..BuildContext::new(Arc::clone(drive)) };
         let Built { layer, entry, drive, capabilities, .. } = smrlab_stl::build(text, &context)?;
         let twin = smrlab_stl::build(text, &context)?.layer;

@@ -15,7 +15,7 @@
 //! Blocks without `drive` and `layer` go on where the last one ended. Lines that begin with `#` are comments.
 
 use crate::drives;
-use smrlab_disk::Drive;
+use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
 use smrlab_units::spec::split_item;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -77,7 +77,7 @@ pub fn diff(expected: &str, actual: &str) -> String {
 
 #[derive(Default)]
 struct Stage {
-    drive: Option<Arc<Drive>>,
+    drive: Option<Arc<DriveModel>>,
     text: String,
     layer: Option<Box<dyn TranslationLayer>>,
     records: Vec<Record>,
@@ -189,11 +189,11 @@ fn describe(plan: &Plan, ops: usize) -> String {
 }
 
 /// A preset, or `plain,tracks=N,sectors=N[,k=2][,band=4]`: one surface, one zone, no skew.
-fn drive(text: &str) -> Result<Arc<Drive>, String> {
+fn drive(text: &str) -> Result<Arc<DriveModel>, String> {
     let (name, pairs) = split_item(text.trim());
     if name != "plain" {
         let none = |path: &str| Err(format!("{path}: scenarios read no files"));
-        return smrlab_disk::drive::load(text.trim(), none).map(Arc::new).map_err(|e| e.to_string());
+        return smrlab_disk::model::load(text.trim(), none).map(Arc::new).map_err(|e| e.to_string());
     }
     let number = |key: &str, default: Option<u32>| -> Result<u32, String> {
         match pairs.iter().find(|p| p.0 == key) {

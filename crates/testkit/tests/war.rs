@@ -1,7 +1,7 @@
 //! Write amplification in exact counts: sheet 003, 1.1, 1.4 and B1-B8, on the paper's example of 2000 bands of four
 //! tracks of 100 blocks and on other bands and heads. Each expected figure is a formula or a sum written out here.
 
-use smrlab_disk::Drive;
+use smrlab_disk::DriveModel;
 use smrlab_disk::bands::{efficiency, space_gain};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
 use smrlab_testkit::drives;
@@ -13,7 +13,7 @@ const BANDS: u64 = 2000;
 /// The orders of the paper but 1234.
 const NEW: [&str; 3] = ["static-R(4123)", "static-124R(3)", "static-14R(23)"];
 
-fn example() -> Arc<Drive> {
+fn example() -> Arc<DriveModel> {
     drives::plain(BANDS as u32 * 5, TRACK as u32, 2, 4)
 }
 
@@ -23,7 +23,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(text: &str, drive: &Arc<Drive>) -> Self {
+    fn new(text: &str, drive: &Arc<DriveModel>) -> Self {
         let built = smrlab_stl::build(text, &BuildContext::new(Arc::clone(drive))).unwrap();
         Self { layer: built.layer, plan: Plan::new(false, false) }
     }

@@ -1,6 +1,6 @@
-//! Building a geometry: zones and layout become segments, defects become slips.
+//! Building a geometry: zones and layout become runs of zones, defects become slips.
 
-use super::{Geometry, GeometrySpec, Layout, Place, REVOLUTION, Segment, Slips, Toward, ZoneSpec};
+use super::{Geometry, GeometrySpec, Layout, Place, REVOLUTION, Slips, Toward, ZoneRun, ZoneSpec};
 use crate::fault::DriveError;
 use crate::reciprocal::{Reciprocal, RunIndex};
 
@@ -14,7 +14,7 @@ struct ForwardZone {
 
 pub(super) fn build(spec: GeometrySpec) -> Result<Geometry, DriveError> {
     let zones = forward_zones(&spec);
-    let mut b = Builder { spec: &spec, segments: Vec::new(), last: None };
+    let mut b = Builder { spec: &spec, zone_runs: Vec::new(), last: None };
     match spec.layout {
         Layout::Cylinder { alternate } => {
             for z in &zones {
@@ -43,8 +43,8 @@ pub(super) fn build(spec: GeometrySpec) -> Result<Geometry, DriveError> {
             }
         }
     }
-    let segments = b.segments;
-    finish(spec, &zones, segments)
+    let zone_runs = b.zone_runs;
+    finish(spec, &zones, zone_runs)
 }
 
 fn forward_zones(spec: &GeometrySpec) -> Vec<ForwardZone> {
@@ -72,7 +72,7 @@ impl ForwardZone {
     }
 }
 
-/// What differs between the segments of a zone.
+/// What differs between the runs of zones of a zone.
 struct Pattern {
     first_cylinder: u32,
     cylinders: u32,
@@ -99,7 +99,7 @@ impl Pattern {
 
 struct Builder<'a> {
     spec: &'a GeometrySpec,
-    segments: Vec<Segment>,
+    zone_runs: Vec<ZoneRun>,
     /// Cylinder and skew of the last track so far.
     last: Option<(u32, u64)>,
 }
@@ -114,8 +114,8 @@ impl Builder<'_> {
             (run_skew * u128::from(runs - 1) + u128::from(width - 1) * u128::from(step) + u128::from(step))
                 % u128::from(REVOLUTION);
         let (first_raw, first_track) =
-            self.segments.last().map_or((0, 0), |s| (s.first_raw + s.blocks(), s.first_track + s.tracks));
-        let mut seg = Segment {
+            self.zone_runs.last().map_or((0, 0), |s| (s.first_raw + s.blocks(), s.first_track + s.tracks));
+        let mut seg = ZoneRun {
             first_raw,
             first_track,
             tracks: u64::from(p.cylinders) * runs,
@@ -142,15 +142,19 @@ impl Builder<'_> {
         }
         let end = seg.place(seg.tracks - 1);
         self.last = Some((seg.cylinder(end), seg.skew(end)));
-        self.segments.push(seg);
+        self.zone_runs.push(seg);
     }
 }
 
-fn finish(spec: GeometrySpec, zones: &[ForwardZone], segments: Vec<Segment>) -> Result<Geometry, DriveError> {
-    let raw_blocks = segments.last().map_or(0, |s| s.first_raw + s.blocks());
-    let tracks = segments.last().map_or(0, |s| s.first_track + s.tracks);
+fn finish(
+    spec: GeometrySpec,
+    zones: &[ForwardZone],
+    zone_runs: Vec<ZoneRun>,
+) -> Result<Geometry, DriveError> {
+    let raw_blocks = zone_runs.last().map_or(0, |s| s.first_raw + s.blocks());
+    let tracks = zone_runs.last().map_or(0, |s| s.first_track + s.tracks);
     let mut grid = vec![[u32::MAX; 2]; zones.len() * spec.surfaces as usize];
-    for (i, seg) in segments.iter().enumerate() {
+    for (i, seg) in zone_runs.iter().enumerate() {
         let zone = zones.iter().position(|z| z.index == seg.zone).unwrap_or(0);
         for s in seg.first_surface..seg.first_surface + seg.surfaces {
             let cell = &mut grid[zone * spec.surfaces as usize + s as usize];
@@ -158,9 +162,9 @@ fn finish(spec: GeometrySpec, zones: &[ForwardZone], segments: Vec<Segment>) -> 
         }
     }
     let mut g = Geometry {
-        by_raw: RunIndex::new(segments.iter().map(|s| s.first_raw).collect(), raw_blocks),
-        by_track: RunIndex::new(segments.iter().map(|s| s.first_track).collect(), tracks),
-        segments,
+        by_raw: RunIndex::new(zone_runs.iter().map(|s| s.first_raw).collect(), raw_blocks),
+        by_track: RunIndex::new(zone_runs.iter().map(|s| s.first_track).collect(), tracks),
+        zone_runs,
         slips: Slips::default(),
         blocks: raw_blocks,
         raw_blocks,

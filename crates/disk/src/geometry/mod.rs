@@ -5,15 +5,15 @@
 //! outermost in [`Position`].
 
 mod build;
-mod segment;
 mod slips;
 mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
+mod zone_run;
 
-pub(crate) use segment::{Place, Segment, wrapped};
 pub(crate) use slips::Slips;
 pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Toward, ZoneSpec};
+pub(crate) use zone_run::{Place, ZoneRun, wrapped};
 
 use crate::fault::DriveError;
 use crate::reciprocal::RunIndex;
@@ -69,9 +69,9 @@ pub struct ZoneInfo {
 /// A raw block's place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loc<'a> {
-    pub segment: usize,
-    pub seg: &'a Segment,
-    /// Track within the segment.
+    pub zone_run: usize,
+    pub seg: &'a ZoneRun,
+    /// Track within the run of a zone.
     pub track: u64,
     pub sector: u64,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Loc<'a> {
 #[derive(Clone, Debug)]
 pub struct Geometry {
     spec: GeometrySpec,
-    segments: Vec<Segment>,
+    zone_runs: Vec<ZoneRun>,
     by_raw: RunIndex,
     by_track: RunIndex,
     slips: Slips,
@@ -88,7 +88,7 @@ pub struct Geometry {
     raw_blocks: u64,
     tracks: u64,
     cylinders: u32,
-    /// Ends of the zones in forward cylinders, and the segments of (zone, surface).
+    /// Ends of the zones in forward cylinders, and the runs of zones of (zone, surface).
     zone_ends: Vec<u32>,
     grid: Vec<[u32; 2]>,
 }
@@ -132,10 +132,10 @@ impl Geometry {
 
     #[inline]
     pub(crate) fn locate(&self, raw: u64) -> Loc<'_> {
-        let segment = self.by_raw.find(raw);
-        let seg = &self.segments[segment];
+        let zone_run = self.by_raw.find(raw);
+        let seg = &self.zone_runs[zone_run];
         let (track, sector) = seg.usable.div_rem(raw - seg.first_raw);
-        Loc { segment, seg, track, sector }
+        Loc { zone_run, seg, track, sector }
     }
 
     #[inline]
@@ -148,15 +148,15 @@ impl Geometry {
         &self.slips
     }
 
-    pub(crate) fn segments(&self) -> &[Segment] {
-        &self.segments
+    pub(crate) fn zone_runs(&self) -> &[ZoneRun] {
+        &self.zone_runs
     }
 
-    /// The segment of a track and its number there.
+    /// The run of a zone of a track and its number there.
     #[inline]
-    pub(crate) fn segment_of(&self, track: TrackNo) -> (usize, u64) {
+    pub(crate) fn zone_run_of(&self, track: TrackNo) -> (usize, u64) {
         let i = self.by_track.find(track.0);
-        (i, track.0 - self.segments[i].first_track)
+        (i, track.0 - self.zone_runs[i].first_track)
     }
 
     /// The raw number of a track's first sector; `tracks()` gives the end.
@@ -164,8 +164,8 @@ impl Geometry {
         if track.0 >= self.tracks {
             return self.raw_blocks;
         }
-        let (i, rel) = self.segment_of(track);
-        self.segments[i].first_raw + rel * self.segments[i].usable.divisor()
+        let (i, rel) = self.zone_run_of(track);
+        self.zone_runs[i].first_raw + rel * self.zone_runs[i].usable.divisor()
     }
 
     /// The track that holds a block.
@@ -206,7 +206,7 @@ impl Geometry {
             return None;
         }
         let (i, track) = self.track_at_forward(self.turn(cylinder), surface)?;
-        let seg = &self.segments[i];
+        let seg = &self.zone_runs[i];
         if u64::from(sector) >= seg.usable.divisor() {
             return None;
         }
@@ -223,7 +223,7 @@ impl Geometry {
         }
     }
 
-    /// Segment and track there of a forward cylinder; `None` for spares and beyond the surface.
+    /// ZoneRun and track there of a forward cylinder; `None` for spares and beyond the surface.
     #[inline]
     pub(crate) fn track_at_forward(&self, cylinder: u32, surface: u32) -> Option<(usize, u64)> {
         if cylinder >= self.cylinders || surface >= self.spec.surfaces {
@@ -232,7 +232,7 @@ impl Geometry {
         let zone = self.zone_ends.partition_point(|&e| e <= cylinder);
         let cell = self.grid[zone * self.spec.surfaces as usize + surface as usize];
         for i in cell {
-            let seg = self.segments.get(i as usize)?;
+            let seg = self.zone_runs.get(i as usize)?;
             let n = seg.tracks / u64::from(seg.surfaces);
             if cylinder >= seg.first_cylinder && u64::from(cylinder - seg.first_cylinder) < n {
                 return Some((i as usize, seg.track_at(cylinder, surface)));
@@ -249,27 +249,27 @@ impl Geometry {
 
     /// As [`following`](Self::following), but against the shingling direction where `j` is negative.
     pub fn neighbour(&self, track: TrackNo, j: i64) -> Option<TrackNo> {
-        let (i, rel) = self.segment_of(track);
-        let seg = &self.segments[i];
+        let (i, rel) = self.zone_run_of(track);
+        let seg = &self.zone_runs[i];
         let place = seg.place(rel);
         let step = if seg.forward(place) { j } else { -j };
         let cylinder = u32::try_from(i64::from(seg.cylinder(place)) + step).ok()?;
         let (i, rel) = self.track_at_forward(cylinder, seg.surface(place))?;
-        Some(TrackNo(self.segments[i].first_track + rel))
+        Some(TrackNo(self.zone_runs[i].first_track + rel))
     }
 
     /// The parts of recording zones in PBA order.
     pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> + '_ {
-        (0..self.segments.len()).map(|i| self.zone_info(i))
+        (0..self.zone_runs.len()).map(|i| self.zone_info(i))
     }
 
     /// The part of a recording zone that holds a track.
     pub fn zone_of(&self, track: TrackNo) -> ZoneInfo {
-        self.zone_info(self.segment_of(track).0)
+        self.zone_info(self.zone_run_of(track).0)
     }
 
     fn zone_info(&self, i: usize) -> ZoneInfo {
-        let s = &self.segments[i];
+        let s = &self.zone_runs[i];
         let first = self.slips.to_dense(s.first_raw);
         ZoneInfo {
             zone: s.zone,
@@ -302,22 +302,22 @@ impl Geometry {
                     tracks: self.tracks,
                     unit,
                     repeat: 1,
-                    segments: 0..self.segments.len(),
+                    zone_runs: 0..self.zone_runs.len(),
                 }]
             }
             Layout::Surface => {
                 let zones = self.zone_ends.len();
                 (0..self.spec.surfaces as usize)
                     .map(|s| {
-                        let segments = s * zones..(s + 1) * zones;
-                        let tracks = self.segments[segments.clone()].iter().map(|g| g.tracks).sum();
-                        let first = self.segments[segments.start].first_track;
-                        StrokeRun { first, tracks, unit: 1, repeat: 1, segments }
+                        let zone_runs = s * zones..(s + 1) * zones;
+                        let tracks = self.zone_runs[zone_runs.clone()].iter().map(|g| g.tracks).sum();
+                        let first = self.zone_runs[zone_runs.start].first_track;
+                        StrokeRun { first, tracks, unit: 1, repeat: 1, zone_runs }
                     })
                     .collect()
             }
             Layout::Hybrid { .. } => self
-                .segments
+                .zone_runs
                 .iter()
                 .enumerate()
                 .map(|(i, g)| {
@@ -327,7 +327,7 @@ impl Geometry {
                         tracks,
                         unit: 1,
                         repeat: g.tracks / tracks,
-                        segments: i..i + 1,
+                        zone_runs: i..i + 1,
                     }
                 })
                 .collect(),
@@ -335,12 +335,12 @@ impl Geometry {
     }
 }
 
-/// `repeat` strokes of `tracks` each, from track `first`, lying in `segments`.
+/// `repeat` strokes of `tracks` each, from track `first`, lying in `runs of zones`.
 #[derive(Clone, Debug)]
 pub(crate) struct StrokeRun {
     pub first: u64,
     pub tracks: u64,
     pub unit: u64,
     pub repeat: u64,
-    pub segments: Range<usize>,
+    pub zone_runs: Range<usize>,
 }

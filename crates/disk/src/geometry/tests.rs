@@ -93,8 +93,8 @@ proptest! {
     fn neighbours_are_on_the_same_surface(spec in any_spec(), j in 0i64..4) {
         let g = Geometry::new(spec).unwrap();
         let place = |t: TrackNo| {
-            let (i, rel) = g.segment_of(t);
-            let seg = &g.segments()[i];
+            let (i, rel) = g.zone_run_of(t);
+            let seg = &g.zone_runs()[i];
             (i64::from(seg.cylinder(seg.place(rel))), seg.surface(seg.place(rel)), seg.forward(seg.place(rel)))
         };
         for t in (0..g.tracks()).map(TrackNo) {

@@ -230,7 +230,7 @@ impl Mechanics {
         };
         let costs = m
             .geometry
-            .segments()
+            .zone_runs()
             .iter()
             .map(|s| [Dir::Read, Dir::Write].map(|d| m.switch_costs(s, d)))
             .collect();

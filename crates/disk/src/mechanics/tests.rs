@@ -56,7 +56,7 @@ fn walk(m: &Mechanics, dir: Dir, pba: Pba, blocks: Blocks) -> u64 {
             break;
         }
         let next = at(pba + Blocks(i));
-        let same_zone = m.geometry.segment_of(next.1).0 == m.geometry.segment_of(prev.1).0;
+        let same_zone = m.geometry.zone_run_of(next.1).0 == m.geometry.zone_run_of(prev.1).0;
         if same_zone {
             let n = prev.2;
             let gap = (next.3 + n - (prev.3 + 1) % n) % n;

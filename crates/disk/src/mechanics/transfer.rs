@@ -3,13 +3,13 @@
 //! Slipped sectors are passed like others: one at the end of a track gives the head no more time to switch.
 
 use super::{Mechanics, Target};
-use crate::geometry::{Place, REVOLUTION, Segment, TrackNo, wrapped};
+use crate::geometry::{Place, REVOLUTION, TrackNo, ZoneRun, wrapped};
 use smrlab_units::{Blocks, Dir, Pba};
 
-/// Kinds of switch within a segment: next track of a run, next run of a group, next group.
+/// Kinds of switch within a run of a zone: next track of a run, next run of a group, next group.
 const KINDS: usize = 3;
 
-/// What switches between consecutive tracks of a segment cost.
+/// What switches between consecutive tracks of a run of a zone cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwitchCosts {
     /// Duration of each kind, in nanoseconds.
@@ -19,11 +19,11 @@ pub(super) struct SwitchCosts {
     lost: Option<[u64; KINDS]>,
 }
 
-/// The first block of a transfer within its segment.
+/// The first block of a transfer within its run of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aim {
     raw: u64,
-    segment: usize,
+    zone_run: usize,
     track: u64,
     sector: u64,
     place: Place,
@@ -36,7 +36,7 @@ impl Mechanics {
     pub(super) fn aim(&self, pba: Pba) -> (Target, Aim) {
         let raw = self.geometry.raw(pba);
         let loc = self.geometry.locate(raw);
-        let (seg, segment) = (loc.seg, loc.segment);
+        let (seg, zone_run) = (loc.seg, loc.zone_run);
         let place = seg.place(loc.track);
         let slot = wrapped(seg.start_slot(place) + loc.sector, seg.sectors.divisor());
         let target = Target {
@@ -46,7 +46,7 @@ impl Mechanics {
             cylinder: seg.cylinder(place),
             surface: seg.surface(place),
         };
-        (target, Aim { raw, segment, track: loc.track, sector: loc.sector, place, slot })
+        (target, Aim { raw, zone_run, track: loc.track, sector: loc.sector, place, slot })
     }
 
     pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
@@ -55,7 +55,7 @@ impl Mechanics {
         if t > 0 && dir == Dir::Write { t + self.settle } else { t }
     }
 
-    pub(super) fn switch_costs(&self, seg: &Segment, dir: Dir) -> SwitchCosts {
+    pub(super) fn switch_costs(&self, seg: &ZoneRun, dir: Dir) -> SwitchCosts {
         let group = seg.group.divisor();
         let across = if seg.tracks > group {
             let (a, b) = (seg.place(group - 1), seg.place(group));
@@ -90,7 +90,7 @@ impl Mechanics {
     /// Angle from the first block's begin to the last block's end; leaves the head there.
     #[inline]
     pub(super) fn full_transfer(&mut self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> u64 {
-        let seg = &self.geometry.segments()[aim.segment];
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
         let raw_end = self.raw_end(aim.raw, pba, blocks);
         let slots = raw_end - aim.raw;
         if aim.sector + slots <= seg.usable.divisor() {
@@ -115,7 +115,7 @@ impl Mechanics {
     fn long_transfer(&mut self, dir: Dir, mut aim: Aim, raw_end: u64) -> u64 {
         let mut units = 0;
         loop {
-            let seg = &self.geometry.segments()[aim.segment];
+            let seg = &self.geometry.zone_runs()[aim.zone_run];
             let part_end = raw_end.min(seg.first_raw + seg.blocks());
             let last = seg.usable.div(part_end - 1 - seg.first_raw);
             let place = seg.place(last);
@@ -129,7 +129,7 @@ impl Mechanics {
                 (self.head.cylinder, self.head.surface, self.head.angle) = (cylinder, surface, angle);
                 return units;
             }
-            let next = &self.geometry.segments()[aim.segment + 1];
+            let next = &self.geometry.zone_runs()[aim.zone_run + 1];
             let start = next.place(0);
             let switch = self.switch_time(
                 dir,
@@ -139,18 +139,18 @@ impl Mechanics {
             let slot = next.start_slot(start);
             let gap = (next.slot_angle(slot) + REVOLUTION - angle) % REVOLUTION;
             units += gap + (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION;
-            aim = Aim { raw: part_end, segment: aim.segment + 1, track: 0, sector: 0, place: start, slot };
+            aim = Aim { raw: part_end, zone_run: aim.zone_run + 1, track: 0, sector: 0, place: start, slot };
         }
     }
 
-    /// Sector-sized angles from `aim` to the end of the transfer's part in one segment, gaps and lost turns included.
-    fn slots(&self, dir: Dir, seg: &Segment, aim: Aim, last: (u64, Place), part_end: u64) -> u64 {
+    /// Sector-sized angles from `aim` to the end of the transfer's part in one run of a zone, gaps and lost turns included.
+    fn slots(&self, dir: Dir, seg: &ZoneRun, aim: Aim, last: (u64, Place), part_end: u64) -> u64 {
         let (n, tracks) = (seg.sectors.divisor(), last.0 - aim.track);
         let data = part_end - aim.raw;
         if tracks == 0 {
             return data;
         }
-        let costs = &self.costs[aim.segment][dir as usize];
+        let costs = &self.costs[aim.zone_run][dir as usize];
         let Some(lost) = costs.lost else {
             return data + self.gaps_one_by_one(seg, costs, aim.track, last.0);
         };
@@ -172,7 +172,7 @@ impl Mechanics {
         data + tracks * (n - seg.usable.divisor()) + skew + lost * n
     }
 
-    fn gaps_one_by_one(&self, seg: &Segment, costs: &SwitchCosts, first: u64, last: u64) -> u64 {
+    fn gaps_one_by_one(&self, seg: &ZoneRun, costs: &SwitchCosts, first: u64, last: u64) -> u64 {
         let (n, usable) = (seg.sectors.divisor(), seg.usable.divisor());
         let mut total = 0;
         let mut at = seg.place(first);
@@ -193,12 +193,12 @@ impl Mechanics {
             return div.div_ceil(blocks.0 * num);
         }
         let raw_end = self.raw_end(aim.raw, pba, blocks);
-        let (mut raw, mut segment, mut units) = (aim.raw, aim.segment, 0);
+        let (mut raw, mut zone_run, mut units) = (aim.raw, aim.zone_run, 0);
         while raw < raw_end {
-            let seg = &self.geometry.segments()[segment];
+            let seg = &self.geometry.zone_runs()[zone_run];
             let end = raw_end.min(seg.first_raw + seg.blocks());
             units += seg.slot_angle(end - raw);
-            (raw, segment) = (end, segment + 1);
+            (raw, zone_run) = (end, zone_run + 1);
         }
         self.per_rpm.div_ceil(units)
     }
@@ -206,7 +206,7 @@ impl Mechanics {
     /// Puts the head where a transfer ends, in the models that do not need the angle.
     #[inline]
     pub(super) fn head_to_last(&mut self, first: &Target, aim: Aim, pba: Pba, blocks: Blocks) {
-        let usable = self.geometry.segments()[aim.segment].usable.divisor();
+        let usable = self.geometry.zone_runs()[aim.zone_run].usable.divisor();
         let last = if aim.sector + blocks.0 <= usable && self.geometry.slips().is_empty() {
             *first
         } else {

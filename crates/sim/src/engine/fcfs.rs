@@ -2,8 +2,8 @@
 
 use super::{AHEAD, Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver};
 use crate::control::Control;
-use crate::drive::Drive;
 use crate::error::RunError;
+use smrlab_drive::Drive;
 use smrlab_units::SimTime;
 
 /// See [`super::run`].

@@ -12,9 +12,9 @@ pub use backlog::Backlog;
 pub use feed::{Feed, FeedSetup};
 
 use crate::control::Control;
-use crate::drive::{Drive, Observer, Served};
 use crate::error::RunError;
-use crate::sched::Chosen;
+use smrlab_drive::sched::Chosen;
+use smrlab_drive::{Drive, Observer, Served};
 use smrlab_stl::{HostRequest, Plan};
 use smrlab_units::SimTime;
 

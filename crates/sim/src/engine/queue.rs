@@ -2,9 +2,9 @@
 
 use super::{AHEAD, Arrivals, CHECK_EVERY, Feed, HostObserver};
 use crate::control::Control;
-use crate::drive::Drive;
 use crate::error::RunError;
-use crate::sched::{Candidate, Chosen, View};
+use smrlab_drive::Drive;
+use smrlab_drive::sched::{Candidate, Chosen, View};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Dir, HostOp, SimTime};
 use std::collections::VecDeque;

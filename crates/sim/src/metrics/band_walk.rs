@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn only_beginnings_in_another_band_count() {
-        let drive = smrlab_disk::drive::load("tiny", |_| Err(String::new())).unwrap();
+        let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
         let bands = drive.bands(None).unwrap();
         let first = |i: u64| bands.band(BandId(i)).first;
         let mut walk = BandWalk::new(bands.clone());

@@ -7,10 +7,10 @@ pub mod timeline;
 pub mod updates;
 pub mod windows;
 
-use crate::drive::{Executed, Observer, OpDone, Served};
 use band_walk::BandWalk;
 use heatmap::HeatMap;
 use histogram::Histogram;
+use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Cause, Dir, HostRequest};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use std::collections::BTreeMap;

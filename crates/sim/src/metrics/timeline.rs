@@ -1,7 +1,7 @@
 //! What happened when: one row per window of simulated time.
 
 use super::windows::{Cell, Windows};
-use crate::drive::OpDone;
+use smrlab_drive::OpDone;
 use smrlab_stl::Dir;
 use smrlab_units::{HostOp, SimTime};
 

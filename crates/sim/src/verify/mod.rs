@@ -6,9 +6,9 @@
 
 mod tags;
 
-use crate::drive::{Executed, Observer};
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};
+use smrlab_drive::{Executed, Observer};
 use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Plan, Source};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba};
 use std::collections::VecDeque;

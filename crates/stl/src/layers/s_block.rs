@@ -17,8 +17,8 @@ pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
 
 use crate::ring::{Carver, Laid};
-use crate::runs::{Divider, ReadRuns, unset_runs};
-use crate::space::MediumSpace;
+use crate::split::{Divider, ReadRuns, unset_runs};
+use crate::stretches::MediumSpace;
 use crate::{HostRequest, Plan, Record, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;

@@ -4,7 +4,7 @@ use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
 use crate::Capabilities;
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::ring::Carver;
-use crate::space::MediumSpace;
+use crate::stretches::MediumSpace;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\

@@ -3,7 +3,7 @@
 use super::{Options, Policy, Rules, SBlockLayer, Weights};
 use crate::Capabilities;
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::space::MediumSpace;
+use crate::stretches::MediumSpace;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\

@@ -465,5 +465,5 @@ impl RunMap {
 }
 
 #[cfg(test)]
-#[path = "runs_tests.rs"]
+#[path = "run_map_tests.rs"]
 mod tests;

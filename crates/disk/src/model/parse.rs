@@ -1,7 +1,7 @@
 //! The fields of a drive file.
 
 use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS};
-use super::{BandDefaults, Drive, DriveSpec};
+use super::{BandDefaults, DriveModel, DriveSpec};
 use crate::fault::DriveError;
 use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
@@ -9,7 +9,7 @@ use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::{Blocks, SimTime};
 use toml::{Table, Value};
 
-pub(super) fn parse(text: &str) -> Result<Drive, DriveError> {
+pub(super) fn parse(text: &str) -> Result<DriveModel, DriveError> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
         DriveError::one(format!("line {line}"), e.message().to_owned())
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Drive, DriveError> {
     root.finish();
     log.faults.take().finish()?;
     let spec = spec.expect("a drive without faults is complete");
-    Drive::new(spec, log.provenance.into_inner())
+    DriveModel::new(spec, log.provenance.into_inner())
 }
 
 fn drive(r: &Reader<'_>) -> Option<DriveSpec> {

@@ -1,4 +1,4 @@
-//! A segment: tracks that follow each other in PBA order in one regular pattern, with equal sectors a track.
+//! A run of a zone: tracks that follow each other in PBA order in one regular pattern, with equal sectors a track.
 
 use super::REVOLUTION;
 use crate::reciprocal::Reciprocal;
@@ -6,7 +6,7 @@ use crate::reciprocal::Reciprocal;
 /// The pattern is groups of `surfaces` runs of `width` tracks; each run lies on one surface, cylinder by cylinder.
 /// A cylinder layout has runs of one track; one surface of a surface serpentine is a single run.
 #[derive(Clone, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct ZoneRun {
     /// First raw block (usable sectors, slipped ones included).
     pub first_raw: u64,
     pub first_track: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Segment {
     /// Lowest cylinder in forward order (0 where PBA 0 lies), and lowest surface.
     pub first_cylinder: u32,
     pub first_surface: u32,
-    /// The whole segment runs backwards (odd surfaces of a surface serpentine).
+    /// The whole run of a zone runs backwards (odd surfaces of a surface serpentine).
     pub reversed: bool,
     /// Odd runs of a group run backwards (hybrid serpentine).
     pub serpentine: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Segment {
     pub group_skew: u64,
 }
 
-/// A track within its segment's pattern.
+/// A track within its run of a zone's pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub group: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Place {
     pub step: u64,
 }
 
-/// How many switches of each kind lie between two tracks of a segment.
+/// How many switches of each kind lie between two tracks of a run of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Switches {
     pub steps: u64,
@@ -63,7 +63,7 @@ pub(crate) fn wrapped(slot: u64, n: u64) -> u64 {
     slot.min(slot.wrapping_sub(n))
 }
 
-impl Segment {
+impl ZoneRun {
     #[inline]
     pub(crate) fn blocks(&self) -> u64 {
         self.tracks * self.usable.divisor()
@@ -102,7 +102,7 @@ impl Segment {
         self.first_surface + if odd { self.surfaces - 1 - run } else { run }
     }
 
-    /// The track at a (forward) cylinder and surface that lie in this segment.
+    /// The track at a (forward) cylinder and surface that lie in this run of a zone.
     #[inline]
     pub(crate) fn track_at(&self, cylinder: u32, surface: u32) -> u64 {
         let (group, step) = self.width.div_rem(u64::from(cylinder - self.first_cylinder));

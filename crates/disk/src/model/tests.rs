@@ -1,7 +1,7 @@
 use super::*;
 use smrlab_units::{Dir, Pba, SimTime};
 
-fn preset(name: &str) -> Drive {
+fn preset(name: &str) -> DriveModel {
     load(name, |_| Err("no files here".to_owned())).unwrap()
 }
 
@@ -99,7 +99,7 @@ fn all_faults_of_a_file_come_at_once_with_their_field() {
             "unit = \"track\", kind = \"guessed\", source = \"the narrowest",
         )
         .replace("[40, 24]", "[40]");
-    let e = Drive::from_toml(&text).unwrap_err().to_string();
+    let e = DriveModel::from_toml(&text).unwrap_err().to_string();
     for part in [
         "mechanics.rmp: unknown field (did you mean 'rpm'?)",
         "mechanics.rpm: missing",
@@ -110,14 +110,14 @@ fn all_faults_of_a_file_come_at_once_with_their_field() {
     ] {
         assert!(e.contains(part), "{part}\n---\n{e}");
     }
-    let broken = Drive::from_toml("schema = 1\nname = ").unwrap_err().to_string();
+    let broken = DriveModel::from_toml("schema = 1\nname = ").unwrap_err().to_string();
     assert!(broken.starts_with("line 2"), "{broken}");
 }
 
 #[test]
 fn ranges_are_checked_by_field() {
     let text = DRIVES[3].toml.replace("[40, 24]", "[0, 24]").replace("value = 6000", "value = 0");
-    let e = Drive::from_toml(&text).unwrap_err().to_string();
+    let e = DriveModel::from_toml(&text).unwrap_err().to_string();
     assert!(e.contains("geometry.zones[1].cylinders: 0 is not accepted: a whole number from 1"), "{e}");
     assert!(e.contains("mechanics.rpm: 0 is not accepted"), "{e}");
 }
@@ -128,7 +128,7 @@ fn a_shortened_drive_keeps_its_first_cylinders() {
     let zones: Vec<_> = d.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();
     assert_eq!(zones, [(40, 32), (1, 24)]);
     let spared = DRIVES[3].toml.replace("[40, 32]", "[40, 32, 2, 10]");
-    let d = Drive::from_toml(&spared).unwrap();
+    let d = DriveModel::from_toml(&spared).unwrap();
     assert_eq!(d.geometry().zones().next().unwrap().tracks, 30, "ten cylinders are spare");
     let zones: Vec<_> = d.shorten(Blocks(25 * 30)).unwrap().geometry().zones().map(|z| z.tracks).collect();
     assert_eq!(zones, [25], "30 of 32 sectors hold blocks");
@@ -145,7 +145,7 @@ fn an_outward_drive_is_cut_at_its_outer_end() {
         .toml
         .replace("s_od = { value = 1", "s_od = { value = 2")
         .replace("s_id = { value = 2", "s_id = { value = 1");
-    let d = Drive::from_toml(&text).unwrap();
+    let d = DriveModel::from_toml(&text).unwrap();
     assert_eq!(d.geometry().position(Pba(0)).cylinder, 119, "PBAs rise outwards");
     let short = d.shorten(Blocks(640 + 24)).unwrap();
     let zones: Vec<_> = short.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();

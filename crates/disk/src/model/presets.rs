@@ -1,6 +1,6 @@
 //! The drives that ship with the project, and how a user's text becomes a drive.
 
-use super::Drive;
+use super::DriveModel;
 use crate::fault::DriveError;
 use crate::interference::Interference;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
@@ -20,8 +20,8 @@ impl DriveEntry {
     ///
     /// # Panics
     /// When the shipped file has a fault: a test reads all of them.
-    pub fn drive(&self) -> Drive {
-        Drive::from_toml(self.toml).unwrap_or_else(|e| panic!("drives/{}.toml: {e}", self.name))
+    pub fn drive(&self) -> DriveModel {
+        DriveModel::from_toml(self.toml).unwrap_or_else(|e| panic!("drives/{}.toml: {e}", self.name))
     }
 }
 
@@ -77,13 +77,13 @@ pub const OVERRIDES: &[Param] = &[
 ///
 /// # Errors
 /// Unknown name or key with the nearest match; faults of the file with their place; what `read` says.
-pub fn load(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Drive, SpecError> {
+pub fn load(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<DriveModel, SpecError> {
     let (name, pairs) = split_item(text);
     let drive = if let Some(entry) = DRIVES.iter().find(|d| d.name == name) {
         entry.drive()
     } else if name.contains('/') || name.ends_with(".toml") {
         let toml = read(name).map_err(|e| SpecError::Other(format!("{name}: {e}")))?;
-        Drive::from_toml(&toml).map_err(|e| placed(name, &e))?
+        DriveModel::from_toml(&toml).map_err(|e| placed(name, &e))?
     } else {
         return Err(SpecError::UnknownName {
             what: "drive",
@@ -106,7 +106,7 @@ fn placed(name: &str, e: &DriveError) -> SpecError {
     SpecError::Other(lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn apply(mut drive: Drive, values: &Values) -> Result<Drive, DriveError> {
+fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel, DriveError> {
     if let Some(k) = values.count("k") {
         drive = drive.with_tracks(k as u32)?;
     }

@@ -2,7 +2,7 @@
 //! lies behind them, and how far that reaches.
 
 use crate::ring::Stretch;
-use smrlab_disk::{Drive, Interference, TrackNo};
+use smrlab_disk::{DriveModel, Interference, TrackNo};
 use smrlab_units::Blocks;
 
 /// A drive's stretches.
@@ -20,7 +20,7 @@ impl MediumSpace {
     /// The stretches of `drive`. A head of `W` tracks reaches at most to the end of the `W - 1` tracks behind the written
     /// one (of as many cylinders, where PBAs go round the surfaces), and one further where damage spreads along tracks.
     /// The random-access zone at the beginning is left out.
-    pub fn of(drive: &Drive) -> Self {
+    pub fn of(drive: &DriveModel) -> Self {
         let geometry = drive.geometry();
         let set_aside = drive.spec().bands.random_access;
         let strokes = geometry.strokes();

@@ -28,7 +28,7 @@ pub struct BandDefaults {
     pub blocks: Option<Blocks>,
 }
 
-/// A drive's parts, checked together by [`Drive::new`].
+/// A drive's parts, checked together by [`DriveModel::new`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveSpec {
     /// Short name.
@@ -53,14 +53,14 @@ pub struct DriveSpec {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct Drive {
+pub struct DriveModel {
     spec: DriveSpec,
     geometry: Arc<Geometry>,
     provenance: Vec<Provenance>,
     overrides: Vec<(String, String)>,
 }
 
-impl Drive {
+impl DriveModel {
     /// Checks `spec` and builds the geometry.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl Drive {
     /// The same drive with `tracks` tracks (cylinders on a cylinder layout) from PBA 0 on set aside for random access.
     ///
     /// # Errors
-    /// As [`Drive::new`].
+    /// As [`DriveModel::new`].
     pub fn with_random_access(&self, tracks: u64) -> Result<Self, DriveError> {
         self.changed("random_access", tracks.to_string(), |s| s.bands.random_access = tracks)
     }

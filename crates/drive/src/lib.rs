@@ -1,0 +1,8 @@
+//! The drive at work: a translation layer and the mechanics that carry out its plans, and who is served next. It knows
+//! nothing of traces, metrics, bytes or wall clocks; arrays, the simulator and the served device stand on it.
+
+pub mod drive;
+pub mod sched;
+
+pub use drive::{Drive, DriveSetup, Executed, Observer, OpDone, Served, Tracks};
+pub use sched::Chosen;
