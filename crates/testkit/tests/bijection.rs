@@ -1,8 +1,8 @@
 //! Static maps are bijections: every LBA has a block of its own, in a band, and the inverse finds it again.
 
 use smrlab_disk::BandId;
-use smrlab_stl::order::Order;
-use smrlab_stl::position_map::PositionMap;
+use smrlab_stl::parts::order::Order;
+use smrlab_stl::parts::position_map::PositionMap;
 use smrlab_testkit::drives;
 use smrlab_units::Lba;
 

@@ -9,7 +9,7 @@ mod tests;
 
 pub use entry::ENTRY;
 
-use crate::split::{Divider, ReadRuns, unset_runs};
+use crate::parts::split::{Divider, ReadRuns, unset_runs};
 use crate::{HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;

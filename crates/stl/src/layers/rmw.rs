@@ -1,9 +1,9 @@
 //! `rmw`: read-modify-write of bands, in place.
 
-use crate::live::LateLive;
-use crate::marks::Marks;
+use crate::parts::live::LateLive;
+use crate::parts::marks::Marks;
+use crate::parts::update::{Journal, Update, stage};
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::update::{Journal, Update, stage};
 use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};

@@ -16,9 +16,9 @@ mod tests;
 pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
 
-use crate::ring::{Carver, Laid};
-use crate::split::{Divider, ReadRuns, unset_runs};
-use crate::stretches::MediumSpace;
+use crate::parts::ring::{Carver, Laid};
+use crate::parts::split::{Divider, ReadRuns, unset_runs};
+use crate::parts::stretches::MediumSpace;
 use crate::{HostRequest, Plan, Record, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;

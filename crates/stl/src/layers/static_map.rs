@@ -1,11 +1,11 @@
 //! Static maps: LBA to PBA by formula, updates in place with a write amplifier (He & Du 2014).
 
-use crate::amplifier::{Amplifier, HostRun};
-use crate::live::Live;
-use crate::order::Order;
-use crate::position_map::{Extent, PositionMap};
+use crate::parts::amplifier::{Amplifier, HostRun};
+use crate::parts::live::Live;
+use crate::parts::order::Order;
+use crate::parts::position_map::{Extent, PositionMap};
+use crate::parts::update::{Journal, Update};
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::update::{Journal, Update};
 use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{BandId, Bands, Geometry, Interference};

@@ -1,7 +1,7 @@
 //! Emptying cache bands: Algorithm IV.2, its partial variant, the step of idle time, and completing units.
 
 use super::{Cleaning, DiskCache, Part, recover};
-use crate::split::ReadRuns;
+use crate::parts::split::ReadRuns;
 use crate::{Cause, HostRequest, OpId, Piece, Plan, Record, Source, StepEnd};
 use smrlab_units::{Blocks, HostOp, Pba};
 use std::ops::Range;

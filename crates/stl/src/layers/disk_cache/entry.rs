@@ -2,9 +2,9 @@
 
 use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
 use crate::Capabilities;
+use crate::parts::ring::Carver;
+use crate::parts::stretches::MediumSpace;
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::ring::Carver;
-use crate::stretches::MediumSpace;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\

@@ -1,7 +1,7 @@
 //! One set: a cache band and what is in it; and which set a native band belongs to.
 
 use super::Shares;
-use crate::position_index::PositionIndex;
+use crate::parts::position_index::PositionIndex;
 use smrlab_units::Pba;
 
 /// A native band's set is not decided.

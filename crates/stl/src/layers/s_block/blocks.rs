@@ -1,6 +1,6 @@
 //! What is known of the S-blocks of a section. S-blocks that nobody touched lie where they lay at first, and cost nothing.
 
-use crate::chunked::Chunked;
+use crate::parts::chunked::Chunked;
 
 /// No item, no S-block.
 pub(super) const NONE: u32 = u32::MAX;

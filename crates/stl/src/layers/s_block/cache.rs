@@ -5,7 +5,7 @@
 
 use super::blocks::{NONE, SBlock, SBlocks};
 use super::items::{END, Ends, Item, Items};
-use crate::ring::{Laid, Ring};
+use crate::parts::ring::{Laid, Ring};
 
 /// Cached blocks of an S-block that lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

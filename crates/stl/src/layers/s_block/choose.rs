@@ -3,7 +3,7 @@
 use super::blocks::{NONE, SBlocks};
 use super::cache::CacheRing;
 use super::slots::SlotRing;
-use crate::chunked::Chunked;
+use crate::parts::chunked::Chunked;
 
 /// How the S-block to destage is chosen among those that have cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]

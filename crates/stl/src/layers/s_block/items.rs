@@ -7,7 +7,7 @@
 //! leaf is split, and one that stays nearly empty is joined with the one before.
 
 use super::blocks::SBlocks;
-use crate::ring::Ring;
+use crate::parts::ring::Ring;
 
 /// Items in a leaf: five bits.
 const LEAF: usize = 32;

@@ -66,7 +66,7 @@ impl SBlockLayer {
                         *s.blocks.at_mut(owner) = SBlock::at(slot);
                     }
                 }
-                RING => s.cache.ring = crate::ring::Ring::with(s.cache.ring.size(), b, 0),
+                RING => s.cache.ring = crate::parts::ring::Ring::with(s.cache.ring.size(), b, 0),
                 GONE => s.forget(x, a % size, b),
                 INVALID => s.cache.put_invalid(b, &mut s.blocks),
                 COUNTED => s.queue.iter_mut().for_each(|q| q.renew(x)),

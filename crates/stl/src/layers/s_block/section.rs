@@ -7,7 +7,7 @@ use super::pieces::{Fills, patched};
 use super::slots::SlotRing;
 use super::spare::Spare;
 use super::{Rules, records};
-use crate::split::ReadRuns;
+use crate::parts::split::ReadRuns;
 use crate::{Cause, OpId, Plan, Record, Source};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;

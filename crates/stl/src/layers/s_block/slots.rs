@@ -1,8 +1,8 @@
 //! A section's S-block ring: slots of one S-block each, the newest copy of every S-block in one of them.
 
 use super::blocks::NONE;
-use crate::chunked::Chunked;
-use crate::ring::{Laid, Ring};
+use crate::parts::chunked::Chunked;
+use crate::parts::ring::{Laid, Ring};
 use smrlab_units::Pba;
 
 /// See the [module](self).

@@ -1,6 +1,6 @@
 use super::*;
 use crate::layers::test_medium::{Medium, Rig, Sequence, request, same_after_checkpoint};
-use crate::ring::Stretch;
+use crate::parts::ring::Stretch;
 
 const REACH: u64 = 12;
 

@@ -1,7 +1,7 @@
 //! The medium as layers with regions of their own see it: stretches of consecutive PBAs in which writes harm only what
 //! lies behind them, and how far that reaches.
 
-use crate::ring::Stretch;
+use crate::parts::ring::Stretch;
 use smrlab_disk::{DriveModel, Interference, TrackNo};
 use smrlab_units::Blocks;
 

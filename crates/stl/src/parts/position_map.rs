@@ -5,7 +5,7 @@
 //! area, then its second. So a share of the LBA space fills the same positions on every part of the drive, and the
 //! bijection is exact whatever the track lengths are. On cylinder layouts a position is a whole cylinder.
 
-use crate::order::Order;
+use crate::parts::order::Order;
 use smrlab_disk::reciprocal::{Reciprocal, RunIndex};
 use smrlab_disk::{BandId, Bands, Geometry, TrackNo};
 use smrlab_units::{Blocks, Lba, Pba};

@@ -5,7 +5,7 @@
 //! impacted runs are read first, then everything is written in ascending order: one operation for each contiguous span
 //! of a track.
 
-use crate::update::{Update, stage};
+use crate::parts::update::{Update, stage};
 use crate::{OpId, Plan, Source};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, Geometry, Interference};
