@@ -1,7 +1,7 @@
 //! A translation layer at work on a medium that shingles, with real bytes.
 //!
-//! Time and bytes are two executors of one plan: the drive of the simulator says when, and this observer of it moves
-//! the bytes and keeps the records, all in the order of the plan. What a killed process leaves behind is therefore
+//! Time and bytes are two executors of one plan: the drive says when, and hands the plan over; the bytes are moved and the
+//! records kept here, all in the order of the plan. What a killed process leaves behind is therefore
 //! exactly a cut between two media operations (or within one), which is what a layer's recovery is made for. What a host
 //! that lost its power leaves behind is the state at the last fence or flush, and any part of what was written since: the
 //! fences of a plan see to it that this does no harm.
@@ -12,8 +12,10 @@ use crate::pace::Pace;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use smrlab_disk::Mechanics;
-use smrlab_drive::{Drive, DriveSetup, Executed, Observer};
-use smrlab_stl::{Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, OpId, Part, Plan, Record};
+use smrlab_drive::{Drive, DriveSetup, Executed};
+use smrlab_stl::{
+    Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, Part, Plan, Record, Refusal, Step,
+};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 
 /// Zeroes that are written at a time, in blocks.
@@ -37,10 +39,7 @@ pub struct Layered {
 
 struct State {
     drive: Drive,
-    executor: Executor,
-    media: MediaCounts,
-    /// Plans so far that changed anything.
-    changes: u64,
+    bytes: Bytes,
     /// Why nothing more is done: layer and medium would no longer agree.
     broken: Option<DeviceError>,
 }
@@ -67,14 +66,13 @@ impl MediaCounts {
     }
 }
 
-/// Moves the bytes of a plan.
-struct Bytes<'a, 'b> {
-    medium: &'a Medium,
-    executor: &'a mut Executor,
-    media: &'a mut MediaCounts,
-    changes: &'a mut u64,
-    host: HostBuffer<'b>,
-    done: Result<()>,
+/// Moves the bytes of plans.
+#[derive(Default)]
+struct Bytes {
+    executor: Executor,
+    media: MediaCounts,
+    /// Plans so far that changed anything.
+    changes: u64,
 }
 
 /// A medium as the executor wants it.
@@ -100,46 +98,43 @@ impl smrlab_stl::Medium for Exclusive<'_> {
     }
 }
 
-impl Bytes<'_, '_> {
-    fn carry_out(&mut self, plan: &Plan, ops: usize) -> Result<()> {
+impl Bytes {
+    /// Carries out the first `ops` operations of a plan; its records only where it is `whole`.
+    fn carry_out(
+        &mut self,
+        medium: &Medium,
+        plan: &Plan,
+        (ops, whole): (usize, bool),
+        mut host: HostBuffer<'_>,
+    ) -> Result<()> {
         self.executor.begin();
-        // A step that was given up changes nothing: its records are void.
-        let mut records = if ops == plan.ops().len() { plan.records() } else { &[] }.iter().peekable();
-        let mut fences = plan.fences().iter().peekable();
         let changes = !plan.records().is_empty() || plan.ops().iter().any(|op| op.dir == Dir::Write);
-        *self.changes += u64::from(changes);
-        for done in 0..=ops {
-            while let Some((_, record)) = records.next_if(|(after, _)| *after as usize <= done) {
-                self.medium.keep(record.tag, record.words)?;
+        self.changes += u64::from(changes);
+        for step in plan.walk() {
+            match step {
+                // A step that was given up changes nothing: its records are void.
+                Step::Record(record) if whole => medium.keep(record.tag, record.words)?,
+                Step::Fence => self.media.fences += u64::from(medium.sync()?),
+                Step::Op(id, op) => {
+                    if id.0 as usize == ops {
+                        break;
+                    }
+                    self.executor.step(plan, id, &mut host, &mut Exclusive(medium))?;
+                    let counts =
+                        &mut self.media.by_cause[op.cause as usize][usize::from(op.dir == Dir::Write)];
+                    counts.0 += 1;
+                    counts.1 += op.blocks.0;
+                }
+                Step::Record(_) | Step::Acknowledge | Step::Pause(_) => {}
             }
-            if fences.next_if(|after| **after as usize == done).is_some() {
-                self.media.fences += u64::from(self.medium.sync()?);
-            }
-            let Some(op) = plan.ops().get(done).filter(|_| done < ops) else { break };
-            self.executor.step(plan, OpId(done as u32), &mut self.host, &mut Exclusive(self.medium))?;
-            let counts = &mut self.media.by_cause[op.cause as usize][usize::from(op.dir == Dir::Write)];
-            counts.0 += 1;
-            counts.1 += op.blocks.0;
         }
-        Executor::finish(plan, &mut self.host);
+        Executor::finish(plan, &mut host);
         Ok(())
     }
-}
 
-impl Observer for Bytes<'_, '_> {
-    fn executed(&mut self, executed: &Executed<'_>) {
-        if self.done.is_ok() {
-            let background = executed.request.is_none();
-            let host = if background {
-                std::mem::replace(&mut self.host, HostBuffer::None)
-            } else {
-                HostBuffer::None
-            };
-            self.done = self.carry_out(executed.plan, executed.done);
-            if background {
-                self.host = host;
-            }
-        }
+    /// Carries out a step of background work as far as it went.
+    fn background(&mut self, medium: &Medium, step: &Executed<'_>) -> Result<()> {
+        self.carry_out(medium, step.plan, (step.done, step.whole), HostBuffer::None)
     }
 }
 
@@ -160,21 +155,18 @@ impl Layered {
             wants_data: true,
             wants_records: true,
             stable_locations: built.capabilities.stable_location,
-            by_step,
         };
         let blocks = built.layer.host_blocks().0;
         let mut drive = Drive::new(built.layer, mechanics, setup);
-        let (mut executor, mut media, mut changes) = (Executor::default(), MediaCounts::default(), 0);
+        let mut bytes = Bytes::default();
         let mut plan = Plan::new(true, true);
         if !records.is_empty() {
             // A killed server left records that are not durable yet; a layer takes what it is given for durable.
             medium.sync()?;
             drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
-            let (medium, executor, media, changes) = (&medium, &mut executor, &mut media, &mut changes);
-            let mut bytes = Bytes { medium, executor, media, changes, host: HostBuffer::None, done: Ok(()) };
-            bytes.carry_out(&plan, plan.ops().len())?;
+            bytes.carry_out(&medium, &plan, (plan.ops().len(), true), HostBuffer::None)?;
         }
-        let state = Mutex::new(State { drive, executor, media, changes, broken: None });
+        let state = Mutex::new(State { drive, bytes, broken: None });
         let (resolved, capabilities, identity) =
             (built.resolved, built.capabilities, built.entry.conventional);
         Ok(Self { state, medium, resolved, capabilities, identity, by_step, blocks })
@@ -199,24 +191,35 @@ impl Layered {
         blocks: u64,
         host: HostBuffer<'_>,
     ) -> Result<SimTime> {
-        let request = HostRequest { op, lba: Lba(start), blocks: Blocks(blocks), stream: 0 };
+        let request = HostRequest::new(op, Lba(start), Blocks(blocks));
         let state = &mut *self.state.lock();
         if let Some(e) = &state.broken {
             return Err(e.clone());
         }
         let now = pace.arrive(op, start, blocks)?;
-        let State { drive, executor, media, changes, broken } = state;
-        let mut bytes = Bytes { medium: &self.medium, executor, media, changes, host, done: Ok(()) };
-        let served = drive.submit(now, &request, &mut bytes);
-        match bytes.done {
-            Ok(()) => Ok(served.ack),
-            Err(e) => {
-                if op != HostOp::Read {
-                    *broken = Some(stopped(&e));
+        let State { drive, bytes, broken } = state;
+        let done = (|| {
+            if !self.by_step {
+                while let Some(step) = drive.next_step(now, &mut ()) {
+                    bytes.background(&self.medium, &step)?;
                 }
-                Err(e)
             }
-        }
+            if let Some(step) = drive.interrupt() {
+                bytes.background(&self.medium, &step)?;
+            }
+            let executed = drive.dispatch(now, &request, &mut ());
+            if let Some(why) = executed.plan.refusal() {
+                return Ok(Err(refused(why)));
+            }
+            bytes.carry_out(&self.medium, executed.plan, (executed.done, true), host)?;
+            Ok(Ok(executed.served.ack))
+        })();
+        done.unwrap_or_else(|e: DeviceError| {
+            if op != HostOp::Read {
+                *broken = Some(stopped(&e));
+            }
+            Err(e)
+        })
     }
 
     /// Reads blocks.
@@ -261,11 +264,11 @@ impl Layered {
     /// As [`Medium::sync`].
     pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
         let ack = self.submit(pace, HostOp::Flush, 0, 0, HostBuffer::None)?;
-        let before = self.state.lock().changes;
+        let before = self.state.lock().bytes.changes;
         self.medium.sync()?;
         let mut state = self.state.lock();
         // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
-        if state.changes == before {
+        if state.bytes.changes == before {
             state.drive.layer_mut().durable();
         }
         Ok(ack)
@@ -278,24 +281,14 @@ impl Layered {
     pub fn idle(&self, pace: &Pace) -> Result<()> {
         let Some(mut state) = self.state.try_lock() else { return Ok(()) };
         for _ in 0..STEPS {
-            let State { drive, executor, media, changes, broken } = &mut *state;
-            if broken.is_some() || drive.next_wake().is_none_or(|at| at >= pace.now()) {
+            let State { drive, bytes, broken } = &mut *state;
+            if broken.is_some() {
                 return Ok(());
             }
-            let host = HostBuffer::None;
-            let mut bytes = Bytes { medium: &self.medium, executor, media, changes, host, done: Ok(()) };
-            let more = if self.by_step {
-                drive.step(pace.now(), &mut bytes)
-            } else {
-                drive.advance(pace.now(), &mut bytes);
-                false
-            };
-            if let Err(e) = bytes.done {
+            let Some(step) = drive.next_step(pace.now(), &mut ()) else { return Ok(()) };
+            if let Err(e) = bytes.background(&self.medium, &step) {
                 *broken = Some(stopped(&e));
                 return Err(e);
-            }
-            if !more {
-                return Ok(());
             }
             MutexGuard::bump(&mut state);
         }
@@ -358,14 +351,26 @@ impl Layered {
         state.drive.layer().counters(&mut |name, n| {
             own.insert(name.to_owned(), n.into());
         });
-        json!({"by_cause": state.media.json(), "fences": state.media.fences, "layer": own,
+        json!({"by_cause": state.bytes.media.json(), "fences": state.bytes.media.fences, "layer": own,
                "map_bytes": state.drive.layer().map_bytes()})
     }
 
     /// Forgets the counters.
     pub fn reset(&self) {
-        self.state.lock().media = MediaCounts::default();
+        self.state.lock().bytes.media = MediaCounts::default();
     }
+}
+
+/// What a layer's refusal is to a host.
+fn refused(why: Refusal) -> DeviceError {
+    let errno = match why {
+        Refusal::NotAtPointer | Refusal::OutOfRange => libc::EIO,
+        Refusal::WriteProtected => libc::EPERM,
+        Refusal::NoSpace => libc::ENOSPC,
+        Refusal::Lost => libc::EIO,
+        Refusal::Unsupported => libc::EOPNOTSUPP,
+    };
+    DeviceError::new(errno, format!("the drive refuses the request: {}", why.name()))
 }
 
 fn stopped(e: &DeviceError) -> DeviceError {

@@ -58,10 +58,10 @@ impl Raw {
     #[inline]
     pub fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
         let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
-        let request = HostRequest { op, lba: Lba(start), blocks: Blocks(blocks), stream: 0 };
+        let request = HostRequest::new(op, Lba(start), Blocks(blocks));
         let mut drive = clock.lock();
         let now = pace.arrive(op, start, blocks)?;
-        Ok(drive.submit(now, &request, &mut ()).ack)
+        Ok(drive.dispatch(now, &request, &mut ()).served.ack)
     }
 
     /// Blocks of the medium.

@@ -3,7 +3,7 @@
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
-use smrlab_drive::{Drive, DriveSetup, Executed, Observer};
+use smrlab_drive::{Drive, DriveSetup, Executed};
 use smrlab_stl::{BuildContext, Dir, HostRequest, MediaOp};
 use smrlab_trace::{Batch, TraceSource};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Counts(std::collections::BTreeMap<(&'static str, bool), (u64, u64)>);
 
-impl Observer for Counts {
-    fn executed(&mut self, executed: &Executed<'_>) {
+impl Counts {
+    fn add(&mut self, executed: &Executed<'_>) {
         for MediaOp { dir, cause, blocks, .. } in &executed.plan.ops()[..executed.done] {
             let n = self.0.entry((cause.name(), *dir == Dir::Write)).or_default();
             n.0 += 1;
@@ -65,8 +65,14 @@ fn a_capture_replays_to_the_same_media_operations() {
         while source.next_batch(&mut batch).unwrap() {
             for r in batch.iter() {
                 let blocks = smrlab_units::Blocks(u64::from(r.blocks));
-                let request = HostRequest { op: r.op, lba: r.lba, blocks, stream: 0 };
-                drive.submit(r.arrival, &request, &mut counts);
+                let request = HostRequest::new(r.op, r.lba, blocks);
+                while let Some(step) = drive.next_step(r.arrival, &mut ()) {
+                    counts.add(&step);
+                }
+                if let Some(step) = drive.interrupt() {
+                    counts.add(&step);
+                }
+                counts.add(&drive.dispatch(r.arrival, &request, &mut ()));
                 requests += 1;
             }
         }

@@ -1,11 +1,13 @@
 //! A drive: a translation layer and the mechanics that carry out its plans. One piece of code for the simulator and for
-//! the served device; it knows nothing of traces, metrics or wall clocks.
+//! the served device; it knows nothing of traces, metrics, bytes or wall clocks.
 //!
-//! Time only moves by the `now` of the caller, which never falls. Background steps that were due before `now` run
-//! first, each at its own time: calling late never changes when anything happens.
+//! Time only moves by the `now` of the caller, which never falls. Before a request is dispatched the caller takes the
+//! background steps that were due before it ([`Drive::next_step`], each at its own time) and what a step under way leaves
+//! ([`Drive::interrupt`]): calling late never changes when anything happens. Every plan that was carried out in time is
+//! handed to the caller, who does with it what else is to be done: bytes, identities, logs.
 
 use smrlab_disk::{Mechanics, Target};
-use smrlab_stl::{HostRequest, MediaOp, Plan, StepEnd, TranslationLayer};
+use smrlab_stl::{Cause, HostRequest, MediaOp, Pause, Plan, Step, StepEnd, TranslationLayer};
 use smrlab_units::{Pba, SimTime};
 
 /// The tracks on which a media operation began and ended.
@@ -24,6 +26,8 @@ pub struct Tracks {
 pub struct OpDone<'a> {
     /// What was done.
     pub op: &'a MediaOp,
+    /// On whose account: the operation's own cause, or that of the request where the operation serves that directly.
+    pub cause: Cause,
     /// When the drive began with it.
     pub start: SimTime,
     /// When its last block had passed the head.
@@ -34,7 +38,7 @@ pub struct OpDone<'a> {
     pub background: bool,
 }
 
-/// How a host request was served.
+/// When a host request was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// When the drive began with it.
@@ -45,31 +49,34 @@ pub struct Served {
     pub end: SimTime,
 }
 
-/// A plan, or the part of it that was carried out.
+/// A plan, or the part of it that was carried out in time; the rest is up to the caller.
+///
+/// Of a step that was given up only the first [`done`](Self::done) operations hold, and no record.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed<'a> {
-    /// The plan; of a step that was given up only the first [`done`](Self::done) operations hold.
+    /// The plan.
     pub plan: &'a Plan,
     /// Operations carried out.
     pub done: usize,
-    /// When the first operation began.
-    pub start: SimTime,
+    /// When what, from the first operation on.
+    pub served: Served,
     /// When each operation ended, in order.
     pub ends: &'a [SimTime],
-    /// The request that it served; `None`: a background step.
-    pub request: Option<&'a HostRequest>,
+    /// The whole plan was carried out, so that its records hold.
+    pub whole: bool,
 }
 
-/// Is told what a drive does, in order. Metrics, logs, identity checks and byte media are observers.
+/// Is told of media operations while they are timed, in order. Metrics and logs are observers; bytes are not, see
+/// [`Executed`].
 pub trait Observer {
     /// A media operation was carried out; its times are final.
     fn op(&mut self, done: &OpDone<'_>) {
         let _ = done;
     }
 
-    /// All operations of a plan, or all of a step that will be, were carried out.
-    fn executed(&mut self, executed: &Executed<'_>) {
-        let _ = executed;
+    /// The drive spent time without a media operation.
+    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
+        let _ = (pause, start, background);
     }
 }
 
@@ -79,22 +86,20 @@ impl Observer for () {}
 /// What a drive's callers need of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DriveSetup {
-    /// Observers need to know where bytes come from.
+    /// Callers need to know where bytes come from.
     pub wants_data: bool,
-    /// Observers keep what survives a power cut.
+    /// Callers keep what survives a power cut.
     pub wants_records: bool,
     /// The layer's [`stable_location`](smrlab_stl::Capabilities::stable_location).
     pub stable_locations: bool,
-    /// Background work waits for [`Drive::step`] instead of beginning when its time has come: for callers without time,
-    /// where all of it would be done at once.
-    pub by_step: bool,
 }
 
 /// A background step under way.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct Under {
     began: SimTime,
-    next: usize,
+    /// Operations begun, and pauses.
+    next: (usize, usize),
     /// When the next operation can begin.
     at: SimTime,
 }
@@ -104,10 +109,9 @@ pub struct Drive {
     layer: Box<dyn TranslationLayer>,
     mechanics: Mechanics,
     stable_locations: bool,
-    by_step: bool,
     plan: Plan,
     ends: Vec<SimTime>,
-    step: Option<Step>,
+    step: Option<Under>,
     step_plan: Plan,
     step_ends: Vec<SimTime>,
     free_at: SimTime,
@@ -117,12 +121,11 @@ pub struct Drive {
 impl Drive {
     /// A drive at time 0.
     pub fn new(layer: Box<dyn TranslationLayer>, mechanics: Mechanics, setup: DriveSetup) -> Self {
-        let DriveSetup { wants_data, wants_records, stable_locations, by_step } = setup;
+        let DriveSetup { wants_data, wants_records, stable_locations } = setup;
         Self {
             layer,
             mechanics,
             stable_locations,
-            by_step,
             plan: Plan::new(wants_data, wants_records),
             ends: Vec::new(),
             step: None,
@@ -182,29 +185,39 @@ impl Drive {
         self.mechanics.target(pba)
     }
 
-    /// Serves a request that arrives at `now`, after everything that was submitted before it.
+    /// Serves a request at `now`, or when everything dispatched before it has ended. Steps that were due before must have
+    /// been taken ([`next_step`](Self::next_step), [`interrupt`](Self::interrupt)).
     #[inline]
-    pub fn submit(&mut self, now: SimTime, request: &HostRequest, observer: &mut impl Observer) -> Served {
-        self.advance(now, observer);
-        self.give_up(observer);
+    pub fn dispatch(
+        &mut self,
+        now: SimTime,
+        request: &HostRequest,
+        watch: &mut impl Observer,
+    ) -> Executed<'_> {
+        debug_assert!(self.step.is_none(), "a step is under way");
         let start = now.max(self.free_at);
         self.plan.clear();
         self.layer.submit(start, request, &mut self.plan);
         self.ends.clear();
-        let mut at = start;
-        for op in self.plan.ops() {
-            at = run(&mut self.mechanics, op, at, false, observer);
-            self.ends.push(at);
+        let (mut at, mut ack) = (start, start);
+        for step in self.plan.walk() {
+            match step {
+                Step::Op(_, op) => {
+                    at = run(&mut self.mechanics, op, on_account(op, request), at, false, watch);
+                    self.ends.push(at);
+                }
+                Step::Acknowledge => ack = at,
+                Step::Pause(pause) => {
+                    watch.paused(&pause, at, false);
+                    at += pause.time;
+                }
+                Step::Record(_) | Step::Fence => {}
+            }
         }
-        let ack = match self.plan.ack_after() {
-            0 => start,
-            n => self.ends[n - 1],
-        };
         self.free_at = at;
         self.idle_since = at;
-        let (plan, done, ends) = (&self.plan, self.ends.len(), &self.ends[..]);
-        observer.executed(&Executed { plan, done, start, ends, request: Some(request) });
-        Served { start, ack, end: at }
+        let served = Served { start, ack, end: at };
+        Executed { plan: &self.plan, done: self.ends.len(), served, ends: &self.ends, whole: true }
     }
 
     /// Serves a request without time, as prefilling does: the heads stay where they are. Its [`plan`](Self::plan) is
@@ -214,7 +227,7 @@ impl Drive {
         self.layer.submit(self.free_at, request, &mut self.plan);
     }
 
-    /// When [`advance`](Self::advance) has something to do, if no request comes before.
+    /// When [`next_step`](Self::next_step) has something to do, if no request comes before.
     pub fn next_wake(&self) -> Option<SimTime> {
         match &self.step {
             Some(step) => Some(step.at),
@@ -222,84 +235,82 @@ impl Drive {
         }
     }
 
-    /// Runs background work up to `now`: operations that begin before `now` are begun, and those end.
+    /// Whether there may be background work at all.
+    #[inline]
+    pub fn idles(&self) -> bool {
+        self.step.is_none() && self.layer.background_after().is_none()
+    }
+
+    /// Runs background work up to `now`: operations that begin before `now` are begun, and those end. Answers with the
+    /// first step that is done by that; call it again until it answers `None`.
     ///
     /// Steps follow each other without a pause once the drive has been idle (of host requests) for as long as the layer
     /// asks.
-    #[inline]
-    pub fn advance(&mut self, now: SimTime, observer: &mut impl Observer) {
-        if self.step.is_some() || self.layer.background_after().is_some() {
-            self.work_in_background(now, observer);
+    pub fn next_step(&mut self, now: SimTime, watch: &mut impl Observer) -> Option<Executed<'_>> {
+        if self.step.is_none() {
+            let due = self.next_wake().filter(|due| *due < now)?;
+            self.step_plan.clear();
+            self.step_ends.clear();
+            self.layer.background(due, &mut self.step_plan);
+            self.step = Some(Under { began: due, next: (0, 0), at: due });
         }
+        self.go_on(now, watch).then(|| self.end_step(StepEnd::Done)).filter(|done| {
+            // A step without operations says that there is nothing to do after all.
+            !done.plan.ops().is_empty() || !done.plan.pauses().is_empty()
+        })
     }
 
-    /// Does one step of the background work that is due at `now`; answers whether there was one. Only for drives that
-    /// were [set up](DriveSetup::by_step) for it.
-    pub fn step(&mut self, now: SimTime, observer: &mut impl Observer) -> bool {
-        debug_assert!(self.by_step);
-        let Some(due) = self.next_wake().filter(|due| *due < now) else { return false };
-        self.begin_step(due);
-        let mut at = due;
-        for op in self.step_plan.ops() {
-            at = run(&mut self.mechanics, op, at, true, observer);
-            self.step_ends.push(at);
-        }
-        self.free_at = at;
-        let done = self.step_ends.len();
-        self.step = Some(Step { began: due, next: done, at });
-        self.end_step(StepEnd::Done, observer);
-        done > 0
-    }
-
-    #[cold]
-    fn work_in_background(&mut self, now: SimTime, observer: &mut impl Observer) {
-        while !self.by_step {
-            let Some(step) = &mut self.step else {
-                match self.next_wake() {
-                    Some(due) if due < now => self.begin_step(due),
-                    _ => return,
-                }
-                continue;
-            };
-            let ops = self.step_plan.ops();
-            while step.next < ops.len() {
-                if step.at >= now {
-                    return;
-                }
-                step.at = run(&mut self.mechanics, &ops[step.next], step.at, true, observer);
+    /// Begins what can begin before `now` of the step under way; `true`: all of it.
+    fn go_on(&mut self, now: SimTime, watch: &mut impl Observer) -> bool {
+        let Some(step) = &mut self.step else { return false };
+        let plan = &self.step_plan;
+        loop {
+            let pause = plan.pauses().get(step.next.1).filter(|p| p.0 as usize <= step.next.0);
+            let op = plan.ops().get(step.next.0);
+            if pause.is_none() && op.is_none() {
+                return true;
+            }
+            if step.at >= now {
+                return false;
+            }
+            if let Some((_, pause)) = pause {
+                watch.paused(pause, step.at, true);
+                step.at += pause.time;
+                step.next.1 += 1;
+            } else if let Some(op) = op {
+                step.at = run(&mut self.mechanics, op, op.cause, step.at, true, watch);
                 self.step_ends.push(step.at);
-                self.free_at = step.at;
-                step.next += 1;
+                step.next.0 += 1;
             }
-            let empty = ops.is_empty();
-            self.end_step(StepEnd::Done, observer);
-            if empty {
-                return;
-            }
+            self.free_at = step.at;
         }
     }
 
-    fn begin_step(&mut self, due: SimTime) {
-        self.step_plan.clear();
-        self.step_ends.clear();
-        self.layer.background(due, &mut self.step_plan);
-        self.step = Some(Step { began: due, next: 0, at: due });
-    }
-
-    /// A request is there: what has not started of a step is given up.
+    /// A request is there: what has not started of the step under way is given up. Answers with what was done of it.
     #[inline]
-    fn give_up(&mut self, observer: &mut impl Observer) {
-        if self.step.is_some() {
-            self.end_step(StepEnd::GivenUp, observer);
-        }
+    pub fn interrupt(&mut self) -> Option<Executed<'_>> {
+        self.step.is_some().then(|| self.end_step(StepEnd::GivenUp))
     }
 
-    fn end_step(&mut self, end: StepEnd, observer: &mut impl Observer) {
-        let Some(step) = self.step.take() else { return };
+    fn end_step(&mut self, end: StepEnd) -> Executed<'_> {
+        let Under { began, next, at } =
+            self.step.take().unwrap_or(Under { began: self.free_at, next: (0, 0), at: self.free_at });
         self.layer.background_end(end);
-        let (plan, ends) = (&self.step_plan, &self.step_ends[..]);
-        observer.executed(&Executed { plan, done: step.next, start: step.began, ends, request: None });
+        let served = Served { start: began, ack: at, end: at };
+        Executed {
+            plan: &self.step_plan,
+            done: next.0,
+            served,
+            ends: &self.step_ends,
+            whole: end == StepEnd::Done,
+        }
     }
+}
+
+/// What serves the request directly is counted as what the request is for.
+#[inline]
+fn on_account(op: &MediaOp, request: &HostRequest) -> Cause {
+    if op.cause == Cause::Host { request.why } else { op.cause }
 }
 
 /// Carries out one operation from `at` on; returns its end.
@@ -307,13 +318,14 @@ impl Drive {
 fn run(
     mechanics: &mut Mechanics,
     op: &MediaOp,
+    cause: Cause,
     at: SimTime,
     background: bool,
-    observer: &mut impl Observer,
+    watch: &mut impl Observer,
 ) -> SimTime {
     let before = mechanics.head().track.0;
     let end = mechanics.service(at, op.dir, op.pba, op.blocks);
     let tracks = Tracks { before, first: mechanics.began().0, last: mechanics.head().track.0 };
-    observer.op(&OpDone { op, start: at, end, tracks, background });
+    watch.op(&OpDone { op, cause, start: at, end, tracks, background });
     end
 }

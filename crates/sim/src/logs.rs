@@ -83,13 +83,7 @@ impl RequestLog {
         Ok(Self(Log::create(dir, Table { name: "requests", columns })?))
     }
 
-    pub(crate) fn add(
-        &mut self,
-        id: u64,
-        arrival: SimTime,
-        r: &HostRequest,
-        served: &Served,
-    ) -> Result<(), RunError> {
+    pub(crate) fn add(&mut self, arrival: SimTime, r: &HostRequest, served: &Served) -> Result<(), RunError> {
         let op = match r.op {
             HostOp::Read => "read",
             HostOp::Write => "write",
@@ -98,7 +92,7 @@ impl RequestLog {
         };
         let log = &mut self.0;
         log.column(4).push_text(op);
-        let ints = [id, arrival.0, served.start.0, served.ack.0, r.lba.0, r.blocks.0, u64::from(r.stream)];
+        let ints = [r.id, arrival.0, served.start.0, served.ack.0, r.lba.0, r.blocks.0, u64::from(r.stream)];
         for (column, value) in [0, 1, 2, 3, 5, 6, 7].into_iter().zip(ints) {
             log.column(column).push_int(value);
         }
@@ -131,7 +125,7 @@ impl MediaLog {
         let log = &mut self.log;
         let op = done.op;
         log.column(5).push_text(if op.dir == Dir::Read { "read" } else { "write" });
-        log.column(6).push_text(op.cause.name());
+        log.column(6).push_text(done.cause.name());
         // The id of the request is filled in once it was served; background work keeps -1.
         let ints = [self.seq, u64::MAX, 0, done.start.0, done.end.0, op.pba.0, op.blocks.0];
         for (column, value) in [0, 1, 2, 3, 4, 7, 8].into_iter().zip(ints) {

@@ -75,7 +75,7 @@ impl Prefill {
     /// Writes through the drive's layer; what was written counts as written before.
     pub fn write(&self, drive: &mut Drive, observer: &mut impl HostObserver) {
         let mut write = |lba: u64, blocks: u64| {
-            let request = HostRequest { op: HostOp::Write, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+            let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
             drive.instantly(&request);
             observer.prefilled(&request, drive.plan());
         };

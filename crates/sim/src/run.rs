@@ -87,7 +87,6 @@ impl Parts {
             wants_data: run.spec.verify_media,
             wants_records: false,
             stable_locations: run.built.capabilities.stable_location,
-            by_step: false,
         };
         let drive = Drive::new(run.built.layer, mechanics, setup);
         Ok(Self {

@@ -5,8 +5,8 @@ use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
 use crate::verify::Verify;
-use smrlab_drive::{Executed, Observer, OpDone, Served};
-use smrlab_stl::{HostRequest, Plan};
+use smrlab_drive::{Executed, Observer, OpDone};
+use smrlab_stl::{HostRequest, Pause, Plan};
 use smrlab_units::SimTime;
 
 /// Metrics alone: the fast way.
@@ -19,15 +19,16 @@ impl HostObserver for Metrics {
     #[inline]
     fn served(
         &mut self,
-        _: u64,
         arrival: SimTime,
         request: &HostRequest,
-        served: &Served,
-        plan: &Plan,
+        executed: &Executed<'_>,
     ) -> Result<(), RunError> {
-        let (ops, extents) = (plan.ops().len() as u64, u64::from(plan.extents()));
-        Metrics::served(self, arrival, request, served, ops, extents);
+        Metrics::served(self, arrival, request, executed);
         Ok(())
+    }
+
+    fn background(&mut self, executed: &Executed<'_>) {
+        self.executed(executed);
     }
 
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
@@ -51,11 +52,8 @@ impl Observer for Watch {
         }
     }
 
-    fn executed(&mut self, executed: &Executed<'_>) {
-        self.metrics.executed(executed);
-        if let Some(verify) = &mut self.verify {
-            verify.executed(executed);
-        }
+    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
+        self.metrics.paused(pause, start, background);
     }
 }
 
@@ -66,22 +64,27 @@ impl HostObserver for Watch {
 
     fn served(
         &mut self,
-        id: u64,
         arrival: SimTime,
         request: &HostRequest,
-        served: &Served,
-        plan: &Plan,
+        executed: &Executed<'_>,
     ) -> Result<(), RunError> {
-        HostObserver::served(&mut self.metrics, id, arrival, request, served, plan)?;
+        self.metrics.served(arrival, request, executed);
         if let Some(log) = &mut self.media {
-            log.served(id)?;
+            log.served(request.id)?;
         }
         if let Some(verify) = &mut self.verify {
-            verify.served(id)?;
+            verify.served(request, executed)?;
         }
         match &mut self.requests {
-            Some(log) => log.add(id, arrival, request, served),
+            Some(log) => log.add(arrival, request, &executed.served),
             None => Ok(()),
+        }
+    }
+
+    fn background(&mut self, executed: &Executed<'_>) {
+        self.metrics.executed(executed);
+        if let Some(verify) = &mut self.verify {
+            verify.background(executed);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use smrlab_disk::{DriveModel, TrackNo};
-use smrlab_drive::{Drive as Simulated, DriveSetup, sched};
+use smrlab_drive::{Drive as Simulated, DriveSetup, Executed, sched};
 use smrlab_sim::engine::{self, Arrivals, Feed, FeedSetup, HostObserver};
 use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest, Plan};
@@ -23,15 +23,14 @@ impl HostObserver for Order {
     fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
     fn served(
         &mut self,
-        id: u64,
         arrival: SimTime,
-        _: &HostRequest,
-        served: &smrlab_drive::Served,
-        _: &Plan,
+        request: &HostRequest,
+        executed: &Executed<'_>,
     ) -> Result<(), RunError> {
-        self.0.push((id, arrival, served.start, served.ack));
+        self.0.push((request.id, arrival, executed.served.start, executed.served.ack));
         Ok(())
     }
+    fn background(&mut self, _: &Executed<'_>) {}
     fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
 }
 

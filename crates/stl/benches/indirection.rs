@@ -24,7 +24,7 @@ fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
         z ^ (z >> 31)
     };
     let mut lba = || Lba(((u128::from(next()) * u128::from(blocks / 8)) >> 64) as u64 * 8);
-    (0..count).map(|_| HostRequest { op: HostOp::Write, lba: lba(), blocks: Blocks(8), stream: 0 }).collect()
+    (0..count).map(|_| HostRequest::new(HostOp::Write, lba(), Blocks(8))).collect()
 }
 
 /// CPU time of this process: on a shared machine wall time says little.

@@ -24,7 +24,7 @@ fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
         .map(|_| {
             let op = if next() % 10 < 7 { HostOp::Write } else { HostOp::Read };
             let unit = ((u128::from(next()) * u128::from(blocks / 8)) >> 64) as u64;
-            HostRequest { op, lba: Lba(unit * 8), blocks: Blocks(8), stream: 0 }
+            HostRequest::new(op, Lba(unit * 8), Blocks(8))
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! The contract of a translation layer.
 
 use crate::{HostRequest, Plan};
+use smrlab_disk::Bands;
 use smrlab_units::{Blocks, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -20,6 +21,17 @@ pub enum StepEnd {
     Done,
     /// A host request came first: operations that had not started were given up, and nothing of the step holds.
     GivenUp,
+}
+
+/// What a layer is like, as built: for whoever walks its bands, fills its cache, or asks its medium what was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facts<'a> {
+    /// The bands in which it keeps data on the medium.
+    pub bands: Option<&'a Bands>,
+    /// The cache on the medium: how many blocks of the host's it holds.
+    pub cache: Option<Blocks>,
+    /// LBA equals PBA.
+    pub identity: bool,
 }
 
 /// What a layer promises; tests and commands go by it.
@@ -103,6 +115,11 @@ pub trait TranslationLayer: Send {
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
         let _ = request;
+    }
+
+    /// What it is like.
+    fn facts(&self) -> Facts<'_> {
+        Facts::default()
     }
 
     /// Bytes of memory that the mapping takes.

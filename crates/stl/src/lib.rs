@@ -11,9 +11,10 @@ pub mod parts;
 pub mod plan;
 pub mod registry;
 pub mod request;
+pub mod walk;
 
 pub use bytes::{Executor, HostBuffer, Medium, Part};
-pub use layer::{Capabilities, Record, StepEnd, TranslationLayer};
-pub use plan::{Cause, Dir, MediaOp, OpId, Piece, Plan, Source};
+pub use layer::{Capabilities, Facts, Record, StepEnd, TranslationLayer};
+pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source, Step};
 pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};
 pub use request::HostRequest;

@@ -7,7 +7,7 @@
 //! checkpoint that is longer than a log starts it over. `locate` answers where the first operation is that is not one of
 //! these writes: a layer may have a record made durable before anything else.
 
-use crate::{Cause, HostRequest, OpId, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Cause, Facts, HostRequest, OpId, Plan, Record, Source, Step, StepEnd, TranslationLayer};
 use smrlab_disk::{Bands, Geometry};
 use smrlab_units::{Blocks, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -88,30 +88,35 @@ impl OnMedia {
 
     /// Copies the inner plan, each group of records followed by its write. `true`: a log became full.
     fn splice(&mut self, inner: &Plan, plan: &mut Plan) -> bool {
-        let mut records = inner.records().iter().peekable();
         let mut full = false;
+        let mut group: Vec<Record> = Vec::new();
         self.ids.clear();
-        for done in 0..=inner.ops().len() {
-            let first = records.clone();
-            let mut group = 0;
-            while records.next_if(|r| r.0 as usize == done).is_some() {
-                group += 1;
+        for step in inner.walk() {
+            if let Step::Record(record) = step {
+                group.push(*record);
+                continue;
             }
-            if group > 0 {
-                full |= self.area.append(Blocks((group as u64).div_ceil(IN_BLOCK)), plan);
-                first.take(group).for_each(|r| plan.record(r.1));
+            if !group.is_empty() {
+                full |= self.append_records(&mut group, plan);
             }
-            if done == inner.ack_after() && done < inner.ops().len() {
-                plan.acknowledge();
+            match step {
+                Step::Op(op, _) => {
+                    self.ids.push(OpId(plan.ops().len() as u32));
+                    let ids = &self.ids;
+                    plan.push_from(inner, op, |op| ids[op.0 as usize]);
+                }
+                // At the end of the plan the outer one says so of itself.
+                Step::Acknowledge if inner.ack_after() < inner.ops().len() => plan.acknowledge(),
+                Step::Fence => plan.fence(),
+                Step::Pause(pause) => plan.pause(pause.cause, pause.time),
+                Step::Acknowledge | Step::Record(_) => {}
             }
-            if inner.fences().binary_search(&(done as u32)).is_ok() {
-                plan.fence();
-            }
-            if done < inner.ops().len() {
-                self.ids.push(OpId(plan.ops().len() as u32));
-                let ids = &self.ids;
-                plan.push_from(inner, OpId(done as u32), |op| ids[op.0 as usize]);
-            }
+        }
+        if !group.is_empty() {
+            full |= self.append_records(&mut group, plan);
+        }
+        if let Some(why) = inner.refusal() {
+            plan.refuse(why);
         }
         let outer = |op: u32| self.ids.get(op as usize).map_or(plan.ops().len(), |id| id.0 as usize);
         let cleanings: Vec<_> =
@@ -121,6 +126,13 @@ impl OnMedia {
         }
         inner.zeroes().iter().for_each(|&(at, blocks)| plan.zero_to_host(at, blocks));
         plan.set_extents(inner.extents());
+        full
+    }
+
+    /// A write of these records; `true`: a log became full.
+    fn append_records(&mut self, group: &mut Vec<Record>, plan: &mut Plan) -> bool {
+        let full = self.area.append(Blocks((group.len() as u64).div_ceil(IN_BLOCK)), plan);
+        group.drain(..).for_each(|r| plan.record(r));
         full
     }
 
@@ -182,6 +194,14 @@ impl TranslationLayer for OnMedia {
 
     fn prefetch(&self, request: &HostRequest) {
         self.inner.prefetch(request);
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        self.inner.facts()
+    }
+
+    fn location_reach(&self) -> Option<Blocks> {
+        self.inner.location_reach()
     }
 
     fn map_bytes(&self) -> u64 {

@@ -1,12 +1,13 @@
 //! The plan: the ordered media operations that serve one host request or one step of background work.
 //!
-//! A plan is walked by two executors. *Time* needs only [`Plan::ops`]. *Bytes* also needs the [`Piece`]s: where the
-//! data of each operation come from or go to. Pieces and records cost time to build, so a layer asks
-//! [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
+//! Whoever carries a plan out goes by [`Plan::walk`]: time, bytes, power cuts, metadata. *Bytes* also needs the
+//! [`Piece`]s: where the data of each operation come from or go to. Pieces and records cost time to build, so a layer
+//! asks [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
 
 use crate::Record;
+pub use crate::walk::{Step, Walk};
 pub use smrlab_units::Dir;
-use smrlab_units::{Blocks, Pba};
+use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
 
 /// Why an operation is done.
@@ -115,6 +116,46 @@ pub struct Cleaning {
     pub relocated: Blocks,
 }
 
+/// Time that passes in a plan without a media operation: a commit, a command of the drive's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Why.
+    pub cause: Cause,
+    /// How long.
+    pub time: SimTime,
+}
+
+/// Why a layer does not do what was asked. Nothing was planned and nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// A write that does not begin where the zone is to be written next, or crosses its end.
+    NotAtPointer,
+    /// A read beyond what was written, or a block that is not there.
+    OutOfRange,
+    /// A place that cannot be written: a guard, a read-only zone.
+    WriteProtected,
+    /// There is no room: too many open zones, a full log.
+    NoSpace,
+    /// The data are gone: a dead disk, a destroyed block.
+    Lost,
+    /// The drive does not know the command.
+    Unsupported,
+}
+
+impl Refusal {
+    /// What it is called in messages and counters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotAtPointer => "not-at-pointer",
+            Self::OutOfRange => "out-of-range",
+            Self::WriteProtected => "write-protected",
+            Self::NoSpace => "no-space",
+            Self::Lost => "lost",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
 /// See the [module](self). Cleared and reused from request to request, so that the hot path allocates nothing.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -125,7 +166,10 @@ pub struct Plan {
     fences: Vec<u32>,
     zeroes: Vec<(Blocks, Blocks)>,
     cleanings: Vec<Cleaning>,
-    ack: Option<u32>,
+    pauses: Vec<(u32, Pause)>,
+    /// After how many operations and pauses.
+    ack: Option<(u32, u32)>,
+    refusal: Option<Refusal>,
     extents: u32,
     wants_data: bool,
     wants_records: bool,
@@ -151,7 +195,9 @@ impl Plan {
             self.fences.clear();
         }
         self.cleanings.clear();
+        self.pauses.clear();
         self.ack = None;
+        self.refusal = None;
         self.extents = 1;
     }
 
@@ -239,7 +285,24 @@ impl Plan {
     /// request starts. Without this call the host is acknowledged at the end of the plan.
     #[inline]
     pub fn acknowledge(&mut self) {
-        self.ack = Some(self.ops.len() as u32);
+        self.ack = Some((self.ops.len() as u32, self.pauses.len() as u32));
+    }
+
+    /// Lets time pass behind the operations planned so far.
+    pub fn pause(&mut self, cause: Cause, time: SimTime) {
+        self.pauses.push((self.ops.len() as u32, Pause { cause, time }));
+    }
+
+    /// Does not do what was asked: the plan must be empty, and stays so.
+    pub fn refuse(&mut self, why: Refusal) {
+        debug_assert!(self.ops.is_empty() && self.records.is_empty(), "a refusal changes nothing");
+        self.refusal = Some(why);
+    }
+
+    /// Why the request is not done.
+    #[inline]
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.refusal
     }
 
     /// The operations from `first` to here are one cleaning event.
@@ -328,7 +391,25 @@ impl Plan {
     /// After how many operations the host is acknowledged.
     #[inline]
     pub fn ack_after(&self) -> usize {
-        self.ack.map_or(self.ops.len(), |a| a as usize)
+        self.ack.map_or(self.ops.len(), |a| a.0 as usize)
+    }
+
+    /// Time that passes between operations, each with the number of operations before it, ascending.
+    #[inline]
+    pub fn pauses(&self) -> &[(u32, Pause)] {
+        &self.pauses
+    }
+
+    /// All steps of the plan in order, see [`Step`].
+    #[inline]
+    pub fn walk(&self) -> Walk<'_> {
+        Walk::new(self)
+    }
+
+    /// After how many operations and pauses the host is acknowledged, where that is not at the end.
+    #[inline]
+    pub(crate) fn ack(&self) -> Option<(u32, u32)> {
+        self.ack
     }
 
     /// See [`set_extents`](Self::set_extents).

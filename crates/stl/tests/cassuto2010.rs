@@ -66,7 +66,7 @@ impl Run {
 
     fn submit(&mut self, op: HostOp, lba: u64, blocks: u64) {
         self.plan.clear();
-        let request = HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        let request = HostRequest::new(op, Lba(lba), Blocks(blocks));
         self.layer.submit(self.now, &request, &mut self.plan);
     }
 

@@ -3,7 +3,7 @@
 use crate::harness::{BYTES, new_data, random_request};
 use crate::medium::TORN;
 use crate::{Harness, PlainMedium, Rng};
-use smrlab_stl::{Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
+use smrlab_stl::{Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Record, Step, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
 
 /// What the cuts did to the host's blocks.
@@ -69,7 +69,7 @@ impl Cuts {
         if !h.plan_background() {
             return;
         }
-        let nothing = HostRequest { op: HostOp::Flush, lba: Lba(0), blocks: Blocks(0), stream: 0 };
+        let nothing = HostRequest::flush();
         for cut in 0..=h.plan.ops().len() {
             for part in parts(&h.plan, cut, rng) {
                 let out = recover(h, self.cut(h, &[], cut, part), rng);
@@ -89,7 +89,7 @@ impl Cuts {
         rng: &mut Rng,
         losses: &mut Losses,
     ) {
-        let r = HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        let r = HostRequest::new(op, Lba(lba), Blocks(blocks));
         h.plan_request(&r);
         let data = if op == HostOp::Write { new_data(blocks, rng) } else { Vec::new() };
         let mut new = h.model.clone();
@@ -137,8 +137,12 @@ fn parts(plan: &Plan, cut: usize, rng: &mut Rng) -> Vec<Option<u64>> {
 
 fn walk(plan: &Plan, host: &mut HostBuffer<'_>, whole: usize, part: Option<u64>, medium: &mut PlainMedium) {
     let mut exec = Executor::default();
-    for op in 0..whole as u32 {
-        let Ok(()) = exec.step(plan, OpId(op), host, medium);
+    for step in plan.walk() {
+        if let Step::Op(id, _) = step
+            && (id.0 as usize) < whole
+        {
+            let Ok(()) = exec.step(plan, id, host, medium);
+        }
     }
     if let Some(blocks) = part {
         let op = plan.ops()[whole];

@@ -129,7 +129,7 @@ impl Harness {
     /// # Panics
     /// When the layer breaks a promise: that is what it is for.
     pub fn request(&mut self, op: HostOp, lba: u64, blocks: u64, rng: &mut Rng) {
-        let r = HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        let r = HostRequest::new(op, Lba(lba), Blocks(blocks));
         self.plan_request(&r);
         let range = lba as usize * BYTES..(lba + blocks) as usize * BYTES;
         match op {
@@ -153,7 +153,7 @@ impl Harness {
 
     /// Writes new data, which it answers.
     pub fn write_random(&mut self, lba: u64, blocks: u64, rng: &mut Rng) -> Vec<u8> {
-        let r = HostRequest { op: HostOp::Write, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        let r = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
         self.plan_request(&r);
         self.write_planned(lba as usize * BYTES..(lba + blocks) as usize * BYTES, rng)
     }
@@ -285,7 +285,7 @@ impl Harness {
         let blocks = layer.host_blocks();
         let mut out = vec![0x11; blocks.bytes() as usize];
         let mut plan = Plan::new(true, false);
-        let r = HostRequest { op: HostOp::Read, lba: Lba(0), blocks, stream: 0 };
+        let r = HostRequest::new(HostOp::Read, Lba(0), blocks);
         layer.submit(SimTime::ZERO, &r, &mut plan);
         assert!(plan.ops().iter().all(|op| op.dir == Dir::Read), "a read that writes");
         let Ok(()) = Executor::default().run(&plan, HostBuffer::Read(&mut out), medium);

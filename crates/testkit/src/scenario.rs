@@ -151,7 +151,7 @@ impl Stage {
         if lba + blocks > layer.host_blocks().0 {
             return Err(format!("the host has {} blocks", layer.host_blocks()));
         }
-        let request = HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        let request = HostRequest::new(op, Lba(lba), Blocks(blocks));
         layer.submit(SimTime::ZERO, &request, plan);
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::{Harness, PlainMedium, Rng};
-use smrlab_stl::{Executor, HostBuffer, HostRequest, Medium, OpId, Plan, Record};
+use smrlab_stl::{Executor, HostBuffer, HostRequest, Medium, Plan, Record, Step};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
 use std::hash::{DefaultHasher, Hasher};
 
@@ -105,22 +105,28 @@ impl Cache {
 
     fn carry_out(&mut self, plan: &Plan, host: &mut HostBuffer<'_>, way: Way<'_>) {
         let mut exec = Executor::default();
-        let mut records = if way.records { plan.records() } else { &[] }.iter().peekable();
-        for done in 0..=way.ops {
-            while let Some((_, record)) = records.next_if(|(after, _)| *after as usize <= done) {
-                self.records.push(*record);
-            }
-            if plan.fences().contains(&(done as u32)) {
-                // The power may go while things are being made durable, too.
-                (way.between)(self);
-                if way.fences {
-                    self.settle();
+        for step in plan.walk() {
+            match step {
+                Step::Record(record) if way.records => self.records.push(*record),
+                Step::Fence => {
+                    // The power may go while things are being made durable, too.
+                    (way.between)(self);
+                    if way.fences {
+                        self.settle();
+                    }
                 }
+                Step::Op(id, _) => {
+                    (way.between)(self);
+                    if id.0 as usize == way.ops {
+                        break;
+                    }
+                    let Ok(()) = exec.step(plan, id, host, self);
+                }
+                Step::Record(_) | Step::Acknowledge | Step::Pause(_) => {}
             }
+        }
+        if way.ops == plan.ops().len() {
             (way.between)(self);
-            if done < way.ops {
-                let Ok(()) = exec.step(plan, OpId(done as u32), host, self);
-            }
         }
         Executor::finish(plan, host);
     }
@@ -189,7 +195,7 @@ impl Volatile {
         let space = h.layer.host_blocks().0;
         for _ in 0..self.requests {
             let (op, lba, blocks) = random_request(&mut run.rng, space, self.longest.min(space));
-            run.request(h, &mut cache, &HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 });
+            run.request(h, &mut cache, &HostRequest::new(op, Lba(lba), Blocks(blocks)));
             if run.rng.one_in(4) && h.plan_background() {
                 run.background(h, &mut cache);
             }

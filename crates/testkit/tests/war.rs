@@ -31,7 +31,7 @@ impl Run {
     /// Operations and extents of a write.
     fn write(&mut self, lba: u64, blocks: u64) -> (u64, u64) {
         self.plan.clear();
-        let r = HostRequest { op: HostOp::Write, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 };
+        let r = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
         self.layer.submit(SimTime::ZERO, &r, &mut self.plan);
         (self.plan.ops().len() as u64, u64::from(self.plan.extents()))
     }

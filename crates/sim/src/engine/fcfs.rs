@@ -1,6 +1,6 @@
 //! First come, first served: no queue is needed, each request starts when the drive is free of the one before.
 
-use super::{AHEAD, Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver};
+use super::{AHEAD, Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver, catch_up, dispatch};
 use crate::control::Control;
 use crate::error::RunError;
 use smrlab_drive::Drive;
@@ -47,7 +47,7 @@ fn serve<O: HostObserver>(
     observer: &mut O,
     control: &Control,
 ) -> Result<(), RunError> {
-    let mut id = 0;
+    let mut count = 0;
     while feed.next_batch()? {
         let rows = feed.len();
         for i in 0..rows.min(AHEAD) {
@@ -63,12 +63,11 @@ fn serve<O: HostObserver>(
             let request = feed.request(i);
             let arrival = arrives(feed.arrival(i));
             observer.arrived(arrival, &request);
-            let served = drive.submit(arrival, &request, observer);
-            done(arrival, served.ack);
-            observer.served(id, arrival, &request, &served, drive.plan())?;
-            id += 1;
+            catch_up(drive, arrival, observer);
+            done(arrival, dispatch(drive, arrival, arrival, &request, observer)?.ack);
         }
-        control.progress(id, feed.progress());
+        count += rows as u64;
+        control.progress(count, feed.progress());
     }
     Ok(())
 }

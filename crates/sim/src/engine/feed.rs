@@ -114,12 +114,13 @@ impl Feed {
         self.batch.arrival[i]
     }
 
-    /// The `i`-th request of the batch.
+    /// The `i`-th request of the batch, numbered from 0 on in the order of the trace.
     #[inline]
     pub fn request(&self, i: usize) -> HostRequest {
         let b = &self.batch;
         let blocks = Blocks(u64::from(b.blocks[i]));
-        HostRequest { op: b.op[i], lba: b.lba[i], blocks, stream: b.stream[i] }
+        let id = self.rows - b.len() as u64 + i as u64;
+        HostRequest { id, stream: b.stream[i], ..HostRequest::new(b.op[i], b.lba[i], blocks) }
     }
 
     /// A number that stands for all requests so far, as the drive got them.

@@ -14,7 +14,7 @@ pub use feed::{Feed, FeedSetup};
 use crate::control::Control;
 use crate::error::RunError;
 use smrlab_drive::sched::Chosen;
-use smrlab_drive::{Drive, Observer, Served};
+use smrlab_drive::{Drive, Executed, Observer, Served};
 use smrlab_stl::{HostRequest, Plan};
 use smrlab_units::SimTime;
 
@@ -37,18 +37,19 @@ pub trait HostObserver: Observer {
     /// A request is sent at `at`.
     fn arrived(&mut self, at: SimTime, request: &HostRequest);
 
-    /// The `id`-th request (from 0, in order of arrival), which arrived at `arrival`, was served by `plan`.
+    /// A request that arrived at `arrival` was served as `executed`.
     ///
     /// # Errors
     /// Where the observer cannot go on: a log that cannot be written, a block that was not what it should be.
     fn served(
         &mut self,
-        id: u64,
         arrival: SimTime,
         request: &HostRequest,
-        served: &Served,
-        plan: &Plan,
+        executed: &Executed<'_>,
     ) -> Result<(), RunError>;
+
+    /// A step was carried out for no request, all of it or what a request left of it.
+    fn background(&mut self, executed: &Executed<'_>);
 
     /// A write was served before the run, without time, by `plan`.
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
@@ -60,6 +61,33 @@ const AHEAD: usize = 24;
 
 /// Requests between two looks at the cancel flag.
 const CHECK_EVERY: usize = 256;
+
+/// Takes the background steps that are due before `now`.
+#[inline]
+fn catch_up(drive: &mut Drive, now: SimTime, observer: &mut impl HostObserver) {
+    if !drive.idles() {
+        while let Some(step) = drive.next_step(now, observer) {
+            observer.background(&step);
+        }
+    }
+}
+
+/// Dispatches a request at `now`, when nothing else may come before it any more.
+#[inline]
+fn dispatch(
+    drive: &mut Drive,
+    now: SimTime,
+    arrival: SimTime,
+    request: &HostRequest,
+    observer: &mut impl HostObserver,
+) -> Result<Served, RunError> {
+    if let Some(step) = drive.interrupt() {
+        observer.background(&step);
+    }
+    let executed = drive.dispatch(now, request, observer);
+    observer.served(arrival, request, &executed)?;
+    Ok(executed.served)
+}
 
 /// Runs all requests of `feed` through `drive`; returns the largest number of requests in the system at once, where it
 /// was counted exactly.

@@ -1,6 +1,6 @@
 //! A scheduler chooses among the waiting requests. Overlapping requests of which one writes keep their order.
 
-use super::{AHEAD, Arrivals, CHECK_EVERY, Feed, HostObserver};
+use super::{AHEAD, Arrivals, CHECK_EVERY, Feed, HostObserver, catch_up, dispatch};
 use crate::control::Control;
 use crate::error::RunError;
 use smrlab_drive::Drive;
@@ -195,7 +195,7 @@ pub(super) fn run<O: HostObserver>(
                     break;
                 }
                 now = now.max(at);
-                drive.advance(now, observer);
+                catch_up(drive, now, observer);
                 let w = sender.take(feed, at);
                 observer.arrived(at, &w.request);
                 if let Some(later) = sender.ahead(feed) {
@@ -225,13 +225,13 @@ pub(super) fn run<O: HostObserver>(
             policy.pick(&View { now, mechanics, track, candidates: &waiting.candidates })
         });
         let w = waiting.take(pick, drive);
-        let served = drive.submit(now, &w.request, observer);
+        catch_up(drive, now, observer);
+        let served = dispatch(drive, now, w.arrival, &w.request, observer)?;
         last_ack = served.ack;
         sender.completed(served.ack);
         if moving {
             waiting.relocate(drive, affected(drive, &w.request));
         }
-        observer.served(w.seq, w.arrival, &w.request, &served, drive.plan())?;
         served_count += 1;
     }
 }

@@ -10,8 +10,8 @@ pub mod windows;
 use band_walk::BandWalk;
 use heatmap::HeatMap;
 use histogram::Histogram;
-use smrlab_drive::{Executed, Observer, OpDone, Served};
-use smrlab_stl::{Cause, Dir, HostRequest};
+use smrlab_drive::{Executed, Observer, OpDone};
+use smrlab_stl::{Cause, Dir, HostRequest, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use std::collections::BTreeMap;
 use timeline::Timeline;
@@ -220,16 +220,12 @@ impl Metrics {
         self.heatmap.request(at, request.op, request.lba);
     }
 
-    /// A request that arrived at `arrival` was served by a plan of `ops` operations in `extents` extents.
+    /// A request that arrived at `arrival` was served.
     #[inline]
-    pub fn served(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        served: &Served,
-        ops: u64,
-        extents: u64,
-    ) {
+    pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &Executed<'_>) {
+        self.executed(executed);
+        let (served, plan) = (executed.served, executed.plan);
+        let (ops, extents) = (plan.ops().len() as u64, u64::from(plan.extents()));
         let n = request.blocks.0;
         let response = served.ack.since(arrival);
         let kind = match request.op {
@@ -266,6 +262,14 @@ impl Metrics {
         self.media[cause as usize]
     }
 
+    /// A plan was carried out, or the part of a step that will be.
+    #[inline]
+    pub fn executed(&mut self, executed: &Executed<'_>) {
+        if !executed.plan.cleanings().is_empty() {
+            self.cleaned(executed);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn cleaned(&mut self, executed: &Executed<'_>) {
@@ -275,7 +279,7 @@ impl Metrics {
                 continue;
             }
             let from = match c.first {
-                0 => executed.start,
+                0 => executed.served.start,
                 n => executed.ends[n as usize - 1],
             };
             let to = executed.ends[end - 1];
@@ -291,7 +295,7 @@ impl Observer for Metrics {
         let n = done.op.blocks.0;
         let ns = done.end.0 - done.start.0;
         let units = self.adjusted.units(n);
-        self.media[done.op.cause as usize][done.op.dir as usize].add(n, units, ns);
+        self.media[done.cause as usize][done.op.dir as usize].add(n, units, ns);
         self.busy_ns += ns;
         if done.background {
             self.background.add(n, units, ns);
@@ -305,10 +309,10 @@ impl Observer for Metrics {
         self.timeline.media(done);
     }
 
-    #[inline]
-    fn executed(&mut self, executed: &Executed<'_>) {
-        if !executed.plan.cleanings().is_empty() {
-            self.cleaned(executed);
+    fn paused(&mut self, pause: &Pause, _: SimTime, background: bool) {
+        self.busy_ns += pause.time.0;
+        if background {
+            self.background.ns += pause.time.0;
         }
     }
 }

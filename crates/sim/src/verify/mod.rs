@@ -8,7 +8,7 @@ mod tags;
 
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};
-use smrlab_drive::{Executed, Observer};
+use smrlab_drive::Executed;
 use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Plan, Source};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba};
 use std::collections::VecDeque;
@@ -211,11 +211,19 @@ impl Verify {
         }
     }
 
-    /// After request `id` was served: whether it got what it should.
+    /// A step was carried out for no request; its writes stay without one.
+    pub fn background(&mut self, executed: &Executed<'_>) {
+        self.carry_out(executed.plan, executed.done, None);
+        self.unknown = 0;
+    }
+
+    /// A request was served: whether it got what it should.
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block, and the operation that destroyed it where there is one.
-    pub fn served(&mut self, id: u64) -> Result<(), RunError> {
+    pub fn served(&mut self, request: &HostRequest, executed: &Executed<'_>) -> Result<(), RunError> {
+        self.carry_out(executed.plan, executed.done, Some(request));
+        let id = request.id;
         let known = self.wrote.len() - self.unknown;
         self.wrote.range_mut(known..).for_each(|w| w.request = Some(id));
         self.unknown = 0;
@@ -261,16 +269,6 @@ impl Verify {
                     w.number, op.blocks, op.pba
                 )
             }
-        }
-    }
-}
-
-impl Observer for Verify {
-    fn executed(&mut self, executed: &Executed<'_>) {
-        self.carry_out(executed.plan, executed.done, executed.request);
-        if executed.request.is_none() {
-            // Writes in the background stay without a request.
-            self.unknown = 0;
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct Rig<L> {
 }
 
 pub(crate) fn request(op: HostOp, lba: u64, blocks: u64) -> HostRequest {
-    HostRequest { op, lba: Lba(lba), blocks: Blocks(blocks), stream: 0 }
+    HostRequest::new(op, Lba(lba), Blocks(blocks))
 }
 
 impl<L: TranslationLayer> Rig<L> {
