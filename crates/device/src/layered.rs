@@ -157,6 +157,7 @@ impl Layered {
             stable_locations: built.capabilities.stable_location,
         };
         let blocks = built.layer.host_blocks().0;
+        let identity = built.layer.facts().identity;
         let mut drive = Drive::new(built.layer, mechanics, setup);
         let mut bytes = Bytes::default();
         let mut plan = Plan::new(true, true);
@@ -167,8 +168,7 @@ impl Layered {
             bytes.carry_out(&medium, &plan, (plan.ops().len(), true), HostBuffer::None)?;
         }
         let state = Mutex::new(State { drive, bytes, broken: None });
-        let (resolved, capabilities, identity) =
-            (built.resolved, built.capabilities, built.entry.conventional);
+        let (resolved, capabilities) = (built.resolved, built.capabilities);
         Ok(Self { state, medium, resolved, capabilities, identity, by_step, blocks })
     }
 

@@ -71,7 +71,7 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
         }
         None => None,
     };
-    let tells_holes = built.entry.name == RAW || built.entry.conventional;
+    let tells_holes = built.layer.facts().identity;
     let stale = tells_holes && log.as_ref().is_some_and(Log::stale);
     if built.entry.name != RAW {
         let reading = Reading { mode: Mode::Performance, errors: false };

@@ -58,14 +58,8 @@ impl Prefill {
         let part = |n: u64| ((n as f64 * share).round() as u64).min(n);
         let (span, volume) = match values.text("of") {
             Some("cache") => {
-                let mut cache = None;
-                layer.counters(&mut |name, n| {
-                    if name == "cache_blocks" {
-                        cache = Some(n);
-                    }
-                });
-                let cache = cache.ok_or_else(|| values.bad("of", "this layer has no cache"))?;
-                (host, part(cache).min(host.0))
+                let cache = layer.facts().cache.ok_or_else(|| values.bad("of", "this layer has no cache"))?;
+                (host, part(cache.0).min(host.0))
             }
             _ => (Blocks(part(host.0)), part(host.0)),
         };

@@ -15,7 +15,6 @@ use crate::watch::Watch;
 use serde_json::{Map, Value, json};
 use smrlab_disk::{Bands, TrackNo};
 use smrlab_drive::{Drive, DriveSetup};
-use smrlab_units::spec::split_item;
 use std::path::Path;
 
 /// The version of the result's schema.
@@ -152,11 +151,10 @@ fn provenance(spec: &Spec, feed: &Feed) -> Value {
     p.into()
 }
 
-/// The bands of a shingled medium: as many tracks as the layer's `band=` says, or the drive's default.
+/// The bands of a shingled medium: the layer's, or the drive's default.
 fn bands(run: &Resolved) -> Option<Bands> {
-    let (_, pairs) = split_item(&run.built.resolved);
-    let tracks = pairs.iter().find(|(key, _)| *key == "band").and_then(|(_, value)| value.parse().ok());
-    (!run.built.entry.conventional).then(|| run.built.drive.bands(tracks).ok()).flatten()
+    let own = || run.built.layer.facts().bands.cloned();
+    (!run.built.entry.conventional).then(|| own().or_else(|| run.built.drive.bands(None).ok())).flatten()
 }
 
 /// Space gain and efficiency: the host's blocks among those of the drive that are not set aside for random access, and

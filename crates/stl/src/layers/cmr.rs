@@ -1,7 +1,7 @@
 //! `cmr`: a conventional drive, the baseline of every comparison.
 
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::{Capabilities, Cause, HostRequest, Plan, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Source, TranslationLayer};
 use smrlab_units::spec::Values;
 use smrlab_units::{Blocks, HostOp, Pba, SimTime};
 
@@ -54,6 +54,10 @@ impl TranslationLayer for Identity {
             HostOp::Write => plan.write(Cause::Host, Pba(r.lba.0), r.blocks, Source::Host(Blocks::ZERO)),
             HostOp::Flush | HostOp::Discard => return,
         };
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { identity: true, ..Facts::default() }
     }
 
     #[inline]

@@ -10,7 +10,7 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::split::{Divider, ReadRuns, unset_runs};
-use crate::{HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
@@ -464,6 +464,10 @@ impl TranslationLayer for DiskCache {
         sets + self.homes.bytes()
             + (self.space.starts.capacity() * size_of::<Pba>()) as u64
             + self.discarded.bytes() as u64
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { cache: Some(Blocks(self.shares.cache * self.space.band)), ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {

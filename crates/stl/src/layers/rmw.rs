@@ -4,7 +4,7 @@ use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{Journal, Update, stage};
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
@@ -237,6 +237,10 @@ impl TranslationLayer for Rmw {
             }
             HostOp::Flush => {}
         }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { bands: Some(&self.bands), ..Facts::default() }
     }
 
     fn location_reach(&self) -> Option<Blocks> {

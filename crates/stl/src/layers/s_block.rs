@@ -19,7 +19,7 @@ pub use entry::ENTRY;
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{Divider, ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
-use crate::{HostRequest, Plan, Record, TranslationLayer};
+use crate::{Facts, HostRequest, Plan, Record, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;
 use section::{Section, Work};
@@ -377,6 +377,11 @@ impl TranslationLayer for SBlockLayer {
 
     fn map_bytes(&self) -> u64 {
         self.sections.iter().map(Section::bytes).sum::<u64>() + self.discarded.bytes() as u64
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        let cache = self.sections.iter().map(|s| s.cache.capacity()).sum();
+        Facts { cache: Some(Blocks(cache)), ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {

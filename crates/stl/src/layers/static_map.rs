@@ -6,7 +6,7 @@ use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{Journal, Update};
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::{Capabilities, Cause, HostRequest, Plan, Record, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{BandId, Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
@@ -288,6 +288,10 @@ impl TranslationLayer for StaticMap {
             }
             HostOp::Flush => {}
         }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { bands: Some(&self.bands), ..Facts::default() }
     }
 
     fn location_reach(&self) -> Option<Blocks> {
