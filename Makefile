@@ -1,5 +1,6 @@
 # make demo    set-up, then the main job on a recorded trace: a table here, figures in demo-out/report.html
 # make test    set-up, then lints and every test
+# make soak    the random tests with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
 # make bench   requests per second and memory of the engine
 # make bench-device   served devices against nbdkit's own plugins
 # make figures-device   figures 7 to 10 of the emulator's paper, its claims and its page, from new measurements (5 minutes)
@@ -13,7 +14,7 @@ SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -nam
 # Goes into every result.
 export SMRLAB_GIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: demo test bench bench-device figures-device setup lint test-rust test-python docs clean
+.PHONY: demo test soak bench bench-device figures-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -31,8 +32,12 @@ lint: .setup/venv .setup/components
 	$(BIN)/ruff format --check python tests benches tools traces
 	$(BIN)/mypy
 
+# The same cases on every run; `make soak` looks for new ones.
 test-rust:
-	cargo test --workspace --quiet
+	PROPTEST_RNG_SEED=20261122 cargo test --workspace --quiet
+
+soak:
+	tools/soak.sh $(or $(SOAK),600)
 
 test-python: .setup/native
 	$(BIN)/pytest

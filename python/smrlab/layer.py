@@ -51,8 +51,11 @@ class TranslationLayer(ABC):
     def discard(self, lba: int, blocks: int, plan: _core.Plan) -> None:  # noqa: B027
         """The host no longer needs the blocks; keeping them is always right."""
 
-    def locate(self, write: bool, lba: int, blocks: int) -> int | None:
-        """The PBA of the first media operation that the request would cause now."""
+    def locate(self, write: bool, lba: int, blocks: int) -> int | tuple[int, bool] | None:
+        """The PBA of the first media operation that the request would cause now.
+
+        With `(pba, writes)` also its direction; the PBA alone stands for that of the request.
+        """
         return None
 
     @staticmethod

@@ -162,6 +162,7 @@ impl Bands {
         random_access: Option<RandomAccess>,
         none: impl Fn() -> String,
     ) -> Result<Self, DriveError> {
+        drop_empty_end(&mut runs, slips);
         let (mut len, mut data) = (0, 0);
         for r in &mut runs {
             (r.first_band, r.first_data) = (len, data);
@@ -315,6 +316,21 @@ impl Bands {
         }
         let r = &self.runs[self.by_band.find(band.0)];
         self.data_slips.to_dense(r.first_data + (band.0 - r.first_band) * r.blocks.divisor())
+    }
+}
+
+/// Leaves out the last bands as long as all their blocks are slipped: such a band begins nowhere.
+fn drop_empty_end(runs: &mut Vec<Run>, slips: &Slips) {
+    while let Some(last) = runs.last_mut() {
+        let (stroke, k) = last.in_stroke.div_rem_wide(last.bands - 1);
+        let first = last.first_raw + stroke * last.stroke.divisor() + k * last.stride.divisor();
+        if slips.to_dense(first) < slips.to_dense(first + last.blocks.divisor()) {
+            return;
+        }
+        last.bands -= 1;
+        if last.bands == 0 {
+            runs.pop();
+        }
     }
 }
 

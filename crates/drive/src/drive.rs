@@ -8,7 +8,7 @@
 
 use smrlab_disk::{Mechanics, Target};
 use smrlab_stl::{Cause, HostRequest, MediaOp, Pause, Plan, Step, StepEnd, TranslationLayer};
-use smrlab_units::{Pba, SimTime};
+use smrlab_units::{Dir, Pba, SimTime};
 
 /// The tracks on which a media operation began and ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Tracks {
     pub first: u64,
     /// The track of the last block.
     pub last: u64,
+    /// Cylinders that the head moved before the first block.
+    pub cylinders: u32,
 }
 
 /// A media operation that was carried out.
@@ -173,9 +175,10 @@ impl Drive {
         &self.plan
     }
 
-    /// Where the request would start if it were dispatched now; `None`: no media operation, or unknown.
+    /// Where the request would start if it were dispatched now, and in which direction; `None`: no media operation, or
+    /// unknown.
     #[inline]
-    pub fn locate(&self, request: &HostRequest) -> Option<Pba> {
+    pub fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         self.layer.locate(request)
     }
 
@@ -323,9 +326,15 @@ fn run(
     background: bool,
     watch: &mut impl Observer,
 ) -> SimTime {
-    let before = mechanics.head().track.0;
+    let (before, cylinder) = (mechanics.head().track.0, mechanics.head().cylinder());
     let end = mechanics.service(at, op.dir, op.pba, op.blocks);
-    let tracks = Tracks { before, first: mechanics.began().0, last: mechanics.head().track.0 };
+    let began = mechanics.began();
+    let tracks = Tracks {
+        before,
+        first: began.track().0,
+        last: mechanics.head().track.0,
+        cylinders: began.cylinder().abs_diff(cylinder),
+    };
     watch.op(&OpDone { op, cause, start: at, end, tracks, background });
     end
 }

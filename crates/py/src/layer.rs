@@ -13,7 +13,7 @@ use smrlab_stl::{
     TranslationLayer,
 };
 use smrlab_units::spec::SpecError;
-use smrlab_units::{Blocks, HostOp, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
 use std::sync::{Arc, Mutex};
 
 /// The medium that a layer is built on.
@@ -308,16 +308,22 @@ impl TranslationLayer for PyLayer {
         }
     }
 
-    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         if !self.locates {
             return None;
         }
-        let answer = Python::attach(|py| -> PyResult<Option<u64>> {
-            let write = request.op == HostOp::Write;
+        let write = request.op == HostOp::Write;
+        let own = if write { Dir::Write } else { Dir::Read };
+        let answer = Python::attach(|py| -> PyResult<Option<(Pba, Dir)>> {
             let args = (write, request.lba.0, request.blocks.0);
-            self.object.bind(py).call_method1(pyo3::intern!(py, "locate"), args)?.extract()
+            let answer = self.object.bind(py).call_method1(pyo3::intern!(py, "locate"), args)?;
+            if let Ok(pba) = answer.extract::<Option<u64>>() {
+                return Ok(pba.map(|pba| (Pba(pba), own)));
+            }
+            let (pba, writes): (u64, bool) = answer.extract()?;
+            Ok(Some((Pba(pba), if writes { Dir::Write } else { Dir::Read })))
         });
-        answer.map(|pba| pba.map(Pba)).unwrap_or_else(|error| {
+        answer.unwrap_or_else(|error| {
             self.fail(error);
             None
         })

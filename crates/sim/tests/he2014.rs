@@ -28,10 +28,9 @@ fn number(v: &Value, path: &str) -> f64 {
     v.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {v:#}"))
 }
 
-/// Of one-block updates: the preset's tracks are skewed, so that longer ones may reach round the end of the next track,
-/// which the sheet's model of equal angles does not know.
+/// Of 4 KiB updates, each extent of a track counted as one.
 fn war(layer: &str, used: f64) -> f64 {
-    let r = uniform(layer, used, "1blk", 100, 40_000);
+    let r = uniform(layer, used, "4KiB", 100, 40_000);
     assert_eq!(r["host"]["updates"], r["host"]["writes"], "everything was written before");
     number(&r, "/war/per_update")
 }
@@ -97,10 +96,10 @@ fn b9_to_b12_responses() {
 
 #[test]
 fn b8_sequential_backup() {
-    // One-block writes that follow each other from LBA 0: 75 % and 100 % of the space.
-    for (requests, new) in [(600_000, 1.0), (800_000, 1.5)] {
+    // 4 KiB writes that follow each other from LBA 0: 75 % and 100 % of the space.
+    for (requests, new) in [(75_000, 1.0), (100_000, 1.5)] {
         let trace = format!(
-            "synth:sequential,requests={requests},size=1blk,align=1blk,write=100%,interarrival=normal(50ms;10ms)"
+            "synth:sequential,requests={requests},size=4KiB,write=100%,interarrival=normal(50ms;10ms)"
         );
         let old = result("static-1234", &trace, "");
         assert_eq!(number(&old, "/war/per_write"), 1.0, "B8 1234");

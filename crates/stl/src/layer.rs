@@ -2,7 +2,7 @@
 
 use crate::{HostRequest, Plan};
 use smrlab_disk::Bands;
-use smrlab_units::{Blocks, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// One durable change of a layer's state, in the layer's own code: `tag` says which kind, `words` what.
@@ -61,9 +61,9 @@ pub trait TranslationLayer: Send {
     /// Plans a host request that is dispatched at `now`. A flush plans nothing unless the layer holds back data.
     fn submit(&mut self, now: SimTime, request: &HostRequest, plan: &mut Plan);
 
-    /// Where the first media operation of `request` would be if it were dispatched now, cleaning included; valid until
-    /// the next dispatch. `None`: unknown, or no media operation.
-    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+    /// Where the first media operation of `request` would begin if it were dispatched now, cleaning included, and its
+    /// direction; valid until the next dispatch. `None`: unknown, or no media operation.
+    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         let _ = request;
         None
     }

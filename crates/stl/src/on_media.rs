@@ -9,7 +9,7 @@
 
 use crate::{Cause, Facts, HostRequest, OpId, Plan, Record, Source, Step, StepEnd, TranslationLayer};
 use smrlab_disk::{Bands, Geometry};
-use smrlab_units::{Blocks, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// Records in a block of 512 bytes.
@@ -159,7 +159,7 @@ impl TranslationLayer for OnMedia {
         self.planned(plan, |inner, plan| inner.submit(now, request, plan));
     }
 
-    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         self.inner.locate(request)
     }
 

@@ -98,7 +98,7 @@ impl Harness {
             // Metadata on the medium may be written before what the layer itself begins with.
             let media = self.context.metadata == Metadata::Media;
             let begins = |op: &&MediaOp| !media || op.cause != Cause::Metadata;
-            let first = self.plan.ops().iter().find(begins).map(|op| op.pba);
+            let first = self.plan.ops().iter().find(begins).map(|op| (op.pba, op.dir));
             assert!(
                 expected.is_none() || expected == first,
                 "{}: {r:?}: located {expected:?}, began at {first:?}",

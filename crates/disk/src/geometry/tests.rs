@@ -135,8 +135,7 @@ proptest! {
             prop_assert_eq!(b.first_data(id), data);
             prop_assert_eq!(g.track_start(band.first_track), band.first);
             prop_assert_eq!(g.track_start(TrackNo(band.first_track.0 + band.tracks)), band.first + band.blocks);
-            let gap = last.map_or(0, |end: Pba| g.track_of(end).0);
-            prop_assert!(last.is_none_or(|end| end <= band.first), "{gap}");
+            prop_assert!(last.is_none_or(|end| end <= band.first) && band.first.0 < g.blocks().0);
             for o in 0..band.blocks.0 {
                 let pba = band.first + Blocks(o);
                 prop_assert_eq!(b.band_of(pba), Some((id, Blocks(o))));
@@ -178,6 +177,31 @@ proptest! {
             }
         }
     }
+}
+
+/// The only block of the last band is slipped, and the medium ends there.
+#[test]
+fn a_band_without_blocks_at_the_end_is_left_out() {
+    let spec = |defects| GeometrySpec {
+        surfaces: 4,
+        layout: Layout::Hybrid { width: 2 },
+        defects,
+        ..GeometrySpec::single_surface(vec![ZoneSpec::plain(1, 1), ZoneSpec::plain(3, 1)])
+    };
+    let layout = BandLayout { tracks: 1, head_width: 1, random_access: 0 };
+    let last = Geometry::new(spec(Vec::new())).unwrap().position(Pba(15));
+    let end = Defect { cylinder: last.cylinder, surface: last.surface, sector: 0 };
+    for defects in [vec![Defect { cylinder: 0, surface: 3, sector: 0 }], vec![end]] {
+        let g = Geometry::new(spec(defects.clone())).unwrap();
+        let b = Bands::new(&g, layout).unwrap();
+        assert_eq!(b.data_blocks(), Blocks(15));
+        assert_eq!(b.len(), if defects[0] == end { 15 } else { 16 }, "one inside only holds nothing");
+        assert!((0..b.len()).all(|i| b.start(BandId(i)).0 < 15));
+    }
+    let all = (0..4).map(|surface| Defect { cylinder: 0, surface, sector: 0 });
+    let tail = (1..4).flat_map(|cylinder| (0..4).map(move |surface| Defect { cylinder, surface, sector: 0 }));
+    let g = Geometry::new(spec(all.skip(1).chain(tail).collect())).unwrap();
+    assert_eq!(Bands::new(&g, layout).unwrap().len(), 1);
 }
 
 /// Sheet 003, 1.1: 2000 bands of 4 + 1 tracks of 100 blocks, 100 random-access tracks of which 50 are usable.

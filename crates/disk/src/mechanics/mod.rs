@@ -131,6 +131,12 @@ impl Target {
     pub fn track(&self) -> TrackNo {
         TrackNo(self.track)
     }
+
+    /// Its cylinder, counted from the side where PBA 0 lies.
+    #[inline]
+    pub fn cylinder(&self) -> u32 {
+        self.cylinder
+    }
 }
 
 /// Where the head is after the last operation.
@@ -147,6 +153,14 @@ pub struct Head {
     dir: Dir,
     /// The angle at which the last transfer ended, exactly.
     angle: u64,
+}
+
+impl Head {
+    /// The cylinder under the head, counted from the side where PBA 0 lies.
+    #[inline]
+    pub fn cylinder(&self) -> u32 {
+        self.cylinder
+    }
 }
 
 /// Where the time of an operation went.
@@ -188,7 +202,7 @@ pub struct Mechanics {
     costs: Vec<[SwitchCosts; 2]>,
     head: Head,
     last: (u64, Positioning),
-    began: u64,
+    began: Target,
 }
 
 impl Mechanics {
@@ -225,7 +239,7 @@ impl Mechanics {
             costs: Vec::new(),
             head,
             last: (0, Positioning::default()),
-            began: 0,
+            began: Target { pba: 0, angle: 0, track: 0, cylinder: 0, surface: 0 },
             geometry,
         };
         let costs = m
@@ -292,7 +306,7 @@ impl Mechanics {
             let seek = if follows { 0 } else { self.seek(dir, t) };
             return Positioning { overhead, arrive: now.0 + overhead + seek, wait: 0 };
         }
-        if at_once && (dir == self.head.dir || dir == Dir::Read || self.settle == 0) {
+        if at_once {
             return self.go_on(now, dir, t);
         }
         // The angle at `now` and the seek do not wait for each other.
@@ -351,14 +365,14 @@ impl Mechanics {
         self.head.ready = SimTime(end);
         self.head.dir = dir;
         self.last = (start.0, p);
-        self.began = target.track;
+        self.began = target;
         SimTime(end)
     }
 
-    /// The track on which the last operation began.
+    /// Where the last operation began.
     #[inline]
-    pub fn began(&self) -> TrackNo {
-        TrackNo(self.began)
+    pub fn began(&self) -> &Target {
+        &self.began
     }
 
     /// Where the time of the last operation went.

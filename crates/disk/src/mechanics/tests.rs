@@ -281,3 +281,34 @@ fn a_command_that_follows_late_pays_overhead_and_rotation() {
     assert!(m.positioning(end, Dir::Read, &next).since(end) <= SimTime(1));
     assert!(m.positioning(end + SimTime(1), Dir::Read, &next).since(end) >= SimTime(turn - 2));
 }
+
+/// Reads and writes that follow each other take as long as one operation, however often the direction changes; at the end
+/// of a track the switch of the new direction has to fit into the skew.
+#[test]
+fn a_change_of_direction_goes_on_from_the_exact_angle() {
+    let skewed = |cylinder_skew| {
+        let zones = vec![ZoneSpec::plain(10, 97)];
+        Arc::new(
+            Geometry::new(GeometrySpec { cylinder_skew, ..GeometrySpec::single_surface(zones) }).unwrap(),
+        )
+    };
+    // Enough for a read of the next track (1 ms), not for a write (1.2 ms and 0.1 ms of settle).
+    let turn_ns = REVOLUTION.div_ceil(7200);
+    let skew = REVOLUTION * 13 / 97; // 1.117 ms
+    for (first, second, lost) in [(Dir::Read, Dir::Write, true), (Dir::Write, Dir::Read, false)] {
+        let mut m = Mechanics::new(skewed(skew), &spec_7200(), Model::Full).unwrap();
+        let mut at = m.service(SimTime(7), first, Pba(0), Blocks(3));
+        let began = at;
+        for i in 1..32u64 {
+            let dir = if i % 2 == 0 { first } else { second };
+            at = m.service(at, dir, Pba(3 * i), Blocks(3));
+        }
+        let passed = at.since(began).0;
+        let exact = (REVOLUTION * 93 / 97).div_ceil(7200);
+        assert!(passed.abs_diff(exact) <= 1, "{first:?} {second:?}: {passed} against {exact}");
+        at = m.service(at, first, Pba(96), Blocks(1));
+        let end = m.service(at, second, Pba(97), Blocks(1));
+        let gap = (REVOLUTION * 14 / 97).div_ceil(7200) + if lost { turn_ns } else { 0 };
+        assert!(end.since(at).0.abs_diff(gap) <= 2, "{} against {gap}", end.since(at).0);
+    }
+}

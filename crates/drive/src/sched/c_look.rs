@@ -14,6 +14,7 @@ struct CLook;
 
 impl Policy for CLook {
     fn pick(&mut self, view: &View<'_>) -> usize {
-        least(view.candidates, |c| (c.track < view.track, c.track)).unwrap_or(0)
+        let head = view.cylinder();
+        least(view.candidates, |c| (c.cylinder() < head, c.cylinder())).unwrap_or(0)
     }
 }

@@ -1,6 +1,6 @@
 //! LOOK: the elevator.
 
-use super::{Policy, Scheduler, View, least};
+use super::{Candidate, Policy, Scheduler, View, least};
 
 pub(super) const ENTRY: Scheduler = Scheduler {
     name: "look",
@@ -16,11 +16,11 @@ struct Look {
 
 impl Policy for Look {
     fn pick(&mut self, view: &View<'_>) -> usize {
+        let head = view.cylinder();
         for _ in 0..2 {
-            let ahead = |track: u64| if self.up { track >= view.track } else { track <= view.track };
-            let nearest =
-                least(view.candidates, |c| (!ahead(c.track), c.track.abs_diff(view.track))).unwrap_or(0);
-            if ahead(view.candidates[nearest].track) {
+            let ahead = |c: &Candidate| if self.up { c.cylinder() >= head } else { c.cylinder() <= head };
+            let nearest = least(view.candidates, |c| (!ahead(c), c.cylinder().abs_diff(head))).unwrap_or(0);
+            if ahead(&view.candidates[nearest]) {
                 return nearest;
             }
             self.up = !self.up;

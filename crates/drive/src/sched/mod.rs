@@ -19,12 +19,18 @@ use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
 pub struct Candidate {
     /// Order of arrival.
     pub seq: u64,
-    /// Track on which its first media operation starts.
-    pub track: u64,
-    /// The place where it starts, as the mechanics keep it.
+    /// The place where its first media operation starts, as the mechanics keep it.
     pub target: Target,
     /// Direction of that operation.
     pub dir: Dir,
+}
+
+impl Candidate {
+    /// The cylinder on which it starts.
+    #[inline]
+    pub fn cylinder(&self) -> u32 {
+        self.target.cylinder()
+    }
 }
 
 /// What a policy decides by.
@@ -33,10 +39,16 @@ pub struct View<'a> {
     pub now: SimTime,
     /// The drive's mechanics, to ask for positioning times.
     pub mechanics: &'a Mechanics,
-    /// Where the head stands.
-    pub track: u64,
     /// The requests that may be chosen, in no particular order; at least one.
     pub candidates: &'a [Candidate],
+}
+
+impl View<'_> {
+    /// The cylinder at which the head stands.
+    #[inline]
+    pub fn cylinder(&self) -> u32 {
+        self.mechanics.head().cylinder()
+    }
 }
 
 /// A scheduling policy.
@@ -115,4 +127,66 @@ pub fn parse(text: &str) -> Result<Chosen, SpecError> {
 /// The index of the candidate with the smallest key, the oldest among equals.
 fn least<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> Option<usize> {
     candidates.iter().enumerate().min_by_key(|(_, c)| (key(c), c.seq)).map(|(i, _)| i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_disk::{
+        Distance, Geometry, GeometrySpec, Layout, MechanicsSpec, Model, SeekCurve, Toward, ZoneSpec,
+    };
+    use smrlab_units::Pba;
+    use std::sync::Arc;
+
+    /// Two surfaces, one after the other: the last track lies under the first one.
+    fn two_surfaces(write_settle: SimTime) -> Mechanics {
+        let geometry = GeometrySpec {
+            surfaces: 2,
+            zones: vec![ZoneSpec::plain(100, 100)],
+            layout: Layout::Surface,
+            toward: Toward::Inner,
+            track_skew: 0,
+            cylinder_skew: 0,
+            defects: Vec::new(),
+        };
+        let seek = SeekCurve::Constant(SimTime::from_ms(2));
+        let spec = MechanicsSpec {
+            rpm: 6000,
+            distance: Distance::Cylinders,
+            read_seek: seek.clone(),
+            write_seek: seek,
+            head_switch: SimTime::from_ms(1),
+            write_settle,
+            read_overhead: SimTime::ZERO,
+            write_overhead: SimTime::ZERO,
+            rate: None,
+        };
+        Mechanics::new(Arc::new(Geometry::new(geometry).unwrap()), &spec, Model::Full).unwrap()
+    }
+
+    fn pick(name: &str, mechanics: &Mechanics, candidates: &[(u64, Dir)]) -> usize {
+        let candidates: Vec<_> = (0..)
+            .zip(candidates)
+            .map(|(seq, &(pba, dir))| Candidate { seq, target: mechanics.target(Pba(pba)), dir })
+            .collect();
+        let mut policy = (parse(name).unwrap().entry.build)();
+        policy.pick(&View { now: SimTime::ZERO, mechanics, candidates: &candidates })
+    }
+
+    #[test]
+    fn distance_is_counted_in_cylinders() {
+        let m = two_surfaces(SimTime::ZERO);
+        // Two cylinders away on this surface; a head switch away, 199 tracks further in the order of PBAs.
+        for name in ["sstf", "look", "c-look"] {
+            assert_eq!(pick(name, &m, &[(200, Dir::Read), (19_900, Dir::Read)]), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn sptf_goes_by_the_direction_of_the_first_operation() {
+        let m = two_surfaces(SimTime::from_ms(5));
+        // Angles 0.3 and 0.5 of 10 ms: a read reaches the first in time, a write needs 7 ms and loses the turn.
+        assert_eq!(pick("sptf", &m, &[(130, Dir::Read), (150, Dir::Read)]), 0);
+        assert_eq!(pick("sptf", &m, &[(130, Dir::Write), (150, Dir::Read)]), 1);
+    }
 }

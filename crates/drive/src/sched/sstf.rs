@@ -4,7 +4,7 @@ use super::{Policy, Scheduler, View, least};
 
 pub(super) const ENTRY: Scheduler = Scheduler {
     name: "sstf",
-    summary: "shortest seek first: the request that starts the fewest tracks away; may starve others without max_wait",
+    summary: "shortest seek first: the request that starts the fewest cylinders away; may starve others without max_wait",
     reference: "Denning 1967, Effects of scheduling on file memory operations",
     reorders: true,
     build: || Box::new(Sstf),
@@ -14,6 +14,7 @@ struct Sstf;
 
 impl Policy for Sstf {
     fn pick(&mut self, view: &View<'_>) -> usize {
-        least(view.candidates, |c| c.track.abs_diff(view.track)).unwrap_or(0)
+        let head = view.cylinder();
+        least(view.candidates, |c| c.cylinder().abs_diff(head)).unwrap_or(0)
     }
 }

@@ -94,10 +94,8 @@ impl Waitings {
 
 /// Requests without a media operation count as being where the head is.
 fn candidate(drive: &Drive, w: &Waiting) -> Candidate {
-    let at = drive.locate(&w.request);
-    let target = drive.target(at.unwrap_or_else(|| drive.head()));
-    let dir = if w.request.op == HostOp::Write { Dir::Write } else { Dir::Read };
-    Candidate { seq: w.seq, track: target.track().0, target, dir }
+    let (pba, dir) = drive.locate(&w.request).unwrap_or_else(|| (drive.head(), Dir::Read));
+    Candidate { seq: w.seq, target: drive.target(pba), dir }
 }
 
 /// Where requests may start elsewhere now that the drive has served `request`.
@@ -221,8 +219,7 @@ pub(super) fn run<O: HostObserver>(
         let overdue = chosen.max_wait.and_then(|limit| waiting.overdue(now, limit));
         let pick = overdue.unwrap_or_else(|| {
             let mechanics = drive.mechanics();
-            let track = mechanics.head().track.0;
-            policy.pick(&View { now, mechanics, track, candidates: &waiting.candidates })
+            policy.pick(&View { now, mechanics, candidates: &waiting.candidates })
         });
         let w = waiting.take(pick, drive);
         catch_up(drive, now, observer);

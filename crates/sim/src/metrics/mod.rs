@@ -127,7 +127,7 @@ impl Amplification {
 pub struct Movement {
     /// Operations that began on another track than the last one ended on.
     pub switches: u64,
-    /// Sum of the distances in tracks between the end of an operation and the beginning of the next.
+    /// Sum of the cylinders between the end of an operation and the beginning of the next.
     pub distance: u64,
 }
 
@@ -300,9 +300,8 @@ impl Observer for Metrics {
         if done.background {
             self.background.add(n, units, ns);
         }
-        let distance = done.tracks.before.abs_diff(done.tracks.first);
-        self.movement.switches += u64::from(distance != 0);
-        self.movement.distance += distance;
+        self.movement.switches += u64::from(done.tracks.before != done.tracks.first);
+        self.movement.distance += u64::from(done.tracks.cylinders);
         if let Some(walk) = &mut self.bands {
             walk.op(done.op.pba, done.op.blocks);
         }

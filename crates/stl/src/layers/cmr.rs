@@ -3,7 +3,7 @@
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Source, TranslationLayer};
 use smrlab_units::spec::Values;
-use smrlab_units::{Blocks, HostOp, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
 
 const PAGE: &str = "\
 The same drive without shingling: LBA equals PBA, every block may be written in place, and a write touches one track.
@@ -61,7 +61,11 @@ impl TranslationLayer for Identity {
     }
 
     #[inline]
-    fn locate(&self, r: &HostRequest) -> Option<Pba> {
-        matches!(r.op, HostOp::Read | HostOp::Write).then_some(Pba(r.lba.0))
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        match r.op {
+            HostOp::Read => Some((Pba(r.lba.0), Dir::Read)),
+            HostOp::Write => Some((Pba(r.lba.0), Dir::Write)),
+            HostOp::Flush | HostOp::Discard => None,
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::parts::split::{Divider, ReadRuns, unset_runs};
 use crate::{Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// Where the cache bands lie among the native bands.
@@ -416,7 +416,7 @@ impl TranslationLayer for DiskCache {
         }
     }
 
-    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         if !matches!(request.op, HostOp::Read | HostOp::Write) {
             return None;
         }

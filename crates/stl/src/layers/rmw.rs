@@ -7,7 +7,7 @@ use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
 const PAGE: &str = "\
@@ -249,22 +249,22 @@ impl TranslationLayer for Rmw {
         Some(Blocks(2 * last.0.max(self.bands.band(BandId(0)).blocks.0)))
     }
 
-    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         if !matches!(r.op, HostOp::Read | HostOp::Write) {
             return None;
         }
         let part = self.part(r.lba.0, r.blocks.0);
         if r.op == HostOp::Read {
-            return Some(part.pba(part.from));
+            return Some((part.pba(part.from), Dir::Read));
         }
         let (before, behind) = self.kept(&part);
         Some(if !before.is_empty() || (self.whole && !behind.is_empty()) {
-            part.first
+            (part.first, Dir::Read)
         } else if !behind.is_empty() {
-            part.pba(behind.start)
+            (part.pba(behind.start), Dir::Read)
         } else {
             let blocks = Blocks(part.to - part.from);
-            self.journal.as_ref().map_or(part.pba(part.from), |j| j.first(blocks))
+            (self.journal.as_ref().map_or(part.pba(part.from), |j| j.first(blocks)), Dir::Write)
         })
     }
 

@@ -25,7 +25,7 @@ use choose::Queue;
 use section::{Section, Work};
 use slots::{SlotRing, guard_slots};
 use smrlab_blockmap::BlockSet;
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// What can be chosen about the layer.
@@ -259,7 +259,7 @@ impl SBlockLayer {
         }
     }
 
-    fn first_of_write(&self, lba: u64, blocks: u64) -> Option<Pba> {
+    fn first_of_write(&self, lba: u64, blocks: u64) -> Option<(Pba, Dir)> {
         let p = self.pieces(lba, blocks).next()?;
         let s = &self.sections[p.section];
         if self.is_bypassed(&p) {
@@ -267,17 +267,17 @@ impl SBlockLayer {
         }
         let span = self.span(&p);
         if let Some(cleaning) = s.first_cleaning(span.end - span.start, &self.rules) {
-            return Some(cleaning);
+            return Some((cleaning, Dir::Read));
         }
         if span.start < p.offset {
-            return Some(s.place(p.x, span.start));
+            return Some((s.place(p.x, span.start), Dir::Read));
         }
         let most = (s.cache.capacity() / 2 / self.rules.granularity).max(1) * self.rules.granularity;
         let end = p.offset + p.blocks;
         if end < span.end && span.end - span.start <= most {
-            return Some(s.place(p.x, end));
+            return Some((s.place(p.x, end), Dir::Read));
         }
-        Some(s.cache.laid.pba(s.cache.ring.head()))
+        Some((s.cache.laid.pba(s.cache.ring.head()), Dir::Write))
     }
 }
 
@@ -337,14 +337,14 @@ impl TranslationLayer for SBlockLayer {
         }
     }
 
-    fn locate(&self, request: &HostRequest) -> Option<Pba> {
+    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         let (lba, end) = (request.lba.0, request.lba.0 + request.blocks.0);
         match request.op {
             HostOp::Write => self.first_of_write(lba, request.blocks.0),
             HostOp::Read => {
                 let first = self.discarded.next_unset(lba);
                 let p = self.pieces(first, end.checked_sub(first)?).next()?;
-                Some(self.sections[p.section].place(p.x, p.offset))
+                Some((self.sections[p.section].place(p.x, p.offset), Dir::Read))
             }
             _ => None,
         }

@@ -10,7 +10,7 @@ use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, Trans
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{BandId, Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -300,13 +300,13 @@ impl TranslationLayer for StaticMap {
         Some(Blocks(2 * last.0.max(self.bands.band(BandId(0)).blocks.0)))
     }
 
-    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         if !matches!(r.op, HostOp::Read | HostOp::Write) {
             return None;
         }
         let first = self.extent_at(r.lba);
         if r.op == HostOp::Read {
-            return Some(first.pba);
+            return Some((first.pba, Dir::Read));
         }
         let blocks = first.blocks.min(r.blocks);
         let run = run_of(&Extent { blocks, ..first }, Blocks::ZERO);
@@ -315,7 +315,7 @@ impl TranslationLayer for StaticMap {
         {
             return Some(self.first_of_update(r));
         }
-        Some(self.journal.as_ref().map_or(first.pba, |j| j.first(blocks)))
+        Some((self.journal.as_ref().map_or(first.pba, |j| j.first(blocks)), Dir::Write))
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
@@ -371,7 +371,7 @@ impl TranslationLayer for StaticMap {
 impl StaticMap {
     /// The first operation of an update that has more than one extent or impacts something.
     #[cold]
-    fn first_of_update(&self, r: &HostRequest) -> Pba {
+    fn first_of_update(&self, r: &HostRequest) -> (Pba, Dir) {
         let mut host = Vec::new();
         self.for_extents(r.lba, r.blocks, |e, at| host.push(run_of(&e, at)));
         host.sort_unstable();
@@ -380,6 +380,6 @@ impl StaticMap {
         amplifier.find(&self.geometry, &self.interference, self.live.set(), &host);
         let blocks = Blocks(host.iter().map(|h| h.blocks.0).sum());
         let plain = || self.journal.as_ref().map_or(host[0].pba, |j| j.first(blocks));
-        amplifier.first().unwrap_or_else(plain)
+        amplifier.first().map_or_else(|| (plain(), Dir::Write), |impacted| (impacted, Dir::Read))
     }
 }

@@ -97,8 +97,8 @@ impl<L: TranslationLayer> Rig<L> {
         let located = self.layer.locate(&request);
         self.plan.clear();
         self.layer.submit(SimTime::ZERO, &request, &mut self.plan);
-        if let Some(pba) = located {
-            assert_eq!(Some(pba), self.plan.ops().first().map(|o| o.pba), "locate of {request:?}");
+        if let Some(begin) = located {
+            assert_eq!(Some(begin), self.plan.ops().first().map(|o| (o.pba, o.dir)), "locate of {request:?}");
         }
         let mut host = vec![0; n];
         if request.op == HostOp::Write {

@@ -3,7 +3,7 @@
 use super::{Cleaning, DiskCache, Part, recover};
 use crate::parts::split::ReadRuns;
 use crate::{Cause, HostRequest, OpId, Piece, Plan, Record, Source, StepEnd};
-use smrlab_units::{Blocks, HostOp, Pba};
+use smrlab_units::{Blocks, Dir, HostOp, Pba};
 use std::ops::Range;
 
 /// Lists that are reused from one cleaning to the next.
@@ -256,7 +256,7 @@ impl DiskCache {
     }
 
     /// Where the first media operation of a read or write would be.
-    pub(super) fn first_operation(&self, request: &HostRequest) -> Option<Pba> {
+    pub(super) fn first_operation(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         let g = self.options.granularity;
         let lba =
             if request.op == HostOp::Read { self.discarded.next_unset(request.lba.0) } else { request.lba.0 };
@@ -273,7 +273,7 @@ impl DiskCache {
             cached.unwrap_or(self.native_start(native) + Blocks(offset))
         };
         if request.op == HostOp::Read {
-            return Some(lies(offset));
+            return Some((lies(offset), Dir::Read));
         }
         let settled = home.filter(|h| !self.options.dynamic || self.sets[h.0].live(h.1) > 0);
         let set = match settled {
@@ -284,19 +284,19 @@ impl DiskCache {
         let (mut appended, mut free) = (u64::from(s.index.appended()), u64::from(s.index.free()));
         if free == 0 {
             if s.live_units > 0 {
-                return Some(s.base);
+                return Some((s.base, Dir::Read));
             }
             (appended, free) = (0, appended);
         }
         let end = offset + request.blocks.0.min(self.space.band - offset);
         let first_chunk_end = (offset / g + free) * g;
         if !offset.is_multiple_of(g) {
-            return Some(lies(offset / g * g));
+            return Some((lies(offset / g * g), Dir::Read));
         }
         if !end.is_multiple_of(g) && end < first_chunk_end {
-            return Some(lies(end));
+            return Some((lies(end), Dir::Read));
         }
-        Some(s.base + Blocks(appended * g))
+        Some((s.base + Blocks(appended * g), Dir::Write))
     }
 
     /// Plans one step of cleaning in idle time: the first native band of the fullest set. The state stays as it is.

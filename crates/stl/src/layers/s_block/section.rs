@@ -9,7 +9,7 @@ use super::spare::Spare;
 use super::{Rules, records};
 use crate::parts::split::ReadRuns;
 use crate::{Cause, OpId, Plan, Record, Source};
-use smrlab_units::{Blocks, Pba};
+use smrlab_units::{Blocks, Dir, Pba};
 use std::ops::Range;
 
 /// Lists that are reused from request to request, and counters.
@@ -465,9 +465,9 @@ impl Section {
     }
 
     /// The first operation of a bypass.
-    pub fn first_of_bypass(&self, x: u32, rules: &Rules) -> Pba {
+    pub fn first_of_bypass(&self, x: u32, rules: &Rules) -> (Pba, Dir) {
         let head = self.slots.pba(self.slots.ring.head() as u32);
-        self.first_of_slot(x, rules).unwrap_or(head)
+        self.first_of_slot(x, rules).map_or((head, Dir::Write), |copied| (copied, Dir::Read))
     }
 
     /// The first copy that making room for `x` needs.

@@ -1,0 +1,14 @@
+#!/bin/sh
+# soak.sh SECONDS: the workspace's random tests over and over, each time with another seed, until one fails or the time is up.
+# A failure prints its seed and its smallest case: commit the case as a test of its own.
+set -eu
+end=$(($(date +%s) + $1))
+round=0
+while [ "$(date +%s)" -lt "$end" ]; do
+    round=$((round + 1))
+    seed=$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')
+    echo "round $round, seed $seed"
+    PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${SOAK_CASES:-2048} cargo test --workspace --quiet ||
+        { echo "failed: repeat it with PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${SOAK_CASES:-2048}" >&2; exit 1; }
+done
+echo "$round rounds passed"
