@@ -132,9 +132,9 @@ fn least<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_disk::{
-        Distance, Geometry, GeometrySpec, Layout, MechanicsSpec, Model, SeekCurve, Toward, ZoneSpec,
-    };
+    use smrlab_disk::geometry::{Layout, Toward};
+    use smrlab_disk::mechanics::Distance;
+    use smrlab_disk::{Geometry, GeometrySpec, MechanicsSpec, Model, SeekCurve, ZoneSpec};
     use smrlab_units::Pba;
     use std::sync::Arc;
 
