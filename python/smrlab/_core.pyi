@@ -71,6 +71,12 @@ def run(
     Tables that grow with the trace (requests, media) are written into `folder`.
     """
 
+def size_bytes(text: str) -> int:
+    """Bytes of a size such as 8GiB, 25MB or 2000blk; shares are refused."""
+
+def count(text: str) -> int:
+    """A count such as 2000, 1e5 or 100k."""
+
 def list_json(kind: str) -> str:
     """The entries of a registry: name, summary, reference, parameters."""
 

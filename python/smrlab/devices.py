@@ -23,10 +23,6 @@ SOCKET_PATH = 108
 START_S = 20.0
 # Is told how much is done, 0 to 1.
 Progress = Callable[[float], None]
-UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-UNITS |= {f"{u}ib": n for u, n in UNITS.items() if u in "kmgt" and u}
-UNITS |= {f"{u}b": 1000 ** (i + 1) for i, u in enumerate("kmgt")}
-UNITS |= {"blk": 512}
 
 
 def home() -> Path:
@@ -35,14 +31,6 @@ def home() -> Path:
         return Path(own) / "devices"
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "smrlab" / "devices"
-
-
-def parse_size(text: str) -> int:
-    """Bytes of a size such as 8GiB, 25MB or 2000blk."""
-    found = re.fullmatch(r"([\d.]+)\s*([A-Za-z]*)", text.strip())
-    if not found or found[2].lower() not in UNITS:
-        raise InputError(f"'{text}' is not a size: write 8GiB, 25MB or 2000blk")
-    return int(float(found[1]) * UNITS[found[2].lower()])
 
 
 def check_name(text: str, what: str) -> None:

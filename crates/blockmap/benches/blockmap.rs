@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use smrlab_blockmap::{BlockSet, UnitMap};
+use smrlab_units::rng::splitmix;
 
 const DRIVE_UNITS: u64 = 20_000_000_000_000 / 4096;
 const MANY: usize = 10_000_000;
@@ -13,13 +14,7 @@ const AHEAD: usize = 16;
 
 fn random_units(seed: u64, count: usize, bound: u64) -> Vec<u64> {
     let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(bound)) >> 64) as u64
-    };
+    let mut next = || ((u128::from(splitmix(&mut state)) * u128::from(bound)) >> 64) as u64;
     (0..count).map(|_| next()).collect()
 }
 

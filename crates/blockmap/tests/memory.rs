@@ -5,6 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use smrlab_blockmap::{BlockSet, UnitMap};
+use smrlab_units::rng::splitmix;
 
 thread_local!(static LIVE: Cell<isize> = const { Cell::new(0) });
 thread_local!(static PEAK: Cell<isize> = const { Cell::new(0) });
@@ -43,11 +44,7 @@ const MANY: u64 = 10_000_000;
 
 /// SplitMix64, below `bound`.
 fn random(state: &mut u64, bound: u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((u128::from(z ^ (z >> 31)) * u128::from(bound)) >> 64) as u64
+    ((u128::from(splitmix(state)) * u128::from(bound)) >> 64) as u64
 }
 
 /// Runs `work` `count` times on a fresh `T`; checks `bytes` against the allocator on the way, answers the peak.

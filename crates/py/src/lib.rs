@@ -167,6 +167,18 @@ mod _core {
         or_raise(py, py.detach(|| traces::characterise(&TraceSpec::from_json(spec)?, &control.0)))
     }
 
+    /// Bytes of a size such as 8GiB, 25MB or 2000blk; shares are refused.
+    #[pyfunction]
+    fn size_bytes(py: Python<'_>, text: &str) -> PyResult<u64> {
+        or_raise(py, smrlab_units::parse_bytes(text).map_err(|e| RunError::Request(e.to_string())))
+    }
+
+    /// A count such as 2000, 1e5 or 100k.
+    #[pyfunction]
+    fn count(py: Python<'_>, text: &str) -> PyResult<u64> {
+        or_raise(py, smrlab_units::parse_count(text).map_err(|e| RunError::Request(e.to_string())))
+    }
+
     /// The entries of a registry.
     #[pyfunction]
     fn list_json(py: Python<'_>, kind: &str) -> PyResult<String> {

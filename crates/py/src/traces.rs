@@ -1,12 +1,13 @@
 //! Traces without a drive: reading, transforming, storing.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use smrlab_sim::Control;
 use smrlab_sim::error::RunError;
 use smrlab_trace::info::{DEFAULT_MEMORY, info};
-use smrlab_trace::transforms::{Limit, Scale, Window, Wrap};
-use smrlab_trace::{AddressSpace, Batch, Mix, OpenContext, TraceError, TraceSource, combine, convert};
-use smrlab_units::{Blocks, SimTime, parse_time};
+use smrlab_trace::{
+    AddressSpace, Batch, Filter, Mix, OpenContext, Pipeline, Steps, TraceError, TraceSource, combine, convert,
+};
+use smrlab_units::{Blocks, SimTime, parse_count, parse_time};
 use std::path::Path;
 
 /// Which traces, and what is done to them, in the order of the fields.
@@ -14,16 +15,37 @@ use std::path::Path;
 #[serde(deny_unknown_fields, default)]
 pub struct TraceSpec {
     trace: Vec<String>,
-    skip_bad: u64,
+    #[serde(deserialize_with = "count")]
+    skip_bad: Option<u64>,
+    #[serde(deserialize_with = "count")]
     seed: Option<u64>,
     address_space: String,
+    #[serde(deserialize_with = "count")]
     interleave: Option<u64>,
     from: Option<String>,
     until: Option<String>,
+    filter: Option<String>,
     scale_time: Option<f64>,
     wrap: Option<String>,
+    #[serde(deserialize_with = "count")]
     host_blocks: Option<u64>,
+    #[serde(deserialize_with = "count")]
     limit: Option<u64>,
+}
+
+/// A count, as a number or as a text such as `100k`.
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Number(u64),
+        Text(String),
+    }
+    match Option::<Given>::deserialize(from)? {
+        None => Ok(None),
+        Some(Given::Number(n)) => Ok(Some(n)),
+        Some(Given::Text(text)) => parse_count(&text).map(Some).map_err(serde::de::Error::custom),
+    }
 }
 
 impl TraceSpec {
@@ -38,7 +60,11 @@ impl TraceSpec {
             return Err(RunError::field("trace", "missing: name a trace file, '-', or synth:NAME[,k=v...]"));
         }
         let seed = self.seed.unwrap_or(1);
-        let context = OpenContext { capacity: self.host_blocks.map(Blocks), seed, skip_bad: self.skip_bad };
+        let context = OpenContext {
+            capacity: self.host_blocks.map(Blocks),
+            seed,
+            skip_bad: self.skip_bad.unwrap_or(0),
+        };
         let space = match self.address_space.as_str() {
             "" | "overlap" => AddressSpace::Overlap,
             "concat" => AddressSpace::Concat,
@@ -48,22 +74,19 @@ impl TraceSpec {
             }
         };
         let mix = self.interleave.map_or(Mix::ByTime, |burst| Mix::Bursts { burst, seed });
-        let mut source = combine(&self.trace, space, mix, &context)?;
-        if self.from.is_some() || self.until.is_some() {
-            let from = time("from", self.from.as_deref(), SimTime::ZERO)?;
-            let until = time("until", self.until.as_deref(), SimTime::MAX)?;
-            source = Box::new(Window::new(source, from, until));
-        }
-        if let Some(factor) = self.scale_time {
-            source = Box::new(Scale::new(source, factor)?);
-        }
-        if let (Some(_), Some(blocks)) = (&self.wrap, self.host_blocks) {
-            source = Box::new(Wrap::new(source, Blocks(blocks))?);
-        }
-        Ok(match self.limit {
-            Some(0) => return Err(RunError::field("limit", "0 is not accepted: a whole number from 1")),
-            Some(n) => Box::new(Limit::new(source, n)),
-            None => source,
+        let source = combine(&self.trace, space, mix, &context)?;
+        Ok(Box::new(Pipeline::new(source, self.steps()?)?))
+    }
+
+    fn steps(&self) -> Result<Steps, RunError> {
+        let filter = self.filter.as_deref().map(Filter::parse).transpose();
+        Ok(Steps {
+            from: time("from", self.from.as_deref(), SimTime::ZERO)?,
+            until: time("until", self.until.as_deref(), SimTime::MAX)?,
+            filter: filter.map_err(|e| RunError::field("filter", e))?,
+            limit: self.limit,
+            scale_time: self.scale_time.unwrap_or(1.0),
+            wrap: self.wrap.as_ref().and(self.host_blocks).map(Blocks),
         })
     }
 }

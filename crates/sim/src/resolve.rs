@@ -8,7 +8,7 @@ use crate::spec::Spec;
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::sched::{self, Chosen};
 use smrlab_stl::{BuildContext, Built, Metadata};
-use smrlab_trace::{AddressSpace, Mix, OpenContext, TraceSource, combine};
+use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Steps, TraceSource, combine, pipeline};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub struct Resolved {
     pub scheduler: Chosen,
     /// What is written before.
     pub prefill: Option<Prefill>,
-    /// LBAs are taken modulo this.
-    pub wrap: Option<Blocks>,
+    /// What is done to the requests of the trace.
+    pub steps: Steps,
     /// Width of the timeline's windows.
     pub window: Option<SimTime>,
     /// Counting of adjusted commands.
@@ -161,7 +161,7 @@ pub fn resolve_with(
         }
         _ => None,
     };
-    let wrap = wrap(&spec, host, prefill.as_ref(), &mut faults);
+    let steps = steps(&spec, host, prefill.as_ref(), &mut faults);
     let adjusted =
         Adjusted { blocks: spec.adjusted_blocks.max(1), floor_plus_one: spec.adjusted_rule == "floor+1" };
     let (Some(built), Some((arrivals, text)), Some(scheduler), Some(host)) =
@@ -178,7 +178,7 @@ pub fn resolve_with(
     spec.prefill = prefill.as_ref().map(|p| p.resolved.clone());
     let model = model.flatten().unwrap_or(built.drive.spec().model);
     spec.mechanics = Some(model.name().to_owned());
-    Ok(Resolved { spec, built, model, arrivals, scheduler, prefill, wrap, window, adjusted, host })
+    Ok(Resolved { spec, built, model, arrivals, scheduler, prefill, steps, window, adjusted, host })
 }
 
 /// The drive and the layer on it.
@@ -217,7 +217,7 @@ fn numbers(spec: &Spec, faults: &mut Faults) {
     faults.choice("array", &spec.array, &["single"]);
     faults.choice("adjusted_rule", &spec.adjusted_rule, &["ceil", "floor+1"]);
     faults.choice("address_space", &spec.address_space, &["overlap", "concat"]);
-    if !(1e-9..=1e12).contains(&spec.scale_time) {
+    if !pipeline::SCALES.contains(&spec.scale_time) {
         faults.add("scale_time", format!("{} is not accepted: from 1e-9 to 1e12", spec.scale_time));
     }
     if spec.adjusted_blocks == 0 {
@@ -225,6 +225,27 @@ fn numbers(spec: &Spec, faults: &mut Faults) {
     }
     if spec.limit == Some(0) {
         faults.add("limit", "0 is not accepted: a whole number from 1");
+    }
+}
+
+/// What is done to the requests of the trace.
+fn steps(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &mut Faults) -> Steps {
+    let mut time = |field: &str, text: &Option<String>| {
+        let parsed = text.as_deref().map(|t| parse_time(t).map_err(|e| SpecError::Other(e.to_string())));
+        parsed.and_then(|t| faults.keep(field, t))
+    };
+    let from = time("from", &spec.from).unwrap_or(SimTime::ZERO);
+    let until = time("until", &spec.until).unwrap_or(SimTime::MAX);
+    if from >= until {
+        faults.add("until", format!("no time lies from {from} on and before {until}"));
+    }
+    Steps {
+        from,
+        until,
+        filter: spec.filter.as_deref().and_then(|f| faults.keep("filter", Filter::parse(f))),
+        limit: spec.limit,
+        scale_time: spec.scale_time,
+        wrap: wrap(spec, host, prefill, faults),
     }
 }
 

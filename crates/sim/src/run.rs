@@ -1,7 +1,7 @@
 //! One run from its specification to its result.
 
 use crate::control::Control;
-use crate::engine::{self, Feed, FeedSetup, HostObserver};
+use crate::engine::{self, Feed, HostObserver};
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
@@ -48,9 +48,7 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
     let requests = if run.spec.requests { Some(RequestLog::create(directory("requests")?)?) } else { None };
     let media = if run.spec.media_log { Some(MediaLog::create(directory("media_log")?)?) } else { None };
     let source = run.open_trace()?;
-    let setup =
-        FeedSetup { host: run.host, wrap: run.wrap, scale_time: run.spec.scale_time, limit: run.spec.limit };
-    let mut feed = Feed::new(source, setup);
+    let mut feed = Feed::new(source, run.steps.clone(), run.host)?;
     let mut metrics =
         Metrics::new(&MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window });
     metrics.bands = bands(&run).map(BandWalk::new);

@@ -5,6 +5,7 @@
 use crate::error::{FieldError, RunError};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use smrlab_units::parse_count;
 use smrlab_units::spec::nearest;
 
 /// A field of [`Spec`] for `explain` and the docs.
@@ -55,6 +56,9 @@ spec! {
     scheduler: String = "fcfs", "fcfs, sstf, look, c-look or sptf, with [,depth=N][,max_wait=T]";
     prefill: Option<String> = "", "written before the run, without time: SHARE[,order=sequential|random][,of=space|cache]";
     wrap: Option<String> = "", "LBA modulo 'capacity' (of the host's space) or 'prefilled' (the prefilled part)";
+    from: Option<String> = "", "only requests that arrive from this time of the trace on, which becomes time 0";
+    until: Option<String> = "", "only requests that arrive before this time of the trace";
+    filter: Option<String> = "", "only requests for which all of this holds: op=write,device=NAME,lba=FROM..TO,size=FROM..TO";
     scale_time: f64 = "1", "arrivals of the trace are multiplied by this: above 1 is slower";
     limit: Option<u64> = "", "only so many requests of the trace";
     skip_bad: u64 = "0", "so many bad lines of the trace are passed over";
@@ -127,11 +131,14 @@ impl FromValue for f64 {
 
 impl FromValue for u64 {
     fn from_value(v: &Value) -> Result<Self, &'static str> {
-        let text = |v: &Value| v.as_str()?.replace('_', "").parse().ok();
-        v.as_u64().or_else(|| text(v)).ok_or("a whole number from 0")
+        let text = |v: &Value| parse_count(v.as_str()?).ok();
+        // A number such as 1e5 is a real one in TOML and JSON.
+        let real =
+            |v: &Value| v.as_f64().filter(|x| x.fract() == 0.0 && (0.0..9e15).contains(x)).map(|x| x as u64);
+        v.as_u64().or_else(|| real(v)).or_else(|| text(v)).ok_or("a whole number from 0")
     }
     fn default_from(text: &str) -> Self {
-        text.parse().unwrap_or_default()
+        parse_count(text).unwrap_or_default()
     }
 }
 
@@ -240,6 +247,15 @@ mod tests {
     fn broken_toml_names_its_line() {
         let e = Spec::from_toml("seed = 1\nlayer = [\n").unwrap_err().to_string();
         assert!(e.starts_with("line "), "{e}");
+    }
+
+    #[test]
+    fn counts_are_what_people_write() {
+        for text in [r#""100k""#, r#""1e5""#, "1e5", "100000", r#""100_000""#] {
+            let spec = Spec::from_json(&format!(r#"{{"limit": {text}}}"#)).unwrap();
+            assert_eq!(spec.limit, Some(100_000), "{text}");
+        }
+        assert!(Spec::from_json(r#"{"limit": 1.5}"#).is_err());
     }
 
     #[test]

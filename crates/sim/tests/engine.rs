@@ -3,10 +3,10 @@
 use serde_json::Value;
 use smrlab_disk::{DriveModel, TrackNo};
 use smrlab_drive::{Drive as Simulated, DriveSetup, Executed, sched};
-use smrlab_sim::engine::{self, Arrivals, Feed, FeedSetup, HostObserver};
+use smrlab_sim::engine::{self, Arrivals, Feed, HostObserver};
 use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest, Plan};
-use smrlab_trace::{Memory, Record};
+use smrlab_trace::{Memory, Record, Steps};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 
@@ -45,8 +45,7 @@ fn serve(records: Vec<Record>, arrivals: Arrivals, scheduler: &str) -> (Order, O
     let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
     let setup = DriveSetup { stable_locations: true, ..DriveSetup::default() };
     let mut drive = Simulated::new(built.layer, mechanics, setup);
-    let setup = FeedSetup { host, wrap: None, scale_time: 1.0, limit: None };
-    let mut feed = Feed::new(Box::new(Memory::new(records)), setup);
+    let mut feed = Feed::new(Box::new(Memory::new(records)), Steps::default(), host).unwrap();
     let mut order = Order::default();
     let chosen = sched::parse(scheduler).unwrap();
     let backlog = engine::run(&mut drive, &mut feed, arrivals, &chosen, &mut order, &Control::new()).unwrap();

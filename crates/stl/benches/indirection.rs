@@ -4,6 +4,7 @@
 
 use smrlab_disk::{Mechanics, model};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
+use smrlab_units::rng::splitmix;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,13 +17,7 @@ const AHEAD: usize = 16;
 
 fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
     let mut state = seed.wrapping_mul(0x2545_f491_4f6c_dd1d);
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
+    let mut next = || splitmix(&mut state);
     let mut lba = || Lba(((u128::from(next()) * u128::from(blocks / 8)) >> 64) as u64 * 8);
     (0..count).map(|_| HostRequest::new(HostOp::Write, lba(), Blocks(8))).collect()
 }

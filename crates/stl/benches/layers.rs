@@ -3,6 +3,7 @@
 
 use smrlab_disk::model;
 use smrlab_stl::{BuildContext, HostRequest, Plan};
+use smrlab_units::rng::splitmix;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,13 +14,7 @@ const AHEAD: usize = 16;
 
 fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
     let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
+    let mut next = || splitmix(&mut state);
     (0..count)
         .map(|_| {
             let op = if next() % 10 < 7 { HostOp::Write } else { HostOp::Read };

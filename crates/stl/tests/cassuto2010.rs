@@ -3,6 +3,7 @@
 
 use smrlab_disk::{Mechanics, model};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
+use smrlab_units::rng::splitmix;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
@@ -57,11 +58,7 @@ impl Run {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+        ((u128::from(splitmix(&mut self.random)) * u128::from(n)) >> 64) as u64
     }
 
     fn submit(&mut self, op: HostOp, lba: u64, blocks: u64) {

@@ -5,12 +5,11 @@ pub mod cuts;
 pub mod drives;
 pub mod harness;
 pub mod medium;
-pub mod rng;
 pub mod scenario;
 pub mod volatile;
 
 pub use cuts::{Cuts, Losses};
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
-pub use rng::Rng;
+pub use smrlab_units::rng::Rng;
 pub use volatile::{Outcome, Volatile};

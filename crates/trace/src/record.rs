@@ -107,6 +107,24 @@ impl Batch {
         }
     }
 
+    /// Keeps the rows that `keep` accepts, in their order.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Record) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.len() {
+            let r = self.get(i);
+            if keep(&r) {
+                self.arrival[kept] = r.arrival;
+                self.op[kept] = r.op;
+                self.lba[kept] = r.lba;
+                self.blocks[kept] = r.blocks;
+                self.device[kept] = r.device;
+                self.stream[kept] = r.stream;
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
     /// All rows in order.
     pub fn iter(&self) -> impl Iterator<Item = Record> + '_ {
         (0..self.len()).map(|i| self.get(i))

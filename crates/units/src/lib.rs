@@ -3,9 +3,10 @@
 
 mod addr;
 mod quantity;
+pub mod rng;
 pub mod spec;
 mod time;
 
 pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
-pub use quantity::{Quantity, QuantityError, Size, parse_share, parse_time};
+pub use quantity::{Quantity, QuantityError, Size, parse_bytes, parse_count, parse_share, parse_time};
 pub use time::SimTime;

@@ -3,7 +3,7 @@
 //! A user writes `NAME[,key=value...]`. The entry's [`Param`] table says which keys there are, of which kind, with which
 //! default and range; parsing, `smrlab explain`, the docs page and every error message come from that table.
 
-use crate::{Blocks, Quantity, SimTime, Size, parse_share, parse_time};
+use crate::{Blocks, Quantity, SimTime, Size, parse_count, parse_share, parse_time};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use thiserror::Error;
@@ -215,7 +215,7 @@ impl Values {
 
     /// A [`Kind::Count`].
     pub fn count(&self, key: &str) -> Option<u64> {
-        self.parsed(key, parse_count)
+        self.parsed(key, |v| parse_count(v).ok())
     }
 
     /// A [`Kind::Real`].
@@ -263,13 +263,9 @@ impl Values {
     }
 }
 
-fn parse_count(v: &str) -> Option<u64> {
-    v.replace('_', "").parse().ok()
-}
-
 fn accepted(kind: Kind, v: &str) -> bool {
     match kind {
-        Kind::Count(lo, hi) => parse_count(v).is_some_and(|n| (lo..=hi).contains(&n)),
+        Kind::Count(lo, hi) => parse_count(v).is_ok_and(|n| (lo..=hi).contains(&n)),
         Kind::Real(lo, hi) => v.parse::<f64>().is_ok_and(|x| (lo..=hi).contains(&x)),
         Kind::Size => Size::parse(v).is_ok(),
         Kind::Share(lo, hi) => parse_share(v).is_ok_and(|x| (lo..=hi).contains(&x)),

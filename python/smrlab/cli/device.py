@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import devices
+from .. import _core, devices
 from ..devices import Device
 from . import console
 from . import options as o
@@ -59,14 +59,14 @@ def create(
         "name": name,
         "drive": drive,
         "layer": layer,
-        "size": None if size is None else devices.parse_size(size),
+        "size": None if size is None else _core.size_bytes(size),
         "timing": devices.choice("--timing", timing, ("none", "model")),
         "speed": speed,
         "mode": devices.choice("--mode", mode, ("data", "performance")),
         "errors": errors,
         "block": block,
         "record": None if record is None else str(record.absolute()),
-        "map_budget": devices.parse_size(map_budget),
+        "map_budget": _core.size_bytes(map_budget),
     }
     given = {"certificates": tls_certificates, "psk": tls_psk}
     tls = {k: str(v.absolute()) for k, v in given.items() if v}

@@ -31,8 +31,23 @@ SpaceOption = Annotated[
     str | None,
     _option("--address-space", help="Several traces: overlap or concat.", panel=WORK, metavar="HOW"),
 ]
-LimitOption = Annotated[int | None, _option("--limit", help="Only the first N requests.", panel=WORK, metavar="N")]
-SkipOption = Annotated[int | None, _option("--skip-bad", help="Pass over up to N bad lines.", panel=WORK, metavar="N")]
+LimitOption = Annotated[
+    str | None, _option("--limit", help="Only the first N requests: 5000, 1e5, 100k.", panel=WORK, metavar="N")
+]
+FromOption = Annotated[
+    str | None, _option("--from", help="Only what arrives from T on, e.g. 10min.", panel=WORK, metavar="T")
+]
+UntilOption = Annotated[str | None, _option("--until", help="Only what arrives before T.", panel=WORK, metavar="T")]
+FilterOption = Annotated[
+    str | None,
+    _option(
+        "--filter",
+        help="Only requests for which it holds: op=write,device=NAME,lba=FROM..TO,size=FROM..TO.",
+        panel=WORK,
+        metavar="F",
+    ),
+]
+SkipOption = Annotated[str | None, _option("--skip-bad", help="Pass over up to N bad lines.", panel=WORK, metavar="N")]
 WrapOption = Annotated[
     str | None, _option("--wrap", help="LBA modulo 'capacity' or 'prefilled'.", panel=WORK, metavar="TO")
 ]
@@ -91,6 +106,9 @@ def _fields(
     array: ArrayOption = None,
     address_space: SpaceOption = None,
     limit: LimitOption = None,
+    from_: FromOption = None,
+    until: UntilOption = None,
+    filter: FilterOption = None,
     skip_bad: SkipOption = None,
     wrap: WrapOption = None,
     prefill: PrefillOption = None,
@@ -125,7 +143,7 @@ def with_fields(command: C) -> C:
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
     """The options that the user gave: a switch that is off and an option that is absent say nothing."""
-    return {key: value for key, value in values.items() if value is not None and value is not False and value != []}
+    return {key.rstrip("_"): value for key, value in values.items() if value is not None and value is not False and value != []}
 
 
 def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:

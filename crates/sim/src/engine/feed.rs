@@ -1,30 +1,17 @@
-//! The requests of a trace as the drive gets them: scaled, limited, wrapped, checked, and digested.
+//! The requests of a trace as the drive gets them: checked against the host's space, and digested.
 
 use super::CHECK_EVERY;
 use crate::error::RunError;
 use smrlab_stl::HostRequest;
-use smrlab_trace::{Batch, TraceSource};
+use smrlab_trace::{Batch, Pipeline, Steps, TraceSource};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-
-/// How requests are changed on their way.
-#[derive(Clone, Copy, Debug)]
-pub struct FeedSetup {
-    /// The host's space.
-    pub host: Blocks,
-    /// LBA modulo so many blocks; a request that would cross the end is cut there.
-    pub wrap: Option<Blocks>,
-    /// Arrivals are multiplied by this.
-    pub scale_time: f64,
-    /// Only so many requests.
-    pub limit: Option<u64>,
-}
 
 /// See the [module](self).
 pub struct Feed {
-    source: Box<dyn TraceSource>,
-    setup: FeedSetup,
+    source: Pipeline<Box<dyn TraceSource>>,
+    host: Blocks,
+    wrapped: bool,
     batch: Batch,
-    left: u64,
     rows: u64,
     /// Four lanes, so that multiplications overlap.
     digest: [u64; 4],
@@ -37,10 +24,14 @@ fn mix(state: u64, word: u64) -> u64 {
 }
 
 impl Feed {
-    /// Feeds `source` as `setup` says.
-    pub fn new(source: Box<dyn TraceSource>, setup: FeedSetup) -> Self {
-        let left = setup.limit.unwrap_or(u64::MAX);
-        Self { source, setup, batch: Batch::new(), left, rows: 0, digest: [0; 4] }
+    /// Feeds `source`, changed as `steps` say, to a host's space of `host` blocks.
+    ///
+    /// # Errors
+    /// Steps that cannot be done.
+    pub fn new(source: Box<dyn TraceSource>, steps: Steps, host: Blocks) -> Result<Self, RunError> {
+        let wrapped = steps.wrap.is_some_and(|space| space <= host);
+        let source = Pipeline::new(source, steps)?;
+        Ok(Self { source, host, wrapped, batch: Batch::new(), rows: 0, digest: [0; 4] })
     }
 
     /// Goes on to the next batch; `false` at the end.
@@ -48,39 +39,24 @@ impl Feed {
     /// # Errors
     /// A trace that cannot be read, or a request beyond the host's space.
     pub fn next_batch(&mut self) -> Result<bool, RunError> {
-        if self.left == 0 {
-            self.batch.clear();
-            return Ok(false);
-        }
         let more = self.source.next_batch(&mut self.batch)?;
-        if self.batch.len() as u64 > self.left {
-            self.batch.truncate(self.left as usize);
-        }
-        self.left -= self.batch.len() as u64;
-        if self.setup.scale_time != 1.0 {
-            let x = self.setup.scale_time;
-            self.batch.arrival.iter_mut().for_each(|a| *a = SimTime((a.0 as f64 * x).round() as u64));
-        }
-        self.place()?;
+        self.check()?;
         self.digest_batch();
         self.rows += self.batch.len() as u64;
         Ok(more)
     }
 
-    /// Wraps addresses, or refuses those beyond the host's space.
-    fn place(&mut self) -> Result<(), RunError> {
-        let end = self.setup.wrap.unwrap_or(self.setup.host).0;
-        let b = &mut self.batch;
-        for i in 0..b.lba.len() {
-            let last = b.lba[i].0 + u64::from(b.blocks[i]);
-            if last <= end || b.op[i] == HostOp::Flush {
-                continue;
+    /// Refuses addresses beyond the host's space.
+    fn check(&self) -> Result<(), RunError> {
+        if self.wrapped {
+            return Ok(());
+        }
+        let b = &self.batch;
+        for i in 0..b.len() {
+            let end = b.lba[i].0 + u64::from(b.blocks[i]);
+            if end > self.host.0 && b.op[i] != HostOp::Flush {
+                return Err(beyond(self.rows + i as u64, b.lba[i], b.blocks[i], self.host.0));
             }
-            if self.setup.wrap.is_none() {
-                return Err(beyond(self.rows + i as u64, b.lba[i], b.blocks[i], end));
-            }
-            b.lba[i].0 %= end;
-            b.blocks[i] = u64::from(b.blocks[i]).min(end - b.lba[i].0) as u32;
         }
         Ok(())
     }
@@ -135,11 +111,7 @@ impl Feed {
 
     /// The share of the trace that was read, where it is known.
     pub fn progress(&self) -> Option<f64> {
-        let share = self.setup.limit.map(|l| self.rows as f64 / l.max(1) as f64);
-        match (self.source.progress(), share) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        }
+        self.source.progress()
     }
 }
 

@@ -9,7 +9,7 @@ mod feed;
 mod queue;
 
 pub use backlog::Backlog;
-pub use feed::{Feed, FeedSetup};
+pub use feed::Feed;
 
 use crate::control::Control;
 use crate::error::RunError;

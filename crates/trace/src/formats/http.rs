@@ -13,8 +13,8 @@
 use super::{Clock, Format, Open, Sample, Verdict};
 use crate::fields::{Reason, not, uint};
 use crate::reader::{LineFormat, Lines};
-use crate::rng::splitmix;
 use crate::{Batch, Record};
+use smrlab_units::rng::splitmix;
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::HashMap;

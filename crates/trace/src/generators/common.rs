@@ -1,7 +1,7 @@
 //! What all generators have in common.
 
 use crate::OpenContext;
-use crate::rng::Rng;
+use smrlab_units::rng::Rng;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Quantity, SimTime, Size, parse_time};
 
@@ -89,7 +89,7 @@ fn call(text: &str) -> Option<(&str, Vec<&str>)> {
 
 /// The scale with which `1 + floor(scale · Exp(1))` has exactly this mean.
 fn geometric_scale(mean: u64) -> f64 {
-    if mean <= 1 { 0.0 } else { -1.0 / crate::rng::ln(1.0 - 1.0 / mean as f64) }
+    if mean <= 1 { 0.0 } else { -1.0 / smrlab_units::rng::ln(1.0 - 1.0 / mean as f64) }
 }
 
 impl Sizes {

@@ -1,7 +1,7 @@
 //! Requests whose places are as unevenly popular as words.
 
 use super::{Common, Drawn, Generator, Pattern};
-use crate::rng::{Rng, coprime, exp, ln};
+use smrlab_units::rng::{Rng, coprime, exp, ln};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.

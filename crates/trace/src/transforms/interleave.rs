@@ -1,9 +1,9 @@
 //! The composer of paper 000: bursts of several traces in turn.
 
 use super::merge::{Reading, readings};
-use crate::rng::Rng;
 use crate::{Batch, Record, TraceError, TraceSource};
 use smrlab_units::SimTime;
+use smrlab_units::rng::Rng;
 
 /// Interleaves traces in bursts (sheet 000, section 1.5): while any source is left, one of those left is picked at
 /// random, all alike, and its next `burst` requests (or the rest) are emitted. The stream is the source's number.

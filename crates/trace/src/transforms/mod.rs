@@ -15,32 +15,16 @@ macro_rules! pass_through {
     };
 }
 
-mod clip;
 mod concat;
-mod digest;
 mod interleave;
-mod limit;
 mod merge;
 mod offset;
-mod prefill;
-mod scale;
-mod select;
 mod sort;
 mod start;
-mod window;
-mod wrap;
 
-pub use clip::Clip;
 pub use concat::{Concat, DeviceExtents};
-pub use digest::Digested;
 pub use interleave::Interleave;
-pub use limit::Limit;
 pub use merge::Merge;
 pub use offset::Offset;
-pub use prefill::{Order, Prefill};
-pub use scale::Scale;
-pub use select::Select;
 pub use sort::SortWindow;
 pub use start::Started;
-pub use window::Window;
-pub use wrap::Wrap;

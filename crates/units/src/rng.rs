@@ -1,6 +1,6 @@
 //! Random numbers that are the same bits on every machine: integer generator, own logarithm and square root.
 
-use smrlab_units::SimTime;
+use crate::SimTime;
 
 /// xoshiro256++ (Blackman & Vigna 2019, public domain algorithm), seeded by splitmix64.
 #[derive(Clone, Debug)]
@@ -48,6 +48,12 @@ impl Rng {
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// True once in `n` times.
+    #[inline]
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
     }
 
     /// True with probability `p`.
