@@ -31,10 +31,22 @@ pub enum TraceError {
         /// The line shortened, or the first bytes of the record.
         text: String,
     },
+    /// Data behind which nothing can be read.
+    #[error("{file}, {place}: {reason}: {text}")]
+    Broken {
+        /// The file as the user named it.
+        file: String,
+        /// `record 12 (byte 672)`.
+        place: String,
+        /// Why it was refused, with the remedy where there is one.
+        reason: String,
+        /// The first bytes of the record.
+        text: String,
+    },
     /// A request that arrives before the one ahead of it.
     #[error(
-        "{file}{place}: a request at {} s comes after one at {} s; sort_window={} or more sorts such a trace",
-        .at.as_secs_f64(), .after.as_secs_f64(), window(*.at, *.after)
+        "{file}{place}: a request at {} s comes after one at {} s; sort_window={} sorts the whole trace",
+        .at.as_secs_f64(), .after.as_secs_f64(), window(*.needed)
     )]
     RunsBack {
         /// The file as the user named it.
@@ -45,10 +57,15 @@ pub enum TraceError {
         at: SimTime,
         /// The latest arrival before it.
         after: SimTime,
+        /// The window that sorts everything that follows, too.
+        needed: SimTime,
     },
     /// No request in the trace.
     #[error("{0}: the trace is empty: it has no read, write, flush or discard request")]
     Empty(String),
+    /// No request in the trace, and the reason.
+    #[error("{0}")]
+    Nothing(String),
     /// A format that could not be told, or of which there are several candidates.
     #[error("{0}")]
     Format(String),
@@ -60,13 +77,12 @@ pub enum TraceError {
     Request(String),
 }
 
-/// The span between the two times as a user writes it, rounded up to a whole unit.
-fn window(at: SimTime, after: SimTime) -> String {
-    let ns = after.since(at).0;
-    match ns {
-        0..=999_999 => format!("{}us", ns.div_ceil(1_000)),
-        1_000_000..=999_999_999 => format!("{}ms", ns.div_ceil(1_000_000)),
-        _ => format!("{}s", ns.div_ceil(1_000_000_000)),
+/// A span as a user writes it, rounded up to a whole unit.
+fn window(span: SimTime) -> String {
+    match span.0 {
+        ns @ 0..=999_999 => format!("{}us", ns.div_ceil(1_000)),
+        ns @ 1_000_000..=999_999_999 => format!("{}ms", ns.div_ceil(1_000_000)),
+        ns => format!("{}s", ns.div_ceil(1_000_000_000)),
     }
 }
 

@@ -114,6 +114,23 @@ impl Input {
         self.position += n as u64;
     }
 
+    /// The next line: its length without its end, and with it; 0 and 0 at the end. What is longer than [`BUFFER`] is cut.
+    ///
+    /// # Errors
+    /// Like [`Self::fill`].
+    pub fn line(&mut self) -> Result<(usize, usize), TraceError> {
+        let mut seen = 0;
+        loop {
+            if let Some(n) = memchr::memchr(b'\n', &self.window()[seen..]) {
+                return Ok((seen + n, seen + n + 1));
+            }
+            seen = self.window().len();
+            if self.fill(seen + 1)? == seen {
+                return Ok((seen, seen));
+            }
+        }
+    }
+
     /// Makes the window hold at least `n` bytes where the data has so many; returns its length.
     ///
     /// # Errors

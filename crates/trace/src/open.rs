@@ -52,8 +52,7 @@ fn open_as(
     values: &Values,
 ) -> Result<Box<dyn TraceSource>, TraceError> {
     let window = values.time("sort_window").unwrap_or_default();
-    let tolerance =
-        Tolerance { skip_bad: values.count("skip_bad").unwrap_or(0), unordered: window > SimTime::ZERO };
+    let tolerance = Tolerance { skip_bad: values.count("skip_bad").unwrap_or(0), window };
     let file = input.file().to_owned();
     let mut source = match format.open {
         Open::Stream(open) => open(input, values, tolerance)?,
@@ -63,7 +62,7 @@ fn open_as(
         }
         Open::File(open) => open(Path::new(path), values)?,
     };
-    if tolerance.unordered {
+    if window > SimTime::ZERO {
         source = Box::new(SortWindow::new(source, window, &file));
     }
     let to_zero = match values.text("start") {

@@ -103,6 +103,7 @@ impl ParquetWriter {
                     place: String::new(),
                     at: r.arrival,
                     after: self.last,
+                    needed: self.last.since(r.arrival),
                 });
             }
             self.last = r.arrival;

@@ -57,8 +57,8 @@ pub trait RecordFormat: Send {
 pub struct Tolerance {
     /// Bad lines or records to pass over.
     pub skip_bad: u64,
-    /// Arrivals may run back, because a sorting window follows.
-    pub unordered: bool,
+    /// Arrivals may run back by this much, because a sorting window follows.
+    pub window: SimTime,
 }
 
 /// Counts pieces and bad pieces, and watches the order.
@@ -66,13 +66,19 @@ struct Watch {
     tolerance: Tolerance,
     pieces: u64,
     skipped: u64,
-    last: SimTime,
+    latest: SimTime,
     rows: u64,
+}
+
+/// An arrival that runs back by more than what is sorted.
+struct Early {
+    at: SimTime,
+    after: SimTime,
 }
 
 impl Watch {
     fn new(tolerance: Tolerance) -> Self {
-        Self { tolerance, pieces: 0, skipped: 0, last: SimTime::ZERO, rows: 0 }
+        Self { tolerance, pieces: 0, skipped: 0, latest: SimTime::ZERO, rows: 0 }
     }
 
     #[cold]
@@ -86,25 +92,43 @@ impl Watch {
 
     /// Checks the rows from `from` on.
     #[inline]
-    fn order(&mut self, out: &Batch, from: usize) -> Result<(), SimTime> {
+    fn order(&mut self, out: &Batch, from: usize) -> Result<(), Early> {
         for at in &out.arrival[from..] {
-            if *at < self.last && !self.tolerance.unordered {
-                return Err(*at);
+            if *at < self.latest {
+                if *at < self.latest.since(self.tolerance.window) {
+                    return Err(Early { at: *at, after: self.latest });
+                }
+                continue;
             }
-            self.last = *at;
+            self.latest = *at;
         }
         self.rows += (out.len() - from) as u64;
         Ok(())
     }
 
+    /// The error of an early arrival; `rest` reads on, so that the window named in it sorts the whole trace.
     #[cold]
-    fn runs_back(&self, file: &str, place: &str, at: SimTime) -> TraceError {
-        TraceError::RunsBack { file: file.to_owned(), place: format!(", {place}"), at, after: self.last }
+    fn runs_back(
+        file: String,
+        place: &str,
+        early: Early,
+        mut rest: impl FnMut(&mut Batch) -> bool,
+    ) -> TraceError {
+        let mut needed = early.after.since(early.at);
+        let (mut latest, mut batch) = (early.after, Batch::new());
+        while rest(&mut batch) {
+            for at in &batch.arrival {
+                latest = latest.max(*at);
+                needed = needed.max(latest.since(*at));
+            }
+            batch.clear();
+        }
+        TraceError::RunsBack { file, place: format!(", {place}"), at: early.at, after: early.after, needed }
     }
 
     fn ended(&self, file: &str, hint: Option<String>) -> Result<bool, TraceError> {
         match hint {
-            Some(hint) if self.rows == 0 => Err(TraceError::Format(format!("{file}: {hint}"))),
+            Some(hint) if self.rows == 0 => Err(TraceError::Nothing(format!("{file}: {hint}"))),
             _ => Ok(false),
         }
     }
@@ -132,6 +156,21 @@ impl<F: LineFormat> Lines<F> {
         Self { input, format, watch: Watch::new(tolerance) }
     }
 
+    /// Appends the rows of the next line, bad ones being passed over; `false` at the end.
+    fn line(&mut self, out: &mut Batch) -> bool {
+        let Ok((end, next)) = self.input.line() else { return false };
+        if next == 0 {
+            return false;
+        }
+        let rows = out.len();
+        let line = &self.input.window()[..end];
+        if self.format.line(line.strip_suffix(b"\r").unwrap_or(line), out).is_err() {
+            out.truncate(rows);
+        }
+        self.input.consume(next);
+        true
+    }
+
     /// Takes lines of the window until it has no whole one or `out` is full; returns the bytes taken.
     fn window(&mut self, out: &mut Batch, whole: bool) -> Result<usize, TraceError> {
         let Self { input, format, watch } = self;
@@ -155,10 +194,18 @@ impl<F: LineFormat> Lines<F> {
                 watch.refuse(input.file(), format!("line {}", watch.pieces), reason, shortened(line))?;
             }
             if let Err(early) = watch.order(out, rows) {
-                return Err(watch.runs_back(input.file(), &format!("line {}", watch.pieces), early));
+                return Err(self.runs_back(early, at));
             }
         }
         Ok(at)
+    }
+
+    /// The error of an arrival that is too early; the lines behind the first `taken` bytes of the window are still to come.
+    #[cold]
+    fn runs_back(&mut self, early: Early, taken: usize) -> TraceError {
+        self.input.consume(taken);
+        let (file, place) = (self.input.file().to_owned(), format!("line {}", self.watch.pieces));
+        Watch::runs_back(file, &place, early, |out| self.line(out))
     }
 }
 
@@ -222,7 +269,7 @@ impl<F: RecordFormat> Records<F> {
 
     fn fatal(&self, reason: &str) -> TraceError {
         let window = self.input.window();
-        TraceError::Bad {
+        TraceError::Broken {
             file: self.input.file().to_owned(),
             place: self.place(),
             reason: reason.to_owned(),
@@ -230,20 +277,35 @@ impl<F: RecordFormat> Records<F> {
         }
     }
 
-    /// One record; `false` at the end.
-    fn step(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    /// The length of the next record; `None` at the end, or where the last one is cut short and that is tolerated.
+    fn next(&mut self) -> Result<Option<usize>, TraceError> {
         let have = self.input.fill(F::HEAD)?;
         if have == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         self.watch.pieces += 1;
-        if have < F::HEAD {
-            return Err(self.fatal("the last record is cut short: the file is truncated"));
+        let length = if have < F::HEAD {
+            F::HEAD
+        } else {
+            self.format.length(&self.input.window()[..F::HEAD]).map_err(|r| self.fatal(&r))?
+        };
+        if self.input.fill(length)? >= length {
+            return Ok(Some(length));
         }
-        let length = self.format.length(&self.input.window()[..F::HEAD]).map_err(|r| self.fatal(&r))?;
-        if self.input.fill(length)? < length {
-            return Err(self.fatal("the last record is cut short: the file is truncated"));
+        self.watch.skipped += 1;
+        if self.watch.skipped <= self.watch.tolerance.skip_bad {
+            let rest = self.input.window().len();
+            self.input.consume(rest);
+            return Ok(None);
         }
+        let remedy = "the last record is cut short, as where recording was stopped or the copy is incomplete; \
+                      skip_bad=1 reads the trace up to there";
+        Err(self.fatal(remedy))
+    }
+
+    /// One record; `false` at the end.
+    fn step(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        let Some(length) = self.next()? else { return Ok(false) };
         let rows = out.len();
         let record = &self.input.window()[..length];
         if let Err(reason) = self.format.record(record, out) {
@@ -253,10 +315,23 @@ impl<F: RecordFormat> Records<F> {
             self.watch.refuse(self.input.file(), place, reason, text)?;
         }
         if let Err(early) = self.watch.order(out, rows) {
-            return Err(self.watch.runs_back(self.input.file(), &self.place(), early));
+            let (file, place) = (self.input.file().to_owned(), self.place());
+            self.input.consume(length);
+            return Err(Watch::runs_back(file, &place, early, |out| self.pass(out)));
         }
         self.input.consume(length);
         Ok(true)
+    }
+
+    /// Like [`Self::step`], without complaints.
+    fn pass(&mut self, out: &mut Batch) -> bool {
+        let Ok(Some(length)) = self.next() else { return false };
+        let rows = out.len();
+        if self.format.record(&self.input.window()[..length], out).is_err() {
+            out.truncate(rows);
+        }
+        self.input.consume(length);
+        true
     }
 }
 

@@ -66,6 +66,12 @@ fn tolerated_lines_are_counted_and_the_next_is_an_error() {
 fn times_that_run_back_name_the_remedy_and_it_works() {
     let path = scratch("back.spc", b"0,1,512,r,0.5\n0,2,512,r,0.2\n0,3,512,r,0.6\n");
     says(&path, &["line 2", "0.2 s", "sort_window=300ms"]);
+    let more = "0,1,512,r,0.5\n0,2,512,r,0.2\n0,3,512,r,0.6\nbad\n0,4,512,r,9\n0,5,512,r,1.5\n";
+    let more = scratch("back-further.spc", more.as_bytes());
+    says(&more, &["line 2", "sort_window=8s sorts"]);
+    says(&format!("{more}:spc,sort_window=400ms,skip_bad=1"), &["line 6", "1.5 s", "9 s", "sort_window=8s"]);
+    let all = open(&format!("{more}:spc,sort_window=8s,skip_bad=1"), &OpenContext::default());
+    assert_eq!(read_all(&mut all.unwrap()).unwrap().len(), 5, "the window that was named is enough");
     let b = read_all(&mut open(&format!("{path}:spc,sort_window=300ms"), &OpenContext::default()).unwrap())
         .unwrap();
     assert_eq!(b.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [2, 1, 3]);

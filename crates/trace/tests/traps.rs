@@ -11,6 +11,10 @@ fn rows(format: &str, text: &str) -> Batch {
     read_all(&mut source(format, text.as_bytes())).unwrap_or_else(|e| panic!("{format}: {e}"))
 }
 
+fn rows_of(format: &str, bytes: &[u8]) -> Batch {
+    read_all(&mut source(format, bytes)).unwrap_or_else(|e| panic!("{format}: {e}"))
+}
+
 fn extents(b: &Batch) -> Vec<(HostOp, u64, u32)> {
     b.iter().map(|r| (r.op, r.lba.0, r.blocks)).collect()
 }
@@ -95,7 +99,9 @@ fn hp_sectors_have_256_bytes() {
     assert_eq!(extents(&b), [(Read, 1, 3)], "bytes 768..1792");
     assert_eq!((b.arrival[0], s.device_name(b.device[0])), (SimTime(2_000_500_000), "disk1".to_owned()));
     let cut = open_bytes(t[..t.len() - 1].to_vec(), "hp-srt").and_then(|mut s| read_all(&mut s)).unwrap_err();
-    assert!(cut.to_string().contains("truncated"), "{cut}");
+    assert!(cut.to_string().contains("cut short") && cut.to_string().contains("skip_bad=1"), "{cut}");
+    let b = rows_of("hp-srt,skip_bad=1", &[&t[..], &t[t.len() - 56..t.len() - 1]].concat());
+    assert_eq!(b.len(), 1, "what the message advises helps");
 }
 
 #[test]

@@ -143,7 +143,11 @@ def with_fields(command: C) -> C:
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
     """The options that the user gave: a switch that is off and an option that is absent say nothing."""
-    return {key.rstrip("_"): value for key, value in values.items() if value is not None and value is not False and value != []}
+    return {
+        key.rstrip("_"): value
+        for key, value in values.items()
+        if value is not None and value is not False and value != []
+    }
 
 
 def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:

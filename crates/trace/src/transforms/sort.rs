@@ -16,7 +16,6 @@ pub struct SortWindow<S> {
     waiting: BinaryHeap<Waiting>,
     count: u64,
     latest: SimTime,
-    released: SimTime,
     ended: bool,
 }
 
@@ -54,7 +53,6 @@ impl<S: TraceSource> SortWindow<S> {
             waiting: BinaryHeap::new(),
             count: 0,
             latest: SimTime::ZERO,
-            released: SimTime::ZERO,
             ended: false,
         }
     }
@@ -62,12 +60,13 @@ impl<S: TraceSource> SortWindow<S> {
     fn refill(&mut self) -> Result<(), TraceError> {
         self.ended = !self.inner.next_batch(&mut self.batch)?;
         for record in self.batch.iter() {
-            if record.arrival < self.released {
+            if record.arrival < self.latest.since(self.window) {
                 return Err(TraceError::RunsBack {
                     file: self.name.clone(),
                     place: format!(", request {}", self.count + 1),
                     at: record.arrival,
                     after: self.latest,
+                    needed: self.latest.since(record.arrival),
                 });
             }
             self.latest = self.latest.max(record.arrival);
@@ -86,7 +85,6 @@ impl<S: TraceSource> TraceSource for SortWindow<S> {
             match self.waiting.peek() {
                 Some(w) if self.ended || w.record.arrival < safe => {
                     out.push(w.record);
-                    self.released = w.record.arrival;
                     self.waiting.pop();
                 }
                 None if self.ended => break,
