@@ -234,7 +234,8 @@ fn s11_and_s12_sequential_reads_after_filling_the_cache() {
 
 /// Random writes for 1000 s on 1e8 blocks in ten sections.
 fn sblocks(more: &str) -> (Run, usize, u64) {
-    let mut r = Run::new(SMALL, &format!("s-block{more}"), 1);
+    // The paper's drive is full.
+    let mut r = Run::new(SMALL, &format!("s-block,unwritten=copy,moves=at-once{more}"), 1);
     while r.first_cleaning.is_none() {
         r.random_write();
     }

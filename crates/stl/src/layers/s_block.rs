@@ -12,6 +12,7 @@ mod slots;
 mod spare;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
@@ -57,6 +58,12 @@ pub struct Rules {
     pub literal: bool,
     /// Writes of whole S-blocks do not go through the cache.
     pub bypass: bool,
+    /// S-blocks that hold nothing (never written, or wholly discarded) have no slot and are never read or copied;
+    /// otherwise all are moved alike, as in the paper.
+    pub skip: bool,
+    /// S-blocks are moved on in steps, some before each S-block that is written, instead of all at once when the ring is
+    /// full.
+    pub paced: bool,
     /// Blocks in a unit that is cached as a whole: 1 or 8.
     pub granularity: u64,
     /// The most blocks moved from the tail to the head of a cache ring in one copy.
@@ -72,6 +79,8 @@ impl Default for Options {
             low_water: 0.03,
             literal: false,
             bypass: true,
+            skip: true,
+            paced: true,
             granularity: 1,
             batch: 1000,
         };
@@ -142,7 +151,7 @@ impl SBlockLayer {
         let queue = rules.policy.counts();
         let section = |(i, (slots, cache)): (usize, (Laid, Laid))| {
             let sblocks = sizes.sblocks as u32;
-            let slots = SlotRing::new(slots, rules.size, sblocks, reach);
+            let slots = SlotRing::new(slots, rules.size, sblocks, reach, !rules.skip);
             let queue = queue.then(|| Queue::new(sblocks as usize, rules.size));
             Section::new(
                 i as u64 * sizes.sblocks,
@@ -259,6 +268,21 @@ impl SBlockLayer {
         }
     }
 
+    fn discard(&mut self, lba: u64, blocks: u64) {
+        self.forget(lba, blocks);
+        self.discarded.insert(lba..lba + blocks);
+        if !self.rules.skip {
+            return;
+        }
+        for p in self.pieces(lba, blocks) {
+            let first = lba + p.host - p.offset;
+            let whole = first..first + self.rules.size;
+            if self.discarded.runs_in(whole.clone()).next() == Some(whole) {
+                self.sections[p.section].vacate(p.x);
+            }
+        }
+    }
+
     fn first_of_write(&self, lba: u64, blocks: u64) -> Option<(Pba, Dir)> {
         let p = self.pieces(lba, blocks).next()?;
         let s = &self.sections[p.section];
@@ -269,12 +293,12 @@ impl SBlockLayer {
         if let Some(cleaning) = s.first_cleaning(span.end - span.start, &self.rules) {
             return Some((cleaning, Dir::Read));
         }
-        if span.start < p.offset {
+        if span.start < p.offset && s.holds(p.x, span.start) {
             return Some((s.place(p.x, span.start), Dir::Read));
         }
         let most = (s.cache.capacity() / 2 / self.rules.granularity).max(1) * self.rules.granularity;
         let end = p.offset + p.blocks;
-        if end < span.end && span.end - span.start <= most {
+        if end < span.end && span.end - span.start <= most && s.holds(p.x, end) {
             return Some((s.place(p.x, end), Dir::Read));
         }
         Some((s.cache.laid.pba(s.cache.ring.head()), Dir::Write))
@@ -330,8 +354,7 @@ impl TranslationLayer for SBlockLayer {
             HostOp::Discard => {
                 let words = [request.lba.0, request.blocks.0, 0];
                 plan.record(Record { tag: records::DISCARD, words });
-                self.forget(request.lba.0, request.blocks.0);
-                self.discarded.insert(request.lba.span(request.blocks));
+                self.discard(request.lba.0, request.blocks.0);
             }
             HostOp::Flush => {}
         }

@@ -81,6 +81,14 @@ impl ReadRuns {
         }
     }
 
+    /// The next `blocks` would lie at `pba`, where they were never written: they are read like others, and are zeroes.
+    pub fn push_empty(&mut self, pba: Pba, blocks: u64, plan: &mut Plan) {
+        if self.whither == Whither::Host {
+            plan.zero_to_host(Blocks(self.host + self.blocks), Blocks(blocks));
+        }
+        self.push(pba, blocks, plan);
+    }
+
     /// The next `blocks` read as zeroes.
     pub fn zeroes(&mut self, blocks: u64, plan: &mut Plan) {
         self.end(plan);

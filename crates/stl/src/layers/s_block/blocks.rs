@@ -8,7 +8,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// What is known of an S-block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SBlock {
-    /// Slot of the S-block ring.
+    /// Slot of the S-block ring, perhaps a virtual one.
     pub slot: u32,
     /// First of its items, or [`NONE`].
     pub first: u32,
@@ -42,29 +42,34 @@ fn bits(unit: u64) -> u64 {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(super) struct SBlocks(Chunked<SBlock>);
+pub(super) struct SBlocks {
+    known: Chunked<SBlock>,
+    /// The slot of S-block 0 at first; the others follow.
+    first_slot: u32,
+}
 
 impl SBlocks {
-    pub fn new(count: u32) -> Self {
-        Self(Chunked::new(count as usize))
+    pub fn new(count: u32, first_slot: u32) -> Self {
+        Self { known: Chunked::new(count as usize), first_slot }
     }
 
     #[inline]
     pub fn at(&self, x: u32) -> SBlock {
-        self.0.get(x as usize).copied().unwrap_or_else(|| SBlock::at(x))
+        self.known.get(x as usize).copied().unwrap_or_else(|| SBlock::at(self.first_slot + x))
     }
 
     #[inline]
     pub fn at_mut(&mut self, x: u32) -> &mut SBlock {
-        self.0.get_mut(x as usize, |i| SBlock::at(i as u32))
+        let first = self.first_slot;
+        self.known.get_mut(x as usize, |i| SBlock::at(first + i as u32))
     }
 
     #[inline]
     pub fn prefetch(&self, x: u32) {
-        self.0.prefetch(x as usize);
+        self.known.prefetch(x as usize);
     }
 
     pub fn bytes(&self) -> u64 {
-        self.0.bytes()
+        self.known.bytes()
     }
 }

@@ -30,6 +30,19 @@ collapses, because the few blocks that one destage frees lie anywhere in the rin
 `rules=repaired` destages once a write (and `destage_ahead` S-blocks more) while less than the share `low_water` of the ring is
 invalid. The literal rules also move an S-block from the tail that is about to be rewritten anyway.
 
+S-blocks that hold nothing, because nothing of them was ever written or all of it was discarded, take no slot
+(`unwritten=skip`): they are not copied when the ring turns, and a destage reads only their cached blocks. Reads of them go
+to where they would lie and answer zeroes. `unwritten=copy` treats them like all others, as the paper does: its drive is full.
+
+The ring of S-blocks turns in order, so overwriting a small region costs much where the rest of the drive is full: each turn
+copies every S-block outside the region once, and makes room for as many writes as there are spare slots. With 1 % of
+overprovision that is about 99 S-blocks read and written for each one overwritten, for good. `moves=paced` spreads this
+evenly: before each S-block that is written the tail moves on by as many slots as it takes to come to the next invalid ones
+in time, about `S-blocks / spare slots` (99 at 1 %) and never more than four times as many. It copies up to a third more
+S-blocks in all, because invalid slots are reached before they are as many as could be. `moves=at-once` copies nothing
+until the ring is full, and then everything that lies before the first invalid slot, up to the whole ring, while one request
+waits: hours on a large drive.
+
 Power cuts lose nothing: no write touches or damages a place in use. The guard of a ring is what a write at the head
 damages, and in the cache ring one batch more, so that blocks are copied before their place is freed; the S-block ring
 keeps one slot free beyond its guard. The map is assumed to survive (`--metadata nv`).
@@ -107,6 +120,20 @@ const PARAMS: &[Param] = &[
         "repaired",
         "the paper's rules to the letter, or repaired",
     ),
+    param(
+        "unwritten",
+        Kind::Choice(&["skip", "copy"]),
+        "",
+        "S-blocks that hold nothing take no slot and are never moved, or are copied like others; default: skip, with \
+         rules=literal copy",
+    ),
+    param(
+        "moves",
+        Kind::Choice(&["paced", "at-once"]),
+        "",
+        "S-blocks at the tail are moved on in steps, or all at once when the ring is full; default: paced, with \
+         rules=literal at-once",
+    ),
     param("bypass", Kind::Switch, "on", "writes of whole S-blocks do not go through the cache"),
     param("granularity", Kind::Choice(&["1", "8"]), "1", "blocks in a unit that is cached as a whole"),
     param("batch", Kind::Count(1, 1 << 20), "1000", "most blocks that one copy moves in the cache ring"),
@@ -122,6 +149,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let space = MediumSpace::of(&context.drive);
     let small = space.counted.0 < 1_000_000;
     let size = if small { (space.counted.0 / 100 / 8 * 8).max(8) } else { 2000 };
+    let literal = values.text("rules") == Some("literal");
     let weight = |key| values.real(key).unwrap_or(1.0);
     let rules = Rules {
         size: values.count("sblock_blocks").unwrap_or(size),
@@ -137,7 +165,9 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         },
         destage_ahead: values.count("destage_ahead").unwrap_or(0) as u32,
         low_water: values.share("low_water").unwrap_or(0.03),
-        literal: values.text("rules") == Some("literal"),
+        skip: values.text("unwritten").map_or(!literal, |v| v == "skip"),
+        paced: values.text("moves").map_or(!literal, |v| v == "paced"),
+        literal,
         bypass: values.on("bypass"),
         granularity: if values.text("granularity") == Some("8") { 8 } else { 1 },
         batch: values.count("batch").unwrap_or(1000),

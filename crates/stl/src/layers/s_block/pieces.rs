@@ -5,22 +5,26 @@ use crate::{OpId, Piece, Source};
 use smrlab_units::Blocks;
 use std::ops::Range;
 
-/// What was read to complete units.
+/// What completes units: reads, or zeroes where the S-block holds nothing.
 pub(super) struct Fills {
     /// Offset of the first block read.
     pub start: u64,
-    pub before: Vec<(OpId, u64)>,
-    pub behind: Vec<(OpId, u64)>,
+    pub before: Vec<(Source, u64)>,
+    pub behind: Vec<(Source, u64)>,
 }
 
 impl Fills {
     /// The pieces of the blocks `part`, of which the host gives `given` from `host` in its buffer on.
     pub fn pieces(&self, part: Range<u64>, given: &Range<u64>, host: u64, out: &mut Vec<Piece>) {
-        let staged = |ops: &[(OpId, u64)], mut at: u64, out: &mut Vec<Piece>| {
-            for &(op, n) in ops {
+        let staged = |runs: &[(Source, u64)], mut at: u64, out: &mut Vec<Piece>| {
+            for &(source, n) in runs {
                 let (from, to) = (at.max(part.start), (at + n).min(part.end));
                 if from < to {
-                    out.push(Piece { blocks: Blocks(to - from), end: Source::Staged(op, Blocks(from - at)) });
+                    let end = match source {
+                        Source::Staged(op, first) => Source::Staged(op, Blocks(first.0 + from - at)),
+                        other => other,
+                    };
+                    out.push(Piece { blocks: Blocks(to - from), end });
                 }
                 at += n;
             }
@@ -37,20 +41,21 @@ impl Fills {
     }
 }
 
-/// The pieces of an S-block patched with its staged parts.
-pub(super) fn patched(work: &Work, base: OpId, size: u64, out: &mut Vec<Piece>) {
+/// The pieces of an S-block patched with its staged parts; without a `base` the rest is zeroes.
+pub(super) fn patched(work: &Work, base: Option<OpId>, size: u64, out: &mut Vec<Piece>) {
+    let rest = |at: u64| base.map_or(Source::Zero, |op| Source::Staged(op, Blocks(at)));
     let mut order: Vec<usize> = (0..work.parts.len()).collect();
     order.sort_unstable_by_key(|&i| work.parts[i].offset);
     let mut at = 0;
     for i in order {
         let (p, (op, from)) = (work.parts[i], work.staged[i]);
         if p.offset > at {
-            out.push(Piece { blocks: Blocks(p.offset - at), end: Source::Staged(base, Blocks(at)) });
+            out.push(Piece { blocks: Blocks(p.offset - at), end: rest(at) });
         }
         out.push(Piece { blocks: Blocks(p.blocks), end: Source::Staged(op, Blocks(from)) });
         at = p.offset + p.blocks;
     }
     if at < size {
-        out.push(Piece { blocks: Blocks(size - at), end: Source::Staged(base, Blocks(at)) });
+        out.push(Piece { blocks: Blocks(size - at), end: rest(at) });
     }
 }

@@ -36,8 +36,7 @@ impl SBlockLayer {
             let [a, b, _] = words;
             let size = self.rules.size;
             if tag == DISCARD {
-                self.forget(a, b);
-                self.discarded.insert(a..a + b);
+                self.discard(a, b);
                 continue;
             }
             let id = if tag == PUT || tag == GONE { a / size } else { a };

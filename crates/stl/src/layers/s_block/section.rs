@@ -9,7 +9,7 @@ use super::spare::Spare;
 use super::{Rules, records};
 use crate::parts::split::ReadRuns;
 use crate::{Cause, OpId, Plan, Record, Source};
-use smrlab_units::{Blocks, Dir, Pba};
+use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
 /// Lists that are reused from request to request, and counters.
@@ -41,7 +41,6 @@ pub(super) struct Counters {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
 pub(super) struct Section {
     /// Number of the section's first S-block in the drive.
     pub first: u64,
@@ -70,8 +69,9 @@ impl Section {
         queue: Option<Queue>,
         reach: u64,
     ) -> Self {
+        let first_slot = if rings.1.is_filled() { 0 } else { rings.1.first_virtual() };
         let (cache, slots) = rings;
-        let (blocks, spare) = (SBlocks::new(sblocks), Spare::new(reach));
+        let (blocks, spare) = (SBlocks::new(sblocks, first_slot), Spare::new(reach));
         Self { first, cache, slots, blocks, queue, spare, soon: [Soon::Idle; 2] }
     }
 
@@ -118,7 +118,7 @@ impl Section {
     /// Brings the slot marks and the queue up to date after `x`, which `had` cached blocks or not, has got `more` of them and
     /// lost `fewer`.
     #[inline]
-    fn recount(&mut self, x: u32, had: bool, more: u64, fewer: u64) {
+    pub fn recount(&mut self, x: u32, had: bool, more: u64, fewer: u64) {
         let s = self.blocks.at(x);
         if had != (s.first != NONE) {
             self.slots.mark(s.slot, !had);
@@ -160,7 +160,20 @@ impl Section {
         gone
     }
 
-    fn record(plan: &mut Plan, tag: u32, words: [u64; 3]) {
+    /// Whether a block was ever written since it was discarded, as far as the map knows: it is cached, or its S-block has
+    /// a slot.
+    pub fn holds(&self, x: u32, offset: u64) -> bool {
+        let s = self.blocks.at(x);
+        self.slots.is_placed(s.slot) || self.is_cached(x, offset)
+    }
+
+    fn is_cached(&self, x: u32, offset: u64) -> bool {
+        let mut parts = Vec::new();
+        self.cache.parts(&self.blocks.at(x), offset, 1, &mut parts);
+        !parts.is_empty()
+    }
+
+    pub fn record(plan: &mut Plan, tag: u32, words: [u64; 3]) {
         plan.record(Record { tag, words });
     }
 
@@ -221,16 +234,17 @@ impl Section {
     ) -> Fills {
         let mut stage = |gap: Range<u64>, plan: &mut Plan| {
             let first = plan.ops().len();
+            if !gap.is_empty() && !self.holds(x, gap.start) {
+                // Units are cached as a whole, so nothing in the gap is.
+                return vec![(Source::Zero, gap.end - gap.start)];
+            }
             if !gap.is_empty() {
                 let mut runs = ReadRuns::staged(Cause::Fill);
                 self.read_runs(x, gap.start, gap.end - gap.start, &mut work.parts, &mut runs, plan);
                 runs.end(plan);
             }
-            plan.ops()[first..]
-                .iter()
-                .enumerate()
-                .map(|(i, o)| (OpId((first + i) as u32), o.blocks.0))
-                .collect()
+            let staged = |i: usize| Source::Staged(OpId((first + i) as u32), Blocks::ZERO);
+            plan.ops()[first..].iter().enumerate().map(|(i, o)| (staged(i), o.blocks.0)).collect()
         };
         let before = stage(span.start..given.start, plan);
         let behind = stage(given.end..span.end, plan);
@@ -309,7 +323,9 @@ impl Section {
         self.make_slot(x, rules, work, plan);
         let first = plan.ops().len();
         let s = self.blocks.at(x);
-        let base = plan.read_staged(Cause::Destage, self.slots.pba(s.slot), Blocks(rules.size));
+        let home = self.slots.pba(s.slot);
+        let base = self.slots.is_placed(s.slot);
+        let base = base.then(|| plan.read_staged(Cause::Destage, home, Blocks(rules.size)));
         work.parts.clear();
         self.cache.parts(&s, 0, rules.size, &mut work.parts);
         // Ascending PBAs: a ring that was laid over stretches in PBA order rises with its positions.
@@ -323,7 +339,7 @@ impl Section {
         });
         Self::record(plan, records::PLACED, [self.first + u64::from(x), 1, 0]);
         work.counters.destaged_blocks += self.placed(x, true);
-        self.pop_slots(plan, 1);
+        self.pop_slot(rules, plan);
         self.look_ahead(rules);
         work.counters.destages += 1;
         plan.cleaned("group-destage", first, Blocks(rules.size));
@@ -347,57 +363,6 @@ impl Section {
         }
     }
 
-    /// Algorithm V.5, before `x` is written: S-blocks at the tail move to the head until the ring has room. The slot of
-    /// `x` itself, which this write makes invalid, need not move (unless by the literal rules).
-    fn make_slot(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
-        let first = plan.ops().len();
-        let mut moved = 0;
-        while self.slots.room() < 2 {
-            match self.slots.at_tail() {
-                None => self.pop_slots(plan, 1),
-                Some(y) if y == x && !rules.literal => break,
-                Some(y) => {
-                    let slot = self.blocks.at(y).slot;
-                    let staged = plan.read_staged(Cause::Defrag, self.slots.pba(slot), Blocks(rules.size));
-                    self.spend_slot(work, plan);
-                    let head = self.slots.pba(self.slots.ring.head() as u32);
-                    plan.write(Cause::Defrag, head, Blocks(rules.size), Source::Staged(staged, Blocks::ZERO));
-                    Self::record(plan, records::PLACED, [self.first + u64::from(y), 0, 0]);
-                    self.placed(y, false);
-                    self.pop_slots(plan, 1);
-                    moved += rules.size;
-                    work.counters.sblock_copies += 1;
-                }
-            }
-        }
-        if moved > 0 {
-            plan.cleaned("sblock-defrag", first, Blocks(moved));
-        }
-    }
-
-    /// Frees up to `most` slots at the tail where they are invalid and room is short.
-    fn pop_slots(&mut self, plan: &mut Plan, most: u32) {
-        for _ in 0..most {
-            if self.slots.room() < 2 && self.slots.at_tail().is_none() {
-                self.slots.pop();
-                Self::record(plan, records::POP, [self.first, 0, 0]);
-            }
-        }
-    }
-
-    /// A write of a whole S-block goes to the S-block ring directly.
-    pub fn bypass(&mut self, x: u32, host: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
-        self.see_fences(work);
-        self.make_slot(x, rules, work, plan);
-        self.spend_slot(work, plan);
-        let head = self.slots.pba(self.slots.ring.head() as u32);
-        plan.write(Cause::Host, head, Blocks(rules.size), Source::Host(Blocks(host)));
-        Self::record(plan, records::PLACED, [self.first + u64::from(x), 2, 0]);
-        self.placed(x, true);
-        self.pop_slots(plan, 1);
-        work.counters.bypassed += 1;
-    }
-
     /// Algorithm V.6 for blocks of one S-block.
     #[inline]
     pub fn read_runs(
@@ -411,19 +376,27 @@ impl Section {
     ) -> bool {
         let s = self.blocks.at(x);
         let home = self.slots.pba(s.slot);
+        let placed = self.slots.is_placed(s.slot);
+        let at_home = |at: u64, n: u64, plan: &mut Plan, runs: &mut ReadRuns| {
+            if placed {
+                runs.push(home + Blocks(at), n, plan)
+            } else {
+                runs.push_empty(home + Blocks(at), n, plan)
+            }
+        };
         parts.clear();
         self.cache.parts(&s, offset, n, parts);
         parts.sort_unstable_by_key(|p| p.offset);
         let mut at = offset;
         for p in parts.iter() {
             if p.offset > at {
-                runs.push(home + Blocks(at), p.offset - at, plan);
+                at_home(at, p.offset - at, plan, runs);
             }
             runs.push(self.cache.laid.pba(p.at), p.blocks, plan);
             at = p.offset + p.blocks;
         }
         if at < offset + n {
-            runs.push(home + Blocks(at), offset + n - at, plan);
+            at_home(at, offset + n - at, plan, runs);
         }
         !parts.is_empty()
     }
@@ -455,30 +428,6 @@ impl Section {
             }
             let freed = run.blocks.min(n - room);
             (room, invalid) = (room + freed, invalid - freed);
-        }
-        None
-    }
-
-    fn first_of_destage(&self, x: u32, rules: &Rules) -> Pba {
-        let home = self.slots.pba(self.blocks.at(x).slot);
-        self.first_of_slot(x, rules).unwrap_or(home)
-    }
-
-    /// The first operation of a bypass.
-    pub fn first_of_bypass(&self, x: u32, rules: &Rules) -> (Pba, Dir) {
-        let head = self.slots.pba(self.slots.ring.head() as u32);
-        self.first_of_slot(x, rules).map_or((head, Dir::Write), |copied| (copied, Dir::Read))
-    }
-
-    /// The first copy that making room for `x` needs.
-    fn first_of_slot(&self, x: u32, rules: &Rules) -> Option<Pba> {
-        let (mut room, mut ahead) = (self.slots.room(), 0);
-        while room < 2 {
-            match self.slots.owner_ahead(ahead) {
-                None => (room, ahead) = (room + 1, ahead + 1),
-                Some(y) if y == x && !rules.literal => return None,
-                Some(y) => return Some(self.slots.pba(self.blocks.at(y).slot)),
-            }
         }
         None
     }

@@ -1,12 +1,15 @@
-//! A section's S-block ring: slots of one S-block each, the newest copy of every S-block in one of them.
+//! A section's S-block ring: slots of one S-block each, the newest copy of an S-block in one of them.
+//!
+//! S-blocks that hold nothing need no slot. They have *virtual* slots behind the ring's, so that what is known of slots is
+//! known of theirs, and count as the ones closest to the tail: nothing has to be moved for them.
 
 use super::blocks::NONE;
 use crate::parts::chunked::Chunked;
 use crate::parts::ring::{Laid, Ring};
+use smrlab_blockmap::BlockSet;
 use smrlab_units::Pba;
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
 pub(super) struct SlotRing {
     pub ring: Ring,
     laid: Laid,
@@ -14,25 +17,41 @@ pub(super) struct SlotRing {
     size: u64,
     /// The S-block whose newest copy a slot holds; slots that were not touched hold what they held at first.
     owner: Chunked<u32>,
+    /// S-blocks.
+    sblocks: u32,
     /// The S-blocks that lie in the first slots at first, in their order; the other slots hold nothing.
     at_first: u32,
-    /// A bit for each slot whose S-block has cached blocks.
+    /// S-blocks that have a slot.
+    placed: u64,
+    /// Slots in use that hold no newest copy.
+    invalid: BlockSet,
+    /// A bit for each slot whose S-block has cached blocks, the virtual ones too.
     cached: Chunked<u64>,
+    /// How many of these are virtual slots.
+    unplaced_cached: u64,
     /// Slots behind the head that a write at the head damages.
     guard: u64,
 }
 
 impl SlotRing {
-    /// `sblocks` S-blocks in the first slots, in their order.
-    pub fn new(laid: Laid, size: u64, sblocks: u32, reach: u64) -> Self {
+    /// For `sblocks` S-blocks: `placed` in the first slots, in their order, or in none. The head is behind these slots
+    /// either way.
+    pub fn new(laid: Laid, size: u64, sblocks: u32, reach: u64, placed: bool) -> Self {
         let slots = laid.size() / size;
+        let at_first = if placed { sblocks } else { 0 };
+        let mut invalid = BlockSet::new();
+        invalid.insert(u64::from(at_first)..u64::from(sblocks));
         Self {
             ring: Ring::with(slots, 0, u64::from(sblocks)),
             laid,
             size,
             owner: Chunked::new(slots as usize),
-            at_first: sblocks,
-            cached: Chunked::new((slots as usize).div_ceil(64)),
+            sblocks,
+            at_first,
+            placed: u64::from(at_first),
+            invalid,
+            cached: Chunked::new((slots as usize + sblocks as usize).div_ceil(64)),
+            unplaced_cached: 0,
             guard: guard_slots(reach, size),
         }
     }
@@ -50,8 +69,26 @@ impl SlotRing {
         *self.owner.get_mut(slot as usize, fresh) = x;
     }
 
+    /// The virtual slot of S-block 0; the others follow.
+    pub fn first_virtual(&self) -> u32 {
+        self.ring.size() as u32
+    }
+
+    /// Whether S-blocks lie in the first slots.
+    pub fn is_filled(&self) -> bool {
+        self.at_first > 0
+    }
+
+    /// Whether an S-block in `slot` has a place on the medium.
+    #[inline]
+    pub fn is_placed(&self, slot: u32) -> bool {
+        u64::from(slot) < self.ring.size()
+    }
+
+    /// Where a slot lies; a virtual one where its S-block would have lain at first.
     #[inline]
     pub fn pba(&self, slot: u32) -> Pba {
+        let slot = if self.is_placed(slot) { slot } else { slot - self.first_virtual() };
         self.laid.pba(u64::from(slot) * self.size)
     }
 
@@ -81,15 +118,49 @@ impl SlotRing {
             self.mark(old, false);
             self.mark(new, true);
         }
-        self.set_owner(old, NONE);
+        if self.is_placed(old) {
+            self.give_up(old);
+        } else {
+            self.placed += 1;
+        }
         self.set_owner(new, x);
         self.ring.push(1);
         new
     }
 
+    /// S-block `x`, which has no cached blocks, gives its slot up; answers its virtual one.
+    pub fn vacate(&mut self, x: u32, old: u32) -> u32 {
+        debug_assert!(self.is_placed(old) && !self.is_cached(old));
+        self.give_up(old);
+        self.placed -= 1;
+        self.first_virtual() + x
+    }
+
+    fn give_up(&mut self, slot: u32) {
+        self.set_owner(slot, NONE);
+        self.invalid.insert(u64::from(slot)..u64::from(slot) + 1);
+    }
+
+    /// How far the first invalid slot lies from the tail, and how many follow it without a gap.
+    pub fn next_invalid(&self) -> Option<(u64, u64)> {
+        let (tail, size) = (self.ring.tail(), self.ring.size());
+        let behind = |from: u64, end: u64| self.invalid.next_set(from).filter(|&slot| slot < end);
+        let (slot, distance) = match behind(tail, size) {
+            Some(slot) => (slot, slot - tail),
+            None => behind(0, tail).map(|slot| (slot, slot + size - tail))?,
+        };
+        Some((distance, self.invalid.next_unset(slot).min(size) - slot))
+    }
+
+    /// Slots beyond the S-blocks that have one, and the guard: what moving gains at the most.
+    pub fn spare(&self) -> u64 {
+        self.ring.size() - self.guard - self.placed
+    }
+
     /// Frees the slot at the tail, which must be invalid.
     pub fn pop(&mut self) {
         debug_assert_eq!(self.at_tail(), None);
+        self.invalid.remove(self.ring.tail()..self.ring.tail() + 1);
         self.ring.pop(1);
     }
 
@@ -101,16 +172,33 @@ impl SlotRing {
     #[inline]
     pub fn mark(&mut self, slot: u32, cached: bool) {
         let word = self.cached.get_mut(slot as usize / 64, |_| 0);
+        let was = *word >> (slot % 64) & 1;
         *word = *word & !(1 << (slot % 64)) | u64::from(cached) << (slot % 64);
+        if !self.is_placed(slot) {
+            self.unplaced_cached = self.unplaced_cached + u64::from(cached) - was;
+        }
     }
 
     /// How far `slot` lies from the tail.
     pub fn ahead(&self, slot: u32) -> u64 {
-        self.ring.ahead(self.ring.tail(), u64::from(slot))
+        if self.is_placed(slot) { self.ring.ahead(self.ring.tail(), u64::from(slot)) } else { 0 }
     }
 
-    /// The first S-block with cached blocks that lies `from` slots behind the tail or further, and how far it lies.
+    /// The first S-block with cached blocks whose turn is `from` or later, and its turn: those without a slot come first,
+    /// in their order, then those with one, from the tail on.
     pub fn cached_from(&self, from: u64) -> Option<(u32, u64)> {
+        let without = u64::from(self.sblocks);
+        if from < without && self.unplaced_cached > 0 {
+            let first = u64::from(self.first_virtual());
+            if let Some(slot) = self.next_marked(first + from, first + without) {
+                return Some(((slot - first) as u32, slot - first));
+            }
+        }
+        let (x, ahead) = self.placed_from(from.saturating_sub(without))?;
+        Some((x, without + ahead))
+    }
+
+    fn placed_from(&self, from: u64) -> Option<(u32, u64)> {
         if from >= self.ring.used() {
             return None;
         }
@@ -145,14 +233,20 @@ impl SlotRing {
     pub fn restart(&mut self, tail: u64) {
         self.ring = Ring::with(self.ring.size(), tail, 0);
         self.owner.clear();
-        self.at_first = 0;
+        (self.at_first, self.placed) = (0, 0);
+        self.invalid = BlockSet::new();
         self.cached.clear();
+        self.unplaced_cached = 0;
     }
 
     /// The next slot at the head holds `owner`, or nothing of interest.
     pub fn refill(&mut self, owner: Option<u32>) -> u32 {
         let slot = self.ring.head() as u32;
         self.set_owner(slot, owner.unwrap_or(NONE));
+        match owner {
+            Some(_) => self.placed += 1,
+            None => _ = self.invalid.insert(u64::from(slot)..u64::from(slot) + 1),
+        }
         self.ring.push(1);
         slot
     }
@@ -165,12 +259,12 @@ impl SlotRing {
     /// Whether every S-block lies where it lay at first.
     pub fn is_untouched(&self) -> bool {
         let at_first = |(i, &x): (usize, &u32)| x == if i < self.at_first as usize { i as u32 } else { NONE };
-        let unmoved = self.ring.tail() == 0 && self.ring.used() == u64::from(self.at_first);
+        let unmoved = self.ring.tail() == 0 && self.ring.used() == u64::from(self.sblocks);
         unmoved && self.owner.touched().all(at_first)
     }
 
     pub fn bytes(&self) -> u64 {
-        self.owner.bytes() + self.cached.bytes() + self.laid.bytes()
+        self.owner.bytes() + self.cached.bytes() + self.laid.bytes() + self.invalid.bytes() as u64
     }
 }
 

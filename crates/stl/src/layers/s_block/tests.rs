@@ -35,7 +35,9 @@ fn variants() -> Vec<fn() -> SBlockLayer> {
         || with(|o| o.rules.policy = Policy::MostCached),
         || with(|o| o.rules.policy = Policy::TailOfCache),
         || with(|o| o.rules.policy = Policy::Mix(Weights { tail: 1.0, cached: 1.0, age: 1.0 })),
-        || with(|o| o.rules.literal = true),
+        || with(|o| (o.rules.literal, o.rules.skip, o.rules.paced) = (true, false, false)),
+        || with(|o| (o.rules.skip, o.rules.granularity) = (false, 8)),
+        || with(|o| (o.rules.paced, o.rules.policy) = (false, Policy::TailOfCache)),
         || with(|o| (o.rules.destage_ahead, o.rules.bypass) = (2, false)),
         // Interference far beyond an S-block, and rings over several stretches.
         || with(|o| o.rules.size = 8),
@@ -104,6 +106,75 @@ fn freeing_invalid_places_changes_no_age() {
     s.cache.reclaim(1, &mut s.blocks);
     assert_eq!(s.cache.age(&s.blocks.at(0)), age);
     assert!(age > s.cache.age(&s.blocks.at(1)));
+}
+
+fn write(layer: &mut SBlockLayer, lba: u64, blocks: u64) -> Plan {
+    let mut plan = Plan::new(false, true);
+    layer.submit(SimTime::ZERO, &request(HostOp::Write, lba, blocks), &mut plan);
+    plan
+}
+
+fn copied(plan: &Plan) -> u64 {
+    plan.ops().iter().filter(|o| o.cause == crate::Cause::Defrag && o.dir == crate::Dir::Write).count() as u64
+}
+
+/// Writing a small region again and again never turns the ring over S-blocks that nobody wrote, nor over discarded ones.
+#[test]
+fn what_holds_nothing_is_not_copied() {
+    let one = |o: &mut Options| o.sections = 1;
+    let mut layer = with(one);
+    let (n, size) = (layer.by_section.by(), layer.rules.size);
+    for i in 0..20 * n {
+        let plan = write(&mut layer, i % 5 * size, size);
+        assert_eq!((plan.ops().len(), plan.records().len() <= 10), (1, true), "write {i}");
+    }
+    // All full, then all but the small region discarded.
+    (0..n).for_each(|x| _ = write(&mut layer, x * size, size));
+    let mut plan = Plan::new(false, false);
+    layer.submit(SimTime::ZERO, &request(HostOp::Discard, 5 * size, (n - 5) * size), &mut plan);
+    for i in 0..20 * n {
+        assert_eq!(copied(&write(&mut layer, i % 5 * size, size)), 0, "write {i} after the discard");
+    }
+    // The paper's way: the ring is turned over what was never written.
+    let mut literal = with(|o| (o.sections, o.rules.skip) = (1, false));
+    let copies: u64 = (0..20 * n).map(|i| copied(&write(&mut literal, i % 5 * size, size))).sum();
+    assert!(copies > 10 * n, "{copies} copies of {n} S-blocks");
+}
+
+/// A destage of an S-block that has no slot reads its cached blocks and nothing else; the rest is zeroes.
+#[test]
+fn the_first_destage_reads_no_home() {
+    let mut layer = with(|o| (o.sections, o.rules.bypass) = (1, false));
+    let (mut all, mut writes) = (Vec::new(), 0);
+    while layer.work.counters.destages == 0 {
+        let plan = write(&mut layer, writes * 16, 5);
+        writes += 1;
+        all.extend(plan.ops().iter().filter(|o| o.dir == crate::Dir::Read).map(|o| (o.cause, o.blocks.0)));
+    }
+    let reads: Vec<_> = all.into_iter().filter(|r| r.0 == crate::Cause::Destage).collect();
+    assert_eq!(reads, [(crate::Cause::Destage, 5)]);
+}
+
+/// On a full drive no write moves more S-blocks than the page says, and the ring costs not much more than turned at once.
+#[test]
+fn a_full_drive_moves_in_steps() {
+    let run = |paced: bool| {
+        let mut layer = with(|o| {
+            (o.sections, o.overprovision, o.cache) = (1, 0.1, 0.01);
+            (o.rules.size, o.rules.batch, o.rules.paced) = (8, 1, paced);
+        });
+        let (n, size) = (layer.by_section.by(), layer.rules.size);
+        (0..n).for_each(|x| _ = write(&mut layer, x * size, size));
+        let spare = layer.sections[0].slots.spare();
+        let copies: Vec<u64> =
+            (0..40 * spare).map(|i| copied(&write(&mut layer, i % 5 * size, size))).collect();
+        (n, spare, copies.iter().copied().max().unwrap(), copies.iter().sum::<u64>())
+    };
+    let (n, spare, most, total) = run(true);
+    assert!(spare > 15 && most <= 4 * (n + spare) / spare + 1, "{most} copies at most; {n} S-blocks, {spare} spare");
+    let (_, _, at_once, least) = run(false);
+    assert!(at_once >= n - 5, "{at_once} at once");
+    assert!(total <= least + 2 * least / 5 + n && least > 30 * (n - 5), "{total} copies against {least}");
 }
 
 #[test]

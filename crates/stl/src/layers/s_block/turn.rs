@@ -1,0 +1,140 @@
+//! How the S-block ring turns: room for an S-block at its head, bought by moving on what lies at its tail.
+
+use super::blocks::NONE;
+use super::section::{Section, Work};
+use super::{Rules, records};
+use crate::{Cause, Plan, Source};
+use smrlab_units::{Blocks, Dir, Pba};
+
+/// Invalid slots that are freed at the most before an S-block is written, as long as there is room.
+const POPPED: u64 = 8;
+
+/// How far the tail of the ring moves on before an S-block is written.
+struct Pace {
+    /// Only below so many slots of room.
+    low: u64,
+    /// So many slots at the most, as long as there is any room.
+    most: u64,
+}
+
+impl Section {
+    /// Everything in `x` was discarded: it gives up its slot.
+    pub fn vacate(&mut self, x: u32) {
+        let s = self.blocks.at(x);
+        if !self.slots.is_placed(s.slot) {
+            return;
+        }
+        if s.first != NONE {
+            let gone = self.cache.invalidate_all(self.blocks.at_mut(x));
+            self.recount(x, true, 0, gone);
+        }
+        self.blocks.at_mut(x).slot = self.slots.vacate(x, s.slot);
+    }
+
+    /// Algorithm V.5, before `x` is written: S-blocks at the tail move to the head until the ring has room. The slot of
+    /// `x` itself, which this write makes invalid, need not move (unless by the literal rules).
+    pub fn make_slot(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        let first = plan.ops().len();
+        let Pace { low, most } = self.pace(rules);
+        let (mut moved, mut steps) = (0, 0);
+        while self.slots.room() < low && (steps < most || self.slots.room() < 2) {
+            steps += 1;
+            match self.slots.at_tail() {
+                None => self.pop_slot(rules, plan),
+                Some(y) if y == x && !rules.literal => break,
+                Some(y) => {
+                    let slot = self.blocks.at(y).slot;
+                    let staged = plan.read_staged(Cause::Defrag, self.slots.pba(slot), Blocks(rules.size));
+                    self.spend_slot(work, plan);
+                    let head = self.slots.pba(self.slots.ring.head() as u32);
+                    plan.write(Cause::Defrag, head, Blocks(rules.size), Source::Staged(staged, Blocks::ZERO));
+                    Self::record(plan, records::PLACED, [self.first + u64::from(y), 0, 0]);
+                    self.placed(y, false);
+                    self.pop_slot(rules, plan);
+                    moved += rules.size;
+                    work.counters.sblock_copies += 1;
+                }
+            }
+        }
+        if moved > 0 {
+            plan.cleaned("sblock-defrag", first, Blocks(moved));
+        }
+    }
+
+    /// How far the tail moves on. By the paper not at all until there is no room, and then until there is.
+    ///
+    /// Paced, in steps: as many slots as it takes to come to the next invalid ones while there still is room. These may be
+    /// few, so in the last quarter of the spare slots it is as many as turn the whole ring before that is used up.
+    fn pace(&self, rules: &Rules) -> Pace {
+        if !rules.paced {
+            return Pace { low: 2, most: u64::MAX };
+        }
+        let (room, spare) = (self.slots.room(), self.slots.spare());
+        let low = (spare - spare / 8).max(2);
+        let most = match self.slots.next_invalid() {
+            Some((0, _)) => POPPED,
+            Some((distance, run)) => {
+                let steps = distance / room.saturating_sub(1).max(1);
+                let few = run < spare / 4 && room < spare / 4;
+                if few { steps.max(4 * self.slots.ring.used() / spare + 1) } else { steps }
+            }
+            None => 0,
+        };
+        Pace { low, most }
+    }
+
+    /// Frees the slot at the tail where it is invalid and room is short.
+    pub fn pop_slot(&mut self, rules: &Rules, plan: &mut Plan) {
+        if self.slots.room() < self.pace(rules).low && self.slots.at_tail().is_none() {
+            self.slots.pop();
+            Self::record(plan, records::POP, [self.first, 0, 0]);
+        }
+    }
+
+    /// A write of a whole S-block goes to the S-block ring directly.
+    pub fn bypass(&mut self, x: u32, host: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+        self.see_fences(work);
+        self.make_slot(x, rules, work, plan);
+        self.spend_slot(work, plan);
+        let head = self.slots.pba(self.slots.ring.head() as u32);
+        plan.write(Cause::Host, head, Blocks(rules.size), Source::Host(Blocks(host)));
+        Self::record(plan, records::PLACED, [self.first + u64::from(x), 2, 0]);
+        self.placed(x, true);
+        self.pop_slot(rules, plan);
+        work.counters.bypassed += 1;
+    }
+
+    pub fn first_of_destage(&self, x: u32, rules: &Rules) -> Pba {
+        let copied = self.first_of_slot(x, rules);
+        copied.unwrap_or_else(|| {
+            let s = self.blocks.at(x);
+            if self.slots.is_placed(s.slot) {
+                return self.slots.pba(s.slot);
+            }
+            let mut parts = Vec::new();
+            self.cache.parts(&s, 0, rules.size, &mut parts);
+            let lowest = parts.iter().map(|p| p.at).min();
+            lowest.map_or(self.slots.pba(s.slot), |at| self.cache.laid.pba(at))
+        })
+    }
+
+    /// The first operation of a bypass.
+    pub fn first_of_bypass(&self, x: u32, rules: &Rules) -> (Pba, Dir) {
+        let head = self.slots.pba(self.slots.ring.head() as u32);
+        self.first_of_slot(x, rules).map_or((head, Dir::Write), |copied| (copied, Dir::Read))
+    }
+
+    /// The first copy that making room for `x` needs.
+    fn first_of_slot(&self, x: u32, rules: &Rules) -> Option<Pba> {
+        let Pace { low, most } = self.pace(rules);
+        let (mut room, mut ahead) = (self.slots.room(), 0);
+        while room < low && (ahead < most || room < 2) {
+            match self.slots.owner_ahead(ahead) {
+                None => (room, ahead) = (room + 1, ahead + 1),
+                Some(y) if y == x && !rules.literal => return None,
+                Some(y) => return Some(self.slots.pba(self.blocks.at(y).slot)),
+            }
+        }
+        None
+    }
+}
