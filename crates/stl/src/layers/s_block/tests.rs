@@ -171,7 +171,10 @@ fn a_full_drive_moves_in_steps() {
         (n, spare, copies.iter().copied().max().unwrap(), copies.iter().sum::<u64>())
     };
     let (n, spare, most, total) = run(true);
-    assert!(spare > 15 && most <= 4 * (n + spare) / spare + 1, "{most} copies at most; {n} S-blocks, {spare} spare");
+    assert!(
+        spare > 15 && most <= 4 * (n + spare) / spare + 1,
+        "{most} copies at most; {n} S-blocks, {spare} spare"
+    );
     let (_, _, at_once, least) = run(false);
     assert!(at_once >= n - 5, "{at_once} at once");
     assert!(total <= least + 2 * least / 5 + n && least > 30 * (n - 5), "{total} copies against {least}");
