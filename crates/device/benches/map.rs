@@ -46,21 +46,7 @@ fn twenty_terabytes(dir: &Path) -> String {
 }
 
 fn config(drive: &str, layer: &str, store: StoreKind, budget: u64) -> Config {
-    Config {
-        name: "map".into(),
-        drive: drive.into(),
-        layer: layer.into(),
-        size: None,
-        store,
-        mode: Mode::Data,
-        errors: false,
-        block: 512,
-        timing: Timing::None,
-        speed: 1.0,
-        control: None,
-        record: None,
-        map_budget: budget * MIB,
-    }
+    Config { mode: Mode::Data, map_budget: budget * MIB, ..Config::new("map", drive, layer, store) }
 }
 
 /// The device, and how long that took: in all, and in CPU time.

@@ -60,6 +60,15 @@ pub struct Config {
     /// When requests complete.
     #[serde(default)]
     pub timing: Timing,
+    /// Who is served next in modelled time: `NAME[,depth=N][,max_wait=T]`. A SATA drive does `sptf,depth=32`.
+    #[serde(default = "scheduler")]
+    pub scheduler: String,
+    /// Where the layer's maps live: `nv` or `media`.
+    #[serde(default = "metadata")]
+    pub metadata: String,
+    /// Seed of whatever the layer draws.
+    #[serde(default)]
+    pub seed: u64,
     /// How many times faster than the modelled drive.
     #[serde(default = "speed")]
     pub speed: f64,
@@ -72,6 +81,14 @@ pub struct Config {
     /// Bytes of memory for the run map; what is beyond goes into a file in the store's directory, if it has one.
     #[serde(default = "map_budget")]
     pub map_budget: u64,
+}
+
+fn scheduler() -> String {
+    "fcfs".to_owned()
+}
+
+fn metadata() -> String {
+    "nv".to_owned()
 }
 
 fn map_budget() -> u64 {
@@ -87,6 +104,28 @@ fn speed() -> f64 {
 }
 
 impl Config {
+    /// A device with every default.
+    pub fn new(name: &str, drive: &str, layer: &str, store: StoreKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            drive: drive.to_owned(),
+            layer: layer.to_owned(),
+            size: None,
+            store,
+            mode: Mode::default(),
+            errors: false,
+            block: block(),
+            timing: Timing::None,
+            scheduler: scheduler(),
+            metadata: metadata(),
+            seed: 0,
+            speed: speed(),
+            control: None,
+            record: None,
+            map_budget: map_budget(),
+        }
+    }
+
     /// Reads and checks a configuration.
     ///
     /// # Errors

@@ -9,14 +9,13 @@
 use crate::error::{DeviceError, Result};
 use crate::medium::{Begun, Medium};
 use crate::pace::Pace;
-use parking_lot::{Mutex, MutexGuard};
+use crate::queue::{Carry, Queue};
+use parking_lot::MutexGuard;
 use serde_json::{Map, Value, json};
-use smrlab_disk::Mechanics;
-use smrlab_drive::{Drive, DriveSetup, Executed};
-use smrlab_stl::{
-    Built, Capabilities, Dir, Executor, HostBuffer, HostRequest, Part, Plan, Record, Refusal, Step,
-};
+use smrlab_drive::{Assembled, Controller, Executed};
+use smrlab_stl::{Capabilities, Dir, Executor, HostBuffer, Part, Plan, Record, Step};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
+use std::sync::Arc;
 
 /// Zeroes that are written at a time, in blocks.
 const ZEROES: u64 = 2048;
@@ -25,23 +24,14 @@ const STEPS: usize = 64;
 
 /// See the [module](self). Positions and lengths are in blocks.
 pub struct Layered {
-    state: Mutex<State>,
+    queue: Queue<Bytes>,
     /// The medium.
-    pub medium: Medium,
+    pub medium: Arc<Medium>,
     resolved: String,
     capabilities: Capabilities,
     /// LBA equals PBA: the medium knows what was written.
     identity: bool,
-    /// Background work is done step by step between requests.
-    by_step: bool,
     blocks: u64,
-}
-
-struct State {
-    drive: Drive,
-    bytes: Bytes,
-    /// Why nothing more is done: layer and medium would no longer agree.
-    broken: Option<DeviceError>,
 }
 
 /// Media operations by cause and direction: operations and blocks.
@@ -67,8 +57,8 @@ impl MediaCounts {
 }
 
 /// Moves the bytes of plans.
-#[derive(Default)]
 struct Bytes {
+    medium: Arc<Medium>,
     executor: Executor,
     media: MediaCounts,
     /// Plans so far that changed anything.
@@ -102,11 +92,11 @@ impl Bytes {
     /// Carries out the first `ops` operations of a plan; its records only where it is `whole`.
     fn carry_out(
         &mut self,
-        medium: &Medium,
         plan: &Plan,
         (ops, whole): (usize, bool),
         mut host: HostBuffer<'_>,
     ) -> Result<()> {
+        let medium = &*self.medium;
         self.executor.begin();
         let changes = !plan.records().is_empty() || plan.ops().iter().any(|op| op.dir == Dir::Write);
         self.changes += u64::from(changes);
@@ -131,45 +121,44 @@ impl Bytes {
         Executor::finish(plan, &mut host);
         Ok(())
     }
+}
 
-    /// Carries out a step of background work as far as it went.
-    fn background(&mut self, medium: &Medium, step: &Executed<'_>) -> Result<()> {
-        self.carry_out(medium, step.plan, (step.done, step.whole), HostBuffer::None)
+impl Carry for Bytes {
+    fn request(&mut self, executed: &Executed<'_>, host: HostBuffer<'_>) -> Result<()> {
+        self.carry_out(executed.plan, (executed.done, true), host)
+    }
+
+    fn background(&mut self, step: &Executed<'_>) -> Result<()> {
+        self.carry_out(step.plan, (step.done, step.whole), HostBuffer::None)
     }
 }
 
 impl Layered {
-    /// A freshly built layer over a medium, brought to where `records` say it was. `by_step`: background work is done
-    /// step by step between requests, and not all that is due before the next one.
+    /// A drive over a medium, its layer brought to where `records` say it was. `by_step`: see [`Queue::new`].
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
-    pub fn new(
-        built: Built,
-        mechanics: Mechanics,
-        medium: Medium,
-        records: Vec<Record>,
-        by_step: bool,
-    ) -> Result<Self> {
-        let setup = DriveSetup {
-            wants_data: true,
-            wants_records: true,
-            stable_locations: built.capabilities.stable_location,
+    pub fn new(drive: Assembled, medium: Medium, records: Vec<Record>, by_step: bool) -> Result<Self> {
+        let built = &drive.built;
+        let (resolved, capabilities) = (built.resolved.clone(), built.capabilities);
+        let (identity, blocks) = (built.layer.facts().identity, built.layer.host_blocks().0);
+        let medium = Arc::new(medium);
+        let (mut drive, scheduler) = drive.start(true, true);
+        let mut bytes = Bytes {
+            medium: medium.clone(),
+            executor: Executor::default(),
+            media: MediaCounts::default(),
+            changes: 0,
         };
-        let blocks = built.layer.host_blocks().0;
-        let identity = built.layer.facts().identity;
-        let mut drive = Drive::new(built.layer, mechanics, setup);
-        let mut bytes = Bytes::default();
         let mut plan = Plan::new(true, true);
         if !records.is_empty() {
             // A killed server left records that are not durable yet; a layer takes what it is given for durable.
             medium.sync()?;
             drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
-            bytes.carry_out(&medium, &plan, (plan.ops().len(), true), HostBuffer::None)?;
+            bytes.carry_out(&plan, (plan.ops().len(), true), HostBuffer::None)?;
         }
-        let state = Mutex::new(State { drive, bytes, broken: None });
-        let (resolved, capabilities) = (built.resolved, built.capabilities);
-        Ok(Self { state, medium, resolved, capabilities, identity, by_step, blocks })
+        let queue = Queue::new(Controller::new(drive, &scheduler), bytes, by_step);
+        Ok(Self { queue, medium, resolved, capabilities, identity, blocks })
     }
 
     /// Blocks that the host sees.
@@ -191,35 +180,7 @@ impl Layered {
         blocks: u64,
         host: HostBuffer<'_>,
     ) -> Result<SimTime> {
-        let request = HostRequest::new(op, Lba(start), Blocks(blocks));
-        let state = &mut *self.state.lock();
-        if let Some(e) = &state.broken {
-            return Err(e.clone());
-        }
-        let now = pace.arrive(op, start, blocks)?;
-        let State { drive, bytes, broken } = state;
-        let done = (|| {
-            if !self.by_step {
-                while let Some(step) = drive.next_step(now, &mut ()) {
-                    bytes.background(&self.medium, &step)?;
-                }
-            }
-            if let Some(step) = drive.interrupt() {
-                bytes.background(&self.medium, &step)?;
-            }
-            let executed = drive.dispatch(now, &request, &mut ());
-            if let Some(why) = executed.plan.refusal() {
-                return Ok(Err(refused(why)));
-            }
-            bytes.carry_out(&self.medium, executed.plan, (executed.done, true), host)?;
-            Ok(Ok(executed.served.ack))
-        })();
-        done.unwrap_or_else(|e: DeviceError| {
-            if op != HostOp::Read {
-                *broken = Some(stopped(&e));
-            }
-            Err(e)
-        })
+        self.queue.submit(pace, (op, start, blocks), host)
     }
 
     /// Reads blocks.
@@ -264,12 +225,12 @@ impl Layered {
     /// As [`Medium::sync`].
     pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
         let ack = self.submit(pace, HostOp::Flush, 0, 0, HostBuffer::None)?;
-        let before = self.state.lock().bytes.changes;
+        let before = self.queue.lock().carry.changes;
         self.medium.sync()?;
-        let mut state = self.state.lock();
+        let mut state = self.queue.lock();
         // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
-        if state.bytes.changes == before {
-            state.drive.layer_mut().durable();
+        if state.carry.changes == before {
+            state.controller.drive_mut().layer_mut().durable();
         }
         Ok(ack)
     }
@@ -279,16 +240,10 @@ impl Layered {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn idle(&self, pace: &Pace) -> Result<()> {
-        let Some(mut state) = self.state.try_lock() else { return Ok(()) };
+        let Some(mut state) = self.queue.try_lock() else { return Ok(()) };
         for _ in 0..STEPS {
-            let State { drive, bytes, broken } = &mut *state;
-            if broken.is_some() {
+            if !self.queue.step(&mut state, pace.now())? {
                 return Ok(());
-            }
-            let Some(step) = drive.next_step(pace.now(), &mut ()) else { return Ok(()) };
-            if let Err(e) = bytes.background(&self.medium, &step) {
-                *broken = Some(stopped(&e));
-                return Err(e);
             }
             MutexGuard::bump(&mut state);
         }
@@ -301,8 +256,8 @@ impl Layered {
             return self.medium.extents(start, start + blocks, out);
         }
         let mut ranges = Vec::new();
-        let state = self.state.lock();
-        state.drive.layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
+        let state = self.queue.lock();
+        state.controller.drive().layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(state);
         let mut at = start;
         for r in ranges {
@@ -325,12 +280,12 @@ impl Layered {
         if !self.medium.wants_checkpoint(anyway)? {
             return Ok(());
         }
-        let state = self.state.lock();
+        let state = self.queue.lock();
         if state.broken.is_some() {
             return Ok(());
         }
         let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
-            state.drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
+            state.controller.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
         };
         let begun = self.medium.begin_checkpoint(anyway, &records)?;
         drop(state);
@@ -346,36 +301,17 @@ impl Layered {
 
     /// Its counters.
     pub fn stats(&self) -> Value {
-        let state = self.state.lock();
+        let state = self.queue.lock();
         let mut own = Map::new();
-        state.drive.layer().counters(&mut |name, n| {
+        state.controller.drive().layer().counters(&mut |name, n| {
             own.insert(name.to_owned(), n.into());
         });
-        json!({"by_cause": state.bytes.media.json(), "fences": state.bytes.media.fences, "layer": own,
-               "map_bytes": state.drive.layer().map_bytes()})
+        json!({"by_cause": state.carry.media.json(), "fences": state.carry.media.fences, "layer": own,
+               "map_bytes": state.controller.drive().layer().map_bytes()})
     }
 
     /// Forgets the counters.
     pub fn reset(&self) {
-        self.state.lock().bytes.media = MediaCounts::default();
+        self.queue.lock().carry.media = MediaCounts::default();
     }
-}
-
-/// What a layer's refusal is to a host.
-fn refused(why: Refusal) -> DeviceError {
-    let errno = match why {
-        Refusal::NotAtPointer | Refusal::OutOfRange => libc::EIO,
-        Refusal::WriteProtected => libc::EPERM,
-        Refusal::NoSpace => libc::ENOSPC,
-        Refusal::Lost => libc::EIO,
-        Refusal::Unsupported => libc::EOPNOTSUPP,
-    };
-    DeviceError::new(errno, format!("the drive refuses the request: {}", why.name()))
-}
-
-fn stopped(e: &DeviceError) -> DeviceError {
-    DeviceError::new(
-        libc::EIO,
-        format!("the device stopped after an error of its store ({e}); start it again"),
-    )
 }

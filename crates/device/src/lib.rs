@@ -16,6 +16,7 @@ pub mod medium;
 pub mod open;
 pub mod pace;
 pub mod picture;
+pub mod queue;
 pub mod raw;
 pub mod run_map;
 pub mod scan;

@@ -13,8 +13,9 @@ use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
 use crate::tracks::Tracks;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
-use smrlab_drive::{Drive, DriveSetup};
-use smrlab_stl::{BuildContext, Record, build};
+use smrlab_drive::{Assembled, Controller, Wanted, assemble};
+use smrlab_stl::{Record, build};
+use smrlab_units::problems::Problems;
 use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::path::PathBuf;
@@ -45,18 +46,20 @@ impl Default for Machine {
 /// When the drive, the layer or the store is not as it should be.
 pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
     let (text, band) = without_band(&config.layer)?;
-    let built = build(&text, &BuildContext::new(Arc::new(drive(config)?))).map_err(wrong)?;
+    let drive = drive(config, &text)?;
+    let built = &drive.built;
     served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
     let head_width = built.drive.head_width();
-    let model = if config.timing == Timing::Model { None } else { Some(Model::Instant) };
-    let mechanics = built.drive.mechanics(model).map_err(wrong)?;
     let mut shingle = match built.drive.interference() {
         Interference::Blocks(reach) if reach > 1 => Shingle::of_blocks(tracks.clone(), reach),
         _ => Shingle::new(tracks.clone(), head_width),
     };
     let mut records = Vec::new();
-    let resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
+    let mut resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
+    if config.metadata == "media" {
+        resolved += ",metadata=media";
+    }
     let (store, state) = store(config, &resolved, &built.drive.resolved(), &tracks)?;
     let store = (host.between)(store);
     let log = match state {
@@ -81,7 +84,7 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
         }
         // A capture has to replay to the same operations, which is what doing at once all that is due is for.
         let by_step = config.timing == Timing::None && config.record.is_none();
-        let layered = Layered::new(built, mechanics, medium, records, by_step)?;
+        let layered = Layered::new(drive, medium, records, by_step)?;
         return Ok(Engine::Layered(Box::new(layered)));
     }
     let reading = Reading { mode: config.mode, errors: config.errors };
@@ -89,8 +92,10 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
     if stale {
         medium.forget_unknown()?;
     }
-    let clock =
-        (config.timing == Timing::Model).then(|| Drive::new(built.layer, mechanics, DriveSetup::default()));
+    let clock = (config.timing == Timing::Model).then(|| {
+        let (drive, scheduler) = drive.start(false, false);
+        Controller::new(drive, &scheduler)
+    });
     Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, band, clock))))
 }
 
@@ -125,14 +130,22 @@ fn without_band(layer: &str) -> Result<(String, Option<u64>)> {
     }
 }
 
-/// The drive, shortened to the size asked for.
-fn drive(config: &Config) -> Result<smrlab_disk::DriveModel> {
+/// The drive, shortened to the size asked for, with its layer.
+fn drive(config: &Config, layer: &str) -> Result<Assembled> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
-    let drive = smrlab_disk::model::load(&config.drive, read).map_err(wrong)?;
-    match config.size {
-        Some(bytes) => drive.shorten(Blocks(bytes / BLOCK_BYTES)).map_err(wrong),
-        None => Ok(drive),
-    }
+    let wanted = Wanted {
+        drive: &config.drive,
+        layer,
+        scheduler: if config.timing == Timing::Model { &config.scheduler } else { "fcfs" },
+        metadata: &config.metadata,
+        mechanics: (config.timing == Timing::None).then(|| Model::Instant.name()),
+        medium: config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)),
+        seed: config.seed,
+    };
+    let mut problems = Problems::default();
+    assemble(&wanted, read, &build, &mut problems)
+        .filter(|_| problems.is_empty())
+        .ok_or_else(|| DeviceError::input(problems.to_string()))
 }
 
 /// The store, and where its state is kept with the number that tells it from others'; none in memory.

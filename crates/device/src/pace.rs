@@ -65,13 +65,18 @@ impl Pace {
         self.recorder.as_ref().map_or(Ok(()), Recorder::finish)
     }
 
+    /// When the model's time is `at`.
+    pub fn instant(&self, at: SimTime) -> Instant {
+        let ns = if self.speed == 1.0 { at.0 } else { (at.0 as f64 / self.speed) as u64 };
+        self.start + Duration::from_nanos(ns)
+    }
+
     /// Returns when the model's time is `at`, and notes by how much later than that it is.
     pub fn wait(&self, at: SimTime) {
         if !self.modelled() {
             return;
         }
-        let ns = if self.speed == 1.0 { at.0 } else { (at.0 as f64 / self.speed) as u64 };
-        let deadline = self.start + Duration::from_nanos(ns);
+        let deadline = self.instant(at);
         let slept = deadline.checked_sub(SPIN).map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(rest) = slept.filter(|r| !r.is_zero()) {
             sharp();

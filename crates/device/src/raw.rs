@@ -4,13 +4,13 @@
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use crate::pace::Pace;
+use crate::queue::{Carry, Queue};
 use crate::tracks::Tracks;
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use smrlab_drive::Drive;
-use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_drive::{Controller, Executed};
+use smrlab_stl::HostBuffer;
+use smrlab_units::{HostOp, SimTime};
 use std::sync::Arc;
 
 /// See the [module](self).
@@ -22,7 +22,20 @@ pub struct Raw {
     /// Tracks in a band, its guard included.
     band: Option<u64>,
     /// The modelled drive; none where requests take no time.
-    clock: Option<Mutex<Drive>>,
+    clock: Option<Queue<NoBytes>>,
+}
+
+/// The host's own thread moves its bytes: on a raw medium nothing depends on the order in which requests are served.
+struct NoBytes;
+
+impl Carry for NoBytes {
+    fn request(&mut self, _: &Executed<'_>, _: HostBuffer<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn background(&mut self, _: &Executed<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One band of a raw medium, in blocks.
@@ -45,9 +58,10 @@ impl Raw {
         tracks: Arc<Tracks>,
         head_width: u64,
         band: Option<u64>,
-        clock: Option<Drive>,
+        clock: Option<Controller>,
     ) -> Self {
-        let (band, clock) = (band.map(|b| b + head_width - 1), clock.map(Mutex::new));
+        let clock = clock.map(|controller| Queue::new(controller, NoBytes, false));
+        let band = band.map(|b| b + head_width - 1);
         Self { medium, tracks, head_width, band, clock }
     }
 
@@ -58,10 +72,7 @@ impl Raw {
     #[inline]
     pub fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
         let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
-        let request = HostRequest::new(op, Lba(start), Blocks(blocks));
-        let mut drive = clock.lock();
-        let now = pace.arrive(op, start, blocks)?;
-        Ok(drive.dispatch(now, &request, &mut ()).served.ack)
+        clock.submit(pace, (op, start, blocks), HostBuffer::None)
     }
 
     /// Blocks of the medium.

@@ -171,21 +171,8 @@ impl Store for Cached {
 }
 
 fn open(layer: &str, dir: &Path, boot: u64, disk: &Arc<Mutex<Disk>>) -> Arc<Device> {
-    let config = Config {
-        name: "t".into(),
-        drive: "tiny".into(),
-        layer: layer.into(),
-        size: None,
-        store: StoreKind::Directory(dir.to_owned()),
-        mode: Mode::Data,
-        errors: false,
-        block: 512,
-        timing: Timing::None,
-        speed: 1.0,
-        control: None,
-        record: None,
-        map_budget: 1 << 20,
-    };
+    let store = StoreKind::Directory(dir.to_owned());
+    let config = Config { mode: Mode::Data, map_budget: 1 << 20, ..Config::new("t", "tiny", layer, store) };
     let disk = disk.clone();
     let between = Box::new(move |inner| Box::new(Cached { inner, disk }) as Box<dyn Store>);
     Device::open_on(config, Machine { boot, between }).unwrap()

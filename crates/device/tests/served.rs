@@ -8,21 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn config(layer: &str, store: StoreKind) -> Config {
-    Config {
-        name: "t".into(),
-        drive: "tiny".into(),
-        layer: layer.into(),
-        size: None,
-        store,
-        mode: Mode::Data,
-        errors: false,
-        block: 512,
-        timing: Timing::None,
-        speed: 1.0,
-        control: None,
-        record: None,
-        map_budget: 1 << 20,
-    }
+    Config { mode: Mode::Data, map_budget: 1 << 20, ..Config::new("t", "tiny", layer, store) }
 }
 
 /// In memory where that is possible: much of this is made durable again and again.

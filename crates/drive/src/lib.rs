@@ -1,8 +1,13 @@
 //! The drive at work: a translation layer and the mechanics that carry out its plans, and who is served next. It knows
 //! nothing of traces, metrics, bytes or wall clocks; arrays, the simulator and the served device stand on it.
 
+pub mod assemble;
+pub mod controller;
 pub mod drive;
 pub mod sched;
+pub mod waiting;
 
+pub use assemble::{Assembled, Wanted, assemble};
+pub use controller::{Controller, Effects};
 pub use drive::{Drive, DriveSetup, Executed, Observer, OpDone, Served, Tracks};
 pub use sched::Chosen;

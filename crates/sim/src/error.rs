@@ -1,7 +1,7 @@
 //! What can go wrong with a run, by who has to act.
 
 use smrlab_trace::TraceError;
-use smrlab_units::spec::SpecError;
+use smrlab_units::problems::FieldError;
 use thiserror::Error;
 
 /// Who has to act; fixes the exit status.
@@ -27,15 +27,6 @@ impl Kind {
             Self::Interrupted => 130,
         }
     }
-}
-
-/// A fault of one field of a run's specification.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// The field's path, as in `trace[1]`.
-    pub field: String,
-    /// What is wrong and what is accepted.
-    pub problem: String,
 }
 
 /// A run that could not be done.
@@ -100,12 +91,4 @@ impl RunError {
 
 fn environment(e: &std::io::Error) -> bool {
     matches!(e.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::OutOfMemory)
-}
-
-/// The faults of a registry entry's specification, placed under `field`.
-pub(crate) fn placed(field: &str, e: SpecError) -> Vec<FieldError> {
-    match e {
-        SpecError::Several(all) => all.into_iter().flat_map(|e| placed(field, e)).collect(),
-        e => vec![FieldError { field: field.to_owned(), problem: e.to_string() }],
-    }
 }

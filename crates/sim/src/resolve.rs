@@ -1,30 +1,25 @@
 //! From what a user wrote to everything that a run is made of; all faults at once.
 
 use crate::engine::Arrivals;
-use crate::error::{FieldError, RunError, placed};
+use crate::error::RunError;
 use crate::metrics::Adjusted;
 use crate::prefill::Prefill;
 use crate::spec::Spec;
-use smrlab_disk::{DriveModel, Model};
-use smrlab_drive::sched::{self, Chosen};
-use smrlab_stl::{BuildContext, Built, Metadata};
+use smrlab_drive::{Assembled, Wanted, assemble};
+use smrlab_stl::{BuildContext, Built};
 use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Steps, TraceSource, combine, pipeline};
-use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
+use smrlab_units::problems::Problems;
+use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
-use std::sync::Arc;
 
 /// A run that can be started.
 pub struct Resolved {
     /// The specification with every default spelled out.
     pub spec: Spec,
-    /// The layer as built, and the drive on whose medium it works.
-    pub built: Built,
-    /// Which parts of the mechanics count.
-    pub model: Model,
+    /// The drive, layer and all.
+    pub drive: Assembled,
     /// When requests are sent.
     pub arrivals: Arrivals,
-    /// Who is served next.
-    pub scheduler: Chosen,
     /// What is written before.
     pub prefill: Option<Prefill>,
     /// What is done to the requests of the trace.
@@ -53,31 +48,6 @@ pub const CLOSED: &[Param] = &[
     },
 ];
 
-/// Collects faults while everything that can be checked is checked.
-#[derive(Default)]
-struct Faults(Vec<FieldError>);
-
-impl Faults {
-    fn keep<T>(&mut self, field: &str, result: Result<T, SpecError>) -> Option<T> {
-        result.map_err(|e| self.0.extend(placed(field, e))).ok()
-    }
-
-    fn add(&mut self, field: &str, problem: impl ToString) {
-        self.0.push(FieldError { field: field.to_owned(), problem: problem.to_string() });
-    }
-
-    /// One of `names`, or a fault that lists them.
-    fn choice(&mut self, field: &str, value: &str, names: &[&str]) -> Option<usize> {
-        let found = names.iter().position(|n| *n == value);
-        if found.is_none() {
-            let hint = nearest(value, names.iter().copied());
-            let hint = hint.map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));
-            self.add(field, format!("'{value}' is not accepted{hint}: one of {}", names.join(", ")));
-        }
-        found
-    }
-}
-
 fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
     let (name, pairs) = split_item(text);
     match name {
@@ -94,21 +64,12 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
     }
 }
 
-/// A preset, or the drive file of that path.
-fn load_drive(text: &str) -> Result<DriveModel, SpecError> {
-    smrlab_disk::model::load(text, |path| {
-        std::fs::read_to_string(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            _ => e.to_string(),
-        })
+/// The text of a drive file.
+fn read_drive(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => e.to_string(),
     })
-}
-
-/// Checks as much of a layer as can be checked without a drive.
-fn layer_name(text: &str) -> Result<(), SpecError> {
-    let (name, pairs) = split_item(text);
-    let entry = smrlab_stl::registry::find(name)?;
-    Values::check(entry.name, entry.params, &pairs).map(|_| ())
 }
 
 /// Checks everything, builds the layer, and spells out the defaults.
@@ -127,27 +88,22 @@ pub fn resolve_with(
     given: &Spec,
     build: &dyn Fn(&str, &BuildContext) -> Result<Built, SpecError>,
 ) -> Result<Resolved, RunError> {
-    let mut faults = Faults::default();
+    let mut faults = Problems::default();
     let mut spec = given.clone();
     numbers(&spec, &mut faults);
     let arrivals = faults.keep("arrivals", arrivals(&spec.arrivals));
-    let scheduler = faults.keep("scheduler", sched::parse(&spec.scheduler));
     let window = spec.window.as_deref().and_then(|w| window(w, &mut faults));
-    let metadata = faults.choice("metadata", &spec.metadata, &["nv", "media"]);
-    let model = spec.mechanics.clone().map(|name| {
-        faults.choice("mechanics", &name, &Model::NAMES);
-        Model::parse(&name)
-    });
-    let metadata = if metadata == Some(1) { Metadata::Media } else { Metadata::Nv };
-    let built = layer(&mut spec, metadata, build, &mut faults);
-    if let (Some(built), Some(scheduler)) = (&built, &scheduler)
-        && scheduler.entry.reorders
-        && !built.capabilities.locates
-    {
-        let (s, l) = (scheduler.entry.name, built.entry.name);
-        faults
-            .add("scheduler", format!("{l} cannot tell where requests start, which {s} asks for: use fcfs"));
-    }
+    let wanted = Wanted {
+        drive: &given.drive,
+        layer: &given.layer,
+        scheduler: &given.scheduler,
+        metadata: &given.metadata,
+        mechanics: given.mechanics.as_deref(),
+        medium: None,
+        seed: given.seed,
+    };
+    let drive = assemble(&wanted, read_drive, build, &mut faults);
+    let built = drive.as_ref().map(|d| &d.built);
     let host = built.as_ref().map(|b| {
         let own = b.layer.host_blocks();
         spec.host_blocks.map_or(own, |limit| own.min(Blocks(limit)))
@@ -164,43 +120,20 @@ pub fn resolve_with(
     let steps = steps(&spec, host, prefill.as_ref(), &mut faults);
     let adjusted =
         Adjusted { blocks: spec.adjusted_blocks.max(1), floor_plus_one: spec.adjusted_rule == "floor+1" };
-    let (Some(built), Some((arrivals, text)), Some(scheduler), Some(host)) =
-        (built, arrivals, scheduler, host)
+    let (Some(drive), Some((arrivals, text)), Some(host), true) = (drive, arrivals, host, faults.is_empty())
     else {
         return Err(RunError::Spec(faults.0));
     };
-    if !faults.0.is_empty() {
-        return Err(RunError::Spec(faults.0));
-    }
     spec.arrivals = text;
-    spec.scheduler = scheduler.resolved.clone();
-    spec.layer = built.resolved.clone();
+    spec.drive.clone_from(&drive.drive);
+    spec.scheduler = drive.scheduler.resolved.clone();
+    spec.layer = drive.built.resolved.clone();
     spec.prefill = prefill.as_ref().map(|p| p.resolved.clone());
-    let model = model.flatten().unwrap_or(built.drive.spec().model);
-    spec.mechanics = Some(model.name().to_owned());
-    Ok(Resolved { spec, built, model, arrivals, scheduler, prefill, steps, window, adjusted, host })
+    spec.mechanics = Some(drive.model.name().to_owned());
+    Ok(Resolved { spec, drive, arrivals, prefill, steps, window, adjusted, host })
 }
 
-/// The drive and the layer on it.
-fn layer(
-    spec: &mut Spec,
-    metadata: Metadata,
-    build: &dyn Fn(&str, &BuildContext) -> Result<Built, SpecError>,
-    faults: &mut Faults,
-) -> Option<Built> {
-    let Some(drive) = faults.keep("drive", load_drive(&spec.drive)) else {
-        faults.keep("layer", layer_name(&spec.layer));
-        return None;
-    };
-    // A drive file's path is kept: its name alone would not find it again.
-    if smrlab_disk::DRIVES.iter().any(|d| d.name == split_item(&spec.drive).0) {
-        spec.drive = drive.resolved();
-    }
-    let context = BuildContext { seed: spec.seed, metadata, ..BuildContext::new(Arc::new(drive)) };
-    faults.keep("layer", build(&spec.layer, &context))
-}
-
-fn window(text: &str, faults: &mut Faults) -> Option<SimTime> {
+fn window(text: &str, faults: &mut Problems) -> Option<SimTime> {
     match parse_time(text) {
         Ok(t) if t > SimTime::ZERO => return Some(t),
         Ok(_) => faults.add("window", "a window of no width is not accepted"),
@@ -210,7 +143,7 @@ fn window(text: &str, faults: &mut Faults) -> Option<SimTime> {
 }
 
 /// What needs nothing but the field itself.
-fn numbers(spec: &Spec, faults: &mut Faults) {
+fn numbers(spec: &Spec, faults: &mut Problems) {
     if spec.trace.is_empty() {
         faults.add("trace", "missing: name a trace file, '-', or synth:NAME[,k=v...]");
     }
@@ -229,7 +162,7 @@ fn numbers(spec: &Spec, faults: &mut Faults) {
 }
 
 /// What is done to the requests of the trace.
-fn steps(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &mut Faults) -> Steps {
+fn steps(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &mut Problems) -> Steps {
     let mut time = |field: &str, text: &Option<String>| {
         let parsed = text.as_deref().map(|t| parse_time(t).map_err(|e| SpecError::Other(e.to_string())));
         parsed.and_then(|t| faults.keep(field, t))
@@ -249,7 +182,7 @@ fn steps(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &
     }
 }
 
-fn wrap(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &mut Faults) -> Option<Blocks> {
+fn wrap(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &mut Problems) -> Option<Blocks> {
     match spec.wrap.as_deref() {
         None => None,
         Some("capacity") => host,

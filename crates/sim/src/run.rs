@@ -14,7 +14,7 @@ use crate::verify::Verify;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
 use smrlab_disk::{Bands, TrackNo};
-use smrlab_drive::{Drive, DriveSetup};
+use smrlab_drive::Controller;
 use std::path::Path;
 
 /// The version of the result's schema.
@@ -53,8 +53,8 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
         Metrics::new(&MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window });
     metrics.bands = bands(&run).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| {
-        let drive = &run.built.drive;
-        Verify::new(drive.geometry().clone(), drive.interference(), run.built.capabilities.discards)
+        let drive = &run.drive.built.drive;
+        Verify::new(drive.geometry().clone(), drive.interference(), run.drive.built.capabilities.discards)
     });
     let parts = Parts::new(run)?;
     if requests.is_none() && media.is_none() && verify.is_none() {
@@ -67,9 +67,8 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
 /// A drive ready to run, and what the result says of it.
 struct Parts {
     spec: Spec,
-    drive: Drive,
+    controller: Controller,
     arrivals: engine::Arrivals,
-    scheduler: smrlab_drive::sched::Chosen,
     prefill: Option<crate::prefill::Prefill>,
     host: smrlab_units::Blocks,
     space: (f64, f64),
@@ -78,19 +77,11 @@ struct Parts {
 impl Parts {
     fn new(run: Resolved) -> Result<Self, RunError> {
         let space = space(&run);
-        let mechanics =
-            run.built.drive.mechanics(Some(run.model)).map_err(|e| RunError::field("drive", e))?;
-        let setup = DriveSetup {
-            wants_data: run.spec.verify_media,
-            wants_records: false,
-            stable_locations: run.built.capabilities.stable_location,
-        };
-        let drive = Drive::new(run.built.layer, mechanics, setup);
+        let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
         Ok(Self {
             spec: run.spec,
-            drive,
+            controller: Controller::new(drive, &scheduler),
             arrivals: run.arrivals,
-            scheduler: run.scheduler,
             prefill: run.prefill,
             host: run.host,
             space,
@@ -105,13 +96,12 @@ impl Parts {
         finish: impl FnOnce(O) -> Result<(Metrics, Option<Verify>), RunError>,
     ) -> Result<RunResult, RunError> {
         if let Some(prefill) = &self.prefill {
-            prefill.write(&mut self.drive, &mut observer);
+            prefill.write(self.controller.drive_mut(), &mut observer);
         }
-        let backlog =
-            engine::run(&mut self.drive, feed, self.arrivals, &self.scheduler, &mut observer, control)?;
+        let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;
         let (mut metrics, verify) = finish(observer)?;
         let mut counters = Vec::new();
-        let layer = self.drive.layer();
+        let layer = self.controller.drive().layer();
         layer.counters(&mut |name, n| counters.push((name, n)));
         let facts = Facts {
             arrivals: self.arrivals,
@@ -151,18 +141,20 @@ fn provenance(spec: &Spec, feed: &Feed) -> Value {
 
 /// The bands of a shingled medium: the layer's, or the drive's default.
 fn bands(run: &Resolved) -> Option<Bands> {
-    let own = || run.built.layer.facts().bands.cloned();
-    (!run.built.entry.conventional).then(|| own().or_else(|| run.built.drive.bands(None).ok())).flatten()
+    let own = || run.drive.built.layer.facts().bands.cloned();
+    (!run.drive.built.entry.conventional)
+        .then(|| own().or_else(|| run.drive.built.drive.bands(None).ok()))
+        .flatten()
 }
 
 /// Space gain and efficiency: the host's blocks among those of the drive that are not set aside for random access, and
 /// that times the head width.
 fn space(run: &Resolved) -> (f64, f64) {
-    let (drive, geometry) = (&run.built.drive, run.built.drive.geometry());
+    let (drive, geometry) = (&run.drive.built.drive, run.drive.built.drive.geometry());
     let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-    let aside = if run.built.entry.conventional { 0 } else { drive.spec().bands.random_access * unit };
+    let aside = if run.drive.built.entry.conventional { 0 } else { drive.spec().bands.random_access * unit };
     let aside = geometry.track_start(TrackNo(aside.min(geometry.tracks()))).0;
-    let own = run.built.layer.host_blocks().0;
+    let own = run.drive.built.layer.host_blocks().0;
     let efficiency = own as f64 / drive.counted_blocks().0.saturating_sub(aside).max(1) as f64;
     (efficiency * drive.head_width() as f64, efficiency)
 }

@@ -2,10 +2,11 @@
 //!
 //! Every field is checked on its own, so that all faults are reported at once, each with its field.
 
-use crate::error::{FieldError, RunError};
+use crate::error::RunError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use smrlab_units::parse_count;
+use smrlab_units::problems::FieldError;
 use smrlab_units::spec::nearest;
 
 /// A field of [`Spec`] for `explain` and the docs.

@@ -5,30 +5,35 @@ use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
 use crate::verify::Verify;
-use smrlab_drive::{Executed, Observer, OpDone};
+use smrlab_drive::{Effects, Executed, Observer, OpDone};
 use smrlab_stl::{HostRequest, Pause, Plan};
 use smrlab_units::SimTime;
 
 /// Metrics alone: the fast way.
-impl HostObserver for Metrics {
-    #[inline]
-    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
-        Metrics::arrived(self, at, request);
-    }
+impl Effects for Metrics {
+    type Error = RunError;
 
     #[inline]
-    fn served(
+    fn dispatched(
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
         executed: &Executed<'_>,
     ) -> Result<(), RunError> {
-        Metrics::served(self, arrival, request, executed);
+        self.served(arrival, request, executed);
         Ok(())
     }
 
-    fn background(&mut self, executed: &Executed<'_>) {
+    fn background(&mut self, executed: &Executed<'_>) -> Result<(), RunError> {
         self.executed(executed);
+        Ok(())
+    }
+}
+
+impl HostObserver for Metrics {
+    #[inline]
+    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        Metrics::arrived(self, at, request);
     }
 
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
@@ -57,12 +62,10 @@ impl Observer for Watch {
     }
 }
 
-impl HostObserver for Watch {
-    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
-        self.metrics.arrived(at, request);
-    }
+impl Effects for Watch {
+    type Error = RunError;
 
-    fn served(
+    fn dispatched(
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
@@ -81,11 +84,18 @@ impl HostObserver for Watch {
         }
     }
 
-    fn background(&mut self, executed: &Executed<'_>) {
+    fn background(&mut self, executed: &Executed<'_>) -> Result<(), RunError> {
         self.metrics.executed(executed);
         if let Some(verify) = &mut self.verify {
             verify.background(executed);
         }
+        Ok(())
+    }
+}
+
+impl HostObserver for Watch {
+    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        self.metrics.arrived(at, request);
     }
 
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use smrlab_disk::{DriveModel, TrackNo};
-use smrlab_drive::{Drive as Simulated, DriveSetup, Executed, sched};
+use smrlab_drive::{Controller, Drive as Simulated, DriveSetup, Effects, Executed, sched};
 use smrlab_sim::engine::{self, Arrivals, Feed, HostObserver};
 use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest, Plan};
@@ -19,9 +19,9 @@ fn tiny() -> Arc<DriveModel> {
 struct Order(Vec<(u64, SimTime, SimTime, SimTime)>);
 
 impl smrlab_drive::Observer for Order {}
-impl HostObserver for Order {
-    fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
-    fn served(
+impl Effects for Order {
+    type Error = RunError;
+    fn dispatched(
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
@@ -30,7 +30,12 @@ impl HostObserver for Order {
         self.0.push((request.id, arrival, executed.served.start, executed.served.ack));
         Ok(())
     }
-    fn background(&mut self, _: &Executed<'_>) {}
+    fn background(&mut self, _: &Executed<'_>) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+impl HostObserver for Order {
+    fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
     fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
 }
 
@@ -44,11 +49,13 @@ fn serve(records: Vec<Record>, arrivals: Arrivals, scheduler: &str) -> (Order, O
     let host = built.layer.host_blocks();
     let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
     let setup = DriveSetup { stable_locations: true, ..DriveSetup::default() };
-    let mut drive = Simulated::new(built.layer, mechanics, setup);
+    let drive = Simulated::new(built.layer, mechanics, setup);
     let mut feed = Feed::new(Box::new(Memory::new(records)), Steps::default(), host).unwrap();
     let mut order = Order::default();
     let chosen = sched::parse(scheduler).unwrap();
-    let backlog = engine::run(&mut drive, &mut feed, arrivals, &chosen, &mut order, &Control::new()).unwrap();
+    let backlog =
+        engine::run(&mut Controller::new(drive, &chosen), &mut feed, arrivals, &mut order, &Control::new())
+            .unwrap();
     (order, backlog)
 }
 

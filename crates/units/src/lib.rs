@@ -2,6 +2,7 @@
 //! every registry entry (layer, format, generator, scheduler, …) is parsed, checked, explained and documented.
 
 mod addr;
+pub mod problems;
 mod quantity;
 pub mod rng;
 pub mod spec;

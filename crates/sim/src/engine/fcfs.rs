@@ -1,14 +1,14 @@
 //! First come, first served: no queue is needed, each request starts when the drive is free of the one before.
 
-use super::{AHEAD, Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver, catch_up, dispatch};
+use super::{AHEAD, Arrivals, Backlog, CHECK_EVERY, Feed, HostObserver};
 use crate::control::Control;
 use crate::error::RunError;
-use smrlab_drive::Drive;
+use smrlab_drive::Controller;
 use smrlab_units::SimTime;
 
 /// See [`super::run`].
 pub(super) fn run<O: HostObserver>(
-    drive: &mut Drive,
+    drive: &mut Controller,
     feed: &mut Feed,
     arrivals: Arrivals,
     observer: &mut O,
@@ -40,7 +40,7 @@ pub(super) fn run<O: HostObserver>(
 }
 
 fn serve<O: HostObserver>(
-    drive: &mut Drive,
+    drive: &mut Controller,
     feed: &mut Feed,
     arrives: impl Fn(SimTime) -> SimTime,
     mut done: impl FnMut(SimTime, SimTime),
@@ -51,20 +51,21 @@ fn serve<O: HostObserver>(
     while feed.next_batch()? {
         let rows = feed.len();
         for i in 0..rows.min(AHEAD) {
-            drive.layer().prefetch(&feed.request(i));
+            drive.drive().layer().prefetch(&feed.request(i));
         }
         for i in 0..rows {
             if i % CHECK_EVERY == 0 {
                 control.check()?;
             }
             if i + AHEAD < rows {
-                drive.layer().prefetch(&feed.request(i + AHEAD));
+                drive.drive().layer().prefetch(&feed.request(i + AHEAD));
             }
             let request = feed.request(i);
             let arrival = arrives(feed.arrival(i));
             observer.arrived(arrival, &request);
-            catch_up(drive, arrival, observer);
-            done(arrival, dispatch(drive, arrival, arrival, &request, observer)?.ack);
+            if let Some(served) = drive.submit(arrival, &request, observer)? {
+                done(arrival, served.ack);
+            }
         }
         count += rows as u64;
         control.progress(count, feed.progress());

@@ -1,0 +1,134 @@
+//! The requests that wait in a drive. Overlapping requests of which one writes keep their order.
+
+use crate::Drive;
+use crate::sched::Candidate;
+use smrlab_stl::{Dir, HostRequest};
+use smrlab_units::{HostOp, SimTime};
+use std::ops::Range;
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Order of arrival.
+    pub seq: u64,
+    /// When it came.
+    pub arrival: SimTime,
+    /// What is asked.
+    pub request: HostRequest,
+    /// Older waiting requests that it must not overtake.
+    blockers: u32,
+}
+
+/// Whether the order of the two matters.
+fn conflict(a: &HostRequest, b: &HostRequest) -> bool {
+    if a.op == HostOp::Flush || b.op == HostOp::Flush {
+        return true;
+    }
+    if a.op == HostOp::Read && b.op == HostOp::Read {
+        return false;
+    }
+    let (a, b) = (a.lba.span(a.blocks), b.lba.span(b.blocks));
+    a.start < b.end && b.start < a.end
+}
+
+/// The waiting requests: those that may be chosen, with their candidates side by side, and those that may not yet.
+#[derive(Debug, Default)]
+pub struct WaitingList {
+    free: Vec<Waiting>,
+    candidates: Vec<Candidate>,
+    blocked: Vec<Waiting>,
+    seen: u64,
+}
+
+impl WaitingList {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.free.len() + self.blocked.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.free.is_empty() && self.blocked.is_empty()
+    }
+
+    /// When the oldest came.
+    pub fn oldest(&self) -> Option<SimTime> {
+        // The oldest of all waits for nobody.
+        self.free.iter().min_by_key(|w| w.seq).map(|w| w.arrival)
+    }
+
+    /// Those that may be chosen now.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Takes in a request that comes after all others.
+    pub fn admit(&mut self, arrival: SimTime, request: HostRequest, drive: &Drive) {
+        let earlier = self.free.iter().chain(&self.blocked);
+        let blockers = earlier.filter(|e| conflict(&e.request, &request)).count() as u32;
+        let w = Waiting { seq: self.seen, arrival, request, blockers };
+        self.seen += 1;
+        if blockers == 0 { self.release(w, drive) } else { self.blocked.push(w) }
+    }
+
+    fn release(&mut self, w: Waiting, drive: &Drive) {
+        self.candidates.push(candidate(drive, &w));
+        self.free.push(w);
+    }
+
+    /// Takes the `i`-th candidate out and frees those that waited only for it.
+    pub fn take(&mut self, i: usize, drive: &Drive) -> Waiting {
+        let taken = self.free.swap_remove(i);
+        self.candidates.swap_remove(i);
+        let mut j = 0;
+        while j < self.blocked.len() {
+            let w = &mut self.blocked[j];
+            if w.seq > taken.seq && conflict(&taken.request, &w.request) {
+                w.blockers -= 1;
+                if w.blockers == 0 {
+                    let w = self.blocked.swap_remove(j);
+                    self.release(w, drive);
+                    continue;
+                }
+            }
+            j += 1;
+        }
+        taken
+    }
+
+    /// Asks the layer again where requests start that were to start in `places`.
+    pub fn relocate(&mut self, drive: &Drive, places: Range<u64>) {
+        for (c, w) in self.candidates.iter_mut().zip(&self.free) {
+            if places.contains(&c.target.pba().0) {
+                *c = candidate(drive, w);
+            }
+        }
+    }
+
+    /// The oldest that may be chosen, if it has waited for `limit` at `now`.
+    pub fn overdue(&self, now: SimTime, limit: SimTime) -> Option<usize> {
+        let (i, w) = self.free.iter().enumerate().min_by_key(|(_, w)| w.seq)?;
+        (now.since(w.arrival) >= limit).then_some(i)
+    }
+}
+
+/// Requests without a media operation count as being where the head is.
+fn candidate(drive: &Drive, w: &Waiting) -> Candidate {
+    let at = drive.locate(&w.request);
+    let (pba, dir) = at.unwrap_or_else(|| (drive.head(), Dir::Read));
+    Candidate { seq: w.seq, target: drive.target(pba), dir }
+}
+
+/// Where requests may start elsewhere now that the drive has served `request`.
+pub fn affected(drive: &Drive, request: &HostRequest) -> Range<u64> {
+    let layer = drive.layer();
+    let everywhere = 0..u64::MAX;
+    let Some(reach) = layer.location_reach() else { return everywhere };
+    if request.op == HostOp::Discard || layer.background_after().is_some() {
+        return everywhere;
+    }
+    let ops = drive.plan().ops().iter();
+    let lowest = ops.clone().map(|op| op.pba.0).min().unwrap_or(u64::MAX);
+    let end = ops.map(|op| op.pba.0 + op.blocks.0).max().unwrap_or(0);
+    lowest.saturating_sub(reach.0)..end + reach.0
+}
