@@ -4,7 +4,7 @@
 //! time of 4 KiB requests to 512 MiB in memory, `bands` writes a drive of 20 TB from end to end in bands of 64 tracks,
 //! `random` scatters 4 KiB writes over it. These two write zeroes, so that they take no space.
 
-use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
 use std::path::{Path, PathBuf};

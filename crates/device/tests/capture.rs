@@ -28,19 +28,11 @@ fn a_capture_replays_to_the_same_media_operations() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("capture.parquet");
         let config = Config {
-            name: "c".into(),
-            drive: "tiny".into(),
-            layer: layer.into(),
-            size: None,
-            store: StoreKind::Memory,
             mode: Mode::Data,
-            errors: false,
-            block: 512,
             timing: Timing::Model,
             speed: 200.0,
-            control: None,
             record: Some(path.clone()),
-            map_budget: 1 << 20,
+            ..Config::new("c", "tiny", layer, StoreKind::Memory)
         };
         let device = Device::open(config).unwrap();
         let blocks = device.size() / 512;

@@ -1,7 +1,7 @@
 //! The device as a surface sees it: data come back, survive a restart and a killed process, and errors are errors.
 
 use proptest::prelude::*;
-use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
 use std::path::Path;
