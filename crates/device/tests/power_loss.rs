@@ -2,7 +2,7 @@
 //! sectors any. What was flushed has to be there, the rest old or new, and nothing else; again and again on the same store.
 
 use parking_lot::Mutex;
-use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::open::Machine;
 use smrlab_device::store::Store;

@@ -182,7 +182,12 @@ fn steps(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &
     }
 }
 
-fn wrap(spec: &Spec, host: Option<Blocks>, prefill: Option<&Prefill>, faults: &mut Problems) -> Option<Blocks> {
+fn wrap(
+    spec: &Spec,
+    host: Option<Blocks>,
+    prefill: Option<&Prefill>,
+    faults: &mut Problems,
+) -> Option<Blocks> {
     match spec.wrap.as_deref() {
         None => None,
         Some("capacity") => host,
