@@ -1,0 +1,127 @@
+//! Free bands, oldest first, and the fence that must stand before one of them is written again.
+//!
+//! What a band held when it was freed is still what the state at the last fence or flush refers to: on a medium with a
+//! volatile cache it must not be overwritten before the change is durable. So a band that was freed since the last fence
+//! is taken with a fence; bands that never held anything are taken without one, and first.
+
+use crate::Plan;
+use std::collections::VecDeque;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct FreeBands {
+    /// Bands from here on were never taken.
+    fresh: u32,
+    all: u32,
+    /// Freed bands, and how many fences there had been.
+    freed: VecDeque<(u32, u64)>,
+    /// Fences and flushes so far.
+    fences: u64,
+}
+
+impl FreeBands {
+    /// Bands below `all`, none of them taken.
+    pub fn new(all: u32) -> Self {
+        Self { fresh: 0, all, freed: VecDeque::new(), fences: 0 }
+    }
+
+    /// How many are free.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.all - self.fresh + self.freed.len() as u32
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bands, from 0 on, were ever taken.
+    #[inline]
+    pub fn ever_taken(&self) -> u32 {
+        self.fresh
+    }
+
+    /// The band that will be taken after `ahead` others, and whether a fence must stand before it now.
+    #[inline]
+    pub fn peek(&self, ahead: u32) -> Option<(u32, bool)> {
+        let fresh = self.all - self.fresh;
+        if ahead < fresh {
+            return Some((self.fresh + ahead, false));
+        }
+        self.freed.get((ahead - fresh) as usize).map(|&(band, at)| (band, at == self.fences))
+    }
+
+    /// Takes the next band, with a fence where one is due.
+    ///
+    /// # Panics
+    /// When none is free: the owner keeps a reserve.
+    pub fn take(&mut self, plan: &mut Plan) -> u32 {
+        let (_, fence) = self.peek(0).expect("a reserve of free bands is kept");
+        if fence {
+            plan.fence();
+            self.fences += 1;
+        }
+        self.pop()
+    }
+
+    /// Takes the next band when records are replayed: what they tell is durable.
+    ///
+    /// # Panics
+    /// When none is free.
+    pub fn pop(&mut self) -> u32 {
+        if self.fresh < self.all {
+            self.fresh += 1;
+            return self.fresh - 1;
+        }
+        self.freed.pop_front().expect("a reserve of free bands is kept").0
+    }
+
+    /// Frees a band.
+    pub fn put(&mut self, band: u32) {
+        self.freed.push_back((band, self.fences));
+    }
+
+    /// Everything so far has become durable.
+    pub fn durable(&mut self) {
+        self.fences += 1;
+    }
+
+    /// The freed bands, in the order in which they will be taken, for a checkpoint.
+    pub fn freed(&self) -> impl Iterator<Item = u32> + '_ {
+        self.freed.iter().map(|f| f.0)
+    }
+
+    /// From a checkpoint: the first `taken` bands were taken, and none of them is free yet.
+    pub fn restart(&mut self, taken: u32) {
+        (self.fresh, self.freed) = (taken, VecDeque::new());
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        (self.freed.capacity() * size_of::<(u32, u64)>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_come_back_in_turn_and_behind_a_fence_only_where_it_is_due() {
+        let mut f = FreeBands::new(2);
+        let mut plan = Plan::new(false, true);
+        assert_eq!((f.take(&mut plan), f.take(&mut plan), f.len()), (0, 1, 0));
+        f.put(1);
+        f.put(0);
+        assert_eq!((f.peek(0), f.peek(1), f.peek(2)), (Some((1, true)), Some((0, true)), None));
+        assert!(plan.fences().is_empty());
+        assert_eq!(f.take(&mut plan), 1);
+        assert_eq!(plan.fences(), [0]);
+        // The fence was for both; and what a flush made durable needs none.
+        assert_eq!(f.peek(0), Some((0, false)));
+        f.put(1);
+        f.durable();
+        assert_eq!(f.peek(1), Some((1, false)));
+    }
+}

@@ -1,0 +1,277 @@
+//! Where every unit is, which unit every slot was written with, and how many live units each band has.
+//!
+//! *Home* maps a unit to its slot; the *owner* of a slot is the unit last written there. A slot is live if its owner's home
+//! is the slot, so a unit that moves costs one change of the home map and a count, and nothing at the place that it left.
+//! Memory: at most 5 bytes a mapped unit and 4 bytes a slot of the bands in use, 8 where a note goes with each unit.
+
+use super::slots::Slots;
+use smrlab_blockmap::UnitMap;
+use smrlab_units::Blocks;
+use std::ops::Range;
+
+/// What a band holds.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    /// Of each slot written so far: the unit.
+    owners: Vec<u32>,
+    /// Of each slot written so far: its note, where notes are kept.
+    notes: Vec<u32>,
+    live: u32,
+    /// Sum of the notes of live units.
+    weight: u64,
+}
+
+/// A live unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The unit.
+    pub unit: u64,
+    /// Where it is.
+    pub slot: u32,
+    /// Its note; 0 where none are kept.
+    pub note: u32,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Homes {
+    slots: Slots,
+    /// Slot of a unit and one, so that 0 says that it has none.
+    home: UnitMap,
+    rows: Vec<Row>,
+    noted: bool,
+    owned: u64,
+}
+
+impl Homes {
+    /// Without any unit. `noted`: a number goes with each unit.
+    pub fn new(slots: Slots, noted: bool) -> Self {
+        Self { slots, home: UnitMap::new(), rows: Vec::new(), noted, owned: 0 }
+    }
+
+    /// The slots.
+    #[inline]
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// Where a unit is.
+    #[inline]
+    pub fn slot(&self, unit: u64) -> Option<u32> {
+        self.home.get(unit).checked_sub(1)
+    }
+
+    /// How many units have a home.
+    pub fn mapped(&self) -> u64 {
+        self.home.len()
+    }
+
+    /// How many slots of a band are written.
+    #[inline]
+    pub fn written(&self, band: u32) -> u32 {
+        self.rows.get(band as usize).map_or(0, |r| r.owners.len() as u32)
+    }
+
+    /// How many units of a band are live.
+    #[inline]
+    pub fn live(&self, band: u32) -> u32 {
+        self.rows.get(band as usize).map_or(0, |r| r.live)
+    }
+
+    /// Sum of the notes of a band's live units.
+    #[inline]
+    pub fn weight(&self, band: u32) -> u64 {
+        self.rows.get(band as usize).map_or(0, |r| r.weight)
+    }
+
+    /// A live unit with its note.
+    #[inline]
+    pub fn find(&self, unit: u64) -> Option<Live> {
+        let slot = self.slot(unit)?;
+        let note = if self.noted { self.note(self.slots.band_of(slot), slot) } else { 0 };
+        Some(Live { unit, slot, note })
+    }
+
+    #[inline]
+    fn note(&self, band: u32, slot: u32) -> u32 {
+        let index = (slot - self.slots.of(band).start) as usize;
+        self.rows[band as usize].notes[index]
+    }
+
+    /// A band is written from its first slot on.
+    pub fn open(&mut self, band: u32) {
+        let i = band as usize;
+        if i >= self.rows.len() {
+            self.rows.resize_with(i + 1, Row::default);
+        }
+        debug_assert!(self.rows[i].live == 0 && self.rows[i].owners.is_empty(), "band {band} is in use");
+        let slots = self.slots.count(band) as usize;
+        self.rows[i].owners = Vec::with_capacity(slots);
+        self.owned += slots as u64;
+        if self.noted {
+            self.rows[i].notes = Vec::with_capacity(slots);
+        }
+    }
+
+    /// Writes `unit` to the next slot of an open band; answers the band that it left.
+    ///
+    /// # Panics
+    /// When the band was not opened.
+    #[inline]
+    pub fn append(&mut self, band: u32, unit: u64, note: u32) -> Option<u32> {
+        let row = &mut self.rows[band as usize];
+        let slot = self.slots.of(band).start + row.owners.len() as u32;
+        debug_assert!(slot < self.slots.of(band).end, "band {band} is full");
+        row.owners.push(unit as u32);
+        row.live += 1;
+        if self.noted {
+            row.notes.push(note);
+            row.weight += u64::from(note);
+        }
+        let old = self.home.set(unit, slot + 1);
+        self.leave(old)
+    }
+
+    /// The unit has no home any more; answers the band that it left.
+    pub fn remove(&mut self, unit: u64) -> Option<u32> {
+        let old = self.home.set(unit, 0);
+        self.leave(old)
+    }
+
+    #[inline]
+    fn leave(&mut self, old: u32) -> Option<u32> {
+        let slot = old.checked_sub(1)?;
+        let band = self.slots.band_of(slot);
+        if self.noted {
+            let note = self.note(band, slot);
+            self.rows[band as usize].weight -= u64::from(note);
+        }
+        self.rows[band as usize].live -= 1;
+        Some(band)
+    }
+
+    /// Forgets what was written to a band, all of which must be dead.
+    ///
+    /// # Panics
+    /// When something in it is live.
+    pub fn free(&mut self, band: u32) {
+        let row = &mut self.rows[band as usize];
+        assert_eq!(row.live, 0, "band {band} is freed with live units");
+        *row = Row::default();
+        self.owned -= u64::from(self.slots.count(band));
+    }
+
+    /// The live units of a band, in the order of their slots.
+    pub fn live_in(&self, band: u32) -> impl Iterator<Item = Live> + '_ {
+        let first = self.slots.of(band).start;
+        let row = self.rows.get(band as usize);
+        let owners = row.map_or(&[][..], |r| &r.owners);
+        owners.iter().enumerate().filter_map(move |(i, &unit)| {
+            let slot = first + i as u32;
+            let note = if self.noted { row.map_or(0, |r| r.notes[i]) } else { 0 };
+            (self.home.get(u64::from(unit)) == slot + 1).then_some(Live { unit: u64::from(unit), slot, note })
+        })
+    }
+
+    /// From a checkpoint: the first `written` slots of an open band were written, with nothing that is live.
+    pub fn skip(&mut self, band: u32, written: u32) {
+        let row = &mut self.rows[band as usize];
+        // No unit has this number: there are fewer units than slots, and fewer slots than this.
+        row.owners.resize(written as usize, u32::MAX);
+        if self.noted {
+            row.notes.resize(written as usize, 0);
+        }
+    }
+
+    /// From a checkpoint: a written slot holds a live unit.
+    pub fn restore(&mut self, live: Live) {
+        let band = self.slots.band_of(live.slot);
+        let index = (live.slot - self.slots.of(band).start) as usize;
+        let row = &mut self.rows[band as usize];
+        row.owners[index] = live.unit as u32;
+        row.live += 1;
+        if self.noted {
+            row.notes[index] = live.note;
+            row.weight += u64::from(live.note);
+        }
+        self.home.set(live.unit, live.slot + 1);
+    }
+
+    /// Which blocks of `blocks` lie in units that have a home, ascending.
+    pub fn allocated(&self, blocks: Range<u64>, out: &mut dyn FnMut(Range<u64>)) {
+        let unit = self.slots.unit();
+        let units = blocks.start / unit..blocks.end.div_ceil(unit);
+        let mut open: Option<Range<u64>> = None;
+        for (run, _) in self.home.runs_in(units) {
+            let run = (run.start * unit).max(blocks.start)..(run.end * unit).min(blocks.end);
+            match &mut open {
+                Some(last) if last.end == run.start => last.end = run.end,
+                _ => {
+                    if let Some(last) = open.replace(run) {
+                        out(last);
+                    }
+                }
+            }
+        }
+        open.into_iter().for_each(out);
+    }
+
+    /// A hint that a unit will be looked up soon.
+    #[inline]
+    pub fn prefetch(&self, unit: u64) {
+        self.home.prefetch(unit);
+    }
+
+    /// Blocks that have a home.
+    pub fn mapped_blocks(&self) -> Blocks {
+        Blocks(self.mapped() * self.slots.unit())
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        let a_slot = if self.noted { 8 } else { 4 };
+        self.home.bytes() as u64
+            + self.slots.bytes()
+            + self.owned * a_slot
+            + (self.rows.capacity() * size_of::<Row>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slots::tests::tiny;
+    use super::*;
+
+    fn live(h: &Homes, band: u32) -> Vec<u64> {
+        h.live_in(band).map(|l| l.unit).collect()
+    }
+
+    #[test]
+    fn a_unit_lives_where_it_was_written_last() {
+        let mut h = Homes::new(tiny(3, 8), true);
+        h.open(0);
+        h.open(1);
+        assert_eq!(h.append(0, 7, 2), None);
+        assert_eq!(h.append(0, 9, 3), None);
+        assert_eq!((h.live(0), h.weight(0), h.written(0)), (2, 5, 2));
+        assert_eq!(h.append(1, 7, 4), Some(0));
+        assert_eq!((live(&h, 0), live(&h, 1)), (vec![9], vec![7]));
+        assert_eq!((h.live(0), h.weight(0), h.weight(1)), (1, 3, 4));
+        assert_eq!(h.find(7).unwrap().slot, h.slots().of(1).start);
+        assert_eq!(h.remove(9), Some(0));
+        assert_eq!((h.slot(9), h.live(0), h.mapped()), (None, 0, 1));
+        h.free(0);
+        h.open(0);
+        assert_eq!(h.written(0), 0);
+    }
+
+    #[test]
+    fn allocated_blocks_are_those_of_mapped_units_within_the_question() {
+        let mut h = Homes::new(tiny(3, 8), false);
+        h.open(0);
+        [5, 6, 8].map(|unit| h.append(0, unit, 0));
+        let mut out = Vec::new();
+        h.allocated(42..70, &mut |r| out.push(r));
+        assert_eq!(out, [42..56, 64..70]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Slots: places for one unit each, numbered over bands of unequal length.
+//!
+//! A unit is some blocks that a layer maps as a whole. Band `b` holds as many slots as units fit into it; what is left at
+//! its end is not used. Slots are numbered densely in the order of their PBAs, so a slot is 4 bytes in any map.
+
+use crate::{Plan, parts::split::ReadRuns};
+use smrlab_disk::reciprocal::RunIndex;
+use smrlab_disk::{BandId, Bands};
+use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Slots {
+    bands: Bands,
+    /// Blocks in a unit.
+    unit: u64,
+    /// First slot of each band, and one past the last slot.
+    first: Vec<u32>,
+    by_slot: RunIndex,
+    shortest: u32,
+    longest: u32,
+}
+
+impl Slots {
+    /// Units of `unit` blocks in all of `bands`.
+    ///
+    /// # Errors
+    /// A sentence with the remedy, when a band is shorter than a unit or there are 2^32 slots or more.
+    pub fn new(bands: Bands, unit: u64) -> Result<Self, String> {
+        let mut first = Vec::with_capacity(bands.len() as usize + 1);
+        let (mut end, mut shortest, mut longest) = (0u64, u64::MAX, 0);
+        for b in 0..bands.len() {
+            let blocks = bands.band(BandId(b)).blocks.0;
+            let slots = blocks / unit;
+            if slots == 0 {
+                return Err(format!(
+                    "a band of {blocks} blocks holds no unit of {unit} blocks: use a smaller granularity= or a larger \
+                     band="
+                ));
+            }
+            first.push(end as u32);
+            end += slots;
+            (shortest, longest) = (shortest.min(slots), longest.max(slots));
+            if end >= u64::from(u32::MAX) {
+                return Err(format!(
+                    "units of {unit} blocks are more than the map can number: use a larger granularity="
+                ));
+            }
+        }
+        let by_slot = RunIndex::new(first.iter().map(|&f| u64::from(f)).collect(), end);
+        first.push(end as u32);
+        Ok(Self { bands, unit, first, by_slot, shortest: shortest as u32, longest: longest as u32 })
+    }
+
+    /// The bands.
+    pub fn bands(&self) -> &Bands {
+        &self.bands
+    }
+
+    /// How many bands.
+    #[inline]
+    pub fn band_count(&self) -> u32 {
+        self.first.len() as u32 - 1
+    }
+
+    /// Blocks in a unit.
+    #[inline]
+    pub fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// Slots in all bands.
+    #[inline]
+    pub fn total(&self) -> u32 {
+        self.first[self.first.len() - 1]
+    }
+
+    /// Slots of the shortest band.
+    pub fn shortest(&self) -> u32 {
+        self.shortest
+    }
+
+    /// Slots of the longest band.
+    pub fn longest(&self) -> u32 {
+        self.longest
+    }
+
+    /// The slots of a band.
+    #[inline]
+    pub fn of(&self, band: u32) -> Range<u32> {
+        self.first[band as usize]..self.first[band as usize + 1]
+    }
+
+    /// How many slots a band has.
+    #[inline]
+    pub fn count(&self, band: u32) -> u32 {
+        self.first[band as usize + 1] - self.first[band as usize]
+    }
+
+    /// The band of a slot.
+    #[inline]
+    pub fn band_of(&self, slot: u32) -> u32 {
+        self.by_slot.find(u64::from(slot)) as u32
+    }
+
+    /// The first block of slot `index` of a band.
+    #[inline]
+    pub fn pba_in(&self, band: u32, index: u32) -> Pba {
+        self.bands.start(BandId(u64::from(band))) + Blocks(u64::from(index) * self.unit)
+    }
+
+    /// The first block of a slot.
+    #[inline]
+    pub fn pba(&self, slot: u32) -> Pba {
+        let band = self.band_of(slot);
+        self.pba_in(band, slot - self.first[band as usize])
+    }
+
+    /// The next `blocks` of a read lie in `slots`, from block `from` of the first one on.
+    pub fn read(&self, slots: Range<u32>, from: u64, mut blocks: u64, runs: &mut ReadRuns, plan: &mut Plan) {
+        let (mut slot, mut from) = (slots.start, from);
+        while blocks > 0 {
+            let band = self.band_of(slot);
+            let end = self.of(band).end.min(slots.end);
+            let n = (u64::from(end - slot) * self.unit - from).min(blocks);
+            runs.push(self.pba_in(band, slot - self.first[band as usize]) + Blocks(from), n, plan);
+            (slot, from, blocks) = (end, 0, blocks - n);
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        // The index has the same starts in 8 bytes each.
+        (self.first.capacity() * 12) as u64
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use smrlab_disk::model;
+
+    /// Bands of the `tiny` preset with `tracks` tracks each.
+    pub(crate) fn tiny(tracks: u64, unit: u64) -> Slots {
+        let drive = model::load("tiny", |_| Err(String::new())).unwrap();
+        Slots::new(drive.bands(Some(tracks)).unwrap(), unit).unwrap()
+    }
+
+    #[test]
+    fn every_slot_lies_wholly_in_its_band_and_none_twice() {
+        let s = tiny(3, 8);
+        let mut end = 0;
+        for slot in 0..s.total() {
+            let band = s.band_of(slot);
+            let b = s.bands().band(BandId(u64::from(band)));
+            assert!(s.of(band).contains(&slot));
+            let pba = s.pba(slot).0;
+            assert!(pba >= end && pba >= b.first.0 && pba + 8 <= b.first.0 + b.blocks.0, "slot {slot}");
+            end = pba + 8;
+        }
+        let by_band = |b: u32| s.bands().band(BandId(u64::from(b))).blocks.0 / 8;
+        assert_eq!(u64::from(s.total()), (0..s.band_count()).map(by_band).sum::<u64>());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_remedy() {
+        let drive = model::load("tiny", |_| Err(String::new())).unwrap();
+        let e = Slots::new(drive.bands(Some(1)).unwrap(), 1 << 20).unwrap_err();
+        assert!(e.contains("smaller granularity="), "{e}");
+    }
+}
