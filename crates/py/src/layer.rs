@@ -206,6 +206,7 @@ static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: false,
     },
+    tested: &[],
     conventional: false,
     build: |_, values| Err(values.bad("layer", "a layer in Python is given as a class, not by name")),
 };

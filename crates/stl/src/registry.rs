@@ -3,7 +3,7 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
-use crate::layers::{cmr, disk_cache, raw, rmw, s_block, static_map};
+use crate::layers::{cmr, disk_cache, log, raw, rmw, s_block, static_map};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{Bands, DriveError, DriveModel};
@@ -46,6 +46,26 @@ impl BuildContext {
     }
 }
 
+impl LayerEntry {
+    /// What the tests of all layers build: the layer with its defaults, then with each of [`tested`](Self::tested).
+    pub fn texts(&self) -> Vec<String> {
+        let with = self.tested.iter().map(|options| format!("{},{options}", self.name));
+        [self.name.to_owned()].into_iter().chain(with).collect()
+    }
+
+    /// The same for power cuts: of a layer with a `journal` parameter with `journal=on`, each once.
+    pub fn durable_texts(&self) -> Vec<String> {
+        let journal = self.params.iter().any(|p| p.name == "journal");
+        let mut texts = self.texts();
+        if journal {
+            texts.iter_mut().filter(|t| !t.contains("journal=on")).for_each(|t| t.push_str(",journal=on"));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        texts.retain(|t| self.capabilities.survives_cut && seen.insert(t.clone()));
+        texts
+    }
+}
+
 /// What a layer's constructor answers.
 pub type BuildResult = Result<Box<dyn TranslationLayer>, SpecError>;
 
@@ -65,6 +85,8 @@ pub struct LayerEntry {
     pub params: &'static [Param],
     /// What it promises with its best options; [`Built::capabilities`] has what holds for the options given.
     pub capabilities: Capabilities,
+    /// Options under which the tests of all layers prove it, beside its defaults: each as a user would write them.
+    pub tested: &'static [&'static str],
     /// The medium is not shingled: its head width is 1 whatever the drive's is.
     pub conventional: bool,
     /// Builds it from checked values.
@@ -104,6 +126,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &static_map::ENTRY_14R23,
     &disk_cache::ENTRY,
     &s_block::ENTRY,
+    &log::ENTRY,
 ];
 
 /// The entry of this name or alias.

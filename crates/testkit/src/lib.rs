@@ -13,3 +13,14 @@ pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
 pub use smrlab_units::rng::Rng;
 pub use volatile::{Outcome, Volatile};
+
+/// The layers that the tests of all layers walk: the registry, or of it only those that `$SMRLAB_LAYER` names (separated by
+/// spaces), for who works on one.
+///
+/// # Panics
+/// When the variable names a layer that there is not.
+pub fn layers() -> Vec<&'static smrlab_stl::LayerEntry> {
+    let Ok(only) = std::env::var("SMRLAB_LAYER") else { return smrlab_stl::LAYERS.to_vec() };
+    let find = |name| smrlab_stl::registry::find(name).unwrap_or_else(|e| panic!("SMRLAB_LAYER: {e}"));
+    only.split_whitespace().map(find).collect()
+}

@@ -6,19 +6,22 @@
 //! ```text
 //! drive plain,tracks=20,sectors=10,k=2     a preset with overrides, or a plain one
 //! layer rmw,mode=whole
-//! write 12 4                               also: read, discard (LBA BLOCKS); flush; background
+//! write 12 4                               also: read, discard (LBA BLOCKS [STREAM]); flush; background
 //!   read clean 0 40                        direction, cause, PBA, blocks
 //!   write clean 0 40
 //! cut 1: write 0 4                         the power fails after one operation; what recovery does follows
+//! claim write clean 1, write host 0        media operations by cause since the last claim: else the file is refused
+//! claim write clean 40 blocks
 //! ```
 //!
-//! Blocks without `drive` and `layer` go on where the last one ended. Lines that begin with `#` are comments.
+//! A claim is what the prose says in numbers. `UPDATE=1` rewrites what happens, never what is claimed. Blocks without `drive` and `layer` go on where the last one ended. Lines that begin with `#` are comments.
 
 use crate::drives;
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
+use smrlab_stl::{BuildContext, Cause, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
 use smrlab_units::spec::split_item;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -29,6 +32,8 @@ pub struct Outcome {
     pub actual: String,
     /// The layers that it builds, by name.
     pub layers: Vec<String>,
+    /// How many claims held.
+    pub claims: u64,
 }
 
 /// Runs all blocks of a file.
@@ -58,7 +63,7 @@ pub fn run(text: &str) -> Result<Outcome, String> {
         actual.push_str(line);
         actual.push('\n');
     }
-    Ok(Outcome { actual, layers: stage.layers })
+    Ok(Outcome { actual, layers: stage.layers, claims: stage.claims })
 }
 
 /// The lines in which two texts differ, with some around them.
@@ -82,6 +87,9 @@ struct Stage {
     layer: Option<Box<dyn TranslationLayer>>,
     records: Vec<Record>,
     layers: Vec<String>,
+    /// Operations and blocks since the last claim.
+    done: BTreeMap<(&'static str, &'static str), (u64, u64)>,
+    claims: u64,
 }
 
 impl Stage {
@@ -96,6 +104,11 @@ impl Stage {
                 self.text = rest.trim().to_owned();
                 self.layer = Some(self.build()?);
                 self.records.clear();
+                self.done.clear();
+                return Ok(String::new());
+            }
+            "claim" => {
+                self.claim(rest)?;
                 return Ok(String::new());
             }
             _ => {}
@@ -117,7 +130,45 @@ impl Stage {
             self.submit(line, &mut plan)?;
         }
         self.records.extend(plan.records().iter().map(|r| r.1));
+        self.count(&plan, plan.ops().len());
         Ok(describe(&plan, plan.ops().len()))
+    }
+
+    fn count(&mut self, plan: &Plan, ops: usize) {
+        for op in &plan.ops()[..ops] {
+            let (n, blocks) = self.done.entry((dir(op.dir), op.cause.name())).or_default();
+            *n += 1;
+            *blocks += op.blocks.0;
+        }
+    }
+
+    /// `DIRECTION CAUSE NUMBER [blocks]`, several separated by commas: what was done since the last claim.
+    fn claim(&mut self, text: &str) -> Result<(), String> {
+        for claim in text.split(',') {
+            let words: Vec<&str> = claim.split_whitespace().collect();
+            let (key, number, of_blocks) = match words[..] {
+                [dir, cause, n] => ((dir, cause), n, false),
+                [dir, cause, n, "blocks"] => ((dir, cause), n, true),
+                _ => {
+                    return Err(format!(
+                        "'{}' is no claim: write DIRECTION CAUSE NUMBER [blocks]",
+                        claim.trim()
+                    ));
+                }
+            };
+            if !["read", "write"].contains(&key.0) || Cause::ALL.iter().all(|c| c.name() != key.1) {
+                return Err(format!("'{} {}' is no direction and cause of media operations", key.0, key.1));
+            }
+            let claimed: u64 = number.parse().map_err(|_| format!("'{number}' is no number"))?;
+            let (ops, blocks) = self.done.get(&key).copied().unwrap_or_default();
+            let is = if of_blocks { blocks } else { ops };
+            if is != claimed {
+                return Err(format!("claimed '{}', but it was {is}", claim.trim()));
+            }
+        }
+        self.done.clear();
+        self.claims += 1;
+        Ok(())
     }
 
     fn build(&mut self) -> Result<Box<dyn TranslationLayer>, String> {
@@ -147,11 +198,12 @@ impl Stage {
             word.parse().map_err(|_| format!("'{word}' is no number"))
         };
         let (lba, blocks) = if op == HostOp::Flush { (0, 0) } else { (number(1)?, number(2)?) };
+        let stream = if words.len() > 3 { number(3)? as u16 } else { 0 };
         let layer = self.layer()?;
         if lba + blocks > layer.host_blocks().0 {
             return Err(format!("the host has {} blocks", layer.host_blocks()));
         }
-        let request = HostRequest::new(op, Lba(lba), Blocks(blocks));
+        let request = HostRequest { stream, ..HostRequest::new(op, Lba(lba), Blocks(blocks)) };
         layer.submit(SimTime::ZERO, &request, plan);
         Ok(())
     }
@@ -163,11 +215,17 @@ impl Stage {
         let mut recovery = Plan::new(true, true);
         layer.recover(&mut self.records.iter().copied(), &mut recovery);
         self.records.extend(recovery.records().iter().map(|r| r.1));
+        self.count(plan, cut);
+        self.count(&recovery, recovery.ops().len());
         self.layer = Some(layer);
         let repair = describe(&recovery, recovery.ops().len());
         let repair = if repair.is_empty() { "  nothing to repair\n" } else { &repair };
         Ok(format!("{}  power cut\n{repair}", describe(plan, cut)))
     }
+}
+
+fn dir(dir: Dir) -> &'static str {
+    if dir == Dir::Read { "read" } else { "write" }
 }
 
 /// The first `ops` operations of a plan, and all else that a reader wants to know.
@@ -177,8 +235,7 @@ fn describe(plan: &Plan, ops: usize) -> String {
         if i == plan.ack_after() {
             out.push_str("  acknowledged\n");
         }
-        let dir = if op.dir == Dir::Read { "read" } else { "write" };
-        let _ = writeln!(out, "  {dir} {} {} {}", op.cause.name(), op.pba, op.blocks);
+        let _ = writeln!(out, "  {} {} {} {}", dir(op.dir), op.cause.name(), op.pba, op.blocks);
     }
     if ops == plan.ops().len() {
         for (from, blocks) in plan.zeroes() {
@@ -214,7 +271,10 @@ mod tests {
 
     #[test]
     fn what_happens_as_written_stays_as_it_is() {
-        assert_eq!(run(TEXT).unwrap(), Outcome { actual: TEXT.to_owned(), layers: vec!["cmr".to_owned()] });
+        assert_eq!(
+            run(TEXT).unwrap(),
+            Outcome { actual: TEXT.to_owned(), layers: vec!["cmr".to_owned()], claims: 0 }
+        );
     }
 
     #[test]
@@ -222,6 +282,16 @@ mod tests {
         let wrong = TEXT.replace("write host 3 4", "write host 7 4");
         let diff = diff(&wrong, &run(&wrong).unwrap().actual);
         assert!(diff.contains("-   write host 7 4\n+   write host 3 4\n  ```"), "{diff}");
+    }
+
+    #[test]
+    fn a_false_claim_is_refused_whatever_happens() {
+        let with = |claim: &str| run(&TEXT.replace("3 4\n```", &format!("3 4\n{claim}\n```")));
+        assert_eq!(with("claim write host 1, read host 0").unwrap().claims, 1);
+        assert_eq!(with("claim write host 4 blocks").unwrap().claims, 1);
+        let e = with("claim write host 1, write clean 2").unwrap_err();
+        assert!(e.contains("line 7") && e.contains("claimed 'write clean 2', but it was 0"), "{e}");
+        assert!(with("claim write hosts 1").unwrap_err().contains("no direction and cause"));
     }
 
     #[test]

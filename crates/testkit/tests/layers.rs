@@ -1,53 +1,11 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
 use smrlab_disk::{BlockState, ByteMedia, ByteMedium};
-use smrlab_stl::{LAYERS, LayerEntry, Metadata};
+use smrlab_stl::Metadata;
 use smrlab_testkit::medium::DESTROYED;
-use smrlab_testkit::{Harness, Rng, Workload, drives};
+use smrlab_testkit::{Harness, Rng, Workload, drives, layers};
 use smrlab_units::Pba;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Further options under which a layer is proven, beside its defaults.
-const VARIANTS: &[(&str, &[&str])] = &[
-    ("rmw", &["mode=partial", "journal=on", "mode=partial,journal=on,band=3"]),
-    (
-        "static",
-        &[
-            "order=1-9",
-            "order=1324",
-            "order=R(21)",
-            "order=13R(2)R(54)",
-            "order=1",
-            "order=14R(23),journal=on",
-        ],
-    ),
-    ("static-R(4123)", &["tracks=3"]),
-    (
-        "disk-cache",
-        &[
-            "granularity=8,cache=20%",
-            "journal=on,cleaning=partial,clean_bands=2,band=16",
-            "association=dynamic,placement=per-set,band=24,cache=10%",
-            "gc_all_assoc=on,idle=10ms,band=16,cache=20%",
-        ],
-    ),
-    (
-        "s-block",
-        &[
-            "granularity=8,sblock_blocks=16",
-            "policy=most-cached,rules=literal",
-            "unwritten=copy,sblock_blocks=16",
-            "moves=at-once,policy=mix",
-            "policy=tail-of-cache,destage_ahead=2,low_water=20%",
-            "policy=mix,bypass=off,sections=2,sblock_blocks=16,tracks=2",
-        ],
-    ),
-];
-
-fn texts(entry: &LayerEntry) -> Vec<String> {
-    let variants = VARIANTS.iter().filter(|v| v.0 == entry.name).flat_map(|v| v.1);
-    [entry.name.to_owned()].into_iter().chain(variants.map(|v| format!("{},{v}", entry.name))).collect()
-}
 
 fn run(text: &str, drive: &str, requests: u64) -> Option<u64> {
     let all = drives::all();
@@ -72,7 +30,7 @@ fn exercise_everywhere(text: &str) {
 
 #[test]
 fn every_layer_keeps_what_it_is_given_on_every_drive() {
-    let all: Vec<String> = LAYERS.iter().flat_map(|entry| texts(entry)).collect();
+    let all: Vec<String> = layers().into_iter().flat_map(|entry| entry.texts()).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(text) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -84,7 +42,7 @@ fn every_layer_keeps_what_it_is_given_on_every_drive() {
 
 #[test]
 fn the_same_seed_gives_the_same_operations() {
-    for entry in LAYERS {
+    for entry in layers() {
         let digests = [0; 2].map(|_| run(entry.name, "zones and skew", 300).expect("fits"));
         assert_eq!(digests[0], digests[1], "{}", entry.name);
     }
@@ -92,7 +50,7 @@ fn the_same_seed_gives_the_same_operations() {
 
 #[test]
 fn metadata_on_the_medium_cost_writes_and_harm_nothing() {
-    for entry in LAYERS {
+    for entry in layers() {
         let mut h = Harness::new(entry.name, &drives::preset("tiny"), Metadata::Media)
             .unwrap_or_else(|e| panic!("{e}"));
         h.exercise(Workload { requests: 1_000, seed: 3, longest: 40 });
@@ -140,8 +98,8 @@ fn the_shingled_medium_does_what_the_plain_model_does() {
 #[test]
 fn a_layer_that_recovers_goes_on_as_if_nothing_had_been() {
     let mut others = Vec::new();
-    for entry in LAYERS {
-        for text in texts(entry) {
+    for entry in layers() {
+        for text in entry.texts() {
             let [straight, checkpoint, records] = [None, Some(true), Some(false)].map(|restart| {
                 let mut h = Harness::new(&text, &drives::preset("tiny"), Metadata::Nv).unwrap();
                 h.exercise(Workload { requests: 400, seed: 11, longest: 100 });

@@ -24,6 +24,10 @@ fn host_operations_cause_the_media_operations_that_the_prose_says() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         let outcome = scenario::run(&text).unwrap_or_else(|e| panic!("scenarios/{name}: {e}"));
+        // The files that are not a layer's are free to show only.
+        if !outcome.layers.is_empty() {
+            assert!(outcome.claims > 0, "scenarios/{name} claims nothing: add a line 'claim write host 2'");
+        }
         shown.extend(outcome.layers);
         if outcome.actual != text {
             if update {

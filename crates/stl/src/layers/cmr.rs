@@ -29,6 +29,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: true,
         discards: false,
     },
+    tested: &[],
     conventional: true,
     build,
 };

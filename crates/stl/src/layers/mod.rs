@@ -2,6 +2,7 @@
 
 pub mod cmr;
 pub mod disk_cache;
+pub mod log;
 pub mod raw;
 pub mod rmw;
 pub mod s_block;

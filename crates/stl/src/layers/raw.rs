@@ -34,6 +34,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: true,
         discards: false,
     },
+    tested: &[],
     conventional: false,
     build,
 };

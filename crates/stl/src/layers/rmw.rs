@@ -66,6 +66,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: true,
     },
+    tested: &["mode=partial", "journal=on", "mode=partial,journal=on,band=3"],
     conventional: false,
     build,
 };

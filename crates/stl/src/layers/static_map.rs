@@ -69,6 +69,7 @@ band of 100 tracks.
 "
     ),
     params: &[ORDER, TRACKS, JOURNAL],
+    tested: &["order=1-9", "order=1324", "order=R(21)", "order=13R(2)R(54)", "order=1", "order=14R(23),journal=on"],
     build: |context, values| {
         let order = Order::parse(values.text("order").unwrap_or_default())?;
         build(context, values, &order)
@@ -95,6 +96,7 @@ LBAs fill the fourth tracks of all bands, then all first, all second and all thi
 write; the band's third track, filled last, makes the difference.
 "
     ),
+    tested: &["tracks=3"],
     build: |context, values| build(context, values, &Order::parse("R(4123)")?),
     ..COMMON
 };
@@ -142,6 +144,7 @@ const COMMON: LayerEntry = LayerEntry {
         stable_location: false,
         discards: true,
     },
+    tested: &[],
     conventional: false,
     build: |context, values| build(context, values, &Order::parse("1234")?),
 };

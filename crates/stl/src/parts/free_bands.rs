@@ -103,9 +103,52 @@ impl FreeBands {
     }
 }
 
+/// How many bands are kept free so that cleaning always finds room and always ends.
+///
+/// A layer takes a band when an append needs one and then cleans until [`least`](Self::least) are free again. Cleaning
+/// moves the live units of one band, at most its slots less one, to the heads of its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// Bands that are free whenever an append begins.
+    pub least: u32,
+    /// Bands that the cleaning of one victim may take.
+    pub taken: u32,
+}
+
+impl Reserve {
+    /// For `streams` streams of `heads` heads each, into which what is moved is sorted; `slots` are those of the shortest
+    /// and the longest band.
+    ///
+    /// Where all bands are equal and there is one head, a cleaning takes one band at most and gives one back: two bands
+    /// are enough. Otherwise room is left over in every head, and a long victim may need several short bands: as many
+    /// bands as hold what all heads leave over and one victim in addition.
+    pub fn of(streams: u32, heads: u32, slots: (u32, u32)) -> Self {
+        let (short, long) = slots;
+        let taken = heads - 1 + (long - 1).max(1).div_ceil(short);
+        let least = match (short == long, heads) {
+            (true, 1) => 2,
+            (true, _) => streams * (heads - 1) + 2,
+            _ => {
+                1 + (u64::from(streams * heads + heads + 1) * u64::from(long)).div_ceil(u64::from(short))
+                    as u32
+            }
+        };
+        Self { least, taken }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_bands_need_two_and_unequal_ones_what_is_left_over() {
+        let least = |streams, heads, slots| Reserve::of(streams, heads, slots).least;
+        assert_eq!((least(1, 1, (9, 9)), least(7, 1, (9, 9))), (2, 2));
+        assert_eq!((least(1, 2, (9, 9)), least(4, 2, (9, 9))), (3, 6));
+        assert_eq!(least(1, 1, (5, 6)), 1 + 4);
+        assert_eq!(Reserve::of(1, 2, (5, 12)).taken, 1 + 3);
+    }
 
     #[test]
     fn bands_come_back_in_turn_and_behind_a_fence_only_where_it_is_due() {

@@ -33,7 +33,6 @@ pub struct Live {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub struct Homes {
     slots: Slots,
     /// Slot of a unit and one, so that 0 says that it has none.
@@ -269,7 +268,9 @@ mod tests {
     fn allocated_blocks_are_those_of_mapped_units_within_the_question() {
         let mut h = Homes::new(tiny(3, 8), false);
         h.open(0);
-        [5, 6, 8].map(|unit| h.append(0, unit, 0));
+        for unit in [5, 6, 8] {
+            h.append(0, unit, 0);
+        }
         let mut out = Vec::new();
         h.allocated(42..70, &mut |r| out.push(r));
         assert_eq!(out, [42..56, 64..70]);

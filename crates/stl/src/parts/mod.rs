@@ -4,6 +4,7 @@
 //! |---|---|
 //! | split requests | [`split`] |
 //! | lay regions over the medium | [`stretches`], [`ring`] |
+//! | append to bands and clean them | [`slots`], [`homes`], [`free_bands`], [`victim`], [`units`] |
 //! | know what holds data | [`live`] |
 //! | map a few blocks of a large space | [`position_index`], [`chunked`], [`marks`] |
 //! | map statically | [`order`], [`position_map`] |
@@ -11,12 +12,17 @@
 
 pub mod amplifier;
 pub mod chunked;
+pub mod free_bands;
+pub mod homes;
 pub mod live;
 pub mod marks;
 pub mod order;
 pub mod position_index;
 pub mod position_map;
 pub mod ring;
+pub mod slots;
 pub mod split;
 pub mod stretches;
+pub mod units;
 pub mod update;
+pub mod victim;

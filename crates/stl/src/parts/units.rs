@@ -49,19 +49,19 @@ impl UnitSpan {
     /// Plans the reads that complete the first and last unit; `home` says where a unit is, if it was ever written.
     #[inline]
     pub fn fill(&self, mut home: impl FnMut(u64) -> Option<Pba>, plan: &mut Plan) -> Fill {
-        let kept = self.kept();
         if self.before == 0 && self.behind == 0 {
             return Fill::default();
         }
-        let staged = kept.map(|part| {
+        let [front, back] = self.kept();
+        // One read of a single unit serves both ends.
+        let one = front.is_some() && back.is_none() && self.behind > 0;
+        let [front, back] = [front, back].map(|part| {
             let (unit, blocks) = part?;
             let at = home(unit)? + Blocks(blocks.start);
             let op = plan.read_staged(Cause::Fill, at, Blocks(blocks.end - blocks.start));
             Some((op, blocks.start))
         });
-        // One read of a single unit serves both ends.
-        let one = matches!(&kept, [Some((_, blocks)), None] if blocks.end - blocks.start == self.unit);
-        Fill { front: staged[0], back: if one { staged[0] } else { staged[1] } }
+        Fill { front, back: if one { front } else { back } }
     }
 
     /// The pieces of a write of units `part`: the host's blocks, completed by what [`fill`](Self::fill) read, or by

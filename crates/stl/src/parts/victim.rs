@@ -48,6 +48,10 @@ impl Victim {
 
     /// `Less`: `a` is the better victim.
     fn compare(self, a: &Candidate, b: &Candidate) -> Ordering {
+        if a.live.min(b.live) == 0 {
+            // An empty band costs nothing.
+            return a.live.cmp(&b.live);
+        }
         // A smaller cost / gain is better; products instead of quotients.
         let [a, b] = [a, b].map(|c| {
             let (slots, live) = (u128::from(c.slots), u128::from(c.live));
@@ -71,7 +75,8 @@ mod tests {
 
     #[test]
     fn each_rule_sees_its_own_advantage() {
-        let bands = [c(0, 100, 100, 9, 0), c(1, 100, 60, 900, 0), c(2, 50, 25, 10, 400), c(3, 100, 50, 10, 300)];
+        let bands =
+            [c(0, 100, 100, 9, 0), c(1, 100, 60, 900, 0), c(2, 50, 25, 10, 400), c(3, 100, 50, 10, 300)];
         let choose = |v: Victim| v.choose(bands.iter().copied());
         // Bands 2 and 3 are both half live: the first of them.
         assert_eq!(choose(Victim::Greedy), Some(2));

@@ -52,6 +52,15 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: true,
     },
+    tested: &[
+        "granularity=8,cache=20%",
+        "journal=on,cleaning=partial,clean_bands=2,band=16",
+        "association=dynamic,placement=per-set,band=24,cache=10%",
+        "gc_all_assoc=on,idle=10ms,band=16,cache=20%",
+        "journal=on,gc_all_assoc=on,idle=10ms,band=16,cache=20%",
+        "journal=on,association=dynamic,placement=per-set,band=24,cache=10%",
+        "journal=on,granularity=8,cache=20%",
+    ],
     conventional: false,
     build,
 };

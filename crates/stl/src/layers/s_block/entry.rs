@@ -68,6 +68,14 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: true,
     },
+    tested: &[
+        "granularity=8,sblock_blocks=16",
+        "policy=most-cached,rules=literal",
+        "unwritten=copy,sblock_blocks=16",
+        "moves=at-once,policy=mix",
+        "policy=tail-of-cache,destage_ahead=2,low_water=20%",
+        "policy=mix,bypass=off,sections=2,sblock_blocks=16,tracks=2",
+    ],
     conventional: false,
     build,
 };

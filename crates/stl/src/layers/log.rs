@@ -1,0 +1,482 @@
+//! `log`: log-structured bands with compaction.
+
+mod clean;
+mod entry;
+mod records;
+#[cfg(test)]
+mod tests;
+
+pub use entry::ENTRY;
+
+use crate::parts::free_bands::{FreeBands, Reserve};
+use crate::parts::homes::Homes;
+use crate::parts::slots::Slots;
+use crate::parts::split::{ReadRuns, unset_runs};
+use crate::parts::units::UnitSpan;
+use crate::parts::victim::Victim;
+use crate::{Cause, Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use smrlab_blockmap::BlockSet;
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
+
+/// How units that are written often are told from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separate {
+    /// They are not.
+    None,
+    /// Hot: written at least so many times; a compaction that moves a unit halves its count.
+    Frequency(u32),
+    /// Hot: written not longer ago than the host needed to write so many units.
+    Recency(u32),
+}
+
+/// What can be chosen about the layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Which band is cleaned.
+    pub victim: Victim,
+    /// Survivors of a compaction go to bands of their own.
+    pub own: bool,
+    /// Append streams: requests of stream `i` go to bands of stream `i mod streams`.
+    pub streams: u32,
+    /// Hot units go to other bands than cold ones.
+    pub separate: Separate,
+    /// Share of the space that the host does not see, beside the reserve.
+    pub overprovision: f64,
+    /// Bands that are kept free; fewer than progress needs are not taken.
+    pub reserve: Option<u32>,
+    /// Work in idle time.
+    pub idle: Option<Idle>,
+}
+
+/// What is done when the drive is idle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle {
+    /// For so long.
+    pub after: SimTime,
+    /// Until this share of the bands is free.
+    pub free: f64,
+    /// Only bands of which this share is dead.
+    pub dead: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (victim, separate) = (Victim::Greedy, Separate::None);
+        Self { victim, own: false, streams: 1, separate, overprovision: 0.1, reserve: None, idle: None }
+    }
+}
+
+/// What a band is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    /// It is being appended to.
+    Open,
+    /// It is full.
+    Closed,
+}
+
+/// A band that was taken at least once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Band {
+    state: State,
+    /// The head for which it was taken last.
+    head: u32,
+    /// [`LogLayer::clock`] when its youngest data were written by the host.
+    stamp: u64,
+}
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    compactions: u64,
+    relocated: u64,
+    empties: u64,
+    hot_writes: u64,
+}
+
+/// See the [module](self) and the registry's page.
+pub struct LogLayer {
+    options: Options,
+    homes: Homes,
+    free: FreeBands,
+    bands: Vec<Band>,
+    /// The open band of each head, if there is one.
+    heads: Vec<Option<u32>>,
+    host_units: u64,
+    /// Units that the host has written.
+    clock: u64,
+    /// Bands that are free whenever a request has been planned.
+    reserve: u32,
+    /// Closed bands that idle cleaning would take.
+    ripe: u32,
+    /// Bands that shall be free before idle cleaning rests.
+    idle_free: u32,
+    /// A compaction that was begun.
+    cleaning: Option<u32>,
+    /// What the step in idle time will have changed.
+    step: Vec<Record>,
+    discarded: BlockSet,
+    counters: Counters,
+}
+
+impl LogLayer {
+    /// Builds the layer over `slots`.
+    ///
+    /// # Errors
+    /// A sentence saying which option does not fit.
+    pub fn new(slots: Slots, options: Options) -> Result<Self, String> {
+        let classes = classes(options.separate);
+        if matches!((options.separate, options.victim), (Separate::Recency(_), Victim::ColdWeight)) {
+            return Err("policy=cold-weight counts writes: use separate=frequency or none with it".to_owned());
+        }
+        let lengths = (slots.shortest(), slots.longest());
+        let least = Reserve::of(options.streams, classes, lengths);
+        let for_idle = if options.idle.is_some() { least.taken - 1 } else { 0 };
+        let reserve = options.reserve.unwrap_or(0).max(least.least + for_idle);
+        let heads = options.streams * classes * (1 + u32::from(options.own));
+        let bands = slots.band_count();
+        let spare = u64::from(heads + reserve) * u64::from(slots.longest());
+        let host_units =
+            (u64::from(slots.total()).saturating_sub(spare) as f64 * (1.0 - options.overprovision)) as u64;
+        if host_units == 0 {
+            return Err(format!(
+                "{bands} bands leave nothing for the host beside {heads} open and {reserve} free ones: use a smaller \
+                 band=, fewer streams= or less overprovision="
+            ));
+        }
+        let noted = options.separate != Separate::None || options.victim == Victim::ColdWeight;
+        Ok(Self {
+            homes: Homes::new(slots, noted),
+            free: FreeBands::new(bands),
+            bands: Vec::new(),
+            heads: vec![None; heads as usize],
+            host_units,
+            clock: 0,
+            reserve,
+            ripe: 0,
+            idle_free: options.idle.map_or(0, |i| (f64::from(bands) * i.free) as u32),
+            cleaning: None,
+            step: Vec::new(),
+            discarded: BlockSet::new(),
+            counters: Counters::default(),
+            options,
+        })
+    }
+
+    fn slots(&self) -> &Slots {
+        self.homes.slots()
+    }
+
+    #[inline]
+    fn pba(&self, unit: u64) -> Option<Pba> {
+        self.homes.slot(unit).map(|slot| self.slots().pba(slot))
+    }
+
+    /// The note that a unit gets when the host writes it, and its class then.
+    #[inline]
+    fn noted(&self, unit: u64) -> (u32, u32) {
+        let now = self.clock as u32;
+        match self.options.separate {
+            Separate::None if self.options.victim != Victim::ColdWeight => (0, 0),
+            Separate::Recency(window) => {
+                let hot = self.homes.find(unit).is_some_and(|old| now.wrapping_sub(old.note) <= window);
+                (now, u32::from(hot))
+            }
+            separate => {
+                let count = self.homes.find(unit).map_or(0, |old| old.note + 1).min(255);
+                (count, self.class(separate, count))
+            }
+        }
+    }
+
+    /// The note that a unit keeps when a compaction moves it, and its class then.
+    fn cooled(&self, note: u32) -> (u32, u32) {
+        match self.options.separate {
+            Separate::Recency(_) => (note, self.class(self.options.separate, note)),
+            separate => (note / 2, self.class(separate, note / 2)),
+        }
+    }
+
+    #[inline]
+    fn class(&self, separate: Separate, note: u32) -> u32 {
+        match separate {
+            Separate::None => 0,
+            Separate::Frequency(hot) => u32::from(note >= hot),
+            Separate::Recency(window) => u32::from((self.clock as u32).wrapping_sub(note) <= window),
+        }
+    }
+
+    /// The head to which the host's units of a stream and class go.
+    #[inline]
+    fn host_head(&self, stream: u16, class: u32) -> u32 {
+        let stream = if self.options.streams == 1 { 0 } else { u32::from(stream) % self.options.streams };
+        stream * classes(self.options.separate) + class
+    }
+
+    /// The next place at a head: of its open band, or of the free band that would be taken.
+    #[inline]
+    fn next_pba(&self, head: u32) -> Option<Pba> {
+        let band = self.heads[head as usize].or_else(|| self.free.peek(0).map(|(band, _)| band))?;
+        Some(self.slots().pba_in(band, self.homes.written(band)))
+    }
+
+    /// The open band of a head, and how many units fit into it.
+    #[inline]
+    fn open(&mut self, head: u32, plan: &mut Plan) -> (u32, u32) {
+        let band = self.heads[head as usize].unwrap_or_else(|| {
+            let band = self.free.take(plan);
+            plan.record(records::opened(band, head));
+            self.taken(band, head);
+            band
+        });
+        (band, self.slots().count(band) - self.homes.written(band))
+    }
+
+    /// A band was taken from the free ones.
+    fn taken(&mut self, band: u32, head: u32) {
+        let i = band as usize;
+        if i >= self.bands.len() {
+            self.bands.resize(i + 1, Band::default());
+        }
+        self.bands[i] = Band { state: State::Open, head, stamp: 0 };
+        self.heads[head as usize] = Some(band);
+        self.homes.open(band);
+    }
+
+    /// Units are at the end of a head's band, which is closed where it is full.
+    #[inline]
+    fn appended(&mut self, band: u32) {
+        if self.homes.written(band) == self.slots().count(band) {
+            let state = &mut self.bands[band as usize];
+            state.state = State::Closed;
+            self.heads[state.head as usize] = None;
+            self.ripe += u32::from(self.is_ripe(band));
+        }
+    }
+
+    #[inline]
+    fn dead(&self, band: u32) -> u32 {
+        self.homes.written(band) - self.homes.live(band)
+    }
+
+    /// Dead units from which on idle cleaning takes a band.
+    #[inline]
+    fn ripe_at(&self, band: u32) -> u32 {
+        let share = self.options.idle.map_or(1.0, |i| i.dead);
+        ((f64::from(self.slots().count(band)) * share).ceil() as u32).max(1)
+    }
+
+    #[inline]
+    fn is_ripe(&self, band: u32) -> bool {
+        self.options.idle.is_some() && self.dead(band) >= self.ripe_at(band)
+    }
+
+    /// A live unit of a band has died.
+    #[inline]
+    fn lost(&mut self, band: u32) {
+        if self.options.idle.is_some()
+            && self.bands[band as usize].state == State::Closed
+            && self.dead(band) == self.ripe_at(band)
+        {
+            self.ripe += 1;
+        }
+    }
+
+    /// The host's units `units` are at the end of a head's band.
+    #[inline]
+    fn append(&mut self, band: u32, units: Range<u64>) {
+        for unit in units {
+            let (note, class) = self.noted(unit);
+            self.counters.hot_writes += u64::from(class);
+            self.clock += 1;
+            if let Some(old) = self.homes.append(band, unit, note) {
+                self.lost(old);
+            }
+        }
+        self.bands[band as usize].stamp = self.clock;
+        self.appended(band);
+    }
+
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let span = UnitSpan::of(r.lba, r.blocks, self.slots().unit());
+        let fill = span.fill(|unit| self.pba(unit), plan);
+        let (mut unit, mut extents) = (span.first, 0);
+        while unit < span.end {
+            let class = self.noted(unit).1;
+            let mut end = span.end;
+            if classes(self.options.separate) > 1 {
+                end = (unit + 1..end).find(|&u| self.noted(u).1 != class).unwrap_or(end);
+            }
+            let head = self.host_head(r.stream, class);
+            let (band, room) = self.open(head, plan);
+            let end = end.min(unit + u64::from(room));
+            let at = self.slots().pba_in(band, self.homes.written(band));
+            let blocks = Blocks((end - unit) * span.unit);
+            if span.before + span.behind == 0 {
+                let host = Blocks((unit - span.first) * span.unit);
+                plan.write(Cause::Host, at, blocks, Source::Host(host));
+            } else {
+                plan.write_pieces(Cause::Host, at, blocks, |out| span.pieces(unit..end, fill, out));
+            }
+            plan.record(records::appended(&span, unit..end, head));
+            self.append(band, unit..end);
+            (unit, extents) = (end, extents + 1);
+            self.make_room(plan);
+        }
+        plan.set_extents(extents);
+        if !self.discarded.is_empty() {
+            self.discarded.remove(r.lba.span(r.blocks));
+        }
+    }
+
+    /// Units that were never written are read from where they would be on a drive that was filled in order.
+    fn read(&self, r: &HostRequest, plan: &mut Plan) {
+        let mut runs = ReadRuns::to_host(0);
+        let (mut at, end) = (r.lba.0, r.lba.0 + r.blocks.0);
+        while at < end {
+            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
+            self.read_blocks(at..zero, r.lba, &mut runs, plan);
+            at = self.discarded.next_unset(zero).min(end);
+            if at > zero {
+                runs.zeroes(at - zero, plan);
+            }
+        }
+        let extents = runs.end(plan);
+        plan.set_extents(extents.max(1));
+    }
+
+    #[inline]
+    fn read_blocks(&self, blocks: Range<u64>, first: Lba, runs: &mut ReadRuns, plan: &mut Plan) {
+        let g = self.slots().unit();
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let (unit, within) = (at / g, at % g);
+            let n = (g - within).min(blocks.end - at);
+            let pba = self.pba(unit).unwrap_or_else(|| {
+                plan.zero_to_host(Blocks(at - first.0), Blocks(n));
+                self.slots().pba(unit as u32)
+            });
+            runs.push(pba + Blocks(within), n, plan);
+            at += n;
+        }
+    }
+
+    fn discard(&mut self, lba: Lba, blocks: Blocks) {
+        for unit in UnitSpan::of(lba, blocks, self.slots().unit()).whole() {
+            if let Some(old) = self.homes.remove(unit) {
+                self.lost(old);
+            }
+        }
+        self.discarded.insert(lba.span(blocks));
+    }
+}
+
+fn classes(separate: Separate) -> u32 {
+    if separate == Separate::None { 1 } else { 2 }
+}
+
+impl TranslationLayer for LogLayer {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.host_units * self.slots().unit())
+    }
+
+    #[inline]
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Write => self.write(r, plan),
+            HostOp::Read => self.read(r, plan),
+            HostOp::Discard => {
+                plan.record(records::discarded(r.lba, r.blocks));
+                self.discard(r.lba, r.blocks);
+            }
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+        let g = self.slots().unit();
+        match r.op {
+            HostOp::Read => {
+                let at = self.discarded.next_unset(r.lba.0);
+                let home = |at: u64| self.pba(at / g).unwrap_or_else(|| self.slots().pba((at / g) as u32));
+                (at < r.lba.0 + r.blocks.0).then(|| home(at) + Blocks(at % g))
+            }
+            HostOp::Write => {
+                let span = UnitSpan::of(r.lba, r.blocks, g);
+                let filled = |(unit, part): (u64, Range<u64>)| Some(self.pba(unit)? + Blocks(part.start));
+                let fill = span.kept().into_iter().flatten().find_map(filled);
+                fill.or_else(|| self.next_pba(self.host_head(r.stream, self.noted(span.first).1)))
+            }
+            HostOp::Flush | HostOp::Discard => None,
+        }
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        let idle = self.options.idle?;
+        (self.ripe > 0 && self.free.len() < self.idle_free && self.free.len() >= self.reserve)
+            .then_some(idle.after)
+    }
+
+    fn background(&mut self, _: SimTime, plan: &mut Plan) {
+        let mut step = std::mem::take(&mut self.step);
+        if let Some(victim) = self.choose(true) {
+            self.plan_compaction(victim, plan, &mut step);
+        }
+        self.step = step;
+    }
+
+    fn background_end(&mut self, end: StepEnd) {
+        let mut step = std::mem::take(&mut self.step);
+        if end == StepEnd::Done {
+            step.iter().for_each(|r| self.apply(r));
+        }
+        step.clear();
+        self.step = step;
+    }
+
+    fn durable(&mut self) {
+        self.free.durable();
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        records.for_each(|r| self.apply(&r));
+        self.free.durable();
+        // A cut in mid-compaction left fewer free bands than there must be.
+        self.make_room(plan);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.write_checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.homes.allocated(lba.span(blocks), &mut |run| unset_runs(&self.discarded, run, out));
+    }
+
+    #[inline]
+    fn prefetch(&self, r: &HostRequest) {
+        self.homes.prefetch(r.lba.0 / self.slots().unit());
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { bands: Some(self.slots().bands()), ..Facts::default() }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let bands = (self.bands.capacity() * size_of::<Band>()) as u64;
+        self.homes.bytes() + self.free.bytes() + bands + self.discarded.bytes() as u64
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.counters;
+        out("compactions", c.compactions);
+        out("relocated_units", c.relocated);
+        out("bands_freed_empty", c.empties);
+        if self.options.separate != Separate::None {
+            out("hot_units_written", c.hot_writes);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The registry's entry of the log: its page, its parameters, and building it for a drive.
+
+use super::{Idle, LogLayer, Options, Separate};
+use crate::Capabilities;
+use crate::parts::slots::Slots;
+use crate::parts::victim::Victim;
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+const PAGE: &str = "\
+Everything is written to the end of an open band, wherever the host's address is; a map says where each unit (4 KiB) is
+now. When a band is full the next free one is taken, oldest first. As soon as fewer than the reserve are free, a band is
+compacted: its live units are read, appended to an open band, and the band is free (cause `defrag`). Compaction is done
+before the next request.
+
+Which band (`policy`):
+
+- `greedy`: the one with the smallest share of live units.
+- `cost-benefit`: the largest (1 - u) * age / (1 + u), u the share of live units, age in units that the host wrote since the
+  band's youngest data (Rosenblum & Ousterhout 1992).
+- `cold-weight`: the smallest (live units + their write counts) / dead units: hot data are left alone, for they die soon.
+- `empty-separation`: greedy, and what survives a compaction goes to empty bands of its own, never behind new data.
+- `separation-cold-weight`: both.
+
+The last three are named by Jones et al. (2015, 2016), who segregate by write frequency; the exact weights are this
+project's. A band in which nothing is live is taken first by all of them.
+
+What goes together (`streams`, `separate`): with `streams=4` requests of stream i go to bands of stream i mod 4, and stay
+there when they are moved. `separate=frequency` sends units that were written at least `hot_writes` times to bands of their
+own; a compaction that moves a unit halves its count. `separate=recency` does so with units that were written before within
+the last `window` units of the host's writes (the window of H-SWD, Lin et al. 2012).
+
+Space: the host sees the drive's bands without the open ones and the reserve, less `overprovision`. Two free bands are
+enough for progress where all bands are equally long and nothing is separated; else the layer keeps what it needs.
+
+`idle=TIME` also compacts when the drive has been idle for so long, one band a step, until `idle_free` of the bands are
+free, only bands of which `idle_dead` is dead; a request that comes in the middle makes it give the band up.
+
+Writes that cover only a part of a unit read the rest first (cause `fill`). Units that were never written are read from
+where a drive filled in order would have them, and read as zeroes. Discarded blocks read as zeroes without the medium.
+
+Power cuts lose nothing that was acknowledged: new data never go over old ones that are needed. A compaction that was cut is
+finished before the first request. The map is assumed to survive (`--metadata nv`).
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "log",
+    aliases: &["log-structured", "lfs"],
+    summary: "log-structured bands: writes are appended, bands with dead data compacted",
+    reference: "Amer et al. 2010; Rosenblum & Ousterhout 1992; Lin et al. 2012 (H-SWD); Jones et al. 2015, 2016",
+    page: PAGE,
+    params: PARAMS,
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    tested: &[
+        "granularity=1,band=2",
+        "policy=cost-benefit,granularity=1,streams=2",
+        "policy=cold-weight,granularity=2,overprovision=30%",
+        "policy=separation-cold-weight,granularity=1,separate=frequency,band=2",
+        "policy=empty-separation,granularity=1,separate=recency,window=40,band=2",
+        "granularity=1,idle=10ms,idle_free=50%,idle_dead=10%,band=2",
+    ],
+    conventional: false,
+    build,
+};
+
+const PARAMS: &[Param] = &[
+    Param {
+        name: "policy",
+        kind: Kind::Choice(&[
+            "greedy",
+            "cost-benefit",
+            "cold-weight",
+            "empty-separation",
+            "separation-cold-weight",
+        ]),
+        default: "greedy",
+        doc: "which band is compacted, and whether what survives goes to bands of its own",
+    },
+    Param {
+        name: "band",
+        kind: Kind::Count(1, 1 << 20),
+        default: "",
+        doc: "tracks in a band (cylinders on cylinder layouts); default: the drive's",
+    },
+    Param {
+        name: "overprovision",
+        kind: Kind::Share(0.0, 0.9),
+        default: "10%",
+        doc: "share of the space that the host does not see, beside open bands and reserve",
+    },
+    Param {
+        name: "streams",
+        kind: Kind::Count(1, 1024),
+        default: "1",
+        doc: "append streams: requests of stream i go to bands of stream i mod this",
+    },
+    Param {
+        name: "separate",
+        kind: Kind::Choice(&["none", "frequency", "recency"]),
+        default: "none",
+        doc: "hot units go to bands of their own, told by how often or how lately they were written",
+    },
+    Param {
+        name: "hot_writes",
+        kind: Kind::Count(1, 255),
+        default: "2",
+        doc: "separate=frequency: a unit that was written so many times before is hot",
+    },
+    Param {
+        name: "window",
+        kind: Kind::Count(1, 1 << 31),
+        default: "4096",
+        doc: "separate=recency: a unit that was written within so many units of the host's writes is hot",
+    },
+    Param {
+        name: "reserve",
+        kind: Kind::Count(1, 1 << 20),
+        default: "",
+        doc: "bands that are kept free; default, and least: what progress needs",
+    },
+    Param {
+        name: "idle",
+        kind: Kind::Time,
+        default: "",
+        doc: "idle time after which bands are compacted in the background; default: never",
+    },
+    Param {
+        name: "idle_free",
+        kind: Kind::Share(0.0, 1.0),
+        default: "10%",
+        doc: "idle compaction rests when this share of the bands is free",
+    },
+    Param {
+        name: "idle_dead",
+        kind: Kind::Share(0.0, 1.0),
+        default: "25%",
+        doc: "idle compaction takes bands of which at least this share is dead",
+    },
+    Param {
+        name: "granularity",
+        kind: Kind::Count(1, 1 << 15),
+        default: "",
+        doc: "blocks in a unit of the map; default: 8, or as many as a map of 2^32 units needs",
+    },
+    Param {
+        name: "tracks",
+        kind: Kind::Count(1, 1024),
+        default: "",
+        doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
+    },
+];
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let bands = context.bands(&ENTRY, values.count("band"))?;
+    let unit = values.count("granularity").unwrap_or_else(|| {
+        let needed = bands.data_blocks().0 >> 32;
+        (needed + 1).next_power_of_two().max(8)
+    });
+    let policy = values.text("policy").unwrap_or_default();
+    let idle = values.time("idle").map(|after| Idle {
+        after,
+        free: values.share("idle_free").unwrap_or(0.1),
+        dead: values.share("idle_dead").unwrap_or(0.25),
+    });
+    let options = Options {
+        victim: match policy {
+            "cost-benefit" => Victim::CostBenefit,
+            "cold-weight" | "separation-cold-weight" => Victim::ColdWeight,
+            _ => Victim::Greedy,
+        },
+        own: policy.contains("separation"),
+        streams: values.count("streams").unwrap_or(1) as u32,
+        separate: match values.text("separate") {
+            Some("frequency") => Separate::Frequency(values.count("hot_writes").unwrap_or(2) as u32),
+            Some("recency") => Separate::Recency(values.count("window").unwrap_or(4096) as u32),
+            _ => Separate::None,
+        },
+        overprovision: values.share("overprovision").unwrap_or(0.1),
+        reserve: values.count("reserve").map(|n| n as u32),
+        idle,
+    };
+    let slots = Slots::new(bands, unit).map_err(refuse)?;
+    Ok(Box::new(LogLayer::new(slots, options).map_err(refuse)?))
+}
