@@ -14,7 +14,7 @@ use crate::parts::slots::Slots;
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::units::UnitSpan;
 use crate::parts::victim::Victim;
-use crate::{Cause, Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -396,19 +396,21 @@ impl TranslationLayer for LogLayer {
         }
     }
 
-    fn locate(&self, r: &HostRequest) -> Option<Pba> {
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         let g = self.slots().unit();
         match r.op {
             HostOp::Read => {
                 let at = self.discarded.next_unset(r.lba.0);
                 let home = |at: u64| self.pba(at / g).unwrap_or_else(|| self.slots().pba((at / g) as u32));
-                (at < r.lba.0 + r.blocks.0).then(|| home(at) + Blocks(at % g))
+                (at < r.lba.0 + r.blocks.0).then(|| (home(at) + Blocks(at % g), Dir::Read))
             }
             HostOp::Write => {
                 let span = UnitSpan::of(r.lba, r.blocks, g);
-                let filled = |(unit, part): (u64, Range<u64>)| Some(self.pba(unit)? + Blocks(part.start));
+                let filled =
+                    |(unit, part): (u64, Range<u64>)| Some((self.pba(unit)? + Blocks(part.start), Dir::Read));
                 let fill = span.kept().into_iter().flatten().find_map(filled);
-                fill.or_else(|| self.next_pba(self.host_head(r.stream, self.noted(span.first).1)))
+                let head = || self.next_pba(self.host_head(r.stream, self.noted(span.first).1));
+                fill.or_else(|| Some((head()?, Dir::Write)))
             }
             HostOp::Flush | HostOp::Discard => None,
         }
