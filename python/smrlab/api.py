@@ -13,7 +13,7 @@ from typing import Any
 from . import _core
 from .errors import InputError, Interrupted
 from .layer import TranslationLayer, load
-from .outdir import filling
+from .outdir import filling, guard
 from .results import Result, Results, run_folder
 from .trace import Trace
 from .work import Watch, Work, attend, attended
@@ -41,18 +41,22 @@ def run(
     layer: Layer | None = None,
     out: Folder = None,
     name: str | None = None,
+    force: bool = False,
     watch: Watch | None = None,
     **options: Any,
 ) -> Result:
     """Runs one trace on one drive with one layer; other fields of a specification go by their names.
 
     `layer` is `NAME[,k=v...]`, `PATH.py:CLASS`, or a class that extends TranslationLayer. With `out` the result files
-    are written there, tables first. Ctrl-C stops it within a second (KeyboardInterrupt).
+    are written there, tables first; results of another experiment are replaced only with `force`. Ctrl-C stops it
+    within a second (KeyboardInterrupt).
     Raises InputError for a wrong specification, with all its faults, and CheckFailed where data was destroyed.
     """
     text, own = layer_class(layer) if layer is not None else (None, None)
     spec = make_spec(trace, {"drive": drive, "layer": text, **options})
     title = name or str(spec.get("layer", "cmr"))
+    if out is not None and not force:
+        guard(Path(out), lambda: [_core.resolved(json.dumps(spec), own)])
     with _filling(out) as folder:
         logs = str(folder) if folder else None
         doc, tables = attended(lambda control: _core.run(json.dumps(spec), control, logs, own), title, watch)
@@ -76,6 +80,7 @@ def compare(
     layers: Sequence[Layer],
     out: Folder = None,
     jobs: int | None = None,
+    force: bool = False,
     watch: Watch | None = None,
     **options: Any,
 ) -> Results:
@@ -90,6 +95,8 @@ def compare(
     classes = [layer_class(layer) for layer in layers]
     specs = _core.compared(json.dumps(spec), classes)
     names = unique_names([text for text, _ in classes])
+    if out is not None and not force:
+        guard(Path(out), lambda: [_core.resolved(s, own) for s, (_, own) in zip(specs, classes, strict=True)])
     with _filling(out) as folder:
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
 

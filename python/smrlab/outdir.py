@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .errors import InputError, MissingError
 
@@ -14,22 +16,33 @@ from .errors import InputError, MissingError
 _OURS = ("result.json", "report.html", "*.parquet", "*.svg", "runs")
 
 
+# Fields that say what is recorded of a run, not what is run.
+_RECORDING = frozenset({"requests", "media_log", "window"})
+_PARTIAL = ".smrlab-partial"
+
+
 @contextmanager
 def filling(wanted: Path) -> Iterator[Path]:
-    """A new folder beside `wanted`, whose content takes its place when the block ends without an error.
+    """A new folder whose content becomes that of `wanted` when the block ends without an error.
 
+    It lies inside `wanted` where that exists, which may be a mount point, and beside it otherwise.
     Raises InputError where `wanted` holds something else than a result, MissingError where the system refuses.
     """
     _check(wanted)
-    temporary = wanted.with_name(f".{wanted.name}.{os.getpid()}.partial")
+    new = not wanted.exists()
+    temporary = (wanted.parent if new else wanted) / f"{_PARTIAL}.{wanted.name}.{os.getpid()}"
     try:
+        _sweep(temporary.parent)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
     except OSError as e:
         raise MissingError(f"{wanted}: cannot be written: {e.strerror}; choose another --out") from None
     try:
         yield temporary
-        _replace(temporary, wanted)
+        if new and not wanted.exists():
+            temporary.rename(wanted)
+        else:
+            _replace(temporary, wanted)
     except OSError as e:
         remedy = "free space or choose another --out"
         raise MissingError(f"{wanted}: cannot be written: {e.strerror or e}; {remedy}") from None
@@ -37,11 +50,45 @@ def filling(wanted: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def guard(wanted: Path, specs: Callable[[], Sequence[str]]) -> None:
+    """Refuses to replace results of another experiment: `specs` gives the resolved specifications (JSON) of this one.
+
+    Raises InputError where `wanted` holds results of other specifications.
+    """
+    try:
+        doc = json.loads((wanted / "result.json").read_text(encoding="utf-8"))
+        there = [run["spec"] for run in doc.get("runs", [doc])]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    here = [json.loads(spec) for spec in specs()]
+    if list(map(_experiment, here)) == list(map(_experiment, there)):
+        return
+    pairs = zip(map(_experiment, here), map(_experiment, there), strict=False)
+    keys = sorted({k for a, b in pairs for k in {*a, *b} if a.get(k) != b.get(k)}) or ["runs"]
+    raise InputError(
+        f"{wanted}: holds the results of another experiment (other {', '.join(keys)}); "
+        "--force replaces them, or choose another --out"
+    )
+
+
+def _experiment(spec: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in spec.items() if k not in _RECORDING}
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what a run that was killed left."""
+    for left in folder.glob(f"{_PARTIAL}.*"):
+        number = left.name.rpartition(".")[2]
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def _check(wanted: Path) -> None:
     if not wanted.name:
         raise InputError(f"{wanted}: names no folder; choose another --out")
     if wanted.is_dir():
-        if any(wanted.iterdir()) and not (wanted / "result.json").is_file():
+        there = [p.name for p in wanted.iterdir() if not p.name.startswith(_PARTIAL) and p.name != "lost+found"]
+        if there and "result.json" not in there:
             raise InputError(f"{wanted}: holds something else than a result; remove it or choose another --out")
     elif wanted.exists():
         raise InputError(f"{wanted}: exists and is not a folder; choose another --out")
@@ -49,11 +96,22 @@ def _check(wanted: Path) -> None:
 
 def _replace(temporary: Path, wanted: Path) -> None:
     """The document goes first and comes last: where it is, everything is."""
-    if not wanted.exists():
-        temporary.rename(wanted)
-        return
     for pattern in _OURS:
         for old in wanted.glob(pattern):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
     for new in sorted(temporary.iterdir(), key=lambda p: p.name == "result.json"):
         new.rename(wanted / new.name)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes under a temporary name and renames at the end, so that a partial file never looks whole."""
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path.parent}: exists and is not a folder; choose another --out") from None
+    except OSError as e:
+        temporary.unlink(missing_ok=True)
+        raise MissingError(f"{path}: cannot be written: {e.strerror}; free space or choose another --out") from None

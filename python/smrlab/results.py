@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from .errors import InputError, MissingError
+from .errors import InputError
+from .outdir import write_whole
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .plots import Plotter
 
 SCHEMA = 1
@@ -89,6 +89,9 @@ class Result(Section):
 
     def table(self, name: str) -> pa.Table | None:
         """The named table, or None where the run did not record it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         if name in self._tables:
             return pq.read_table(io.BytesIO(self._tables[name]))
         path = self._folder / f"{name}.parquet" if self._folder else None
@@ -167,20 +170,6 @@ class Results(Sequence[Result]):
     def save(self, folder: str | os.PathLike[str], numbers: Sequence[int] | None = None) -> Path:
         """Writes one document and a folder of tables for each run; `numbers` (from 1) where not all were finished."""
         return save_results(Path(folder), self._runs, numbers)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes under a temporary name and renames at the end, so that a partial file never looks whole."""
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{path.parent}: exists and is not a folder; choose another --out") from None
-    except OSError as e:
-        temporary.unlink(missing_ok=True)
-        raise MissingError(f"{path}: cannot be written: {e.strerror}; free space or choose another --out") from None
 
 
 def run_folder(index: int, name: str) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import InputError
 from .work import Watch, attended
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,10 @@ class Trace:
 
     def table(self) -> pa.Table:
         """All requests as a table, in memory."""
+        import tempfile
+
+        import pyarrow.parquet as pq
+
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.parquet"
             self.save(path)

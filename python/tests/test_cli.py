@@ -123,7 +123,7 @@ BAD = {
     "set without value": (("--set", "seed"), ["FIELD=VALUE"]),
     "bad time": (("--window", "5 parsecs"), ["window", "50us"]),
     "zero": (("--limit", "0"), ["limit"]),
-    "word for a number": (("--limit", "many"), ["--limit"]),
+    "word for a number": (("--limit", "many"), ["limit", "whole number"]),
     "table without folder": (("--requests",), ["--out"]),
 }
 
@@ -193,11 +193,21 @@ def test_a_folder_with_something_else_in_it_is_kept(smrlab: Invoke, tmp_path: Pa
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-def test_an_earlier_result_is_replaced_and_notes_beside_it_are_kept(smrlab: Invoke, tmp_path: Path) -> None:
+def test_another_experiments_results_are_replaced_only_by_force_and_notes_are_kept(
+    smrlab: Invoke, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     smrlab(*COMPARE, "--out", out)
     (out / "notes.txt").write_text("mine")
+    again = smrlab(*COMPARE, "--out", out, "--window", "10s")
+    assert again.status == 0, "the same experiment, recorded in another way, may be done again"
+    before = (out / "result.json").read_text()
     ended = smrlab(*RUN, "--out", out)
+    assert ended.status == 2
+    assert "--force" in ended.err
+    assert "another experiment" in ended.err
+    assert (out / "result.json").read_text() == before
+    ended = smrlab(*RUN, "--out", out, "--force")
     assert ended.status == 0, ended.err
     assert not (out / "runs").exists()
     assert (out / "notes.txt").read_text() == "mine"
@@ -222,6 +232,25 @@ def test_no_space_for_results_is_the_environments_fault(smrlab: Invoke) -> None:
         if not mounted.returncode:
             subprocess.run(["umount", folder], check=True)
         folder.rmdir()
+
+
+def test_results_go_into_a_folder_that_is_a_mount_point(smrlab: Invoke, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a filesystem")
+    out = tmp_path / "out"
+    out.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "none", out], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip("cannot mount a filesystem here")
+    try:
+        (out / ".smrlab-partial.out.999999999").mkdir()
+        for _ in range(2):
+            ended = smrlab(*RUN, "--layer", "cmr", "--out", out)
+            assert ended.status == 0, ended.err
+            assert not list(out.glob(".*")), "nothing partial is left, nor what a killed run left"
+        assert (out / "result.json").is_file()
+    finally:
+        subprocess.run(["umount", out], check=True)
 
 
 def interrupted(out: Path, *layers: str) -> str:

@@ -19,7 +19,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from smrlab.errors import InputError
 from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
-from smrlab.report.payload import heatmap, histogram, timeline
+from smrlab.payload import heatmap, histogram, timeline
 
 CURVES = ("iops", "response", "distribution", "war", "load", "head")
 

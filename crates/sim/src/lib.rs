@@ -6,6 +6,7 @@
 pub mod control;
 pub mod engine;
 pub mod error;
+pub mod keys;
 pub mod list;
 mod logs;
 pub mod metrics;

@@ -1,6 +1,7 @@
 //! The registries as JSON: what `smrlab list` and `smrlab explain` show.
 
 use crate::error::RunError;
+use crate::keys::{self, KEYS};
 use crate::spec::FIELDS;
 use serde_json::{Value, json};
 use smrlab_disk::DRIVES;
@@ -12,7 +13,8 @@ use smrlab_trace::generators::GENERATORS;
 use smrlab_units::spec::{Param, SpecError, nearest};
 
 /// What can be listed.
-pub const KINDS: &[&str] = &["drives", "layers", "arrays", "formats", "generators", "schedulers", "fields"];
+pub const KINDS: &[&str] =
+    &["drives", "layers", "arrays", "formats", "generators", "schedulers", "fields", "metrics"];
 
 fn params(all: &[Param]) -> Value {
     all.iter()
@@ -90,7 +92,7 @@ fn arrays() -> Vec<Value> {
 fn fields() -> Vec<Value> {
     FIELDS
         .iter()
-        .map(|f| json!({"kind": "field", "name": f.name, "summary": f.doc, "default": f.default}))
+        .map(|f| json!({"kind": "field", "name": f.name, "summary": f.doc, "default": f.default, "accepts": f.accepts}))
         .collect()
 }
 
@@ -107,12 +109,13 @@ pub fn list_json(kind: &str) -> Result<Value, RunError> {
         "generators" => generators(),
         "schedulers" | "policies" => schedulers(),
         "fields" => fields(),
+        "metrics" => KEYS.iter().map(keys::json).collect(),
         other => return Err(not_known("kind", other, KINDS.iter().copied())),
     }
     .into())
 }
 
-/// The entry of this name, whatever it is.
+/// The entry of this name, whatever it is; several keys of a result where `name` means several.
 ///
 /// # Errors
 /// An unknown name, with the nearest known one.
@@ -124,10 +127,25 @@ pub fn explain_json(name: &str) -> Result<Value, RunError> {
         one => one == name,
     };
     let found = |name: &str| all.iter().find(|v| is(v, "name", name) || is(v, "aliases", name)).cloned();
-    found(name).or_else(|| found(&format!("synth:{name}"))).ok_or_else(|| {
-        let names: Vec<String> = all.iter().filter_map(|v| v["name"].as_str().map(str::to_owned)).collect();
-        not_known("name", name, names.iter().map(String::as_str))
+    found(name).or_else(|| found(&format!("synth:{name}"))).or_else(|| metrics(name)).ok_or_else(|| {
+        let names = all.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
+        let words = KEYS.iter().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
+        let names: Vec<String> = names.chain(words.map(str::to_owned)).collect();
+        let near = nearest(name, names.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));
+        RunError::field("name", format!("nothing is called '{name}'{hint}; smrlab list names everything"))
     })
+}
+
+/// The keys of a result that `words` mean.
+fn metrics(words: &str) -> Option<Value> {
+    match keys::meant(words).as_slice() {
+        [] => None,
+        [one] => Some(keys::json(one)),
+        several => Some(json!({
+            "kind": "metrics", "name": words, "metrics": several.iter().map(|k| keys::json(k)).collect::<Vec<_>>(),
+        })),
+    }
 }
 
 fn not_known<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> RunError {

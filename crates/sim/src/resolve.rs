@@ -26,6 +26,8 @@ pub struct Resolved {
     pub steps: Steps,
     /// Width of the timeline's windows.
     pub window: Option<SimTime>,
+    /// A response longer than this is a stall.
+    pub stall: SimTime,
     /// Counting of adjusted commands.
     pub adjusted: Adjusted,
     /// The host's space: the layer's, or less where the specification says so.
@@ -93,6 +95,7 @@ pub fn resolve_with(
     numbers(&spec, &mut faults);
     let arrivals = faults.keep("arrivals", arrivals(&spec.arrivals));
     let window = spec.window.as_deref().and_then(|w| window(w, &mut faults));
+    let stall = parse_time(&spec.stall).map_err(|e| faults.add("stall", e)).unwrap_or_default();
     let wanted = Wanted {
         drive: &given.drive,
         layer: &given.layer,
@@ -130,7 +133,7 @@ pub fn resolve_with(
     spec.layer = drive.built.resolved.clone();
     spec.prefill = prefill.as_ref().map(|p| p.resolved.clone());
     spec.mechanics = Some(drive.model.name().to_owned());
-    Ok(Resolved { spec, drive, arrivals, prefill, steps, window, adjusted, host })
+    Ok(Resolved { spec, drive, arrivals, prefill, steps, window, stall, adjusted, host })
 }
 
 fn window(text: &str, faults: &mut Problems) -> Option<SimTime> {

@@ -2,7 +2,7 @@
 
 use crate::engine::Arrivals;
 use crate::metrics::histogram::{Histogram, RELATIVE_ERROR, Summary};
-use crate::metrics::{Amplification, Events, Metrics, STALL, Tally};
+use crate::metrics::{Amplification, Events, Metrics, Tally};
 use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
 use smrlab_stl::{Cause, Dir};
@@ -59,7 +59,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     }
     out.insert("movement".into(), movement.into());
     cleaning(m, &mut out);
-    out.insert("stalls".into(), events(&m.stalls, &[("threshold_s", json!(seconds(STALL)))]));
+    out.insert("stalls".into(), stalls(m));
     if !facts.counters.is_empty() {
         let counters: Json = facts.counters.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
         out.insert("cache".into(), counters.into());
@@ -192,6 +192,23 @@ fn events(e: &Events, more: &[(&str, Value)]) -> Value {
     out.into()
 }
 
+/// Requests that took longer than the threshold, and the share of the run in which one was waiting.
+fn stalls(m: &Metrics) -> Value {
+    let (s, begin) = (&m.stalls, m.first_arrival.unwrap_or_default());
+    let mut out = object([("threshold_s", json!(seconds(s.threshold()))), ("count", json!(s.count))]);
+    if s.count > 0 {
+        let span = m.last_ack.since(begin).0.max(1);
+        out.extend(object([
+            ("first_s", json!(seconds(s.first.since(begin)))),
+            ("total_s", json!(seconds(s.total))),
+            ("max_s", json!(seconds(s.max))),
+            ("share", json!(s.waiting_ns as f64 / span as f64)),
+            ("episodes", json!(s.episodes())),
+        ]));
+    }
+    out.into()
+}
+
 fn cleaning(m: &Metrics, out: &mut Json) {
     let mut all = Events::default();
     let mut by_kind = Json::new();
@@ -282,6 +299,7 @@ fn timeline(m: &Metrics) -> Table {
         ("response_ms_max", done(&|w| w.response_max as f64 / 1e6)),
         ("busy_share", share(&|w| w.busy_ns)),
         ("cleaning_share", share(&|w| w.cleaning_ns)),
+        ("stalled_share", share(&|w| w.stalled_ns)),
         ("backlog", Column::Int(rows.iter().map(|(_, b)| *b as i64).collect())),
         ("head_track_min", track(&|(lo, _, _)| lo as f64)),
         ("head_track_max", track(&|(_, hi, _)| hi as f64)),

@@ -49,8 +49,12 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
     let media = if run.spec.media_log { Some(MediaLog::create(directory("media_log")?)?) } else { None };
     let source = run.open_trace()?;
     let mut feed = Feed::new(source, run.steps.clone(), run.host)?;
-    let mut metrics =
-        Metrics::new(&MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window });
+    let mut metrics = Metrics::new(&MetricsSetup {
+        host_blocks: run.host,
+        adjusted: run.adjusted,
+        window: run.window,
+        stall: run.stall,
+    });
     metrics.bands = bands(&run).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| {
         let drive = &run.drive.built.drive;

@@ -14,6 +14,8 @@ use smrlab_units::spec::nearest;
 pub struct Field {
     /// Its name.
     pub name: &'static str,
+    /// What it takes: "a text", "texts", "a number", "a count" or "a switch".
+    pub accepts: &'static str,
     /// Default as a user would write it; empty: none.
     pub default: &'static str,
     /// What it is, with unit and accepted values.
@@ -29,7 +31,7 @@ macro_rules! spec {
         }
 
         /// All fields.
-        pub const FIELDS: &[Field] = &[$(Field { name: stringify!($name), default: $default, doc: $doc },)*];
+        pub const FIELDS: &[Field] = &[$(Field { name: stringify!($name), accepts: <$type as FromValue>::ACCEPTS, default: $default, doc: $doc },)*];
 
         impl Spec {
             /// Reads the fields of a TOML or JSON table.
@@ -69,6 +71,7 @@ spec! {
     requests: bool = "false", "write requests.parquet: one row for each host request";
     media_log: bool = "false", "write media.parquet: one row for each media operation";
     window: Option<String> = "", "width of the timeline's windows; without it at most 2000 windows";
+    stall: String = "500ms", "a request whose response takes longer than this is a stall";
     adjusted_blocks: u64 = "1000", "blocks in an adjusted operation (Cassuto)";
     adjusted_rule: String = "ceil", "adjusted operations of n blocks: 'ceil' or 'floor+1'";
     mechanics: Option<String> = "", "full, no-rotation or instant; without it the model that the drive is meant for";
@@ -95,11 +98,14 @@ impl Absent for bool {}
 
 /// A field's type: what it takes from a table. Numbers and switches may be written as text, as on a command line.
 trait FromValue: Sized {
+    /// See [`Field::accepts`].
+    const ACCEPTS: &str;
     fn from_value(v: &Value) -> Result<Self, &'static str>;
     fn default_from(text: &str) -> Self;
 }
 
 impl FromValue for String {
+    const ACCEPTS: &str = "a text";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         v.as_str().map(str::to_owned).ok_or("a text")
     }
@@ -109,6 +115,7 @@ impl FromValue for String {
 }
 
 impl FromValue for Vec<String> {
+    const ACCEPTS: &str = "texts";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         match v {
             Value::Array(all) => all.iter().map(String::from_value).collect(),
@@ -122,6 +129,7 @@ impl FromValue for Vec<String> {
 }
 
 impl FromValue for f64 {
+    const ACCEPTS: &str = "a number";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         v.as_f64().or_else(|| v.as_str()?.parse().ok()).filter(|x: &f64| x.is_finite()).ok_or("a number")
     }
@@ -131,6 +139,7 @@ impl FromValue for f64 {
 }
 
 impl FromValue for u64 {
+    const ACCEPTS: &str = "a count";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         let text = |v: &Value| parse_count(v.as_str()?).ok();
         // A number such as 1e5 is a real one in TOML and JSON.
@@ -144,6 +153,7 @@ impl FromValue for u64 {
 }
 
 impl FromValue for bool {
+    const ACCEPTS: &str = "a switch";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         match v {
             Value::Bool(b) => Ok(*b),
@@ -158,6 +168,7 @@ impl FromValue for bool {
 }
 
 impl<T: FromValue> FromValue for Option<T> {
+    const ACCEPTS: &str = T::ACCEPTS;
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         if v.is_null() { Ok(None) } else { T::from_value(v).map(Some) }
     }

@@ -110,3 +110,40 @@ fn logs_have_a_row_for_each_request_and_each_operation() {
     assert_eq!((&saved["media"], &saved["spec"]), (&r.json["media"], &r.json["spec"]));
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// The dotted paths of everything that is no object.
+fn paths(v: &Value, path: &str, out: &mut Vec<String>) {
+    match v {
+        Value::Object(map) => map.iter().for_each(|(k, v)| {
+            let below = if path.is_empty() { k.clone() } else { format!("{path}.{k}") };
+            paths(v, &below, out);
+        }),
+        _ => out.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn every_key_of_a_result_is_explained() {
+    let runs = [
+        "layer = 'disk-cache,idle=10ms'\nmetadata = 'media'\nprefill = '50%'",
+        "layer = 's-block'\nverify_media = true",
+        "layer = 'rmw'\nscale_time = 0.01",
+    ];
+    let mut seen = Vec::new();
+    for more in runs {
+        let trace = "synth:uniform,requests=3000,size=4KiB,write=70%,interarrival=60ms";
+        let text = format!(
+            "drive = 'modern-7200,capacity=4GB'\nwrap = 'capacity'\ntrace = '{trace}'\nstall = '20ms'\n{more}"
+        );
+        paths(&done(&text).json, "", &mut seen);
+    }
+    let own = ["schema", "spec", "provenance"];
+    let results = || seen.iter().filter(|p| !own.contains(&p.split('.').next().unwrap_or_default()));
+    let unknown: Vec<_> = results().filter(|p| smrlab_sim::keys::of(p).is_none()).collect();
+    assert!(unknown.is_empty(), "explain them in crates/sim/src/keys.rs: {unknown:?}");
+    for needed in
+        ["stalls.share", "stalls.episodes", "cleaning.first_s", "overload.capacity_iops", "cache.read_hits"]
+    {
+        assert!(results().any(|p| p == needed), "{needed} was not seen: the runs of this test are too tame");
+    }
+}

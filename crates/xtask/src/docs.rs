@@ -56,7 +56,7 @@ pub fn faults(root: &Path) -> Vec<String> {
         .collect();
     let left = present(root).into_iter().filter(|p| !pages.contains_key(p));
     out.extend(left.map(|p| format!("{}: its entry is gone: run cargo xtask docs", p.display())));
-    for kind in KINDS.iter().map(|k| k.0).chain(["layers", "fields"]) {
+    for kind in KINDS.iter().map(|k| k.0).chain(["layers", "fields", "metrics"]) {
         out.extend(entries(kind).unwrap_or_default().iter().flat_map(|e| undocumented(kind, e)));
     }
     out
@@ -108,6 +108,7 @@ fn pages() -> Result<BTreeMap<PathBuf, String>, String> {
         out.insert(folder.join(format!("{kind}.md")), page);
     }
     out.insert(folder.join("spec.md"), fields()?);
+    out.insert(folder.join("metrics.md"), metrics()?);
     Ok(out)
 }
 
@@ -120,6 +121,27 @@ fn fields() -> Result<String, String> {
     for f in entries("fields")? {
         let (name, default, doc) = (text(&f, "name"), text(&f, "default"), text(&f, "summary"));
         let _ = writeln!(page, "| `{name}` | {} | {} |", code(default), cell(doc));
+    }
+    Ok(page)
+}
+
+/// The keys of a result.
+fn metrics() -> Result<String, String> {
+    let mut page = format!(
+        "{HEAD}# What a result says\n\nThe keys of `result.json` and `--json`, in the order of the document; `*` stands for one name. \
+         Units are in the keys, and a key that does not apply is absent. `smrlab explain KEY` (or a name: `smrlab explain \
+         WAR`) says the same.\n\n| key | called | unit | what it is |\n|---|---|---|---|\n"
+    );
+    for k in entries("metrics")? {
+        let mut what = format!("{}.", sentence(text(&k, "summary")).trim_end_matches('.'));
+        if !text(&k, "formula").is_empty() {
+            let _ = write!(what, " `{}`.", text(&k, "formula"));
+        }
+        if !text(&k, "reference").is_empty() {
+            let _ = write!(what, " {}.", text(&k, "reference"));
+        }
+        let (name, title, unit) = (text(&k, "name"), text(&k, "title"), text(&k, "unit"));
+        let _ = writeln!(page, "| `{name}` | {} | {} | {} |", cell(title), cell(unit), cell(&what));
     }
     Ok(page)
 }

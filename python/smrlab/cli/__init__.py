@@ -11,21 +11,12 @@ import typer
 from ..errors import SmrlabError
 from . import console
 
-# The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`.
+# The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`; it is called as
+# its command is, or the command is in NAMED below.
 GROUPS = ("run", "compare", "sweep", "report", "catalogue", "trace", "drive", "device")
-
-app = typer.Typer(
-    name="smrlab",
-    help="A laboratory for shingled (SMR) disks: simulate them on block traces, or serve them as block devices.",
-    epilog="Start with: [bold]smrlab compare --trace synth:uniform --layer cmr --layer rmw --layer static-1234[/bold]",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+NAMED = {"list": "catalogue", "explain": "catalogue"}
 
 
-@app.callback(invoke_without_command=True)
 def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
     """A laboratory for shingled (SMR) disks: simulate them on block traces, or serve them as block devices."""
     if version:
@@ -35,14 +26,30 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
-for _group in GROUPS:
-    importlib.import_module(f".{_group}", __name__).register(app)
+def build(words: list[str]) -> typer.Typer:
+    """The program with the groups that `words`, what follows its name, ask for: one, or all where none is named."""
+    app = typer.Typer(
+        name="smrlab",
+        help="A laboratory for shingled (SMR) disks: simulate them on block traces, or serve them as block devices.",
+        epilog="Start with: [bold]smrlab compare --trace synth:uniform --layer cmr --layer rmw --layer static-1234"
+        "[/bold]",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(root)
+    first = words[0] if words else ""
+    named = NAMED.get(first, first)
+    for group in (named,) if named in GROUPS else () if words == ["--version"] else GROUPS:
+        importlib.import_module(f".{group}", __name__).register(app)
+    return app
 
 
 def main() -> None:
     """The program: every error of ours is one message on stderr and its exit status."""
     try:
-        app()
+        build(sys.argv[1:])()
     except SmrlabError as e:
         console.fail(str(e))
         sys.exit(e.exit_status)

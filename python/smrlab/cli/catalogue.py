@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import Annotated, Any
 
 import typer
-from rich.markdown import Markdown
-from rich.markup import escape
 
 from .. import _core
 from ..errors import InputError
-from . import console
+from . import complete, console, plain
 from . import options as o
 
 # The engine's registries, as users call them.
@@ -53,15 +50,14 @@ def show(
         return
     for name, rows in found.items():
         if rows:
-            table = console.table(name, ["name", "what it is"])
-            for row in rows:
-                table.add_row(escape(row["name"]), escape(row.get("summary", "")))
-            table.show_header = False
-            console.out().print(table)
+            lines = plain.table([(row["name"], row.get("summary", "")) for row in rows])
+            print("\n".join(["", plain.bold(name), *lines]))
 
 
 def explain(
-    name: Annotated[str, typer.Argument(help="The name of anything that 'smrlab list' names.")],
+    name: Annotated[
+        str, typer.Argument(help="The name of anything that 'smrlab list' names.", autocompletion=complete.names)
+    ],
     as_json: o.JsonOption = False,
 ) -> None:
     """Explain one name."""
@@ -73,20 +69,17 @@ def explain(
 
 
 def _page(doc: dict[str, Any]) -> None:
-    out = console.out()
-    out.print(f"[bold]{escape(doc['name'])}[/bold] ({doc.get('kind', '')}): {escape(doc.get('summary', ''))}")
+    print(f"{plain.bold(doc['name'])} ({doc.get('kind', '')}): {doc.get('summary', '')}")
     if doc.get("page"):
-        out.print()
-        out.print(Markdown(doc["page"].strip()))
+        print("\n" + doc["page"].strip())
     if doc.get("reference"):
-        out.print(f"\nReference: {escape(doc['reference'])}")
+        print(f"\nReference: {doc['reference']}")
     if doc.get("capabilities"):
-        out.print("Capabilities: " + escape(_capabilities(doc["capabilities"])))
+        print("Capabilities: " + _capabilities(doc["capabilities"]))
     if doc.get("params"):
-        table = console.table("", ["parameter", "default", "accepts", "what it is"])
-        for p in doc["params"]:
-            table.add_row(*(escape(str(p.get(key) or "")) for key in ("name", "default", "accepts", "doc")))
-        out.print(table)
+        keys = ("name", "default", "accepts", "doc")
+        rows = [[str(p.get(key) or "") for key in keys] for p in doc["params"]]
+        print("\n" + "\n".join(plain.table(rows, ("parameter", "default", "accepts", "what it is"))))
 
 
 def _capabilities(value: Any) -> str:
@@ -96,5 +89,7 @@ def _capabilities(value: Any) -> str:
 
 
 def _hint(kind: str) -> str:
+    import difflib
+
     near = difflib.get_close_matches(kind, KINDS, 1, 0.6)
     return f" (did you mean '{near[0]}'?)" if near else ""

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import api
 from ..errors import InputError
-from . import console, finish
+from . import complete, console
 from . import options as o
 
 HELP = """Run the same requests on several translation layers, and compare.
@@ -31,11 +30,15 @@ def register(app: typer.Typer) -> None:
 @o.with_fields
 def compare(
     layer: Annotated[
-        list[str] | None, typer.Option(help="NAME[,k=v...]; repeat it.", rich_help_panel=o.WORK, metavar="L")
+        list[str] | None,
+        typer.Option(
+            help="NAME[,k=v...]; repeat it.", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers
+        ),
     ] = None,
     sets: o.SetOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.", metavar="N")] = None,
     out: o.OutOption = None,
+    force: o.ForceOption = False,
     as_json: o.JsonOption = False,
     **fields: Any,
 ) -> None:
@@ -45,10 +48,16 @@ def compare(
     if not layer:
         raise InputError("no layer: give --layer NAME at least once; 'smrlab list layers' names them")
     spec = o.apply_sets(o.given(fields), sets)
+    from .. import api
+
     with console.progress() as watch:
-        results = api.compare(layers=layer, out=out, jobs=jobs, watch=watch, **{"wrap": "capacity", **spec})
+        results = api.compare(
+            layers=layer, out=out, force=force, jobs=jobs, watch=watch, **{"wrap": "capacity", **spec}
+        )
     if as_json:
         console.print_json(results.doc)
     else:
+        from . import finish
+
         finish.show_comparison(results)
-    finish.report(out, quiet=as_json)
+    console.report(out, quiet=as_json)

@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+# Rich is imported where it is used: a command that prints JSON, or nothing, starts without it.
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
 
-from ..work import Job, Watch
+    from ..work import Job, Watch
 
 # Where stdout is no terminal, lines are as long as they need to be.
 PIPED_WIDTH = 200
@@ -21,7 +23,16 @@ PIPED_WIDTH = 200
 
 def out() -> Console:
     """The console for results."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, soft_wrap=False)
+
+
+def escape(value: str) -> str:
+    """Text that is printed as it is, brackets and all."""
+    from rich.markup import escape as escaped
+
+    return escaped(value)
 
 
 def fail(message: str) -> None:
@@ -42,11 +53,22 @@ def print_json(doc: Any) -> None:
 
 def table(title: str, columns: Sequence[str], *, numeric: bool = False) -> Table:
     """An empty table; with `numeric` all columns but the first are set to the right."""
+    from rich import box
+    from rich.table import Table
+
     made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     for i, column in enumerate(columns):
         right = numeric and i > 0
         made.add_column(column, justify="right" if right else "left", no_wrap=i == 0, overflow="fold")
     return made
+
+
+def _bars() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 @contextmanager
@@ -55,8 +77,7 @@ def bar(name: str) -> Iterator[Callable[[float], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with _bars() as bars:
         task = bars.add_task(name, total=1.0)
         yield lambda share: bars.update(task, completed=share)
 
@@ -67,8 +88,7 @@ def progress() -> Iterator[Watch | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with _bars() as bars:
         tasks: dict[int, Any] = {}
 
         def watch(jobs: Sequence[Job]) -> None:
@@ -78,3 +98,14 @@ def progress() -> Iterator[Watch | None]:
                 bars.update(tasks[i], completed=job.share)
 
         yield watch
+
+
+def report(out: Path | None, *, quiet: bool) -> None:
+    """Draws the report where there are result files, and says where it is."""
+    if out is None:
+        return
+    from ..report import write_report
+
+    path = write_report(out)
+    if not quiet:
+        note(f"Report: {path}")

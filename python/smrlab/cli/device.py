@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from .. import _core, devices
 from ..devices import Device
-from . import console
+from . import complete, console
 from . import options as o
+from .console import escape
 
 app = typer.Typer(
     help="Shingled drives served as block devices: create, mount, watch, age, break.", no_args_is_help=True
@@ -36,8 +36,15 @@ def register(parent: typer.Typer) -> None:
 @app.command("create", help="Make a device and serve it.")
 def create(
     name: Name,
-    drive: Annotated[str, typer.Option("--drive", "-d", help="Preset or TOML file, with overrides.")] = "modern-7200",
-    layer: Annotated[str, typer.Option("--layer", "-l", help="NAME[,key=value...]; 'raw' is the bare medium.")] = "raw",
+    drive: Annotated[
+        str, typer.Option("--drive", "-d", help="Preset or TOML file, with overrides.", autocompletion=complete.drives)
+    ] = "modern-7200",
+    layer: Annotated[
+        str,
+        typer.Option(
+            "--layer", "-l", help="NAME[,key=value...]; 'raw' is the bare medium.", autocompletion=complete.layers
+        ),
+    ] = "raw",
     size: Annotated[str | None, typer.Option(help="Shorten the drive to this, such as 8GiB.")] = None,
     store: Annotated[
         str | None, typer.Option(help="'memory', a directory, or a block device; default: the state directory.")

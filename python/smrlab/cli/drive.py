@@ -6,11 +6,11 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from .. import _core
-from . import catalogue, console
+from . import catalogue, complete, console
 from . import options as o
+from .console import escape
 
 app = typer.Typer(help="Drive presets: what there is, and what every number rests on.", no_args_is_help=True)
 
@@ -28,7 +28,9 @@ def show_all(as_json: o.JsonOption = False) -> None:
 
 @app.command("show", help="Show every number of a drive, and whether it is spec, measured, fitted or assumed.")
 def show(
-    name: Annotated[str, typer.Argument(help="A preset's name, or the path of a drive file.")],
+    name: Annotated[
+        str, typer.Argument(help="A preset's name, or the path of a drive file.", autocompletion=complete.drives)
+    ],
     as_json: o.JsonOption = False,
 ) -> None:
     """Show one drive."""

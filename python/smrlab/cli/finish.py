@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
-from ..report import write_report
+from .. import keys, text
 from ..results import Result, Results
-from . import console, text
+from . import console
 
-# Column, where it is in a result, how it is written.
-COLUMNS: tuple[tuple[str, str, Any], ...] = (
-    ("IOPS", "iops", text.number),
-    ("mean", "response_ms.mean", text.milliseconds),
-    ("p99", "response_ms.p99", text.milliseconds),
-    ("WAR", "war.per_write", text.number),
-    ("write overloading", "write_overloading", text.number),
-    ("cleaning", "cleaning_share", text.share),
-    ("space efficiency", "space.efficiency", text.share),
+# The columns of a comparison, where they apply; names and units are the registry's ('smrlab explain KEY').
+COLUMNS = (
+    "iops",
+    "response_ms.mean",
+    "response_ms.p99",
+    "response_ms.max",
+    "stalls.share",
+    "cleaning.first_s",
+    "cleaning.clean_again_s",
+    "cleaning_share",
+    "write_amplification",
+    "war.per_write",
+    "write_overloading",
+    "space.efficiency",
 )
 
-DETAILS: tuple[tuple[str, str, Any], ...] = (
-    ("requests", "requests", text.number),
-    ("IOPS", "iops", text.number),
-    ("MB/s", "mb_per_s", text.number),
-    ("response, mean", "response_ms.mean", text.milliseconds),
-    ("response, p50", "response_ms.p50", text.milliseconds),
-    ("response, p99", "response_ms.p99", text.milliseconds),
-    ("response, p99.9", "response_ms.p999", text.milliseconds),
-    ("response, max", "response_ms.max", text.milliseconds),
-    ("reads, mean response", "read_response_ms.mean", text.milliseconds),
-    ("writes, mean response", "write_response_ms.mean", text.milliseconds),
-    ("WAR per update", "war.per_update", text.number),
-    ("WAR per write", "war.per_write", text.number),
-    ("write overloading", "write_overloading", text.number),
-    ("cleaning, share of busy time", "cleaning_share", text.share),
-    ("simulated time", "makespan_ms", text.milliseconds),
-    ("offered load", "offered_load", text.number),
-    ("longest backlog", "backlog_max", text.number),
-    ("space efficiency", "space.efficiency", text.share),
-    ("map memory, peak", "space.map_bytes_peak", text.size),
+# The rows of one run.
+DETAILS = (
+    "requests",
+    "iops",
+    "mb_per_s",
+    "response_ms.mean",
+    "response_ms.p50",
+    "response_ms.p99",
+    "response_ms.p999",
+    "response_ms.max",
+    "read_response_ms.mean",
+    "write_response_ms.mean",
+    "stalls.count",
+    "stalls.first_s",
+    "stalls.max_s",
+    "stalls.share",
+    "cleaning.first_s",
+    "cleaning.max_s",
+    "cleaning_share",
+    "cleaning.clean_again_s",
+    "write_amplification",
+    "war.per_update",
+    "war.per_write",
+    "write_overloading",
+    "makespan_s",
+    "offered_load",
+    "backlog_max",
+    "space.efficiency",
+    "space.map_bytes_peak",
 )
 
 
@@ -51,18 +64,16 @@ def derived(run: Result) -> dict[str, Any]:
     doc["requests"] = sum(host.get(k, 0) for k in ("reads", "writes", "flushes", "discards"))
     if cleaning is not None and busy:
         doc["cleaning_share"] = cleaning / busy
-    if "makespan_s" in doc:
-        doc["makespan_ms"] = doc["makespan_s"] * 1e3
     return doc
 
 
 def show_comparison(results: Results) -> None:
     """One row a run."""
     docs = [derived(run) for run in results]
-    columns = [c for c in COLUMNS if any(text.dig(d, c[1]) is not None for d in docs)]
-    table = console.table("", ["layer", *(c[0] for c in columns)], numeric=True)
+    columns = [c for c in COLUMNS if any(text.dig(d, c) is not None for d in docs)]
+    table = console.table("", ["layer", *map(keys.title, columns)], numeric=True)
     for run, doc in zip(results, docs, strict=True):
-        table.add_row(run.name, *(write(text.dig(doc, path)) for _, path, write in columns))
+        table.add_row(console.escape(run.name), *(keys.written(path, text.dig(doc, path)) for path in columns))
     console.out().print(table)
     warn_overload([(run.name, doc) for run, doc in zip(results, docs, strict=True)])
 
@@ -70,12 +81,13 @@ def show_comparison(results: Results) -> None:
 def show_run(run: Result) -> None:
     """One row a figure."""
     doc = derived(run)
-    table = console.table(run.name, ["", ""], numeric=True)
+    table = console.table(console.escape(run.name), ["", ""], numeric=True)
     table.show_header = False
-    for label, path, write in DETAILS:
+    for path in DETAILS:
         value = text.dig(doc, path)
         if value is not None:
-            table.add_row(label, write(value))
+            label = f"response, {keys.title(path)}" if path.startswith("response_ms") else keys.title(path)
+            table.add_row(label, keys.written(path, value))
     console.out().print(table)
     warn_overload([(run.name, doc)])
 
@@ -93,12 +105,3 @@ def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:
         f"Their response times grow with its length. To compare at a load that all sustain: --scale-time {scale:g}, "
         "or --arrivals closed."
     )
-
-
-def report(out: Path | None, *, quiet: bool) -> None:
-    """Draws the report where there are result files, and says where it is."""
-    if out is None:
-        return
-    path = write_report(out)
-    if not quiet:
-        console.note(f"Report: {path}")

@@ -1,94 +1,96 @@
-"""The options that `run` and `compare` share; their defaults are the engine's."""
+"""The options that `run` and `compare` share: one for each field of a specification, as the engine describes it."""
 
 from __future__ import annotations
 
 import inspect
+import json
+import keyword
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from .. import _core
 from ..errors import InputError
+from . import complete
 
 WORK = "The work"
 TIME = "Arrivals and time"
 DEPTH = "What is simulated"
 RESULTS = "Results"
 
+# Where a field stands in `--help`, and what its value is called; a field that is not here stands under "More".
+PLACES = {
+    "trace": (WORK, "T"),
+    "drive": (WORK, "D"),
+    "array": (WORK, "A"),
+    "address_space": (WORK, "HOW"),
+    "limit": (WORK, "N"),
+    "from": (WORK, "T"),
+    "until": (WORK, "T"),
+    "filter": (WORK, "F"),
+    "skip_bad": (WORK, "N"),
+    "wrap": (WORK, "TO"),
+    "host_blocks": (WORK, "N"),
+    "prefill": (WORK, "SHARE"),
+    "seed": (WORK, "N"),
+    "arrivals": (TIME, "HOW"),
+    "scheduler": (TIME, "S"),
+    "scale_time": (TIME, "X"),
+    "mechanics": (DEPTH, "M"),
+    "metadata": (DEPTH, "M"),
+    "verify_media": (DEPTH, None),
+    "requests": (RESULTS, None),
+    "media_log": (RESULTS, None),
+    "window": (RESULTS, "T"),
+    "stall": (RESULTS, "T"),
+    "adjusted_blocks": (RESULTS, "N"),
+    "adjusted_rule": (RESULTS, "RULE"),
+}
+# Each command has its own: one layer, or several.
+OWN = ("layer",)
+
+# The fields of a specification by name: what they accept, their default, and what they are.
+FIELDS: dict[str, dict[str, str]] = {f["name"]: f for f in json.loads(_core.list_json("fields"))}
+
+
+def field_option(name: str) -> Any:
+    """The option of a field; numbers go to the engine as they are written, so that it alone says what it accepts."""
+    field = FIELDS[name]
+    panel, metavar = PLACES.get(name, ("More", None))
+    default = f" Default: {field['default']}." if field["default"] and field["accepts"] != "a switch" else ""
+    option = typer.Option(
+        f"--{name.replace('_', '-')}",
+        help=field["summary"][0].upper() + field["summary"][1:].rstrip(".") + "." + default,
+        rich_help_panel=panel,
+        metavar=metavar,
+        autocompletion=complete.OF_FIELD.get(name),
+    )
+    kind: Any = {"a switch": bool | None, "texts": list[str] | None}.get(field["accepts"], str | None)
+    return Annotated[kind, option]
+
+
+if TYPE_CHECKING:
+    SpaceOption = str | None
+    LimitOption = str | None
+    SkipOption = str | None
+    SeedOption = str | None
+else:
+    SpaceOption = field_option("address_space")
+    LimitOption = field_option("limit")
+    SkipOption = field_option("skip_bad")
+    SeedOption = field_option("seed")
+
 
 def _option(*names: str, help: str, panel: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar)
 
 
-TraceOption = Annotated[
-    list[str] | None,
-    _option("--trace", help="PATH[:FORMAT], '-' or synth:NAME[,k=v...]; may be repeated.", panel=WORK, metavar="T"),
-]
-DriveOption = Annotated[str | None, _option("--drive", help="Preset or drive file.", panel=WORK, metavar="D")]
-ArrayOption = Annotated[str | None, _option("--array", help="NAME[,k=v...].", panel=WORK, metavar="A")]
-SpaceOption = Annotated[
-    str | None,
-    _option("--address-space", help="Several traces: overlap or concat.", panel=WORK, metavar="HOW"),
-]
-LimitOption = Annotated[
-    str | None, _option("--limit", help="Only the first N requests: 5000, 1e5, 100k.", panel=WORK, metavar="N")
-]
-FromOption = Annotated[
-    str | None, _option("--from", help="Only what arrives from T on, e.g. 10min.", panel=WORK, metavar="T")
-]
-UntilOption = Annotated[str | None, _option("--until", help="Only what arrives before T.", panel=WORK, metavar="T")]
-FilterOption = Annotated[
-    str | None,
-    _option(
-        "--filter",
-        help="Only requests for which it holds: op=write,device=NAME,lba=FROM..TO,size=FROM..TO.",
-        panel=WORK,
-        metavar="F",
-    ),
-]
-SkipOption = Annotated[str | None, _option("--skip-bad", help="Pass over up to N bad lines.", panel=WORK, metavar="N")]
-WrapOption = Annotated[
-    str | None, _option("--wrap", help="LBA modulo 'capacity' or 'prefilled'.", panel=WORK, metavar="TO")
-]
-PrefillOption = Annotated[
-    str | None,
-    _option("--prefill", help="SHARE[,order=sequential|random][,of=space|cache] written before.", panel=WORK),
-]
-SeedOption = Annotated[int | None, _option("--seed", help="Seed of everything drawn.", panel=WORK, metavar="N")]
-ArrivalsOption = Annotated[
-    str | None,
-    _option("--arrivals", help="'trace', or 'closed[,depth=N][,think=T]'.", panel=TIME, metavar="HOW"),
-]
-SchedulerOption = Annotated[
-    str | None,
-    _option("--scheduler", help="fcfs, sstf, look, c-look or sptf [,depth=N][,max_wait=T].", panel=TIME),
-]
-ScaleOption = Annotated[
-    float | None, _option("--scale-time", help="Arrival times times X: above 1 is slower.", panel=TIME, metavar="X")
-]
-MechanicsOption = Annotated[
-    str | None, _option("--mechanics", help="full, no-rotation or instant.", panel=DEPTH, metavar="M")
-]
-MetadataOption = Annotated[str | None, _option("--metadata", help="Maps: nv or media.", panel=DEPTH, metavar="M")]
-VerifyOption = Annotated[
-    bool | None,
-    _option("--verify-media", help="Fail where a block read is not what was last written.", panel=DEPTH),
-]
-RequestsOption = Annotated[bool | None, _option("--requests", help="Write requests.parquet.", panel=RESULTS)]
-MediaLogOption = Annotated[bool | None, _option("--media-log", help="Write media.parquet.", panel=RESULTS)]
-WindowOption = Annotated[
-    str | None, _option("--window", help="Width of the windows over time.", panel=RESULTS, metavar="T")
-]
-AdjustedOption = Annotated[
-    int | None, _option("--adjusted-blocks", help="Blocks of an adjusted operation.", panel=RESULTS, metavar="N")
-]
-AdjustedRuleOption = Annotated[
-    str | None, _option("--adjusted-rule", help="ceil or floor+1.", panel=RESULTS, metavar="RULE")
-]
 OutOption = Annotated[
     Path | None, _option("--out", help="Write result files, report and SVG figures here.", panel=RESULTS, metavar="DIR")
 ]
+ForceOption = Annotated[bool, _option("--force", help="Replace another experiment's results in --out.", panel=RESULTS)]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else.")]
 SetOption = Annotated[
     list[str] | None,
@@ -100,44 +102,21 @@ SpecArgument = Annotated[Path | None, typer.Argument(help="A TOML file with the 
 _ITEMS = ("layer", "array", "scheduler", "arrivals")
 
 
-def _fields(
-    trace: TraceOption = None,
-    drive: DriveOption = None,
-    array: ArrayOption = None,
-    address_space: SpaceOption = None,
-    limit: LimitOption = None,
-    from_: FromOption = None,
-    until: UntilOption = None,
-    filter: FilterOption = None,
-    skip_bad: SkipOption = None,
-    wrap: WrapOption = None,
-    prefill: PrefillOption = None,
-    seed: SeedOption = None,
-    arrivals: ArrivalsOption = None,
-    scheduler: SchedulerOption = None,
-    scale_time: ScaleOption = None,
-    mechanics: MechanicsOption = None,
-    metadata: MetadataOption = None,
-    verify_media: VerifyOption = None,
-    requests: RequestsOption = None,
-    media_log: MediaLogOption = None,
-    window: WindowOption = None,
-    adjusted_blocks: AdjustedOption = None,
-    adjusted_rule: AdjustedRuleOption = None,
-) -> None:
-    """The fields of a specification that are options of every command that runs it."""
-
-
 C = TypeVar("C", bound=Callable[..., None])
 
 
 def with_fields(command: C) -> C:
     """Gives a command the options of a specification's fields, in front of its own; they come in its `**fields`."""
     own = inspect.signature(command, eval_str=True)
-    shared = inspect.signature(_fields, eval_str=True)
     mine = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    parameters = [*shared.parameters.values(), *mine]
-    command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    order = [*(n for n in PLACES if n in FIELDS), *(n for n in FIELDS if n not in PLACES)]
+    shared = [
+        inspect.Parameter(name + "_" * keyword.iskeyword(name), kind, default=None, annotation=field_option(name))
+        for name in order
+        if name not in OWN
+    ]
+    command.__signature__ = own.replace(parameters=[*shared, *mine])  # type: ignore[attr-defined]
     return command
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import console, text
+from .. import text
+from . import console
 
 SHADES = " ░▒▓█"
 PICTURE = (72, 16)

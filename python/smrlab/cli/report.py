@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ..report import write_report
-
 HELP = """(Re)draw DIR/report.html and DIR/*.svg from the result files in DIR alone.
 
 [bold]Example[/bold]
@@ -27,4 +25,6 @@ def report(
     svg: Annotated[bool, typer.Option(help="Draw the SVG figures too.")] = True,
 ) -> None:
     """(Re)draw the report."""
+    from ..report import write_report
+
     print(write_report(folder, svg=svg))

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core, api
 from ..errors import InputError
-from . import console, finish
+from . import complete, console
 from . import options as o
 
 HELP = """Run one trace on one drive with one translation layer.
@@ -33,9 +32,13 @@ def register(app: typer.Typer) -> None:
 @o.with_fields
 def run(
     spec_file: o.SpecArgument = None,
-    layer: Annotated[str | None, typer.Option(help="NAME[,k=v...].", rich_help_panel=o.WORK, metavar="L")] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(help="NAME[,k=v...].", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers),
+    ] = None,
     sets: o.SetOption = None,
     out: o.OutOption = None,
+    force: o.ForceOption = False,
     as_json: o.JsonOption = False,
     **fields: Any,
 ) -> None:
@@ -43,18 +46,24 @@ def run(
     spec = o.apply_sets({**_from_file(spec_file), **o.given({"layer": layer, **fields})}, sets)
     if not spec.get("trace"):
         raise InputError("no trace: give --trace PATH, --trace synth:NAME, or a SPEC.toml that names one")
+    from .. import api
+
     with console.progress() as watch:
-        result = api.run(out=out, watch=watch, **spec)
+        result = api.run(out=out, force=force, watch=watch, **spec)
     if as_json:
         console.print_json(dict(result.doc))
     else:
+        from . import finish
+
         finish.show_run(result)
-    finish.report(out, quiet=as_json)
+    console.report(out, quiet=as_json)
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
+    from .. import _core
+
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from .. import sweep as sweeping
 from ..errors import CheckFailed, InputError, Interrupted
 from . import console
 
@@ -45,6 +44,8 @@ def sweep(
     """Run every point of a sweep."""
     if plot and not against:
         raise InputError("--plot needs --against SETTING: what is on the x axis")
+    from .. import sweep as sweeping
+
     points = sweeping.load(spec)
     with console.progress() as watch:
         outcome = sweeping.run_sweep(points, out, jobs=jobs, watch=watch)

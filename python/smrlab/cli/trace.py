@@ -8,11 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core
 from ..errors import InputError
-from ..trace import Trace
-from ..work import attended
-from . import console, picture
+from . import console
 from . import options as o
 
 app = typer.Typer(help="Look at traces, convert, make, mix and cut them.", no_args_is_help=True)
@@ -29,15 +26,22 @@ def register(parent: typer.Typer) -> None:
 @app.command("info", help="Characterise a trace: requests, unique data, sizes, updates, inter-arrival, sequentiality.")
 def info(trace: TraceArgument, limit: o.LimitOption = None, as_json: o.JsonOption = False) -> None:
     """Characterise a trace."""
+    from ..trace import Trace
+
     with console.progress() as watch:
         doc = Trace(trace, o.given({"limit": limit})).info(watch)
     if as_json:
         console.print_json(doc)
     else:
+        from . import picture
+
         picture.show(trace, doc)
 
 
 def _write(spec: dict[str, Any], out: Path) -> None:
+    from .. import _core
+    from ..work import attended
+
     with console.progress() as watch:
         done = attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
     console.note(f"{out}: {done:,} requests")

@@ -9,8 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ..report.payload import runs_payload
-from ..results import Result
+from ..payload import Recorded, runs_payload
 from . import figures
 from .style import save_svg
 
@@ -35,7 +34,7 @@ FIGURES: dict[str, Callable[[Payload], Figure | None]] = {
 class Plotter:
     """Draws figures of one or several runs; each method gives a matplotlib Figure, or saves it to `path`."""
 
-    def __init__(self, runs: Sequence[Result]) -> None:
+    def __init__(self, runs: Sequence[Recorded]) -> None:
         self._runs = list(runs)
         self._cache: Payload | None = None
 

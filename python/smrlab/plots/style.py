@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..results import write_whole
+from ..outdir import write_whole
 
 # Alternating dark and light, so that neighbours differ without colour; the line styles differ as well.
 COLORS = ("#12355b", "#e8743f", "#1b7a5a", "#b06ab3", "#6b4a00", "#4a94ec", "#8c1d2f", "#8aa12c")

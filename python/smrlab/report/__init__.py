@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..results import Result, load_results, write_whole
-from .payload import runs_payload
+from ..outdir import write_whole
+from ..payload import runs_payload
+from ..results import Result, load_results
 
 SCRIPTS = ("base.js", "charts.js", "heat.js", "page.js")
 

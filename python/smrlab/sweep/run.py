@@ -18,8 +18,8 @@ from typing import Any
 from smrlab import _core
 from smrlab.errors import CheckFailed, InputError, SmrlabError
 from smrlab.layer import load
-from smrlab.outdir import filling
-from smrlab.results import Result, write_whole
+from smrlab.outdir import filling, write_whole
+from smrlab.results import Result
 from smrlab.work import Watch, Work, attend
 
 from .grid import Point

@@ -3,6 +3,7 @@
 pub mod band_walk;
 pub mod heatmap;
 pub mod histogram;
+pub mod stalls;
 pub mod timeline;
 pub mod updates;
 pub mod windows;
@@ -13,12 +14,10 @@ use histogram::Histogram;
 use smrlab_drive::{Executed, Observer, OpDone};
 use smrlab_stl::{Cause, Dir, HostRequest, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime};
+use stalls::Stalls;
 use std::collections::BTreeMap;
 use timeline::Timeline;
 use updates::Updates;
-
-/// A request that occupies the drive for this long is a stall.
-pub const STALL: SimTime = SimTime::from_ms(500);
 
 /// How transfers are counted in units of at most so many blocks (sheet 001, 1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,8 +155,8 @@ pub struct Metrics {
     pub bands: Option<BandWalk>,
     /// Cleaning events by the layer's own names.
     pub cleaning: BTreeMap<&'static str, Events>,
-    /// Requests that occupied the drive for [`STALL`] or longer.
-    pub stalls: Events,
+    /// Requests that took longer than people wait.
+    pub stalls: Stalls,
     /// Time in which the drive worked, ns.
     pub busy_ns: u64,
     /// Media blocks moved in background steps, and the time for it.
@@ -181,6 +180,8 @@ pub struct MetricsSetup {
     pub adjusted: Adjusted,
     /// Width of the timeline's windows; `None`: adaptive.
     pub window: Option<SimTime>,
+    /// A response longer than this is a stall.
+    pub stall: SimTime,
 }
 
 impl Metrics {
@@ -199,7 +200,7 @@ impl Metrics {
             movement: Movement::default(),
             bands: None,
             cleaning: BTreeMap::new(),
-            stalls: Events::default(),
+            stalls: Stalls::new(setup.stall),
             busy_ns: 0,
             background: Tally::default(),
             first_arrival: None,
@@ -242,9 +243,8 @@ impl Metrics {
         self.service.record(served.ack.since(served.start));
         self.timeline.completion(served.ack, response, request.op, n);
         self.last_ack = self.last_ack.max(served.ack);
-        if served.end.since(served.start) >= STALL {
-            self.stalls.add(served.start, served.end, 0);
-        }
+        let timeline = &mut self.timeline;
+        self.stalls.response(arrival, served.ack, |from, to| timeline.stalled(from, to));
     }
 
     /// Requests completed so far.

@@ -15,6 +15,7 @@ const ARRIVALS: usize = 0;
 const COMPLETIONS: usize = 1;
 const MEDIA: usize = 2;
 const CLEANING: usize = 3;
+const STALLS: usize = 4;
 
 /// Sums over one window.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,8 @@ pub struct Window {
     pub busy_ns: u64,
     /// Time within the window that went into cleaning, ns.
     pub cleaning_ns: u64,
+    /// Time within the window in which a stalled request was waiting, ns.
+    pub stalled_ns: u64,
     /// Media operations that ended.
     pub ops: u64,
     /// Sum, over those, of the track on which the head stood at the end.
@@ -61,6 +64,7 @@ impl Cell for Window {
         self.response_max = self.response_max.max(later.response_max);
         self.busy_ns += later.busy_ns;
         self.cleaning_ns += later.cleaning_ns;
+        self.stalled_ns += later.stalled_ns;
         self.ops += later.ops;
         self.track_sum += later.track_sum;
         self.track_max = self.track_max.max(later.track_max);
@@ -141,6 +145,11 @@ impl Timeline {
     /// The drive cleaned from `from` to `to`.
     pub fn cleaning(&mut self, from: SimTime, to: SimTime) {
         self.windows.spread(CLEANING, from, to, |w, ns| w.cleaning_ns += ns);
+    }
+
+    /// A stalled request was waiting from `from` to `to`, and none that was told of before.
+    pub fn stalled(&mut self, from: SimTime, to: SimTime) {
+        self.windows.spread(STALLS, from, to, |w, ns| w.stalled_ns += ns);
     }
 
     /// Width of the windows.

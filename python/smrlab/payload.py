@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-
-from ..results import Result
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +25,22 @@ _SUMS = ("arrivals", "completions", "read_blocks", "write_blocks", "media_blocks
 _SHARES = ("busy_share", "cleaning_share")
 
 
-def runs_payload(runs: Sequence[Result]) -> list[dict[str, Any]]:
+class Recorded(Protocol):
+    """What is drawn: a run's name, its document, and its tables."""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+
+    @property
+    def doc(self) -> Mapping[str, Any]:
+        """The document as plain data."""
+
+    def table(self, name: str) -> pa.Table | None:
+        """The named table, or None where the run did not record it."""
+
+
+def runs_payload(runs: Sequence[Recorded]) -> list[dict[str, Any]]:
     """One entry a run; a table that is absent gives None, and its figures say so."""
     return [
         {

@@ -1,0 +1,243 @@
+//! The keys of a result: what each says, in which unit, by which formula, and where it comes from. `smrlab explain`,
+//! the heads of tables, the report's tips and the reference page are made from this table; a key that a run gives and
+//! that is not here fails a test.
+
+use serde_json::{Value, json};
+
+/// A key of a result, or all keys of the same form.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Where it is in the document; `*` stands for one name, such as that of a cause.
+    pub path: &'static str,
+    /// What it is called in tables.
+    pub name: &'static str,
+    /// Other words for it that `explain` takes.
+    pub aliases: &'static [&'static str],
+    /// What it is counted in; empty for plain numbers.
+    pub unit: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// How it follows from other keys or from the logs; empty where it is counted.
+    pub formula: &'static str,
+    /// Where the definition comes from; empty: it is ours or common usage.
+    pub source: &'static str,
+}
+
+/// A key that is counted and needs no more words.
+const fn key(path: &'static str, name: &'static str, unit: &'static str, doc: &'static str) -> Key {
+    Key { path, name, unit, doc, aliases: &[], formula: "", source: "" }
+}
+
+impl Key {
+    const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn is(self, formula: &'static str) -> Self {
+        Self { formula, ..self }
+    }
+
+    const fn from(self, source: &'static str) -> Self {
+        Self { source, ..self }
+    }
+
+    /// The keys that lead to it.
+    fn steps(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('.')
+    }
+}
+
+const CASSUTO: &str =
+    "Cassuto et al. 2010, Indirection systems for shingled-recording disk drives, section III";
+const HE: &str = "He and Du 2014, Novel address mappings for shingled write disks, section 3";
+
+/// All keys, in the order of the document.
+pub const KEYS: &[Key] = &[
+    key("host.reads", "reads", "requests", "reads that the host sent"),
+    key("host.writes", "writes", "requests", "writes that the host sent"),
+    key("host.blocks_read", "blocks read", "blocks of 512 B", "blocks in the host's reads"),
+    key("host.blocks_written", "blocks written", "blocks of 512 B", "blocks in the host's writes"),
+    key("host.adjusted_reads", "adjusted reads", "operations", "the host's reads, long ones counted as several")
+        .is("sum over reads of ceil(blocks / adjusted_blocks); adjusted_rule=floor+1: floor(blocks / adjusted_blocks) + 1")
+        .from(CASSUTO),
+    key("host.adjusted_writes", "adjusted writes", "operations", "the host's writes, long ones counted as several")
+        .is("as host.adjusted_reads, over writes")
+        .from(CASSUTO),
+    key("host.updates", "updates", "requests", "writes of which at least one block had been written before")
+        .from(HE),
+    key("host.flushes", "flushes", "requests", "flushes that the host sent"),
+    key("host.discards", "discards", "requests", "discards that the host sent"),
+    key("host.reads_unwritten", "reads of unwritten data", "requests",
+        "reads of blocks that nothing had written: a layer that logs answers them from where nothing had to be cleaned, so \
+         they make it look fast; give --prefill"),
+    key("host.blocks_read_unwritten", "unwritten blocks read", "blocks of 512 B", "blocks in such reads that nothing had written"),
+    key("media.reads", "media reads", "operations", "read operations on the medium"),
+    key("media.writes", "media writes", "operations", "write operations on the medium"),
+    key("media.blocks_read", "media blocks read", "blocks of 512 B", "blocks read on the medium"),
+    key("media.blocks_written", "media blocks written", "blocks of 512 B", "blocks written on the medium"),
+    key("media.adjusted_reads", "adjusted media reads", "operations", "media reads, long ones counted as several")
+        .is("as host.adjusted_reads")
+        .from(CASSUTO),
+    key("media.adjusted_writes", "adjusted media writes", "operations", "media writes, long ones counted as several")
+        .is("as host.adjusted_reads")
+        .from(CASSUTO),
+    key("media.by_cause.*.*", "by cause", "as above",
+        "the same six counts for each cause: host, clean (making room), destage (cache to home), defrag, metadata, journal, \
+         fill (completing a unit), parity, rebuild"),
+    key("media.background_share", "background", "share", "media blocks that were moved in idle time, of all media blocks"),
+    key("write_overloading", "write overloading", "", "adjusted media operations for each adjusted host write; reads of the \
+         host count as one each")
+        .also(&["overloading"])
+        .is("(media.adjusted_reads + media.adjusted_writes - host.adjusted_reads) / host.adjusted_writes")
+        .from(CASSUTO),
+    key("write_amplification", "write amplification", "", "blocks written on the medium for each block that the host wrote: \
+         the usual meaning of the word, in bytes; not WAR, which counts operations")
+        .also(&["WA", "WAF", "byte write amplification"])
+        .is("media.blocks_written / host.blocks_written"),
+    key("war.per_update", "WAR per update", "", "media operations for each extent of a write that updates: sub-requests, in \
+         operations and not in bytes")
+        .also(&["WAR", "write amplification ratio"])
+        .is("media operations of the plans of updates / extents into which the layer split these updates")
+        .from(HE),
+    key("war.per_write", "WAR per write", "", "the same over all writes, first ones included")
+        .also(&["WAR"])
+        .is("media operations of the plans of writes / extents into which the layer split these writes")
+        .from(HE),
+    key("war.per_request", "WAR per request", "", "media operations for each write request, however many extents it has")
+        .also(&["WAR"])
+        .is("media operations of the plans of writes / host.writes"),
+    key("response_ms.mean", "mean", "ms", "response time: from the arrival of a request to its completion, waiting included")
+        .also(&["response", "response time"])
+        .is("completion - arrival, in requests.parquet; exact"),
+    key("response_ms.p50", "p50", "ms", "half of the requests were answered within it").also(&["median"]),
+    key("response_ms.p90", "p90", "ms", "90 % of the requests were answered within it"),
+    key("response_ms.p95", "p95", "ms", "95 % of the requests were answered within it"),
+    key("response_ms.p99", "p99", "ms", "99 % of the requests were answered within it; says nothing of the worst"),
+    key("response_ms.p999", "p99.9", "ms", "99.9 % of the requests were answered within it"),
+    key("response_ms.max", "worst", "ms", "the longest response time; exact")
+        .also(&["max", "worst response"]),
+    key("read_response_ms.*", "reads, response", "ms", "response_ms over reads alone"),
+    key("write_response_ms.*", "writes, response", "ms", "response_ms over writes alone"),
+    key("service_ms.*", "service", "ms", "from when the drive began with a request to its completion, waiting excluded")
+        .also(&["service time"])
+        .is("completion - start, in requests.parquet"),
+    key("histogram_relative_error", "percentiles' error", "share", "percentiles lie within this share of the true ones"),
+    key("makespan_s", "simulated time", "s", "from the first arrival to the last completion")
+        .also(&["makespan"]),
+    key("busy_s", "busy", "s", "time in which the drive worked, in idle time too"),
+    key("time_by_cause_s.*", "busy by cause", "s", "busy time by what was done and why")
+        .is("sum over media.parquet of end - start, by cause"),
+    key("iops", "IOPS", "requests/s", "requests completed a second, over the whole run")
+        .is("requests / makespan_s"),
+    key("mb_per_s", "MB/s", "10^6 bytes/s", "bytes read and written by the host a second, over the whole run")
+        .is("512 * (host.blocks_read + host.blocks_written) / 10^6 / makespan_s"),
+    key("movement.track_switches", "track switches", "operations", "operations that began on another track than the last one ended on"),
+    key("movement.track_distance", "track distance", "tracks", "tracks between the end of an operation and the beginning of \
+         the next, summed"),
+    key("movement.cylinder_distance", "cylinder distance", "cylinders", "the same in cylinders"),
+    key("movement.band_switches", "band switches", "operations", "operations that began in another band than the last one ended in"),
+    key("cleaning.count", "cleanings", "events", "times that the layer made room or put things in order, in the foreground or in idle time")
+        .also(&["cleaning"]),
+    key("cleaning.first_s", "first cleaning", "s", "when the first cleaning began, from the first arrival: the cliff")
+        .also(&["cliff", "time to first cleaning"]),
+    key("cleaning.total_s", "cleaning time", "s", "time that cleaning took, summed"),
+    key("cleaning.max_s", "longest cleaning", "s", "the longest single cleaning"),
+    key("cleaning.relocated_blocks", "relocated", "blocks of 512 B", "valid blocks that cleaning moved"),
+    key("cleaning.clean_again_s", "clean again", "s", "when the layer's cache was empty for the last time after it had held \
+         something, from the first arrival; absent where it has no cache or was never emptied")
+        .also(&["recovery", "recovered"]),
+    key("cleaning.by_kind.*.*", "cleaning by kind", "as above", "the same for each kind of cleaning that the layer names"),
+    key("cleaning_share", "cleaning", "share", "cleaning time as a share of busy time; in tables only")
+        .is("cleaning.total_s / busy_s"),
+    key("stalls.threshold_s", "stall threshold", "s", "a request whose response takes longer than this is a stall (--stall, 500 ms)"),
+    key("stalls.count", "stalls", "requests", "requests whose response took longer than --stall")
+        .also(&["stall"])
+        .is("rows of requests.parquet with completion_ns - arrival_ns > stall"),
+    key("stalls.first_s", "first stall", "s", "when the first request arrived that stalled, from the first arrival"),
+    key("stalls.total_s", "stalled requests' waits", "s", "response times of the stalled requests, summed: can exceed the run's length"),
+    key("stalls.max_s", "worst stall", "s", "the longest response time of a stalled request"),
+    key("stalls.share", "time stalled", "share", "share of the run in which at least one stalled request was waiting")
+        .is("length of the union of [arrival, completion] over stalled requests / makespan_s"),
+    key("stalls.episodes", "stall episodes", "spans", "separate spans of time in which a stalled request was waiting"),
+    key("cache.read_hits", "cache read hits", "requests", "reads answered from the layer's cache alone"),
+    key("cache.read_misses", "cache read misses", "requests", "reads that found nothing in the layer's cache"),
+    key("cache.read_split", "cache read splits", "requests", "reads of which a part was in the layer's cache"),
+    key("cache.write_hits", "cache write hits", "parts of requests", "writes whose blocks were cached already"),
+    key("cache.write_misses", "cache write misses", "parts of requests", "writes that brought new blocks into the cache"),
+    key("cache.*", "layer's counters", "", "counters of the layer's own; its page says what they are"),
+    key("offered_load", "offered load", "", "work that the trace asks for, of what the drive can do: above 1 it cannot keep up, and \
+         response times grow with the length of the trace")
+        .also(&["load"])
+        .is("busy time without background work / (last arrival - first arrival)"),
+    key("overload.offered_iops", "offered IOPS", "requests/s", "requests that the trace sends a second"),
+    key("overload.capacity_iops", "sustained IOPS", "requests/s", "requests that the drive could serve a second"),
+    key("overload.suggested_scale_time", "suggested --scale-time", "", "a --scale-time that brings the load to 0.7"),
+    key("backlog_max", "longest backlog", "requests", "most requests that were sent and not yet completed"),
+    key("backlog_at_windows", "backlog estimated", "", "whether the longest backlog was looked at the ends of windows only"),
+    key("space.gain", "space gain", "", "data held, of what tracks as wide as the head would hold").from(CASSUTO),
+    key("space.efficiency", "space efficiency", "share", "blocks that the host sees, of the blocks of the medium outside its \
+         random-access part")
+        .also(&["efficiency"]),
+    key("space.host_blocks", "host capacity", "blocks of 512 B", "blocks that the host sees"),
+    key("space.map_bytes_peak", "map memory, peak", "bytes", "memory of the layer's map at its largest"),
+    key("verify.ok", "verified", "", "every block read was the one last written (--verify-media)"),
+    key("verify.bytes_peak", "verification memory", "bytes", "memory of the verification at its largest"),
+    key("members.*", "members", "", "the same document for each disk of an array"),
+];
+
+/// The entry of a key of a document, such as `media.by_cause.clean.reads`; an entry with its own words goes before one
+/// with a `*`.
+pub fn of(path: &str) -> Option<&'static Key> {
+    let fits = |k: &&Key| {
+        let mut given = path.split('.');
+        k.steps().all(|step| given.next().is_some_and(|g| step == "*" || step == g)) && given.next().is_none()
+    };
+    KEYS.iter().find(fits)
+}
+
+/// The entries that `words` mean: a key, its name, another word for it, or the keys below it.
+pub fn meant(words: &str) -> Vec<&'static Key> {
+    let words = words.to_lowercase();
+    let is = |text: &str| text.to_lowercase() == words;
+    let named = |k: &&Key| is(k.path) || is(k.name) || k.aliases.iter().any(|a| is(a));
+    let below =
+        |k: &&Key| k.path.to_lowercase().strip_prefix(&words).is_some_and(|rest| rest.starts_with('.'));
+    let under: Vec<_> = KEYS.iter().filter(below).collect();
+    if under.is_empty() { KEYS.iter().filter(named).collect() } else { under }
+}
+
+/// An entry for `list`, `explain` and the docs.
+pub fn json(k: &Key) -> Value {
+    json!({
+        "kind": "metric", "name": k.path, "title": k.name, "aliases": k.aliases, "unit": k.unit, "summary": k.doc,
+        "formula": k.formula, "reference": k.source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_or_name_is_there_twice_and_all_are_explained() {
+        for (i, k) in KEYS.iter().enumerate() {
+            let other = KEYS[..i].iter().find(|o| o.path == k.path || (o.name == k.name));
+            assert!(other.is_none(), "{} and {}", k.path, other.map_or("", |o| o.path));
+            assert!(k.doc.len() > 10 && !k.doc.ends_with('.') && !k.doc.contains("  "), "{}", k.path);
+        }
+    }
+
+    #[test]
+    fn keys_are_found_by_path_and_people_find_them_by_their_words() {
+        assert_eq!(of("stalls.share").map(|k| k.name), Some("time stalled"));
+        assert_eq!(of("media.by_cause.clean.reads").map(|k| k.path), Some("media.by_cause.*.*"));
+        assert_eq!(of("cache.read_hits").map(|k| k.path), Some("cache.read_hits"));
+        assert!(of("cache").is_none() && of("stalls.share.x").is_none() && of("nothing").is_none());
+        let paths = |words: &str| meant(words).iter().map(|k| k.path).collect::<Vec<_>>();
+        assert_eq!(paths("war"), ["war.per_update", "war.per_write", "war.per_request"]);
+        assert_eq!(paths("WAF"), ["write_amplification"]);
+        assert_eq!(paths("stalls").len(), 7);
+        assert_eq!(paths("p99"), ["response_ms.p99"]);
+        assert!(meant("nonsense").is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! Stalls: requests whose response takes longer than people wait, and the time in which any of them was waiting.
+
+use smrlab_units::SimTime;
+
+/// Episodes that are kept apart; the oldest are closed beyond that, which no request waits long enough to notice.
+const KEPT: usize = 1 << 16;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Stalls {
+    threshold: SimTime,
+    /// Requests that stalled.
+    pub count: u64,
+    /// When the first of them arrived.
+    pub first: SimTime,
+    /// Sum of their response times.
+    pub total: SimTime,
+    /// The longest response time of one.
+    pub max: SimTime,
+    /// Time in which at least one was waiting, ns.
+    pub waiting_ns: u64,
+    /// The spans of that time, ascending and apart.
+    episodes: Vec<(SimTime, SimTime)>,
+    /// Spans that were closed.
+    closed: u64,
+}
+
+impl Stalls {
+    /// No stalls yet; one is a response longer than `threshold`.
+    pub fn new(threshold: SimTime) -> Self {
+        Self {
+            threshold,
+            count: 0,
+            first: SimTime::ZERO,
+            total: SimTime::ZERO,
+            max: SimTime::ZERO,
+            waiting_ns: 0,
+            episodes: Vec::new(),
+            closed: 0,
+        }
+    }
+
+    /// A response longer than this is a stall.
+    pub fn threshold(&self) -> SimTime {
+        self.threshold
+    }
+
+    /// Spans of time in which at least one stalled request was waiting.
+    pub fn episodes(&self) -> u64 {
+        self.closed + self.episodes.len() as u64
+    }
+
+    /// A request that arrived at `arrival` was acknowledged at `ack`; requests come in the order of their
+    /// acknowledgements. `newly` gets the parts of its wait in which no other stalled request was seen to wait.
+    #[inline]
+    pub fn response(&mut self, arrival: SimTime, ack: SimTime, newly: impl FnMut(SimTime, SimTime)) {
+        if ack.since(arrival) > self.threshold {
+            self.stalled(arrival, ack, newly);
+        }
+    }
+
+    #[cold]
+    fn stalled(&mut self, arrival: SimTime, ack: SimTime, mut newly: impl FnMut(SimTime, SimTime)) {
+        let took = ack.since(arrival);
+        self.first = if self.count == 0 { arrival } else { self.first.min(arrival) };
+        self.count += 1;
+        self.total += took;
+        self.max = self.max.max(took);
+        let (mut from, mut at, mut to) = (arrival, ack, ack);
+        while let Some(&(start, end)) = self.episodes.last()
+            && end >= arrival
+        {
+            self.episodes.pop();
+            if end < at {
+                self.waiting_ns += at.since(end).0;
+                newly(end, at);
+            }
+            (from, at, to) = (from.min(start), at.min(start), to.max(end));
+        }
+        if arrival < at {
+            self.waiting_ns += at.since(arrival).0;
+            newly(arrival, at);
+        }
+        self.episodes.push((from, to));
+        if self.episodes.len() > KEPT {
+            self.episodes.drain(..KEPT / 2);
+            self.closed += KEPT as u64 / 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a list of waits (arrival and acknowledgement, ms) comes to, with the parts that were new.
+    fn told(waits: &[(u64, u64)]) -> (Stalls, Vec<(u64, u64)>) {
+        let mut stalls = Stalls::new(SimTime::from_ms(500));
+        let mut new = Vec::new();
+        for &(arrival, ack) in waits {
+            stalls.response(SimTime::from_ms(arrival), SimTime::from_ms(ack), |a, b| {
+                new.push((a.0 / 1_000_000, b.0 / 1_000_000));
+            });
+        }
+        (stalls, new)
+    }
+
+    #[test]
+    fn a_stall_takes_longer_than_the_threshold() {
+        let (s, _) = told(&[(0, 500), (1000, 1501)]);
+        assert_eq!((s.count, s.first, s.max), (1, SimTime::from_ms(1000), SimTime::from_ms(501)));
+        assert_eq!(s.waiting_ns, 501_000_000);
+    }
+
+    #[test]
+    fn time_in_which_several_wait_counts_once() {
+        // Two that overlap, one apart, and one that waited over all of them and before.
+        let (s, new) = told(&[(100, 1100), (600, 1600), (3000, 4000)]);
+        assert_eq!((s.waiting_ns, s.episodes(), s.total), (2_500_000_000, 2, SimTime::from_ms(3000)));
+        assert_eq!(new, [(100, 1100), (1100, 1600), (3000, 4000)]);
+        let (s, new) = told(&[(100, 1100), (600, 1600), (3000, 4000), (50, 5000)]);
+        assert_eq!((s.waiting_ns, s.episodes(), s.first), (4_950_000_000, 1, SimTime::from_ms(50)));
+        assert_eq!(new[3..], [(4000, 5000), (1600, 3000), (50, 100)]);
+        assert_eq!((s.count, s.max), (4, SimTime::from_ms(4950)));
+    }
+
+    #[test]
+    fn old_episodes_are_closed_and_still_counted() {
+        let n = KEPT as u64 + 10;
+        let waits: Vec<_> = (0..n).map(|i| (i * 2000, i * 2000 + 600)).collect();
+        let (s, _) = told(&waits);
+        assert_eq!((s.episodes(), s.waiting_ns), (n, n * 600_000_000));
+        assert!(s.episodes.len() <= KEPT);
+    }
+}
