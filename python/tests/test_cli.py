@@ -92,7 +92,7 @@ def test_report_redraws_from_the_result_files_alone(smrlab: Invoke, tmp_path: Pa
     assert report.read_text() == before
 
 
-@pytest.mark.parametrize("kind", ["drives", "layers", "formats", "generators", "schedulers"])
+@pytest.mark.parametrize("kind", ["drives", "layers", "formats", "generators", "schedulers", "metrics"])
 def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -> None:
     entries = smrlab("list", kind, "--json").json()
     assert entries
@@ -104,6 +104,24 @@ def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -
             assert parameter["name"] in ended.out
             assert parameter["doc"], f"{entry['name']}: {parameter['name']} has no documentation"
         assert entry["summary"], f"{entry['name']} has no summary"
+
+
+def test_words_for_results_are_explained_with_formula_and_source(smrlab: Invoke) -> None:
+    war = smrlab("explain", "WAR").out
+    assert all(key in war for key in ("war.per_update", "war.per_write", "war.per_request", "He and Du 2014"))
+    assert "media.blocks_written / host.blocks_written" in smrlab("explain", "write amplification").out
+    assert smrlab("explain", "stalls").out.count("stalls.") >= 7
+    ended = smrlab("explain", "stals")
+    assert ended.status == 2
+    assert "did you mean 'stalls'" in ended.err
+
+
+def test_tables_say_when_and_how_long_a_drive_stalls(smrlab: Invoke) -> None:
+    busy = TINY.replace("20ms", "5ms")
+    shown = smrlab("compare", "--trace", busy, "--layer", "cmr", "--layer", "rmw").out
+    assert all(head in shown for head in ("worst", "time stalled", "first cleaning"))
+    table = smrlab("run", "--trace", busy, "--layer", "rmw").out
+    assert all(row in table for row in ("response, worst", "first stall", "worst stall", "time stalled"))
 
 
 def test_a_drive_shows_the_source_of_every_number(smrlab: Invoke) -> None:

@@ -17,9 +17,9 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.support.wait import WebDriverWait
 
 from smrlab.errors import InputError
+from smrlab.payload import heatmap, histogram, timeline
 from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
-from smrlab.payload import heatmap, histogram, timeline
 
 CURVES = ("iops", "response", "distribution", "war", "load", "head")
 

@@ -7,7 +7,7 @@
 use crate::sched::{Chosen, Policy, View};
 use crate::waiting::{WaitingList, affected};
 use crate::{Drive, Executed, Observer, Served};
-use smrlab_stl::HostRequest;
+use smrlab_stl::{Facts, HostRequest};
 use smrlab_units::SimTime;
 
 /// Is told what the controller had the drive do, in the order in which it was done.
@@ -31,6 +31,25 @@ pub trait Effects: Observer {
     /// # Errors
     /// What keeps the caller from going on.
     fn background(&mut self, executed: &Executed<'_>) -> Result<(), Self::Error>;
+
+    /// Whether it wants to see what the layer is like at `at`.
+    fn looks(&self, at: SimTime) -> bool {
+        let _ = at;
+        false
+    }
+
+    /// The layer is like this at `at`.
+    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
+        let _ = (at, facts);
+    }
+}
+
+/// Shows the layer where that is wanted.
+#[inline]
+fn show<E: Effects>(drive: &Drive, at: SimTime, effects: &mut E) {
+    if effects.looks(at) {
+        effects.looked(at, &drive.layer().facts());
+    }
 }
 
 /// See the [module](self).
@@ -186,7 +205,9 @@ impl Controller {
         }
         let mut moved = false;
         while let Some(step) = self.drive.next_step(now, effects) {
+            let end = step.served.end;
             effects.background(&step)?;
+            show(&self.drive, end, effects);
             moved = true;
         }
         if moved && !self.drive.stable_locations() {
@@ -209,6 +230,7 @@ impl Controller {
         let executed = self.drive.dispatch(now, request, effects);
         let served = executed.served;
         effects.dispatched(arrival, request, &executed)?;
+        show(&self.drive, served.end, effects);
         Ok(served)
     }
 }

@@ -195,14 +195,17 @@ fn events(e: &Events, more: &[(&str, Value)]) -> Value {
 /// Requests that took longer than the threshold, and the share of the run in which one was waiting.
 fn stalls(m: &Metrics) -> Value {
     let (s, begin) = (&m.stalls, m.first_arrival.unwrap_or_default());
-    let mut out = object([("threshold_s", json!(seconds(s.threshold()))), ("count", json!(s.count))]);
+    let span = m.last_ack.since(begin).0.max(1);
+    let mut out = object([
+        ("threshold_s", json!(seconds(s.threshold()))),
+        ("count", json!(s.count)),
+        ("share", json!(s.waiting_ns as f64 / span as f64)),
+    ]);
     if s.count > 0 {
-        let span = m.last_ack.since(begin).0.max(1);
         out.extend(object([
             ("first_s", json!(seconds(s.first.since(begin)))),
             ("total_s", json!(seconds(s.total))),
             ("max_s", json!(seconds(s.max))),
-            ("share", json!(s.waiting_ns as f64 / span as f64)),
             ("episodes", json!(s.episodes())),
         ]));
     }
@@ -221,7 +224,10 @@ fn cleaning(m: &Metrics, out: &mut Json) {
         by_kind.insert((*kind).to_owned(), events(e, &[("relocated_blocks", json!(e.relocated))]));
     }
     if all.count > 0 {
-        let more = [("relocated_blocks", json!(all.relocated)), ("by_kind", by_kind.into())];
+        let mut more = vec![("relocated_blocks", json!(all.relocated)), ("by_kind", by_kind.into())];
+        if let (Some(at), Some(begin)) = (m.fill.emptied, m.first_arrival) {
+            more.push(("clean_again_s", json!(seconds(at.since(begin)))));
+        }
         out.insert("cleaning".into(), events(&all, &more));
     }
 }
@@ -286,6 +292,11 @@ fn timeline(m: &Metrics) -> Table {
     let track = |f: &dyn Fn((u64, u64, f64)) -> f64| {
         Column::Maybe(rows.iter().map(|(w, _)| w.tracks().map(f)).collect())
     };
+    // Where nothing happened the cache held what it had held before.
+    let cached = rows.iter().scan(None, |held: &mut Option<u64>, (w, _)| {
+        *held = w.cached.or(*held);
+        Some(held.map(|n| n as f64 / m.fill.capacity.max(1) as f64))
+    });
     let columns = vec![
         ("start_s", Column::Real((0..rows.len()).map(|i| i as f64 * width).collect())),
         ("end_s", Column::Real((0..rows.len()).map(|i| (i + 1) as f64 * width).collect())),
@@ -299,6 +310,7 @@ fn timeline(m: &Metrics) -> Table {
         ("response_ms_max", done(&|w| w.response_max as f64 / 1e6)),
         ("busy_share", share(&|w| w.busy_ns)),
         ("cleaning_share", share(&|w| w.cleaning_ns)),
+        ("cache_share", Column::Maybe(cached.collect())),
         ("stalled_share", share(&|w| w.stalled_ns)),
         ("backlog", Column::Int(rows.iter().map(|(_, b)| *b as i64).collect())),
         ("head_track_min", track(&|(lo, _, _)| lo as f64)),

@@ -6,7 +6,7 @@ use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
 use crate::verify::Verify;
 use smrlab_drive::{Effects, Executed, Observer, OpDone};
-use smrlab_stl::{HostRequest, Pause, Plan};
+use smrlab_stl::{Facts, HostRequest, Pause, Plan};
 use smrlab_units::SimTime;
 
 /// Metrics alone: the fast way.
@@ -27,6 +27,15 @@ impl Effects for Metrics {
     fn background(&mut self, executed: &Executed<'_>) -> Result<(), RunError> {
         self.executed(executed);
         Ok(())
+    }
+
+    #[inline]
+    fn looks(&self, at: SimTime) -> bool {
+        self.fill.due(at)
+    }
+
+    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
+        Metrics::looked(self, at, facts);
     }
 }
 
@@ -90,6 +99,14 @@ impl Effects for Watch {
             verify.background(executed);
         }
         Ok(())
+    }
+
+    fn looks(&self, at: SimTime) -> bool {
+        self.metrics.fill.due(at)
+    }
+
+    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
+        self.metrics.looked(at, facts);
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Facts<'a> {
     pub bands: Option<&'a Bands>,
     /// The cache on the medium: how many blocks of the host's it holds.
     pub cache: Option<Blocks>,
+    /// How many blocks it holds now whose home is elsewhere: what cleaning still has before it.
+    pub cached: Option<Blocks>,
     /// LBA equals PBA.
     pub identity: bool,
 }

@@ -13,14 +13,17 @@ from . import complete, console, plain
 from . import options as o
 
 # The engine's registries, as users call them.
-KINDS = ("drives", "layers", "arrays", "formats", "generators", "schedulers", "policies", "papers")
+KINDS = ("drives", "layers", "arrays", "formats", "generators", "schedulers", "policies", "papers", "metrics")
 # Kinds whose registry is not the engine's, and what they hold.
 ELSEWHERE: dict[str, list[dict[str, Any]]] = {"papers": []}
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    app.command("list", help="List drives, layers, arrays, formats, generators, policies, schedulers or papers.")(show)
+    app.command(
+        "list",
+        help="List drives, layers, arrays, formats, generators, schedulers, policies, papers, or what results say.",
+    )(show)
     app.command("explain", help="Say what a name is: reference, every parameter with unit, default and range.")(explain)
 
 
@@ -69,6 +72,9 @@ def explain(
 
 
 def _page(doc: dict[str, Any]) -> None:
+    if doc["kind"] in ("metric", "metrics"):
+        print("\n\n".join(map(_metric, doc.get("metrics", [doc]))))
+        return
     print(f"{plain.bold(doc['name'])} ({doc.get('kind', '')}): {doc.get('summary', '')}")
     if doc.get("page"):
         print("\n" + doc["page"].strip())
@@ -80,6 +86,14 @@ def _page(doc: dict[str, Any]) -> None:
         keys = ("name", "default", "accepts", "doc")
         rows = [[str(p.get(key) or "") for key in keys] for p in doc["params"]]
         print("\n" + "\n".join(plain.table(rows, ("parameter", "default", "accepts", "what it is"))))
+
+
+def _metric(doc: dict[str, Any]) -> str:
+    """What a key of a result says."""
+    unit = f", in {doc['unit']}" if doc["unit"] else ""
+    lines = [f"{plain.bold(doc['name'])} ({doc['title']}{unit}): {doc['summary']}"]
+    lines += [f"  {word}: {doc[key]}" for word, key in (("Formula", "formula"), ("Source", "reference")) if doc[key]]
+    return "\n".join(lines)
 
 
 def _capabilities(value: Any) -> str:

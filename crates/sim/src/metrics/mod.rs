@@ -1,6 +1,7 @@
 //! Everything that a run's result says, gathered in one pass in bounded memory.
 
 pub mod band_walk;
+pub mod fill;
 pub mod heatmap;
 pub mod histogram;
 pub mod stalls;
@@ -9,10 +10,11 @@ pub mod updates;
 pub mod windows;
 
 use band_walk::BandWalk;
+use fill::Fill;
 use heatmap::HeatMap;
 use histogram::Histogram;
 use smrlab_drive::{Executed, Observer, OpDone};
-use smrlab_stl::{Cause, Dir, HostRequest, Pause};
+use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use stalls::Stalls;
 use std::collections::BTreeMap;
@@ -155,6 +157,8 @@ pub struct Metrics {
     pub bands: Option<BandWalk>,
     /// Cleaning events by the layer's own names.
     pub cleaning: BTreeMap<&'static str, Events>,
+    /// How full the layer's cache is.
+    pub fill: Fill,
     /// Requests that took longer than people wait.
     pub stalls: Stalls,
     /// Time in which the drive worked, ns.
@@ -200,6 +204,7 @@ impl Metrics {
             movement: Movement::default(),
             bands: None,
             cleaning: BTreeMap::new(),
+            fill: Fill::default(),
             stalls: Stalls::new(setup.stall),
             busy_ns: 0,
             background: Tally::default(),
@@ -270,9 +275,22 @@ impl Metrics {
         }
     }
 
+    /// The layer is like this at `at`.
+    #[cold]
+    pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
+        match (facts.cached, facts.cache) {
+            (Some(used), Some(capacity)) => {
+                let next = self.timeline.cached(at, used.0);
+                self.fill.looked(at, used.0, capacity.0, next);
+            }
+            _ => self.fill.absent(),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn cleaned(&mut self, executed: &Executed<'_>) {
+        self.fill.cleaned();
         for c in executed.plan.cleanings() {
             let end = (c.end as usize).min(executed.done);
             if c.first as usize >= end {

@@ -16,6 +16,9 @@ const COMPLETIONS: usize = 1;
 const MEDIA: usize = 2;
 const CLEANING: usize = 3;
 const STALLS: usize = 4;
+const CACHE: usize = 5;
+/// How often the cache is looked at within a window.
+const LOOKS: u64 = 16;
 
 /// Sums over one window.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,8 @@ pub struct Window {
     pub cleaning_ns: u64,
     /// Time within the window in which a stalled request was waiting, ns.
     pub stalled_ns: u64,
+    /// Blocks that the layer's cache held when it was looked at last within the window.
+    pub cached: Option<u64>,
     /// Media operations that ended.
     pub ops: u64,
     /// Sum, over those, of the track on which the head stood at the end.
@@ -65,6 +70,7 @@ impl Cell for Window {
         self.busy_ns += later.busy_ns;
         self.cleaning_ns += later.cleaning_ns;
         self.stalled_ns += later.stalled_ns;
+        self.cached = later.cached.or(self.cached);
         self.ops += later.ops;
         self.track_sum += later.track_sum;
         self.track_max = self.track_max.max(later.track_max);
@@ -150,6 +156,12 @@ impl Timeline {
     /// A stalled request was waiting from `from` to `to`, and none that was told of before.
     pub fn stalled(&mut self, from: SimTime, to: SimTime) {
         self.windows.spread(STALLS, from, to, |w, ns| w.stalled_ns += ns);
+    }
+
+    /// The layer's cache holds `used` blocks at `at`; returns when to look again, a small part of a window later.
+    pub fn cached(&mut self, at: SimTime, used: u64) -> SimTime {
+        self.windows.at(CACHE, at).cached = Some(used);
+        at + SimTime((self.windows.width().0 / LOOKS).max(1))
     }
 
     /// Width of the windows.

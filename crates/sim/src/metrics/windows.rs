@@ -9,7 +9,7 @@ pub trait Cell: Default + Clone {
 }
 
 /// Several nearly monotone streams of times go into the same windows; each remembers where it was.
-const CURSORS: usize = 5;
+const CURSORS: usize = 6;
 
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
@@ -52,7 +52,7 @@ impl<T: Cell> Windows<T> {
         &mut self.cells
     }
 
-    /// The window that holds `t`; `cursor` (below 5) names the stream that `t` belongs to.
+    /// The window that holds `t`; `cursor` (below 6) names the stream that `t` belongs to.
     #[inline]
     pub fn at(&mut self, cursor: usize, t: SimTime) -> &mut T {
         let c = self.cursors[cursor];

@@ -467,7 +467,8 @@ impl TranslationLayer for DiskCache {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { cache: Some(Blocks(self.shares.cache * self.space.band)), ..Facts::default() }
+        let (cache, cached) = (self.shares.cache * self.space.band, self.cached * self.options.granularity);
+        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {

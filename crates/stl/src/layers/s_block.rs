@@ -404,7 +404,8 @@ impl TranslationLayer for SBlockLayer {
 
     fn facts(&self) -> Facts<'_> {
         let cache = self.sections.iter().map(|s| s.cache.capacity()).sum();
-        Facts { cache: Some(Blocks(cache)), ..Facts::default() }
+        let cached = self.sections.iter().map(|s| s.cache.live()).sum();
+        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
