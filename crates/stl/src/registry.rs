@@ -3,7 +3,7 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
-use crate::layers::{cmr, disk_cache, log, raw, rmw, s_block, static_map};
+use crate::layers::{cmr, disk_cache, log, raw, rmw, s_block, segment, static_map};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{Bands, DriveError, DriveModel};
@@ -127,6 +127,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &disk_cache::ENTRY,
     &s_block::ENTRY,
     &log::ENTRY,
+    &segment::ENTRY,
 ];
 
 /// The entry of this name or alias.
@@ -152,8 +153,15 @@ pub fn find(name: &str) -> Result<&'static LayerEntry, SpecError> {
 /// Unknown names and keys with the nearest match, values out of range with the accepted range, and what does not fit on
 /// the drive.
 pub fn build(text: &str, context: &BuildContext) -> Result<Built, SpecError> {
-    let (name, pairs) = split_item(text);
-    let entry = find(name)?;
+    build_as(find(split_item(text).0)?, text, context)
+}
+
+/// As [`build`], of an entry that need not be in the registry; `text` has its options.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_as(entry: &'static LayerEntry, text: &str, context: &BuildContext) -> Result<Built, SpecError> {
+    let (_, pairs) = split_item(text);
     let values = Values::check(entry.name, entry.params, &pairs)?;
     let mut context = context.clone();
     let has = |key: &str| entry.params.iter().any(|p| p.name == key);

@@ -3,6 +3,7 @@
 use crate::harness::{BYTES, new_data, random_request};
 use crate::medium::TORN;
 use crate::{Harness, PlainMedium, Rng};
+use smrlab_stl::registry::build_as;
 use smrlab_stl::{Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Record, Step, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
 
@@ -160,7 +161,7 @@ fn walk(plan: &Plan, host: &mut HostBuffer<'_>, whole: usize, part: Option<u64>,
 /// Recovers a fresh layer, sometimes cut again, and reads everything.
 fn recover(h: &Harness, mut s: Survivors, rng: &mut Rng) -> Vec<u8> {
     loop {
-        let mut layer = smrlab_stl::build(&h.text, &h.context).expect("built before").layer;
+        let mut layer = build_as(h.entry, &h.text, &h.context).expect("built before").layer;
         let mut plan = Plan::new(true, true);
         layer.recover(&mut s.records.iter().copied(), &mut plan);
         let ops = plan.ops().len();

@@ -2,11 +2,12 @@
 
 use crate::{PlainMedium, Rng};
 use smrlab_disk::DriveModel;
+use smrlab_stl::registry::{build_as, find};
 use smrlab_stl::{
     BuildContext, Built, Cause, Dir, Executor, HostBuffer, HostRequest, LayerEntry, MediaOp, Metadata, OpId,
     Plan, Record, StepEnd, TranslationLayer,
 };
-use smrlab_units::spec::SpecError;
+use smrlab_units::spec::{SpecError, split_item};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,9 +57,22 @@ impl Harness {
     /// # Errors
     /// What the registry says.
     pub fn new(text: &str, drive: &Arc<DriveModel>, metadata: Metadata) -> Result<Self, SpecError> {
+        Self::of(find(split_item(text).0)?, text, drive, metadata)
+    }
+
+    /// As [`new`](Self::new), of an entry that need not be in the registry.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(
+        entry: &'static LayerEntry,
+        text: &str,
+        drive: &Arc<DriveModel>,
+        metadata: Metadata,
+    ) -> Result<Self, SpecError> {
         let context = BuildContext { metadata, ..BuildContext::new(Arc::clone(drive)) };
-        let Built { layer, entry, drive, capabilities, .. } = smrlab_stl::build(text, &context)?;
-        let twin = smrlab_stl::build(text, &context)?.layer;
+        let Built { layer, drive, capabilities, .. } = build_as(entry, text, &context)?;
+        let twin = build_as(entry, text, &context)?.layer;
         let medium = PlainMedium::new(drive.geometry(), drive.interference());
         let model = vec![0; layer.host_blocks().bytes() as usize];
         Ok(Self {
@@ -238,7 +252,7 @@ impl Harness {
     /// Replaces both layers by fresh ones that recover from `records`; what they plan is left in `self.plan`.
     pub(crate) fn plan_recovery(&mut self, records: &[Record]) {
         for (layer, plan) in [(&mut self.layer, &mut self.plan), (&mut self.twin, &mut self.twin_plan)] {
-            *layer = smrlab_stl::build(&self.text, &self.context).expect("built before").layer;
+            *layer = build_as(self.entry, &self.text, &self.context).expect("built before").layer;
             plan.clear();
             layer.recover(&mut records.iter().copied(), plan);
         }
@@ -256,7 +270,7 @@ impl Harness {
             self.layer.checkpoint(&mut |r| records.push(r));
         }
         for (layer, wants_data) in [(&mut self.layer, true), (&mut self.twin, false)] {
-            *layer = smrlab_stl::build(&self.text, &self.context).expect("built before").layer;
+            *layer = build_as(self.entry, &self.text, &self.context).expect("built before").layer;
             let mut plan = Plan::new(wants_data, true);
             layer.recover(&mut self.records.iter().copied(), &mut plan);
             assert!(plan.ops().is_empty(), "{}: recovery without a cut does {:?}", self.text, plan.ops());

@@ -4,6 +4,7 @@
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::{Harness, PlainMedium, Rng};
+use smrlab_stl::registry::build_as;
 use smrlab_stl::{Executor, HostBuffer, HostRequest, Medium, Plan, Record, Step};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
 use std::hash::{DefaultHasher, Hasher};
@@ -134,7 +135,7 @@ impl Cache {
     /// Recovers a fresh layer, sometimes cut again, and answers what the host reads.
     fn recover(mut self, h: &Harness, fences: bool, rng: &mut Rng) -> Vec<u8> {
         loop {
-            let mut layer = smrlab_stl::build(&h.text, &h.context).expect("built before").layer;
+            let mut layer = build_as(h.entry, &h.text, &h.context).expect("built before").layer;
             let mut plan = Plan::new(true, true);
             layer.recover(&mut self.records.iter().copied(), &mut plan);
             let all = plan.ops().len();

@@ -6,6 +6,7 @@ pub mod log;
 pub mod raw;
 pub mod rmw;
 pub mod s_block;
+pub mod segment;
 pub mod static_map;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | split requests | [`split`] |
 //! | lay regions over the medium | [`stretches`], [`ring`] |
-//! | append to bands and clean them | [`slots`], [`homes`], [`free_bands`], [`victim`], [`units`] |
+//! | append to bands and clean them | [`slots`], [`homes`], [`free_bands`], [`victim`], [`moves`], [`units`] |
 //! | know what holds data | [`live`] |
 //! | map a few blocks of a large space | [`position_index`], [`chunked`], [`marks`] |
 //! | map statically | [`order`], [`position_map`] |
@@ -16,6 +16,7 @@ pub mod free_bands;
 pub mod homes;
 pub mod live;
 pub mod marks;
+pub mod moves;
 pub mod order;
 pub mod position_index;
 pub mod position_map;

@@ -1,0 +1,306 @@
+//! `segment`: bands cut by angle into segments, each updated in place.
+
+mod entry;
+mod layout;
+
+pub use entry::ENTRY;
+pub use layout::Layout;
+
+use crate::parts::live::LateLive;
+use crate::parts::split::ReadRuns;
+use crate::parts::update::{Journal, Update, advanced};
+use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
+
+/// What an update rewrites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrite {
+    /// Whole chunks: the written one and those behind it.
+    Chunks,
+    /// Of each chunk behind the written one only the angles that were written.
+    Arc,
+}
+
+/// The part of a request that lies in one segment.
+#[derive(Clone, Debug)]
+struct Part {
+    segment: u64,
+    /// Blocks of the segment.
+    blocks: Range<u64>,
+    /// Offset in the host's buffer.
+    host: u64,
+}
+
+/// A run of blocks of one chunk that an update reads, to write it again.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    chunk: u64,
+    /// Offset in the chunk.
+    from: u64,
+    pba: Pba,
+    blocks: Blocks,
+    cause: Cause,
+}
+
+/// See the [module](self) and the registry's page.
+pub struct Segments {
+    layout: Layout,
+    rewrite: Rewrite,
+    journal: Option<Journal>,
+    /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
+    live: LateLive,
+    update: Update,
+    /// What the present update puts back: offset in the segment, length, source.
+    pieces: Vec<(Range<u64>, Source)>,
+}
+
+impl Segments {
+    /// Builds the layer.
+    pub fn new(layout: Layout, rewrite: Rewrite, journal: Option<Journal>) -> Self {
+        let live = LateLive::new(layout.host_blocks());
+        Self { layout, rewrite, journal, live, update: Update::default(), pieces: Vec::new() }
+    }
+
+    fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
+        let size = self.layout.segment_blocks();
+        let (mut at, end) = (lba.0, lba.0 + blocks.0);
+        std::iter::from_fn(move || {
+            (at < end).then(|| {
+                let (segment, from) = (at / size, at % size);
+                let n = (size - from).min(end - at);
+                let part = Part { segment, blocks: from..from + n, host: at - lba.0 };
+                at += n;
+                part
+            })
+        })
+    }
+
+    /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read.
+    fn kept(&self, part: &Part, mut each: impl FnMut(Kept)) {
+        let chunk = self.layout.chunk();
+        let (first, last) = (part.blocks.start / chunk, (part.blocks.end - 1) / chunk);
+        let arc = match self.rewrite {
+            Rewrite::Arc if first == last => {
+                part.blocks.start - first * chunk..part.blocks.end - first * chunk
+            }
+            _ => 0..chunk,
+        };
+        let base = part.segment * self.layout.segment_blocks();
+        self.live.ask(|live| {
+            let mut keep = |chunk_no: u64, within: Range<u64>, cause: Cause| {
+                let blocks = chunk_no * chunk + within.start..chunk_no * chunk + within.end;
+                let holds =
+                    !within.is_empty() && live.set().contains_any(base + blocks.start..base + blocks.end);
+                if holds {
+                    self.layout.runs(part.segment, chunk_no, within, |from, pba, blocks| {
+                        each(Kept { chunk: chunk_no, from, pba, blocks, cause });
+                    });
+                }
+                holds
+            };
+            if self.rewrite == Rewrite::Chunks {
+                keep(first, 0..part.blocks.start - first * chunk, Cause::Fill);
+            }
+            keep(
+                last,
+                part.blocks.end - last * chunk..arc.end.max(part.blocks.end - last * chunk),
+                Cause::Fill,
+            );
+            // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
+            let mut gap = 0;
+            for chunk_no in last + 1..self.layout.length() {
+                if keep(chunk_no, arc.clone(), Cause::Clean) {
+                    gap = 0;
+                } else {
+                    gap += 1;
+                    if gap >= self.layout.reach() {
+                        break;
+                    }
+                }
+            }
+        });
+    }
+
+    fn write(&mut self, part: &Part, lba: u64, plan: &mut Plan) {
+        let chunk = self.layout.chunk();
+        let first_op = plan.ops().len();
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        let mut relocated = Blocks::ZERO;
+        self.kept(part, |k| {
+            let op = plan.read_staged(k.cause, k.pba, k.blocks);
+            let at = k.chunk * chunk + k.from;
+            pieces.push((at..at + k.blocks.0, Source::Staged(op, Blocks::ZERO)));
+            relocated += k.blocks;
+        });
+        pieces.push((part.blocks.clone(), Source::Host(Blocks(part.host))));
+        pieces.sort_unstable_by_key(|p| p.0.start);
+        self.list(part.segment, &pieces);
+        self.pieces = pieces;
+        let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
+        self.update.emit(self.journal.as_mut(), plan, |plan| live.insert(lba..lba + blocks, plan));
+        if relocated.0 > 0 {
+            plan.cleaned("segment-rewrite", first_op, relocated);
+        }
+    }
+
+    /// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
+    fn list(&mut self, segment: u64, pieces: &[(Range<u64>, Source)]) {
+        let chunk = self.layout.chunk();
+        self.update.clear();
+        let (mut next, mut at) = (0, pieces[0].0.start);
+        while next < pieces.len() {
+            let chunk_no = at / chunk;
+            let chunk_end = (chunk_no + 1) * chunk;
+            // What follows without a gap in the chunk is one write.
+            let mut end = at;
+            for p in &pieces[next..] {
+                if p.0.start > end || end >= chunk_end {
+                    break;
+                }
+                end = p.0.end.min(chunk_end);
+            }
+            let mut runs = [(Pba(0), 0, Blocks::ZERO); 2];
+            let mut count = 0;
+            let within = at - chunk_no * chunk..end - chunk_no * chunk;
+            self.layout.runs(segment, chunk_no, within, |from, pba, blocks| {
+                runs[count] = (pba, chunk_no * chunk + from, blocks);
+                count += 1;
+            });
+            runs[..count].sort_unstable();
+            for &(pba, from, blocks) in &runs[..count] {
+                self.update.start(pba);
+                for (range, source) in &pieces[next..] {
+                    let (lo, hi) = (range.start.max(from), range.end.min(from + blocks.0));
+                    if lo < hi {
+                        self.update.piece(Blocks(hi - lo), advanced(*source, Blocks(lo - range.start)));
+                    }
+                }
+            }
+            while next < pieces.len() && pieces[next].0.end <= end {
+                next += 1;
+            }
+            at = if pieces.get(next).is_some_and(|p| p.0.start < end) {
+                end
+            } else {
+                pieces.get(next).map_or(end, |p| p.0.start)
+            };
+        }
+    }
+
+    fn read(&self, r: &HostRequest, plan: &mut Plan) {
+        let chunk = self.layout.chunk();
+        let mut runs = ReadRuns::to_host(0);
+        for part in self.parts(r.lba, r.blocks) {
+            let mut at = part.blocks.start;
+            while at < part.blocks.end {
+                let (chunk_no, from) = (at / chunk, at % chunk);
+                let n = (chunk - from).min(part.blocks.end - at);
+                self.layout.runs(part.segment, chunk_no, from..from + n, |_, pba, blocks| {
+                    runs.push(pba, blocks.0, plan);
+                });
+                at += n;
+            }
+        }
+        let ops = runs.end(plan);
+        plan.set_extents(ops);
+        if plan.wants_data() {
+            self.live.ask(|live| live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan));
+        }
+    }
+
+    /// The lowest PBA of the host's blocks in the first chunk that a part touches.
+    fn first_write(&self, part: &Part) -> Pba {
+        let chunk = self.layout.chunk();
+        let (chunk_no, from) = (part.blocks.start / chunk, part.blocks.start % chunk);
+        let end = chunk.min(from + part.blocks.end - part.blocks.start);
+        let mut first = Pba(u64::MAX);
+        self.layout.runs(part.segment, chunk_no, from..end, |_, pba, _| first = first.min(pba));
+        first
+    }
+}
+
+impl TranslationLayer for Segments {
+    fn host_blocks(&self) -> Blocks {
+        self.layout.host_blocks()
+    }
+
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Read => self.read(r, plan),
+            HostOp::Write => {
+                let mut extents = 0;
+                for part in self.parts(r.lba, r.blocks) {
+                    self.write(&part, r.lba.0 + part.host, plan);
+                    extents += 1;
+                }
+                plan.set_extents(extents);
+            }
+            HostOp::Discard => self.live.now().remove(r.lba.span(r.blocks), plan),
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        let part = self.parts(r.lba, r.blocks).next()?;
+        match r.op {
+            HostOp::Read => {
+                let (chunk_no, from) =
+                    (part.blocks.start / self.layout.chunk(), part.blocks.start % self.layout.chunk());
+                let mut first = None;
+                self.layout.runs(part.segment, chunk_no, from..from + 1, |_, pba, _| first = Some(pba));
+                Some((first?, Dir::Read))
+            }
+            HostOp::Write => {
+                let mut first = None;
+                self.kept(&part, |k| first = first.or(Some(k.pba)));
+                if let Some(pba) = first {
+                    return Some((pba, Dir::Read));
+                }
+                let blocks = Blocks(part.blocks.end - part.blocks.start);
+                let journal = self.journal.as_ref().map(|j| j.first(blocks));
+                Some((journal.unwrap_or_else(|| self.first_write(&part)), Dir::Write))
+            }
+            HostOp::Flush | HostOp::Discard => None,
+        }
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        for record in records {
+            if self.live.now().take(&record).is_none()
+                && let Some(journal) = &mut self.journal
+            {
+                journal.take(&record);
+            }
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.recover(plan);
+        }
+    }
+
+    fn durable(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.durable();
+        }
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.live.ask(|live| live.checkpoint(out));
+        if let Some(journal) = &self.journal {
+            journal.checkpoint(out);
+        }
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.live.ask(|live| live.set().runs_in(lba.span(blocks)).for_each(out));
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { bands: Some(self.layout.bands()), ..Facts::default() }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.live.ask(|live| live.set().bytes()) as u64 + self.layout.bytes()
+    }
+}

@@ -1,0 +1,106 @@
+//! The registry's entry of segments: its page, its parameters, and building it for a drive.
+
+use super::{Layout, Rewrite, Segments};
+use crate::Capabilities;
+use crate::parts::update::Journal;
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use smrlab_units::Blocks;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+/// 64 KiB.
+const CHUNK: u64 = 128;
+
+const PAGE: &str = "\
+Each band is cut by angle: segment a is the same arc of all its tracks, a column of chunks (64 KiB) that lie over each other.
+A write destroys the chunks that lie behind it in its own segment and nothing else, so an update rewrites the segment's
+tail, not the band's: with n arcs on a track that is one n-th of what `rmw` copies.
+
+LBAs fill chunk after chunk of a segment, then the next segment of the band, then the next band. A write of chunk j reads
+what holds data in chunk j (cause `fill`) and in the chunks behind it (cause `clean`), and writes all of it again, from j
+on. It stops where as many chunks in a row hold nothing as the head reaches. With `rewrite=arc` only the angles that were
+written are rewritten in the chunks behind.
+
+Arcs are fixed by physical angle: where the drive's skew puts the index of a track into an arc, its chunk is two media
+operations. Chunks of a segment follow each other at the same angle on neighbouring tracks, so reading a segment in order
+costs about a revolution a chunk; that is what the layout pays for its cheap updates.
+
+Bands that cross the edge of a recording zone, or have spare or slipped sectors, are not used, nor is what is left of a
+track behind its last arc. The layout needs tracks, and damage that does not spread along them.
+
+A power cut in the middle of a rewrite destroys chunks that were acknowledged long before. With `journal=on` each rewrite
+goes to a journal first (bands at the end of the medium) and is replayed after a cut.
+
+Not modelled: bands that are shingled in opposite directions and share a guard (wave-like recording). A drive's interference
+has one direction here; such bands would gain W - 1 tracks for every second band.
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "segment",
+    aliases: &["segments", "hwsr"],
+    summary: "bands cut by angle into segments; an update rewrites its segment's tail in place",
+    reference: "Luo et al., DVS (segment layout of its section on shingled disks); Wan et al. 2012, HWSR",
+    page: PAGE,
+    params: &[
+        Param {
+            name: "chunk",
+            kind: Kind::Size,
+            default: "",
+            doc: "size of a chunk; default: 64KiB, or a quarter of the shortest track where that is less",
+        },
+        Param {
+            name: "rewrite",
+            kind: Kind::Choice(&["chunks", "arc"]),
+            default: "chunks",
+            doc: "an update rewrites whole chunks, or of those behind it only the angles that were written",
+        },
+        Param {
+            name: "band",
+            kind: Kind::Count(1, 1 << 20),
+            default: "",
+            doc: "tracks in a band (cylinders on cylinder layouts), chunks in a segment; default: the drive's",
+        },
+        Param {
+            name: "tracks",
+            kind: Kind::Count(1, 1024),
+            default: "",
+            doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
+        },
+        Param {
+            name: "journal",
+            kind: Kind::Switch,
+            default: "off",
+            doc: "write each update to a journal first, so that it survives a power cut",
+        },
+    ],
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    tested: &["chunk=1blk", "chunk=5blk,band=2", "rewrite=arc,chunk=4blk", "chunk=3blk,journal=on,band=3"],
+    conventional: false,
+    build,
+};
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let bands = context.bands(&ENTRY, values.count("band"))?;
+    let (journal, count) = if values.on("journal") {
+        let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
+        (Some(journal), remain)
+    } else {
+        (None, bands.len())
+    };
+    let shortest = context.drive.geometry().zones().map(|z| u64::from(z.sectors)).min().unwrap_or(1);
+    let default = CHUNK.min((shortest / 4).max(1));
+    let chunk = values.size("chunk", Blocks(shortest)).map_or(default, |b| b.0);
+    if chunk == 0 {
+        return Err(refuse("a chunk has a block at least: use a larger chunk=".to_owned()));
+    }
+    let rewrite = if values.text("rewrite") == Some("arc") { Rewrite::Arc } else { Rewrite::Chunks };
+    let layout = Layout::new(&context.drive, bands, count, chunk).map_err(refuse)?;
+    Ok(Box::new(Segments::new(layout, rewrite, journal)))
+}

@@ -1,0 +1,171 @@
+//! Where the chunks of segments lie: arcs of equal angle on the tracks of a band.
+//!
+//! A band of `L` tracks (on cylinder layouts: the tracks of one surface in it) is cut by angle into arcs of a chunk each;
+//! segment `a` is arc `a` of all its tracks, chunk `j` the arc on track `j`. An arc is fixed by physical angle, so the chunks
+//! of a segment lie over each other whatever the drive's skew is, and no write in one segment reaches another. Where the
+//! skew puts a track's first sector within an arc, the chunk is two runs of PBAs.
+
+use smrlab_disk::geometry::REVOLUTION;
+use smrlab_disk::reciprocal::RunIndex;
+use smrlab_disk::{BandId, Bands, DriveModel, Interference, TrackNo};
+use smrlab_units::{Blocks, Pba};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A band that is cut into segments.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    /// Number of its first segment.
+    first: u64,
+    first_track: u64,
+    /// Sectors of each of its tracks, all of which hold blocks.
+    sectors: u64,
+}
+
+/// See the [module](self).
+pub struct Layout {
+    drive: Arc<DriveModel>,
+    bands: Bands,
+    regions: Vec<Region>,
+    by_segment: RunIndex,
+    segments: u64,
+    /// Blocks in a chunk.
+    chunk: u64,
+    /// Chunks in a segment (`L`).
+    length: u64,
+    /// Tracks side by side on a cylinder that belong to different surfaces; 1 on other layouts.
+    unit: u64,
+    /// Tracks behind a written one that the write reaches (`W - 1`), at least 1.
+    reach: u64,
+}
+
+impl Layout {
+    /// Cuts the first `count` of `bands` into segments of chunks of `chunk` blocks. Bands that do not lie wholly within a
+    /// recording zone, or have spare or slipped sectors in them, are left out.
+    ///
+    /// # Errors
+    /// A sentence with the remedy, when there are no tracks, damage spreads along them, or no band is left.
+    pub fn new(drive: &Arc<DriveModel>, bands: Bands, count: u64, chunk: u64) -> Result<Self, String> {
+        match drive.interference() {
+            Interference::Blocks(_) => {
+                return Err(
+                    "segments are arcs of tracks: this drive has a block profile and no tracks".to_owned()
+                );
+            }
+            Interference::Physical(p) if p.phi_cw > 0 || p.phi_ccw > 0 => {
+                return Err(
+                    "segments do not shield each other on a drive where damage spreads along tracks \
+                     (phi_cw, phi_ccw)"
+                        .to_owned(),
+                );
+            }
+            Interference::Physical(_) => {}
+        }
+        let geometry = drive.geometry();
+        let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+        let length = bands.band(BandId(0)).tracks / unit;
+        let (mut regions, mut segments) = (Vec::new(), 0);
+        for b in 0..count {
+            let band = bands.band(BandId(b));
+            let zone = geometry.zone_of(band.first_track);
+            let sectors = u64::from(zone.sectors);
+            let within = band.first_track.0 + band.tracks <= zone.first_track.0 + zone.tracks;
+            let arcs = sectors / chunk;
+            if within && band.blocks.0 == band.tracks * sectors && arcs > 0 {
+                regions.push(Region { first: segments, first_track: band.first_track.0, sectors });
+                segments += unit * arcs;
+            }
+        }
+        if regions.is_empty() {
+            return Err(format!(
+                "no band has tracks of {chunk} blocks or more without spare or slipped sectors: use a smaller chunk="
+            ));
+        }
+        let by_segment = RunIndex::new(regions.iter().map(|r| r.first).collect(), segments);
+        let reach = (drive.head_width() - 1).max(1);
+        Ok(Self {
+            drive: Arc::clone(drive),
+            bands,
+            regions,
+            by_segment,
+            segments,
+            chunk,
+            length,
+            unit,
+            reach,
+        })
+    }
+
+    /// Blocks in a chunk.
+    #[inline]
+    pub fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
+    /// Chunks in a segment.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Blocks in a segment.
+    #[inline]
+    pub fn segment_blocks(&self) -> u64 {
+        self.chunk * self.length
+    }
+
+    /// Tracks behind a written one that the write reaches, at least 1.
+    #[inline]
+    pub fn reach(&self) -> u64 {
+        self.reach
+    }
+
+    /// The bands that were cut.
+    pub fn bands(&self) -> &Bands {
+        &self.bands
+    }
+
+    /// Blocks in all segments.
+    pub fn host_blocks(&self) -> Blocks {
+        Blocks(self.segments * self.segment_blocks())
+    }
+
+    /// Calls `each` with the one or two runs of PBAs that hold blocks `within` of a chunk: offset in the chunk, first
+    /// block, length; in the order of their offsets.
+    pub fn runs(
+        &self,
+        segment: u64,
+        chunk_no: u64,
+        within: Range<u64>,
+        mut each: impl FnMut(u64, Pba, Blocks),
+    ) {
+        let geometry = self.drive.geometry();
+        let region = &self.regions[self.by_segment.find(segment)];
+        let n = region.sectors;
+        let (surface, arc) =
+            ((segment - region.first) / (n / self.chunk), (segment - region.first) % (n / self.chunk));
+        let base = TrackNo(region.first_track + surface);
+        let track = match self.unit {
+            1 => TrackNo(base.0 + chunk_no),
+            _ => geometry.following(base, chunk_no as u32).expect("a band lies within its surface"),
+        };
+        let start = geometry.track_start(track);
+        let angle = geometry.position(start).angle;
+        // The slot (sector-sized angle) at which the track's first sector lies.
+        let slot = ((u128::from(angle) * u128::from(n) + u128::from(REVOLUTION / 2)) / u128::from(REVOLUTION))
+            as u64
+            % n;
+        let first = (arc * self.chunk + within.start + n - slot) % n;
+        let blocks = within.end - within.start;
+        let straight = blocks.min(n - first);
+        each(within.start, start + Blocks(first), Blocks(straight));
+        if straight < blocks {
+            each(within.start + straight, start, Blocks(blocks - straight));
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        (self.regions.capacity() * (size_of::<Region>() + size_of::<u64>())) as u64
+    }
+}
