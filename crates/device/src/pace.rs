@@ -6,30 +6,28 @@
 use crate::capture::Recorder;
 use crate::config::Timing;
 use crate::error::Result;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use smrlab_units::{HostOp, SimTime};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use smrlab_units::{Histogram, HostOp, SimTime};
 use std::time::{Duration, Instant};
 
 /// The last stretch before a deadline is not slept: a sleeper wakes later than asked.
 const SPIN: Duration = Duration::from_micros(60);
-/// Lateness is counted in buckets of an eighth of a power of two of nanoseconds.
-const BUCKETS: usize = 64 * 8;
 
 /// See the [module](self).
 pub struct Pace {
     start: Instant,
     speed: f64,
     timing: Timing,
-    late: Vec<AtomicU64>,
+    /// By how much later than due requests were answered, in ns.
+    late: Mutex<Histogram>,
     recorder: Option<Recorder>,
 }
 
 impl Pace {
     /// The model's time 0 is now.
     pub fn new(timing: Timing, speed: f64, recorder: Option<Recorder>) -> Self {
-        let late = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
-        Self { start: Instant::now(), speed, timing, late, recorder }
+        Self { start: Instant::now(), speed, timing, late: Mutex::default(), recorder }
     }
 
     /// Whether requests complete in model time.
@@ -86,30 +84,23 @@ impl Pace {
             std::hint::spin_loop();
         }
         let late = Instant::now().saturating_duration_since(deadline).as_nanos() as u64;
-        self.late[bucket(late)].fetch_add(1, Relaxed);
+        self.late.lock().add(late);
     }
 
     /// Forgets the lateness so far.
     pub fn reset(&self) {
-        self.late.iter().for_each(|b| b.store(0, Relaxed));
+        *self.late.lock() = Histogram::default();
     }
 
-    /// How late requests were: count, p50, p99 and maximum in microseconds (an eighth of an octave too high at most).
+    /// How late requests were: count, p50, p99 and maximum in microseconds.
     pub fn lateness(&self) -> Value {
-        let counts: Vec<u64> = self.late.iter().map(|b| b.load(Relaxed)).collect();
-        let total: u64 = counts.iter().sum();
-        let at = |share: f64| {
-            let mut left = (total as f64 * share).ceil() as u64;
-            let found = counts.iter().position(|n| {
-                let done = *n >= left;
-                left = left.saturating_sub(*n);
-                done
-            });
-            upper(found.unwrap_or(0)) / 1e3
-        };
-        match total {
+        let late = self.late.lock();
+        let at = |share: f64| late.percentile(share) / 1e3;
+        match late.count() {
             0 => json!({"requests": 0}),
-            _ => json!({"requests": total, "p50_us": at(0.5), "p99_us": at(0.99), "max_us": at(1.0)}),
+            n => {
+                json!({"requests": n, "p50_us": at(0.5), "p99_us": at(0.99), "max_us": late.max() as f64 / 1e3})
+            }
         }
     }
 }
@@ -125,38 +116,9 @@ fn sharp() {
     DONE.with(|()| ());
 }
 
-fn bucket(ns: u64) -> usize {
-    match ns {
-        0..8 => ns as usize,
-        _ => {
-            let octave = 63 - ns.leading_zeros() as usize;
-            (octave - 2) * 8 + ((ns >> (octave - 3)) & 7) as usize
-        }
-    }
-}
-
-/// The upper edge of a bucket in nanoseconds.
-fn upper(bucket: usize) -> f64 {
-    match bucket {
-        0..8 => bucket as f64 + 1.0,
-        _ => {
-            let (octave, part) = (bucket / 8 + 2, bucket % 8);
-            2f64.powi(octave as i32) * (1.0 + (part as f64 + 1.0) / 8.0)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_lateness_lies_below_the_edge_of_its_bucket_and_not_far() {
-        for ns in [0u64, 1, 7, 8, 9, 15, 16, 100, 149_999, 150_001, 1 << 40] {
-            let edge = upper(bucket(ns));
-            assert!(edge > ns as f64 && edge <= ns as f64 * 1.15 + 2.0, "{ns} -> {edge}");
-        }
-    }
 
     #[test]
     fn a_deadline_is_kept_and_counted() {

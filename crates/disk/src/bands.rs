@@ -5,7 +5,7 @@
 
 use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, Slips, Stroke, StrokeRun, TrackNo};
-use crate::reciprocal::{Reciprocal, RunIndex};
+use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 

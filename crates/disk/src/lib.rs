@@ -1,18 +1,15 @@
-//! The disk: where blocks lie, what a write destroys, how bands are laid, how long operations take, and byte media.
+//! The disk: where blocks lie, what a write destroys, how bands are laid, and how long operations take.
 
 pub mod bands;
 pub mod fault;
 pub mod geometry;
 pub mod interference;
 pub mod mechanics;
-pub mod media;
 pub mod model;
-pub mod reciprocal;
 
 pub use bands::{Band, BandId, BandLayout, Bands};
 pub use fault::{DriveError, Fault};
 pub use geometry::{Geometry, GeometrySpec, Position, TrackNo, ZoneSpec};
 pub use interference::{Interference, PhysicalProfile};
 pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, SeekCurve, Target};
-pub use media::{BlockState, ByteMedia, ByteMedium, Cut, ReadFault, RedirectMap};
 pub use model::{BandDefaults, DRIVES, DriveModel, DriveSpec};

@@ -112,7 +112,7 @@ mod _core {
         let (names, classes): (Vec<_>, Vec<_>) = layers.into_iter().map(|(n, c)| (n, c.map(class))).unzip();
         let specs = py.detach(|| {
             let resolve = |i: usize, spec: &Spec| resolved_with(spec, classes[i].as_ref());
-            smrlab_sim::parallel::compared(&Spec::from_json(spec)?, &names, &resolve)
+            smrlab_sim::compared::compared(&Spec::from_json(spec)?, &names, &resolve)
         });
         if let Some(error) = classes.iter().flatten().find_map(PyLayerClass::raised) {
             return Err(error);

@@ -3,6 +3,7 @@
 //! [`drive`] is the drive itself, for simulator and served device alike. [`engine`] feeds it requests in simulated
 //! time, [`sched`] chooses among waiting ones, [`metrics`] counts. [`spec`] says what a run is made of.
 
+pub mod compared;
 pub mod control;
 pub mod engine;
 pub mod error;
@@ -10,8 +11,6 @@ pub mod keys;
 pub mod list;
 mod logs;
 pub mod metrics;
-pub mod output;
-pub mod parallel;
 pub mod prefill;
 pub mod resolve;
 mod result;

@@ -1,11 +1,12 @@
 //! What a run's metrics look like as JSON: the keys that users' scripts rely on. A key that does not apply is absent.
 
 use crate::engine::Arrivals;
-use crate::metrics::histogram::{Histogram, RELATIVE_ERROR, Summary};
+use crate::metrics::times::Summary;
 use crate::metrics::{Amplification, Events, Metrics, Tally};
 use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
 use smrlab_stl::{Cause, Dir};
+use smrlab_units::histogram::{Histogram, RELATIVE_ERROR};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};
 
 /// What the result says besides what was counted.
@@ -153,7 +154,7 @@ fn times(m: &Metrics, out: &mut Json) {
         ("service_ms", &m.service),
     ];
     for (key, h) in kinds {
-        if let Some(s) = h.summary() {
+        if let Some(s) = Summary::of(h) {
             out.insert(key.into(), times_json(s));
         }
     }
@@ -326,8 +327,8 @@ fn histogram(m: &Metrics) -> Table {
     for (name, h) in [("read", read), ("write", write), ("service", &m.service)] {
         for (from, to, n) in h.rows() {
             kind.push(name.to_owned());
-            lo.push(from);
-            hi.push(to);
+            lo.push(from as f64 / 1e6);
+            hi.push(to as f64 / 1e6);
             count.push(n as i64);
         }
     }

@@ -200,9 +200,16 @@ fn results_are_the_same_on_any_number_of_threads() {
         })
         .collect();
     let texts = |threads: usize| -> Vec<String> {
-        let jobs: Vec<_> = specs.iter().cloned().map(smrlab_sim::parallel::Job::new).collect();
-        let results = smrlab_sim::parallel::run_all(&jobs, threads);
-        results.into_iter().map(|r| r.map(|r| format!("{}\n{:?}", r.json, r.tables)).unwrap()).collect()
+        let one = |spec: &Spec| {
+            let r = run(spec, &Control::new(), None).unwrap();
+            format!("{}\n{:?}", r.json, r.tables)
+        };
+        std::thread::scope(|scope| {
+            let share = specs.len().div_ceil(threads);
+            let all = |s: &[Spec]| s.iter().map(one).collect::<Vec<_>>();
+            let work: Vec<_> = specs.chunks(share).map(|s| scope.spawn(move || all(s))).collect();
+            work.into_iter().flat_map(|w| w.join().unwrap()).collect()
+        })
     };
     let once = texts(1);
     assert_eq!(once, texts(1), "twice");
@@ -215,12 +222,12 @@ fn compared_runs_see_the_same_requests() {
     let base = Spec::new("synth:zipf,requests=2000", "tiny", "cmr");
     let base = Spec { wrap: Some("capacity".to_owned()), ..base };
     let layers: Vec<String> = ["cmr", "rmw", "static-1234"].map(str::to_owned).to_vec();
-    let specs = smrlab_sim::parallel::compared(&base, &layers, &|_, spec| smrlab_sim::resolve(spec)).unwrap();
+    let specs = smrlab_sim::compared::compared(&base, &layers, &|_, spec| smrlab_sim::resolve(spec)).unwrap();
     let digest = |s: &Spec| run(s, &Control::new(), None).unwrap().json["provenance"]["trace_digest"].clone();
     assert_eq!(digest(&specs[0]), digest(&specs[1]));
     assert_eq!(digest(&specs[0]), digest(&specs[2]));
     let unknown = ["cmmr".to_owned(), "rmww".to_owned()];
     let e =
-        smrlab_sim::parallel::compared(&base, &unknown, &|_, spec| smrlab_sim::resolve(spec)).unwrap_err();
+        smrlab_sim::compared::compared(&base, &unknown, &|_, spec| smrlab_sim::resolve(spec)).unwrap_err();
     assert!(e.to_string().contains("'cmr'?") && e.to_string().contains("'rmw'?"), "{e}");
 }

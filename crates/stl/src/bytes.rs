@@ -4,7 +4,6 @@
 //! staged in memory, which is volatile: a cut loses them.
 
 use crate::{Dir, MediaOp, OpId, Piece, Plan, Source};
-use smrlab_disk::media::{ByteMedia, ByteMedium};
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 
 /// A medium with bytes. Lengths are whole blocks.
@@ -61,21 +60,6 @@ pub enum Part<'a> {
     Bytes(&'a [u8]),
     /// What the medium holds there (see [`Medium::read_later`]).
     Medium(Pba, Blocks),
-}
-
-/// Layers also copy blocks that nobody reads, destroyed ones among them: so reads give what is there.
-impl Medium for ByteMedium {
-    type Error = std::convert::Infallible;
-
-    fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<(), Self::Error> {
-        self.read_raw(pba, out);
-        Ok(())
-    }
-
-    fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
-        ByteMedia::write(self, pba, data);
-        Ok(())
-    }
 }
 
 /// The host's buffer of a request.

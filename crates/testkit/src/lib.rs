@@ -5,12 +5,14 @@ pub mod cuts;
 pub mod drives;
 pub mod harness;
 pub mod medium;
+pub mod reference;
 pub mod scenario;
 pub mod volatile;
 
 pub use cuts::{Cuts, Losses};
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
+pub use reference::{BlockState, ByteMedia, ByteMedium, RedirectMap};
 pub use smrlab_units::rng::Rng;
 pub use volatile::{Outcome, Volatile};
 

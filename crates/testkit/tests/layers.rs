@@ -1,9 +1,8 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
-use smrlab_disk::{BlockState, ByteMedia, ByteMedium};
 use smrlab_stl::Metadata;
 use smrlab_testkit::medium::DESTROYED;
-use smrlab_testkit::{Harness, Rng, Workload, drives, layers};
+use smrlab_testkit::{BlockState, ByteMedia, ByteMedium, Harness, Rng, Workload, drives, layers};
 use smrlab_units::Pba;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -2,12 +2,15 @@
 //! every registry entry (layer, format, generator, scheduler, …) is parsed, checked, explained and documented.
 
 mod addr;
+pub mod histogram;
 pub mod problems;
 mod quantity;
+pub mod reciprocal;
 pub mod rng;
 pub mod spec;
 mod time;
 
 pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
+pub use histogram::Histogram;
 pub use quantity::{Quantity, QuantityError, Size, parse_bytes, parse_count, parse_share, parse_time};
 pub use time::SimTime;

@@ -2,7 +2,7 @@
 
 use super::{Geometry, GeometrySpec, Layout, Place, REVOLUTION, Slips, Toward, ZoneRun, ZoneSpec};
 use crate::fault::DriveError;
-use crate::reciprocal::{Reciprocal, RunIndex};
+use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 
 /// A zone in forward order: its first forward cylinder, and the first one that is not spare.
 struct ForwardZone {

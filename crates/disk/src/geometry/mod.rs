@@ -16,7 +16,7 @@ pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Toward, ZoneSpec};
 pub(crate) use zone_run::{Place, ZoneRun, wrapped};
 
 use crate::fault::DriveError;
-use crate::reciprocal::RunIndex;
+use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 

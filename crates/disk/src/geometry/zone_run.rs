@@ -1,7 +1,7 @@
 //! A run of a zone: tracks that follow each other in PBA order in one regular pattern, with equal sectors a track.
 
 use super::REVOLUTION;
-use crate::reciprocal::Reciprocal;
+use smrlab_units::reciprocal::Reciprocal;
 
 /// The pattern is groups of `surfaces` runs of `width` tracks; each run lies on one surface, cylinder by cylinder.
 /// A cylinder layout has runs of one track; one surface of a surface serpentine is a single run.

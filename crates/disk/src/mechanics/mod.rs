@@ -12,8 +12,8 @@ pub use seek::SeekCurve;
 
 use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, REVOLUTION, TrackNo, wrapped};
-use crate::reciprocal::Reciprocal;
 use seek::Curve;
+use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
 use std::sync::Arc;
 use transfer::SwitchCosts;

@@ -3,19 +3,18 @@
 pub mod band_walk;
 pub mod fill;
 pub mod heatmap;
-pub mod histogram;
 pub mod stalls;
 pub mod timeline;
+pub mod times;
 pub mod updates;
 pub mod windows;
 
 use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
-use histogram::Histogram;
 use smrlab_drive::{Executed, Observer, OpDone};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
-use smrlab_units::{Blocks, HostOp, SimTime};
+use smrlab_units::{Blocks, Histogram, HostOp, SimTime};
 use stalls::Stalls;
 use std::collections::BTreeMap;
 use timeline::Timeline;
@@ -244,8 +243,8 @@ impl Metrics {
             HostOp::Flush | HostOp::Discard => 2,
         };
         self.host[request.op as usize].add(n, self.adjusted.units(n), 0);
-        self.response[kind].record(response);
-        self.service.record(served.ack.since(served.start));
+        self.response[kind].add(response.0);
+        self.service.add(served.ack.since(served.start).0);
         self.timeline.completion(served.ack, response, request.op, n);
         self.last_ack = self.last_ack.max(served.ack);
         let timeline = &mut self.timeline;

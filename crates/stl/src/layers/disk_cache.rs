@@ -9,10 +9,11 @@ mod tests;
 
 pub use entry::ENTRY;
 
-use crate::parts::split::{Divider, ReadRuns, unset_runs};
+use crate::parts::split::{ReadRuns, unset_runs};
 use crate::{Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
+use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -124,7 +125,7 @@ pub struct DiskCache {
     options: Options,
     space: BandSpace,
     shares: Shares,
-    by_band: Divider,
+    by_band: Reciprocal,
     sets: Vec<Set>,
     homes: Homes,
     /// The journal's scratch band.
@@ -178,7 +179,7 @@ impl DiskCache {
         }
         let scratch = options.journal.then(|| space.start(bands));
         let homes = Homes::new(shares, options.dynamic);
-        let by_band = Divider::new(space.band);
+        let by_band = Reciprocal::new(space.band);
         let mut layer = Self {
             sets: Vec::new(),
             options,
@@ -228,7 +229,7 @@ impl DiskCache {
     #[inline]
     fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
         let (by_band, band) = (self.by_band, self.space.band);
-        let (mut native, mut offset) = by_band.split(lba.0);
+        let (mut native, mut offset) = by_band.div_rem_wide(lba.0);
         let (mut host, end) = (0, blocks.0);
         std::iter::from_fn(move || {
             (host < end).then(|| {
@@ -453,7 +454,7 @@ impl TranslationLayer for DiskCache {
 
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
-        let (native, offset) = self.by_band.split(request.lba.0);
+        let (native, offset) = self.by_band.div_rem_wide(request.lba.0);
         if let Some((set, slot)) = self.homes.of(native) {
             self.sets[set].prefetch(slot, self.units(), offset / self.options.granularity);
         }

@@ -18,7 +18,7 @@ pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
 
 use crate::parts::ring::{Carver, Laid};
-use crate::parts::split::{Divider, ReadRuns, unset_runs};
+use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
 use crate::{Facts, HostRequest, Plan, Record, TranslationLayer};
 use cache::CacheRing;
@@ -26,6 +26,7 @@ use choose::Queue;
 use section::{Section, Work};
 use slots::{SlotRing, guard_slots};
 use smrlab_blockmap::BlockSet;
+use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -92,8 +93,8 @@ impl Default for Options {
 pub struct SBlockLayer {
     rules: Rules,
     sections: Vec<Section>,
-    by_size: Divider,
-    by_section: Divider,
+    by_size: Reciprocal,
+    by_section: Reciprocal,
     /// Blocks that were discarded and not written since.
     discarded: BlockSet,
     work: Work,
@@ -164,15 +165,15 @@ impl SBlockLayer {
         Ok(Self {
             rules: Rules { batch, ..rules },
             sections: rings.into_iter().enumerate().map(section).collect(),
-            by_size: Divider::new(rules.size),
-            by_section: Divider::new(sizes.sblocks),
+            by_size: Reciprocal::new(rules.size),
+            by_section: Reciprocal::new(sizes.sblocks),
             discarded: BlockSet::new(),
             work: Work { fences: 1, ..Work::default() },
         })
     }
 
     fn section_of(&self, id: u64) -> (usize, u32) {
-        let (section, x) = self.by_section.split(id);
+        let (section, x) = self.by_section.div_rem_wide(id);
         (section as usize, x as u32)
     }
 
@@ -180,11 +181,11 @@ impl SBlockLayer {
     #[inline]
     fn pieces(&self, lba: u64, blocks: u64) -> impl Iterator<Item = Piece> + use<> {
         let (size, by_section) = (self.rules.size, self.by_section);
-        let (mut id, mut offset) = self.by_size.split(lba);
+        let (mut id, mut offset) = self.by_size.div_rem_wide(lba);
         let mut host = 0;
         std::iter::from_fn(move || {
             (host < blocks).then(|| {
-                let (section, x) = by_section.split(id);
+                let (section, x) = by_section.div_rem_wide(id);
                 let n = (size - offset).min(blocks - host);
                 let piece = Piece { section: section as usize, x: x as u32, offset, blocks: n, host };
                 host += n;
@@ -342,7 +343,7 @@ fn lay_out(space: &MediumSpace, options: &Options) -> Result<(Sizes, Vec<(Laid, 
 
 impl TranslationLayer for SBlockLayer {
     fn host_blocks(&self) -> Blocks {
-        Blocks(self.sections.len() as u64 * self.by_section.by() * self.rules.size)
+        Blocks(self.sections.len() as u64 * self.by_section.divisor() * self.rules.size)
     }
 
     #[inline]
@@ -391,8 +392,8 @@ impl TranslationLayer for SBlockLayer {
 
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
-        let (id, _) = self.by_size.split(request.lba.0);
-        let (section, x) = self.by_section.split(id);
+        let (id, _) = self.by_size.div_rem_wide(request.lba.0);
+        let (section, x) = self.by_section.div_rem_wide(id);
         if let Some(s) = self.sections.get(section as usize) {
             s.blocks.prefetch(x as u32);
         }

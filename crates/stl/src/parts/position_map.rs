@@ -6,8 +6,8 @@
 //! bijection is exact whatever the track lengths are. On cylinder layouts a position is a whole cylinder.
 
 use crate::parts::order::Order;
-use smrlab_disk::reciprocal::{Reciprocal, RunIndex};
 use smrlab_disk::{BandId, Bands, Geometry, TrackNo};
+use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Lba, Pba};
 
 /// A track within the part of a band that a phase fills.

@@ -5,41 +5,6 @@ use smrlab_blockmap::BlockSet;
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
-/// Division by a number that is fixed when the layer is built.
-#[derive(Clone, Copy, Debug)]
-pub struct Divider {
-    by: u64,
-    magic: u64,
-}
-
-impl Divider {
-    /// # Panics
-    /// When `by` is zero.
-    pub fn new(by: u64) -> Self {
-        assert!(by > 0, "division by zero");
-        Self { by, magic: u64::MAX / by }
-    }
-
-    /// Quotient and remainder.
-    #[inline]
-    pub fn split(self, n: u64) -> (u64, u64) {
-        // The estimate is never too large; for n below 2^63 it is short by one at most.
-        let mut q = ((u128::from(n) * u128::from(self.magic)) >> 64) as u64;
-        let mut r = n - q * self.by;
-        while r >= self.by {
-            q += 1;
-            r -= self.by;
-        }
-        (q, r)
-    }
-
-    /// The divisor.
-    #[inline]
-    pub fn by(self) -> u64 {
-        self.by
-    }
-}
-
 /// Where the reads of a request bring their blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whither {
@@ -130,16 +95,6 @@ pub fn unset_runs(set: &BlockSet, span: Range<u64>, out: &mut dyn FnMut(Range<u6
 mod tests {
     use super::*;
     use crate::{Dir, MediaOp};
-
-    #[test]
-    fn division_agrees_with_the_processor() {
-        for by in [1, 2, 3, 7, 2000, 50_000, 5_882_000, u64::from(u32::MAX), 1 << 40] {
-            let d = Divider::new(by);
-            for n in [0, 1, by - 1, by, by + 1, 7 * by - 1, 600_000_000, (1 << 50) - 1, (1 << 62) + 12_345] {
-                assert_eq!(d.split(n), (n / by, n % by), "{n} / {by}");
-            }
-        }
-    }
 
     #[test]
     fn what_is_between_the_members_of_a_set() {

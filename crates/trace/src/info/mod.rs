@@ -4,12 +4,12 @@ mod grid;
 mod spans;
 
 pub use grid::{Cell, Grid};
-pub use spans::{Histogram, Percentiles};
+pub use spans::Percentiles;
 
 use crate::{Batch, Record, TraceError, TraceSource};
 use serde::Serialize;
 use smrlab_blockmap::BlockSet;
-use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
+use smrlab_units::{BLOCK_BYTES, Histogram, HostOp, SimTime};
 use std::collections::BTreeMap;
 
 /// Blocks of the unit in which a footprint is counted beside blocks: 4 KiB.
@@ -186,8 +186,8 @@ impl Characteriser {
             memory,
             counts: [0; 4],
             blocks: [0; 4],
-            gaps: Histogram::new(),
-            sizes: Histogram::new(),
+            gaps: Histogram::default(),
+            sizes: Histogram::default(),
             first: None,
             last: SimTime::ZERO,
             sequential: (0, 0),
@@ -298,8 +298,8 @@ impl Characteriser {
             mean_bytes: bytes(moved, moves),
             span_s: span,
             rate: if span > 0.0 { requests as f64 / span } else { 0.0 },
-            interarrival_s: self.gaps.percentiles(1e-9),
-            size_bytes: self.sizes.percentiles(1.0),
+            interarrival_s: Percentiles::of(&self.gaps, 1e-9),
+            size_bytes: Percentiles::of(&self.sizes, 1.0),
             updates: self.updates,
             update_share: share(self.updates, writes),
             blocks_updated: self.blocks_updated,

@@ -263,7 +263,7 @@ impl DiskCache {
         if lba >= request.lba.0 + request.blocks.0 {
             return None;
         }
-        let (native, offset) = self.by_band.split(lba);
+        let (native, offset) = self.by_band.div_rem_wide(lba);
         let home = self.homes.of(native);
         let lies = |offset: u64| {
             let cached = home.and_then(|(set, slot)| {

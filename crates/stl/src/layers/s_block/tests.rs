@@ -123,7 +123,7 @@ fn copied(plan: &Plan) -> u64 {
 fn what_holds_nothing_is_not_copied() {
     let one = |o: &mut Options| o.sections = 1;
     let mut layer = with(one);
-    let (n, size) = (layer.by_section.by(), layer.rules.size);
+    let (n, size) = (layer.by_section.divisor(), layer.rules.size);
     for i in 0..20 * n {
         let plan = write(&mut layer, i % 5 * size, size);
         assert_eq!((plan.ops().len(), plan.records().len() <= 10), (1, true), "write {i}");
@@ -163,7 +163,7 @@ fn a_full_drive_moves_in_steps() {
             (o.sections, o.overprovision, o.cache) = (1, 0.1, 0.01);
             (o.rules.size, o.rules.batch, o.rules.paced) = (8, 1, paced);
         });
-        let (n, size) = (layer.by_section.by(), layer.rules.size);
+        let (n, size) = (layer.by_section.divisor(), layer.rules.size);
         (0..n).for_each(|x| _ = write(&mut layer, x * size, size));
         let spare = layer.sections[0].slots.spare();
         let copies: Vec<u64> =
@@ -196,7 +196,7 @@ fn whole_sblocks_bypass_the_cache() {
     let mut plan = Plan::new(false, false);
     l.submit(SimTime::ZERO, &request(HostOp::Write, 16, 16), &mut plan);
     let at: Vec<_> = plan.ops().iter().map(|o| (o.pba.0, o.blocks.0)).collect();
-    assert_eq!(at, [(l.by_section.by() * 16, 16)], "at the head of the S-block ring");
+    assert_eq!(at, [(l.by_section.divisor() * 16, 16)], "at the head of the S-block ring");
     plan.clear();
     l.submit(SimTime::ZERO, &request(HostOp::Write, 17, 16), &mut plan);
     assert_eq!(l.work.counters.bypassed, 1, "no whole S-block");

@@ -1,8 +1,7 @@
-//! Byte media: what a medium that really shingles holds after every write, cut and tear.
+//! The reference media: what a medium that really shingles holds after every write, cut and tear, and where the published
+//! emulator reads what was overwritten. Block by block; not meant to be fast.
 
-use crate::geometry::Geometry;
-use crate::interference::Interference;
-use crate::model::DriveModel;
+use smrlab_disk::{DriveModel, Geometry, Interference};
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -204,7 +203,22 @@ impl ByteMedia for ByteMedium {
     }
 }
 
-/// The published emulator's redirection map (sheet 004, 1.4 and 1.5), sector by sector: for every overwritten block the
+/// Layers also copy blocks that nobody reads, destroyed ones among them: so reads give what is there.
+impl smrlab_stl::Medium for ByteMedium {
+    type Error = std::convert::Infallible;
+
+    fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<(), Self::Error> {
+        self.read_raw(pba, out);
+        Ok(())
+    }
+
+    fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
+        ByteMedia::write(self, pba, data);
+        Ok(())
+    }
+}
+
+/// The published emulator's redirection map (Pitchumani et al. 2012, section 4), sector by sector: for every overwritten block the
 /// block whose data are read there. The plain reference for a served device's raw mode; not meant to be fast.
 #[derive(Clone, Debug)]
 pub struct RedirectMap {
@@ -247,5 +261,5 @@ impl RedirectMap {
 }
 
 #[cfg(test)]
-#[path = "media_tests.rs"]
+#[path = "reference_tests.rs"]
 mod tests;

@@ -1,8 +1,6 @@
 use super::*;
-use crate::geometry::tests::any_spec;
-use crate::geometry::{GeometrySpec, ZoneSpec};
-use crate::model::DRIVES;
-use proptest::prelude::*;
+use crate::{Rng, drives};
+use smrlab_disk::{DRIVES, GeometrySpec, ZoneSpec};
 
 fn fill(op: u8, blocks: u64) -> Vec<u8> {
     (0..blocks).flat_map(|i| [op, i as u8].repeat(BYTES / 2)).collect()
@@ -85,31 +83,32 @@ fn a_sequential_write_leaves_nothing_overwritten() {
     assert!(map.is_empty());
 }
 
-proptest! {
-    /// The redirection map is exact (sheet 004, 1.5): it reads what the physical medium holds.
-    #[test]
-    fn the_redirection_map_reads_what_the_medium_holds(
-        spec in any_spec(), k in 1u32..5, writes in proptest::collection::vec((0u64..4000, 1u64..40), 1..30)
-    ) {
-        let g = Arc::new(Geometry::new(spec).unwrap());
-        let interference = Interference::tracks(k);
-        let mut medium = ByteMedium::new(g.clone(), interference);
-        let mut map = RedirectMap::new(g.clone(), interference);
-        let mut home = vec![0u8; g.blocks().bytes() as usize];
-        let mut buf = vec![0; BYTES];
-        for (op, (pba, n)) in writes.into_iter().enumerate() {
-            let pba = pba % g.blocks().0;
-            let n = n.min(g.blocks().0 - pba);
-            let data = fill(op as u8 + 1, n);
-            home[pba as usize * BYTES..(pba + n) as usize * BYTES].copy_from_slice(&data);
-            medium.write(Pba(pba), &data);
-            map.write(Pba(pba), Blocks(n));
-        }
-        for b in 0..g.blocks().0 {
-            let source = map.source(Pba(b));
-            let readable = medium.read(Pba(b), &mut buf).is_ok();
-            prop_assert_eq!(readable, source == Pba(b));
-            prop_assert_eq!(&buf[..], &home[source.0 as usize * BYTES..][..BYTES]);
+/// The redirection map is exact: it reads what the physical medium holds.
+#[test]
+fn the_redirection_map_reads_what_the_medium_holds() {
+    for (name, drive) in drives::all() {
+        let g = drive.geometry().clone();
+        for k in 1..5 {
+            let interference = Interference::tracks(k);
+            let mut medium = ByteMedium::new(g.clone(), interference);
+            let mut map = RedirectMap::new(g.clone(), interference);
+            let mut home = vec![0u8; g.blocks().bytes() as usize];
+            let mut rng = Rng::new(u64::from(k));
+            for op in 0..30 {
+                let pba = rng.below(g.blocks().0);
+                let n = (1 + rng.below(40)).min(g.blocks().0 - pba);
+                let data = fill(op + 1, n);
+                home[pba as usize * BYTES..(pba + n) as usize * BYTES].copy_from_slice(&data);
+                medium.write(Pba(pba), &data);
+                map.write(Pba(pba), Blocks(n));
+            }
+            let mut buf = vec![0; BYTES];
+            for b in 0..g.blocks().0 {
+                let source = map.source(Pba(b));
+                let readable = medium.read(Pba(b), &mut buf).is_ok();
+                assert_eq!(readable, source == Pba(b), "{name}, k = {k}: block {b}");
+                assert_eq!(buf[..], home[source.0 as usize * BYTES..][..BYTES], "{name}, k = {k}: block {b}");
+            }
         }
     }
 }

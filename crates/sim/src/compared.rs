@@ -1,0 +1,43 @@
+//! Several runs that are compared.
+
+use crate::error::RunError;
+use crate::resolve::Resolved;
+use crate::spec::Spec;
+
+/// The specifications of a comparison: `base` with each of `layers`, all within the smallest host space among them, so
+/// that all see the same requests. `resolve` is told the number of the layer.
+///
+/// # Errors
+/// All faults of all of them; those of a layer name it.
+pub fn compared(
+    base: &Spec,
+    layers: &[String],
+    resolve: &dyn Fn(usize, &Spec) -> Result<Resolved, RunError>,
+) -> Result<Vec<Spec>, RunError> {
+    let mut faults = Vec::new();
+    let mut specs = Vec::new();
+    let mut least = u64::MAX;
+    for (i, layer) in layers.iter().enumerate() {
+        let spec = Spec { layer: layer.clone(), ..base.clone() };
+        match resolve(i, &spec) {
+            Ok(run) => least = least.min(run.host.0),
+            Err(RunError::Spec(more)) => {
+                more.into_iter().for_each(|f| {
+                    if !faults.contains(&f) {
+                        faults.push(f);
+                    }
+                });
+            }
+            Err(e) => return Err(e),
+        }
+        specs.push(spec);
+    }
+    if layers.is_empty() {
+        return Err(RunError::field("layer", "name at least one layer to compare"));
+    }
+    if !faults.is_empty() {
+        return Err(RunError::Spec(faults));
+    }
+    specs.iter_mut().for_each(|s| s.host_blocks = Some(least));
+    Ok(specs)
+}

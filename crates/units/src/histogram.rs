@@ -1,0 +1,179 @@
+//! A log-linear histogram of whole numbers (times in ns, sizes in bytes) with a stated relative error.
+
+/// Buckets per power of two.
+const SUB_BITS: u32 = 7;
+const SUB: usize = 1 << SUB_BITS;
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
+
+/// The width of a bucket relative to its lower edge: the largest error of a percentile. Where the values in its bucket are
+/// all the same the percentile is exact.
+pub const RELATIVE_ERROR: f64 = 1.0 / SUB as f64;
+
+/// Values of one bucket: how many, and their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bucket {
+    count: u64,
+    sum: u64,
+}
+
+/// Counts of values in buckets whose width grows with the value, one by one below 128; sum, mean and maximum are exact.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    buckets: Box<[Bucket]>,
+    count: u64,
+    sum: u128,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: vec![Bucket::default(); BUCKETS].into_boxed_slice(), count: 0, sum: 0, max: 0 }
+    }
+}
+
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < SUB as u64 {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - SUB_BITS;
+    ((shift as usize + 1) << SUB_BITS) + ((value >> shift) as usize & (SUB - 1))
+}
+
+/// Lower edge and width of a bucket.
+fn edges(bucket: usize) -> (u64, u64) {
+    if bucket < SUB {
+        return (bucket as u64, 1);
+    }
+    let shift = (bucket >> SUB_BITS) as u32 - 1;
+    (((SUB + (bucket & (SUB - 1))) as u64) << shift, 1 << shift)
+}
+
+impl Histogram {
+    /// Counts a value.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        let b = &mut self.buckets[bucket(value)];
+        b.count += 1;
+        b.sum = b.sum.saturating_add(value);
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (a, b) in self.buckets.iter_mut().zip(other.buckets.iter()) {
+            a.count += b.count;
+            a.sum = a.sum.saturating_add(b.sum);
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The largest value, 0 where there is none.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The exact mean, 0 where there is no value.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The value that a share `p` of all does not exceed (nearest rank): the mean of its bucket, so exact where the values
+    /// there are equal, else within [`RELATIVE_ERROR`]. 0 where there is no value.
+    pub fn percentile(&self, p: f64) -> f64 {
+        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for b in &self.buckets {
+            seen += b.count;
+            if b.count > 0 && seen >= rank {
+                return b.sum as f64 / b.count as f64;
+            }
+        }
+        0.0
+    }
+
+    /// The buckets that are not empty, ascending: lower edge, upper edge (exclusive), count.
+    pub fn rows(&self) -> impl Iterator<Item = (u64, u128, u64)> + '_ {
+        self.buckets.iter().enumerate().filter(|(_, b)| b.count > 0).map(|(i, b)| {
+            let (lo, width) = edges(i);
+            (lo, u128::from(lo) + u128::from(width), b.count)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_between_the_edges_of_its_bucket() {
+        let mut last = 0;
+        for e in 0..64 {
+            for d in [0u64, 1, 2] {
+                let value = (1u64 << e).saturating_add(d * ((1 << e) / 3)).saturating_sub(1);
+                let b = bucket(value);
+                let (lo, width) = edges(b);
+                assert!(lo <= value && value - lo < width, "{value}: {lo} + {width}");
+                assert!((width - 1) as f64 <= lo as f64 * RELATIVE_ERROR, "{value}");
+                assert!(b >= last && b < BUCKETS);
+                last = b;
+            }
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn percentiles_keep_the_stated_error_and_are_exact_where_values_repeat() {
+        let mut h = Histogram::default();
+        for i in 1..=100_000u64 {
+            h.add(i * 1_000);
+        }
+        for p in [0.5, 0.9, 0.99, 0.999] {
+            let (got, want) = (h.percentile(p), p * 1e8);
+            assert!((got / want - 1.0).abs() <= RELATIVE_ERROR, "{p}: {got} for {want}");
+        }
+        assert_eq!((h.mean(), h.max()), (50_000_500.0, 100_000_000));
+        let mut h = Histogram::default();
+        (0..99).for_each(|_| h.add(4096));
+        h.add(1 << 20);
+        assert_eq!(
+            (h.percentile(0.5), h.percentile(0.99), h.percentile(0.991)),
+            (4096.0, 4096.0, 1_048_576.0)
+        );
+        assert_eq!((Histogram::default().percentile(0.5), Histogram::default().mean()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn ranks_round_up() {
+        let mut h = Histogram::default();
+        (1..=10).for_each(|v| h.add(v));
+        // Half of ten values: the fifth. A floored rank of 0.55 would still give the fifth, the nearest rank is the sixth.
+        assert_eq!((h.percentile(0.5), h.percentile(0.55), h.percentile(0.999)), (5.0, 6.0, 10.0));
+    }
+
+    #[test]
+    fn merging_equals_counting_together() {
+        let (mut a, mut b, mut both) = (Histogram::default(), Histogram::default(), Histogram::default());
+        for i in 0..1000u64 {
+            let value = i * i * 977;
+            if i % 3 == 0 {
+                a.add(value)
+            } else {
+                b.add(value)
+            }
+            both.add(value);
+        }
+        a.merge(&b);
+        assert!(a.rows().eq(both.rows()));
+        assert_eq!((a.mean(), a.max(), a.percentile(0.9)), (both.mean(), both.max(), both.percentile(0.9)));
+    }
+}
