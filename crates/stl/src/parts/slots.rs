@@ -4,8 +4,8 @@
 //! its end is not used. Slots are numbered densely in the order of their PBAs, so a slot is 4 bytes in any map.
 
 use crate::{Plan, parts::split::ReadRuns};
-use smrlab_disk::reciprocal::RunIndex;
 use smrlab_disk::{BandId, Bands};
+use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
