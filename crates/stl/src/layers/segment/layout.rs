@@ -6,8 +6,8 @@
 //! skew puts a track's first sector within an arc, the chunk is two runs of PBAs.
 
 use smrlab_disk::geometry::REVOLUTION;
-use smrlab_disk::reciprocal::RunIndex;
 use smrlab_disk::{BandId, Bands, DriveModel, Interference, TrackNo};
+use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 use std::sync::Arc;
