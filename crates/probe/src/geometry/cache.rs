@@ -1,0 +1,84 @@
+//! The drive's own cache: how many segments it has, and how far it reads ahead.
+
+use crate::ProbeError;
+use crate::dial::Dial;
+use serde::{Deserialize, Serialize};
+
+/// The drive's own read cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardCache {
+    /// Whether repeated reads are answered by it.
+    pub present: bool,
+    /// Places far from each other of which it keeps the data at the same time.
+    pub segments: u64,
+    /// Blocks behind a read one that it has after some revolutions of rest.
+    pub read_ahead: u64,
+}
+
+/// The most segments and the longest read-ahead that are looked for.
+const MOST_SEGMENTS: u64 = 4096;
+const LONGEST: u64 = 1 << 18;
+
+/// Measures the cache.
+///
+/// # Errors
+/// The target's.
+pub(super) fn find(dial: &mut Dial<'_>) -> Result<BoardCache, ProbeError> {
+    dial.stage("on-board cache");
+    if !dial.cached() {
+        return Ok(BoardCache { present: false, segments: 0, read_ahead: 0 });
+    }
+    let segments = largest(1, MOST_SEGMENTS, |n| keeps(dial, n))?;
+    let read_ahead = largest(0, LONGEST, |n| reads_ahead(dial, n))?;
+    Ok(BoardCache { present: true, segments, read_ahead })
+}
+
+/// The largest number from `least` on for which `holds`, which does not hold for larger ones.
+fn largest(
+    least: u64,
+    most: u64,
+    mut holds: impl FnMut(u64) -> Result<bool, ProbeError>,
+) -> Result<u64, ProbeError> {
+    let (mut lo, mut hi) = (least, least.max(1));
+    while hi < most && holds(hi)? {
+        lo = hi;
+        hi *= 2;
+    }
+    while hi - lo > 1 {
+        let mid = lo + (hi - lo) / 2;
+        if holds(mid)? { lo = mid } else { hi = mid }
+    }
+    Ok(lo)
+}
+
+/// Whether the first of `n` places is still there after the others were read.
+fn keeps(dial: &mut Dial<'_>, n: u64) -> Result<bool, ProbeError> {
+    let mut hits = 0;
+    for _ in 0..3 {
+        dial.evict()?;
+        let blocks = dial.blocks();
+        let (first, step) = (dial.random(blocks / 4), blocks / 2 / n.max(1));
+        for i in 0..n {
+            dial.read(first + i * step)?;
+        }
+        hits += u32::from(dial.hit(first)?);
+    }
+    Ok(hits >= 2)
+}
+
+/// Whether the block `n` behind a read one is there.
+fn reads_ahead(dial: &mut Dial<'_>, n: u64) -> Result<bool, ProbeError> {
+    let mut hits = 0;
+    for _ in 0..3 {
+        dial.evict()?;
+        let blocks = dial.blocks();
+        let lba = dial.random(blocks / 2);
+        if lba + n >= blocks {
+            return Ok(false);
+        }
+        dial.read(lba)?;
+        dial.pause((4.0 + n as f64 / 100.0).min(400.0) * dial.period());
+        hits += u32::from(dial.hit(lba + n)?);
+    }
+    Ok(hits >= 2)
+}

@@ -1,0 +1,242 @@
+//! The order of surfaces, from the jumps of the angle between tracks: a change of the cylinder and a change of the head
+//! have skews of their own, and where each comes says in which order tracks fill the surfaces.
+
+use super::tracks::{Jumps, exact, jump_at};
+use super::{Measured, Zone};
+use crate::ProbeError;
+use crate::dial::Dial;
+use crate::stats::{turn, wrap};
+use serde::{Deserialize, Serialize};
+
+/// Boundaries that are looked at one by one; more than twice the surfaces of any drive.
+const FIRST: u64 = 130;
+
+/// In which order tracks fill the surfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Order {
+    /// All surfaces of a cylinder before the next cylinder.
+    Cylinder {
+        /// Surfaces.
+        surfaces: u64,
+    },
+    /// One whole surface after the other, to and fro.
+    Surface {
+        /// Surfaces.
+        surfaces: u64,
+    },
+    /// Groups of cylinders, one surface after the other within each.
+    Hybrid {
+        /// Surfaces.
+        surfaces: u64,
+        /// Cylinders in a group.
+        group_cylinders: u64,
+    },
+}
+
+/// What the jumps between tracks show.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skews {
+    /// In which order tracks fill the surfaces.
+    pub order: Order,
+    /// Angle from a track's first sector to the next one's where the cylinder changes, in revolutions.
+    pub cylinder: Measured,
+    /// The same where the surface changes; absent where that was not seen.
+    pub track: Option<Measured>,
+    /// Tracks over which the cylinder skews add up to a revolution (the paper's n).
+    pub period_tracks: f64,
+}
+
+/// The zone in which the order is looked for, and where its tracks are.
+struct Place<'a> {
+    zone: &'a Zone,
+    jumps: Jumps,
+}
+
+impl Place<'_> {
+    /// The first block of track `n` of the zone.
+    fn start(&self, dial: &mut Dial<'_>, n: u64) -> Result<u64, ProbeError> {
+        let z = self.zone;
+        let slipped = (z.slips as f64 * n as f64 / z.tracks as f64) as u64;
+        let expected = z.first_lba + n * z.usable - slipped;
+        if n == 0 || z.slips == 0 {
+            return Ok(expected);
+        }
+        let window = (z.slips / 4 + 4).min(z.usable / 8);
+        Ok(exact(dial, expected, window, z.sectors_exact, &self.jumps)?.unwrap_or(expected))
+    }
+
+    /// The jump before track `n`.
+    fn jump(&self, dial: &mut Dial<'_>, n: u64, repeats: u64) -> Result<f64, ProbeError> {
+        let lba = self.start(dial, n)?;
+        jump_at(dial, lba, self.zone.sectors_exact, repeats)
+    }
+
+    /// The angle of a track's start behind that of track 0, less `n` times `step`.
+    fn ahead(&self, dial: &mut Dial<'_>, n: u64, step: f64, repeats: u64) -> Result<f64, ProbeError> {
+        let lba = self.start(dial, n)?;
+        Ok(wrap(dial.between(self.zone.first_lba, lba, repeats)? - step * n as f64))
+    }
+
+    /// What a jump is more than the skew: the angle of the spare sectors at a track's end.
+    fn spare(&self) -> f64 {
+        (self.zone.sectors_exact - self.zone.usable as f64) / self.zone.sectors_exact
+    }
+
+    /// The skew that jumps show.
+    fn skew(&self, jumps: &[f64], error: f64) -> Measured {
+        let first = jumps.first().copied().unwrap_or(0.0);
+        let mean = jumps.iter().map(|j| wrap(j - first)).sum::<f64>() / jumps.len().max(1) as f64;
+        // Skews are rounded to whole sectors on every track.
+        let rounding = 0.29 / self.zone.sectors_exact;
+        let spread = (error + rounding) / (jumps.len().max(1) as f64).sqrt();
+        Measured { value: turn(first + mean - self.spare()), spread }
+    }
+}
+
+/// Finds order and skews in the zone with the most tracks.
+///
+/// # Errors
+/// The target's, and where no zone is large enough.
+pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result<Skews, ProbeError> {
+    dial.stage("skew and order of surfaces");
+    let Some(zone) = zones.iter().max_by_key(|z| z.tracks).filter(|z| z.tracks >= 4) else {
+        return Err(ProbeError::Unclear("all zones have fewer than four tracks".to_owned()));
+    };
+    let place = Place { zone, jumps: jumps.clone() };
+    let repeats = dial.repeats(0.003, 25);
+    let count = FIRST.min(zone.tracks - 1);
+    let mut seen = Vec::new();
+    for n in 1..=count {
+        seen.push(place.jump(dial, n, repeats)?);
+        dial.share(n as f64 / count as f64 / 2.0);
+    }
+    let sigma = 1.3 * dial.noise() / (repeats as f64).sqrt();
+    let slack = (6.0 * sigma).max(2.2 / zone.sectors_exact);
+    let like = |kind: f64| move |j: &f64| wrap(j - kind).abs() <= slack;
+    // What is unlike the first is measured again: completions that came much too late are not a kind of their own.
+    let unlike: Vec<usize> = (1..seen.len()).filter(|&i| !like(seen[0])(&seen[i])).collect();
+    let again = if dial.noise() > 1e-4 { unlike } else { Vec::new() };
+    for i in again {
+        seen[i] = place.jump(dial, i as u64 + 1, 3 * repeats)?;
+    }
+    let first_kind: Vec<f64> = seen.iter().copied().filter(like(seen[0])).collect();
+    let first_skew = place.skew(&first_kind, sigma);
+    if let Some(surfaces) = passes(zones) {
+        return Ok(Skews::new(Order::Surface { surfaces }, first_skew, None));
+    }
+    if let Some(n) = seen.iter().position(|j| !like(seen[0])(j)) {
+        let second: Vec<f64> = seen.iter().copied().filter(like(seen[n])).collect();
+        let every = n as u64 + 1;
+        let other = place.skew(&second, sigma);
+        return Ok(match missing(dial, &place, every, seen[0], slack, repeats)? {
+            // Every cylinder ends alike.
+            None => Skews::new(Order::Cylinder { surfaces: every }, other, Some(first_skew)),
+            Some(m) => Skews::new(hybrid(m, every, zones), first_skew, Some(other)),
+        });
+    }
+    let (step, far) = first_deviation(dial, &place, first_skew.value, seen[0], slack)?;
+    let Some(every) = far else {
+        return Ok(Skews::new(Order::Surface { surfaces: 1 }, step, None));
+    };
+    let surfaces = missing(dial, &place, every, seen[0], slack, repeats)?.unwrap_or(1);
+    let mut heads = Vec::new();
+    for k in 1..surfaces.max(2) {
+        heads.push(place.jump(dial, k * every, dial.repeats(0.0015, 100))?);
+    }
+    Ok(Skews::new(hybrid(surfaces, every, zones), step, Some(place.skew(&heads, sigma))))
+}
+
+impl Skews {
+    fn new(order: Order, cylinder: Measured, track: Option<Measured>) -> Self {
+        let period_tracks = 1.0 / wrap(cylinder.value).abs().max(1e-9);
+        Self { order, cylinder, track, period_tracks }
+    }
+}
+
+/// Groups as large as the drive are whole surfaces.
+fn hybrid(surfaces: u64, group_cylinders: u64, zones: &[Zone]) -> Order {
+    let tracks: u64 = zones.iter().map(|z| z.tracks).sum();
+    if surfaces * group_cylinders >= tracks {
+        Order::Surface { surfaces }
+    } else {
+        Order::Hybrid { surfaces, group_cylinders }
+    }
+}
+
+/// How often the drive is gone through from one side to the other, where the zones show it: they come again in reverse.
+fn passes(zones: &[Zone]) -> Option<u64> {
+    let sizes: Vec<u64> = zones.iter().map(|z| z.usable).collect();
+    let turns = (1..sizes.len().saturating_sub(1))
+        .filter(|&i| (sizes[i] > sizes[i - 1]) != (sizes[i + 1] > sizes[i]))
+        .count();
+    let palindrome = turns == 0 || {
+        let turn = (1..sizes.len() - 1).find(|&i| (sizes[i] > sizes[i - 1]) != (sizes[i + 1] > sizes[i]));
+        turn.is_some_and(|t| (1..=t.min(sizes.len() - 1 - t)).all(|d| sizes[t - d] == sizes[t + d]))
+    };
+    (turns > 0 && palindrome).then_some(turns as u64 + 1)
+}
+
+/// The first multiple of `every` before which there is no change of the second kind, but one like `kind`: there a group of
+/// a hybrid layout ends, after as many changes of surface as it has surfaces. `None`: there is none.
+fn missing(
+    dial: &mut Dial<'_>,
+    place: &Place<'_>,
+    every: u64,
+    kind: f64,
+    slack: f64,
+    repeats: u64,
+) -> Result<Option<u64>, ProbeError> {
+    for k in 2..=65 {
+        if k * every >= place.zone.tracks {
+            break;
+        }
+        if wrap(place.jump(dial, k * every, repeats)? - kind).abs() <= slack {
+            return Ok(Some(k));
+        }
+        dial.share(0.5 + k as f64 / 130.0);
+    }
+    Ok(None)
+}
+
+/// The first track of the zone whose start is not where steps like the first ones bring it; and the step, the more exact
+/// the further it goes.
+fn first_deviation(
+    dial: &mut Dial<'_>,
+    place: &Place<'_>,
+    mut step: f64,
+    kind: f64,
+    slack: f64,
+) -> Result<(Measured, Option<u64>), ProbeError> {
+    let repeats = dial.repeats(0.0015, 100);
+    let sigma = 1.3 * dial.noise() / (repeats as f64).sqrt() + 0.5 / place.zone.sectors_exact;
+    let limit = 8.0 * sigma;
+    let last = place.zone.tracks - 1;
+    let (mut good, mut n) = (1, 2.min(last));
+    loop {
+        let off = place.ahead(dial, n, step, repeats)?;
+        if off.abs() > limit {
+            let (mut lo, mut hi) = (good, n);
+            while hi - lo > 1 {
+                let mid = lo + (hi - lo) / 2;
+                if place.ahead(dial, mid, step, repeats)?.abs() > limit {
+                    hi = mid;
+                } else {
+                    lo = mid;
+                }
+            }
+            let jump = place.jump(dial, hi, repeats)?;
+            if wrap(jump - kind).abs() > slack.min(limit) {
+                let spread = sigma / good as f64;
+                return Ok((Measured { value: turn(step), spread }, Some(hi)));
+            }
+            // No change of surface: the step was not exact enough.
+        }
+        step += off / n as f64;
+        good = n;
+        if n == last {
+            return Ok((Measured { value: turn(step), spread: sigma / n as f64 }, None));
+        }
+        n = (2 * n).min(last);
+    }
+}

@@ -1,0 +1,249 @@
+//! Least access times: from a block read to the first one elsewhere that the head still catches. What the disk turns
+//! meanwhile is the time of overhead, seek and settle together; the same on one track is the overhead alone.
+
+use super::order::Order;
+use super::{Skews, Zone};
+use crate::ProbeError;
+use crate::dial::Dial;
+use crate::stats::median;
+use serde::{Deserialize, Serialize};
+use smrlab_units::Dir;
+
+/// How long seeks take, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seeks {
+    /// From the end of a read to the least time at which a read on the same track can begin.
+    pub read_overhead_ns: f64,
+    /// Standard error of all times here.
+    pub spread_ns: f64,
+    /// Cylinders and time of a read, overhead excluded.
+    pub read: Vec<(u64, f64)>,
+    /// The same for writes, where they were allowed.
+    pub write: Vec<(u64, f64)>,
+    /// From the end of a read to the least time at which a write on the same track can begin.
+    pub write_overhead_ns: Option<f64>,
+    /// Change of the surface on one cylinder, for a read.
+    pub head_switch_ns: Option<f64>,
+}
+
+/// Where the tracks of one surface are.
+struct Map<'a> {
+    zones: &'a [Zone],
+    order: Order,
+    /// Cylinders of the first surface, zone by zone.
+    cylinders: Vec<u64>,
+}
+
+impl<'a> Map<'a> {
+    fn new(zones: &'a [Zone], order: Order) -> Self {
+        let each = match order {
+            Order::Cylinder { surfaces } | Order::Hybrid { surfaces, .. } => surfaces.max(1),
+            Order::Surface { .. } => 1,
+        };
+        let all: u64 = zones.iter().map(|z| z.tracks).sum();
+        let mut left = if let Order::Surface { surfaces } = order { all / surfaces.max(1) } else { u64::MAX };
+        let mut cylinders = Vec::new();
+        for z in zones {
+            let n = (z.tracks / each).min(left);
+            left -= n;
+            cylinders.push(n);
+        }
+        Self { zones, order, cylinders }
+    }
+
+    fn len(&self) -> u64 {
+        self.cylinders.iter().sum()
+    }
+
+    /// Blocks in the middle of the cylinder's tracks that may lie on the first surface. Of a cylinder layout these are two:
+    /// whether odd cylinders go through the surfaces backwards does not show in the angles.
+    fn blocks(&self, cylinder: u64) -> Vec<Spot> {
+        let mut first = 0;
+        for (zone, &n) in self.zones.iter().zip(&self.cylinders) {
+            if cylinder < first + n {
+                let rel = cylinder - first;
+                return match self.order {
+                    Order::Surface { .. } => vec![middle(zone, rel)],
+                    Order::Cylinder { surfaces: 1 } => vec![middle(zone, rel)],
+                    Order::Cylinder { surfaces: s } => vec![middle(zone, rel * s), middle(zone, rel * s + s - 1)],
+                    Order::Hybrid { surfaces, group_cylinders: w } => {
+                        vec![middle(zone, rel / w * w * surfaces + rel % w)]
+                    }
+                };
+            }
+            first += n;
+        }
+        Vec::new()
+    }
+
+    /// Blocks of two tracks on one cylinder between which the surface changes.
+    fn switch(&self) -> Option<(Spot, Spot)> {
+        let zone = self.zones.iter().max_by_key(|z| z.tracks)?;
+        match self.order {
+            Order::Cylinder { surfaces } if surfaces > 1 => Some((middle(zone, 0), middle(zone, 1))),
+            Order::Hybrid { group_cylinders: w, surfaces } if surfaces > 1 && zone.tracks > w => {
+                Some((middle(zone, w - 1), middle(zone, w)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The block in the middle of track `index` of a zone, as far as slipped sectors let it be told.
+fn middle(zone: &Zone, index: u64) -> Spot {
+    let slipped = (zone.slips as f64 * index as f64 / zone.tracks as f64) as u64;
+    let lba = (zone.first_lba + index * zone.usable + zone.usable / 2 - slipped).min(zone.end() - 1);
+    Spot { lba, sectors: zone.sectors_exact }
+}
+
+/// A block, and the sectors in a revolution there.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    lba: u64,
+    sectors: f64,
+}
+
+/// Measures the curve of reads, and of writes where `destroy` allows them.
+///
+/// # Errors
+/// The target's.
+pub(super) fn find(
+    dial: &mut Dial<'_>,
+    zones: &[Zone],
+    skews: &Skews,
+    destroy: bool,
+) -> Result<Seeks, ProbeError> {
+    dial.stage("seeks");
+    let map = Map::new(zones, skews.order);
+    let most = map.len().saturating_sub(1);
+    let noise = dial.noise() * dial.period();
+    let trials = if dial.noise() > 1e-4 { (256.0 * (noise / 6e4).powi(2)).clamp(32.0, 256.0) as u32 } else { 1 };
+    let distances = distances(most);
+    let dirs: &[Dir] = if destroy { &[Dir::Read, Dir::Write] } else { &[Dir::Read] };
+    let mut out = Seeks::default();
+    for (i, &dir) in dirs.iter().enumerate() {
+        let access = Access { dir, trials };
+        // On one track: to the block before, which the disk has just passed.
+        let Some(block) = map.blocks(most / 2).first().copied() else { continue };
+        let overhead = Access { trials: if trials > 1 { 2 * trials } else { 1 }, ..access }.least(dial, block, Spot { lba: block.lba.saturating_sub(2), ..block })?;
+        let mut curve = Vec::new();
+        for (k, &d) in distances.iter().enumerate() {
+            dial.share((i as f64 + k as f64 / distances.len() as f64) / dirs.len() as f64);
+            let time = access.over(dial, &map, most, d)? - overhead;
+            curve.push((d, time.max(0.0)));
+        }
+        if dir == Dir::Read {
+            out.read_overhead_ns = overhead.max(0.0);
+            out.read = curve;
+            if let Some((a, b)) = map.switch() {
+                out.head_switch_ns = Some((access.least(dial, a, b)? - overhead).max(0.0));
+            }
+        } else {
+            out.write_overhead_ns = Some(overhead.max(0.0));
+            out.write = curve;
+        }
+    }
+    out.spread_ns = dial.period() * 2.0 * FINEST + 1.6 * noise / f64::from(trials).sqrt();
+    Ok(out)
+}
+
+/// About six a decade, from 1 to `most`.
+fn distances(most: u64) -> Vec<u64> {
+    let mut out = Vec::new();
+    let mut d = 1.0f64;
+    while (d as u64) < most {
+        let n = d as u64;
+        if out.last() != Some(&n) {
+            out.push(n);
+        }
+        d *= 1.4678;
+    }
+    if most > 0 {
+        out.push(most);
+    }
+    out
+}
+
+/// To what share of a revolution times are measured where there is no noise.
+const FINEST: f64 = 1e-4;
+
+#[derive(Clone, Copy)]
+struct Access {
+    dir: Dir,
+    trials: u32,
+}
+
+impl Access {
+    /// The least time over `d` of `most` cylinders, from a quarter and from the middle of what there is room for.
+    fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<f64, ProbeError> {
+        let room = most - d;
+        let from = if room < 4 { vec![0] } else { vec![room / 4, room / 2] };
+        let mut times = Vec::new();
+        for from in from {
+            let Some(start) = map.blocks(from).first().copied() else { continue };
+            let mut least = f64::INFINITY;
+            for to in map.blocks(from + d) {
+                least = least.min(self.least(dial, start, to)?);
+            }
+            if least.is_finite() {
+                times.push(least);
+            }
+        }
+        Ok(median(&times))
+    }
+
+    /// The least time from the end of a read of `from` to the begin of an access to `to`, in nanoseconds.
+    ///
+    /// Sent at once, the access ends after some whole turns and a fraction that is given by where the two blocks lie. Sent
+    /// later and later, it ends at the same time, until the head comes too late and a turn is lost: what it could be
+    /// late is what it had waited.
+    fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64, ProbeError> {
+        let mut took = Vec::new();
+        for _ in 0..3 {
+            took.push(self.trip(dial, from, to, 0.0)?);
+        }
+        let whole = took.iter().copied().fold(f64::INFINITY, f64::min);
+        let coarse = (3.0 * dial.noise()).max(FINEST);
+        let (mut lo, mut hi) = (0.0, 1.0);
+        took.retain(|t| *t < whole + 0.5);
+        while hi - lo > coarse {
+            let mid = (lo + hi) / 2.0;
+            let t = self.trip(dial, from, to, mid)?;
+            if t < whole + 0.5 {
+                lo = mid;
+                took.push(t);
+            } else {
+                hi = mid;
+            }
+        }
+        let mut late = (lo + hi) / 2.0;
+        let mut seen = Vec::new();
+        for i in 1..self.trials {
+            let t = self.trip(dial, from, to, late.max(0.0))?;
+            let caught = t < whole + 0.5;
+            if caught {
+                took.push(t);
+            }
+            late += if caught { 1.0 } else { -1.0 } * coarse / f64::from(i).sqrt();
+            if i > self.trials / 3 {
+                seen.push(late);
+            }
+        }
+        if !seen.is_empty() {
+            late = seen.iter().sum::<f64>() / seen.len() as f64;
+        }
+        // The access begins a sector before it ends.
+        Ok((median(&took) - late - 1.0 / to.sectors) * dial.period())
+    }
+
+    /// Reads `from`, waits `late` turns, goes to `to`: the turns from end to end.
+    fn trip(self, dial: &mut Dial<'_>, from: Spot, to: Spot, late: f64) -> Result<f64, ProbeError> {
+        if dial.cached() {
+            dial.evict()?;
+        }
+        let begin = dial.read_medium(from.lba)?.end;
+        dial.pause(late * dial.period());
+        let end = dial.access(self.dir, to.lba, 1)?.end;
+        Ok((end.0 as f64 - begin.0 as f64) / dial.period())
+    }
+}

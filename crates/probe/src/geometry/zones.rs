@@ -1,0 +1,234 @@
+//! Recording zones: where tracks stop having the same number of sectors, in few steps a zone.
+
+use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
+use super::Zone;
+use crate::dial::Dial;
+use crate::stats::wrap;
+use crate::ProbeError;
+
+/// Finds zones one after the other; remembers what the last one was like.
+pub(super) struct Finder {
+    pub jumps: Jumps,
+    /// Sectors in a revolution near the front, about.
+    sectors: f64,
+    zones: Vec<Zone>,
+}
+
+/// A zone whose first tracks were measured.
+struct Start {
+    first: u64,
+    /// Blocks on a track.
+    usable: u64,
+    /// Sectors in a revolution, spares included.
+    sectors: f64,
+}
+
+impl Finder {
+    /// Goes on behind `known` zones.
+    pub fn new(dial: &mut Dial<'_>, known: &[Zone]) -> Result<Self, ProbeError> {
+        let from = known.last().map_or(0, |z| z.end());
+        let sectors = match known.last() {
+            Some(z) => z.sectors as f64,
+            None => sectors_near(dial, from)?,
+        };
+        let mut jumps = Jumps::default();
+        for z in known {
+            jumps.learn(z.jump, 0.01 + 4.0 * dial.noise());
+        }
+        Ok(Self { jumps, sectors, zones: known.to_vec() })
+    }
+
+    /// The zones found.
+    pub fn zones(&self) -> &[Zone] {
+        &self.zones
+    }
+
+    /// Finds the next zone; `false` at the end of the drive.
+    pub fn next(&mut self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+        let first = self.zones.last().map_or(0, Zone::end);
+        let blocks = dial.blocks();
+        if first >= blocks {
+            return Ok(false);
+        }
+        dial.share(first as f64 / blocks as f64);
+        let Some(start) = self.start(dial, first)? else {
+            self.remainder(first, blocks)?;
+            return Ok(false);
+        };
+        let (tracks, end) = self.last_track(dial, &start)?;
+        self.push(first, tracks, end, &start);
+        self.sectors = start.sectors;
+        Ok(end < blocks)
+    }
+
+    /// What is left is less than a track that ends: it counts as one track of the last zone.
+    fn remainder(&mut self, first: u64, blocks: u64) -> Result<(), ProbeError> {
+        let Some(last) = self.zones.last_mut() else {
+            return Err(ProbeError::Unclear(
+                "no track boundary shows: tracks follow each other without skew, or all data is on one".to_owned(),
+            ));
+        };
+        last.tracks += 1;
+        last.blocks += blocks - first;
+        Ok(())
+    }
+
+    /// A zone like the one before is its continuation: a doubtful measurement had cut it.
+    fn push(&mut self, first: u64, tracks: u64, end: u64, s: &Start) {
+        let jump = self.jumps.0.first().copied().unwrap_or(0.0);
+        let slips = (tracks * s.usable).saturating_sub(end - first);
+        if let Some(z) = self.zones.last_mut().filter(|z| z.usable == s.usable) {
+            z.tracks += tracks;
+            z.blocks += end - first;
+            z.slips += slips;
+            return;
+        }
+        let first_track = self.zones.last().map_or(0, |z| z.first_track + z.tracks);
+        self.zones.push(Zone {
+            first_lba: first,
+            blocks: end - first,
+            first_track,
+            tracks,
+            usable: s.usable,
+            sectors: s.sectors.round() as u64,
+            sectors_exact: s.sectors,
+            slips,
+            jump,
+        });
+    }
+
+    /// About how many sectors a revolution has from `first` on, the start of a track: over less than half of what it was
+    /// before, which is not likely to be more than a track.
+    fn sectors_from(&self, dial: &mut Dial<'_>, first: u64) -> Result<f64, ProbeError> {
+        let steps = (self.sectors * 0.4) as u64;
+        if steps < 2 || first + steps >= dial.blocks() {
+            return Ok(self.sectors);
+        }
+        let turned = dial.between(first, first + steps, dial.repeats(0.003, 16))?;
+        let turned = if turned < -0.1 { turned + 1.0 } else { turned };
+        Ok(if turned > 0.1 { steps as f64 / turned } else { self.sectors })
+    }
+
+    /// Measures the first tracks from `first`, which is the start of a track. `None`: no boundary up to the end.
+    fn start(&mut self, dial: &mut Dial<'_>, first: u64) -> Result<Option<Start>, ProbeError> {
+        let end = dial.blocks();
+        let slack = 0.01 + 4.0 * dial.noise();
+        let mut at = first;
+        let mut lengths: Vec<(u64, Boundary)> = Vec::new();
+        let near = self.sectors_from(dial, first)?;
+        for _ in 0..3 {
+            let Some(b) = boundary_after(dial, at, near, end, &self.jumps)? else { break };
+            lengths.push((b.lba - at, b));
+            self.jumps.learn(b.jump, slack);
+            at = b.lba;
+            if lengths.len() >= 2 && lengths[0].0 == lengths[1].0 {
+                break;
+            }
+        }
+        let Some(&(_, b)) = lengths.first() else { return Ok(None) };
+        let usable = track_length(&lengths.iter().map(|l| l.0).collect::<Vec<_>>());
+        let sectors = full_turn(dial, first, b.lba, usable)?;
+        Ok(Some(Start { first, usable, sectors }))
+    }
+
+    /// How many tracks the zone has, and where it ends. Tests tracks at distances that double, then halves the gap: a
+    /// track belongs to the zone if it begins where it must and is as long as the others.
+    fn last_track(&mut self, dial: &mut Dial<'_>, s: &Start) -> Result<(u64, u64), ProbeError> {
+        let end = dial.blocks();
+        let most = (end - s.first).div_ceil(s.usable);
+        let mut good = (0u64, s.first);
+        let mut bad = most;
+        if let Some(guess) = self.zones.last().map(|z| z.tracks).filter(|n| *n > 1 && *n < most) {
+            if let Some(at) = self.belongs(dial, s, good, guess - 1)? {
+                good = (guess - 1, at);
+                if self.belongs(dial, s, good, guess)?.is_none() {
+                    bad = guess;
+                }
+            } else {
+                bad = guess - 1;
+            }
+        }
+        let mut step = 1;
+        while bad == most && good.0 + step < most {
+            match self.belongs(dial, s, good, good.0 + step)? {
+                Some(at) => good = (good.0 + step, at),
+                None => bad = good.0 + step,
+            }
+            step *= 2;
+        }
+        while bad - good.0 > 1 {
+            let mid = good.0 + (bad - good.0) / 2;
+            match self.belongs(dial, s, good, mid)? {
+                Some(at) => good = (mid, at),
+                None => bad = mid,
+            }
+        }
+        let tracks = good.0 + 1;
+        if good.1 + s.usable >= end {
+            return Ok((tracks, end));
+        }
+        let window = slip_window(1);
+        let next = exact(dial, good.1 + s.usable, window, s.sectors, &self.jumps)?;
+        Ok((tracks, next.unwrap_or(good.1 + s.usable).min(end)))
+    }
+
+    /// Where track `n` of the zone begins, if it does: it and the next boundary are where they must be, but for slipped
+    /// sectors. `from`: the nearest track before that is known to belong.
+    fn belongs(
+        &mut self,
+        dial: &mut Dial<'_>,
+        s: &Start,
+        from: (u64, u64),
+        n: u64,
+    ) -> Result<Option<u64>, ProbeError> {
+        let end = dial.blocks();
+        let expected = from.1 + (n - from.0) * s.usable;
+        if expected >= end {
+            return Ok(None);
+        }
+        // More than this many slipped sectors show as a new zone of the same kind, and are joined to it again.
+        let window = slip_window(n - from.0).min(s.usable / 8);
+        let Some(at) = exact(dial, expected, window, s.sectors, &self.jumps)? else { return Ok(None) };
+        if at > expected {
+            return Ok(None);
+        }
+        if at + s.usable >= end {
+            return Ok(Some(at));
+        }
+        let next = exact(dial, at + s.usable, slip_window(1), s.sectors, &self.jumps)?;
+        Ok(next.filter(|b| *b <= at + s.usable).map(|_| at))
+    }
+}
+
+/// The length of a full track among the first ones of a zone: slipped sectors make some a little shorter, and the zone may
+/// end after any of them.
+fn track_length(lengths: &[u64]) -> u64 {
+    let near = |a: u64, b: u64| a.abs_diff(b) <= 4;
+    let twice = |i: usize| lengths.iter().enumerate().any(|(j, &l)| j != i && near(l, lengths[i]));
+    (0..lengths.len()).filter(|&i| twice(i)).map(|i| lengths[i]).max().unwrap_or(lengths[0])
+}
+
+/// Slipped sectors to be reckoned with over so many tracks.
+fn slip_window(tracks: u64) -> u64 {
+    2 + tracks / 256
+}
+
+/// Sectors in a revolution of the track from `first` up to `next`: what its blocks leave of the turn is spare. Without
+/// significant spare it is the blocks themselves.
+fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, usable: u64) -> Result<f64, ProbeError> {
+    let steps = next - 1 - first;
+    if steps == 0 {
+        return Ok(usable as f64);
+    }
+    // Not worth the time where the noise hides a sector anyway.
+    let hidden = dial.noise() * usable as f64 > 8.0;
+    let repeats = dial.repeats(0.2 / usable as f64, if hidden { 3 } else { 25 });
+    // In two halves, neither of which is more than half a revolution.
+    let mid = first + steps / 2;
+    let turned = |a: f64| if a < 0.0 { a + 1.0 } else { a };
+    let share = turned(dial.between(first, mid, repeats)?) + turned(dial.between(mid, next - 1, repeats)?);
+    let sectors = steps as f64 / share.max(1e-6);
+    let error = 2.0 * dial.noise() * 1.3 / (repeats as f64).sqrt() * sectors;
+    let spare = sectors - usable as f64;
+    Ok(if wrap(spare).abs() > 1.0 || spare < 0.6 + 4.0 * error { usable as f64 } else { sectors })
+}

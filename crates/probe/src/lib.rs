@@ -1,0 +1,20 @@
+//! Drives seen from outside: their geometry, and what kind of shingled drive they are.
+//!
+//! Everything is concluded from when requests complete: a pure algorithm over a [`TimedTarget`]. The same code reads a
+//! simulated drive on a virtual clock, a served device and a disk.
+
+mod dial;
+mod error;
+pub mod geometry;
+mod noise;
+mod sim;
+mod stats;
+mod target;
+mod watch;
+
+pub use dial::{Dial, Quality};
+pub use error::{Kind, ProbeError};
+pub use noise::Noisy;
+pub use sim::{Machine, SimTarget, open as open_simulated};
+pub use target::{TargetError, TimedTarget, Timing};
+pub use watch::{Quiet, Watch};

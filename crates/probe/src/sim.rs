@@ -1,0 +1,133 @@
+//! A simulated drive as a target: its clock is virtual, so that a day of the drive's time passes in seconds.
+
+use crate::target::{TargetError, TimedTarget, Timing};
+use smrlab_disk::model::load;
+use smrlab_drive::{Drive, DriveSetup};
+use smrlab_stl::{BuildContext, HostRequest};
+use smrlab_units::spec::SpecError;
+use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
+use std::sync::Arc;
+
+/// What serves requests on a virtual clock.
+pub trait Machine {
+    /// How many blocks the host sees.
+    fn host_blocks(&self) -> Blocks;
+
+    /// Serves a request that arrives at `now`; when the host is acknowledged.
+    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> SimTime;
+}
+
+impl Machine for Drive {
+    fn host_blocks(&self) -> Blocks {
+        self.layer().host_blocks()
+    }
+
+    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> SimTime {
+        let request = HostRequest { op, lba, blocks, stream: 0 };
+        self.submit(now, &request, &mut ()).ack
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct SimTarget<M> {
+    machine: M,
+    now: SimTime,
+}
+
+impl<M: Machine> SimTarget<M> {
+    /// At time 0.
+    pub fn new(machine: M) -> Self {
+        Self { machine, now: SimTime::ZERO }
+    }
+
+    /// The drive behind it: for tests, which compare with the truth.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    fn timed(&mut self, op: HostOp, lba: Lba, blocks: Blocks) -> Timing {
+        let start = self.now;
+        self.now = self.machine.serve(start, op, lba, blocks).max(start);
+        Timing { start, end: self.now }
+    }
+}
+
+impl<M: Machine> TimedTarget for SimTarget<M> {
+    fn blocks(&self) -> Blocks {
+        self.machine.host_blocks()
+    }
+
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+        let end = lba.0.checked_add(blocks.0);
+        if blocks == Blocks::ZERO || end.is_none_or(|e| e > self.blocks().0) {
+            let what = format!("{blocks} blocks from LBA {lba} do not lie within {}", self.blocks());
+            return Err(TargetError { what, gone: false });
+        }
+        let op = match dir {
+            Dir::Read => HostOp::Read,
+            Dir::Write => HostOp::Write,
+        };
+        Ok(self.timed(op, lba, blocks))
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        Ok(self.timed(HostOp::Flush, Lba(0), Blocks::ZERO))
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        self.now += span;
+    }
+}
+
+/// The drive that `text` (`DRIVE[/LAYER]`) names, the layer being `cmr` where none is given; `read` brings the text of a
+/// drive file.
+///
+/// # Errors
+/// What is wrong with the drive's or the layer's text.
+pub fn open(
+    text: &str,
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Result<SimTarget<Drive>, SpecError> {
+    let (drive, layer) = split(text);
+    let model = load(drive, read)?;
+    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model)))?;
+    let mechanics = built.drive.mechanics(None).map_err(|e| SpecError::Other(format!("{drive}: {e}")))?;
+    let stable_locations = built.capabilities.stable_location;
+    let setup = DriveSetup { stable_locations, ..DriveSetup::default() };
+    Ok(SimTarget::new(Drive::new(built.layer, mechanics, setup)))
+}
+
+/// Drive and layer. The last slash parts them if what follows begins with the name of a layer; the path of a drive file
+/// has slashes too.
+fn split(text: &str) -> (&str, &str) {
+    if let Some((drive, layer)) = text.rsplit_once('/') {
+        let name = layer.split(',').next().unwrap_or_default();
+        if !name.ends_with(".toml") && !drive.is_empty() {
+            return (drive, layer);
+        }
+    }
+    (text, "cmr")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drive_and_layer_are_parted_at_the_last_slash() {
+        assert_eq!(split("tiny"), ("tiny", "cmr"));
+        assert_eq!(split("tiny,k=3/rmw,band=4"), ("tiny,k=3", "rmw,band=4"));
+        assert_eq!(split("a/b.toml"), ("a/b.toml", "cmr"));
+        assert_eq!(split("a/b.toml,k=2/static-1234"), ("a/b.toml,k=2", "static-1234"));
+    }
+
+    #[test]
+    fn the_clock_is_the_drives() {
+        let mut t = open("tiny", |_| Err(String::new())).unwrap();
+        let a = t.access(Dir::Read, Lba(5), Blocks(1)).unwrap();
+        let b = t.access(Dir::Read, Lba(5), Blocks(1)).unwrap();
+        assert_eq!(b.end.since(a.end), SimTime::from_ms(10), "one revolution at 6000 rpm");
+        assert!(t.access(Dir::Read, Lba(2880), Blocks(1)).is_err());
+    }
+}

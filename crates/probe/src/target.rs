@@ -1,0 +1,52 @@
+//! What a drive is to who looks from outside: requests that take time.
+
+use smrlab_units::{Blocks, Dir, Lba, SimTime};
+
+/// When a request was sent and when it had completed, on the target's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Sent.
+    pub start: SimTime,
+    /// Completed, as the host saw it.
+    pub end: SimTime,
+}
+
+impl Timing {
+    /// From sending to completion, in nanoseconds.
+    pub fn took(&self) -> f64 {
+        self.end.since(self.start).0 as f64
+    }
+}
+
+/// Why a target did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct TargetError {
+    /// One sentence.
+    pub what: String,
+    /// The target is gone, or lacks what is asked (and not: the user named a wrong one).
+    pub gone: bool,
+}
+
+/// A drive that is looked at from outside, one request at a time.
+///
+/// Its clock only rises; a request is sent at once when its function is called.
+pub trait TimedTarget {
+    /// How many blocks it has.
+    fn blocks(&self) -> Blocks;
+
+    /// Reads or writes, and waits for the end. What is written does not matter.
+    ///
+    /// # Errors
+    /// When the target is gone or refuses.
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError>;
+
+    /// Makes everything written so far durable, and waits for that.
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    fn flush(&mut self) -> Result<Timing, TargetError>;
+
+    /// Sends nothing for this long.
+    fn pause(&mut self, span: SimTime);
+}
