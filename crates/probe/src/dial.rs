@@ -1,9 +1,9 @@
 //! The disk as a clock hand: the end of a read of one block says at which angle the block lies.
 
+use crate::ProbeError;
 use crate::stats::{median_angle, wrap};
 use crate::target::{TimedTarget, Timing};
 use crate::watch::Watch;
-use crate::ProbeError;
 use serde::{Deserialize, Serialize};
 use smrlab_units::{Blocks, Dir, Lba, SimTime};
 
@@ -242,7 +242,8 @@ impl<'a> Dial<'a> {
         let middle = median_angle(&angles);
         if angles.len() > 2 {
             let limit = 8.0 * self.noise + 0.01;
-            self.quality.outliers += angles.iter().filter(|a| wrap(**a - middle).abs() > limit).count() as u64;
+            self.quality.outliers +=
+                angles.iter().filter(|a| wrap(**a - middle).abs() > limit).count() as u64;
         }
         Ok(middle)
     }

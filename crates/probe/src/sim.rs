@@ -23,8 +23,10 @@ impl Machine for Drive {
     }
 
     fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> SimTime {
-        let request = HostRequest { op, lba, blocks, stream: 0 };
-        self.submit(now, &request, &mut ()).ack
+        let request = HostRequest::new(op, lba, blocks);
+        while self.next_step(now, &mut ()).is_some() {}
+        self.interrupt();
+        self.dispatch(now, &request, &mut ()).served.ack
     }
 }
 

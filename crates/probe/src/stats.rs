@@ -62,8 +62,7 @@ pub fn line(points: &[(f64, f64)]) -> (f64, f64, f64, f64) {
 
 fn least_squares(points: &[(f64, f64)]) -> (f64, f64) {
     let n = points.len().max(1) as f64;
-    let (mx, my) =
-        (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let (mx, my) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
     let sxx: f64 = points.iter().map(|p| (p.0 - mx) * (p.0 - mx)).sum();
     let sxy: f64 = points.iter().map(|p| (p.0 - mx) * (p.1 - my)).sum();
     let b = if sxx > 0.0 { sxy / sxx } else { 0.0 };

@@ -8,19 +8,19 @@ mod cache;
 mod order;
 mod rotation;
 mod seek;
-mod tracks;
-mod zones;
 #[cfg(test)]
 mod tests;
+mod tracks;
+mod zones;
 
 pub use cache::BoardCache;
 pub use order::{Order, Skews};
 pub use seek::Seeks;
 
+use crate::ProbeError;
 use crate::dial::{Dial, Quality};
 use crate::target::TimedTarget;
 use crate::watch::Watch;
-use crate::ProbeError;
 use serde::{Deserialize, Serialize};
 
 /// A measured number and its standard error.
@@ -122,7 +122,8 @@ impl Extraction {
 
     /// Whether everything that `options` ask for is there.
     pub fn done(&self, options: Options) -> bool {
-        self.complete && (options.zones_only || self.skew.is_some() && self.seek.is_some() && self.cache.is_some())
+        self.complete
+            && (options.zones_only || self.skew.is_some() && self.seek.is_some() && self.cache.is_some())
     }
 }
 

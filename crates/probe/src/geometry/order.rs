@@ -5,7 +5,7 @@ use super::tracks::{Jumps, exact, jump_at};
 use super::{Measured, Zone};
 use crate::ProbeError;
 use crate::dial::Dial;
-use crate::stats::{turn, wrap};
+use crate::stats::{median_angle, turn, wrap};
 use serde::{Deserialize, Serialize};
 
 /// Boundaries that are looked at one by one; more than twice the surfaces of any drive.
@@ -104,7 +104,7 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
         return Err(ProbeError::Unclear("all zones have fewer than four tracks".to_owned()));
     };
     let place = Place { zone, jumps: jumps.clone() };
-    let repeats = dial.repeats(0.003, 25);
+    let repeats = dial.repeats(0.0015, 36);
     let count = FIRST.min(zone.tracks - 1);
     let mut seen = Vec::new();
     for n in 1..=count {
@@ -129,7 +129,7 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
         let second: Vec<f64> = seen.iter().copied().filter(like(seen[n])).collect();
         let every = n as u64 + 1;
         let other = place.skew(&second, sigma);
-        return Ok(match missing(dial, &place, every, seen[0], slack, repeats)? {
+        return Ok(match missing(dial, &place, every, [seen[0], seen[n]])? {
             // Every cylinder ends alike.
             None => Skews::new(Order::Cylinder { surfaces: every }, other, Some(first_skew)),
             Some(m) => Skews::new(hybrid(m, every, zones), first_skew, Some(other)),
@@ -139,7 +139,8 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
     let Some(every) = far else {
         return Ok(Skews::new(Order::Surface { surfaces: 1 }, step, None));
     };
-    let surfaces = missing(dial, &place, every, seen[0], slack, repeats)?.unwrap_or(1);
+    let kinds = [median_angle(&seen), place.jump(dial, every, dial.repeats(0.0015, 100))?];
+    let surfaces = missing(dial, &place, every, kinds)?.unwrap_or(1);
     let mut heads = Vec::new();
     for k in 1..surfaces.max(2) {
         heads.push(place.jump(dial, k * every, dial.repeats(0.0015, 100))?);
@@ -177,21 +178,21 @@ fn passes(zones: &[Zone]) -> Option<u64> {
     (turns > 0 && palindrome).then_some(turns as u64 + 1)
 }
 
-/// The first multiple of `every` before which there is no change of the second kind, but one like `kind`: there a group of
-/// a hybrid layout ends, after as many changes of surface as it has surfaces. `None`: there is none.
+/// The first multiple of `every` before which the jump is like the `first` kind and not like the `other`: there a
+/// group of a hybrid layout ends, after as many changes of surface as it has surfaces. `None`: there is none.
 fn missing(
     dial: &mut Dial<'_>,
     place: &Place<'_>,
     every: u64,
-    kind: f64,
-    slack: f64,
-    repeats: u64,
+    [first, other]: [f64; 2],
 ) -> Result<Option<u64>, ProbeError> {
+    let repeats = dial.repeats(wrap(first - other).abs() / 12.0, 36);
     for k in 2..=65 {
         if k * every >= place.zone.tracks {
             break;
         }
-        if wrap(place.jump(dial, k * every, repeats)? - kind).abs() <= slack {
+        let jump = place.jump(dial, k * every, repeats)?;
+        if wrap(jump - first).abs() < wrap(jump - other).abs() {
             return Ok(Some(k));
         }
         dial.share(0.5 + k as f64 / 130.0);

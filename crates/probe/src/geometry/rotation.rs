@@ -1,9 +1,9 @@
 //! How fast the disk turns, and whether it has a cache that hides that.
 
 use super::Measured;
+use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::{line, median};
-use crate::ProbeError;
 
 /// Revolutions over which the speed is measured, at least and at most.
 const LONG: u64 = 256;

@@ -65,7 +65,9 @@ impl<'a> Map<'a> {
                 return match self.order {
                     Order::Surface { .. } => vec![middle(zone, rel)],
                     Order::Cylinder { surfaces: 1 } => vec![middle(zone, rel)],
-                    Order::Cylinder { surfaces: s } => vec![middle(zone, rel * s), middle(zone, rel * s + s - 1)],
+                    Order::Cylinder { surfaces: s } => {
+                        vec![middle(zone, rel * s), middle(zone, rel * s + s - 1)]
+                    }
                     Order::Hybrid { surfaces, group_cylinders: w } => {
                         vec![middle(zone, rel / w * w * surfaces + rel % w)]
                     }
@@ -117,7 +119,8 @@ pub(super) fn find(
     let map = Map::new(zones, skews.order);
     let most = map.len().saturating_sub(1);
     let noise = dial.noise() * dial.period();
-    let trials = if dial.noise() > 1e-4 { (256.0 * (noise / 6e4).powi(2)).clamp(32.0, 256.0) as u32 } else { 1 };
+    let trials =
+        if dial.noise() > 1e-4 { (256.0 * (noise / 6e4).powi(2)).clamp(32.0, 256.0) as u32 } else { 1 };
     let distances = distances(most);
     let dirs: &[Dir] = if destroy { &[Dir::Read, Dir::Write] } else { &[Dir::Read] };
     let mut out = Seeks::default();
@@ -125,7 +128,11 @@ pub(super) fn find(
         let access = Access { dir, trials };
         // On one track: to the block before, which the disk has just passed.
         let Some(block) = map.blocks(most / 2).first().copied() else { continue };
-        let overhead = Access { trials: if trials > 1 { 2 * trials } else { 1 }, ..access }.least(dial, block, Spot { lba: block.lba.saturating_sub(2), ..block })?;
+        let overhead = Access { trials: if trials > 1 { 2 * trials } else { 1 }, ..access }.least(
+            dial,
+            block,
+            Spot { lba: block.lba.saturating_sub(2), ..block },
+        )?;
         let mut curve = Vec::new();
         for (k, &d) in distances.iter().enumerate() {
             dial.share((i as f64 + k as f64 / distances.len() as f64) / dirs.len() as f64);
@@ -198,33 +205,39 @@ impl Access {
     /// later and later, it ends at the same time, until the head comes too late and a turn is lost: what it could be
     /// late is what it had waited.
     fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64, ProbeError> {
+        let noisy = self.trials > 1;
         let mut took = Vec::new();
-        for _ in 0..3 {
+        for _ in 0..if noisy { 5 } else { 1 } {
             took.push(self.trip(dial, from, to, 0.0)?);
         }
-        let whole = took.iter().copied().fold(f64::INFINITY, f64::min);
+        let whole = median(&took);
+        let caught = |t: f64| (t - whole).abs() < 0.5;
         let coarse = (3.0 * dial.noise()).max(FINEST);
         let (mut lo, mut hi) = (0.0, 1.0);
-        took.retain(|t| *t < whole + 0.5);
+        took.retain(|t| caught(*t));
         while hi - lo > coarse {
             let mid = (lo + hi) / 2.0;
-            let t = self.trip(dial, from, to, mid)?;
-            if t < whole + 0.5 {
-                lo = mid;
-                took.push(t);
-            } else {
-                hi = mid;
+            // Two of three where a completion may come much too late.
+            let (mut hits, mut misses) = (0, 0);
+            while hits.max(misses) < if noisy { 2 } else { 1 } {
+                let t = self.trip(dial, from, to, mid)?;
+                if caught(t) {
+                    took.push(t);
+                    hits += 1;
+                } else {
+                    misses += 1;
+                }
             }
+            if hits > misses { lo = mid } else { hi = mid }
         }
         let mut late = (lo + hi) / 2.0;
         let mut seen = Vec::new();
         for i in 1..self.trials {
             let t = self.trip(dial, from, to, late.max(0.0))?;
-            let caught = t < whole + 0.5;
-            if caught {
+            if caught(t) {
                 took.push(t);
             }
-            late += if caught { 1.0 } else { -1.0 } * coarse / f64::from(i).sqrt();
+            late += if caught(t) { 1.0 } else { -1.0 } * coarse / f64::from(i).sqrt();
             if i > self.trials / 3 {
                 seen.push(late);
             }

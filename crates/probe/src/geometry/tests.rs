@@ -2,11 +2,9 @@
 
 use super::*;
 use crate::{Noisy, Quiet, SimTarget};
-use smrlab_disk::model::load;
 use smrlab_disk::geometry::{Defect, Layout, REVOLUTION, ZoneSpec};
-use smrlab_disk::{
-    DriveModel, Model, SeekCurve,
-};
+use smrlab_disk::model::load;
+use smrlab_disk::{DriveModel, Model, SeekCurve};
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_units::{Blocks, Dir, SimTime};
 
@@ -15,7 +13,8 @@ fn model(text: &str) -> DriveModel {
 }
 
 fn target(model: &DriveModel) -> SimTarget<Drive> {
-    let built = smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(std::sync::Arc::new(model.clone()))).unwrap();
+    let built =
+        smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(std::sync::Arc::new(model.clone()))).unwrap();
     SimTarget::new(Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default()))
 }
 
@@ -29,7 +28,8 @@ fn extraction(model: &DriveModel, noise_us: u64, options: Options) -> Extraction
 fn check_zones(model: &DriveModel, e: &Extraction) {
     let mut truth: Vec<(u64, u64, u64)> = Vec::new();
     for z in model.geometry().zones() {
-        let usable = u64::from(z.sectors) - u64::from(model.spec().geometry.zones[z.zone as usize].spare_sectors);
+        let usable =
+            u64::from(z.sectors) - u64::from(model.spec().geometry.zones[z.zone as usize].spare_sectors);
         match truth.last_mut() {
             Some(last) if last.2 == usable => last.1 += z.tracks,
             _ => truth.push((z.first.0, z.tracks, usable)),

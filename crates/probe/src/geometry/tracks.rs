@@ -1,8 +1,8 @@
 //! Where tracks begin: along a track the angle rises by the same from block to block, and at its end it jumps.
 
+use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::wrap;
-use crate::ProbeError;
 
 /// The least jump that is looked for, in revolutions.
 const LEAST: f64 = 0.02;
@@ -196,9 +196,8 @@ impl Jumps {
             dial.count_outlier();
         }
         let middle = crate::stats::median_angle(&seen);
-        let nearest = self.0.iter().copied().min_by(|a, b| {
-            wrap(a - middle).abs().total_cmp(&wrap(b - middle).abs())
-        });
+        let nearest =
+            self.0.iter().copied().min_by(|a, b| wrap(a - middle).abs().total_cmp(&wrap(b - middle).abs()));
         Ok(match nearest {
             Some(j) if wrap(j - middle).abs() < middle.abs() => Some(j),
             None if middle.abs() > LEAST => Some(middle),

@@ -1,10 +1,10 @@
 //! Recording zones: where tracks stop having the same number of sectors, in few steps a zone.
 
-use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
 use super::Zone;
+use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
+use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::wrap;
-use crate::ProbeError;
 
 /// Finds zones one after the other; remembers what the last one was like.
 pub(super) struct Finder {
@@ -65,7 +65,8 @@ impl Finder {
     fn remainder(&mut self, first: u64, blocks: u64) -> Result<(), ProbeError> {
         let Some(last) = self.zones.last_mut() else {
             return Err(ProbeError::Unclear(
-                "no track boundary shows: tracks follow each other without skew, or all data is on one".to_owned(),
+                "no track boundary shows: tracks follow each other without skew, or all data is on one"
+                    .to_owned(),
             ));
         };
         last.tracks += 1;
