@@ -34,6 +34,8 @@ pub struct Dial<'a> {
     evictions: u64,
     /// Standard deviation of an angle.
     noise: f64,
+    /// Tracks are told apart by the revolution that a read over their boundary loses: see [`step`](Self::step).
+    across: bool,
     quality: Quality,
     stage: String,
     last: SimTime,
@@ -50,6 +52,7 @@ impl<'a> Dial<'a> {
             hit_ns: 0.0,
             evictions: 0,
             noise: 0.0,
+            across: false,
             quality: Quality::default(),
             stage: String::new(),
             last: SimTime::ZERO,
@@ -247,4 +250,37 @@ impl<'a> Dial<'a> {
         }
         Ok(middle)
     }
+
+    /// Whether tracks are told apart by lost revolutions; see [`step`](Self::step).
+    pub(crate) fn across(&self) -> bool {
+        self.across
+    }
+
+    pub(crate) fn set_across(&mut self, across: bool) {
+        self.across = across;
+    }
+
+    /// As [`between`](Self::between), for two blocks less than half a revolution apart. Where tracks follow each other
+    /// without skew their angles do not show the boundary, but a read over it loses a revolution: that is counted as
+    /// [`LOST`].
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub fn step(&mut self, from: u64, to: u64, repeats: u64) -> Result<f64, ProbeError> {
+        if !self.across || self.cached() {
+            return self.between(from, to, repeats);
+        }
+        let mut angles = Vec::with_capacity(repeats as usize);
+        for _ in 0..repeats.max(1) {
+            let first = self.read(from)?.end;
+            let second = self.access(Dir::Read, from, to - from + 1)?.end;
+            let turns = (second.0 as f64 - first.0 as f64) / self.period - 1.0;
+            let lost = (turns + 0.25).floor();
+            angles.push(wrap(turns - lost + if lost > 0.0 { LOST } else { 0.0 }));
+        }
+        Ok(median_angle(&angles))
+    }
 }
+
+/// What a lost revolution counts in a [`step`](Dial::step), in revolutions.
+pub(crate) const LOST: f64 = 0.5;

@@ -6,7 +6,9 @@
 mod dial;
 mod error;
 pub mod geometry;
+pub mod identify;
 mod noise;
+pub mod open;
 mod sim;
 mod stats;
 mod target;

@@ -6,7 +6,7 @@
 
 mod cache;
 mod order;
-mod rotation;
+pub(crate) mod rotation;
 mod seek;
 #[cfg(test)]
 mod tests;

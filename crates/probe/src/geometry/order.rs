@@ -4,7 +4,7 @@
 use super::tracks::{Jumps, exact, jump_at};
 use super::{Measured, Zone};
 use crate::ProbeError;
-use crate::dial::Dial;
+use crate::dial::{Dial, LOST};
 use crate::stats::{median_angle, turn, wrap};
 use serde::{Deserialize, Serialize};
 
@@ -83,14 +83,14 @@ impl Place<'_> {
         (self.zone.sectors_exact - self.zone.usable as f64) / self.zone.sectors_exact
     }
 
-    /// The skew that jumps show.
-    fn skew(&self, jumps: &[f64], error: f64) -> Measured {
+    /// The skew that jumps show, less what lost revolutions count.
+    fn skew(&self, jumps: &[f64], error: f64, lost: f64) -> Measured {
         let first = jumps.first().copied().unwrap_or(0.0);
         let mean = jumps.iter().map(|j| wrap(j - first)).sum::<f64>() / jumps.len().max(1) as f64;
         // Skews are rounded to whole sectors on every track.
         let rounding = 0.29 / self.zone.sectors_exact;
         let spread = (error + rounding) / (jumps.len().max(1) as f64).sqrt();
-        Measured { value: turn(first + mean - self.spare()), spread }
+        Measured { value: turn(first + mean - self.spare() - lost), spread }
     }
 }
 
@@ -103,6 +103,7 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
     let Some(zone) = zones.iter().max_by_key(|z| z.tracks).filter(|z| z.tracks >= 4) else {
         return Err(ProbeError::Unclear("all zones have fewer than four tracks".to_owned()));
     };
+    let lost = if dial.across() { LOST } else { 0.0 };
     let place = Place { zone, jumps: jumps.clone() };
     let repeats = dial.repeats(0.0015, 36);
     let count = FIRST.min(zone.tracks - 1);
@@ -111,7 +112,7 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
         seen.push(place.jump(dial, n, repeats)?);
         dial.share(n as f64 / count as f64 / 2.0);
     }
-    let sigma = 1.3 * dial.noise() / (repeats as f64).sqrt();
+    let sigma = 2.0 * dial.noise() / (repeats as f64).sqrt();
     let slack = (6.0 * sigma).max(2.2 / zone.sectors_exact);
     let like = |kind: f64| move |j: &f64| wrap(j - kind).abs() <= slack;
     // What is unlike the first is measured again: completions that came much too late are not a kind of their own.
@@ -121,14 +122,14 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
         seen[i] = place.jump(dial, i as u64 + 1, 3 * repeats)?;
     }
     let first_kind: Vec<f64> = seen.iter().copied().filter(like(seen[0])).collect();
-    let first_skew = place.skew(&first_kind, sigma);
+    let first_skew = place.skew(&first_kind, sigma, lost);
     if let Some(surfaces) = passes(zones) {
         return Ok(Skews::new(Order::Surface { surfaces }, first_skew, None));
     }
     if let Some(n) = seen.iter().position(|j| !like(seen[0])(j)) {
         let second: Vec<f64> = seen.iter().copied().filter(like(seen[n])).collect();
         let every = n as u64 + 1;
-        let other = place.skew(&second, sigma);
+        let other = place.skew(&second, sigma, lost);
         return Ok(match missing(dial, &place, every, [seen[0], seen[n]])? {
             // Every cylinder ends alike.
             None => Skews::new(Order::Cylinder { surfaces: every }, other, Some(first_skew)),
@@ -145,7 +146,7 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
     for k in 1..surfaces.max(2) {
         heads.push(place.jump(dial, k * every, dial.repeats(0.0015, 100))?);
     }
-    Ok(Skews::new(hybrid(surfaces, every, zones), step, Some(place.skew(&heads, sigma))))
+    Ok(Skews::new(hybrid(surfaces, every, zones), step, Some(place.skew(&heads, sigma, lost))))
 }
 
 impl Skews {
@@ -210,7 +211,7 @@ fn first_deviation(
     slack: f64,
 ) -> Result<(Measured, Option<u64>), ProbeError> {
     let repeats = dial.repeats(0.0015, 100);
-    let sigma = 1.3 * dial.noise() / (repeats as f64).sqrt() + 0.5 / place.zone.sectors_exact;
+    let sigma = 2.0 * dial.noise() / (repeats as f64).sqrt() + 0.5 / place.zone.sectors_exact;
     let limit = 8.0 * sigma;
     let last = place.zone.tracks - 1;
     let (mut good, mut n) = (1, 2.min(last));

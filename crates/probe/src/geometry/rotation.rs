@@ -16,7 +16,7 @@ const PERIODS: std::ops::Range<f64> = 1e6..2e8;
 ///
 /// # Errors
 /// The target's, and [`ProbeError::NotADisk`].
-pub(super) fn find(dial: &mut Dial<'_>, quick: bool) -> Result<Measured, ProbeError> {
+pub(crate) fn find(dial: &mut Dial<'_>, quick: bool) -> Result<Measured, ProbeError> {
     dial.stage("rotation");
     let blocks = dial.blocks();
     if blocks < 64 {

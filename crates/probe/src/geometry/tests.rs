@@ -102,11 +102,10 @@ fn made(name: &str, surfaces: u32, layout: Layout, zones: &[[u32; 4]], defects: 
     spec.geometry.layout = layout;
     spec.geometry.zones = zones
         .iter()
-        .map(|&[cylinders, sectors, spare_sectors, spare_cylinders]| ZoneSpec {
-            cylinders,
-            sectors,
-            spare_sectors,
-            spare_cylinders,
+        .map(|&[cylinders, sectors, spare_sectors, spare_cylinders]| {
+            let mut zone = ZoneSpec::plain(cylinders, sectors);
+            (zone.spare_sectors, zone.spare_cylinders) = (spare_sectors, spare_cylinders);
+            zone
         })
         .collect();
     let cylinders: u32 = zones.iter().map(|z| z[0]).sum();

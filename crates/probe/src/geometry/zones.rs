@@ -32,6 +32,10 @@ impl Finder {
             None => sectors_near(dial, from)?,
         };
         let mut jumps = Jumps::default();
+        let jump = boundary_after(dial, 0, known.first().map_or(sectors, |z| z.sectors as f64), dial.blocks(), &jumps)?;
+        if jump.is_none() {
+            dial.set_across(true);
+        }
         for z in known {
             jumps.learn(z.jump, 0.01 + 4.0 * dial.noise());
         }

@@ -1,0 +1,205 @@
+//! What kind of drive it is: conventional, or shingled behind a translation layer, and how that layer works.
+//!
+//! After Skylight (Aghayev and Desnoyers, FAST 2015), by the outcome of timed patterns alone. What is new here is that a
+//! block's place is told by its angle: a block that was written somewhere else than where it lay is found at another one.
+
+mod bands;
+mod fill;
+mod moved;
+#[cfg(test)]
+mod tests;
+
+pub use bands::BandSize;
+pub use fill::CacheSize;
+
+use crate::ProbeError;
+use crate::dial::{Dial, Quality};
+use crate::geometry::rotation;
+use crate::target::TimedTarget;
+use crate::watch::Watch;
+use moved::Places;
+use serde::Serialize;
+
+/// Kinds of drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveKind {
+    /// Conventional: every write goes to its place.
+    Cmr,
+    /// Shingled, and the drive hides it.
+    DriveManaged,
+    /// Shingled zones that accept any write.
+    HostAware,
+    /// Shingled zones that accept only writes at their write pointer.
+    HostManaged,
+}
+
+/// Where written blocks lie between reading and writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheKind {
+    /// On the disk.
+    Disk,
+    /// In flash: what was written lately is read without the disk.
+    Flash,
+}
+
+/// How blocks find their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// A block comes back to its own place when the cache is cleaned, or never leaves it.
+    Static,
+    /// It goes anywhere.
+    Dynamic,
+}
+
+/// When caches are cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cleaning {
+    /// As soon as the drive has been idle for a while.
+    Aggressive,
+    /// Only when there is no room left.
+    Lazy,
+    /// Nothing is cached: every write rewrites what it must.
+    InPlace,
+}
+
+/// One pattern: what was done and seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Its name.
+    pub test: &'static str,
+    /// What was done.
+    pub did: String,
+    /// What was seen, and what follows.
+    pub saw: String,
+    /// What the numbers are: names of the two columns of `points`.
+    pub axes: [&'static str; 2],
+    /// The numbers, for a picture.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Identity {
+    /// Version of this form.
+    pub schema: u32,
+    /// What kind of drive it is.
+    pub kind: DriveKind,
+    /// How sure that is, 0 to 1.
+    pub confidence: f64,
+    /// The answer in one line.
+    pub answer: String,
+    /// Revolutions a minute.
+    pub rpm: f64,
+    /// What the cache is, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheKind>,
+    /// Where it lies: share of the drive's blocks, in LBA order, near which the head goes to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_place: Option<f64>,
+    /// How much fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_size: Option<CacheSize>,
+    /// Bands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub band: Option<BandSize>,
+    /// How blocks find their place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<Mapping>,
+    /// When caches are cleaned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleaning: Option<Cleaning>,
+    /// What was done and seen.
+    pub evidence: Vec<Evidence>,
+    /// What was needed.
+    pub quality: Quality,
+}
+
+/// Finds out what kind of drive the target is. Its data are destroyed.
+///
+/// # Errors
+/// The target's, [`ProbeError::NotADisk`], [`ProbeError::Interrupted`].
+pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<Identity, ProbeError> {
+    let mut dial = Dial::new(target, watch);
+    let rpm = rotation::find(&mut dial, false)?.value;
+    let mut out = Identity {
+        schema: 1,
+        kind: DriveKind::Cmr,
+        confidence: 0.0,
+        answer: String::new(),
+        rpm,
+        cache: None,
+        cache_place: None,
+        cache_size: None,
+        band: None,
+        mapping: None,
+        cleaning: None,
+        evidence: Vec::new(),
+        quality: Quality::default(),
+    };
+    let places = moved::write_and_look(&mut dial, &mut out.evidence)?;
+    let (moved, slow) = (places.moved_share(), places.slow_share());
+    if moved > 0.5 {
+        out.kind = DriveKind::DriveManaged;
+        out.confidence = moved;
+        cached(&mut dial, &mut out, &places)?;
+    } else if slow >= 0.04 {
+        out.kind = DriveKind::DriveManaged;
+        out.confidence = 1.0 - 0.5f64.powi((slow * places.len() as f64) as i32);
+        out.mapping = Some(Mapping::Static);
+        out.cleaning = Some(Cleaning::InPlace);
+        out.band = bands::in_place(&mut dial, &places, &mut out.evidence)?;
+    } else {
+        out.confidence = 1.0 - slow - moved;
+    }
+    out.answer = answer(&out);
+    out.quality = dial.quality();
+    Ok(out)
+}
+
+/// What there is to know of a layer that writes elsewhere first.
+fn cached(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<(), ProbeError> {
+    let quick = places.quick_reads(dial)?;
+    out.cache = Some(if quick { CacheKind::Flash } else { CacheKind::Disk });
+    if !quick {
+        out.cache_place = moved::place(dial, places, &mut out.evidence)?;
+    }
+    let (cleaning, home) = moved::after_rest(dial, places, &mut out.evidence)?;
+    out.cleaning = Some(cleaning);
+    out.cache_size = fill::until_it_breaks(dial, &mut out.evidence)?;
+    out.mapping = match home {
+        Some(m) => Some(m),
+        None => moved::after_cleaning(dial, places, &mut out.evidence)?,
+    };
+    // Only a layer that brings blocks home has bands that show.
+    if out.mapping == Some(Mapping::Static) {
+        out.band = bands::cleaned(dial, &mut out.evidence)?;
+    }
+    Ok(())
+}
+
+fn answer(id: &Identity) -> String {
+    let size = |blocks: u64| {
+        let bytes = blocks as f64 * 512.0;
+        if bytes >= 1e9 { format!("{:.1} GB", bytes / 1e9) } else { format!("{:.0} MB", bytes / 1e6) }
+    };
+    match (id.kind, id.cleaning) {
+        (DriveKind::Cmr, _) => {
+            "conventional (CMR), or shingled without a cache and so empty that it does not show".to_owned()
+        }
+        (_, Some(Cleaning::InPlace)) => {
+            let band = id.band.map_or_else(String::new, |b| format!(" in bands of {}", size(b.blocks)));
+            format!("shingled, drive-managed, without a cache: small writes rewrite what lies behind them{band}")
+        }
+        _ => {
+            let cache = id.cache_size.map_or_else(|| "a cache".to_owned(), |c| format!("a cache of {}", size(c.blocks)));
+            let stall = id.cache_size.map_or_else(String::new, |c| {
+                format!("; random writes stall after {} of them without rest", size(c.blocks))
+            });
+            format!("shingled, drive-managed, with {cache} on the disk{stall}")
+        }
+    }
+}

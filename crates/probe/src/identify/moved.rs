@@ -1,0 +1,210 @@
+//! Where written blocks are: at their own place, or elsewhere.
+
+use super::{Cleaning, Evidence, Mapping};
+use crate::ProbeError;
+use crate::dial::Dial;
+use crate::stats::{median, wrap};
+use smrlab_units::Dir;
+
+/// Blocks written at a place.
+pub(super) const SMALL: u64 = 8;
+/// Places that are looked at.
+const PLACES: u64 = 96;
+
+/// One place: a small piece that was written.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    lba: u64,
+    /// Its angle before and after it was written.
+    home: f64,
+    away: f64,
+    /// How long writing it took, from the end of a read of it, in revolutions; one is what a conventional drive takes.
+    turns: f64,
+    /// How long reading it took afterwards, in nanoseconds.
+    read: f64,
+}
+
+/// The places.
+pub(super) struct Places {
+    spots: Vec<Spot>,
+    slack: f64,
+}
+
+/// Number `i` of a sequence that fills `n` evenly at every length: multiples of the golden ratio.
+pub(super) fn spread(i: u64, n: u64) -> u64 {
+    let share = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 11;
+    ((u128::from(share) * u128::from(n)) >> 53) as u64
+}
+
+impl Places {
+    pub(super) fn len(&self) -> usize {
+        self.spots.len()
+    }
+
+    fn has_moved(&self, s: &Spot) -> bool {
+        wrap(s.away - s.home).abs() > self.slack
+    }
+
+    /// The share of places whose block lies elsewhere after it was written.
+    pub(super) fn moved_share(&self) -> f64 {
+        self.spots.iter().filter(|s| self.has_moved(s)).count() as f64 / self.spots.len().max(1) as f64
+    }
+
+    /// The share of places where writing took more revolutions than on a conventional drive.
+    pub(super) fn slow_share(&self) -> f64 {
+        self.spots.iter().filter(|s| s.turns > 1.8).count() as f64 / self.spots.len().max(1) as f64
+    }
+
+    /// The places where writing was slow.
+    pub(super) fn slow(&self) -> impl Iterator<Item = u64> {
+        self.spots.iter().filter(|s| s.turns > 1.8).map(|s| s.lba)
+    }
+
+    /// Whether what was written is read without the disk, though it was pushed out of the drive's read cache.
+    pub(super) fn quick_reads(&self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+        let times: Vec<f64> = self.spots.iter().map(|s| s.read).collect();
+        Ok(median(&times) < dial.period() / 50.0)
+    }
+}
+
+/// Reads a small piece at many places, writes it, and reads it again.
+pub(super) fn write_and_look(dial: &mut Dial<'_>, evidence: &mut Vec<Evidence>) -> Result<Places, ProbeError> {
+    dial.stage("writing and looking where it went");
+    let blocks = dial.blocks();
+    let slack = 0.02 + 6.0 * dial.noise();
+    let mut places = Places { spots: Vec::new(), slack };
+    for i in 0..PLACES {
+        dial.share(i as f64 / PLACES as f64);
+        let lba = spread(i + 1, blocks - SMALL) / SMALL * SMALL;
+        let home = dial.angle_of(lba, dial.repeats(0.004, 5))?;
+        let begin = dial.now();
+        dial.access(Dir::Write, lba, SMALL)?;
+        let end = dial.flush()?.end;
+        let turns = (end.0 as f64 - begin.0 as f64) / dial.period();
+        let elsewhere = dial.random(blocks);
+        dial.read(elsewhere)?;
+        if dial.cached() {
+            dial.evict()?;
+        }
+        let t = dial.read_medium(lba)?;
+        places.spots.push(Spot { lba, home, away: dial.angle_at(t.end), turns, read: t.took() });
+    }
+    let points = places.spots.iter().map(|s| (s.lba as f64, s.turns)).collect();
+    evidence.push(Evidence {
+        test: "write and look",
+        did: format!("at {PLACES} places: read 4 KiB, write it again at once, read it from the medium"),
+        saw: format!(
+            "{:.0} % of the pieces lay elsewhere afterwards; {:.0} % took more than the one revolution of a conventional drive",
+            100.0 * places.moved_share(),
+            100.0 * places.slow_share()
+        ),
+        axes: ["LBA", "revolutions of a write"],
+        points,
+    });
+    Ok(places)
+}
+
+/// Where on the drive the cache is: the head is sent to native blocks along the drive, and from there to cached ones. The
+/// way is shortest from where the cache is; `None`: from everywhere alike.
+pub(super) fn place(
+    dial: &mut Dial<'_>,
+    places: &Places,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<f64>, ProbeError> {
+    const STEPS: u64 = 33;
+    dial.stage("where the cache is");
+    let blocks = dial.blocks();
+    let moved: Vec<u64> = places.spots.iter().filter(|s| places.has_moved(s)).map(|s| s.lba).collect();
+    let mut points = Vec::new();
+    for i in 0..STEPS {
+        dial.share(i as f64 / STEPS as f64);
+        let native = (blocks - 64) / (STEPS - 1) * i + 17;
+        let mut times = Vec::new();
+        for k in 0..24 {
+            if dial.cached() {
+                dial.evict()?;
+            }
+            dial.read(native + k % 5)?;
+            let cached = moved[(k as usize * 7 + i as usize) % moved.len()];
+            times.push(dial.read(cached)?.took());
+        }
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        points.push((native as f64 / blocks as f64, mean / 1e6));
+    }
+    let least = points.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0.0, 0.0));
+    let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let found = most > 1.4 * least.1;
+    evidence.push(Evidence {
+        test: "where the cache is",
+        did: "from native blocks along the drive to blocks written lately".to_owned(),
+        saw: if found {
+            format!("the way is shortest from {:.0} % of the LBAs on: the cache is there", 100.0 * least.0)
+        } else {
+            "the way is as long from everywhere: the cache is spread over the drive".to_owned()
+        },
+        axes: ["share of the LBAs", "milliseconds to a block written lately"],
+        points,
+    });
+    Ok(found.then_some(least.0))
+}
+
+/// How many of the moved places are at their own angle again, at the same as before, and at another.
+fn look(dial: &mut Dial<'_>, places: &Places) -> Result<[usize; 3], ProbeError> {
+    let mut seen = [0; 3];
+    for s in places.spots.iter().filter(|s| places.has_moved(s)) {
+        if dial.cached() {
+            dial.evict()?;
+        }
+        let now = dial.angle_of(s.lba, dial.repeats(0.004, 3))?;
+        let near = |a: f64| wrap(now - a).abs() <= places.slack;
+        seen[if near(s.home) { 0 } else if near(s.away) { 1 } else { 2 }] += 1;
+    }
+    Ok(seen)
+}
+
+/// Leaves the drive alone for an hour, and looks where the blocks are.
+pub(super) fn after_rest(
+    dial: &mut Dial<'_>,
+    places: &Places,
+    evidence: &mut Vec<Evidence>,
+) -> Result<(Cleaning, Option<Mapping>), ProbeError> {
+    dial.stage("rest");
+    dial.pause(3600e9);
+    let [home, away, else_] = look(dial, places)?;
+    let all = (home + away + else_).max(1);
+    let cleaned = 2 * (home + else_) > all;
+    let mapping = cleaned.then_some(if home > else_ { Mapping::Static } else { Mapping::Dynamic });
+    evidence.push(Evidence {
+        test: "rest",
+        did: "left the drive alone for an hour".to_owned(),
+        saw: format!("of {all} blocks that lay elsewhere, {home} were at their own place again, {else_} at a third"),
+        axes: ["", ""],
+        points: Vec::new(),
+    });
+    Ok((if cleaned { Cleaning::Aggressive } else { Cleaning::Lazy }, mapping))
+}
+
+/// After the cache was filled and cleaned under load: are the blocks back at their own places?
+pub(super) fn after_cleaning(
+    dial: &mut Dial<'_>,
+    places: &Places,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<Mapping>, ProbeError> {
+    dial.stage("mapping");
+    let [home, away, else_] = look(dial, places)?;
+    evidence.push(Evidence {
+        test: "after cleaning",
+        did: "looked at the first blocks again after the cache had been filled and cleaned".to_owned(),
+        saw: format!("{home} were at their own place, {away} where they were before, {else_} at a third"),
+        axes: ["", ""],
+        points: Vec::new(),
+    });
+    let all = home + away + else_;
+    Ok(if 8 * (home + else_) < all {
+        None
+    } else if home > else_ {
+        Some(Mapping::Static)
+    } else {
+        Some(Mapping::Dynamic)
+    })
+}

@@ -1,0 +1,74 @@
+//! What is found out about simulated drives against what they are.
+
+use super::*;
+use crate::{Quiet, SimTarget};
+use smrlab_disk::model::load;
+use smrlab_drive::{Drive, DriveSetup};
+use smrlab_stl::{BuildContext, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba};
+use std::sync::Arc;
+
+/// What the layer's own facts say.
+struct Truth {
+    cache: Option<u64>,
+}
+
+/// A drive with a layer, all of its space written before where `filled`.
+fn drive(model: &str, layer: &str, filled: bool) -> (SimTarget<Drive>, Truth) {
+    let model = load(model, |_| Err("no files here".to_owned())).unwrap();
+    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).unwrap_or_else(|e| panic!("{layer}: {e}"));
+    let truth = Truth { cache: built.layer.facts().cache.map(|b| b.0) };
+    let mechanics = built.drive.mechanics(None).unwrap();
+    let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
+    if filled {
+        let blocks = drive.layer().host_blocks().0;
+        for lba in (0..blocks).step_by(1 << 16) {
+            let n = (blocks - lba).min(1 << 16);
+            drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
+        }
+    }
+    (SimTarget::new(drive), truth)
+}
+
+fn identified(model: &str, layer: &str, filled: bool) -> (Identity, Truth) {
+    let (mut target, truth) = drive(model, layer, filled);
+    let id = identify(&mut target, &mut Quiet).unwrap_or_else(|e| panic!("{layer}: {e}"));
+    eprintln!(
+        "{model} {layer}: {:?} {:.2} {:?} place {:?} size {:?} (truth {:?}) band {:?} {:?} {:?}; {} requests, {:.0} s",
+        id.kind, id.confidence, id.cache, id.cache_place, id.cache_size, truth.cache, id.band, id.mapping, id.cleaning,
+        id.quality.requests, id.quality.seconds
+    );
+    for e in &id.evidence {
+        eprintln!("    {}: {}", e.test, e.saw);
+    }
+    (id, truth)
+}
+
+const DRIVE: &str = "modern-7200,capacity=20GB";
+
+#[test]
+fn a_conventional_drive_is_one() {
+    for filled in [false, true] {
+        let (id, _) = identified(DRIVE, "cmr", filled);
+        assert_eq!(id.kind, DriveKind::Cmr);
+        assert!(id.confidence > 0.95 && id.cache.is_none());
+    }
+}
+
+#[test]
+fn layers_in_place_are_told_from_their_writes() {
+    for layer in ["rmw,band=16", "rmw,mode=partial,band=16", "static-1234", "static-R(4123)", "static-124R(3)", "static-14R(23)"] {
+        let (id, _) = identified(DRIVE, layer, true);
+        assert_eq!(id.kind, DriveKind::DriveManaged, "{layer}");
+        assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Static), Some(Cleaning::InPlace)), "{layer}");
+    }
+}
+
+#[test]
+fn caches_are_found() {
+    for layer in ["disk-cache,cache=1%", "disk-cache,cache=2%,idle=1s", "s-block"] {
+        let (id, _) = identified(DRIVE, layer, true);
+        assert_eq!(id.kind, DriveKind::DriveManaged, "{layer}");
+        assert_eq!(id.cache, Some(CacheKind::Disk), "{layer}");
+    }
+}

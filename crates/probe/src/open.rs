@@ -1,0 +1,46 @@
+//! From what a user wrote to a target.
+
+use crate::target::{TargetError, TimedTarget};
+use crate::{ProbeError, SimTarget, sim};
+use smrlab_drive::Drive;
+use std::path::Path;
+
+mod clock;
+mod file;
+mod nbd;
+
+pub use file::DirectFile;
+pub use nbd::Nbd;
+
+/// The target that `text` names: `sim:DRIVE[/LAYER]`, an NBD URI, or the path of a block device or file. It is opened for
+/// writing where `destroy` says so.
+///
+/// # Errors
+/// When there is no such thing, it is in use, or is no target.
+pub fn open(text: &str, destroy: bool) -> Result<Box<dyn TimedTarget + Send>, ProbeError> {
+    if let Some(sim) = text.strip_prefix("sim:") {
+        return Ok(Box::new(simulated(sim)?));
+    }
+    if text.contains("://") {
+        return Ok(Box::new(Nbd::open(text)?));
+    }
+    let path = Path::new(text);
+    if !path.exists() {
+        return Err(ProbeError::Target(TargetError {
+            what: format!(
+                "'{text}' is no device's name, and there is no such file; write sim:DRIVE[/LAYER], an NBD URI, or a path"
+            ),
+            gone: false,
+        }));
+    }
+    Ok(Box::new(DirectFile::open(path, destroy)?))
+}
+
+/// A simulated drive; files of drives are read from the file system.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn simulated(text: &str) -> Result<SimTarget<Drive>, ProbeError> {
+    sim::open(text, |path| std::fs::read_to_string(path).map_err(|e| e.to_string()))
+        .map_err(|e| ProbeError::Input(e.to_string()))
+}

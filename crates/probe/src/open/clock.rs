@@ -1,0 +1,30 @@
+//! The clock of targets that are real.
+
+use smrlab_units::SimTime;
+use std::time::{Duration, Instant};
+
+/// Time since a target was opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn now(self) -> SimTime {
+        SimTime(self.0.elapsed().as_nanos() as u64)
+    }
+
+    /// Waits to within microseconds: sleeps for most of it, and spins for the rest.
+    pub(super) fn pause(self, span: SimTime) {
+        let until = Instant::now() + Duration::from_nanos(span.0);
+        let slack = Duration::from_millis(2);
+        if let Some(rest) = until.checked_duration_since(Instant::now()).filter(|rest| *rest > slack) {
+            std::thread::sleep(rest - slack);
+        }
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A block device or a file as a target, past the host's page cache (O_DIRECT).
+
+use super::clock::Clock;
+use crate::target::{TargetError, TimedTarget, Timing};
+use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Buffers and lengths are multiples of this where a device asks for more than a block.
+const PAGE: usize = 4096;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct DirectFile {
+    file: File,
+    place: String,
+    blocks: u64,
+    /// Blocks in the least transfer.
+    grain: u64,
+    clock: Clock,
+    buffer: Vec<u8>,
+}
+
+impl DirectFile {
+    /// Opens a device or file; for writing where `write` says so. A device that is mounted or otherwise in use is refused.
+    ///
+    /// # Errors
+    /// When it cannot be opened past the page cache, is in use, or is too small.
+    pub fn open(path: &Path, write: bool) -> Result<Self, TargetError> {
+        let place = path.display().to_string();
+        let refuse = |what: String, gone| TargetError { what: format!("{place}: {what}"), gone };
+        let meta = std::fs::metadata(path)
+            .map_err(|e| refuse(e.to_string(), e.kind() != ErrorKind::NotFound))?;
+        let device = meta.file_type().is_block_device();
+        if !device && !meta.is_file() {
+            return Err(refuse("neither a block device nor a file".to_owned(), false));
+        }
+        let exclusive = if device { libc::O_EXCL } else { 0 };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(write)
+            .custom_flags(libc::O_DIRECT | exclusive)
+            .open(path)
+            .map_err(|e| match e.raw_os_error() {
+                Some(libc::EBUSY) => {
+                    refuse("mounted or in use: unmount it first, its traffic would be measured".to_owned(), false)
+                }
+                Some(libc::EINVAL) => {
+                    refuse("its file system has no direct access (O_DIRECT): use another".to_owned(), true)
+                }
+                _ => refuse(e.to_string(), true),
+            })?;
+        let bytes = file.seek(SeekFrom::End(0)).map_err(|e| refuse(e.to_string(), true))?;
+        let mut out = Self {
+            file,
+            place: place.clone(),
+            blocks: bytes / BLOCK_BYTES,
+            grain: 1,
+            clock: Clock::start(),
+            buffer: Vec::new(),
+        };
+        if out.access(Dir::Read, Lba(0), Blocks(1)).is_err() {
+            out.grain = PAGE as u64 / BLOCK_BYTES;
+            out.access(Dir::Read, Lba(0), Blocks(1))?;
+        }
+        Ok(out)
+    }
+
+    fn fail(&self, e: &std::io::Error) -> TargetError {
+        TargetError { what: format!("{}: {e}", self.place), gone: true }
+    }
+}
+
+impl TimedTarget for DirectFile {
+    fn blocks(&self) -> Blocks {
+        Blocks(self.blocks)
+    }
+
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+        let first = lba.0 / self.grain * self.grain;
+        let end = (lba.0 + blocks.0).next_multiple_of(self.grain).min(self.blocks);
+        let length = ((end - first) * BLOCK_BYTES) as usize;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(length + PAGE, 0);
+        let skip = buffer.as_ptr().align_offset(PAGE);
+        let part = &mut buffer[skip..skip + length];
+        let start = self.clock.now();
+        let done = match dir {
+            Dir::Read => self.file.read_exact_at(part, first * BLOCK_BYTES),
+            Dir::Write => {
+                part.fill(0);
+                self.file.write_all_at(part, first * BLOCK_BYTES)
+            }
+        };
+        let end = self.clock.now();
+        self.buffer = buffer;
+        done.map_err(|e| self.fail(&e))?;
+        Ok(Timing { start, end })
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        let start = self.clock.now();
+        self.file.sync_data().map_err(|e| self.fail(&e))?;
+        Ok(Timing { start, end: self.clock.now() })
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        self.clock.pause(span);
+    }
+}

@@ -1,0 +1,120 @@
+"""`smrlab geometry`: a drive's geometry from outside, and drive files from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from .. import _core, targets
+from ..errors import InputError, Interrupted
+from ..work import attended
+from . import console
+from . import options as o
+
+app = typer.Typer(
+    help="The geometry of a drive, measured from outside: rotation, zones, skews, surfaces, seeks.", no_args_is_help=True
+)
+
+TargetArgument = Annotated[
+    str,
+    typer.Argument(help="sim:DRIVE[/LAYER], a device's name, an NBD URI, or a block device or file.", metavar="TARGET"),
+]
+DestroyOption = Annotated[bool, typer.Option("--destroy", help="Allow writes: all data on the target may be lost.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Answers the question that --destroy asks.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="Keep results and pictures here; go on with what is there.", metavar="DIR")
+]
+
+
+def register(parent: typer.Typer) -> None:
+    """Adds the command group."""
+    parent.add_typer(app, name="geometry")
+
+
+@app.command(
+    "extract",
+    help="Measure a drive's geometry by timed reads. Example: smrlab geometry extract sim:modern-7200 --out x16",
+)
+def extract(
+    target: TargetArgument,
+    zones_only: Annotated[bool, typer.Option("--zones-only", help="Only rotation and zones: under a minute.")] = False,
+    destroy: DestroyOption = False,
+    yes: YesOption = False,
+    out: OutOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Measure a drive's geometry."""
+    resolved = targets.resolve(target)
+    if destroy:
+        targets.confirm(target, resolved, yes)
+    keep = None
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        keep = out / "extraction.json"
+    try:
+        with console.progress() as watch:
+            text = attended(
+                lambda control: _core.geometry_extract(resolved, zones_only, destroy, keep and str(keep), control),
+                target,
+                watch,
+            )
+    except (KeyboardInterrupt, Interrupted):
+        where = f"what was measured is in {keep}; the same command goes on" if keep else "nothing is kept without --out"
+        raise Interrupted(f"interrupted: {where}") from None
+    doc: dict[str, Any] = json.loads(text)
+    if as_json:
+        console.print_json(doc)
+    else:
+        _show(target, doc)
+        if keep:
+            console.out().print(f"{escape(str(keep))}; next: smrlab geometry fit {escape(str(keep))} --out DRIVE.toml")
+
+
+def _measured(m: dict[str, float], digits: int, unit: str) -> str:
+    return f"{m['value']:.{digits}f} ± {m['spread']:.2g} {unit}"
+
+
+def _order(order: dict[str, Any]) -> str:
+    surfaces = order["surfaces"]
+    return {
+        "cylinder": f"{surfaces} surfaces, cylinder by cylinder",
+        "surface": f"{surfaces} surface{'s, one after the other' if surfaces > 1 else ''}",
+        "hybrid": f"{surfaces} surfaces, one after the other in groups of {order.get('group_cylinders')} cylinders",
+    }[order["kind"]]
+
+
+def _show(target: str, doc: dict[str, Any]) -> None:
+    """The page of an extraction."""
+    out = console.out()
+    out.print(f"[bold]{escape(target)}[/bold]: {doc['blocks']:,} blocks")
+    if rpm := doc.get("rpm"):
+        out.print(f"rotation       {_measured(rpm, 3, 'rpm')}")
+    if skew := doc.get("skew"):
+        out.print(f"order          {_order(skew['order'])}")
+        out.print(f"cylinder skew  {_measured(skew['cylinder'], 5, 'revolutions')}")
+        if skew.get("track"):
+            out.print(f"head skew      {_measured(skew['track'], 5, 'revolutions')}")
+    if seek := doc.get("seek"):
+        ms = [f"{d:,}: {ns / 1e6:.2f} ms" for d, ns in seek["read"][:: max(len(seek["read"]) // 5, 1)]]
+        out.print(f"seeks          {', '.join(ms)} (cylinders: time; ± {seek['spread_ns'] / 1e6:.3f} ms)")
+        out.print(f"overhead       {seek['read_overhead_ns'] / 1e6:.3f} ms")
+        if seek.get("head_switch_ns"):
+            out.print(f"head switch    {seek['head_switch_ns'] / 1e6:.3f} ms")
+    if (cache := doc.get("cache")) and cache["present"]:
+        out.print(f"own cache      {cache['segments']} segments, reads {cache['read_ahead']} blocks ahead")
+    table = console.table("zones", ["zone", "first LBA", "tracks", "blocks a track", "sectors", "slipped"], numeric=True)
+    for i, z in enumerate(doc["zones"]):
+        cells = (z["first_lba"], z["tracks"], z["usable"], z["sectors"], z["slips"])
+        table.add_row(str(i), *(f"{n:,}" for n in cells))
+    out.print(table)
+    for note in doc["notes"]:
+        out.print(f"note: {escape(note)}")
+    q = doc["quality"]
+    out.print(
+        f"{q['requests']:,} requests in {q['seconds']:.0f} s of the drive's time; noise {q['noise_ns'] / 1e3:.1f} us; "
+        f"{q['outliers']} outliers left out, {q['cache_hits']} answers from its cache repeated"
+    )
