@@ -11,10 +11,15 @@ pub fn raised(py: Python<'_>, error: &RunError) -> PyErr {
         Kind::Environment => "MissingError",
         Kind::Interrupted => "Interrupted",
     };
+    raise(py, class, &error.to_string())
+}
+
+/// An exception of `smrlab.errors` by its name.
+pub fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
     let made = py
         .import("smrlab.errors")
         .and_then(|module| module.getattr(class))
-        .and_then(|class| class.call1((error.to_string(),)));
+        .and_then(|class| class.call1((message,)));
     made.map_or_else(|e| e, PyErr::from_value)
 }
 

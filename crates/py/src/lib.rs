@@ -4,6 +4,7 @@
 
 mod errors;
 mod layer;
+mod probing;
 mod traces;
 
 use errors::or_raise;
@@ -87,6 +88,9 @@ mod _core {
 
     #[pymodule_export]
     use super::layer::{Medium, PlanHandle};
+
+    #[pymodule_export]
+    use super::probing::{geometry_extract, identify};
 
     /// The version of the engine.
     #[pyfunction]

@@ -22,6 +22,10 @@ impl Watch for Controlled<'_> {
             "skew and order of surfaces" => (0.5, 0.65),
             "seeks" => (0.65, 0.95),
             "on-board cache" => (0.95, 1.0),
+            "writing and looking where it went" => (0.1, 0.2),
+            "where the cache is" => (0.2, 0.3),
+            "filling the cache" => (0.3, 0.7),
+            "bands" => (0.7, 1.0),
             _ => (0.0, 1.0),
         };
         self.requests += 1;
@@ -94,4 +98,16 @@ pub fn geometry_extract(
     let done = py.detach(|| extracted(target, options, keep.as_deref(), &control.0));
     let known = done.map_err(|e| raised(py, &e))?;
     serde_json::to_string(&known).map_err(|e| raised(py, &input(e)))
+}
+
+/// Finds out what kind of drive the target is. Its data are destroyed.
+#[pyfunction]
+pub fn identify(py: Python<'_>, target: &str, control: &PyControl) -> PyResult<String> {
+    let done = py.detach(|| {
+        let mut opened = smrlab_probe::open::open(target, true)?;
+        let mut watch = Controlled { control: &control.0, requests: 0 };
+        smrlab_probe::identify::identify(&mut *opened, &mut watch)
+    });
+    let found = done.map_err(|e| raised(py, &e))?;
+    serde_json::to_string(&found).map_err(|e| raised(py, &input(e)))
 }

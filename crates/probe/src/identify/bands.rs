@@ -79,7 +79,10 @@ fn whole_bands(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>,
         costs.push(write(dial, first + i * SMALL, SMALL)?);
     }
     let Some(second) = doubling(dial, first + SMALL, median(&costs))? else { return Ok(None) };
-    Ok(Some(second - first))
+    // A band that is read and written takes two revolutions and a little a track; less than three tracks are no band.
+    let near = dial.between(first, first + 16, dial.repeats(0.0005, 25))?.abs().max(1e-6) / 16.0;
+    let tracks = (second - first) as f64 * near;
+    Ok((tracks > 2.5 && one > 1.5 * tracks && one < 3.5 * tracks + 3.0).then_some(second - first))
 }
 
 /// The first block behind `start` that a write of 4 KiB and more does not reach without costing twice as much as `one`.
@@ -237,6 +240,7 @@ impl Alone {
         // Each for itself, so that nothing is left for the next time.
         until_cleaned(dial, &[self.from], self.size, most)?;
         until_cleaned(dial, &[other], self.size, most)?;
+        eprintln!("together {} {other}: {seen:?} {} {}", self.from, self.writes, self.one);
         let like = |a: f64, b: f64| (a / b - 1.0).abs() < 0.15;
         Ok(seen.is_some_and(|(n, t)| like(n as f64, self.writes as f64) && like(t, self.one)))
     }

@@ -1,0 +1,106 @@
+"""`smrlab probe`: what kind of drive it is, from timed requests alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from .. import _core, sysfs, targets
+from ..errors import InputError
+from ..plots import outside
+from ..work import attended
+from . import console
+from . import options as o
+from .geometry import DestroyOption, TargetArgument, YesOption
+
+
+def register(parent: typer.Typer) -> None:
+    """Adds the command."""
+    parent.command(
+        "probe",
+        help="Find out whether a drive is shingled, and how it stalls: cache, bands, mapping, cleaning.",
+        epilog="Example: smrlab probe 'sim:modern-7200,capacity=1TB/disk-cache,cache=1%' --destroy",
+    )(probe)
+
+
+def probe(
+    target: TargetArgument,
+    destroy: DestroyOption = False,
+    yes: YesOption = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Write probe.json and pictures here.", metavar="DIR")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Find out what kind of drive it is."""
+    resolved = targets.resolve(target)
+    said = sysfs.says(resolved)
+    if not destroy:
+        _without_writing(target, said, as_json)
+        return
+    targets.confirm(target, resolved, yes)
+    with console.progress() as watch:
+        text = attended(lambda control: _core.identify(resolved, control), target, watch)
+    doc: dict[str, Any] = json.loads(text)
+    if said:
+        doc["says"] = said
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "probe.json").write_text(json.dumps(doc, indent=1) + "\n")
+        outside.evidence(doc, out)
+    if as_json:
+        console.print_json(doc)
+    else:
+        _show(target, doc)
+
+
+def _without_writing(target: str, said: dict[str, Any], as_json: bool) -> None:
+    """What the device says of itself is all that can be known without writing."""
+    if not said:
+        raise InputError(f"{target} says nothing of itself; measuring what it is needs writes: add --destroy")
+    if as_json:
+        console.print_json({"schema": 1, "says": said})
+        return
+    _says(said)
+    console.note("measuring what it is needs writes, which destroy its data: add --destroy")
+
+
+def _says(said: dict[str, Any]) -> None:
+    out = console.out()
+    out.print("[bold]what it says of itself[/bold]")
+    for key, value in said.items():
+        out.print(f"  {escape(key)}: {escape(str(value))}")
+
+
+def _size(blocks: int) -> str:
+    size = blocks * 512
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+
+
+def _show(target: str, doc: dict[str, Any]) -> None:
+    """The page of an answer."""
+    out = console.out()
+    if said := doc.get("says"):
+        _says(said)
+    out.print(f"[bold]{escape(target)}[/bold]: {escape(doc['answer'])}")
+    rows = [("kind", f"{doc['kind']} ({doc['confidence']:.0%} sure)")]
+    if cache := doc.get("cache"):
+        place = doc.get("cache_place")
+        where = "" if place is None else f", near {place:.0%} of the LBAs"
+        rows.append(("cache", f"{cache}{where}"))
+    if size := doc.get("cache_size"):
+        each = size["write_blocks"] // 2
+        rows.append(("cache size", f"{_size(size['blocks'])}: {size['writes']:,} writes of {each} KiB"))
+    if band := doc.get("band"):
+        spread = f" ± {band['spread']:.0f}"
+        rows.append(("band", f"{band['blocks']:,}{spread} blocks ({_size(band['blocks'])}), {band['rewrite_s']:.2f} s"))
+    rows += [(key, doc[key]) for key in ("mapping", "cleaning") if key in doc]
+    for name, value in rows:
+        out.print(f"  {name:<12}{escape(value)}")
+    out.print("[bold]what was done and seen[/bold]")
+    for e in doc["evidence"]:
+        out.print(f"  {escape(e['test'])}: {escape(e['did'])}. {escape(e['saw'])}.")
+    q = doc["quality"]
+    out.print(f"{q['requests']:,} requests in {q['seconds'] / 3600:.2f} h of the drive's time")
