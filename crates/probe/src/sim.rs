@@ -1,12 +1,12 @@
 //! A simulated drive as a target: its clock is virtual, so that a day of the drive's time passes in seconds.
 
 use crate::target::{TargetError, TimedTarget, Timing};
-use smrlab_disk::model::load;
-use smrlab_drive::{Drive, DriveSetup};
-use smrlab_stl::{BuildContext, HostRequest};
+use smrlab_drive::Drive;
+use smrlab_drive::assemble::{Wanted, assemble};
+use smrlab_stl::HostRequest;
+use smrlab_units::problems::Problems;
 use smrlab_units::spec::SpecError;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
-use std::sync::Arc;
 
 /// What serves requests on a virtual clock.
 pub trait Machine {
@@ -92,12 +92,14 @@ pub fn open(
     read: impl Fn(&str) -> Result<String, String>,
 ) -> Result<SimTarget<Drive>, SpecError> {
     let (drive, layer) = split(text);
-    let model = load(drive, read)?;
-    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model)))?;
-    let mechanics = built.drive.mechanics(None).map_err(|e| SpecError::Other(format!("{drive}: {e}")))?;
-    let stable_locations = built.capabilities.stable_location;
-    let setup = DriveSetup { stable_locations, ..DriveSetup::default() };
-    Ok(SimTarget::new(Drive::new(built.layer, mechanics, setup)))
+    let wanted =
+        Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 0 };
+    let mut problems = Problems::default();
+    let assembled = assemble(&wanted, read, &smrlab_stl::build, &mut problems);
+    match assembled.filter(|_| problems.is_empty()) {
+        Some(assembled) => Ok(SimTarget::new(assembled.start(false, false).0)),
+        None => Err(SpecError::Other(problems.to_string())),
+    }
 }
 
 /// Drive and layer. The last slash parts them if what follows begins with the name of a layer; the path of a drive file

@@ -38,11 +38,15 @@ impl Watch for Controlled<'_> {
 }
 
 fn raised(py: Python<'_>, e: &ProbeError) -> PyErr {
-    crate::errors::raise(py, match e.kind() {
-        Kind::Input => "InputError",
-        Kind::Environment => "MissingError",
-        Kind::Interrupted => "Interrupted",
-    }, &e.to_string())
+    crate::errors::raise(
+        py,
+        match e.kind() {
+            Kind::Input => "InputError",
+            Kind::Environment => "MissingError",
+            Kind::Interrupted => "Interrupted",
+        },
+        &e.to_string(),
+    )
 }
 
 fn input(e: impl ToString) -> ProbeError {
@@ -67,7 +71,8 @@ fn extracted(
     let mut opened = smrlab_probe::open::open(target, options.destroy)?;
     let mut known = match keep.filter(|p| p.exists()) {
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|e| input(format!("{}: {e}", path.display())))?;
+            let text =
+                std::fs::read_to_string(path).map_err(|e| input(format!("{}: {e}", path.display())))?;
             serde_json::from_str(&text).map_err(|e| input(format!("{}: {e}", path.display())))?
         }
         None => Extraction::new(opened.blocks().0),

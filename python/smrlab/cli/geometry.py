@@ -10,13 +10,16 @@ import typer
 from rich.markup import escape
 
 from .. import _core, targets
-from ..errors import InputError, Interrupted
+from ..errors import Interrupted
+from ..plots import outside
+from ..plots.style import save_svg
 from ..work import attended
 from . import console
 from . import options as o
 
 app = typer.Typer(
-    help="The geometry of a drive, measured from outside: rotation, zones, skews, surfaces, seeks.", no_args_is_help=True
+    help="The geometry of a drive, measured from outside: rotation, zones, skews, surfaces, seeks.",
+    no_args_is_help=True,
 )
 
 TargetArgument = Annotated[
@@ -66,12 +69,20 @@ def extract(
         where = f"what was measured is in {keep}; the same command goes on" if keep else "nothing is kept without --out"
         raise Interrupted(f"interrupted: {where}") from None
     doc: dict[str, Any] = json.loads(text)
+    if out is not None:
+        _pictures(doc, out)
     if as_json:
         console.print_json(doc)
     else:
         _show(target, doc)
         if keep:
             console.out().print(f"{escape(str(keep))}; next: smrlab geometry fit {escape(str(keep))} --out DRIVE.toml")
+
+
+def _pictures(doc: dict[str, Any], folder: Path) -> None:
+    save_svg(outside.zones([(z["tracks"], z["usable"]) for z in doc["zones"]]), folder / "zones.svg")
+    if seek := doc.get("seek"):
+        save_svg(outside.seeks(seek["read"], seek["write"]), folder / "seeks.svg")
 
 
 def _measured(m: dict[str, float], digits: int, unit: str) -> str:
@@ -106,7 +117,9 @@ def _show(target: str, doc: dict[str, Any]) -> None:
             out.print(f"head switch    {seek['head_switch_ns'] / 1e6:.3f} ms")
     if (cache := doc.get("cache")) and cache["present"]:
         out.print(f"own cache      {cache['segments']} segments, reads {cache['read_ahead']} blocks ahead")
-    table = console.table("zones", ["zone", "first LBA", "tracks", "blocks a track", "sectors", "slipped"], numeric=True)
+    table = console.table(
+        "zones", ["zone", "first LBA", "tracks", "blocks a track", "sectors", "slipped"], numeric=True
+    )
     for i, z in enumerate(doc["zones"]):
         cells = (z["first_lba"], z["tracks"], z["usable"], z["sectors"], z["slips"])
         table.add_row(str(i), *(f"{n:,}" for n in cells))

@@ -31,7 +31,9 @@ def probe(
     target: TargetArgument,
     destroy: DestroyOption = False,
     yes: YesOption = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Write probe.json and pictures here.", metavar="DIR")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write probe.json and pictures here.", metavar="DIR")
+    ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Find out what kind of drive it is."""

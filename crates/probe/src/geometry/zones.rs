@@ -32,7 +32,13 @@ impl Finder {
             None => sectors_near(dial, from)?,
         };
         let mut jumps = Jumps::default();
-        let jump = boundary_after(dial, 0, known.first().map_or(sectors, |z| z.sectors as f64), dial.blocks(), &jumps)?;
+        let jump = boundary_after(
+            dial,
+            0,
+            known.first().map_or(sectors, |z| z.sectors as f64),
+            dial.blocks(),
+            &jumps,
+        )?;
         if jump.is_none() {
             dial.set_across(true);
         }

@@ -62,7 +62,10 @@ pub(super) fn in_place(
         evidence.push(Evidence {
             test: "bands",
             did: "writes of growing length, and writes along the drive".to_owned(),
-            saw: format!("what is rewritten together has {} blocks; that takes {:.2} s", band.blocks, band.rewrite_s),
+            saw: format!(
+                "what is rewritten together has {} blocks; that takes {:.2} s",
+                band.blocks, band.rewrite_s
+            ),
             axes: ["", ""],
             points: Vec::new(),
         });
@@ -109,7 +112,11 @@ fn doubling(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>, Pr
 }
 
 /// The period of the cost along the drive: sampled at points that are further and further apart, until it repeats.
-fn period(dial: &mut Dial<'_>, start: u64, evidence: &mut Vec<Evidence>) -> Result<Option<BandSize>, ProbeError> {
+fn period(
+    dial: &mut Dial<'_>,
+    start: u64,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<BandSize>, ProbeError> {
     const STEPS: u64 = 1200;
     let blocks = dial.blocks();
     let mut step = 2 * SMALL;
@@ -120,7 +127,8 @@ fn period(dial: &mut Dial<'_>, start: u64, evidence: &mut Vec<Evidence>) -> Resu
         }
         if let Some(lag) = repeats_after(&costs) {
             let top = costs.iter().copied().fold(0.0, f64::max);
-            let points = costs.iter().enumerate().map(|(i, c)| ((start + i as u64 * step) as f64, *c)).collect();
+            let points =
+                costs.iter().enumerate().map(|(i, c)| ((start + i as u64 * step) as f64, *c)).collect();
             evidence.push(Evidence {
                 test: "cost along the drive",
                 did: format!("a write of 4 KiB every {step} blocks"),
@@ -140,9 +148,8 @@ fn period(dial: &mut Dial<'_>, start: u64, evidence: &mut Vec<Evidence>) -> Resu
 /// The least distance after which a sequence that is not constant repeats, at least twice.
 fn repeats_after(costs: &[f64]) -> Option<usize> {
     let n = costs.len();
-    let off = |lag: usize| {
-        (0..n - lag).map(|i| (costs[i + lag] - costs[i]).abs()).sum::<f64>() / (n - lag) as f64
-    };
+    let off =
+        |lag: usize| (0..n - lag).map(|i| (costs[i + lag] - costs[i]).abs()).sum::<f64>() / (n - lag) as f64;
     let off: Vec<f64> = (0..=n / 2).map(off).collect();
     let mean = off[1..].iter().sum::<f64>() / (off.len() - 1) as f64;
     if mean < 0.2 {
@@ -155,7 +162,12 @@ fn repeats_after(costs: &[f64]) -> Option<usize> {
 }
 
 /// Writes and time until a write at one of `spots` in turn waits for cleaning; `None` where that takes too long.
-fn until_cleaned(dial: &mut Dial<'_>, spots: &[u64], size: u64, most: u64) -> Result<Option<(u64, f64)>, ProbeError> {
+fn until_cleaned(
+    dial: &mut Dial<'_>,
+    spots: &[u64],
+    size: u64,
+    most: u64,
+) -> Result<Option<(u64, f64)>, ProbeError> {
     let mut times: Vec<f64> = Vec::new();
     let mut longest = 0.0f64;
     for i in 0..most {
@@ -175,7 +187,10 @@ fn until_cleaned(dial: &mut Dial<'_>, spots: &[u64], size: u64, most: u64) -> Re
 
 /// Of a drive with a cache on the disk. Two spots are written in turn until the drive has to clean: if they lie in one band,
 /// that is after as many writes and takes as long as for one spot alone; else there is twice as much to do.
-pub(super) fn cleaned(dial: &mut Dial<'_>, evidence: &mut Vec<Evidence>) -> Result<Option<BandSize>, ProbeError> {
+pub(super) fn cleaned(
+    dial: &mut Dial<'_>,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<BandSize>, ProbeError> {
     const MOST_WRITES: u64 = 60_000;
     dial.stage("bands");
     let blocks = dial.blocks();
@@ -209,7 +224,8 @@ pub(super) fn cleaned(dial: &mut Dial<'_>, evidence: &mut Vec<Evidence>) -> Resu
         from = lo + size + 8;
         until_cleaned(dial, &[from], size, MOST_WRITES)?;
     }
-    let band = BandSize { blocks: edges[1] - edges[0], spread: 8.0, rewrite_s: rewrite * dial.period() / 1e9 };
+    let band =
+        BandSize { blocks: edges[1] - edges[0], spread: 8.0, rewrite_s: rewrite * dial.period() / 1e9 };
     evidence.push(Evidence {
         test: "two spots",
         did: "two spots at growing distance written in turn until the drive had to clean".to_owned(),
@@ -240,7 +256,6 @@ impl Alone {
         // Each for itself, so that nothing is left for the next time.
         until_cleaned(dial, &[self.from], self.size, most)?;
         until_cleaned(dial, &[other], self.size, most)?;
-        eprintln!("together {} {other}: {seen:?} {} {}", self.from, self.writes, self.one);
         let like = |a: f64, b: f64| (a / b - 1.0).abs() < 0.15;
         Ok(seen.is_some_and(|(n, t)| like(n as f64, self.writes as f64) && like(t, self.one)))
     }

@@ -192,10 +192,14 @@ fn answer(id: &Identity) -> String {
         }
         (_, Some(Cleaning::InPlace)) => {
             let band = id.band.map_or_else(String::new, |b| format!(" in bands of {}", size(b.blocks)));
-            format!("shingled, drive-managed, without a cache: small writes rewrite what lies behind them{band}")
+            format!(
+                "shingled, drive-managed, without a cache: small writes rewrite what lies behind them{band}"
+            )
         }
         _ => {
-            let cache = id.cache_size.map_or_else(|| "a cache".to_owned(), |c| format!("a cache of {}", size(c.blocks)));
+            let cache = id
+                .cache_size
+                .map_or_else(|| "a cache".to_owned(), |c| format!("a cache of {}", size(c.blocks)));
             let stall = id.cache_size.map_or_else(String::new, |c| {
                 format!("; random writes stall after {} of them without rest", size(c.blocks))
             });

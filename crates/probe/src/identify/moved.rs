@@ -68,7 +68,10 @@ impl Places {
 }
 
 /// Reads a small piece at many places, writes it, and reads it again.
-pub(super) fn write_and_look(dial: &mut Dial<'_>, evidence: &mut Vec<Evidence>) -> Result<Places, ProbeError> {
+pub(super) fn write_and_look(
+    dial: &mut Dial<'_>,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Places, ProbeError> {
     dial.stage("writing and looking where it went");
     let blocks = dial.blocks();
     let slack = 0.02 + 6.0 * dial.noise();
@@ -157,7 +160,13 @@ fn look(dial: &mut Dial<'_>, places: &Places) -> Result<[usize; 3], ProbeError> 
         }
         let now = dial.angle_of(s.lba, dial.repeats(0.004, 3))?;
         let near = |a: f64| wrap(now - a).abs() <= places.slack;
-        seen[if near(s.home) { 0 } else if near(s.away) { 1 } else { 2 }] += 1;
+        seen[if near(s.home) {
+            0
+        } else if near(s.away) {
+            1
+        } else {
+            2
+        }] += 1;
     }
     Ok(seen)
 }
@@ -177,7 +186,9 @@ pub(super) fn after_rest(
     evidence.push(Evidence {
         test: "rest",
         did: "left the drive alone for an hour".to_owned(),
-        saw: format!("of {all} blocks that lay elsewhere, {home} were at their own place again, {else_} at a third"),
+        saw: format!(
+            "of {all} blocks that lay elsewhere, {home} were at their own place again, {else_} at a third"
+        ),
         axes: ["", ""],
         points: Vec::new(),
     });

@@ -16,7 +16,8 @@ struct Truth {
 /// A drive with a layer, all of its space written before where `filled`.
 fn drive(model: &str, layer: &str, filled: bool) -> (SimTarget<Drive>, Truth) {
     let model = load(model, |_| Err("no files here".to_owned())).unwrap();
-    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).unwrap_or_else(|e| panic!("{layer}: {e}"));
+    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model)))
+        .unwrap_or_else(|e| panic!("{layer}: {e}"));
     let truth = Truth { cache: built.layer.facts().cache.map(|b| b.0) };
     let mechanics = built.drive.mechanics(None).unwrap();
     let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
@@ -35,8 +36,17 @@ fn identified(model: &str, layer: &str, filled: bool) -> (Identity, Truth) {
     let id = identify(&mut target, &mut Quiet).unwrap_or_else(|e| panic!("{layer}: {e}"));
     eprintln!(
         "{model} {layer}: {:?} {:.2} {:?} place {:?} size {:?} (truth {:?}) band {:?} {:?} {:?}; {} requests, {:.0} s",
-        id.kind, id.confidence, id.cache, id.cache_place, id.cache_size, truth.cache, id.band, id.mapping, id.cleaning,
-        id.quality.requests, id.quality.seconds
+        id.kind,
+        id.confidence,
+        id.cache,
+        id.cache_place,
+        id.cache_size,
+        truth.cache,
+        id.band,
+        id.mapping,
+        id.cleaning,
+        id.quality.requests,
+        id.quality.seconds
     );
     for e in &id.evidence {
         eprintln!("    {}: {}", e.test, e.saw);
@@ -57,7 +67,14 @@ fn a_conventional_drive_is_one() {
 
 #[test]
 fn layers_in_place_are_told_from_their_writes() {
-    for layer in ["rmw,band=16", "rmw,mode=partial,band=16", "static-1234", "static-R(4123)", "static-124R(3)", "static-14R(23)"] {
+    for layer in [
+        "rmw,band=16",
+        "rmw,mode=partial,band=16",
+        "static-1234",
+        "static-R(4123)",
+        "static-124R(3)",
+        "static-14R(23)",
+    ] {
         let (id, _) = identified(DRIVE, layer, true);
         assert_eq!(id.kind, DriveKind::DriveManaged, "{layer}");
         assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Static), Some(Cleaning::InPlace)), "{layer}");

@@ -31,8 +31,8 @@ impl DirectFile {
     pub fn open(path: &Path, write: bool) -> Result<Self, TargetError> {
         let place = path.display().to_string();
         let refuse = |what: String, gone| TargetError { what: format!("{place}: {what}"), gone };
-        let meta = std::fs::metadata(path)
-            .map_err(|e| refuse(e.to_string(), e.kind() != ErrorKind::NotFound))?;
+        let meta =
+            std::fs::metadata(path).map_err(|e| refuse(e.to_string(), e.kind() != ErrorKind::NotFound))?;
         let device = meta.file_type().is_block_device();
         if !device && !meta.is_file() {
             return Err(refuse("neither a block device nor a file".to_owned(), false));
@@ -44,9 +44,10 @@ impl DirectFile {
             .custom_flags(libc::O_DIRECT | exclusive)
             .open(path)
             .map_err(|e| match e.raw_os_error() {
-                Some(libc::EBUSY) => {
-                    refuse("mounted or in use: unmount it first, its traffic would be measured".to_owned(), false)
-                }
+                Some(libc::EBUSY) => refuse(
+                    "mounted or in use: unmount it first, its traffic would be measured".to_owned(),
+                    false,
+                ),
                 Some(libc::EINVAL) => {
                     refuse("its file system has no direct access (O_DIRECT): use another".to_owned(), true)
                 }

@@ -56,7 +56,8 @@ fn parse(uri: &str) -> Result<Address, TargetError> {
     match scheme {
         "nbd+unix" => {
             let socket = query.split('&').find_map(|p| p.strip_prefix("socket="));
-            let socket = socket.ok_or_else(|| refused(uri, "an nbd+unix URI names its socket: ?socket=PATH"))?;
+            let socket =
+                socket.ok_or_else(|| refused(uri, "an nbd+unix URI names its socket: ?socket=PATH"))?;
             Ok(Address::Unix(percent_decoded(socket), percent_decoded(export)))
         }
         "nbd" => {
@@ -64,7 +65,9 @@ fn parse(uri: &str) -> Result<Address, TargetError> {
             let host = if has_port { host.to_owned() } else { format!("{host}:10809") };
             Ok(Address::Tcp(host, percent_decoded(export)))
         }
-        _ => Err(refused(uri, "only nbd:// and nbd+unix:// are known (TLS would be measured with the drive)")),
+        _ => {
+            Err(refused(uri, "only nbd:// and nbd+unix:// are known (TLS would be measured with the drive)"))
+        }
     }
 }
 
@@ -172,7 +175,10 @@ impl Nbd {
                 3 => self.learn(&data),
                 _ => {
                     let text = String::from_utf8_lossy(&data).into_owned();
-                    return Err(refused(&self.place, &format!("the server refuses the export '{export}' {text}")));
+                    return Err(refused(
+                        &self.place,
+                        &format!("the server refuses the export '{export}' {text}"),
+                    ));
                 }
             }
         }
