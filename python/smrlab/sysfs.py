@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def says(target: str, root: Path = Path("/sys/block")) -> dict[str, Any]:
     path = Path(target)
     try:
         device = path.resolve(strict=True)
-        if not stat.S_ISBLK(os.stat(device).st_mode):
+        if not stat.S_ISBLK(device.stat().st_mode):
             return {}
     except OSError:
         return {}

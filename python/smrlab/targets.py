@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ def confirm(text: str, resolved: str, yes: bool) -> None:
     if resolved.startswith("sim:"):
         return
     path = Path(resolved)
-    if path.exists() and not stat.S_ISBLK(os.stat(path).st_mode) and not path.is_file():
+    if path.exists() and not stat.S_ISBLK(path.stat().st_mode) and not path.is_file():
         raise InputError(f"{text}: neither a block device nor a file")
     if yes:
         return
