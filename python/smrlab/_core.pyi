@@ -90,7 +90,7 @@ def trace_write(spec: str, out: str, control: Control) -> int:
     """Reads, transforms and stores traces as Parquet; the number of requests."""
 
 def geometry_extract(target: str, zones_only: bool, destroy: bool, keep: str | None, control: Control) -> str:
-    """A target's geometry, measured from outside; kept in the file `keep` at every step, and gone on with from there."""
+    """A target's geometry, measured from outside; kept in the file `keep` at every step, and gone on with from it."""
 
 def identify(target: str, control: Control) -> str:
     """What kind of drive a target is; its data are destroyed."""
