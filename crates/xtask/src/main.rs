@@ -1,9 +1,11 @@
 //! Checks and generated files of this repository.
 //!
-//! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers, and the reference pages true;
+//! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers, the floors of the house and the purity of
+//! its core, and the reference pages true;
 //! `cargo xtask docs` writes those pages.
 
 mod docs;
+mod floors;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ const USAGE: &str = "usage: cargo xtask tidy | docs [--check]";
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let faults = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => [tidy::faults(&root()), docs::faults(&root())].concat(),
+        ["tidy"] => [tidy::faults(&root()), floors::faults(&root()), docs::faults(&root())].concat(),
         ["docs"] => docs::write(&root()).err().into_iter().collect(),
         ["docs", "--check"] => docs::faults(&root()),
         _ => vec![USAGE.to_owned()],

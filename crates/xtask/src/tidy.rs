@@ -19,6 +19,7 @@ pub fn faults(root: &Path) -> Vec<String> {
         out.extend(text_faults(&path, &text));
         if path.extension().is_some_and(|e| e == "rs") {
             out.extend(function_faults(&path, &text));
+            out.extend(crate::floors::impurities(&path, &text));
         }
     }
     out

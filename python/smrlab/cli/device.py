@@ -51,6 +51,11 @@ def create(
     ] = None,
     timing: Annotated[str, typer.Option(help="none: as fast as the host; model: as the drive would.")] = "none",
     speed: Annotated[float, typer.Option(help="With --timing model: this many times faster.")] = 1.0,
+    scheduler: Annotated[
+        str, typer.Option(help="With --timing model: who is served next, such as sptf,depth=32 (a SATA drive's queue).")
+    ] = "fcfs",
+    metadata: Annotated[str, typer.Option(help="Where the layer's maps live: nv (free) or media (costed).")] = "nv",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of whatever the layer draws.")] = 0,
     mode: Annotated[str, typer.Option(help="What destroyed blocks read as: data or performance (garbage).")] = "data",
     errors: Annotated[bool, typer.Option("--errors", help="Reading destroyed blocks is an I/O error.")] = False,
     block: Annotated[int, typer.Option(help="Smallest transfer: 512 or 4096.")] = 512,
@@ -69,6 +74,9 @@ def create(
         "size": None if size is None else _core.size_bytes(size),
         "timing": devices.choice("--timing", timing, ("none", "model")),
         "speed": speed,
+        "scheduler": scheduler,
+        "metadata": metadata,
+        "seed": seed,
         "mode": devices.choice("--mode", mode, ("data", "performance")),
         "errors": errors,
         "block": block,
