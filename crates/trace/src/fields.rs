@@ -148,6 +148,21 @@ pub fn time(text: &[u8], unit_ns: u64, name: &'static str) -> Result<SimTime, Re
     ns.map(SimTime).ok_or_else(|| bad(name, "a time below 584 years", text))
 }
 
+/// Ticks of 100 ns from 1601 to 1970.
+const TICKS_TO_1970: u64 = 116_444_736_000_000_000;
+
+/// A Windows filetime (ticks of 100 ns since 1601) in nanoseconds since 1970, so that dates of our days fit 63 bits.
+/// Earlier ones are taken as counts from the start of a recording.
+///
+/// # Errors
+/// When it is no whole number, or beyond the year 2554.
+#[inline]
+pub fn filetime(text: &[u8], name: &'static str) -> Result<SimTime, Reason> {
+    let ticks = uint(text, name)?;
+    let since = ticks.checked_sub(TICKS_TO_1970).unwrap_or(ticks);
+    since.checked_mul(100).map(SimTime).ok_or_else(|| bad(name, "a time below 584 years", text))
+}
+
 #[cold]
 fn time_with_exponent(text: &[u8], unit_ns: u64, name: &'static str) -> Result<SimTime, Reason> {
     let value = std::str::from_utf8(text).ok().and_then(|t| t.parse::<f64>().ok());

@@ -1,6 +1,6 @@
 //! Bytes of a trace file: opened, decompressed by what they are (not by the file's name), and cut into pieces.
 
-use crate::TraceError;
+use crate::{TraceError, archive};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -55,7 +55,8 @@ impl Input {
             return Err(err(io::ErrorKind::IsADirectory.into()));
         }
         let size = meta.is_file().then_some(meta.len());
-        Self::from_reader(path, Box::new(File::open(path).map_err(err)?), size)
+        let again = || File::open(path).and_then(|f| decompressed(io::BufReader::new(f)));
+        Self::unpacked(path, path, Box::new(File::open(path).map_err(err)?), size, &again)
     }
 
     /// From any reader; `file` is what messages call it, `raw_size` its length in bytes where known.
@@ -67,9 +68,28 @@ impl Input {
         reader: Box<dyn Read + Send>,
         raw_size: Option<u64>,
     ) -> Result<Self, TraceError> {
+        let again = || Err(io::ErrorKind::Unsupported.into());
+        Self::unpacked(file, "-", reader, raw_size, &again)
+    }
+
+    /// Decompressed, and out of an archive where it is one; `again` opens the file at `path` once more.
+    fn unpacked(
+        file: &str,
+        path: &str,
+        reader: Box<dyn Read + Send>,
+        raw_size: Option<u64>,
+        again: &dyn Fn() -> io::Result<Box<dyn Read + Send>>,
+    ) -> Result<Self, TraceError> {
         let raw_read = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: reader, count: Arc::clone(&raw_read) };
-        let reader = decompressed(counted).map_err(|e| TraceError::io(file, e))?;
+        let err = |e| TraceError::io(file, e);
+        let mut reader = decompressed(counted).map_err(err)?;
+        let mut head = Vec::with_capacity(archive::HEAD);
+        reader.by_ref().take(archive::HEAD as u64).read_to_end(&mut head).map_err(err)?;
+        let reader: Box<dyn Read + Send> = match archive::kind(&head) {
+            None => Box::new(io::Cursor::new(head).chain(reader)),
+            Some(kind) => decompressed(archive::only_file(path, kind, again)?).map_err(err)?,
+        };
         Ok(Self {
             file: file.to_owned(),
             reader,

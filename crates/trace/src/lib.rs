@@ -3,7 +3,9 @@
 //! Everything is a [`TraceSource`]: a stream of [`Batch`]es in bounded memory. [`open`] makes one from what a user
 //! writes; transforms wrap one in another; [`convert`] stores one as Parquet.
 
+mod archive;
 mod combine;
+mod detect;
 mod devices;
 mod error;
 pub mod fields;
@@ -18,6 +20,7 @@ pub mod pipeline;
 pub mod reader;
 mod record;
 mod source;
+mod target;
 pub mod transforms;
 
 pub use combine::{AddressSpace, Mix, combine};

@@ -1,10 +1,11 @@
 //! From what a user writes to an open trace: `PATH[:FORMAT[,k=v...]]`, `-` or `synth:NAME[,k=v...]`.
 
-use crate::formats::{Clock, FORMATS, Format, Open, Sample, Verdict};
+use crate::detect::detect;
+use crate::formats::{Clock, FORMATS, Format, Open};
 use crate::generators;
-use crate::input::{Input, SAMPLE};
+use crate::input::Input;
 use crate::reader::Tolerance;
-use crate::transforms::{SortWindow, Started};
+use crate::transforms::{Origin, SortWindow, Started};
 use crate::{TraceError, TraceSource};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use smrlab_units::{Blocks, SimTime};
@@ -21,6 +22,36 @@ pub struct OpenContext {
     pub skip_bad: u64,
 }
 
+/// Where the time of a trace that is being opened lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// As the trace says.
+    Keep,
+    /// The first request at 0.
+    Zero,
+    /// A date or time since boot, which says how files of one recording lie to each other; the format's name.
+    World(&'static str),
+}
+
+/// A trace before it is moved in time.
+pub(crate) struct Raw {
+    pub source: Box<dyn TraceSource>,
+    pub start: Start,
+    /// What messages call it.
+    pub file: String,
+}
+
+impl Raw {
+    /// The trace by itself.
+    pub(crate) fn started(self) -> Box<dyn TraceSource> {
+        let origin = match self.start {
+            Start::Keep => Origin::At(SimTime::ZERO),
+            Start::Zero | Start::World(_) => Origin::First,
+        };
+        Box::new(Started::new(self.source, origin, &self.file))
+    }
+}
+
 /// Opens the trace that `text` names.
 ///
 /// # Errors
@@ -30,6 +61,11 @@ pub fn open(text: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, T
         return generators::open(item, context);
     }
     let (path, item) = split_target(text)?;
+    Ok(open_raw(path, item, context)?.started())
+}
+
+/// Opens the file at `path` as the format `item`, whose name may be missing.
+pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<Raw, TraceError> {
     let (name, mut pairs) = split_item(item);
     let input = Input::open(path)?;
     let (format, input) = match name {
@@ -45,12 +81,7 @@ pub fn open(text: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, T
 }
 
 /// Opens `input` (the file at `path`) as `format` with checked parameters.
-fn open_as(
-    input: Input,
-    path: &str,
-    format: &Format,
-    values: &Values,
-) -> Result<Box<dyn TraceSource>, TraceError> {
+pub(crate) fn open_as(input: Input, path: &str, format: &Format, values: &Values) -> Result<Raw, TraceError> {
     let window = values.time("sort_window").unwrap_or_default();
     let tolerance = Tolerance { skip_bad: values.count("skip_bad").unwrap_or(0), window };
     let file = input.file().to_owned();
@@ -65,12 +96,12 @@ fn open_as(
     if window > SimTime::ZERO {
         source = Box::new(SortWindow::new(source, window, &file));
     }
-    let to_zero = match values.text("start") {
-        Some("zero") => true,
-        Some("keep") => false,
-        _ => format.clock == Clock::World,
+    let start = match (values.text("start"), format.clock) {
+        (Some("zero"), _) => Start::Zero,
+        (Some("keep"), _) | (_, Clock::Trace) => Start::Keep,
+        (_, Clock::World) => Start::World(format.name),
     };
-    Ok(Box::new(Started::new(source, to_zero, &file)))
+    Ok(Raw { source, start, file })
 }
 
 /// Opens bytes that are already in memory, in the named format (and `k=v` parameters), as [`open`] would a file.
@@ -85,22 +116,23 @@ pub fn open_bytes(bytes: Vec<u8>, item: &str) -> Result<Box<dyn TraceSource>, Tr
         name => (known(name)?, input),
     };
     let values = Values::check(format.name, &format.parameters(), &pairs)?;
-    open_as(input, "-", format, &values)
+    Ok(open_as(input, "-", format, &values)?.started())
 }
 
 /// Splits path and format. A colon that belongs to the file's name is recognised by the file being there.
-fn split_target(text: &str) -> Result<(&str, &str), TraceError> {
+pub(crate) fn split_target(text: &str) -> Result<(&str, &str), TraceError> {
     if Path::new(text).exists() || text == "-" {
         return Ok((text, ""));
     }
     let mut fallback = None;
+    let pattern = |path: &str| path.contains(['*', '?', '[']);
     for (i, _) in text.rmatch_indices(':') {
         let (path, item) = (&text[..i], &text[i + 1..]);
         let (name, _) = split_item(item);
         if name.is_empty() || name == "auto" || Format::find(name).is_some() {
             return Ok((path, item));
         }
-        if path == "-" || Path::new(path).exists() {
+        if path == "-" || Path::new(path).exists() || pattern(path) {
             fallback = Some(name);
         }
     }
@@ -121,46 +153,4 @@ fn known(name: &str) -> Result<&'static Format, TraceError> {
             known: names.join(", "),
         })
     })
-}
-
-/// The formats that are surest of a sample.
-fn candidates(sample: &Sample<'_>) -> Vec<&'static Format> {
-    let verdicts: Vec<_> =
-        FORMATS.iter().map(|f| ((f.detect)(sample), f)).filter(|(v, _)| *v != Verdict::No).collect();
-    let best = verdicts.iter().map(|(v, _)| *v).max();
-    verdicts.iter().filter(|(v, _)| Some(*v) == best).map(|(_, f)| *f).collect()
-}
-
-/// The format of an input by its first bytes.
-fn detect(mut input: Input) -> Result<(&'static Format, Input), TraceError> {
-    let have = input.fill(SAMPLE)?;
-    if have == 0 {
-        return Err(TraceError::Empty(input.file().to_owned()));
-    }
-    let bytes = &input.window()[..have.min(SAMPLE)];
-    let mut candidates = candidates(&Sample { bytes, lenient: false });
-    if candidates.is_empty() {
-        // Some lines may be bad: the format's reader has the better message for that.
-        candidates = self::candidates(&Sample { bytes, lenient: true });
-    }
-    match candidates[..] {
-        [one] => Ok((one, input)),
-        [] => {
-            let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
-            Err(TraceError::Format(format!(
-                "{file}: its format could not be told; name it, as in '{file}:csv,columns=…' (known: {})",
-                names.join(", "),
-                file = input.file(),
-            )))
-        }
-        _ => {
-            let names: Vec<_> = candidates.iter().map(|f| f.name).collect();
-            Err(TraceError::Format(format!(
-                "{file}: it could be {}; name the format, as in '{file}:{}'",
-                names.join(" or "),
-                names[0],
-                file = input.file(),
-            )))
-        }
-    }
 }

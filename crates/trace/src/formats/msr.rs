@@ -2,7 +2,7 @@
 
 use super::{Clock, Format, Open, Sample, Verdict};
 use crate::devices::Names;
-use crate::fields::{Reason, need, read_or_write, separated, time, touched, uint};
+use crate::fields::{Reason, filetime, need, read_or_write, separated, touched, uint};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
 
@@ -20,9 +20,6 @@ pub const FORMAT: Format = Format {
     open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Msr::default(), tolerance)))),
 };
 
-/// Nanoseconds in a filetime tick.
-const TICK_NS: u64 = 100;
-
 #[derive(Default)]
 struct Msr {
     names: Names,
@@ -38,7 +35,7 @@ impl LineFormat for Msr {
             }
         }
         let f = &mut separated(line, b',');
-        let arrival = time(need(f, "Timestamp")?, TICK_NS, "Timestamp")?;
+        let arrival = filetime(need(f, "Timestamp")?, "Timestamp")?;
         let host = need(f, "Hostname")?;
         let disk = need(f, "DiskNumber")?;
         let op = read_or_write(need(f, "Type")?, "Type")?;

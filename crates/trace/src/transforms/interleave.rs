@@ -1,17 +1,18 @@
-//! The composer of paper 000: bursts of several traces in turn.
+//! Bursts of several traces in turn, as composed for studies of arrays.
 
-use super::merge::{Reading, readings};
+use super::merge::{Devices, Reading, readings, sum_of_skipped};
 use crate::{Batch, Record, TraceError, TraceSource};
 use smrlab_units::SimTime;
 use smrlab_units::rng::Rng;
 
-/// Interleaves traces in bursts (sheet 000, section 1.5): while any source is left, one of those left is picked at
+/// Interleaves traces in bursts: while any source is left, one of those left is picked at
 /// random, all alike, and its next `burst` requests (or the rest) are emitted. The stream is the source's number.
 ///
 /// The trace's times cannot be kept, for the order is another one: each request comes as long after the one emitted
 /// before it as it came after its predecessor in its own source.
 pub struct Interleave<S> {
     readings: Vec<Reading<S>>,
+    devices: Devices,
     /// Numbers of the sources that are left, rising.
     left: Vec<usize>,
     /// Last arrival of each source, in its own time.
@@ -36,6 +37,7 @@ impl<S: TraceSource> Interleave<S> {
         let n = readings.len();
         Ok(Self {
             readings,
+            devices: Devices::new(n),
             left: (0..n).collect(),
             last: vec![SimTime::ZERO; n],
             burst,
@@ -72,7 +74,8 @@ impl<S: TraceSource> Interleave<S> {
                     let gap = record.arrival.since(self.last[source]);
                     self.now = SimTime(self.now.0.saturating_add(gap.0));
                     self.last[source] = record.arrival;
-                    return Ok(Some(Record { arrival: self.now, stream: source as u16, ..record }));
+                    let device = self.devices.number(source, record.device, &self.readings[source].source);
+                    return Ok(Some(Record { arrival: self.now, stream: source as u16, device, ..record }));
                 }
                 // Only a source that was empty from the start is found so.
                 _ => {
@@ -96,10 +99,10 @@ impl<S: TraceSource> TraceSource for Interleave<S> {
         Ok(!out.is_empty())
     }
     fn device_name(&self, device: u32) -> String {
-        self.readings[0].source.device_name(device)
+        self.devices.name(device)
     }
     fn skipped(&self) -> u64 {
-        self.readings.iter().map(|r| r.source.skipped()).sum()
+        sum_of_skipped(self.readings.iter().map(|r| &r.source))
     }
     fn progress(&self) -> Option<f64> {
         let parts: Option<Vec<f64>> = self.readings.iter().map(|r| r.source.progress()).collect();

@@ -1,6 +1,7 @@
 //! Several traces at the same time.
 
 use crate::{Batch, Record, TraceError, TraceSource};
+use std::collections::BTreeMap;
 
 /// A source with its batch and the place in it.
 pub(super) struct Reading<S> {
@@ -36,16 +37,84 @@ impl<S: TraceSource> Reading<S> {
 /// The most sources that can be told apart by [`Record::stream`].
 pub(super) const SOURCES: usize = 1 << 16;
 
-pub(super) fn readings<S: TraceSource>(sources: Vec<S>) -> Result<Vec<Reading<S>>, TraceError> {
-    if sources.is_empty() || sources.len() > SOURCES {
+/// Refuses no source, and more than can be told apart.
+pub(super) fn check(sources: usize) -> Result<(), TraceError> {
+    if sources == 0 || sources > SOURCES {
         return Err(TraceError::Request("traces to combine: from 1 to 65536".to_owned()));
     }
+    Ok(())
+}
+
+pub(super) fn sum_of_skipped<'a, S: TraceSource + 'a>(sources: impl Iterator<Item = &'a S>) -> u64 {
+    sources.map(TraceSource::skipped).sum()
+}
+
+/// The devices of several traces under common numbers: equal names mean the same device, others keep their number where
+/// it is free and get the next free one otherwise.
+pub(super) struct Devices {
+    /// By source: the common number of each of its devices.
+    numbers: Vec<BTreeMap<u32, u32>>,
+    by_name: BTreeMap<String, u32>,
+    names: BTreeMap<u32, String>,
+    /// The device looked up last: source, its number, the common one.
+    last: Option<(usize, u32, u32)>,
+}
+
+impl Devices {
+    pub fn new(sources: usize) -> Self {
+        Self {
+            numbers: vec![BTreeMap::new(); sources],
+            by_name: BTreeMap::new(),
+            names: BTreeMap::new(),
+            last: None,
+        }
+    }
+
+    /// The common number of device `own` of the `i`-th trace.
+    pub fn number(&mut self, i: usize, own: u32, source: &dyn TraceSource) -> u32 {
+        if let Some((last, device, number)) = self.last
+            && (last, device) == (i, own)
+        {
+            return number;
+        }
+        let number = match self.numbers[i].get(&own) {
+            Some(number) => *number,
+            None => self.enter(i, own, source.device_name(own)),
+        };
+        self.last = Some((i, own, number));
+        number
+    }
+
+    fn enter(&mut self, i: usize, own: u32, name: String) -> u32 {
+        let number = match self.by_name.get(&name) {
+            Some(number) => *number,
+            None => {
+                let free = |n: &u32| !self.names.contains_key(n);
+                let number = Some(own).filter(free).or_else(|| (0..=u32::MAX).find(free)).unwrap_or(own);
+                self.names.insert(number, name.clone());
+                self.by_name.insert(name, number);
+                number
+            }
+        };
+        self.numbers[i].insert(own, number);
+        number
+    }
+
+    /// The name of a device by its common number.
+    pub fn name(&self, number: u32) -> String {
+        self.names.get(&number).cloned().unwrap_or_else(|| number.to_string())
+    }
+}
+
+pub(super) fn readings<S: TraceSource>(sources: Vec<S>) -> Result<Vec<Reading<S>>, TraceError> {
+    check(sources.len())?;
     Ok(sources.into_iter().map(Reading::new).collect())
 }
 
 /// Merges traces by arrival; equal arrivals go in the order of the sources. The stream is the source's number.
 pub struct Merge<S> {
     readings: Vec<Reading<S>>,
+    devices: Devices,
 }
 
 impl<S: TraceSource> Merge<S> {
@@ -54,7 +123,8 @@ impl<S: TraceSource> Merge<S> {
     /// # Errors
     /// When there is none, or there are more than 65 536.
     pub fn new(sources: Vec<S>) -> Result<Self, TraceError> {
-        Ok(Self { readings: readings(sources)? })
+        let devices = Devices::new(sources.len());
+        Ok(Self { readings: readings(sources)?, devices })
     }
 }
 
@@ -72,15 +142,16 @@ impl<S: TraceSource> TraceSource for Merge<S> {
             }
             let Some((i, record)) = first else { break };
             self.readings[i].take();
-            out.push(Record { stream: i as u16, ..record });
+            let device = self.devices.number(i, record.device, &self.readings[i].source);
+            out.push(Record { stream: i as u16, device, ..record });
         }
         Ok(!out.is_empty())
     }
     fn device_name(&self, device: u32) -> String {
-        self.readings[0].source.device_name(device)
+        self.devices.name(device)
     }
     fn skipped(&self) -> u64 {
-        self.readings.iter().map(|r| r.source.skipped()).sum()
+        sum_of_skipped(self.readings.iter().map(|r| &r.source))
     }
     fn progress(&self) -> Option<f64> {
         let parts: Option<Vec<f64>> = self.readings.iter().map(|r| r.source.progress()).collect();

@@ -3,32 +3,54 @@
 use crate::{Batch, TraceError, TraceSource};
 use smrlab_units::SimTime;
 
-/// Moves the first request to time 0 where asked, and refuses an empty trace.
+/// The arrivals that the fast store and the logs of runs can hold, in nanoseconds: 292 years.
+const LATEST: u64 = i64::MAX as u64;
+
+/// Which time of a trace becomes 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// That of the first request.
+    First,
+    /// This one, which no request comes before.
+    At(SimTime),
+}
+
+/// Moves a trace in time, and refuses an empty one.
 pub struct Started<S> {
     inner: S,
-    to_zero: bool,
-    origin: Option<SimTime>,
+    origin: Origin,
+    begun: bool,
     name: String,
 }
 
 impl<S: TraceSource> Started<S> {
     /// `name` is what messages call the trace.
-    pub fn new(inner: S, to_zero: bool, name: &str) -> Self {
-        Self { inner, to_zero, origin: None, name: name.to_owned() }
+    pub fn new(inner: S, origin: Origin, name: &str) -> Self {
+        Self { inner, origin, begun: false, name: name.to_owned() }
     }
 }
 
 impl<S: TraceSource> TraceSource for Started<S> {
     fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
         let more = self.inner.next_batch(out)?;
-        if self.origin.is_none() {
-            match out.arrival.first() {
-                None => return Err(TraceError::Empty(self.name.clone())),
-                Some(first) => self.origin = Some(if self.to_zero { *first } else { SimTime::ZERO }),
-            }
+        if !self.begun {
+            self.begun = true;
+            let first = *out.arrival.first().ok_or_else(|| TraceError::Empty(self.name.clone()))?;
+            self.origin = match self.origin {
+                Origin::First => Origin::At(first),
+                at => at,
+            };
         }
-        if let Some(origin) = self.origin.filter(|o| *o > SimTime::ZERO) {
+        if let Origin::At(origin) = self.origin
+            && origin > SimTime::ZERO
+        {
             out.arrival.iter_mut().for_each(|a| *a = a.since(origin));
+        }
+        // Arrivals never fall: the last is the latest.
+        if out.arrival.last().is_some_and(|a| a.0 > LATEST) {
+            let what =
+                "it has times beyond 292 years: use start=zero, which moves the first request to time 0";
+            return Err(TraceError::unreadable(&self.name, what));
         }
         Ok(more)
     }

@@ -1,0 +1,87 @@
+//! What a user may name instead of a file: a directory, or a pattern of names. Each stands for the files of one recording.
+
+use crate::TraceError;
+use std::path::{Path, PathBuf};
+
+/// Files that one name may stand for: each is open at the same time.
+const FILES: usize = 1024;
+
+/// The files that `path` stands for, in the order of their names (numbers in them by value); `None` where it is a file, or
+/// no name of several.
+///
+/// # Errors
+/// A directory or a pattern without a trace in it, or with more than 1024.
+pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
+    let at = Path::new(path);
+    let mut found = if at.is_dir() {
+        let entries = at.read_dir().map_err(|e| TraceError::io(path, e))?;
+        traces(entries.filter_map(|e| e.ok().map(|e| e.path())).collect())
+    } else if !at.exists() && path.contains(['*', '?', '[']) {
+        let paths = glob::glob(path).map_err(|e| TraceError::unreadable(path, format!("no pattern: {e}")))?;
+        paths.filter_map(Result::ok).filter(|p| p.is_file()).collect()
+    } else {
+        return Ok(None);
+    };
+    found.sort_by_cached_key(|p| by_numbers(&p.to_string_lossy()));
+    match found.len() {
+        0 if at.is_dir() => Err(TraceError::unreadable(path, "there is no file in this directory")),
+        0 => Err(TraceError::unreadable(path, "no file has such a name")),
+        n if n > FILES => {
+            let what = format!(
+                "{n} files at once are more than the {FILES} that can be merged: store parts of them"
+            );
+            Err(TraceError::unreadable(path, what))
+        }
+        _ => Ok(Some(found.iter().map(|p| p.to_string_lossy().into_owned()).collect())),
+    }
+}
+
+/// The traces among the files of a directory: those of blktrace or btrecord where there are such, else all but notes.
+fn traces(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
+    let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+    all.retain(|p| p.is_file() && !name(p).starts_with('.'));
+    for kind in [".blktrace.", ".replay."] {
+        if all.iter().any(|p| name(p).contains(kind)) {
+            all.retain(|p| name(p).contains(kind));
+            return all;
+        }
+    }
+    let note = |n: &str| {
+        ["readme", "license", "md5", "sha"].iter().any(|s| n.starts_with(s))
+            || [".md", ".pdf", ".html", ".py", ".sh"].iter().any(|s| n.ends_with(s))
+    };
+    all.retain(|p| !note(&name(p)));
+    all
+}
+
+/// A name in parts of text and numbers, so that `t.10` comes behind `t.9`.
+fn by_numbers(name: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0u64)];
+    let mut in_number = false;
+    for c in name.chars() {
+        let digit = c.to_digit(10);
+        if in_number && digit.is_none() {
+            parts.push((String::new(), 0));
+        }
+        in_number = digit.is_some();
+        if let Some((text, number)) = parts.last_mut() {
+            match digit {
+                Some(d) => *number = number.saturating_mul(10).saturating_add(u64::from(d)),
+                None => text.push(c),
+            }
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names = ["t.10", "t.9", "s.99", "t.9.b", "t"];
+        names.sort_by_cached_key(|n| by_numbers(n));
+        assert_eq!(names, ["s.99", "t", "t.9", "t.9.b", "t.10"]);
+    }
+}

@@ -1,0 +1,65 @@
+//! Traces one after the other in time.
+
+use super::merge::{Devices, sum_of_skipped};
+use crate::{Batch, TraceError, TraceSource};
+use smrlab_units::SimTime;
+
+/// Emits one trace after the other: each begins a gap after the last arrival of the one before it, its own times counting
+/// from there. The stream is the trace's number.
+pub struct Chain<S> {
+    sources: Vec<S>,
+    gap: SimTime,
+    at: usize,
+    /// Where the trace that is being read begins.
+    base: SimTime,
+    last: SimTime,
+    devices: Devices,
+}
+
+impl<S: TraceSource> Chain<S> {
+    /// Of at least one source, which all begin to count their times at 0.
+    ///
+    /// # Errors
+    /// When there is none, or there are more than 65 536.
+    pub fn new(sources: Vec<S>, gap: SimTime) -> Result<Self, TraceError> {
+        super::merge::check(sources.len())?;
+        let devices = Devices::new(sources.len());
+        Ok(Self { sources, gap, at: 0, base: SimTime::ZERO, last: SimTime::ZERO, devices })
+    }
+}
+
+impl<S: TraceSource> TraceSource for Chain<S> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        while self.at < self.sources.len() {
+            let source = &mut self.sources[self.at];
+            if source.next_batch(out)? {
+                for at in &mut out.arrival {
+                    let later = at.0.checked_add(self.base.0);
+                    *at = later.map(SimTime).ok_or_else(|| {
+                        TraceError::Request("the traces together take more than 584 years".to_owned())
+                    })?;
+                }
+                self.last = out.arrival.last().copied().unwrap_or(self.last);
+                for (device, stream) in out.device.iter_mut().zip(&mut out.stream) {
+                    *device = self.devices.number(self.at, *device, source);
+                    *stream = self.at as u16;
+                }
+                return Ok(true);
+            }
+            self.at += 1;
+            self.base = SimTime(self.last.0.saturating_add(self.gap.0));
+        }
+        out.clear();
+        Ok(false)
+    }
+    fn device_name(&self, device: u32) -> String {
+        self.devices.name(device)
+    }
+    fn skipped(&self) -> u64 {
+        sum_of_skipped(self.sources.iter())
+    }
+    fn progress(&self) -> Option<f64> {
+        let part = self.sources.get(self.at).map_or(Some(0.0), TraceSource::progress)?;
+        Some((self.at as f64 + part) / self.sources.len() as f64)
+    }
+}

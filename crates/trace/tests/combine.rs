@@ -1,0 +1,203 @@
+//! Several traces as one: files of one recording, directories, patterns, archives, chains.
+
+use smrlab_trace::{AddressSpace, Batch, Mix, OpenContext, TraceSource, combine, convert, read_all};
+use smrlab_units::SimTime;
+use std::io::Write;
+use std::path::PathBuf;
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("combine").join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn opened(texts: &[&str], mix: Mix) -> Result<Box<dyn TraceSource>, String> {
+    let texts: Vec<String> = texts.iter().map(|t| (*t).to_owned()).collect();
+    combine(&texts, AddressSpace::Overlap, mix, &OpenContext::default()).map_err(|e| e.to_string())
+}
+
+fn rows(texts: &[&str], mix: Mix) -> Batch {
+    read_all(&mut opened(texts, mix).unwrap()).unwrap()
+}
+
+fn refused(text: &str, needles: &[&str]) {
+    let e = opened(&[text], Mix::ByTime).err().unwrap_or_else(|| panic!("{text} was read"));
+    needles.iter().for_each(|n| assert!(e.contains(n), "{e:?} lacks {n:?}"));
+}
+
+/// A line of a volume so many seconds after a date.
+fn line(host: &str, s: u64, offset: u64) -> String {
+    format!("{},{host},0,Write,{offset},512,1\n", 128_166_372_000_000_000 + s * 10_000_000)
+}
+
+/// Two volumes, of which the second begins 50 s later.
+fn volumes(name: &str) -> PathBuf {
+    let dir = folder(name);
+    std::fs::write(dir.join("a.csv"), line("a", 0, 0) + &line("a", 51, 512)).unwrap();
+    std::fs::write(dir.join("b.csv"), line("b", 50, 1024)).unwrap();
+    std::fs::write(dir.join("README.txt"), "notes").unwrap();
+    dir
+}
+
+fn seconds(b: &Batch) -> Vec<u64> {
+    b.arrival.iter().map(|at| at.0 / 1_000_000_000).collect()
+}
+
+#[test]
+fn files_of_one_recording_keep_their_distance() {
+    let dir = volumes("origin");
+    let (a, b) = (dir.join("a.csv").display().to_string(), dir.join("b.csv").display().to_string());
+    for texts in [
+        vec![a.as_str(), &b],
+        vec![&b, &a],
+        vec![dir.to_str().unwrap()],
+        vec![&format!("{}/*.csv", dir.display())],
+    ] {
+        let mut source = opened(&texts, Mix::ByTime).unwrap();
+        let all = read_all(&mut source).unwrap();
+        assert_eq!(seconds(&all), [0, 50, 51], "{texts:?}");
+        let names: Vec<String> = all.device.iter().map(|d| source.device_name(*d)).collect();
+        assert_eq!(names, ["a_0", "b_0", "a_0"], "{texts:?}");
+    }
+    let own = [a.clone() + ":msr,start=zero", b.clone() + ":msr,start=zero"];
+    assert_eq!(seconds(&rows(&[&own[0], &own[1]], Mix::ByTime)), [0, 0, 51], "where it is asked for");
+    assert_eq!(rows(&[&b], Mix::ByTime).arrival, [SimTime::ZERO], "a file by itself begins at 0");
+    let bursts = rows(&[&a, &b], Mix::Bursts { burst: 5, seed: 1 });
+    assert_eq!(seconds(&bursts).last(), Some(&51), "bursts are not placed by date");
+}
+
+#[test]
+fn dates_are_kept_within_what_the_fast_store_holds() {
+    let dir = volumes("keep");
+    let text = format!("{}:msr,start=keep", dir.display());
+    let mut source = opened(&[&text], Mix::ByTime).unwrap();
+    let out = dir.join("all.parquet");
+    assert_eq!(convert(&mut source, &out, "test", |_| true).unwrap(), 3);
+    let all = rows(&[out.to_str().unwrap()], Mix::ByTime);
+    // 2007-02-22 16:20:00 UTC in seconds since 1970.
+    assert_eq!(seconds(&all), [1_172_163_600, 1_172_163_650, 1_172_163_651]);
+    let far = dir.join("far.spc");
+    std::fs::write(&far, "0,1,512,r,9300000000\n0,1,512,r,9300000001\n0,1,512,r,9300000002\n").unwrap();
+    let e = read_all(&mut opened(&[far.to_str().unwrap()], Mix::ByTime).unwrap()).unwrap_err().to_string();
+    assert!(e.contains("start=zero"), "{e}");
+}
+
+/// Processors without requests leave an empty file; one with other events only does not stop the others.
+#[test]
+fn a_directory_of_blktrace_is_one_recording() {
+    let dir = folder("blktrace");
+    let record = |at: u64, sector: u64, action: u32| {
+        let mut r = Vec::new();
+        r.extend(0x6561_7407u32.to_le_bytes());
+        r.extend(0u32.to_le_bytes());
+        r.extend([at, sector].iter().flat_map(|n| n.to_le_bytes()));
+        r.extend([4096u32, action | 1 << 17, 1, 8 << 20 | 16, 0].iter().flat_map(|n| n.to_le_bytes()));
+        r.extend([0u8; 4]);
+        r
+    };
+    std::fs::write(
+        dir.join("sda.blktrace.0"),
+        [record(7_000_000_000, 0, 7), record(9_000_000_000, 8, 7)].concat(),
+    )
+    .unwrap();
+    std::fs::write(dir.join("sda.blktrace.2"), record(8_000_000_000, 16, 7)).unwrap();
+    std::fs::write(dir.join("sda.blktrace.10"), b"").unwrap();
+    std::fs::write(dir.join("sda.blktrace.11"), record(6_000_000_000, 16, 1)).unwrap();
+    std::fs::write(dir.join("notes"), b"anything").unwrap();
+    let all = rows(&[dir.to_str().unwrap()], Mix::ByTime);
+    assert_eq!(seconds(&all), [0, 1, 2]);
+    assert_eq!(all.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [0, 16, 8]);
+    assert!(all.device.iter().all(|d| *d == all.device[0]), "one device in all files");
+}
+
+#[test]
+fn traces_follow_each_other() {
+    let synth = "synth:sequential,requests=2,size=4KiB,span=1MiB,interarrival=10ms,write=100%";
+    let dir = volumes("chain");
+    let a = dir.join("a.csv").display().to_string();
+    let all = rows(&[synth, &a, synth], Mix::Chain(SimTime::from_ms(1000)));
+    let ms: Vec<u64> = all.arrival.iter().map(|at| at.0 / 1_000_000).collect();
+    assert_eq!(ms, [0, 10, 1010, 52_010, 53_010, 53_020]);
+    assert_eq!(all.stream, [0, 0, 1, 1, 2, 2]);
+    for (text, mix) in [
+        ("time", Mix::ByTime),
+        ("chain,gap=1s", Mix::Chain(SimTime::from_ms(1000))),
+        ("bursts,requests=8", Mix::Bursts { burst: 8, seed: 3 }),
+    ] {
+        assert_eq!(Mix::parse(text, 3).unwrap(), mix);
+    }
+    assert!(Mix::parse("row", 1).unwrap_err().to_string().contains("chain[,gap=T]"));
+}
+
+fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut builder = tar::Builder::new(&mut gz);
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_entry_type(if name.ends_with('/') {
+            tar::EntryType::Directory
+        } else {
+            tar::EntryType::Regular
+        });
+        builder.append_data(&mut header, name, *bytes).unwrap();
+    }
+    builder.finish().unwrap();
+    drop(builder);
+    gz.finish().unwrap()
+}
+
+fn zipped(files: &[(&str, &[u8])], method: zip::CompressionMethod) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default().compression_method(method)).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn archives_with_one_trace_are_read_and_others_say_what_to_do() {
+    let dir = folder("archives");
+    let text: String = (0..2000).map(|s| line("a", s, s * 512)).collect();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(text.as_bytes()).unwrap();
+    let gz = gz.finish().unwrap();
+    let one: [(&str, Vec<u8>); 4] = [
+        ("one.tar.gz", tar_gz(&[("d/", b""), ("d/t.csv", text.as_bytes())])),
+        ("gz-inside.tar.gz", tar_gz(&[("t.csv.gz", &gz)])),
+        ("one.zip", zipped(&[("t.csv", text.as_bytes())], zip::CompressionMethod::Deflated)),
+        ("stored.zip", zipped(&[("t.csv.gz", &gz)], zip::CompressionMethod::Stored)),
+    ];
+    for (name, bytes) in one {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(rows(&[path.to_str().unwrap()], Mix::ByTime).len(), 2000, "{name}");
+    }
+    let two: [(&str, &[u8]); 2] = [("a.csv", text.as_bytes()), ("b.csv", b"x")];
+    for (name, bytes) in
+        [("two.tgz", tar_gz(&two)), ("two.zip", zipped(&two, zip::CompressionMethod::Deflated))]
+    {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        refused(path.to_str().unwrap(), &["archive of 2 files (a.csv, b.csv)", "unpack it", "folder"]);
+    }
+    refused(&format!("{}/no-such-*.csv", dir.display()), &["no file has such a name"]);
+    refused(folder("nothing").to_str().unwrap(), &["no file in this directory"]);
+}
+
+#[test]
+fn ambiguous_files_show_what_each_reading_would_mean() {
+    let path = folder("ambiguous").join("five.txt");
+    std::fs::write(&path, "0 0 1024 512 1\n1000 0 512 512 0\n").unwrap();
+    let e = opened(&[path.to_str().unwrap()], Mix::ByTime).err().unwrap();
+    for needle in [
+        "disksim    2 requests (1 reads) in 1.000000 s (2.000 requests/s), 256.0 KiB each, up to 0.001 GB",
+        "mqsim      2 requests (1 reads) in 0.000001 s",
+        "msr-cut    2 requests (1 reads) in 1.000000 s (2.000 requests/s), 0.5 KiB each",
+        ":csv,columns=",
+    ] {
+        assert!(e.contains(needle), "{e} lacks {needle}");
+    }
+}
