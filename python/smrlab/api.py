@@ -15,23 +15,37 @@ from .errors import InputError, Interrupted
 from .layer import TranslationLayer, load
 from .outdir import filling, guard
 from .results import Result, Results, run_folder
-from .trace import Trace
+from .trace import ArrowStream, Trace, labelled, standard_input
 from .work import Watch, Work, attend, attended
 
 Spec = dict[str, Any]
-Source = Trace | str | os.PathLike[str]
+Source = Trace | str | os.PathLike[str] | ArrowStream
 Folder = str | os.PathLike[str] | None
 Layer = str | type[TranslationLayer]
 
 
 def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any]) -> Spec:
     """The specification of a run: what a trace brings along, then the options that were given."""
-    traces = [] if trace is None else [trace] if isinstance(trace, Trace | str | os.PathLike) else list(trace)
-    spec: Spec = {"trace": [t.source if isinstance(t, Trace) else os.fspath(t) for t in traces]} if traces else {}
-    for t in traces:
-        if isinstance(t, Trace):
-            spec |= t.fields
+    spec: Spec = {}
+    for t in trace_list(trace):
+        spec["trace"] = [*spec.get("trace", []), *t.sources]
+        spec |= t.fields
     return spec | {key: value for key, value in options.items() if value is not None}
+
+
+def trace_list(given: Source | Sequence[Source] | None) -> list[Trace]:
+    """What was given as a trace, or several, as traces; tables in memory are stored for as long as these live."""
+    one = isinstance(given, Trace | str | os.PathLike | ArrowStream)
+    traces: list[Any] = [] if given is None else [given] if one else list(given)  # type: ignore[arg-type]
+    return [
+        t if isinstance(t, Trace) else Trace(os.fspath(t)) if isinstance(t, str | os.PathLike) else Trace.from_table(t)
+        for t in traces
+    ]
+
+
+def _labels(traces: Sequence[Trace]) -> dict[str, str]:
+    """What the files that hold tables in memory are called in results."""
+    return {path: label for t in traces for path, (label, _) in t.kept.items()}
 
 
 def run(
@@ -53,14 +67,15 @@ def run(
     Raises InputError for a wrong specification, with all its faults, and CheckFailed where data was destroyed.
     """
     text, own = layer_class(layer) if layer is not None else (None, None)
-    spec = make_spec(trace, {"drive": drive, "layer": text, **options})
+    traces = trace_list(trace)
+    spec = make_spec(traces, {"drive": drive, "layer": text, **options})
     title = name or str(spec.get("layer", "cmr"))
     if out is not None and not force:
         guard(Path(out), lambda: [_core.resolved(json.dumps(spec), own)])
     with _filling(out) as folder:
         logs = str(folder) if folder else None
         doc, tables = attended(lambda control: _core.run(json.dumps(spec), control, logs, own), title, watch)
-        result = Result(title, json.loads(doc), Path(out) if out else None, tables)
+        result = Result(title, labelled(json.loads(doc), _labels(traces)), Path(out) if out else None, tables)
         if folder:
             result.save(folder)
     return result
@@ -91,7 +106,9 @@ def compare(
     """
     if not layers:
         raise InputError("compare needs at least one layer")
-    spec = make_spec(trace, {"drive": drive, **options})
+    traces = trace_list(trace)
+    spec = make_spec(traces, {"drive": drive, **options})
+    spec, labels = _read_once(spec, _labels(traces), watch)
     classes = [layer_class(layer) for layer in layers]
     specs = _core.compared(json.dumps(spec), classes)
     names = unique_names([text for text, _ in classes])
@@ -111,7 +128,12 @@ def compare(
             raise Interrupted(f"interrupted; none of {len(names)} runs was finished")
         numbers = [i + 1 for i, _ in done]
         runs = [
-            Result(names[i], json.loads(doc), Path(out) / run_folder(i + 1, names[i]) if out else None, tables)
+            Result(
+                names[i],
+                labelled(json.loads(doc), labels),
+                Path(out) / run_folder(i + 1, names[i]) if out else None,
+                tables,
+            )
             for i, (doc, tables) in done
         ]
         results = Results(runs)
@@ -123,6 +145,32 @@ def compare(
         kept = f" and kept in {out}" if out else ""
         raise Interrupted(f"interrupted; {len(runs)} of {len(names)} runs were finished{kept}")
     return results
+
+
+def _read_once(spec: Spec, labels: dict[str, str], watch: Watch | None) -> tuple[Spec, dict[str, str]]:
+    """The specification with standard input stored in a file, for several runs cannot read it."""
+    traces = spec.get("trace") or []
+    traces = [traces] if isinstance(traces, str) else traces
+    piped = [t for t in traces if standard_input(t)]
+    if not piped:
+        return spec, labels
+    if len(piped) > 1:
+        raise InputError("standard input can be one trace only")
+    import tempfile
+
+    file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".parquet")  # noqa: SIM115 - lives as long as its label
+    once = json.dumps({"trace": piped, **{k: spec[k] for k in ("skip_bad",) if k in spec}})
+    attended(lambda control: _core.trace_write(once, file.name, control), "standard input", watch)
+    labels = _Labels(labels | {file.name: piped[0]}, file)
+    return {**spec, "trace": [file.name if t == piped[0] else t for t in traces]}, labels
+
+
+class _Labels(dict[str, str]):
+    """Labels that keep a temporary file."""
+
+    def __init__(self, labels: dict[str, str], file: Any) -> None:
+        super().__init__(labels)
+        self.file = file
 
 
 def unique_names(layers: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ pub struct TraceSpec {
     address_space: String,
     #[serde(deserialize_with = "count")]
     interleave: Option<u64>,
+    join: Option<String>,
     from: Option<String>,
     until: Option<String>,
     filter: Option<String>,
@@ -73,7 +74,11 @@ impl TraceSpec {
                 return Err(RunError::field("address_space", problem));
             }
         };
-        let mix = self.interleave.map_or(Mix::ByTime, |burst| Mix::Bursts { burst, seed });
+        let mix = match (self.interleave, &self.join) {
+            (Some(burst), _) => Mix::Bursts { burst, seed },
+            (None, Some(join)) => Mix::parse(join, seed).map_err(|e| RunError::field("join", e))?,
+            _ => Mix::ByTime,
+        };
         let source = combine(&self.trace, space, mix, &context)?;
         Ok(Box::new(Pipeline::new(source, self.steps()?)?))
     }

@@ -150,6 +150,7 @@ fn numbers(spec: &Spec, faults: &mut Problems) {
     if spec.trace.is_empty() {
         faults.add("trace", "missing: name a trace file, '-', or synth:NAME[,k=v...]");
     }
+    faults.keep("join", Mix::parse(&spec.join, spec.seed));
     faults.choice("array", &spec.array, &["single"]);
     faults.choice("adjusted_rule", &spec.adjusted_rule, &["ceil", "floor+1"]);
     faults.choice("address_space", &spec.address_space, &["overlap", "concat"]);
@@ -220,8 +221,9 @@ impl Resolved {
     pub fn open_trace(&self) -> Result<Box<dyn TraceSource>, RunError> {
         let context =
             OpenContext { capacity: Some(self.host), seed: self.spec.seed, skip_bad: self.spec.skip_bad };
+        let mix = Mix::parse(&self.spec.join, self.spec.seed).map_err(|e| RunError::field("join", e))?;
         let space =
             if self.spec.address_space == "concat" { AddressSpace::Concat } else { AddressSpace::Overlap };
-        Ok(combine(&self.spec.trace, space, Mix::ByTime, &context)?)
+        Ok(combine(&self.spec.trace, space, mix, &context)?)
     }
 }

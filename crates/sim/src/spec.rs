@@ -66,6 +66,7 @@ spec! {
     limit: Option<u64> = "", "only so many requests of the trace";
     skip_bad: u64 = "0", "so many bad lines of the trace are passed over";
     address_space: String = "overlap", "several traces: 'overlap' keeps their LBAs, 'concat' puts them side by side";
+    join: String = "time", "several traces: time (merged by arrival), chain[,gap=T] (one after the other) or bursts[,requests=N] (in turn)";
     seed: u64 = "1", "seed of everything that is drawn";
     verify_media: bool = "false", "follow which data every block of the medium holds, and fail where the host would read anything else";
     requests: bool = "false", "write requests.parquet: one row for each host request";

@@ -103,6 +103,34 @@ pub fn uint(text: &[u8], name: &'static str) -> Result<u64, Reason> {
     Ok(n)
 }
 
+/// A whole number, hexadecimal where it begins with `0x`.
+///
+/// # Errors
+/// Like [`uint`].
+#[inline]
+pub fn number(text: &[u8], name: &'static str) -> Result<u64, Reason> {
+    let text = text.trim_ascii();
+    match text {
+        [b'0', b'x' | b'X', digits @ ..] => {
+            hex(digits, name).map_err(|_| bad(name, "a hexadecimal number", text))
+        }
+        _ => uint(text, name),
+    }
+}
+
+/// A whole number in hexadecimal digits, without a prefix.
+///
+/// # Errors
+/// When there is anything else in the field, or more than 64 bits.
+pub fn hex(text: &[u8], name: &'static str) -> Result<u64, Reason> {
+    let digits = text.trim_ascii();
+    let n = digits.iter().try_fold(0u64, |n, b| {
+        let d = char::from(*b).to_digit(16)?;
+        n.checked_mul(16)?.checked_add(u64::from(d))
+    });
+    n.filter(|_| !digits.is_empty()).ok_or_else(|| bad(name, "a hexadecimal number below 2^64", digits))
+}
+
 /// A whole number that fits 32 bits.
 ///
 /// # Errors
@@ -242,6 +270,16 @@ mod tests {
         assert_eq!(uint(b"18446744073709551615", "n"), Ok(u64::MAX));
         assert!(uint(b"18446744073709551616", "n").is_err());
         assert!(uint(b"12a", "n").unwrap_err().contains("n '12a'"));
+    }
+
+    #[test]
+    fn hexadecimal_numbers_have_a_prefix() {
+        assert_eq!(number(b"0x0a3e5e8000", "n"), Ok(0x0a_3e5e_8000));
+        assert_eq!(number(b" 12 ", "n"), Ok(12));
+        assert_eq!(hex(b"fF", "n"), Ok(255));
+        for bad in [&b"0x"[..], b"0x1g", b"ff", b"0x11111111111111111", b""] {
+            assert!(number(bad, "n").is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod formats;
 pub mod generators;
 pub mod info;
 pub mod input;
+mod layout;
 mod open;
 mod parquet_writer;
 pub mod pipeline;

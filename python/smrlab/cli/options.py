@@ -26,6 +26,7 @@ PLACES = {
     "drive": (WORK, "D"),
     "array": (WORK, "A"),
     "address_space": (WORK, "HOW"),
+    "join": (WORK, "HOW"),
     "limit": (WORK, "N"),
     "from": (WORK, "T"),
     "until": (WORK, "T"),
@@ -76,11 +77,19 @@ if TYPE_CHECKING:
     LimitOption = str | None
     SkipOption = str | None
     SeedOption = str | None
+    FromOption = str | None
+    UntilOption = str | None
+    FilterOption = str | None
+    JoinOption = str | None
 else:
     SpaceOption = field_option("address_space")
     LimitOption = field_option("limit")
     SkipOption = field_option("skip_bad")
     SeedOption = field_option("seed")
+    FromOption = field_option("from")
+    UntilOption = field_option("until")
+    FilterOption = field_option("filter")
+    JoinOption = field_option("join")
 
 
 def _option(*names: str, help: str, panel: str, metavar: str | None = None) -> Any:

@@ -49,15 +49,24 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
+def rows(doc: dict[str, Any]) -> list[tuple[str, str]]:
+    """Label and value of each figure that says something."""
+    found = ((label, path, write, text.dig(doc, path)) for label, path, write in ROWS)
+    dull = ("flushes", "discards", "skipped")
+    return [
+        (label, write(value))
+        for label, path, write, value in found
+        if value is not None and (value or path not in dull)
+    ]
+
+
 def show(name: str, doc: dict[str, Any]) -> None:
     """Prints the figures, and where in time and address the requests fell."""
     out = console.out()
     table = console.table(name, ["", ""], numeric=True)
     table.show_header = False
-    for label, path, write in ROWS:
-        value = text.dig(doc, path)
-        if value is not None and not (value == 0 and path in ("flushes", "discards", "skipped")):
-            table.add_row(label, write(value))
+    for label, value in rows(doc):
+        table.add_row(label, value)
     out.print(table)
     grid = doc.get("grid")
     if grid:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from ..errors import InputError
 from . import console
@@ -14,7 +15,30 @@ from . import options as o
 
 app = typer.Typer(help="Look at traces, convert, make, mix and cut them.", no_args_is_help=True)
 
-TraceArgument = Annotated[str, typer.Argument(help="PATH[:FORMAT[,k=v...]], '-' or synth:NAME[,k=v...].", metavar="T")]
+# What `TraceCommand` puts before an argument such as -:diskmon.
+_MARK = "\0"
+
+
+class TraceCommand(TyperCommand):
+    """A command that takes `-:FORMAT` as an argument, not as options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Hides the dash from the parser of options."""
+        return super().parse_args(ctx, [_MARK + a if a.startswith("-:") else a for a in args])
+
+
+def _plain(text: Any) -> Any:
+    """An argument as the user wrote it."""
+    if isinstance(text, (list, tuple)):
+        return [_plain(t) for t in text]
+    return text.removeprefix(_MARK) if isinstance(text, str) else text
+
+
+_HELP = "PATH[:FORMAT[,k=v...]], a directory, a pattern of names, '-' or synth:NAME[,k=v...]."
+TraceArgument = Annotated[str, typer.Argument(help=_HELP, metavar="T", callback=_plain)]
+TracesArgument = Annotated[
+    list[str], typer.Argument(help=_HELP + " Several are merged by time.", metavar="T...", callback=_plain)
+]
 OutArgument = Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write.", metavar="FILE")]
 
 
@@ -23,19 +47,33 @@ def register(parent: typer.Typer) -> None:
     parent.add_typer(app, name="trace")
 
 
-@app.command("info", help="Characterise a trace: requests, unique data, sizes, updates, inter-arrival, sequentiality.")
-def info(trace: TraceArgument, limit: o.LimitOption = None, as_json: o.JsonOption = False) -> None:
+@app.command(
+    "info",
+    cls=TraceCommand,
+    help="Characterise a trace: requests, unique data, sizes, updates, inter-arrival, sequentiality.",
+)
+def info(
+    traces: TracesArgument,
+    limit: o.LimitOption = None,
+    from_: o.FromOption = None,
+    until: o.UntilOption = None,
+    filter: o.FilterOption = None,
+    skip_bad: o.SkipOption = None,
+    join: o.JoinOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
     """Characterise a trace."""
     from ..trace import Trace
 
+    fields = {"limit": limit, "from": from_, "until": until, "filter": filter, "skip_bad": skip_bad, "join": join}
     with console.progress() as watch:
-        doc = Trace(trace, o.given({"limit": limit})).info(watch)
+        doc = Trace(traces, o.given(fields)).info(watch)
     if as_json:
         console.print_json(doc)
     else:
         from . import picture
 
-        picture.show(trace, doc)
+        picture.show(" + ".join(traces), doc)
 
 
 def _write(spec: dict[str, Any], out: Path) -> None:
@@ -49,11 +87,22 @@ def _write(spec: dict[str, Any], out: Path) -> None:
 
 @app.command(
     "convert",
+    cls=TraceCommand,
     help="Store a trace as Parquet, the fast format. Example: smrlab trace convert web_0.csv.gz -o web_0.parquet",
 )
-def convert(trace: TraceArgument, out: OutArgument, limit: o.LimitOption = None, skip_bad: o.SkipOption = None) -> None:
+def convert(
+    traces: TracesArgument,
+    out: OutArgument,
+    limit: o.LimitOption = None,
+    from_: o.FromOption = None,
+    until: o.UntilOption = None,
+    filter: o.FilterOption = None,
+    skip_bad: o.SkipOption = None,
+    join: o.JoinOption = None,
+) -> None:
     """Store a trace as Parquet."""
-    _write({"trace": [trace], **o.given({"limit": limit, "skip_bad": skip_bad})}, out)
+    fields = {"limit": limit, "from": from_, "until": until, "filter": filter, "skip_bad": skip_bad, "join": join}
+    _write({"trace": traces, **o.given(fields)}, out)
 
 
 @app.command(
@@ -71,7 +120,10 @@ def synth(
 
 
 @app.command(
-    "scale", help="Stretch a trace in time.", epilog="Example: smrlab trace scale web_0.csv.gz 0.5 -o faster.parquet"
+    "scale",
+    cls=TraceCommand,
+    help="Stretch a trace in time.",
+    epilog="Example: smrlab trace scale web_0.csv.gz 0.5 -o faster.parquet",
 )
 def scale(
     trace: TraceArgument,
@@ -82,11 +134,13 @@ def scale(
     _write({"trace": [trace], "scale_time": factor}, out)
 
 
-@app.command("head", help="Keep the first N requests, or those that arrive before a time.")
+@app.command("head", cls=TraceCommand, help="Keep the first N requests, or those that arrive before a time.")
 def head(
     trace: TraceArgument,
     out: OutArgument,
-    requests: Annotated[int | None, typer.Option("--requests", "-n", help="How many requests.", metavar="N")] = None,
+    requests: Annotated[
+        str | None, typer.Option("--requests", "-n", help="How many requests: 5000, 1e5, 100k.", metavar="N")
+    ] = None,
     until: Annotated[str | None, typer.Option(help="Those that arrive before, e.g. 10min.", metavar="T")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Those that arrive from here on.", metavar="T")] = None,
 ) -> None:
@@ -98,10 +152,11 @@ def head(
 
 @app.command(
     "interleave",
+    cls=TraceCommand,
     help="Mix several traces in bursts. Example: smrlab trace interleave a.parquet b.csv --burst 8 -o mix.parquet",
 )
 def interleave(
-    traces: Annotated[list[str], typer.Argument(help="At least two traces.", metavar="T...")],
+    traces: Annotated[list[str], typer.Argument(help="At least two traces.", metavar="T...", callback=_plain)],
     out: OutArgument,
     burst: Annotated[int, typer.Option(min=1, help="Requests in a burst.", metavar="N")] = 1,
     by_time: Annotated[bool, typer.Option(help="Merge by arrival instead of in bursts.")] = False,

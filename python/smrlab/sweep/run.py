@@ -20,6 +20,7 @@ from smrlab.errors import CheckFailed, InputError, SmrlabError
 from smrlab.layer import load
 from smrlab.outdir import filling, write_whole
 from smrlab.results import Result
+from smrlab.trace import standard_input
 from smrlab.work import Watch, Work, attend
 
 from .grid import Point
@@ -83,6 +84,13 @@ def run_sweep(points: Sequence[Point], out: Path, *, jobs: int | None = None, wa
     """
     if not points:
         raise InputError("the sweep has no points")
+    for point in points:
+        traces = point.spec.get("trace") or []
+        if any(standard_input(t) for t in ([traces] if isinstance(traces, str) else traces)):
+            raise InputError(
+                "a sweep cannot read its trace from standard input, for each point reads it, and again when it goes "
+                "on: store it first (smrlab trace convert - -o t.parquet)"
+            )
     folder = out / "points"
     digests = Digests(out / "digests.json")
     addressed = [(point, address(_resolved(point), digests)) for point in points]

@@ -3,12 +3,12 @@
 
 use super::{Clock, Format, Open, Sample, Verdict};
 use crate::devices::Devices;
-use crate::fields::{Reason, columns, need, not, separated, time, touched, uint};
+use crate::fields::{Reason, columns, filetime, hex, need, not, number, separated, time, touched};
 use crate::input::Input;
 use crate::reader::{LineFormat, Lines, Tolerance};
 use crate::{Batch, Record, TraceError, TraceSource};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{HostOp, Quantity, SimTime, Size};
+use smrlab_units::{HostOp, Lba, Quantity, SimTime, Size};
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -17,7 +17,9 @@ pub const FORMAT: Format = Format {
     summary: "generic columns: any separator, named columns with units, or a preset",
     reference: "columns= names them in order, separated by ';': time:UNIT, device, op, lba (512-byte blocks), offset:UNIT, \
                 size:UNIT, '-' for columns to pass over. Units: s, ms, us, ns, filetime for times; B, blk, 4KiB … for \
-                offsets and sizes. Example: T.csv:csv,columns=time:us;op;offset:B;size:B,header=1.",
+                offsets and sizes. Example: T.csv:csv,columns=time:us;op;offset:B;size:B,header=1. Columns can be found by \
+                the names in the file's header instead: columns=time:us=Timestamp;op=Type;offset:B=Off;size:B=Len. Numbers \
+                that begin with 0x are hexadecimal. A trace without times needs gap=, one without operations all=.",
     params: &[
         Param {
             name: "columns",
@@ -63,6 +65,24 @@ pub const FORMAT: Format = Format {
             default: "",
             doc: "words that mean a write, separated by ';'; by default what begins with W",
         },
+        Param {
+            name: "all",
+            kind: Kind::Choice(&["read", "write"]),
+            default: "",
+            doc: "what all requests are where there is no column for it",
+        },
+        Param {
+            name: "gap",
+            kind: Kind::Time,
+            default: "",
+            doc: "time between requests where there is no column for it; 0: all arrive at once",
+        },
+        Param {
+            name: "hex",
+            kind: Kind::Switch,
+            default: "off",
+            doc: "on: offsets and sizes are hexadecimal without 0x, too",
+        },
     ],
     clock: Clock::Trace,
     sort_window: "0",
@@ -105,6 +125,8 @@ enum Column {
     Ignored,
     /// In units of so many nanoseconds.
     Time(u64),
+    /// In ticks since 1601.
+    FileTime,
     Device,
     Op,
     /// In units of so many bytes.
@@ -127,12 +149,12 @@ impl Column {
         };
         Some(match name {
             "-" | "" => Self::Ignored,
+            "time" if unit == "filetime" => Self::FileTime,
             "time" => Self::Time(match unit {
                 "s" => 1_000_000_000,
                 "ms" => 1_000_000,
                 "us" => 1_000,
                 "ns" => 1,
-                "filetime" => 100,
                 _ => return None,
             }),
             "device" | "dev" => Self::Device,
@@ -142,6 +164,12 @@ impl Column {
             "size" => Self::Size(bytes(1)?),
             _ => return None,
         })
+    }
+}
+
+impl Column {
+    fn is_time(&self) -> bool {
+        matches!(self, Self::Time(_) | Self::FileTime)
     }
 }
 
@@ -162,6 +190,15 @@ pub(super) struct Csv {
     read: Vec<Vec<u8>>,
     write: Vec<Vec<u8>>,
     devices: Devices,
+    /// Where columns are named by the header: the name of each of `columns`, and where it was found.
+    names: Vec<Vec<u8>>,
+    places: Vec<usize>,
+    /// What all requests are, where no column says it.
+    op: HostOp,
+    /// Time between requests, where no column says it.
+    gap: Option<SimTime>,
+    now: SimTime,
+    hex: bool,
 }
 
 fn words(text: &str) -> Vec<Vec<u8>> {
@@ -190,6 +227,12 @@ impl Csv {
             read: words(p.read),
             write: words(p.write),
             devices: Devices::new(p.device),
+            names: Vec::new(),
+            places: Vec::new(),
+            op: HostOp::Read,
+            gap: None,
+            now: SimTime::ZERO,
+            hex: false,
         }
     }
 
@@ -197,7 +240,17 @@ impl Csv {
         let base = v.text("preset").and_then(|n| PRESETS.iter().find(|p| p.name == n)).unwrap_or(&BARE);
         let mut csv = Self::preset(base);
         if let Some(text) = v.text("columns") {
-            let parsed: Option<Vec<_>> = text.split(';').map(Column::parse).collect();
+            let named = text.contains('=');
+            let split = text.split(';').map(|c| c.split_once('=').unwrap_or((c, "")));
+            if named {
+                csv.names = split.clone().map(|(_, name)| name.trim().as_bytes().to_vec()).collect();
+                if csv.names.iter().any(Vec::is_empty) {
+                    return Err(
+                        v.bad("columns", "either all columns have the name of a header behind '=', or none")
+                    );
+                }
+            }
+            let parsed: Option<Vec<_>> = split.map(|(column, _)| Column::parse(column)).collect();
             csv.columns = parsed.ok_or_else(|| {
                 v.bad(
                     "columns",
@@ -205,11 +258,22 @@ impl Csv {
                 )
             })?;
         }
+        csv.gap = v.time("gap");
+        csv.hex = v.on("hex");
+        if v.text("all") == Some("write") {
+            csv.op = HostOp::Write;
+        }
         for (wanted, what) in [
-            (find(&csv.columns, |c| matches!(c, Column::Time(_))) == 1, "one time:UNIT"),
-            (find(&csv.columns, |c| matches!(c, Column::Offset(_))) == 1, "one lba or offset"),
-            (find(&csv.columns, |c| matches!(c, Column::Size(_))) == 1, "one size"),
-            (find(&csv.columns, |c| *c == Column::Op) == 1, "one op"),
+            (
+                count(&csv.columns, Column::is_time) == usize::from(csv.gap.is_none()),
+                "one time:UNIT, or else gap=",
+            ),
+            (count(&csv.columns, |c| matches!(c, Column::Offset(_))) == 1, "one lba or offset"),
+            (count(&csv.columns, |c| matches!(c, Column::Size(_))) == 1, "one size"),
+            (
+                count(&csv.columns, |c| *c == Column::Op) == usize::from(v.text("all").is_none()),
+                "one op, or else all=",
+            ),
         ] {
             if !wanted {
                 return Err(v.bad("columns", format!("the columns must have {what}; or choose a preset")));
@@ -240,7 +304,9 @@ impl Csv {
             }
             Header::Guess => {
                 self.header = Header::Lines(0);
-                let place = self.columns.iter().position(|c| matches!(c, Column::Time(_))).unwrap_or(0);
+                // A number in its place tells a request from a header: of the time, or else of the address.
+                let address = || self.columns.iter().position(|c| matches!(c, Column::Offset(_)));
+                let place = self.columns.iter().position(Column::is_time).or_else(address).unwrap_or(0);
                 let time = match self.sep {
                     Some(sep) => separated(line, sep).nth(place),
                     None => columns(line).nth(place),
@@ -266,35 +332,82 @@ impl Csv {
     }
 
     fn row<'a>(&mut self, fields: &mut impl Iterator<Item = &'a [u8]>) -> Result<Record, Reason> {
-        let (mut arrival, mut op, mut offset, mut size, mut device) = (SimTime::ZERO, HostOp::Read, 0, 0, 0);
+        let mut record =
+            Record { arrival: self.now, op: self.op, lba: Lba(0), blocks: 0, device: 0, stream: 0 };
+        let (mut offset, mut size) = (0, 0);
         for i in 0..self.columns.len() {
             match self.columns[i] {
                 // Columns passed over at the end of a line may be missing.
                 Column::Ignored => {
                     fields.next();
                 }
-                Column::Time(unit) => arrival = time(need(fields, "time")?, unit, "time")?,
-                Column::Device => device = self.devices.number(need(fields, "device")?)?,
-                Column::Op => op = self.op(need(fields, "op")?)?,
-                Column::Offset(unit) => offset = scaled(need(fields, "offset")?, unit, "offset")?,
-                Column::Size(unit) => size = scaled(need(fields, "size")?, unit, "size")?,
+                Column::Time(unit) => record.arrival = time(need(fields, "time")?, unit, "time")?,
+                Column::FileTime => record.arrival = filetime(need(fields, "time")?, "time")?,
+                Column::Device => record.device = self.devices.number(need(fields, "device")?)?,
+                Column::Op => record.op = self.op(need(fields, "op")?)?,
+                Column::Offset(unit) => offset = scaled(need(fields, "offset")?, unit, self.hex, "offset")?,
+                Column::Size(unit) => size = scaled(need(fields, "size")?, unit, self.hex, "size")?,
             }
         }
-        let (lba, blocks) = touched(offset, size)?;
-        Ok(Record { arrival, op, lba, blocks, device, stream: 0 })
+        (record.lba, record.blocks) = touched(offset, size)?;
+        if let Some(gap) = self.gap {
+            self.now = SimTime(self.now.0.saturating_add(gap.0));
+        }
+        Ok(record)
+    }
+
+    /// Finds the named columns in the header.
+    fn find_names(&mut self, line: &[u8]) -> Result<(), Reason> {
+        let found = fields_of(line, self.sep);
+        let place = |name: &Vec<u8>| {
+            found.iter().position(|f| unquoted(f) == name.as_slice()).ok_or_else(|| {
+                let known: Vec<_> = found.iter().map(|f| String::from_utf8_lossy(unquoted(f))).collect();
+                let name = String::from_utf8_lossy(name);
+                Reason::Owned(format!("the header has no column '{name}'; it has {}", known.join(", ")))
+            })
+        };
+        self.places = self.names.iter().map(place).collect::<Result<_, _>>()?;
+        Ok(())
     }
 }
 
-fn find(columns: &[Column], which: impl Fn(&Column) -> bool) -> usize {
+fn fields_of(line: &[u8], sep: Option<u8>) -> Vec<&[u8]> {
+    match sep {
+        Some(sep) => separated(line, sep).collect(),
+        None => columns(line).collect(),
+    }
+}
+
+fn unquoted(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii();
+    text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\"")).unwrap_or(text)
+}
+
+fn count(columns: &[Column], which: impl Fn(&Column) -> bool) -> usize {
     columns.iter().filter(|c| which(c)).count()
 }
 
-fn scaled(text: &[u8], unit: u64, name: &'static str) -> Result<u64, Reason> {
-    uint(text, name)?.checked_mul(unit).ok_or_else(|| not(text, name, "below 2^64 bytes"))
+fn scaled(text: &[u8], unit: u64, bare_hex: bool, name: &'static str) -> Result<u64, Reason> {
+    let n = if bare_hex { hex(text, name).or_else(|_| number(text, name)) } else { number(text, name) };
+    n?.checked_mul(unit).ok_or_else(|| not(text, name, "below 2^64 bytes"))
 }
 
 impl LineFormat for Csv {
     fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
+        if !self.names.is_empty() {
+            if self.header != Header::Lines(0) && self.header != Header::Guess && self.in_header(line) {
+                return Ok(());
+            }
+            if self.places.is_empty() {
+                return self.find_names(line);
+            }
+            let fields = fields_of(line, self.sep);
+            let places = std::mem::take(&mut self.places);
+            let record = self.row(&mut places.iter().map_while(|p| fields.get(*p).copied().map(unquoted)));
+            self.places = places;
+            out.push(record?);
+            return Ok(());
+        }
         if self.header != Header::Lines(0) && self.in_header(line) {
             return Ok(());
         }

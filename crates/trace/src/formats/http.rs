@@ -1,4 +1,4 @@
-//! Web-server logs (common and combined log format) rebuilt into block requests, as paper 000's authors did.
+//! Web-server logs (common and combined log format) rebuilt into block requests, as studies of arrays did.
 //!
 //! The file-layout model, all of it assumed:
 //! - every URL (query included) is a file; a file gets its place when it is first sent, behind the file placed before it,
@@ -12,19 +12,18 @@
 
 use super::{Clock, Format, Open, Sample, Verdict};
 use crate::fields::{Reason, not, uint};
+use crate::layout::{Layout, hash};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
-use smrlab_units::rng::splitmix;
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
-use std::collections::HashMap;
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
     name: "http",
     aliases: &["clf", "http-log"],
     summary: "web-server log (common or combined) rebuilt into reads of files laid out in order of first use",
-    reference: "Apache common and combined log format; the rebuilding follows paper 000 (block traces rebuilt from HTTP logs). \
+    reference: "Apache common and combined log format; the rebuilding follows studies of arrays that made block traces from HTTP logs. \
                 Times have whole seconds: requests of one second arrive together. Logs are written when a response ends, so \
                 times run back a little: sorted within sort_window.",
     params: &[
@@ -50,18 +49,8 @@ pub const FORMAT: Format = Format {
     }),
 };
 
-/// A file's place: first block and blocks.
-#[derive(Clone, Copy)]
-struct Place {
-    first: u64,
-    blocks: u64,
-}
-
 struct Http {
-    /// By a 64-bit hash of the URL. Only looked up in, never walked.
-    files: HashMap<u64, Place>,
-    end: u64,
-    block: u64,
+    layout: Layout,
     max: u64,
 }
 
@@ -71,32 +60,8 @@ impl Http {
             let n = v.size(key, Blocks::ZERO).unwrap_or_default().0;
             if (1..=1 << 21).contains(&n) { Ok(n) } else { Err(v.bad(key, "from 512B to 1GiB")) }
         };
-        Ok(Self { files: HashMap::new(), end: 0, block: size("block")?, max: size("max")? })
+        Ok(Self { layout: Layout::new(size("block")?), max: size("max")? })
     }
-
-    /// Where the URL's file lies, with room for `blocks`.
-    fn place(&mut self, url: &[u8], blocks: u64) -> Result<u64, Reason> {
-        let place = self.files.entry(hash(url)).or_insert(Place { first: 0, blocks: 0 });
-        if place.blocks < blocks {
-            let room = blocks.next_multiple_of(self.block);
-            *place = Place { first: self.end, blocks: room };
-            self.end =
-                self.end.checked_add(room).filter(|e| *e < 1 << 54).ok_or("the files fill 2^63 bytes")?;
-        }
-        Ok(place.first)
-    }
-}
-
-fn hash(bytes: &[u8]) -> u64 {
-    let mut state = bytes.len() as u64;
-    let mut mixed = 0;
-    for chunk in bytes.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        state ^= u64::from_le_bytes(word) ^ mixed;
-        mixed = splitmix(&mut state);
-    }
-    mixed
 }
 
 /// A line taken apart.
@@ -165,7 +130,7 @@ impl LineFormat for Http {
             return Err("a response of more than 1 TiB".into());
         }
         let blocks = hit.bytes.div_ceil(BLOCK_BYTES);
-        let mut lba = self.place(hit.url, blocks)?;
+        let mut lba = self.layout.place(hash(hit.url), blocks)?;
         let ns = hit.seconds.checked_mul(1_000_000_000).ok_or("the date is beyond 584 years")?;
         let arrival = SimTime(ns);
         let end = lba + blocks;

@@ -1,12 +1,15 @@
 //! The registry of trace formats: one file a format, one line here.
 
 mod alibaba;
+mod biosnoop;
 mod blkparse;
 mod blktrace;
+mod btrecord;
 mod csv;
 mod diskmon;
 mod disksim;
 mod disksim_validate;
+mod etw;
 mod fio;
 mod fiu;
 mod hp_srt;
@@ -14,10 +17,12 @@ mod http;
 mod mqsim;
 mod msr;
 mod msr_cut;
+mod oracle_general;
 pub mod parquet;
 mod spc;
 mod systor17;
 mod tencent;
+mod thesios;
 mod vscsi;
 mod vscsi_csv;
 
@@ -104,6 +109,11 @@ pub const FORMATS: &[Format] = &[
     systor17::FORMAT,
     fiu::FORMAT,
     http::FORMAT,
+    etw::FORMAT,
+    thesios::FORMAT,
+    biosnoop::FORMAT,
+    btrecord::FORMAT,
+    oracle_general::FORMAT,
 ];
 
 /// The parameters that every format has.

@@ -1,0 +1,98 @@
+"""Tables of requests in memory, stored so that the engine can read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .errors import InputError
+
+BLOCK = 512
+_OPS = {"r": 0, "read": 0, "w": 1, "write": 1, "f": 2, "flush": 2, "d": 3, "discard": 3, "trim": 3}
+
+
+def stored(data: Any, path: str) -> int:
+    """Writes a table of requests to `path` as Parquet; the number of rows. Raises InputError, naming the column."""
+    table = pa.table(data)
+    if table.num_rows == 0:
+        raise InputError("the table of requests has no row")
+    columns = {
+        "arrival_ns": _arrivals(table),
+        "op": _operations(table),
+        "lba": _whole(table, "lba", pa.int64()) if "lba" in table.column_names else None,
+        "blocks": _whole(table, "blocks", pa.int64()) if "blocks" in table.column_names else None,
+    }
+    if columns["lba"] is None or columns["blocks"] is None:
+        columns |= _touched(table)
+    for name in ("device", "stream"):
+        if name in table.column_names:
+            columns[name] = _whole(table, name, pa.int64())
+    made = pa.table({k: v for k, v in columns.items() if v is not None})
+    made = made.cast(
+        pa.schema([(n, pa.int64() if n in ("arrival_ns", "lba") else pa.int32()) for n in made.schema.names])
+    )
+    order = pc.sort_indices(made, sort_keys=[("arrival_ns", "ascending")])
+    pq.write_table(made.take(order), path)
+    return int(made.num_rows)
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    if name not in table.column_names:
+        raise InputError(
+            f"the table has no column '{name}' (it has {', '.join(table.column_names)}); needed: arrival_ns or time_s, "
+            "op, lba and blocks (or offset and size in bytes)"
+        )
+    column = table.column(name)
+    if column.null_count:
+        raise InputError(f"column '{name}' of the table has {column.null_count} nulls")
+    return column
+
+
+def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    try:
+        column = _column(table, name).cast(kind)
+    except pa.ArrowInvalid as fault:
+        raise InputError(f"column '{name}' of the table: {fault}") from None
+    if pc.min(column).as_py() < 0:
+        raise InputError(f"column '{name}' of the table has negative numbers")
+    return column
+
+
+def _arrivals(table: pa.Table) -> pa.ChunkedArray:
+    if "arrival_ns" in table.column_names or "time_s" not in table.column_names:
+        return _whole(table, "arrival_ns", pa.int64())
+    seconds = _column(table, "time_s").cast(pa.float64())
+    rounded = pc.round(pc.multiply(seconds, 1e9)).cast(pa.int64())
+    if pc.min(rounded).as_py() < 0:
+        raise InputError("column 'time_s' of the table has negative numbers")
+    return rounded
+
+
+def _operations(table: pa.Table) -> pa.ChunkedArray:
+    column = _column(table, "op")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or _is_view(column.type)):
+        return _whole(table, "op", pa.int64())
+    words = column.unique().to_pylist()
+    unknown = [w for w in words if w.strip().lower() not in _OPS]
+    if unknown:
+        raise InputError(f"column 'op' of the table has '{unknown[0]}': read, write, flush or discard")
+    index = pc.index_in(column, value_set=pa.array(words, column.type))
+    return pa.chunked_array([pa.array([_OPS[w.strip().lower()] for w in words]).take(index.combine_chunks())])
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind))
+
+
+def _touched(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The blocks that bytes touch."""
+    offset, size = (_whole(table, name, pa.int64()) for name in ("offset", "size"))
+    first = pc.divide(offset, BLOCK)
+    end = pc.divide(pc.add(pc.add(offset, size), BLOCK - 1), BLOCK)
+    # A flush has no length; everything else that touches nothing is refused by the engine.
+    return {"lba": first, "blocks": pc.if_else(pc.equal(size, 0), 0, pc.subtract(end, first))}

@@ -1,0 +1,158 @@
+"""Traces as users have them: standard input, several files, tables in memory, cut and filtered."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from commands import Invoke
+
+import smrlab as lab
+
+TABLE = {"arrival_ns": [3000, 0, 5000], "op": ["write", "read", "W"], "lba": [8, 0, 16], "blocks": [8, 8, 16]}
+SPC = "".join(f"0,{i * 8},4096,{'w' if i % 2 else 'r'},{i * 0.001:.6f}\n" for i in range(200))
+
+
+class Other:
+    """A table of another library: all that it has of Arrow is the stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture
+def piped() -> Iterator[Callable[[str], None]]:
+    """Gives the engine a standard input: the descriptor, not Python's object."""
+    saved = os.dup(0)
+
+    def give(text: str) -> None:
+        read, write = os.pipe()
+        with os.fdopen(write, "w") as pipe:
+            pipe.write(text)
+        os.dup2(read, 0)
+        os.close(read)
+
+    yield give
+    os.dup2(saved, 0)
+    os.close(saved)
+
+
+def test_compare_reads_standard_input_once_for_all_runs(
+    smrlab: Invoke, piped: Callable[[str], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.spc"
+    path.write_text(SPC)
+    layers = ("--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw", "--json")
+    from_file = json.loads(smrlab("compare", "--trace", f"{path}:spc", *layers).out)
+    piped(SPC)
+    piped = json.loads(smrlab("compare", "--trace", "-:spc", *layers).out)
+    for ours, theirs in zip(piped["runs"], from_file["runs"], strict=True):
+        assert ours["host"] == theirs["host"]
+        assert ours["host"]["reads"] + ours["host"]["writes"] == 200
+        assert ours["provenance"]["trace_digest"] == theirs["provenance"]["trace_digest"]
+        assert ours["spec"]["trace"] == ["-:spc"]
+
+
+def test_a_sweep_refuses_standard_input(smrlab: Invoke, tmp_path: Path) -> None:
+    spec = tmp_path / "s.toml"
+    spec.write_text('seeds = 2\n[base]\ntrace = "-"\ndrive = "modern-7200"\nlayer = "cmr"\n')
+    ended = smrlab("sweep", spec, "--out", tmp_path / "out")
+    assert ended.status == 2
+    assert "trace convert -" in ended.err
+
+
+def test_info_takes_a_format_for_standard_input_and_bad_lines(
+    smrlab: Invoke, piped: Callable[[str], None], tmp_path: Path
+) -> None:
+    piped(SPC)
+    assert json.loads(smrlab("trace", "info", "-:spc", "--json").out)["requests"] == 200
+    path = tmp_path / "bad.spc"
+    path.write_text(SPC + "bad\n")
+    assert smrlab("trace", "info", path).status == 2
+    assert json.loads(smrlab("trace", "info", path, "--skip-bad", "1", "--json").out)["skipped"] == 1
+    assert (
+        json.loads(smrlab("trace", "info", path, "--skip-bad", "1", "--limit", "0.1k", "--json").out)["requests"] == 100
+    )
+
+
+def test_several_files_and_patterns_are_one_trace(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.spc").write_text(SPC)
+    assert lab.Trace.open(tmp_path / "a.spc", tmp_path / "b.spc").info()["requests"] == 400
+    assert lab.Trace.open(tmp_path, format="spc").info()["requests"] == 400
+    assert lab.Trace.open(tmp_path / "*.spc").info()["requests"] == 400
+    (tmp_path / "a.spc").write_text("bad\n" + SPC)
+    assert lab.Trace.open(tmp_path / "a.spc", format="spc", skip_bad=1).info()["requests"] == 200
+    with pytest.raises(lab.InputError, match="skip_bad"):
+        lab.Trace.open(tmp_path / "a.spc", skipbad=1)
+
+
+def test_parts_of_a_trace_by_time_and_by_what_requests_are(tmp_path: Path) -> None:
+    path = tmp_path / "t.spc"
+    path.write_text(SPC)
+    trace = lab.Trace.open(path)
+    part = trace.between("50ms", "60ms")
+    assert part.table().column("arrival_ns").to_pylist() == [i * 1_000_000 for i in range(10)]
+    writes = part.where(op="write", lba="440blk..")
+    assert writes.table().column("lba").to_pylist() == [i * 8 for i in (55, 57, 59)]
+    assert part.info()["requests"] == 10
+    with pytest.raises(lab.InputError, match=r"between\(\) comes before head\(\)"):
+        trace.head("1k").between("1s")
+    run = lab.run(writes, drive="modern-7200", layer="cmr")
+    assert (run.host.writes, run.host.reads) == (3, 0)
+
+
+def test_traces_follow_each_other() -> None:
+    burst = lab.Trace.synth("uniform", requests=10, span="1GB", interarrival="1ms")
+    both = lab.Trace.chain(burst, burst, gap="10s").table().column("arrival_ns").to_pylist()
+    assert both[10] - both[9] == 10_000_000_000
+    with pytest.raises(lab.InputError, match="save"):
+        lab.Trace.chain(burst.head(3), burst)
+
+
+@pytest.mark.parametrize("kind", ["arrow", "other", "stream", "bytes", "numbers"])
+def test_tables_in_memory_are_traces(kind: str) -> None:
+    table = pa.table(TABLE)
+    data = {
+        "arrow": table,
+        "other": Other(table),
+        "stream": pa.RecordBatchReader.from_batches(table.schema, table.to_batches()),
+        "bytes": pa.table(
+            {"time_s": [3e-6, 0, 5e-6], "op": ["w", "r", "W"], "offset": [4196, 0, 8192], "size": [3996, 4096, 8192]}
+        ),
+        "numbers": table.set_column(1, "op", pa.array([1, 0, 1], pa.int8())),
+    }[kind]
+    trace = lab.Trace.from_table(data)
+    rows = trace.table()
+    assert rows.column("arrival_ns").to_pylist() == [0, 3000, 5000]
+    assert rows.column("op").to_pylist() == [0, 1, 1]
+    assert rows.column("lba").to_pylist() == [0, 8, 16]
+    assert rows.column("blocks").to_pylist() == [8, 8, 16]
+    result = lab.run(trace, drive="modern-7200", layer="cmr")
+    assert (result.host.writes, result.host.blocks_written) == (2, 24)
+    assert result.doc["spec"]["trace"] == ["table of 3 requests"]
+
+
+def test_runs_take_tables_as_they_are() -> None:
+    table = pa.table(TABLE)
+    results = lab.compare(table, drive="modern-7200", layers=["cmr", "rmw"])
+    assert [r.host.writes for r in results] == [2, 2]
+    with pytest.raises(lab.InputError, match="no column 'op'"):
+        lab.run(table.drop_columns(["op"]), drive="modern-7200", layer="cmr")
+    with pytest.raises(lab.InputError, match="'erase'"):
+        lab.run(table.set_column(1, "op", pa.array(["erase", "r", "r"])), drive="modern-7200", layer="cmr")
+
+
+def test_info_prints_a_summary() -> None:
+    info = lab.Trace.synth("uniform", requests="1k", span="1GB").info()
+    assert info["requests"] == 1000
+    assert len(repr(info).splitlines()) < 40
+    assert "requests" in repr(info)
+    assert "<td>1,000</td>" in info._repr_html_()
