@@ -9,6 +9,8 @@ use crate::BlockSet;
 const GATHER: usize = 1 << 18;
 /// Neighbourhoods of the space, at most.
 const PLACES: usize = 1 << 12;
+/// Blocks of the smallest neighbourhood, as a power of two: few requests reach into two.
+const LEAST: u32 = 16;
 /// How far ahead memory is fetched.
 const AHEAD: usize = 16;
 
@@ -23,11 +25,17 @@ pub struct Gather<T> {
 impl<T: Copy + Default> Gather<T> {
     /// For changes of blocks below `space` (higher ones are the last one's neighbours).
     pub fn new(space: u64) -> Self {
-        let mut shift = 0;
+        let mut shift = LEAST;
         while space >> shift >= PLACES as u64 {
             shift += 1;
         }
         Self { items: Vec::new(), sorted: Vec::new(), shift }
+    }
+
+    /// Whether two blocks lie in different neighbourhoods, so that changes of them are not handed out in their order.
+    #[inline]
+    pub fn apart(&self, a: u64, b: u64) -> bool {
+        a >> self.shift != b >> self.shift
     }
 
     /// Whether nothing is gathered.

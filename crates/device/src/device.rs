@@ -121,6 +121,9 @@ impl Device {
     fn noted<T>(&self, done: Result<T>, block: u64) -> Result<T> {
         if let Err(e) = &done {
             Counters::add(&self.counters.errors, 1);
+            if let Some(block) = e.destroyed_block() {
+                self.destroyed(block);
+            }
             self.events.push("error", Some(block), e.to_string());
         }
         done

@@ -8,6 +8,8 @@ use std::io;
 pub struct DeviceError {
     errno: i32,
     message: String,
+    /// The block, where the host read what was destroyed.
+    destroyed: Option<u64>,
 }
 
 /// The result of everything that can fail here.
@@ -16,7 +18,18 @@ pub type Result<T> = std::result::Result<T, DeviceError>;
 impl DeviceError {
     /// An error with its errno.
     pub fn new(errno: i32, message: impl Into<String>) -> Self {
-        Self { errno, message: message.into() }
+        Self { errno, message: message.into(), destroyed: None }
+    }
+
+    /// A read found that `block` was destroyed (`EIO`).
+    pub fn destroyed(block: u64) -> Self {
+        let message = format!("block {block} was destroyed by a write to a track upstream");
+        Self { destroyed: Some(block), ..Self::new(libc::EIO, message) }
+    }
+
+    /// The block, where the host read what was destroyed.
+    pub fn destroyed_block(&self) -> Option<u64> {
+        self.destroyed
     }
 
     /// The user's input is wrong (`EINVAL`).

@@ -118,7 +118,7 @@ impl Medium {
         self.state.read().shingle.resolve(start, end, &mut pieces);
         let bad = pieces.iter().find(|p| p.destroyed()).map(|p| p.at);
         let done = match bad {
-            Some(block) if self.errors => Err(destroyed(block)),
+            Some(block) if self.errors => Err(DeviceError::destroyed(block)),
             _ => pieces.iter().try_for_each(|p| self.fetch(p, start, buf)),
         };
         PIECES.set(pieces);
@@ -432,9 +432,6 @@ fn due(log: &Log, anyway: bool) -> bool {
 }
 
 /// The error for reading a destroyed block.
-fn destroyed(block: u64) -> DeviceError {
-    DeviceError::new(libc::EIO, format!("block {block} was destroyed by a write to a track upstream"))
-}
 
 /// Applies a record of the log to a medium's state; answers with it if it is a layer's.
 pub fn recover(shingle: &mut Shingle, entry: Entry) -> Option<Entry> {

@@ -16,15 +16,12 @@ use smrlab_disk::{Interference, Model, PhysicalProfile};
 use smrlab_drive::{Assembled, Controller, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
-use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The layer that is no layer: the host sees the medium.
 const RAW: &str = "raw";
-/// The band parameter of a served raw disk, beside what the layer itself knows.
-const BAND: &str = "band";
 
 /// The machine under a device; tests put another one in its place.
 pub struct Machine {
@@ -45,8 +42,7 @@ impl Default for Machine {
 /// # Errors
 /// When the drive, the layer or the store is not as it should be.
 pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
-    let (text, band) = without_band(&config.layer)?;
-    let drive = drive(config, &text)?;
+    let drive = drive(config)?;
     let built = &drive.built;
     served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
@@ -56,7 +52,7 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
         _ => Shingle::new(tracks.clone(), head_width),
     };
     let mut records = Vec::new();
-    let mut resolved = band.map_or(built.resolved.clone(), |b| format!("{},{BAND}={b}", built.resolved));
+    let mut resolved = built.resolved.clone();
     if config.metadata == "media" {
         resolved += ",metadata=media";
     }
@@ -92,11 +88,12 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
     if stale {
         medium.forget_unknown()?;
     }
+    let space = (built.layer.host_blocks(), built.layer.facts().bands.cloned());
     let clock = (config.timing == Timing::Model).then(|| {
         let (drive, scheduler) = drive.start(false, false);
         Controller::new(drive, &scheduler)
     });
-    Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, band, clock))))
+    Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, space, clock))))
 }
 
 /// Refuses what the served medium does not destroy as the drive would.
@@ -115,27 +112,12 @@ fn wrong(e: impl std::fmt::Display) -> DeviceError {
     DeviceError::input(e.to_string())
 }
 
-/// Takes `band=TRACKS` out of a layer's text.
-fn without_band(layer: &str) -> Result<(String, Option<u64>)> {
-    let (name, pairs) = split_item(layer);
-    if smrlab_stl::registry::find(name).map_err(wrong)?.name != RAW {
-        return Ok((layer.to_owned(), None));
-    }
-    let (band, rest): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(k, _)| *k == BAND);
-    let text = rest.iter().fold(name.to_owned(), |t, (k, v)| format!("{t},{k}={v}"));
-    let Some((_, value)) = band.first() else { return Ok((text, None)) };
-    match value.parse() {
-        Ok(tracks) if (1..1u64 << 32).contains(&tracks) => Ok((text, Some(tracks))),
-        _ => Err(wrong(format!("raw: band={value} is not accepted: a whole number of tracks from 1"))),
-    }
-}
-
 /// The drive, shortened to the size asked for, with its layer.
-fn drive(config: &Config, layer: &str) -> Result<Assembled> {
+fn drive(config: &Config) -> Result<Assembled> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let wanted = Wanted {
         drive: &config.drive,
-        layer,
+        layer: &config.layer,
         scheduler: if config.timing == Timing::Model { &config.scheduler } else { "fcfs" },
         metadata: &config.metadata,
         mechanics: (config.timing == Timing::None).then(|| Model::Instant.name()),

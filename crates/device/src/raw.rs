@@ -8,9 +8,10 @@ use crate::queue::{Carry, Queue};
 use crate::tracks::Tracks;
 use serde::Serialize;
 use serde_json::{Value, json};
+use smrlab_disk::{BandId, Bands};
 use smrlab_drive::{Controller, Executed};
 use smrlab_stl::HostBuffer;
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp, Pba, SimTime};
 use std::sync::Arc;
 
 /// See the [module](self).
@@ -19,8 +20,10 @@ pub struct Raw {
     pub medium: Medium,
     tracks: Arc<Tracks>,
     head_width: u64,
-    /// Tracks in a band, its guard included.
-    band: Option<u64>,
+    /// Blocks that the host sees.
+    blocks: u64,
+    /// The disk's own bands, where they were asked for.
+    bands: Option<Bands>,
     /// The modelled drive; none where requests take no time.
     clock: Option<Queue<NoBytes>>,
 }
@@ -45,24 +48,23 @@ pub struct BandState {
     pub start: u64,
     /// First block of the guard.
     pub guard: u64,
-    /// One past the guard.
+    /// Where the next band begins: one past the guard, and past what is left at the end of a stroke.
     pub end: u64,
     /// One past the last block written: where appending destroys nothing.
     pub append: u64,
 }
 
 impl Raw {
-    /// `band` tracks of data and a guard of `head_width - 1` make a band; without it the whole medium is one.
+    /// Serves `blocks` blocks of the medium. What lies between `bands` cannot be written; without them everything can.
     pub fn new(
         medium: Medium,
         tracks: Arc<Tracks>,
         head_width: u64,
-        band: Option<u64>,
+        (blocks, bands): (Blocks, Option<Bands>),
         clock: Option<Controller>,
     ) -> Self {
         let clock = clock.map(|controller| Queue::new(controller, NoBytes, false));
-        let band = band.map(|b| b + head_width - 1);
-        Self { medium, tracks, head_width, band, clock }
+        Self { medium, tracks, head_width, blocks: blocks.0, bands, clock }
     }
 
     /// When the modelled drive acknowledges a request that comes now; at once where there is none.
@@ -75,19 +77,14 @@ impl Raw {
         clock.submit(pace, (op, start, blocks), HostBuffer::None)
     }
 
-    /// Blocks of the medium.
+    /// Blocks that the host sees.
     pub fn blocks(&self) -> u64 {
-        self.tracks.blocks()
-    }
-
-    /// The first block of track number `index`, or the end of the medium.
-    fn track_start(&self, index: u64) -> u64 {
-        if index >= self.tracks.count() { self.blocks() } else { self.tracks.by_index(index).start }
+        self.blocks
     }
 
     /// How many bands there are.
     pub fn bands(&self) -> u64 {
-        self.band.map_or(0, |b| self.tracks.count().div_ceil(b))
+        self.bands.as_ref().map_or(0, Bands::len)
     }
 
     /// A band as it is now.
@@ -95,14 +92,16 @@ impl Raw {
     /// # Errors
     /// When there are no bands, or no such one.
     pub fn band(&self, number: u64) -> Result<BandState> {
-        let Some(band) = self.band.filter(|_| number < self.bands()) else {
-            let text =
-                format!("there is no band {number}: the device has {} (layer raw,band=TRACKS)", self.bands());
+        let Some(bands) = self.bands.as_ref().filter(|b| number < b.len()) else {
+            let text = format!(
+                "there is no band {number}: the device has {} (layer raw,band=64tracks)",
+                self.bands()
+            );
             return Err(DeviceError::input(text));
         };
-        let start = self.track_start(number * band);
-        let guard = self.track_start((number + 1) * band - (self.head_width - 1));
-        let end = self.track_start((number + 1) * band);
+        let band = bands.band(BandId(number));
+        let (start, guard) = (band.first.0, band.first.0 + band.blocks.0);
+        let end = if number + 1 < bands.len() { bands.start(BandId(number + 1)).0 } else { self.blocks };
         let append = self
             .medium
             .with_runs(|s| s.runs().overlapping(start, end).last().map_or(start, |r| r.end.min(end)));
@@ -120,18 +119,13 @@ impl Raw {
     }
 
     fn check_guard(&self, start: u64, blocks: u64) -> Result<()> {
-        let Some(band) = self.band else { return Ok(()) };
-        let (first, last) = (self.tracks.at(start).index, self.tracks.at(start + blocks - 1).index);
-        let data = band - (self.head_width - 1);
-        // A head of one track needs no guard.
-        if data == band {
+        let Some(bands) = &self.bands else { return Ok(()) };
+        if bands.around(Pba(start)).is_some_and(|band| start + blocks <= band.end) {
             return Ok(());
         }
-        if first / band == last / band && last % band < data {
-            return Ok(());
-        }
+        let last = start + blocks - 1;
         let text =
-            format!("blocks {start} to {} touch a guard track, which cannot be written", start + blocks - 1);
+            format!("blocks {start} to {last} are not all in one band: guard tracks cannot be written");
         Err(DeviceError::new(libc::EPERM, text))
     }
 

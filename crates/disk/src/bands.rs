@@ -48,6 +48,12 @@ pub struct RandomAccess {
 }
 
 impl RandomAccess {
+    /// The first `tracks` tracks (cylinders on cylinder layouts) of `geometry`; `None` where that is none.
+    pub fn of(geometry: &Geometry, tracks: u64, head_width: u64) -> Option<Self> {
+        let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+        (tracks > 0).then(|| Self { usable: tracks / head_width * unit, spacing: head_width, unit })
+    }
+
     /// The `i`-th usable track; on a cylinder layout all tracks of a usable cylinder count.
     pub fn track(&self, i: u64) -> TrackNo {
         TrackNo(i / self.unit * self.unit * self.spacing + i % self.unit)
@@ -119,11 +125,7 @@ impl Bands {
         for stroke in geometry.stroke_runs() {
             lay(geometry, &stroke, layout, &mut runs);
         }
-        let random_access = (layout.random_access > 0).then(|| RandomAccess {
-            usable: layout.random_access / layout.head_width * first.unit,
-            spacing: layout.head_width,
-            unit: first.unit,
-        });
+        let random_access = RandomAccess::of(geometry, layout.random_access, layout.head_width);
         Self::finish(runs, geometry.slips(), random_access, || {
             format!(
                 "no band of {} + {} tracks fits on a stroke of this drive: use fewer tracks a band",
@@ -133,27 +135,56 @@ impl Bands {
         })
     }
 
-    /// Lays at most `most` bands of plain blocks over the PBAs from 0 (Cassuto's one-dimensional medium).
+    /// Lays at most `most` bands of plain blocks over the PBAs from `first` on (Cassuto's one-dimensional medium).
     ///
     /// # Errors
     /// When `blocks` is zero or no band fits.
     pub fn of_blocks(
         geometry: &Geometry,
-        blocks: Blocks,
-        guard: Blocks,
+        first: Pba,
+        (blocks, guard): (Blocks, Blocks),
         most: u64,
     ) -> Result<Self, DriveError> {
         let mut f = Faults::default();
         f.range("bands.blocks", blocks.0, 1, 1 << 48);
         f.finish()?;
         let stride = blocks.0 + guard.0;
-        let bands = (geometry.blocks().0 / stride).min(most);
+        let bands = (geometry.blocks().0.saturating_sub(first.0) / stride).min(most);
         let mut runs = Vec::new();
         let shape = Shape { blocks: blocks.0, stride, stroke: stride.saturating_mul(bands.max(1)) };
-        push(&mut runs, Tracks::default(), 0, (bands, bands), shape);
+        push(&mut runs, Tracks::default(), first.0, (bands, bands), shape);
         Self::finish(runs, &Slips::default(), None, || {
             format!("no band of {} + {} blocks fits on this drive", blocks.0, guard.0)
         })
+    }
+
+    /// Bands of `blocks` blocks at `starts`, ascending and apart.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn at(starts: &[Pba], blocks: Blocks) -> Result<Self, DriveError> {
+        let mut runs = Vec::new();
+        let mut i = 0;
+        while i < starts.len() {
+            let first = starts[i].0;
+            let stride = starts.get(i + 1).map_or(blocks.0, |next| next.0 - first);
+            let regular = |&(k, s): &(usize, &Pba)| s.0 == first + k as u64 * stride;
+            let n = starts[i..].iter().enumerate().take_while(regular).count();
+            let shape = Shape { blocks: blocks.0, stride, stroke: stride * n as u64 };
+            push(&mut runs, Tracks::default(), first, (n as u64, n as u64), shape);
+            i += n;
+        }
+        Self::finish(runs, &Slips::default(), None, || "there are no bands".to_owned())
+    }
+
+    /// How many of the first bands hold no more than `most` blocks.
+    pub fn within(&self, most: Blocks) -> u64 {
+        let (mut low, mut high) = (0, self.len);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if self.first_data(BandId(middle)) <= most.0 { low = middle } else { high = middle - 1 }
+        }
+        low
     }
 
     fn finish(
@@ -425,5 +456,28 @@ fn lay_one(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs
         let tracks = Tracks { first: first.0, each: layout.tracks * unit, stride: pitch * unit, stroke: 0 };
         push(runs, tracks, first_raw, (count, count), Shape { blocks, stride, stroke: stride * count });
         row += count * pitch;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_at_given_places_are_found_again() {
+        let starts = [10, 30, 50, 100, 131].map(Pba);
+        let bands = Bands::at(&starts, Blocks(15)).unwrap();
+        assert_eq!((bands.len(), bands.data_blocks()), (5, Blocks(75)));
+        for (i, start) in starts.iter().enumerate() {
+            let id = BandId(i as u64);
+            assert_eq!(bands.start(id), *start);
+            assert_eq!(bands.around(Pba(start.0 + 14)), Some(start.0..start.0 + 15));
+            assert_eq!(bands.band_of(Pba(start.0 + 14)), Some((id, Blocks(14))));
+            assert_eq!(bands.around(Pba(start.0 + 15)), None, "behind band {i}");
+            assert_eq!(bands.around(Pba(start.0 - 1)), None, "before band {i}");
+            assert_eq!(bands.locate(i as u64 * 15 + 3), (id, Blocks(3), Pba(start.0 + 3)));
+        }
+        assert_eq!([0, 14, 15, 44, 75, 99].map(|n| bands.within(Blocks(n))), [0, 0, 1, 2, 5, 5]);
+        assert!(Bands::at(&[], Blocks(15)).is_err());
     }
 }

@@ -7,7 +7,7 @@ pub mod interference;
 pub mod mechanics;
 pub mod model;
 
-pub use bands::{Band, BandId, BandLayout, Bands};
+pub use bands::{Band, BandId, BandLayout, Bands, RandomAccess};
 pub use fault::{DriveError, Fault};
 pub use geometry::{Geometry, GeometrySpec, Position, TrackNo, ZoneSpec};
 pub use interference::{Interference, PhysicalProfile};

@@ -147,6 +147,8 @@ pub const KEYS: &[Key] = &[
          something, from the first arrival; absent where it has no cache or was never emptied")
         .also(&["recovery", "recovered"]),
     key("cleaning.by_kind.*.*", "cleaning by kind", "as above", "the same for each kind of cleaning that the layer names"),
+    key("cleaning_given_up.*", "cleaning given up", "as above", "steps of cleaning in idle time that a request ended before \
+         they were done: they took time and cleaned nothing"),
     key("cleaning_share", "cleaning", "share", "cleaning time as a share of busy time; in tables only")
         .is("cleaning.total_s / busy_s"),
     key("stalls.threshold_s", "stall threshold", "s", "a request whose response takes longer than this is a stall (--stall, 500 ms)"),
@@ -172,6 +174,8 @@ pub const KEYS: &[Key] = &[
     key("overload.offered_iops", "offered IOPS", "requests/s", "requests that the trace sends a second"),
     key("overload.capacity_iops", "sustained IOPS", "requests/s", "requests that the drive could serve a second"),
     key("overload.suggested_scale_time", "suggested --scale-time", "", "a --scale-time that brings the load to 0.7"),
+    key("backlog_exact", "backlog is exact", "", "backlog_max was counted request by request; false: it is the largest number \
+         at the end of a window of the timeline, because too many were waiting to count"),
     key("backlog_max", "longest backlog", "requests", "most requests that were sent and not yet completed"),
     key("backlog_at_windows", "backlog estimated", "", "whether the longest backlog was looked at the ends of windows only"),
     key("space.gain", "space gain", "", "data held, of what tracks as wide as the head would hold").from(CASSUTO),

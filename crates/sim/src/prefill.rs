@@ -1,6 +1,8 @@
 //! Writing a part of the host's space before the run, without time.
 
-use crate::engine::HostObserver;
+use crate::engine::{Feed, HostObserver};
+use crate::error::RunError;
+use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
 use smrlab_stl::{HostRequest, TranslationLayer};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
@@ -38,10 +40,43 @@ pub struct Prefill {
     volume: u64,
     random: bool,
     seed: u64,
+    /// It writes what the trace reads before it writes it, for traces without a past.
+    pub of_reads: bool,
+}
+
+/// The prefill of what the trace reads.
+pub const READ: &str = "read";
+
+/// The blocks that the requests of `feed` read before they write them.
+///
+/// # Errors
+/// A trace that cannot be read, or a request beyond the host's space.
+pub fn read_first(feed: &mut Feed) -> Result<BlockSet, RunError> {
+    let (mut known, mut first) = (BlockSet::new(), BlockSet::new());
+    while feed.next_batch()? {
+        for i in 0..feed.len() {
+            let r = feed.request(i);
+            let span = r.lba.span(r.blocks);
+            match r.op {
+                HostOp::Write => _ = known.insert(span),
+                HostOp::Read => {
+                    let mut at = known.next_unset(span.start);
+                    while at < span.end {
+                        let end = known.next_set(at).unwrap_or(span.end).min(span.end);
+                        first.insert(at..end);
+                        at = known.next_unset(end);
+                    }
+                    known.insert(span);
+                }
+                HostOp::Flush | HostOp::Discard => {}
+            }
+        }
+    }
+    Ok(first)
 }
 
 impl Prefill {
-    /// Parses `SHARE[,order=…][,of=…]` for a host space of `host` blocks.
+    /// Parses `SHARE[,order=…][,of=…]` or `read` for a host space of `host` blocks.
     ///
     /// # Errors
     /// A share, key or value that is not accepted, or a layer without a cache where the share is of that.
@@ -52,6 +87,10 @@ impl Prefill {
         seed: u64,
     ) -> Result<Self, SpecError> {
         let (share, pairs) = split_item(text);
+        if text == READ {
+            let resolved = READ.to_owned();
+            return Ok(Self { resolved, span: host, volume: 0, random: false, seed, of_reads: true });
+        }
         let values = Values::check(share, PARAMS, &pairs)?;
         let share = parse_share(share).map_err(|e| SpecError::Other(e.to_string()))?;
         let random = values.text("order") == Some("random");
@@ -63,24 +102,30 @@ impl Prefill {
             }
             _ => (Blocks(part(host.0)), part(host.0)),
         };
-        Ok(Self { resolved: values.resolved(), span, volume, random, seed })
+        Ok(Self { resolved: values.resolved(), span, volume, random, seed, of_reads: false })
     }
 
-    /// Writes through the drive's layer; what was written counts as written before.
-    pub fn write(&self, drive: &mut Drive, observer: &mut impl HostObserver) {
+    /// Writes through the drive's layer; what was written counts as written before. `reads` is what the trace reads
+    /// first, where that is to be written.
+    pub fn write(&self, drive: &mut Drive, observer: &mut impl HostObserver, reads: &BlockSet) {
         let mut write = |lba: u64, blocks: u64| {
             let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
             drive.instantly(&request);
             observer.prefilled(&request, drive.plan());
         };
-        if !self.random {
-            let mut at = 0;
-            while at < self.volume {
-                let n = CHUNK.min(self.volume - at);
+        let mut in_order = |from: u64, end: u64| {
+            let mut at = from;
+            while at < end {
+                let n = CHUNK.min(end - at);
                 write(at, n);
                 at += n;
             }
-            return;
+        };
+        if self.of_reads {
+            return reads.runs().for_each(|run| in_order(run.start, run.end));
+        }
+        if !self.random {
+            return in_order(0, self.volume);
         }
         let units = self.span.0.div_ceil(UNIT);
         for unit in Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize) {

@@ -2,6 +2,7 @@
 
 use crate::engine::Arrivals;
 use crate::metrics::times::Summary;
+use crate::metrics::updates::Unwritten;
 use crate::metrics::{Amplification, Events, Metrics, Tally};
 use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
@@ -43,10 +44,10 @@ fn seconds(t: SimTime) -> f64 {
 
 /// All keys but `schema`, `spec` and `provenance`.
 pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
-    let updates = m.updates.total();
+    let (updates, unwritten) = (m.updates.total(), m.updates.unwritten());
     let m = &*m;
     let mut out = Json::new();
-    out.insert("host".into(), host(m, updates.requests));
+    out.insert("host".into(), host(m, updates.requests, unwritten));
     out.insert("media".into(), media(m, facts.background));
     amplification(m, updates, &mut out);
     times(m, &mut out);
@@ -76,7 +77,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     out
 }
 
-fn host(m: &Metrics, updates: u64) -> Value {
+fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
     let [r, w, f, d] = m.host;
     let mut host = object([
         ("reads", json!(r.commands)),
@@ -86,6 +87,8 @@ fn host(m: &Metrics, updates: u64) -> Value {
         ("adjusted_reads", json!(r.adjusted)),
         ("adjusted_writes", json!(w.adjusted)),
         ("updates", json!(updates)),
+        ("reads_unwritten", json!(unwritten.reads)),
+        ("blocks_read_unwritten", json!(unwritten.blocks)),
     ]);
     for (name, t) in [("flushes", f), ("discards", d)] {
         if t.commands > 0 {
@@ -122,9 +125,15 @@ fn media(m: &Metrics, background: bool) -> Value {
     media.into()
 }
 
-/// Write overloading (Cassuto) and write amplification (He & Du), where there are writes.
+/// Three ways to say what writes cost, where there are any: blocks written on the medium for each one of the host's
+/// (`write_amplification`), media operations for each write (`war`, He & Du), and adjusted media operations, reads
+/// included, for each of the host's writes (`write_overloading`, Cassuto).
 fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
     let [r, w, ..] = m.host;
+    if w.blocks > 0 {
+        let written = m.media_total(Dir::Write).blocks as f64;
+        out.insert("write_amplification".into(), json!(written / w.blocks as f64));
+    }
     if w.adjusted > 0 {
         let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
         out.insert("write_overloading".into(), json!((media as f64 - r.adjusted as f64) / w.adjusted as f64));
@@ -183,10 +192,11 @@ fn rates(m: &Metrics, out: &mut Json) {
     }
 }
 
-fn events(e: &Events, more: &[(&str, Value)]) -> Value {
+/// Events; `origin` is the first arrival, from which `first_s` counts.
+fn events(e: &Events, origin: SimTime, more: &[(&str, Value)]) -> Value {
     let mut out = object([("count", json!(e.count))]);
     if e.count > 0 {
-        let times = [("first_s", e.first), ("total_s", e.total), ("max_s", e.max)];
+        let times = [("first_s", e.first.since(origin)), ("total_s", e.total), ("max_s", e.max)];
         out.extend(times.map(|(k, t)| (k.to_owned(), json!(seconds(t)))));
     }
     out.extend(more.iter().map(|(k, v)| ((*k).to_owned(), v.clone())));
@@ -214,6 +224,7 @@ fn stalls(m: &Metrics) -> Value {
 }
 
 fn cleaning(m: &Metrics, out: &mut Json) {
+    let origin = m.first_arrival.unwrap_or_default();
     let mut all = Events::default();
     let mut by_kind = Json::new();
     for (kind, e) in &m.cleaning {
@@ -222,14 +233,17 @@ fn cleaning(m: &Metrics, out: &mut Json) {
         all.total += e.total;
         all.max = all.max.max(e.max);
         all.relocated += e.relocated;
-        by_kind.insert((*kind).to_owned(), events(e, &[("relocated_blocks", json!(e.relocated))]));
+        by_kind.insert((*kind).to_owned(), events(e, origin, &[("relocated_blocks", json!(e.relocated))]));
     }
     if all.count > 0 {
         let mut more = vec![("relocated_blocks", json!(all.relocated)), ("by_kind", by_kind.into())];
         if let (Some(at), Some(begin)) = (m.fill.emptied, m.first_arrival) {
             more.push(("clean_again_s", json!(seconds(at.since(begin)))));
         }
-        out.insert("cleaning".into(), events(&all, &more));
+        out.insert("cleaning".into(), events(&all, origin, &more));
+    }
+    if m.given_up.count > 0 {
+        out.insert("cleaning_given_up".into(), events(&m.given_up, origin, &[]));
     }
 }
 
@@ -239,6 +253,7 @@ fn load(m: &Metrics, facts: &Facts, out: &mut Json) {
         return;
     }
     out.insert("backlog_max".into(), json!(facts.backlog.unwrap_or_else(|| m.timeline.backlog_max())));
+    out.insert("backlog_exact".into(), json!(facts.backlog.is_some()));
     let span = m.last_arrival.since(m.first_arrival.unwrap_or_default());
     let work = m.busy_ns - m.background.ns;
     if span == SimTime::ZERO || m.completed() < 2 {

@@ -6,6 +6,7 @@ use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
+use crate::prefill::read_first;
 use crate::resolve::{Resolved, resolve};
 use crate::result::{self, Facts};
 use crate::spec::Spec;
@@ -13,8 +14,10 @@ use crate::table::Table;
 use crate::verify::Verify;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
+use smrlab_blockmap::BlockSet;
 use smrlab_disk::{Bands, TrackNo};
 use smrlab_drive::Controller;
+use smrlab_stl::{TranslationLayer, is_level};
 use std::path::Path;
 
 /// The version of the result's schema.
@@ -47,8 +50,16 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
     };
     let requests = if run.spec.requests { Some(RequestLog::create(directory("requests")?)?) } else { None };
     let media = if run.spec.media_log { Some(MediaLog::create(directory("media_log")?)?) } else { None };
-    let source = run.open_trace()?;
-    let mut feed = Feed::new(source, run.steps.clone(), run.host)?;
+    let mut reads = BlockSet::new();
+    if run.prefill.as_ref().is_some_and(|p| p.of_reads) {
+        if run.spec.trace.iter().any(|t| t == "-" || t.starts_with("-:")) {
+            let problem =
+                "'read' reads the trace twice, and standard input cannot be: save it to a file first";
+            return Err(RunError::field("prefill", problem));
+        }
+        reads = read_first(&mut Feed::new(run.open_trace()?, run.steps.clone(), run.host)?)?;
+    }
+    let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
     let mut metrics = Metrics::new(&MetricsSetup {
         host_blocks: run.host,
         adjusted: run.adjusted,
@@ -60,7 +71,7 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
         let drive = &run.drive.built.drive;
         Verify::new(drive.geometry().clone(), drive.interference(), run.drive.built.capabilities.discards)
     });
-    let parts = Parts::new(run)?;
+    let parts = Parts { reads, ..Parts::new(run)? };
     if requests.is_none() && media.is_none() && verify.is_none() {
         return parts.go(&mut feed, metrics, control, |m| Ok((m, None)));
     }
@@ -74,6 +85,8 @@ struct Parts {
     controller: Controller,
     arrivals: engine::Arrivals,
     prefill: Option<crate::prefill::Prefill>,
+    /// What the trace reads first, where that is prefilled.
+    reads: BlockSet,
     host: smrlab_units::Blocks,
     space: (f64, f64),
 }
@@ -87,6 +100,7 @@ impl Parts {
             controller: Controller::new(drive, &scheduler),
             arrivals: run.arrivals,
             prefill: run.prefill,
+            reads: BlockSet::new(),
             host: run.host,
             space,
         })
@@ -100,13 +114,13 @@ impl Parts {
         finish: impl FnOnce(O) -> Result<(Metrics, Option<Verify>), RunError>,
     ) -> Result<RunResult, RunError> {
         if let Some(prefill) = &self.prefill {
-            prefill.write(self.controller.drive_mut(), &mut observer);
+            prefill.write(self.controller.drive_mut(), &mut observer, &self.reads);
         }
+        let before = counters(self.controller.drive().layer());
         let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;
         let (mut metrics, verify) = finish(observer)?;
-        let mut counters = Vec::new();
         let layer = self.controller.drive().layer();
-        layer.counters(&mut |name, n| counters.push((name, n)));
+        let counters = counted_since(counters(layer), &before);
         let facts = Facts {
             arrivals: self.arrivals,
             backlog,
@@ -127,6 +141,20 @@ impl Parts {
         }
         Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
     }
+}
+
+type Counters = Vec<(&'static str, u64)>;
+
+fn counters(layer: &dyn TranslationLayer) -> Counters {
+    let mut all = Vec::new();
+    layer.counters(&mut |name, n| all.push((name, n)));
+    all
+}
+
+/// What was counted since `before`: the prefill is no part of the run. Levels stay as they are.
+fn counted_since(now: Counters, before: &Counters) -> Counters {
+    let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
+    now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }
 
 fn provenance(spec: &Spec, feed: &Feed) -> Value {

@@ -57,7 +57,7 @@ spec! {
     array: String = "single", "the array: single";
     arrivals: String = "trace", "'trace': at the times of the trace; 'closed[,depth=N][,think=T]': each request follows the completion of another";
     scheduler: String = "fcfs", "fcfs, sstf, look, c-look or sptf, with [,depth=N][,max_wait=T]";
-    prefill: Option<String> = "", "written before the run, without time: SHARE[,order=sequential|random][,of=space|cache]";
+    prefill: Option<String> = "", "written before the run, without time: SHARE[,order=sequential|random][,of=space|cache], or 'read': what the trace reads before it writes it";
     wrap: Option<String> = "", "LBA modulo 'capacity' (of the host's space) or 'prefilled' (the prefilled part)";
     from: Option<String> = "", "only requests that arrive from this time of the trace on, which becomes time 0";
     until: Option<String> = "", "only requests that arrive before this time of the trace";

@@ -129,8 +129,16 @@ pub trait TranslationLayer: Send {
         0
     }
 
-    /// Counters of the layer's own for the results, such as cache hits: name and value.
+    /// Counters of the layer's own for the results: name and value. Events, such as cache hits, are counted from the
+    /// beginning on; what says how much there is at present has a name as [`is_level`] knows them.
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
         let _ = out;
     }
+}
+
+/// Whether the counter `name` says how much there is at present, and not how often something happened: its first word is
+/// `cache`, `cached`, `free`, `used`, `live`, `valid`, `open` or `map`.
+pub fn is_level(name: &str) -> bool {
+    let first = name.split('_').next().unwrap_or_default();
+    ["cache", "cached", "free", "used", "live", "valid", "open", "map"].contains(&first)
 }

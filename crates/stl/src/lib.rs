@@ -14,7 +14,7 @@ pub mod request;
 pub mod walk;
 
 pub use bytes::{Executor, HostBuffer, Medium, Part};
-pub use layer::{Capabilities, Facts, Record, StepEnd, TranslationLayer};
+pub use layer::{Capabilities, Facts, Record, StepEnd, TranslationLayer, is_level};
 pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source, Step};
 pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};
 pub use request::HostRequest;

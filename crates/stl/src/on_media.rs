@@ -8,7 +8,7 @@
 //! these writes: a layer may have a record made durable before anything else.
 
 use crate::{Cause, Facts, HostRequest, OpId, Plan, Record, Source, Step, StepEnd, TranslationLayer};
-use smrlab_disk::{Bands, Geometry};
+use smrlab_disk::{Geometry, RandomAccess};
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -60,9 +60,13 @@ pub struct OnMedia {
 }
 
 impl OnMedia {
-    /// Keeps the metadata of `inner` in the random-access zone of `bands`; `None` where that has fewer than two tracks.
-    pub fn new(inner: Box<dyn TranslationLayer>, geometry: &Geometry, bands: &Bands) -> Option<Self> {
-        let zone = bands.random_access()?;
+    /// Keeps the metadata of `inner` in the random-access zone; `None` where there is none or has fewer than two tracks.
+    pub fn new(
+        inner: Box<dyn TranslationLayer>,
+        geometry: &Geometry,
+        zone: Option<RandomAccess>,
+    ) -> Option<Self> {
+        let zone = zone?;
         let tracks: Vec<_> = (0..zone.usable)
             .map(|i| (geometry.track_start(zone.track(i)), geometry.track_blocks(zone.track(i))))
             .filter(|t| t.1.0 > 0)

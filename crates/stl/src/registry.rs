@@ -6,8 +6,9 @@
 use crate::layers::{cmr, disk_cache, log, raw, rmw, s_block, segment, static_map};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
-use smrlab_disk::{Bands, DriveError, DriveModel};
+use smrlab_disk::{Bands, DriveError, DriveModel, Interference};
 use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
+use smrlab_units::{BandSize, Blocks};
 use std::sync::Arc;
 
 /// How a layer keeps its maps, pointers and tables; every result says which.
@@ -37,12 +38,52 @@ impl BuildContext {
         Self { drive, seed: 0, metadata: Metadata::default() }
     }
 
-    /// The drive's bands, of `tracks` tracks or the drive's default.
+    /// Bands as the user asked for them, or the drive's own: on a drive with a block profile bands of blocks where the
+    /// size is in blocks or bytes, else bands of tracks, as many as come nearest to the size.
     ///
     /// # Errors
     /// When no band fits; `entry` is the layer that asks.
-    pub fn bands(&self, entry: &LayerEntry, tracks: Option<u64>) -> Result<Bands, SpecError> {
-        self.drive.bands(tracks).map_err(|e| does_not_fit(entry, &e))
+    pub fn bands(&self, entry: &LayerEntry, size: Option<BandLength>) -> Result<Bands, SpecError> {
+        let drive = &self.drive;
+        let of_blocks = matches!(drive.interference(), Interference::Blocks(n) if n > 1);
+        let bands = match (size, drive.spec().bands.blocks) {
+            (Some(BandLength::Blocks(n)), _) if of_blocks => drive.block_bands(n),
+            (None, Some(n)) if of_blocks => drive.block_bands(n),
+            (Some(size), _) => drive.bands(Some(self.tracks_of(size))),
+            (None, _) => drive.bands(None),
+        };
+        bands.map_err(|e| does_not_fit(entry, &e))
+    }
+
+    /// How many of the bands count: guards may lie outside the blocks that count as the drive's size.
+    pub fn counted(&self, bands: &Bands) -> u64 {
+        bands.within(self.drive.counted_blocks())
+    }
+
+    /// What a user wrote for the size of a band; `bare` says what a number without a unit is.
+    pub fn band_length(&self, size: Option<BandSize>, bare: fn(u64) -> BandLength) -> Option<BandLength> {
+        size.map(|size| match size {
+            BandSize::Tracks(n) => BandLength::Tracks(n),
+            BandSize::Blocks(n) => BandLength::Blocks(Blocks(n)),
+            BandSize::Bare(n) => bare(n),
+        })
+    }
+
+    /// A length in tracks, the nearest whole number but at least one; tracks of the average length.
+    pub fn tracks_of(&self, length: BandLength) -> u64 {
+        let track = self.drive.mean_track().0;
+        match length {
+            BandLength::Tracks(n) => n,
+            BandLength::Blocks(n) => ((n.0 + track / 2) / track).max(1),
+        }
+    }
+
+    /// A length in blocks, of tracks of the average length.
+    pub fn blocks_of(&self, length: BandLength) -> Blocks {
+        match length {
+            BandLength::Tracks(n) => Blocks(n.saturating_mul(self.drive.mean_track().0)),
+            BandLength::Blocks(n) => n,
+        }
     }
 }
 
@@ -65,6 +106,19 @@ impl LayerEntry {
         texts
     }
 }
+
+/// The length of a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BandLength {
+    /// In tracks (cylinders, where PBAs go round the surfaces).
+    Tracks(u64),
+    /// In blocks.
+    Blocks(Blocks),
+}
+
+/// What is said of `band=` wherever a bare number means tracks.
+pub const BAND_OF_TRACKS: &str = "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a \
+    bare number means tracks; default: the drive's";
 
 /// What a layer's constructor answers.
 pub type BuildResult = Result<Box<dyn TranslationLayer>, SpecError>;
@@ -181,17 +235,18 @@ pub fn build_as(entry: &'static LayerEntry, text: &str, context: &BuildContext) 
     }
     let mut layer = (entry.build)(&context, &values)?;
     if on_media {
-        let bands = context.bands(entry, None)?;
-        layer = OnMedia::new(layer, context.drive.geometry(), &bands).map(Box::new).ok_or_else(|| {
+        let zone = context.drive.random_access();
+        layer = OnMedia::new(layer, context.drive.geometry(), zone).map(Box::new).ok_or_else(|| {
             SpecError::Other(format!("{}: metadata=media needs a larger random-access zone", entry.name))
         })?;
     }
     Ok(Built { resolved: values.resolved(), entry, capabilities, drive: context.drive, layer })
 }
 
-/// The drive with a random-access zone for the logs of metadata: its own, or one track of a thousand, at least four.
+/// The drive with a random-access zone for the logs of metadata: its own, or one track of a thousand, at least four and
+/// at most 256.
 fn with_log(drive: &DriveModel) -> Result<DriveModel, DriveError> {
-    let usable = (drive.geometry().tracks() / 1000).max(4);
+    let usable = (drive.geometry().tracks() / 1000).clamp(4, 256);
     let rows = drive.geometry().strokes().next().map_or(0, |s| s.tracks / s.unit);
     let wanted = (usable * drive.head_width()).min(rows / 2);
     let own = drive.spec().bands.random_access;
@@ -228,6 +283,60 @@ mod tests {
         let own = context().drive.head_width();
         assert_eq!((head("cmr"), head("raw"), head("raw,tracks=5")), (1, own, 5));
         assert_eq!(build("hdd", &context()).unwrap().entry.name, "cmr");
+    }
+
+    /// A block profile with guards outside the size: no layer has more than the size, and bands of blocks are the drive's.
+    #[test]
+    fn no_layer_has_more_than_the_counted_blocks() {
+        let drive = smrlab_disk::model::load("cassuto2010-307gb", |_| Err(String::new())).unwrap();
+        let counted = drive.counted_blocks();
+        let context = BuildContext::new(Arc::new(drive));
+        for entry in LAYERS {
+            let built = match build(entry.name, &context) {
+                Err(e) if e.to_string().contains("block profile") => continue,
+                built => built.unwrap_or_else(|e| panic!("{}: {e}", entry.name)),
+            };
+            assert!(built.layer.host_blocks() <= counted, "{} has {}", entry.name, built.layer.host_blocks());
+        }
+        let band_of = |text: &str| {
+            let built = build(text, &context).unwrap();
+            built.layer.facts().bands.map(|b| b.band(smrlab_disk::BandId(7)).blocks.0)
+        };
+        assert_eq!(band_of("rmw"), Some(50_000));
+        assert_eq!(band_of("rmw,band=25.6MB"), Some(50_000));
+        assert_eq!(band_of("rmw,band=20000blk"), Some(20_000));
+        assert_eq!(band_of("disk-cache"), Some(50_000));
+        assert_eq!(band_of("disk-cache,band=25.6MB"), band_of("disk-cache,band=50000"));
+        let e = build("disk-cache,band=5000", &context).unwrap_err().to_string();
+        assert!(e.contains("do not fit on the medium") && e.contains("larger band="), "{e}");
+    }
+
+    #[test]
+    fn bands_have_the_same_size_in_every_unit() {
+        let tracks = |text: &str| {
+            let built = build(text, &context()).unwrap();
+            built.layer.facts().bands.map(|b| b.band(smrlab_disk::BandId(0)).tracks)
+        };
+        // Tracks of 24 blocks on the average.
+        for text in
+            ["rmw,band=6", "rmw,band=6tracks", "rmw,band=144blk", "rmw,band=72KiB", "raw,band=6tracks"]
+        {
+            assert_eq!(tracks(text), Some(6), "{text}");
+        }
+        assert!(build("rmw,band=none", &context()).unwrap_err().to_string().contains("64tracks"));
+    }
+
+    #[test]
+    fn metadata_find_a_place_on_small_and_large_drives() {
+        let large = smrlab_disk::model::load("modern-7200", |_| Err(String::new())).unwrap();
+        let small = large.shorten(Blocks(1 << 21)).unwrap();
+        for (drive, most) in [(small, 16), (large, 512)] {
+            let context = BuildContext { metadata: Metadata::Media, ..BuildContext::new(Arc::new(drive)) };
+            for layer in ["rmw,band=4tracks", "s-block", "disk-cache", "static-1234"] {
+                let built = build(layer, &context).unwrap_or_else(|e| panic!("{layer}: {e}"));
+                assert!(built.drive.spec().bands.random_access <= most, "{layer}");
+            }
+        }
     }
 
     #[test]

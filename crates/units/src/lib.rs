@@ -12,5 +12,7 @@ mod time;
 
 pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
 pub use histogram::Histogram;
-pub use quantity::{Quantity, QuantityError, Size, parse_bytes, parse_count, parse_share, parse_time};
+pub use quantity::{
+    BandSize, Quantity, QuantityError, Size, parse_bytes, parse_count, parse_share, parse_time,
+};
 pub use time::SimTime;

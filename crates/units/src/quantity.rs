@@ -30,6 +30,33 @@ impl Size {
     }
 }
 
+/// How long a band is, as users write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BandSize {
+    /// So many tracks (cylinders, where PBAs go round the surfaces).
+    Tracks(u64),
+    /// So many blocks.
+    Blocks(u64),
+    /// A number without a unit, which means what the layer's page says.
+    Bare(u64),
+}
+
+impl Quantity for BandSize {
+    fn parse(text: &str) -> Result<Self, QuantityError> {
+        let err = || QuantityError { text: text.to_owned(), expected: BAND_FORMS };
+        let (n, unit) = split(text).ok_or_else(err)?;
+        let count = || parse_count(n).ok().filter(|n| *n > 0).ok_or_else(err);
+        match unit {
+            "" => count().map(Self::Bare),
+            "track" | "tracks" => count().map(Self::Tracks),
+            _ => {
+                let bytes = whole(n, size_unit(unit).ok_or_else(err)?).ok_or_else(err)?;
+                Some(bytes / BLOCK_BYTES).filter(|n| *n > 0).map(Self::Blocks).ok_or_else(err)
+            }
+        }
+    }
+}
+
 /// Parsing from a user's text.
 pub trait Quantity: Sized {
     /// Parses `text`.
@@ -40,6 +67,7 @@ pub trait Quantity: Sized {
 }
 
 const SIZE_FORMS: &str = "a size: write 512B, 4KiB, 25MB, 2000blk or 1%";
+const BAND_FORMS: &str = "the size of a band: write 25MB, 64tracks or 50000blk";
 const TIME_FORMS: &str = "a time: write 800ns, 50us, 4.5ms, 10s, 5min or 2h";
 const SHARE_FORMS: &str = "a share: write 25% or 0.25";
 const COUNT_FORMS: &str = "a whole number: write 2000, 2_000, 1e5, 100k or 1.5M";
@@ -214,6 +242,17 @@ mod tests {
         assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
         for bad in ["", "k", "1.5", "0.0005k", "-1", "1e-1", "4KiB", "1e30", "18446744073709551616"] {
             assert!(parse_count(bad).unwrap_err().to_string().contains("100k"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bands_have_a_unit_or_are_bare() {
+        assert_eq!(BandSize::parse("64tracks"), Ok(BandSize::Tracks(64)));
+        assert_eq!(BandSize::parse("50_000blk"), Ok(BandSize::Blocks(50_000)));
+        assert_eq!(BandSize::parse("25MB"), Ok(BandSize::Blocks(48_828)));
+        assert_eq!(BandSize::parse("64"), Ok(BandSize::Bare(64)));
+        for bad in ["0", "0tracks", "1.5tracks", "100B", "1%", "many", "2 furlongs"] {
+            assert!(BandSize::parse(bad).unwrap_err().to_string().contains("64tracks"), "{bad}");
         }
     }
 

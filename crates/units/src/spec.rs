@@ -3,7 +3,7 @@
 //! A user writes `NAME[,key=value...]`. The entry's [`Param`] table says which keys there are, of which kind, with which
 //! default and range; parsing, `smrlab explain`, the docs page and every error message come from that table.
 
-use crate::{Blocks, Quantity, SimTime, Size, parse_count, parse_share, parse_time};
+use crate::{BandSize, Blocks, Quantity, SimTime, Size, parse_count, parse_share, parse_time};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use thiserror::Error;
@@ -17,6 +17,8 @@ pub enum Kind {
     Real(f64, f64),
     /// Bytes, blocks or a share of the space that the documentation names.
     Size,
+    /// The size of a band: bytes, blocks, tracks, or a bare number as the entry's page says.
+    Band,
     /// A share within the (inclusive) range.
     Share(f64, f64),
     /// A span of time.
@@ -37,6 +39,7 @@ impl Kind {
             Self::Count(lo, hi) => format!("a whole number from {lo} to {hi}"),
             Self::Real(lo, hi) => format!("a number from {lo} to {hi}"),
             Self::Size => "a size such as 4KiB, 25MB, 2000blk or 1%".to_owned(),
+            Self::Band => "the size of a band such as 25MB, 64tracks or 50000blk".to_owned(),
             Self::Share(lo, hi) => format!("a share from {}% to {}%", lo * 100.0, hi * 100.0),
             Self::Time => "a time such as 50ms".to_owned(),
             Self::Switch => "on or off".to_owned(),
@@ -228,6 +231,11 @@ impl Values {
         self.parsed(key, |v| Size::parse(v).ok()).map(|s| s.blocks(whole))
     }
 
+    /// A [`Kind::Band`].
+    pub fn band(&self, key: &str) -> Option<BandSize> {
+        self.parsed(key, |v| BandSize::parse(v).ok())
+    }
+
     /// A [`Kind::Share`], from 0 to 1.
     pub fn share(&self, key: &str) -> Option<f64> {
         self.parsed(key, |v| parse_share(v).ok())
@@ -268,6 +276,7 @@ fn accepted(kind: Kind, v: &str) -> bool {
         Kind::Count(lo, hi) => parse_count(v).is_ok_and(|n| (lo..=hi).contains(&n)),
         Kind::Real(lo, hi) => v.parse::<f64>().is_ok_and(|x| (lo..=hi).contains(&x)),
         Kind::Size => Size::parse(v).is_ok(),
+        Kind::Band => BandSize::parse(v).is_ok(),
         Kind::Share(lo, hi) => parse_share(v).is_ok_and(|x| (lo..=hi).contains(&x)),
         Kind::Time => parse_time(v).is_ok(),
         Kind::Switch => matches!(v, "on" | "off"),

@@ -57,6 +57,10 @@ DETAILS = (
 )
 
 
+# Above this share of reads of never-written blocks there is a note.
+UNWRITTEN = 0.01
+
+
 def derived(run: Result) -> dict[str, Any]:
     """The document with the few figures that the tables add."""
     doc = dict(run.doc)
@@ -75,7 +79,9 @@ def show_comparison(results: Results) -> None:
     for run, doc in zip(results, docs, strict=True):
         table.add_row(console.escape(run.name), *(keys.written(path, text.dig(doc, path)) for path in columns))
     console.out().print(table)
-    warn_overload([(run.name, doc) for run, doc in zip(results, docs, strict=True)])
+    named = [(run.name, doc) for run, doc in zip(results, docs, strict=True)]
+    warn_overload(named)
+    warn_unwritten(named)
 
 
 def show_run(run: Result) -> None:
@@ -90,6 +96,7 @@ def show_run(run: Result) -> None:
             table.add_row(label, keys.written(path, value))
     console.out().print(table)
     warn_overload([(run.name, doc)])
+    warn_unwritten([(run.name, doc)])
 
 
 def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:
@@ -104,4 +111,18 @@ def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:
         f"These cannot keep up with the arrivals of the trace: {loads}.\n"
         f"Their response times grow with its length. To compare at a load that all sustain: --scale-time {scale:g}, "
         "or --arrivals closed."
+    )
+
+
+def warn_unwritten(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says where many reads were of blocks that nobody wrote: layers that log serve them faster than others."""
+    shares = [
+        (text.dig(doc, "host.reads_unwritten") or 0) / max(text.dig(doc, "host.reads") or 0, 1) for _, doc in runs
+    ]
+    share = max(shares, default=0.0)
+    if share <= UNWRITTEN:
+        return
+    console.note(
+        f"{text.share(share)} of the reads were of blocks that were never written, which makes layers that log look "
+        "fast. Write the space first with --prefill 100%, or what the trace reads with --prefill read."
     )

@@ -218,11 +218,11 @@ fn the_he_and_du_example() {
 #[test]
 fn plain_blocks_make_bands_with_guards() {
     let g = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(100, 10)])).unwrap();
-    let b = Bands::of_blocks(&g, Blocks(90), Blocks(19), u64::MAX).unwrap();
+    let b = Bands::of_blocks(&g, Pba(0), (Blocks(90), Blocks(19)), u64::MAX).unwrap();
     assert_eq!((b.len(), b.data_blocks()), (9, Blocks(810)));
     assert_eq!(b.band_of(Pba(89)), Some((BandId(0), Blocks(89))));
     assert_eq!((b.band_of(Pba(90)), b.band_of(Pba(109))), (None, Some((BandId(1), Blocks(0)))));
-    assert_eq!(Bands::of_blocks(&g, Blocks(90), Blocks(19), 2).unwrap().len(), 2);
+    assert_eq!(Bands::of_blocks(&g, Pba(0), (Blocks(90), Blocks(19)), 2).unwrap().len(), 2);
 }
 
 #[test]

@@ -9,9 +9,9 @@ mod tests;
 pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
 pub use reader::Provenance;
 
-use crate::bands::{BandLayout, Bands};
+use crate::bands::{BandLayout, Bands, RandomAccess};
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, GeometrySpec, ZoneSpec};
+use crate::geometry::{Geometry, GeometrySpec, TrackNo, ZoneSpec};
 use crate::interference::Interference;
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::Blocks;
@@ -171,7 +171,19 @@ impl DriveModel {
         Bands::new(&self.geometry, layout)
     }
 
-    /// Bands of `blocks` blocks, with the guards that a block profile needs outside the counted blocks.
+    /// The tracks that are set aside for random access.
+    pub fn random_access(&self) -> Option<RandomAccess> {
+        RandomAccess::of(&self.geometry, self.spec.bands.random_access, self.head_width())
+    }
+
+    /// Blocks of a track (of a cylinder, where PBAs go round the surfaces), on the average.
+    pub fn mean_track(&self) -> Blocks {
+        let unit = self.geometry.strokes().next().map_or(1, |s| s.unit);
+        Blocks((self.geometry.blocks().0 * unit / self.geometry.tracks()).max(1))
+    }
+
+    /// Bands of `blocks` blocks behind the tracks set aside, with the guards that a block profile needs outside the
+    /// counted blocks.
     ///
     /// # Errors
     /// When no band fits, or the medium has no room for the guards.
@@ -180,11 +192,13 @@ impl DriveModel {
             let reason = format!("{} has a physical profile: give the band's size in tracks", self.spec.name);
             return Err(DriveError::one("bands.blocks", reason));
         };
-        let most = self.counted_blocks().0 / blocks.0.max(1);
-        let bands = Bands::of_blocks(&self.geometry, blocks, Blocks(n - 1), most)?;
+        let unit = self.geometry.strokes().next().map_or(1, |s| s.unit);
+        let first = self.geometry.track_start(TrackNo(self.spec.bands.random_access * unit));
+        let most = self.counted_blocks().0.saturating_sub(first.0) / blocks.0.max(1);
+        let bands = Bands::of_blocks(&self.geometry, first, (blocks, Blocks(n - 1)), most)?;
         if self.spec.counted.is_some() && bands.len() < most {
             let reason = format!(
-                "{most} bands of {blocks} blocks and their guards do not fit on the medium, only {}: use larger bands",
+                "{most} bands of {blocks} blocks and their guards do not fit on the medium, only {}: use a larger band=",
                 bands.len()
             );
             return Err(DriveError::one("bands.blocks", reason));

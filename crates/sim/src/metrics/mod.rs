@@ -156,6 +156,8 @@ pub struct Metrics {
     pub bands: Option<BandWalk>,
     /// Cleaning events by the layer's own names.
     pub cleaning: BTreeMap<&'static str, Events>,
+    /// Cleaning in idle time that was given up for a request.
+    pub given_up: Events,
     /// How full the layer's cache is.
     pub fill: Fill,
     /// Requests that took longer than people wait.
@@ -203,6 +205,7 @@ impl Metrics {
             movement: Movement::default(),
             bands: None,
             cleaning: BTreeMap::new(),
+            given_up: Events::default(),
             fill: Fill::default(),
             stalls: Stalls::new(setup.stall),
             busy_ns: 0,
@@ -221,8 +224,14 @@ impl Metrics {
             self.first_arrival = Some(at);
         }
         self.last_arrival = at;
+        let at = at.since(self.origin());
         self.timeline.arrival(at);
         self.heatmap.request(at, request.op, request.lba);
+    }
+
+    /// The first arrival, from which on the results count time.
+    fn origin(&self) -> SimTime {
+        self.first_arrival.unwrap_or_default()
     }
 
     /// A request that arrived at `arrival` was served.
@@ -234,7 +243,10 @@ impl Metrics {
         let n = request.blocks.0;
         let response = served.ack.since(arrival);
         let kind = match request.op {
-            HostOp::Read => 0,
+            HostOp::Read => {
+                self.updates.read(request.lba, request.blocks);
+                0
+            }
             HostOp::Write => {
                 self.war_writes.add(ops, extents);
                 self.updates.add(request.lba, request.blocks, ops, extents);
@@ -245,10 +257,11 @@ impl Metrics {
         self.host[request.op as usize].add(n, self.adjusted.units(n), 0);
         self.response[kind].add(response.0);
         self.service.add(served.ack.since(served.start).0);
-        self.timeline.completion(served.ack, response, request.op, n);
+        self.timeline.completion(served.ack.since(self.origin()), response, request.op, n);
         self.last_ack = self.last_ack.max(served.ack);
-        let timeline = &mut self.timeline;
-        self.stalls.response(arrival, served.ack, |from, to| timeline.stalled(from, to));
+        let (origin, timeline) = (self.origin(), &mut self.timeline);
+        let waiting = |from: SimTime, to: SimTime| timeline.stalled(from.since(origin), to.since(origin));
+        self.stalls.response(arrival, served.ack, waiting);
     }
 
     /// Requests completed so far.
@@ -279,7 +292,8 @@ impl Metrics {
     pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
         match (facts.cached, facts.cache) {
             (Some(used), Some(capacity)) => {
-                let next = self.timeline.cached(at, used.0);
+                let origin = self.origin();
+                let next = self.timeline.cached(at.since(origin), used.0) + origin;
                 self.fill.looked(at, used.0, capacity.0, next);
             }
             _ => self.fill.absent(),
@@ -295,13 +309,20 @@ impl Metrics {
             if c.first as usize >= end {
                 continue;
             }
+            // A step that was given up took its time, and cleaned nothing.
+            let whole = executed.whole;
             let from = match c.first {
                 0 => executed.served.start,
                 n => executed.ends[n as usize - 1],
             };
             let to = executed.ends[end - 1];
-            self.cleaning.entry(c.kind).or_default().add(from, to, c.relocated.0);
-            self.timeline.cleaning(from, to);
+            if whole {
+                self.cleaning.entry(c.kind).or_default().add(from, to, c.relocated.0);
+            } else {
+                self.given_up.add(from, to, 0);
+            }
+            let origin = self.origin();
+            self.timeline.cleaning(from.since(origin), to.since(origin));
         }
     }
 }
@@ -322,7 +343,7 @@ impl Observer for Metrics {
         if let Some(walk) = &mut self.bands {
             walk.op(done.op.pba, done.op.blocks);
         }
-        self.timeline.media(done);
+        self.timeline.media(done, self.first_arrival.unwrap_or_default());
     }
 
     fn paused(&mut self, pause: &Pause, _: SimTime, background: bool) {

@@ -123,18 +123,19 @@ impl Timeline {
         }
     }
 
-    /// A media operation ended.
+    /// A media operation ended; windows count from `origin` on.
     #[inline]
-    pub fn media(&mut self, done: &OpDone) {
-        let w = match self.windows.whole(MEDIA, done.start, done.end) {
+    pub fn media(&mut self, done: &OpDone, origin: SimTime) {
+        let (start, end) = (done.start.since(origin), done.end.since(origin));
+        let w = match self.windows.whole(MEDIA, start, end) {
             Some(w) => {
-                w.busy_ns += done.end.0 - done.start.0;
+                w.busy_ns += end.0 - start.0;
                 // The borrow of the fast path must not outlive this arm.
-                self.windows.at(MEDIA, done.end)
+                self.windows.at(MEDIA, end)
             }
             None => {
-                self.windows.spread(MEDIA, done.start, done.end, |w, ns| w.busy_ns += ns);
-                self.windows.at(MEDIA, done.end)
+                self.windows.spread(MEDIA, start, end, |w, ns| w.busy_ns += ns);
+                self.windows.at(MEDIA, end)
             }
         };
         match done.op.dir {

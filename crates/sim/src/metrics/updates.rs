@@ -1,6 +1,7 @@
-//! Which writes are updates: those that touch at least one block that had been written before.
+//! Which writes are updates: those that touch at least one block that had been written before. And which reads are of
+//! blocks that never were.
 //!
-//! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so writes
+//! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so requests
 //! are gathered, brought together by address (in their order), and looked up a neighbourhood at a time.
 
 use super::Amplification;
@@ -8,25 +9,36 @@ use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::{Blocks, Lba};
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Write {
+struct Request {
     lba: u64,
     blocks: u32,
     ops: u32,
+    /// Of a write; 0: a read.
     extents: u32,
+}
+
+/// Reads of blocks that were never written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    /// Reads that touch at least one.
+    pub reads: u64,
+    /// Such blocks.
+    pub blocks: u64,
 }
 
 /// See the [module](self).
 pub struct Updates {
     written: BlockSet,
-    gathered: Gather<Write>,
+    gathered: Gather<Request>,
     total: Amplification,
+    unwritten: Unwritten,
 }
 
 impl Updates {
     /// Nothing written yet in a space of `host` blocks.
     pub fn new(host: Blocks) -> Self {
         let (written, total) = (BlockSet::new(), Amplification::default());
-        Self { written, gathered: Gather::new(host.0), total }
+        Self { written, gathered: Gather::new(host.0), total, unwritten: Unwritten::default() }
     }
 
     /// Blocks that were written before the run.
@@ -37,8 +49,24 @@ impl Updates {
     /// A write that took `ops` media operations in `extents` extents.
     #[inline]
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
-        let (blocks, ops, extents) = (blocks.0 as u32, ops as u32, extents as u32);
-        if self.gathered.push(Write { lba: lba.0, blocks, ops, extents }) {
+        let (blocks, ops, extents) = (blocks.0 as u32, ops as u32, (extents as u32).max(1));
+        self.gather(Request { lba: lba.0, blocks, ops, extents });
+    }
+
+    /// A read.
+    #[inline]
+    pub fn read(&mut self, lba: Lba, blocks: Blocks) {
+        self.gather(Request { lba: lba.0, blocks: blocks.0 as u32, ops: 0, extents: 0 });
+    }
+
+    #[inline]
+    fn gather(&mut self, r: Request) {
+        // What reaches into two neighbourhoods has its turn before and after all others.
+        let apart = self.gathered.apart(r.lba, r.lba + u64::from(r.blocks.max(1)) - 1);
+        if apart {
+            self.look_up();
+        }
+        if self.gathered.push(r) || apart {
             self.look_up();
         }
     }
@@ -46,13 +74,17 @@ impl Updates {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self) {
-        let total = &mut self.total;
+        let (total, unwritten) = (&mut self.total, &mut self.unwritten);
         self.gathered.drain(
             &mut self.written,
             |w| w.lba,
             |written, w| {
                 let n = u64::from(w.blocks);
-                if written.insert(w.lba..w.lba + n) < n {
+                if w.extents == 0 {
+                    let never = n - written.count_in(w.lba..w.lba + n);
+                    unwritten.blocks += never;
+                    unwritten.reads += u64::from(never > 0);
+                } else if written.insert(w.lba..w.lba + n) < n {
                     total.add(u64::from(w.ops), u64::from(w.extents));
                 }
             },
@@ -64,6 +96,12 @@ impl Updates {
         self.look_up();
         self.total
     }
+
+    /// All reads so far of blocks that were never written.
+    pub fn unwritten(&mut self) -> Unwritten {
+        self.look_up();
+        self.unwritten
+    }
 }
 
 #[cfg(test)]
@@ -72,7 +110,11 @@ mod tests {
 
     #[test]
     fn the_order_of_writes_to_a_place_is_kept() {
-        let host = 1 << 24;
+        // From one neighbourhood to many small ones.
+        [1 << 12, 1 << 17, 1 << 24].into_iter().for_each(order_is_kept);
+    }
+
+    fn order_is_kept(host: u64) {
         let mut updates = Updates::new(Blocks(host));
         let mut plain = std::collections::HashSet::new();
         updates.prefilled(Lba(0), Blocks(1000));
@@ -81,7 +123,7 @@ mod tests {
         // More than are gathered at once.
         for _ in 0..(1u64 << 18) + 1000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (lba, n) = ((state >> 40) % (host - 8), 1 + (state >> 33) % 8);
+            let (lba, n) = ((state >> 40) % (host - 16), 1 + (state >> 33) % 16);
             let new = (lba..lba + n).filter(|b| plain.insert(*b)).count() as u64;
             want += u64::from(new < n);
             updates.add(Lba(lba), Blocks(n), 3, 2);
@@ -89,5 +131,20 @@ mod tests {
         let total = updates.total();
         assert_eq!((total.requests, total.ops, total.extents), (want, want * 3, want * 2));
         assert!(want > 1000);
+    }
+
+    #[test]
+    fn reads_of_what_was_never_written_are_told_from_others() {
+        let mut updates = Updates::new(Blocks(1 << 20));
+        updates.prefilled(Lba(0), Blocks(100));
+        updates.read(Lba(90), Blocks(10));
+        updates.read(Lba(95), Blocks(10));
+        updates.add(Lba(100), Blocks(3), 1, 1);
+        updates.read(Lba(95), Blocks(10));
+        updates.read(Lba(500), Blocks(4));
+        updates.add(Lba(500), Blocks(4), 1, 1);
+        updates.read(Lba(500), Blocks(4));
+        assert_eq!(updates.unwritten(), Unwritten { reads: 3, blocks: 5 + 2 + 4 });
+        assert_eq!(updates.total().requests, 0, "a read is no update");
     }
 }

@@ -1,14 +1,15 @@
 //! `cmr`: a conventional drive, the baseline of every comparison.
 
 use crate::registry::{BuildContext, BuildResult, LayerEntry};
-use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Refusal, Source, TranslationLayer};
+use smrlab_disk::Bands;
 use smrlab_units::spec::Values;
 use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
 
 const PAGE: &str = "\
 The same drive without shingling: LBA equals PBA, every block may be written in place, and a write touches one track.
-It has the whole medium, guards included, so its capacity is larger than that of a shingled layer on the same geometry:
-`compare` wraps all runs to the smallest.
+It needs no guards, so its capacity is larger than that of a shingled layer on the same geometry: `compare` wraps all runs to
+the smallest. Where a drive counts its guards apart (`counted_blocks`), it has the counted blocks.
 
 A request is one media operation. Discards are accepted and do nothing, so a discarded block keeps its data.
 A power cut in the middle of a write may lose the one sector under the head, as on any disk.
@@ -35,12 +36,24 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, _: &Values) -> BuildResult {
-    Ok(Box::new(Identity { blocks: context.drive.geometry().blocks() }))
+    Ok(Box::new(Identity { blocks: context.drive.counted_blocks(), bands: None }))
 }
 
 /// LBA equals PBA over the whole medium.
 pub(super) struct Identity {
     pub(super) blocks: Blocks,
+    /// What lies between these cannot be written.
+    pub(super) bands: Option<Bands>,
+}
+
+impl Identity {
+    /// Whether a write stays within one band.
+    #[inline]
+    fn may_write(&self, r: &HostRequest) -> bool {
+        let inside =
+            |bands: &Bands| bands.around(Pba(r.lba.0)).is_some_and(|b| r.lba.0 + r.blocks.0 <= b.end);
+        self.bands.as_ref().is_none_or(inside)
+    }
 }
 
 impl TranslationLayer for Identity {
@@ -51,6 +64,7 @@ impl TranslationLayer for Identity {
     #[inline]
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
         match r.op {
+            HostOp::Write if !self.may_write(r) => return plan.refuse(Refusal::WriteProtected),
             HostOp::Read => plan.read_to_host(Cause::Host, Pba(r.lba.0), r.blocks, Blocks::ZERO),
             HostOp::Write => plan.write(Cause::Host, Pba(r.lba.0), r.blocks, Source::Host(Blocks::ZERO)),
             HostOp::Flush | HostOp::Discard => return,
@@ -58,14 +72,14 @@ impl TranslationLayer for Identity {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { identity: true, ..Facts::default() }
+        Facts { identity: true, bands: self.bands.as_ref(), ..Facts::default() }
     }
 
     #[inline]
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         match r.op {
             HostOp::Read => Some((Pba(r.lba.0), Dir::Read)),
-            HostOp::Write => Some((Pba(r.lba.0), Dir::Write)),
+            HostOp::Write => self.may_write(r).then_some((Pba(r.lba.0), Dir::Write)),
             HostOp::Flush | HostOp::Discard => None,
         }
     }

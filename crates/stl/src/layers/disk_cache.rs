@@ -13,6 +13,7 @@ use crate::parts::split::{ReadRuns, unset_runs};
 use crate::{Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
+use smrlab_disk::Bands;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -46,7 +47,7 @@ pub struct Options {
     pub cleaning: Cleaning,
     /// Native bands are given to a cache band at their first cached block instead of for ever.
     pub dynamic: bool,
-    /// Cleaning rewrites every associated native band, whether present or not (sheet 001, 3.2).
+    /// Cleaning rewrites every associated native band, whether present or not (what Table I of the paper takes).
     pub all_associated: bool,
     /// Blocks in a unit of the map: 1 or 8.
     pub granularity: u64,
@@ -124,6 +125,8 @@ struct Counters {
 pub struct DiskCache {
     options: Options,
     space: BandSpace,
+    /// The same for whoever asks.
+    bands: Option<Bands>,
     shares: Shares,
     by_band: Reciprocal,
     sets: Vec<Set>,
@@ -183,6 +186,7 @@ impl DiskCache {
         let mut layer = Self {
             sets: Vec::new(),
             options,
+            bands: Bands::at(&space.starts, Blocks(space.band)).ok(),
             space,
             shares,
             by_band,
@@ -469,7 +473,12 @@ impl TranslationLayer for DiskCache {
 
     fn facts(&self) -> Facts<'_> {
         let (cache, cached) = (self.shares.cache * self.space.band, self.cached * self.options.granularity);
-        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), ..Facts::default() }
+        Facts {
+            cache: Some(Blocks(cache)),
+            cached: Some(Blocks(cached)),
+            bands: self.bands.as_ref(),
+            ..Facts::default()
+        }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {

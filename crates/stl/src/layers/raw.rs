@@ -2,7 +2,7 @@
 
 use super::cmr::Identity;
 use crate::Capabilities;
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_units::spec::{Kind, Param, Values};
 
 const PAGE: &str = "\
@@ -10,6 +10,10 @@ LBA equals PBA on a medium that shingles: a write destroys the same angles of th
 keeps no data by design: software on top must write in the order that the medium allows, or lose what lies behind. This
 is what the shingled write disk emulator serves (`--layer raw`); in a simulation it costs what a conventional drive
 costs, and `--verify-media` shows what would have been destroyed.
+
+`band=` lays the disk's own bands over the medium: each is followed by the tracks that the head touches beside the one that it
+writes, and none leaves its stroke, so that a write in a band destroys nothing in another one. A write that is not wholly
+within one band is refused. On a drive with tracks a band has a whole number of them.
 
 Discards are accepted and do nothing.
 ";
@@ -21,12 +25,21 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "the shingled medium without translation: writes destroy the following tracks",
     reference: "Pitchumani et al. 2012, Emulating a shingled write disk (dm-shingle)",
     page: PAGE,
-    params: &[Param {
-        name: "tracks",
-        kind: Kind::Count(1, 1024),
-        default: "",
-        doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-    }],
+    params: &[
+        Param {
+            name: "band",
+            kind: Kind::Band,
+            default: "",
+            doc: "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a bare number \
+                  means tracks; default: no bands",
+        },
+        Param {
+            name: "tracks",
+            kind: Kind::Count(1, 1024),
+            default: "",
+            doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
+        },
+    ],
     capabilities: Capabilities {
         keeps_data: false,
         survives_cut: false,
@@ -39,6 +52,12 @@ pub static ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-fn build(context: &BuildContext, _: &Values) -> BuildResult {
-    Ok(Box::new(Identity { blocks: context.drive.geometry().blocks() }))
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let bands = size.map(|size| context.bands(&ENTRY, Some(size))).transpose()?;
+    // A head of one track damages nothing: there is nothing to keep apart.
+    let bands = bands.filter(|_| context.drive.head_width() > 1);
+    let blocks =
+        if bands.is_some() { context.drive.geometry().blocks() } else { context.drive.counted_blocks() };
+    Ok(Box::new(Identity { blocks, bands }))
 }

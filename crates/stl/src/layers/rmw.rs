@@ -3,7 +3,7 @@
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{Journal, Update, stage};
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -40,12 +40,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
             default: "whole",
             doc: "whole: the whole band is read and written; partial: from the written block to the end of live data",
         },
-        Param {
-            name: "band",
-            kind: Kind::Count(1, 1 << 20),
-            default: "",
-            doc: "tracks in a band (cylinders on cylinder layouts); default: the drive's",
-        },
+        Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
         Param {
             name: "tracks",
             kind: Kind::Count(1, 1024),
@@ -72,7 +67,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let bands = context.bands(&ENTRY, values.count("band"))?;
+    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let bands = context.bands(&ENTRY, size)?;
     let (journal, remain) = if values.on("journal") {
         let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
         (Some(journal), remain)
@@ -84,6 +80,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             "rmw: a band has more than 2^32 blocks: use a smaller band=".to_owned(),
         ));
     }
+    let remain = remain.min(context.counted(&bands));
     let host_blocks = Blocks(bands.first_data(BandId(remain)));
     Ok(Box::new(Rmw {
         host_blocks,

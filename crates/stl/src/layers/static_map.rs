@@ -5,7 +5,7 @@ use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{Journal, Update};
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{BandId, Bands, Geometry, Interference};
@@ -134,7 +134,7 @@ const COMMON: LayerEntry = LayerEntry {
     name: "",
     aliases: &[],
     summary: "",
-    reference: "He & Du 2014, Novel Address Mappings for Shingled Write Disks (sheet 003)",
+    reference: "He & Du 2014, Novel Address Mappings for Shingled Write Disks ",
     page: "",
     params: &[TRACKS, JOURNAL],
     capabilities: Capabilities {
@@ -150,13 +150,14 @@ const COMMON: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult {
-    let bands = context.bands(&ENTRY, Some(u64::from(order.tracks())))?;
+    let bands = context.bands(&ENTRY, Some(BandLength::Tracks(u64::from(order.tracks()))))?;
     let (journal, count) = if values.on("journal") {
         let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
         (Some(journal), remain)
     } else {
         (None, bands.len())
     };
+    let count = count.min(context.counted(&bands));
     let map = PositionMap::new(context.drive.geometry(), &bands, count, order);
     let first = (Lba(0), map.locate(&bands, Lba(0)));
     Ok(Box::new(StaticMap {
@@ -266,11 +267,16 @@ impl StaticMap {
     /// Updates one band: all impacted runs are read, then everything is written in ascending order.
     fn update_band(&mut self, host: &[HostRun], plan: &mut Plan) {
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
+        let first = plan.ops().len();
         self.amplifier.find(g, interference, live.set(), host);
         self.amplifier.plan(g, host, plan, &mut self.update);
         self.update.emit(self.journal.as_mut(), plan, |plan| {
             host.iter().for_each(|h| live.insert(h.pba.span(h.blocks), plan));
         });
+        let relocated = self.amplifier.blocks();
+        if relocated.0 > 0 {
+            plan.cleaned("band-rewrite", first, relocated);
+        }
     }
 }
 

@@ -90,6 +90,11 @@ impl Amplifier {
         self.impacted.first().map(|r| Pba(r.start))
     }
 
+    /// Blocks that it found.
+    pub fn blocks(&self) -> Blocks {
+        Blocks(self.impacted.iter().map(|r| r.end - r.start).sum())
+    }
+
     /// Plans the reads of what was found and lists all writes in `update`.
     pub fn plan(&self, g: &Geometry, host: &[HostRun], plan: &mut Plan, update: &mut Update) {
         let first = plan.ops().len() as u32;

@@ -180,6 +180,10 @@ impl DiskCache {
             self.drop_band(set, native, slot);
         }
         let left = self.sets[set].live_units;
+        if left == 0 {
+            // Everything that was cached is home.
+            return self.reset(set, plan);
+        }
         let g = self.options.granularity;
         let (at, blocks) = (self.sets[set].base, Blocks(left * g));
         let mut survivors: Vec<u32> = Vec::new();

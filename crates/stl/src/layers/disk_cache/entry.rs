@@ -2,10 +2,10 @@
 
 use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
 use crate::Capabilities;
-use crate::parts::ring::Carver;
-use crate::parts::stretches::MediumSpace;
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry, does_not_fit};
+use smrlab_disk::{BandId, DriveModel, Interference, TrackNo};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::{Blocks, Pba};
 
 const PAGE: &str = "\
 The medium is cut into bands of equal length. A share of them (`cache`) is cache, the others are native: band i of the
@@ -28,13 +28,14 @@ Options beyond the paper:
 - `placement=per-set` puts a cache band before every group of native bands instead of all of them in front.
 - `granularity=8` maps units of 4 KiB. Writes that cover only a part of one read the rest first (cause `fill`).
 
-Power cuts: a cut in mid-rewrite loses blocks of the native band (the paper says so). With `journal=on` a band is first
-written to a scratch band at the end of the medium, so that a cut never loses acknowledged data; it costs one more band
-write a rewrite (cause `journal`). The map is assumed to survive (`--metadata nv`).
+Power cuts: without a journal a cut in mid-rewrite loses blocks of the native band that were acknowledged long before (the
+paper says so), and the layer does not count as one that survives cuts (`survives_cut` is false). With `journal=on` it does: a
+band is first written to a scratch band at the end of the medium; it costs one more band write a rewrite (cause `journal`). The map is assumed to survive (`--metadata nv`).
 
-On a drive with tracks, bands have `band` blocks, never cross a stroke, and are followed by the tracks that the head needs
-as a guard. On a one-dimensional drive the guards lie outside the counted blocks. Bands that do not make a full set are
-not used. Discards drop cached blocks, and read as zeroes until the blocks are written again.
+On a drive with tracks, bands have `band` blocks, begin with a track, never cross a stroke, and are followed by what is left of
+their last track and the `k - 1` tracks that the head needs as a guard; a size that is no whole number of tracks wastes the
+rest. On a one-dimensional drive the guards lie outside the counted blocks, and bands too small for that are refused. Bands
+that do not make a full set are not used. On small drives the default band is halved until at least 16 fit. Discards drop cached blocks, and read as zeroes until the blocks are written again.
 ";
 
 /// See the page.
@@ -74,9 +75,10 @@ const PARAMS: &[Param] = &[
     },
     Param {
         name: "band",
-        kind: Kind::Count(1, 1 << 31),
+        kind: Kind::Band,
         default: "",
-        doc: "blocks in a band; default: the drive's bands (50 000 blocks in the paper)",
+        doc: "size of a band: 50000blk, 25MB or 4tracks (of the average length); give a unit, a bare number means blocks; \
+              default: the drive's bands (50 000 blocks in the paper), less on small drives",
     },
     Param {
         name: "placement",
@@ -106,7 +108,7 @@ const PARAMS: &[Param] = &[
         name: "gc_all_assoc",
         kind: Kind::Switch,
         default: "off",
-        doc: "cleaning rewrites every associated native band, present or not (sheet 001, 3.2)",
+        doc: "cleaning rewrites every associated native band, present or not (which Table I of the paper takes)",
     },
     Param {
         name: "idle",
@@ -135,8 +137,11 @@ const PARAMS: &[Param] = &[
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let space = MediumSpace::of(&context.drive);
-    let band = values.count("band").unwrap_or_else(|| default_band(context));
+    let asked = context.band_length(values.band("band"), |n| BandLength::Blocks(Blocks(n)));
+    let (band, starts) = match asked.map(|size| context.blocks_of(size).0) {
+        Some(band) => (band, lay(&context.drive, band)?),
+        None => default_bands(context)?,
+    };
     let options = Options {
         cache: values.share("cache").unwrap_or(0.01),
         placement: match values.text("placement") {
@@ -154,32 +159,61 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         idle: values.time("idle"),
     };
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
-    let bands = (space.counted.0 / band).min(room(&space, band));
-    if bands < 2 {
+    if starts.len() < 2 {
         return Err(refuse(format!(
-            "only {bands} bands of {band} blocks fit on this drive: use a smaller band="
+            "only {} bands of {band} blocks fit on this drive: use a smaller band=",
+            starts.len()
         )));
     }
-    let stretches = Carver::new(space.stretches.clone(), space.guard())
-        .take_apart(bands, band)
-        .ok_or_else(|| refuse(format!("{bands} bands of {band} blocks do not fit on this drive")))?;
-    let space = BandSpace { starts: stretches.iter().map(|s| s.first).collect(), band };
-    Ok(Box::new(DiskCache::new(space, options).map_err(refuse)?))
+    Ok(Box::new(DiskCache::new(BandSpace { starts, band }, options).map_err(refuse)?))
 }
 
-/// The drive's bands in blocks: as they are, or as many blocks as its bands of tracks have on the average, in whole units.
-fn default_band(context: &BuildContext) -> u64 {
-    let drive = &context.drive;
-    let defaults = drive.spec().bands;
+/// Where bands of `band` blocks begin, as many as the drive holds. On a drive with tracks each begins with a track (or
+/// cylinder), and the guard behind it is the rest of its last track and the tracks that the head touches beside that.
+fn lay(drive: &DriveModel, band: u64) -> Result<Vec<Pba>, SpecError> {
+    if matches!(drive.interference(), Interference::Blocks(_)) {
+        let bands = drive.block_bands(Blocks(band)).map_err(|e| does_not_fit(&ENTRY, &e))?;
+        return Ok((0..bands.len()).map(|b| bands.start(BandId(b))).collect());
+    }
     let geometry = drive.geometry();
-    let tracks = defaults.tracks.unwrap_or(4);
-    let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-    let of_tracks = geometry.blocks().0 / geometry.tracks() * tracks * unit;
-    defaults.blocks.map_or((of_tracks / 8 * 8).max(8), |b| b.0)
+    let most = drive.counted_blocks().0 / band;
+    let mut starts = Vec::new();
+    for stroke in geometry.strokes() {
+        let rows = stroke.tracks / stroke.unit;
+        let mut row = if stroke.first.0 == 0 { drive.spec().bands.random_access } else { 0 };
+        let end = geometry.track_start(TrackNo(stroke.first.0 + stroke.tracks));
+        while row < rows && (starts.len() as u64) < most {
+            let first = geometry.track_start(TrackNo(stroke.first.0 + row * stroke.unit));
+            if first.0 + band > end.0 {
+                break;
+            }
+            let last = geometry.track_of(Pba(first.0 + band - 1));
+            let next = (last.0 - stroke.first.0) / stroke.unit + drive.head_width();
+            if next > rows {
+                break;
+            }
+            starts.push(first);
+            row = next;
+        }
+    }
+    Ok(starts)
 }
 
-/// How many bands fit, each with its guard.
-fn room(space: &MediumSpace, band: u64) -> u64 {
-    let stride = band + space.guard().0;
-    space.stretches.iter().map(|s| (s.blocks.0 + space.guard().0) / stride).sum()
+/// Bands fewer than this are halved where the user gave no size.
+const FEW: usize = 16;
+
+/// The drive's bands in blocks: as they are, or as many blocks as its bands of tracks have on the average, in whole units;
+/// smaller ones where only a few would fit.
+fn default_bands(context: &BuildContext) -> Result<(u64, Vec<Pba>), SpecError> {
+    let defaults = context.drive.spec().bands;
+    let own = BandLength::Tracks(defaults.tracks.unwrap_or(4));
+    let mut band = defaults.blocks.map_or((context.blocks_of(own).0 / 8 * 8).max(8), |b| b.0);
+    let mut starts = lay(&context.drive, band)?;
+    while starts.len() < FEW && band > 8 {
+        let less = (band / 2 / 8 * 8).max(8);
+        // Where guards cannot be kept outside the size, larger bands have to do.
+        let Ok(more) = lay(&context.drive, less) else { break };
+        (band, starts) = (less, more);
+    }
+    Ok((band, starts))
 }

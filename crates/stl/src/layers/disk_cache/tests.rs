@@ -243,3 +243,69 @@ fn a_scratch_band_that_is_being_overwritten_is_not_replayed() {
     variants()[6]().recover(&mut [held, free, held].into_iter(), &mut plan);
     assert_eq!(plan.ops().len(), 2, "read the scratch band, write the native band");
 }
+
+/// Bands begin with a track, and the guard is what the head touches besides: `W - 1` tracks.
+#[test]
+fn guards_on_a_drive_with_tracks_are_as_wide_as_needed() {
+    let he = smrlab_disk::model::load("he2014-example", |_| Err(String::new())).unwrap();
+    let tiny = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+    let blocks = |drive: &smrlab_disk::DriveModel, layer: &str| {
+        let context = crate::BuildContext::new(std::sync::Arc::new(drive.clone()));
+        crate::build(layer, &context).map(|b| b.layer.host_blocks().0)
+    };
+    // 10 000 tracks of 100 blocks in bands of 4 and 1 track of guard, of which 1 % is cache.
+    assert_eq!(blocks(&he, "disk-cache"), Ok(2000 * 400 / 100 * 99));
+    // Each third track is lost to the rest of the last track, or the guard: bands of 1.5 tracks take 3.
+    assert_eq!(blocks(&he, "disk-cache,band=150"), Ok(3333 / 33 * 33 * 150 - 33 * 150));
+    for (layer, k) in
+        [("disk-cache,band=48", 2), ("disk-cache,band=100", 2), ("disk-cache,band=20,tracks=4", 4)]
+    {
+        let context = crate::BuildContext::new(std::sync::Arc::new(tiny.clone()));
+        let built = crate::build(layer, &context).unwrap();
+        let bands = built.layer.facts().bands.unwrap();
+        let track = |pba: Pba| built.drive.geometry().track_of(pba).0;
+        for b in 1..bands.len() {
+            let (before, this) =
+                (bands.band(smrlab_disk::BandId(b - 1)), bands.start(smrlab_disk::BandId(b)));
+            let last = track(Pba(before.first.0 + before.blocks.0 - 1));
+            assert_eq!(
+                track(this),
+                last + k,
+                "{layer}: band {b} begins {k} tracks behind the last one of band {}",
+                b - 1
+            );
+            assert_eq!(built.drive.geometry().track_start(smrlab_disk::TrackNo(track(this))), this);
+        }
+    }
+}
+
+/// A default that fits: drives of one gigabyte and less are no reason to refuse.
+#[test]
+fn small_drives_get_smaller_bands() {
+    let large = smrlab_disk::model::load("modern-7200", |_| Err(String::new())).unwrap();
+    for blocks in [1 << 21, 1 << 19, 1 << 17] {
+        let drive = large.shorten(Blocks(blocks)).unwrap();
+        let context = crate::BuildContext::new(std::sync::Arc::new(drive));
+        let built = crate::build("disk-cache", &context).unwrap_or_else(|e| panic!("{blocks} blocks: {e}"));
+        assert!(built.layer.facts().bands.unwrap().len() >= 16, "{blocks} blocks");
+        assert!(built.layer.host_blocks().0 > blocks / 4, "{blocks} blocks: {}", built.layer.host_blocks());
+    }
+}
+
+/// What cleaning leaves nothing of is not compacted.
+#[test]
+fn no_operation_has_no_blocks() {
+    let (all_associated, cleaning) = (true, Cleaning::Partial(2));
+    let mut layer = make(16, 6, Options { cache: 0.25, all_associated, cleaning, ..Options::default() });
+    let span = layer.host_blocks().0;
+    let (mut sequence, mut plan, mut cleaned) = (Sequence(5), Plan::new(true, true), 0);
+    for _ in 0..2000 {
+        plan.clear();
+        // Few native bands, so that those with cached blocks are fewer than are cleaned.
+        let r = HostRequest { op: HostOp::Write, ..sequence.request(span.min(12), 3) };
+        layer.submit(SimTime::ZERO, &r, &mut plan);
+        cleaned += plan.cleanings().len();
+        assert!(plan.ops().iter().all(|o| o.blocks.0 > 0), "{:?}", plan.ops());
+    }
+    assert!(cleaned > 10);
+}

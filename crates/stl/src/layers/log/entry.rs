@@ -4,7 +4,7 @@ use super::{Idle, LogLayer, Options, Separate};
 use crate::Capabilities;
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\
@@ -83,12 +83,7 @@ const PARAMS: &[Param] = &[
         default: "greedy",
         doc: "which band is compacted, and whether what survives goes to bands of its own",
     },
-    Param {
-        name: "band",
-        kind: Kind::Count(1, 1 << 20),
-        default: "",
-        doc: "tracks in a band (cylinders on cylinder layouts); default: the drive's",
-    },
+    Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
     Param {
         name: "overprovision",
         kind: Kind::Share(0.0, 0.9),
@@ -159,7 +154,8 @@ const PARAMS: &[Param] = &[
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
-    let bands = context.bands(&ENTRY, values.count("band"))?;
+    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let bands = context.bands(&ENTRY, size)?;
     let unit = values.count("granularity").unwrap_or_else(|| {
         let needed = bands.data_blocks().0 >> 32;
         (needed + 1).next_power_of_two().max(8)

@@ -3,7 +3,7 @@
 use super::{Layout, Rewrite, Segments};
 use crate::Capabilities;
 use crate::parts::update::Journal;
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
@@ -56,9 +56,10 @@ pub static ENTRY: LayerEntry = LayerEntry {
         },
         Param {
             name: "band",
-            kind: Kind::Count(1, 1 << 20),
+            kind: Kind::Band,
             default: "",
-            doc: "tracks in a band (cylinders on cylinder layouts), chunks in a segment; default: the drive's",
+            doc: "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk, in whole tracks, which are the \
+                  chunks of a segment; give a unit, a bare number means tracks; default: the drive's",
         },
         Param {
             name: "tracks",
@@ -87,13 +88,17 @@ pub static ENTRY: LayerEntry = LayerEntry {
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
-    let bands = context.bands(&ENTRY, values.count("band"))?;
+    let own = || context.drive.spec().bands.tracks.unwrap_or(4);
+    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let tracks = size.map_or_else(own, |size| context.tracks_of(size));
+    let bands = context.bands(&ENTRY, Some(BandLength::Tracks(tracks)))?;
     let (journal, count) = if values.on("journal") {
         let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
         (Some(journal), remain)
     } else {
         (None, bands.len())
     };
+    let count = count.min(context.counted(&bands));
     let shortest = context.drive.geometry().zones().map(|z| u64::from(z.sectors)).min().unwrap_or(1);
     let default = CHUNK.min((shortest / 4).max(1));
     let chunk = values.size("chunk", Blocks(shortest)).map_or(default, |b| b.0);

@@ -1,0 +1,558 @@
+//! The golden table: a small mixed trace on three layers, of which every figure of the result, every row of the timeline
+//! and every row of the logs is worked out again here, from the trace and the two logs alone.
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::Value;
+use smrlab_sim::table::{Column, Table};
+use smrlab_sim::{Control, RunResult, Spec, run};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+const WINDOW_NS: u64 = 250_000_000;
+const ADJUSTED: u64 = 4;
+const LAYERS: [&str; 3] = ["rmw", "static-1234", "disk-cache,band=24blk,cache=10%,idle=5ms"];
+
+/// A request of the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    at: u64,
+    write: bool,
+    lba: u64,
+    blocks: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    id: usize,
+    arrival: u64,
+    start: u64,
+    completion: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Op {
+    request: i64,
+    start: u64,
+    end: u64,
+    write: bool,
+    cause: String,
+    pba: u64,
+    blocks: u64,
+}
+
+/// Reads and writes of 1 to 8 blocks, half of them within 200 blocks, from 1000 s on: pauses, bursts and updates.
+fn trace() -> Vec<Asked> {
+    let (mut state, mut at) = (7u64, 1_000_000_000_000u64);
+    let mut draw = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    (0..400)
+        .map(|i| {
+            at += match i % 40 {
+                0 => 400_000_000,
+                1..=6 => 1_000_000,
+                _ => (1 + draw(60)) * 1_000_000,
+            };
+            let span = if draw(2) == 0 { 200 } else { 1000 };
+            Asked { at, write: draw(3) > 0, lba: draw(span), blocks: 1 + draw(8) }
+        })
+        .collect()
+}
+
+struct Done {
+    asked: Vec<Asked>,
+    result: RunResult,
+    requests: Vec<Served>,
+    media: Vec<Op>,
+}
+
+fn rows(dir: &Path, name: &str) -> Vec<Vec<Field>> {
+    let file = std::fs::File::open(dir.join(name)).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let rows = reader.get_row_iter(None).unwrap();
+    rows.map(|r| r.unwrap().get_column_iter().map(|(_, f)| f.clone()).collect()).collect()
+}
+
+fn int(field: &Field) -> i64 {
+    match field {
+        Field::Long(n) => *n,
+        other => panic!("{other:?} is no whole number"),
+    }
+}
+
+fn text(field: &Field) -> &str {
+    match field {
+        Field::Str(s) => s,
+        other => panic!("{other:?} is no text"),
+    }
+}
+
+fn scratch(layer: &str) -> PathBuf {
+    let name: String = layer.chars().filter(char::is_ascii_alphanumeric).collect();
+    let dir = std::env::temp_dir().join(format!("smrlab-golden-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn go(layer: &str) -> Done {
+    let (dir, asked) = (scratch(layer), trace());
+    let line = |a: &Asked| {
+        let op = if a.write { 'W' } else { 'R' };
+        format!("{}.{:09},{op},{},{}\n", a.at / 1_000_000_000, a.at % 1_000_000_000, a.lba, a.blocks)
+    };
+    let path = dir.join("trace.csv");
+    std::fs::write(&path, asked.iter().map(line).collect::<String>()).unwrap();
+    let spec = format!(
+        "trace = '{}:csv,columns=time:s;op;lba;size:blk'\ndrive = 'tiny'\nmechanics = 'full'\nlayer = '{layer}'\n\
+         requests = true\nmedia_log = true\nwindow = '250ms'\nadjusted_blocks = {ADJUSTED}\n",
+        path.display()
+    );
+    let result = run(&Spec::from_toml(&spec).unwrap(), &Control::new(), Some(&dir)).unwrap();
+    let requests = rows(&dir, "requests.parquet");
+    for r in &requests {
+        let a = asked[int(&r[0]) as usize];
+        let logged = Asked {
+            at: int(&r[1]) as u64,
+            write: text(&r[4]) == "write",
+            lba: int(&r[5]) as u64,
+            blocks: int(&r[6]) as u64,
+        };
+        assert_eq!((logged, int(&r[7])), (a, 0), "{layer}: the log has the request as it was asked");
+    }
+    let served = |r: &Vec<Field>| Served {
+        id: int(&r[0]) as usize,
+        arrival: int(&r[1]) as u64,
+        start: int(&r[2]) as u64,
+        completion: int(&r[3]) as u64,
+    };
+    let media = rows(&dir, "media.parquet");
+    let op = |(i, r): (usize, &Vec<Field>)| {
+        assert_eq!(
+            (int(&r[0]), int(&r[2])),
+            (i as i64, 0),
+            "{layer}: operations are numbered, and of disk 0"
+        );
+        Op {
+            request: int(&r[1]),
+            start: int(&r[3]) as u64,
+            end: int(&r[4]) as u64,
+            write: text(&r[5]) == "write",
+            cause: text(&r[6]).to_owned(),
+            pba: int(&r[7]) as u64,
+            blocks: int(&r[8]) as u64,
+        }
+    };
+    let (requests, media) =
+        (requests.iter().map(served).collect(), media.iter().enumerate().map(op).collect());
+    std::fs::remove_dir_all(&dir).unwrap();
+    Done { asked, result, requests, media }
+}
+
+impl Done {
+    fn get(&self, path: &str) -> f64 {
+        let v = self.result.json.pointer(path).and_then(Value::as_f64);
+        v.unwrap_or_else(|| panic!("no number at {path} in {:#}", self.result.json))
+    }
+
+    /// The figure at `path` is `want` within the rounding of floating point.
+    fn is(&self, path: &str, want: f64) {
+        let got = self.get(path);
+        assert!((got - want).abs() <= want.abs() * 1e-9 + 1e-12, "{path} is {got}, by hand {want}");
+    }
+
+    fn absent(&self, path: &str) {
+        assert!(self.result.json.pointer(path).is_none(), "{path} does not apply");
+    }
+
+    fn host(&self, write: bool) -> impl Iterator<Item = &Asked> {
+        self.asked.iter().filter(move |a| a.write == write)
+    }
+
+    fn ops_of(&self, id: usize) -> impl Iterator<Item = &Op> {
+        self.media.iter().filter(move |o| o.request == id as i64)
+    }
+
+    fn first_arrival(&self) -> u64 {
+        self.asked[0].at
+    }
+
+    fn last_completion(&self) -> u64 {
+        self.requests.iter().map(|r| r.completion).max().unwrap()
+    }
+}
+
+fn adjusted(blocks: u64) -> u64 {
+    blocks.div_ceil(ADJUSTED)
+}
+
+/// Forty tracks each of 32, 24 and 16 blocks.
+fn track(pba: u64) -> u64 {
+    match pba {
+        0..1280 => pba / 32,
+        1280..2240 => 40 + (pba - 1280) / 24,
+        _ => 80 + (pba - 2240) / 16,
+    }
+}
+
+/// Requests start when the drive is free, with their first operation, and end with their last one.
+fn logs(d: &Done) {
+    assert_eq!(d.requests.len(), d.asked.len());
+    let mut free = 0;
+    for (i, r) in d.requests.iter().enumerate() {
+        assert_eq!((r.id, r.arrival), (i, d.asked[i].at), "first come, first served");
+        let (first, last) = (d.ops_of(i).next().unwrap(), d.ops_of(i).last().unwrap());
+        assert_eq!((r.start, r.completion), (first.start, last.end), "request {i}");
+        let behind: Vec<_> = d.media.iter().filter(|o| o.request < 0 && o.start < r.start).collect();
+        let idle = behind.last().map_or(0, |o| o.end);
+        assert_eq!(r.start, r.arrival.max(free).max(idle), "request {i} starts when the drive is free");
+        free = r.completion;
+        let blocks: u64 = d.ops_of(i).filter(|o| o.cause == "host").map(|o| o.blocks).sum();
+        if !d.asked[i].write {
+            assert_eq!(blocks, d.asked[i].blocks, "a read reads what was asked");
+        }
+    }
+    for pair in d.media.windows(2) {
+        assert!(pair[0].end <= pair[1].start && pair[0].start < pair[0].end, "{pair:?}");
+    }
+}
+
+fn counts(d: &Done) {
+    for (name, write) in [("read", false), ("write", true)] {
+        let all: Vec<_> = d.host(write).collect();
+        d.is(&format!("/host/{name}s"), all.len() as f64);
+        let past = if write { "written" } else { "read" };
+        d.is(&format!("/host/blocks_{past}"), all.iter().map(|a| a.blocks).sum::<u64>() as f64);
+        d.is(&format!("/host/adjusted_{name}s"), all.iter().map(|a| adjusted(a.blocks)).sum::<u64>() as f64);
+    }
+    let causes: HashSet<&str> = d.media.iter().map(|o| o.cause.as_str()).collect();
+    for cause in causes.iter().map(|c| Some(*c)).chain([None]) {
+        let at = cause.map_or("/media".to_owned(), |c| format!("/media/by_cause/{c}"));
+        for (name, past, write) in [("read", "read", false), ("write", "written", true)] {
+            let of = |o: &&Op| o.write == write && cause.is_none_or(|c| o.cause == c);
+            let ops: Vec<_> = d.media.iter().filter(of).collect();
+            d.is(&format!("{at}/{name}s"), ops.len() as f64);
+            d.is(&format!("{at}/blocks_{past}"), ops.iter().map(|o| o.blocks).sum::<u64>() as f64);
+            d.is(
+                &format!("{at}/adjusted_{name}s"),
+                ops.iter().map(|o| adjusted(o.blocks)).sum::<u64>() as f64,
+            );
+        }
+        if let Some(c) = cause {
+            let ns: u64 = d.media.iter().filter(|o| o.cause == c).map(|o| o.end - o.start).sum();
+            d.is(&format!("/time_by_cause_s/{c}"), ns as f64 / 1e9);
+        }
+    }
+    assert_eq!(d.result.json["media"]["by_cause"].as_object().unwrap().len(), causes.len());
+    let (mut written, mut updates, mut unwritten, mut never) = (HashSet::new(), 0, 0, 0);
+    for a in &d.asked {
+        let old = (a.lba..a.lba + a.blocks).filter(|b| written.contains(b)).count() as u64;
+        if a.write {
+            updates += u64::from(old > 0);
+            written.extend(a.lba..a.lba + a.blocks);
+        } else {
+            unwritten += u64::from(old < a.blocks);
+            never += a.blocks - old;
+        }
+    }
+    d.is("/host/updates", updates as f64);
+    d.is("/host/reads_unwritten", unwritten as f64);
+    d.is("/host/blocks_read_unwritten", never as f64);
+}
+
+/// Into how many extents the layer splits a request: bands of 128, 96 and 64 blocks, tracks, or appends to the cache.
+fn extents(layer: &str, d: &Done, i: usize) -> u64 {
+    let a = d.asked[i];
+    let unit = |lba: u64| match layer {
+        // 8 bands of 4 tracks in each zone.
+        "rmw" => match lba {
+            0..1024 => lba / 128,
+            _ => 8 + (lba - 1024) / 96,
+        },
+        _ => match lba {
+            0..1024 => lba / 32,
+            _ => 32 + (lba - 1024) / 24,
+        },
+    };
+    match layer {
+        "rmw" | "static-1234" => unit(a.lba + a.blocks - 1) - unit(a.lba) + 1,
+        _ => d.ops_of(i).filter(|o| o.cause == "host" && o.write).count() as u64,
+    }
+}
+
+fn costs(layer: &str, d: &Done) {
+    let sum = |write: bool, of: &dyn Fn(&Op) -> u64| {
+        d.media.iter().filter(|o| o.write == write).map(of).sum::<u64>() as f64
+    };
+    let host_written: u64 = d.host(true).map(|a| a.blocks).sum();
+    d.is("/write_amplification", sum(true, &|o| o.blocks) / host_written as f64);
+    let units = |o: &Op| adjusted(o.blocks);
+    let reads: u64 = d.host(false).map(|a| adjusted(a.blocks)).sum();
+    let writes: u64 = d.host(true).map(|a| adjusted(a.blocks)).sum();
+    d.is("/write_overloading", (sum(false, &units) + sum(true, &units) - reads as f64) / writes as f64);
+    let (mut written, mut update, mut write) = (HashSet::new(), (0, 0), (0, 0, 0));
+    for (i, a) in d.asked.iter().enumerate().filter(|(_, a)| a.write) {
+        let (ops, extents) = (d.ops_of(i).count() as u64, extents(layer, d, i));
+        write = (write.0 + ops, write.1 + extents, write.2 + 1);
+        if (a.lba..a.lba + a.blocks).any(|b| written.contains(&b)) {
+            update = (update.0 + ops, update.1 + extents);
+        }
+        written.extend(a.lba..a.lba + a.blocks);
+    }
+    d.is("/war/per_update", update.0 as f64 / update.1 as f64);
+    d.is("/war/per_write", write.0 as f64 / write.1 as f64);
+    d.is("/war/per_request", write.0 as f64 / write.2 as f64);
+}
+
+/// Mean and maximum exact; percentiles are the time at or below which that share lies, within the stated error.
+fn times(d: &Done) {
+    let error = d.get("/histogram_relative_error");
+    assert!(error < 0.01);
+    let response = |r: &Served| r.completion - r.arrival;
+    let of = |write: Option<bool>| {
+        let all = d.requests.iter().filter(|r| write.is_none_or(|w| d.asked[r.id].write == w));
+        all.map(response).collect::<Vec<u64>>()
+    };
+    let service = d.requests.iter().map(|r| r.completion - r.start).collect();
+    let kinds = [
+        ("response_ms", of(None)),
+        ("read_response_ms", of(Some(false))),
+        ("write_response_ms", of(Some(true))),
+        ("service_ms", service),
+    ];
+    for (key, mut ns) in kinds {
+        ns.sort_unstable();
+        let n = ns.len();
+        d.is(&format!("/{key}/mean"), ns.iter().sum::<u64>() as f64 / n as f64 / 1e6);
+        d.is(&format!("/{key}/max"), ns[n - 1] as f64 / 1e6);
+        for (name, tenths) in [("p50", 500), ("p90", 900), ("p95", 950), ("p99", 990), ("p999", 999)] {
+            let want = ns[(n * tenths).div_ceil(1000) - 1] as f64 / 1e6;
+            let got = d.get(&format!("/{key}/{name}"));
+            assert!((got / want - 1.0).abs() <= error, "{key}.{name} is {got}, by hand {want}");
+        }
+    }
+}
+
+fn rates(d: &Done) {
+    let makespan = (d.last_completion() - d.first_arrival()) as f64 / 1e9;
+    let busy: u64 = d.media.iter().map(|o| o.end - o.start).sum();
+    let blocks: u64 = d.asked.iter().map(|a| a.blocks).sum();
+    d.is("/makespan_s", makespan);
+    d.is("/busy_s", busy as f64 / 1e9);
+    d.is("/iops", d.asked.len() as f64 / makespan);
+    d.is("/mb_per_s", blocks as f64 * 512.0 / 1e6 / makespan);
+    let span = d.asked.last().unwrap().at - d.first_arrival();
+    let asked: u64 = d.media.iter().filter(|o| o.request >= 0).map(|o| o.end - o.start).sum();
+    d.is("/offered_load", asked as f64 / span as f64);
+    let waiting = |r: &Served| d.requests[..=r.id].iter().filter(|e| e.completion > r.arrival).count();
+    d.is("/backlog_max", d.requests.iter().map(waiting).max().unwrap() as f64);
+    let long: Vec<_> = d.requests.iter().filter(|r| r.completion - r.arrival > 500_000_000).collect();
+    d.is("/stalls/count", long.len() as f64);
+    if let Some(first) = long.first() {
+        d.is("/stalls/first_s", (first.arrival - d.first_arrival()) as f64 / 1e9);
+        let took = long.iter().map(|r| r.completion - r.arrival);
+        d.is("/stalls/total_s", took.clone().sum::<u64>() as f64 / 1e9);
+        d.is("/stalls/max_s", took.max().unwrap() as f64 / 1e9);
+    }
+    let background: u64 = d.media.iter().filter(|o| o.request < 0).map(|o| o.blocks).sum();
+    let all: u64 = d.media.iter().map(|o| o.blocks).sum();
+    if background > 0 {
+        d.is("/media/background_share", background as f64 / all as f64);
+    } else {
+        d.absent("/media/background_share");
+    }
+}
+
+fn movement(layer: &str, d: &Done) {
+    let (mut at, mut switches, mut distance) = (0, 0, 0);
+    for o in &d.media {
+        let first = track(o.pba);
+        (switches, distance) = (switches + u64::from(first != at), distance + first.abs_diff(at));
+        at = track(o.pba + o.blocks - 1);
+    }
+    d.is("/movement/track_switches", switches as f64);
+    d.is("/movement/track_distance", distance as f64);
+    if layer.starts_with("disk-cache") {
+        return;
+    }
+    // Bands of four tracks and one of guard; forty tracks to a zone, so that none crosses its edge.
+    let band = |pba: u64| (track(pba) % 5 < 4).then_some(track(pba) / 5);
+    let (mut here, mut switches) = ((band(0), 0), 0);
+    for o in &d.media {
+        let place = |pba: u64| (band(pba), if band(pba).is_some() { 0 } else { pba });
+        switches += u64::from(place(o.pba) != here);
+        here = place(o.pba + o.blocks - 1);
+    }
+    d.is("/movement/band_switches", switches as f64);
+}
+
+/// Operations that clean, as spans: what lies between the first and the last one of a rewrite.
+fn cleaning(layer: &str, d: &Done) {
+    let kinds = d.result.json["cleaning"]["by_kind"].as_object().unwrap();
+    for key in ["count", "total_s", "relocated_blocks"] {
+        let sum: f64 = kinds.values().map(|k| k[key].as_f64().unwrap()).sum();
+        d.is(&format!("/cleaning/{key}"), sum);
+    }
+    let longest = kinds.values().map(|k| k["max_s"].as_f64().unwrap()).fold(0.0, f64::max);
+    d.is("/cleaning/max_s", longest);
+    let first = kinds.values().map(|k| k["first_s"].as_f64().unwrap()).fold(f64::MAX, f64::min);
+    d.is("/cleaning/first_s", first);
+    let mut spans = Vec::new();
+    match layer {
+        "rmw" => {
+            let written: Vec<_> =
+                d.asked.iter().enumerate().filter(|(_, a)| a.write).map(|(i, _)| i).collect();
+            for i in written {
+                let ops: Vec<_> = d.ops_of(i).collect();
+                assert!(ops.len().is_multiple_of(2), "read and write of each band");
+                spans.extend(ops.chunks(2).map(|pair| (pair[0].start, pair[1].end)));
+            }
+        }
+        "static-1234" => {
+            let rewritten = (0..d.asked.len()).filter(|&i| d.asked[i].write && d.ops_of(i).any(|o| !o.write));
+            let one_band = |i: usize| d.asked[i].lba / 128 == (d.asked[i].lba + d.asked[i].blocks - 1) / 128;
+            for i in rewritten.filter(|&i| one_band(i) && d.asked[i].lba + d.asked[i].blocks < 1024) {
+                let ops: Vec<_> = d.ops_of(i).collect();
+                spans.push((ops[0].start, ops[ops.len() - 1].end));
+            }
+            // Requests in two bands may rewrite one of them or both.
+            assert!(d.get("/cleaning/count") >= spans.len() as f64 && spans.len() > 20);
+            return;
+        }
+        _ => {
+            let sets = d.get("/cleaning/by_kind/set-clean/count");
+            let steps = d.get("/cleaning/by_kind/idle-clean/count");
+            let rewrites = d.media.iter().filter(|o| o.write && o.cause == "clean").count() as f64;
+            assert!(sets > 0.0 && steps > 0.0 && sets + steps <= rewrites, "{sets} {steps} {rewrites}");
+            // A step ends with its write, so every band that was written was rewritten.
+            d.is("/cache/bands_rewritten", rewrites);
+            return;
+        }
+    }
+    d.is("/cleaning/count", spans.len() as f64);
+    d.is("/cleaning/total_s", spans.iter().map(|s| s.1 - s.0).sum::<u64>() as f64 / 1e9);
+    d.is("/cleaning/max_s", spans.iter().map(|s| s.1 - s.0).max().unwrap() as f64 / 1e9);
+    d.is("/cleaning/first_s", (spans[0].0 - d.first_arrival()) as f64 / 1e9);
+}
+
+fn table<'a>(d: &'a Done, name: &str) -> &'a Table {
+    d.result.tables.iter().find(|t| t.name == name).unwrap()
+}
+
+fn real(t: &Table, name: &str) -> Vec<Option<f64>> {
+    match &t.columns.iter().find(|c| c.0 == name).unwrap_or_else(|| panic!("no column {name}")).1 {
+        Column::Int(v) => v.iter().map(|n| Some(*n as f64)).collect(),
+        Column::Real(v) => v.iter().map(|x| Some(*x)).collect(),
+        Column::Maybe(v) => v.clone(),
+        Column::Text(_) => panic!("{name} is text"),
+    }
+}
+
+/// Every row of the timeline.
+fn timeline(d: &Done) {
+    let t = table(d, "timeline");
+    let since = |ns: u64| ns.saturating_sub(d.first_arrival());
+    let window = |ns: u64| (since(ns) / WINDOW_NS) as usize;
+    let n = real(t, "start_s").len();
+    let mut want: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut add = |name: &'static str, at: usize, x: f64| {
+        want.entry(name).or_insert_with(|| vec![0.0; n])[at] += x;
+    };
+    for i in 0..n {
+        add("start_s", i, (i as u64 * WINDOW_NS) as f64 / 1e9);
+        add("end_s", i, ((i + 1) as u64 * WINDOW_NS) as f64 / 1e9);
+    }
+    for (a, r) in d.asked.iter().zip(&d.requests) {
+        add("arrivals", window(a.at), 1.0);
+        add("completions", window(r.completion), 1.0);
+        add(if a.write { "write_blocks" } else { "read_blocks" }, window(r.completion), a.blocks as f64);
+        for i in window(a.at)..window(r.completion) {
+            add("backlog", i, 1.0);
+        }
+    }
+    for o in &d.media {
+        let name = if o.write { "media_blocks_written" } else { "media_blocks_read" };
+        add(name, window(o.end), o.blocks as f64);
+        for i in window(o.start)..=window(o.end) {
+            let from = since(o.start).max(i as u64 * WINDOW_NS);
+            let to = since(o.end).min((i as u64 + 1) * WINDOW_NS);
+            add("busy_share", i, to.saturating_sub(from) as f64 / WINDOW_NS as f64);
+        }
+    }
+    for (name, want) in &want {
+        for (i, (got, want)) in real(t, name).iter().zip(want).enumerate() {
+            assert!((got.unwrap() - want).abs() < 1e-9, "{name} of window {i} is {got:?}, by hand {want}");
+        }
+    }
+    let per_window = |name: &str, of: &dyn Fn(usize) -> Option<f64>| {
+        for (i, got) in real(t, name).into_iter().enumerate() {
+            let same =
+                got.is_some() == of(i).is_some() && (got.unwrap_or(0.0) - of(i).unwrap_or(0.0)).abs() < 1e-9;
+            assert!(same, "{name} of window {i} is {got:?}, by hand {:?}", of(i));
+        }
+    };
+    let responses = |i: usize| {
+        let inside = d.requests.iter().filter(move |r| window(r.completion) == i);
+        inside.map(|r| (r.completion - r.arrival) as f64 / 1e6).collect::<Vec<_>>()
+    };
+    let mean = |v: &[f64]| (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64);
+    per_window("response_ms_mean", &|i| mean(&responses(i)));
+    per_window("response_ms_max", &|i| responses(i).into_iter().reduce(f64::max));
+    let tracks = |i: usize| {
+        let inside = d.media.iter().filter(move |o| window(o.end) == i);
+        inside.map(|o| track(o.pba + o.blocks - 1) as f64).collect::<Vec<_>>()
+    };
+    per_window("head_track_mean", &|i| mean(&tracks(i)));
+    per_window("head_track_min", &|i| tracks(i).into_iter().reduce(f64::min));
+    per_window("head_track_max", &|i| tracks(i).into_iter().reduce(f64::max));
+    let cleaned: f64 = real(t, "cleaning_share").iter().flatten().sum::<f64>() * WINDOW_NS as f64 / 1e9;
+    let given_up = d.result.json.pointer("/cleaning_given_up/total_s").and_then(Value::as_f64);
+    let want = d.get("/cleaning/total_s") + given_up.unwrap_or(0.0);
+    assert!((cleaned - want).abs() < 1e-6, "the shares of cleaning add up to {cleaned} s, not {want}");
+}
+
+/// Every row of the histogram and the sums of the heat map.
+fn histogram(d: &Done) {
+    let t = table(d, "histogram");
+    let Column::Text(kinds) = &t.columns[0].1 else { panic!("kinds are text") };
+    let (lo, hi, count) = (real(t, "lo_ms"), real(t, "hi_ms"), real(t, "count"));
+    for kind in ["read", "write", "service"] {
+        let of = |r: &&Served| kind == "service" || d.asked[r.id].write == (kind == "write");
+        let from = |r: &Served| if kind == "service" { r.start } else { r.arrival };
+        let all: Vec<f64> =
+            d.requests.iter().filter(of).map(|r| (r.completion - from(r)) as f64 / 1e6).collect();
+        let mut total = 0.0;
+        for i in (0..kinds.len()).filter(|&i| kinds[i] == kind) {
+            let (lo, hi) = (lo[i].unwrap(), hi[i].unwrap());
+            let inside = all.iter().filter(|ms| lo <= **ms && **ms < hi).count() as f64;
+            assert_eq!(count[i], Some(inside), "{kind} from {lo} to {hi} ms");
+            total += inside;
+        }
+        assert_eq!(total, all.len() as f64, "{kind}");
+    }
+    let heat = table(d, "heatmap");
+    for (name, write) in [("reads", false), ("writes", true)] {
+        let sum: f64 = real(heat, name).into_iter().flatten().sum();
+        assert_eq!(sum, d.host(write).count() as f64, "{name} of the heat map");
+    }
+}
+
+#[test]
+fn every_figure_is_what_it_is_by_hand() {
+    for layer in LAYERS {
+        let d = go(layer);
+        logs(&d);
+        counts(&d);
+        costs(layer, &d);
+        times(&d);
+        rates(&d);
+        movement(layer, &d);
+        cleaning(layer, &d);
+        timeline(&d);
+        histogram(&d);
+        let host = d.get("/space/host_blocks");
+        d.is("/space/efficiency", host / 2880.0);
+        d.is("/space/gain", 2.0 * host / 2880.0);
+    }
+}

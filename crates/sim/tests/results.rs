@@ -1,0 +1,178 @@
+//! What results say: each figure against one worked out by hand or from the logs' side of things.
+
+use serde_json::Value;
+use smrlab_sim::table::Column;
+use smrlab_sim::{Control, RunResult, Spec, run};
+use std::path::PathBuf;
+
+/// A trace file that is removed when dropped.
+struct TraceFile(PathBuf);
+
+impl TraceFile {
+    /// Lines `seconds,op,lba,blocks`.
+    fn new(name: &str, lines: &[String]) -> Self {
+        let path = std::env::temp_dir().join(format!("smrlab-{name}-{}.csv", std::process::id()));
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TraceFile {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn done(trace: &str, rest: &str) -> RunResult {
+    let text = format!("trace = '{trace}'\n{rest}");
+    let spec = Spec::from_toml(&text).unwrap();
+    run(&spec, &Control::new(), None).unwrap_or_else(|e| panic!("{text}\n{e}"))
+}
+
+fn file(trace: &TraceFile, rest: &str) -> RunResult {
+    done(&format!("{}:csv,columns=time:s;op;lba;size:blk", trace.0.display()), rest)
+}
+
+fn number(r: &RunResult, path: &str) -> f64 {
+    r.json
+        .pointer(path)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no number at {path} in {:#}", r.json))
+}
+
+fn column<'a>(r: &'a RunResult, table: &str, name: &str) -> &'a Column {
+    let table = r.tables.iter().find(|t| t.name == table).unwrap();
+    &table.columns.iter().find(|c| c.0 == name).unwrap().1
+}
+
+const TINY: &str = "drive = 'tiny'\nmechanics = 'full'\n";
+
+/// `rmw` writes the whole band for each block of the host's: three ways to say so, and each is another number.
+#[test]
+fn three_costs_of_writes_are_told_apart() {
+    let r = done(
+        "synth:uniform,requests=200,size=512B,write=100%,interarrival=1s",
+        &format!("{TINY} layer = 'rmw'\nwrap = 'capacity'\nadjusted_blocks = 32"),
+    );
+    // A write reads and writes its band of 128, 96 or 64 blocks: two operations, up to eight adjusted ones.
+    let (host, media) = (number(&r, "/host/blocks_written"), number(&r, "/media/blocks_written"));
+    assert_eq!(number(&r, "/write_amplification"), media / host);
+    assert!((64.0..=128.0).contains(&(media / host)));
+    assert_eq!(number(&r, "/war/per_write"), 2.0);
+    let adjusted = number(&r, "/media/adjusted_reads") + number(&r, "/media/adjusted_writes");
+    assert_eq!(number(&r, "/write_overloading"), adjusted / 200.0);
+    assert!((4.0..=8.0).contains(&(adjusted / 200.0)));
+}
+
+#[test]
+fn reads_of_blocks_that_nobody_wrote_are_counted() {
+    let lines = ["0,R,10,4", "1,W,12,2", "2,R,10,4", "3,R,12,2", "4,W,500,1", "5,R,499,3"];
+    let trace = TraceFile::new("unwritten", &lines.map(str::to_owned));
+    let of = |more: &str| {
+        let r = file(&trace, &format!("{TINY} layer = 'cmr'\n{more}"));
+        (number(&r, "/host/reads_unwritten"), number(&r, "/host/blocks_read_unwritten"))
+    };
+    assert_eq!(of(""), (3.0, 4.0 + 2.0 + 2.0));
+    assert_eq!(of("prefill = '100%'"), (0.0, 0.0));
+    assert_eq!(of("prefill = 'read'"), (0.0, 0.0));
+}
+
+/// What the trace reads first is written before, and nothing else is.
+#[test]
+fn a_prefill_of_what_is_read_writes_no_more() {
+    let lines = ["0,R,10,4", "1,W,40,2", "2,W,12,1", "3,R,40,2"].map(str::to_owned);
+    let trace = TraceFile::new("first", &lines);
+    let r = file(&trace, &format!("{TINY} layer = 'cmr'\nprefill = 'read'"));
+    assert_eq!(number(&r, "/host/updates"), 1.0, "block 12 was read and counts as written, 40 was not");
+    assert_eq!(r.json["spec"]["prefill"], "read");
+}
+
+/// A trace that begins late is the same run.
+#[test]
+fn time_counts_from_the_first_arrival() {
+    let trace = |name: &str, start: u64| {
+        let line = |i: u64| format!("{},W,{},3", start as f64 + i as f64 * 0.07, (i * 37) % 500);
+        TraceFile::new(name, &(0..300).map(line).collect::<Vec<_>>())
+    };
+    let (early, late) = (trace("early", 0), trace("late", 3600));
+    let setup = format!("{TINY} layer = 'disk-cache,band=16blk,cache=20%'\nwindow = '1s'");
+    let (a, b) = (file(&early, &setup), file(&late, &setup));
+    for key in ["makespan_s", "iops", "mb_per_s", "offered_load", "backlog_max"] {
+        let path = format!("/{key}");
+        assert!((number(&a, &path) / number(&b, &path) - 1.0).abs() < 1e-6, "{key}");
+    }
+    // The angle of the medium differs by an hour's worth of turns, which are whole ones.
+    assert_eq!(a.json["cleaning"], b.json["cleaning"]);
+    assert!(number(&a, "/cleaning/first_s") > 0.0 && number(&a, "/cleaning/count") > 3.0);
+    let rows = |r: &RunResult| match column(r, "timeline", "start_s") {
+        Column::Real(v) => v.len(),
+        other => panic!("{other:?}"),
+    };
+    assert!(rows(&a) == rows(&b) && rows(&a) < 60, "{} and {} windows", rows(&a), rows(&b));
+}
+
+/// Counters say what happened in the run, levels what there is.
+#[test]
+fn the_prefill_is_not_counted() {
+    let setup = |prefill: &str| {
+        let layer = "layer = 'disk-cache,band=16blk,cache=20%'\nwrap = 'capacity'";
+        let trace = "synth:uniform,requests=50,size=512B,write=100%,interarrival=1s";
+        done(trace, &format!("{TINY} {layer}\n{prefill}"))
+    };
+    let (without, with) = (setup(""), setup("prefill = '20%,order=random,of=cache'"));
+    for r in [&without, &with] {
+        let hits = number(r, "/cache/write_hits") + number(r, "/cache/write_misses");
+        assert!((50.0..=55.0).contains(&hits), "{hits} of 50 writes");
+    }
+    assert!(number(&with, "/cache/cached_blocks") > number(&without, "/cache/cached_blocks"), "a level");
+    assert_eq!(number(&with, "/cache/cache_blocks"), number(&without, "/cache/cache_blocks"));
+}
+
+/// Steps of cleaning that a request ended are no cleanings.
+#[test]
+fn cleaning_that_was_given_up_does_not_count() {
+    let lines: Vec<_> = (0..400u64).map(|i| format!("{},W,{},1", i as f64 * 0.03, (i * 97) % 700)).collect();
+    let trace = TraceFile::new("given-up", &lines);
+    let r = file(&trace, &format!("{TINY} layer = 'disk-cache,band=16blk,cache=20%,idle=1ms'"));
+    let cleanings = &r.json["cleaning"]["by_kind"];
+    assert!(number(&r, "/cleaning_given_up/count") > 5.0, "{:#}", r.json);
+    let rewrites = r.json["media"]["by_cause"]["clean"]["writes"].as_f64().unwrap();
+    let counted: f64 =
+        ["idle-clean", "set-clean"].iter().filter_map(|k| cleanings[*k]["count"].as_f64()).sum();
+    assert!(counted <= rewrites, "{counted} cleanings of {rewrites} band writes");
+}
+
+/// The rewrites of static maps are cleanings, as those of `rmw` are.
+#[test]
+fn rewrites_of_static_maps_are_cleanings() {
+    let trace = "synth:uniform,requests=100,size=512B,write=100%,interarrival=1s";
+    let r = done(trace, &format!("{TINY} layer = 'static-1234'\nwrap = 'capacity'\nprefill = '100%'"));
+    let amplified = number(&r, "/media/blocks_written") - 100.0;
+    assert_eq!(number(&r, "/cleaning/relocated_blocks"), amplified);
+    assert!(number(&r, "/cleaning/count") > 50.0);
+}
+
+/// Band switches by the layer's own bands: requests that go to and fro between two native bands, uncached.
+#[test]
+fn band_switches_go_by_the_bands_of_the_layer() {
+    let lines: Vec<_> = (0..100u64).map(|i| format!("{i},R,{},1", i % 2 * 16)).collect();
+    let trace = TraceFile::new("switches", &lines);
+    let r = file(&trace, &format!("{TINY} layer = 'disk-cache,band=16blk,cache=5%'"));
+    assert_eq!(number(&r, "/movement/band_switches"), 100.0, "from the cache's band on");
+    let near: Vec<_> = (0..100u64).map(|i| format!("{i},R,{},1", i % 2 * 15)).collect();
+    let r = file(&TraceFile::new("near", &near), &format!("{TINY} layer = 'disk-cache,band=16blk,cache=5%'"));
+    assert_eq!(number(&r, "/movement/band_switches"), 1.0, "within one band");
+}
+
+/// A backlog beyond what is counted one by one says so.
+#[test]
+fn an_estimated_backlog_says_so() {
+    let exact = |requests: u64| {
+        let trace = format!("synth:uniform,requests={requests},size=512B,write=100%,interarrival=1us");
+        let r = done(&trace, &format!("{TINY} layer = 'cmr'\nwrap = 'capacity'"));
+        (r.json["backlog_exact"].as_bool().unwrap(), number(&r, "/backlog_max"))
+    };
+    let (is_exact, most) = exact(1000);
+    assert!(is_exact && (990.0..=1000.0).contains(&most));
+    assert!(!exact(6000).0);
+}
