@@ -115,14 +115,41 @@ impl FromValue for String {
     }
 }
 
+/// Tables such as `{synth = "uniform", requests = "10k"}` and `{idle = "10min"}` as the text of a workload in phases.
+fn phases(tables: &[Value]) -> Result<String, &'static str> {
+    const WRONG: &str =
+        "tables of a workload in phases: each has one of synth, idle, fill, burst, probe, and parameters";
+    let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    let mut parts = Vec::new();
+    for table in tables {
+        let fields = table.as_object().ok_or(WRONG)?;
+        let kinds = ["synth", "idle", "fill", "burst", "probe"];
+        let mut named = fields.iter().filter(|(k, _)| kinds.contains(&k.as_str()));
+        let ((kind, value), None) = (named.next().ok_or(WRONG)?, named.next()) else { return Err(WRONG) };
+        let mut arguments: Vec<String> =
+            fields.iter().filter(|(k, _)| *k != kind).map(|(k, v)| format!("{k}={}", text(v))).collect();
+        let name = if kind == "synth" {
+            text(value)
+        } else {
+            arguments.insert(0, text(value));
+            kind.clone()
+        };
+        parts.push(format!("{name}({})", arguments.join(",")));
+    }
+    Ok(format!("synth:phases,of={}", parts.join(";")))
+}
+
 impl FromValue for Vec<String> {
     const ACCEPTS: &str = "texts";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
         match v {
+            Value::Array(all) if !all.is_empty() && all.iter().all(Value::is_object) => {
+                return phases(all).map(|text| vec![text]);
+            }
             Value::Array(all) => all.iter().map(String::from_value).collect(),
             one => String::from_value(one).map(|s| vec![s]),
         }
-        .map_err(|_| "a text, or a list of texts")
+        .map_err(|_| "a text, a list of texts, or tables of phases")
     }
     fn default_from(_: &str) -> Self {
         Vec::new()
@@ -260,6 +287,19 @@ mod tests {
     fn broken_toml_names_its_line() {
         let e = Spec::from_toml("seed = 1\nlayer = [\n").unwrap_err().to_string();
         assert!(e.starts_with("line "), "{e}");
+    }
+
+    #[test]
+    fn a_list_of_tables_is_a_workload_in_phases() {
+        let spec = Spec::from_toml(
+            "trace = [{fill = '50%'}, {idle = '10min'}, {synth = 'zipf', requests = 1000, write = '0%'}, {burst = 5}]",
+        );
+        let trace = spec.unwrap().trace;
+        assert_eq!(trace, ["synth:phases,of=fill(50%);idle(10min);zipf(requests=1000,write=0%);burst(5)"]);
+        for bad in ["[{wait = '1s'}]", "[{idle = '1s', synth = 'zipf'}]", "[{idle = '1s'}, 'a.csv']"] {
+            let e = Spec::from_toml(&format!("trace = {bad}")).unwrap_err().to_string();
+            assert!(e.contains("phases"), "{bad}: {e}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn every_generator_stays_in_its_span_and_repeats_its_bits() {
         let item = format!("{},requests=20000,span=50%", g.name);
         let a = all(&item);
         assert!(a == all(&item), "{}", g.name);
-        assert!(a.len() <= 20_000 && a.len() > 10_000, "{}", g.name);
+        assert!(a.len() <= 20_000 && (a.len() > 10_000 || g.name == "phases"), "{}", g.name);
         assert!(a.iter().all(|r| r.end().0 <= 500_000 && r.blocks > 0), "{}", g.name);
         assert_eq!(a.arrival[0].0, 0);
         assert!(a.arrival.windows(2).all(|w| w[0] <= w[1]), "{}", g.name);
@@ -52,9 +52,9 @@ fn uniform_has_the_asked_share_of_writes_and_covers_the_span() {
     assert_eq!(a.arrival[1].0, 10_000_000);
 }
 
-/// Sheet 003, section 2: SYN is sequential, 8 blocks in the mean, Normal(50 ms, 10 ms), and updates nothing.
+/// He & Du 2014, evaluation: SYN is sequential, 8 blocks in the mean, Normal(50 ms, 10 ms), and updates nothing.
 #[test]
-fn backup_is_paper_003s_syn() {
+fn backup_is_the_syn_of_he_and_du() {
     let a = all("backup");
     assert_eq!(a.blocks.iter().map(|n| u64::from(*n)).sum::<u64>(), 1_000_000, "fills the drive once");
     assert!(a.iter().zip(a.iter().skip(1)).all(|(x, y)| x.end() == y.lba && x.op == HostOp::Write));
@@ -104,4 +104,56 @@ fn wrong_parameters_name_the_remedy() {
     fails("synth:uniform,span=1GB,size=0", "4KiB");
     fails("synth:mix,span=1GB,of=mix:1", "mixed");
     fails("synth:hotcold,span=4KiB", "hot");
+}
+
+/// The last place of a span and the longest of the sizes come as often as the others.
+#[test]
+fn every_place_and_every_length_is_drawn() {
+    let a = all("uniform,requests=20000,span=64KiB,size=uniform(4KiB;8KiB),align=4KiB");
+    let lengths: std::collections::BTreeSet<u32> = a.blocks.iter().copied().collect();
+    assert_eq!(lengths, (8..=16).collect(), "both ends of the range");
+    for g in ["uniform", "hotcold", "zipf", "local-space", "bursty", "idle-gaps", "back-to-back"] {
+        let a = all(&format!("{g},requests=20000,span=64KiB,size=4KiB"));
+        let places: std::collections::BTreeSet<u64> = a.lba.iter().map(|l| l.0 / 8).collect();
+        assert_eq!(places, (0..16).collect(), "{g}: all 16 places, the last included");
+    }
+    let a = all("uniform,requests=160000,span=64KiB,size=4KiB");
+    let last = a.lba.iter().filter(|l| l.0 == 15 * 8).count();
+    assert!((9_500..10_500).contains(&last), "{last} of 160000 requests at the last of 16 places");
+}
+
+#[test]
+fn phases_follow_each_other() {
+    let of = "fill(25%,size=64KiB);idle(10s);burst(20,size=8KiB);idle(1min);probe(5);zipf(7,write=0%,interarrival=normal(5ms;1ms))";
+    let a = all(&format!("phases,span=4MiB,of={of}"));
+    assert_eq!(a.len(), 16 + 20 + 5 + 7);
+    let part = |from: usize, to: usize| a.iter().skip(from).take(to - from).collect::<Vec<_>>();
+    let fill = part(0, 16);
+    assert!(fill.iter().enumerate().all(|(i, r)| r.lba.0 == i as u64 * 128 && r.op == HostOp::Write));
+    assert_eq!(fill[15].end().0, 2048, "a quarter of the span");
+    let burst = part(16, 36);
+    assert!(burst.iter().all(|r| r.blocks == 16 && r.op == HostOp::Write));
+    assert_eq!(burst[0].arrival.0 - fill[15].arrival.0, 10_001_000_000, "the pause and the burst's own gap");
+    assert_eq!(burst[19].arrival.0 - burst[0].arrival.0, 19_000_000);
+    let probe = part(36, 41);
+    assert!(probe.iter().all(|r| r.op == HostOp::Read));
+    assert_eq!(probe[0].arrival.0 - burst[19].arrival.0, 60_100_000_000);
+    let twice = all(&format!("phases,span=4MiB,repeat=2,of={of}"));
+    assert_eq!(twice.len(), 96);
+    assert!(twice.iter().take(48).eq(a.iter()), "the first time is as without repetition");
+    assert!(twice.lba[48 + 16..48 + 36] != a.lba[16..36], "other places the second time");
+    for (of, needle) in [
+        ("idle(5)", "a time"),
+        ("idle(5s)", "no phase has requests"),
+        ("dance(5)", "is no phase"),
+        ("burst(5,sise=4KiB)", "did you mean 'size'"),
+        ("burst(5", "closing"),
+        ("phases(5)", "is no phase"),
+    ] {
+        let e = open(&format!("synth:phases,span=1GB,of={of}"), &OpenContext::default())
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(e.contains(needle), "{of}: {e}");
+    }
 }

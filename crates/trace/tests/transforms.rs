@@ -48,7 +48,7 @@ fn beyond_the_window_is_an_error_that_names_a_sufficient_one() {
     assert!(matches!(e, TraceError::RunsBack { .. }));
 }
 
-/// common.md C3: base = prefix sum of the per-ASU max extent.
+/// The base of a device is the sum of the extents before it.
 #[test]
 fn addresses_repeat_across_asus_and_are_laid_one_behind_the_other() {
     let rows =
@@ -71,7 +71,6 @@ fn merge_goes_by_time_and_marks_streams() {
     assert_eq!(out.stream.iter().filter(|s| **s == 1).count(), 10_000);
 }
 
-/// Sheet 000, section 1.5.
 #[test]
 fn the_composer_emits_whole_bursts_and_everything_once() {
     let source = |n: u64| Memory::new((0..n).map(|i| record(i, 0, i, 1)));

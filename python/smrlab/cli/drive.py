@@ -42,5 +42,7 @@ def show(
     out.print(f"[bold]{escape(str(doc.get('name', name)))}[/bold]: {escape(str(doc.get('summary', '')))}")
     table = console.table("", ["number", "value", "unit", "kind", "source"])
     for row in doc.get("numbers", []):
-        table.add_row(*(escape(str(row.get(key, ""))) for key in ("name", "value", "unit", "kind", "source")))
+        # The engine writes a number with its unit behind it: "0.85 ms".
+        value, _, unit = str(row.get("value", "")).partition(" ")
+        table.add_row(*map(escape, (str(row.get("field", "")), value, unit, str(row["kind"]), str(row["source"]))))
     out.print(table)

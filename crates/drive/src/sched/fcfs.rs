@@ -5,7 +5,7 @@ use super::{Policy, Scheduler, View, least};
 pub(super) const ENTRY: Scheduler = Scheduler {
     name: "fcfs",
     summary: "first come, first served: requests are served in the order of their arrival",
-    reference: "what papers assume that name no scheduler (sheet 003, section 2)",
+    reference: "what papers assume that name no scheduler (He & Du 2014 among them)",
     reorders: false,
     build: || Box::new(Fcfs),
 };

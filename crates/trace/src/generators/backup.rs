@@ -1,4 +1,4 @@
-//! Paper 003's SYN: a backup that fills the drive.
+//! SYN of He & Du 2014: a backup that fills the drive.
 
 use super::sequential::Sequential;
 use super::{Common, Generator};
@@ -8,7 +8,7 @@ use smrlab_units::spec::{Kind, Param};
 pub const GENERATOR: Generator = Generator {
     name: "backup",
     summary: "sequential writes of 8 blocks in the mean, 50 ± 10 ms apart, that fill the span once",
-    reference: "SYN of He & Du 2014 (sheet 003, section 2). The paper gives the mean size only: sizes are geometric here; \
+    reference: "SYN of He & Du, Novel Address Mappings for Shingled Write Disks (HotStorage 2014), evaluation. The paper gives the mean size only: sizes are geometric here; \
                 size=4KiB makes them all alike.",
     params: &[Param {
         name: "once",

@@ -8,7 +8,7 @@ use smrlab_units::spec::{Kind, Param};
 pub const GENERATOR: Generator = Generator {
     name: "idle-gaps",
     summary: "uniform requests in busy stretches of fixed length with idle gaps of fixed length between",
-    reference: "Idle gaps, as paper 001 asks of a workload: when can a layer clean in the background?",
+    reference: "Idle gaps decide when a layer can clean in the background (Cassuto et al., MSST 2010, on workloads); the form is ours",
     params: &[
         Param { name: "busy", kind: Kind::Time, default: "10s", doc: "length of a busy stretch" },
         Param { name: "idle", kind: Kind::Time, default: "30s", doc: "length of the gap behind it" },

@@ -7,7 +7,7 @@ use smrlab_units::spec::{Kind, Param};
 pub const GENERATOR: Generator = Generator {
     name: "local-space",
     summary: "requests fall near a place that stays for a while, then jumps elsewhere",
-    reference: "Localised in space, as paper 001 asks of a workload; the form is ours.",
+    reference: "Localised in space, as Cassuto et al. (MSST 2010) ask of a workload; the form is ours.",
     params: &[
         Param { name: "near", kind: Kind::Size, default: "16MiB", doc: "width of the neighbourhood" },
         Param {

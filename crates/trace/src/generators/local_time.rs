@@ -7,7 +7,7 @@ use smrlab_units::spec::{Kind, Param};
 pub const GENERATOR: Generator = Generator {
     name: "local-time",
     summary: "a share of the requests repeats a recent address, the later the likelier; the rest is uniform",
-    reference: "Localised in time, as paper 001 asks of a workload; the form is ours.",
+    reference: "Localised in time, as Cassuto et al. (MSST 2010) ask of a workload; the form is ours.",
     params: &[
         Param {
             name: "reuse",

@@ -12,7 +12,7 @@ pub const GENERATOR: Generator = Generator {
         name: "of",
         kind: Kind::Text,
         default: "sequential:30;zipf:40;uniform:30",
-        doc: "NAME:WEIGHT, separated by ';' (any generator but mix)",
+        doc: "NAME:WEIGHT, separated by ';' (any generator but mix and phases)",
     }],
     defaults: &[],
     make,
@@ -24,7 +24,7 @@ fn make(v: &Values, common: &Common) -> Made {
     for part in v.text("of").unwrap_or_default().split(';') {
         let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
         let generator = Generator::find(name.trim())
-            .filter(|g| g.name != GENERATOR.name)
+            .filter(|g| g.name != GENERATOR.name && g.name != "phases")
             .ok_or_else(|| v.bad("of", format!("'{name}' is not a generator that can be mixed")))?;
         let weight: f64 = weight
             .trim()

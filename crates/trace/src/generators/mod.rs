@@ -12,6 +12,7 @@ mod idle;
 mod local_space;
 mod local_time;
 mod mix;
+mod phases;
 mod runs;
 mod sequential;
 mod uniform;
@@ -63,6 +64,7 @@ pub const GENERATORS: &[Generator] = &[
     back_to_back::GENERATOR,
     idle::GENERATOR,
     runs::GENERATOR,
+    phases::GENERATOR,
 ];
 
 impl Generator {

@@ -8,7 +8,7 @@ use smrlab_units::spec::{Kind, Param};
 pub const GENERATOR: Generator = Generator {
     name: "runs",
     summary: "sequential runs, each all reads or all writes, that begin in a hot part of the span or anywhere",
-    reference: "The synthetic sources of sheet 000, section 2: run length 1 + Exp(run), all-write with probability `write`.",
+    reference: "A stand-in, of our own, for the traces of a study of shingled disks in arrays: run length 1 + Exp(run), all-write with probability `write`.",
     params: &[
         Param {
             name: "hot",

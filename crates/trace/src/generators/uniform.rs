@@ -6,7 +6,7 @@ use super::{Common, Drawn, Generator, Pattern};
 pub const GENERATOR: Generator = Generator {
     name: "uniform",
     summary: "every address of the span alike, independent of the one before",
-    reference: "The usual random workload; the tables of sheets 001 and 003 assume it.",
+    reference: "The usual random workload: Cassuto et al. (MSST 2010) and He & Du (HotStorage 2014) assume it in their tables.",
     params: &[],
     defaults: &[],
     make: |_, _| Ok(Box::new(Uniform)),

@@ -54,7 +54,7 @@ impl DeviceExtents {
         Blocks(self.ends.values().fold(0, |sum, e| sum.saturating_add(e.0)))
     }
 
-    /// Where each device begins: the prefix sum of the extents, by number (common.md C3).
+    /// Where each device begins: the prefix sum of the extents, by number.
     fn bases(&self) -> BTreeMap<u32, u64> {
         let mut base = 0;
         self.ends
