@@ -25,12 +25,7 @@ demo: .setup/native
 test: .setup/packages-test .setup/native lint test-rust test-python
 
 lint: .setup/venv .setup/components
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo xtask tidy
-	$(BIN)/ruff check python tests benches tools traces
-	$(BIN)/ruff format --check python tests benches tools traces
-	$(BIN)/mypy
+	tools/lint.sh $(BIN)
 
 # The same cases on every run; `make soak` looks for new ones.
 test-rust:
@@ -45,6 +40,7 @@ test-python: .setup/native
 bench: .setup/venv
 	cargo bench --quiet -p smrlab-sim
 	cargo bench --quiet -p smrlab-stl --bench indirection
+	cargo bench --quiet -p smrlab-stl --bench hot
 	cargo bench --quiet -p smrlab-trace
 
 bench-device: .setup/packages-test .setup/native

@@ -5,7 +5,7 @@
 //! it to `crates/stl/src/layers/`, write `crate` for `smrlab_stl`, and add its line to the registry.
 
 use smrlab_stl::parts::free_bands::{FreeBands, Reserve};
-use smrlab_stl::parts::homes::{Homes, Live};
+use smrlab_stl::parts::homes::Homes;
 use smrlab_stl::parts::moves;
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
@@ -58,10 +58,8 @@ const OPEN: u32 = 2;
 const FREE: u32 = 3;
 /// Blocks from LBA `words[0]` on, `words[1]` in number, were discarded.
 const DISCARD: u32 = 4;
-/// Checkpoint: the first `words[0]` bands were taken, and `words[1]` blocks of band `words[2]` are written.
-const BAND: u32 = 5;
-/// Checkpoint: LBA `words[0]` lives in slot `words[1]`.
-const LIVE: u32 = 6;
+/// Checkpoint: band `words[0]` is open.
+const OPENED: u32 = 5;
 
 struct GreedyLog {
     homes: Homes,
@@ -187,7 +185,8 @@ impl TranslationLayer for GreedyLog {
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        for Record { tag, words: [a, b, c] } in records {
+        for record in records {
+            let Record { tag, words: [a, b, _] } = record;
             match tag {
                 APPEND => self.append(a..a + b),
                 OPEN => {
@@ -196,22 +195,15 @@ impl TranslationLayer for GreedyLog {
                     self.open = Some(band);
                 }
                 FREE => {
-                    if self.homes.written(a as u32) > 0 {
-                        self.homes.free(a as u32);
-                    }
+                    self.homes.free(a as u32);
                     self.free.put(a as u32);
                 }
                 DISCARD => (a..a + b).for_each(|lba| _ = self.homes.remove(lba)),
-                BAND => {
-                    self.free.restart(a as u32);
-                    self.homes.open(c as u32);
-                    self.homes.skip(c as u32, b as u32);
-                    if b < u64::from(self.homes.slots().count(c as u32)) {
-                        self.open = Some(c as u32);
-                    }
+                OPENED => self.open = Some(a as u32),
+                _ => {
+                    let known = self.homes.take(&record) || self.free.replay(&record);
+                    debug_assert!(known, "record {tag} is not this layer's");
                 }
-                LIVE => self.homes.restore(Live { unit: a, slot: b as u32, note: 0 }),
-                _ => debug_assert!(false, "record {tag} is not this layer's"),
             }
         }
         self.free.durable();
@@ -220,15 +212,9 @@ impl TranslationLayer for GreedyLog {
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        let taken = self.free.ever_taken();
-        for band in (0..taken).filter(|&b| self.homes.written(b) > 0 || self.open == Some(b)) {
-            let written = u64::from(self.homes.written(band));
-            out(Record { tag: BAND, words: [u64::from(taken), written, u64::from(band)] });
-            for live in self.homes.live_in(band) {
-                out(Record { tag: LIVE, words: [live.unit, u64::from(live.slot), 0] });
-            }
-        }
-        self.free.freed().for_each(|band| out(Record { tag: FREE, words: [u64::from(band), 0, 0] }));
+        self.free.checkpoint(out);
+        self.homes.checkpoint(out);
+        self.open.into_iter().for_each(|band| out(Record { tag: OPENED, words: [u64::from(band), 0, 0] }));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -118,6 +118,8 @@ pub struct LogLayer {
     cleaning: Option<u32>,
     /// What the step in idle time will have changed.
     step: Vec<Record>,
+    /// Closed bands in which nothing is live any more.
+    emptied: Vec<u32>,
     discarded: BlockSet,
     counters: Counters,
 }
@@ -160,6 +162,7 @@ impl LogLayer {
             idle_free: options.idle.map_or(0, |i| (f64::from(bands) * i.free) as u32),
             cleaning: None,
             step: Vec::new(),
+            emptied: Vec::new(),
             discarded: BlockSet::new(),
             counters: Counters::default(),
             options,
@@ -277,12 +280,26 @@ impl LogLayer {
     /// A live unit of a band has died.
     #[inline]
     fn lost(&mut self, band: u32) {
-        if self.options.idle.is_some()
-            && self.bands[band as usize].state == State::Closed
-            && self.dead(band) == self.ripe_at(band)
-        {
+        let live = self.homes.live(band);
+        if live > 0 && self.options.idle.is_none() || self.bands[band as usize].state != State::Closed {
+            return;
+        }
+        if self.options.idle.is_some() && self.dead(band) == self.ripe_at(band) {
             self.ripe += 1;
         }
+        if live == 0 {
+            self.emptied.push(band);
+        }
+    }
+
+    /// Bands in which nothing is live any more are free without a compaction.
+    fn free_emptied(&mut self, plan: &mut Plan) {
+        for i in 0..self.emptied.len() {
+            let band = self.emptied[i];
+            plan.record(records::freed(band));
+            self.release(band);
+        }
+        self.emptied.clear();
     }
 
     /// The host's units `units` are at the end of a head's band.
@@ -323,6 +340,7 @@ impl LogLayer {
             }
             plan.record(records::appended(&span, unit..end, head));
             self.append(band, unit..end);
+            self.free_emptied(plan);
             (unit, extents) = (end, extents + 1);
             self.make_room(plan);
         }
@@ -391,6 +409,7 @@ impl TranslationLayer for LogLayer {
             HostOp::Discard => {
                 plan.record(records::discarded(r.lba, r.blocks));
                 self.discard(r.lba, r.blocks);
+                self.free_emptied(plan);
             }
             HostOp::Flush => {}
         }

@@ -4,8 +4,13 @@
 //! volatile cache it must not be overwritten before the change is durable. So a band that was freed since the last fence
 //! is taken with a fence; bands that never held anything are taken without one, and first.
 
-use crate::Plan;
+use crate::{Plan, Record};
 use std::collections::VecDeque;
+
+/// Checkpoint: the first `words[0]` bands were taken, and are not free but for those that follow.
+const TAKEN: u32 = 0x4601;
+/// Checkpoint: band `words[0]` was freed, after those before it.
+const FREED: u32 = 0x4602;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -87,14 +92,22 @@ impl FreeBands {
         self.fences += 1;
     }
 
-    /// The freed bands, in the order in which they will be taken, for a checkpoint.
-    pub fn freed(&self) -> impl Iterator<Item = u32> + '_ {
-        self.freed.iter().map(|f| f.0)
+    /// The free bands and their order as records, from which [`replay`](Self::replay) makes the same.
+    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        out(Record { tag: TAKEN, words: [u64::from(self.fresh), 0, 0] });
+        for (band, _) in &self.freed {
+            out(Record { tag: FREED, words: [u64::from(*band), 0, 0] });
+        }
     }
 
-    /// From a checkpoint: the first `taken` bands were taken, and none of them is free yet.
-    pub fn restart(&mut self, taken: u32) {
-        (self.fresh, self.freed) = (taken, VecDeque::new());
+    /// Takes a record of a checkpoint's; `false`: it is not one.
+    pub fn replay(&mut self, record: &Record) -> bool {
+        match record.tag {
+            TAKEN => (self.fresh, self.freed) = (record.words[0] as u32, VecDeque::new()),
+            FREED => self.put(record.words[0] as u32),
+            _ => return false,
+        }
+        true
     }
 
     /// Bytes on the heap.
@@ -166,5 +179,8 @@ mod tests {
         f.put(1);
         f.durable();
         assert_eq!(f.peek(1), Some((1, false)));
+        let mut other = FreeBands::new(2);
+        f.checkpoint(&mut |r| assert!(other.replay(&r)));
+        assert_eq!([other.pop(), other.pop()], [0, 1]);
     }
 }

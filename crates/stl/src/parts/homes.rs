@@ -5,9 +5,17 @@
 //! Memory: at most 5 bytes a mapped unit and 4 bytes a slot of the bands in use, 8 where a note goes with each unit.
 
 use super::slots::Slots;
+use crate::Record;
 use smrlab_blockmap::UnitMap;
 use smrlab_units::Blocks;
 use std::ops::Range;
+
+/// Checkpoint: the first `words[1]` slots of band `words[0]` are written; what is live in them follows.
+const WRITTEN: u32 = 0x4801;
+/// Checkpoint: the lower halves of the words are a unit and its slot, the upper ones its note and how many units follow
+/// each other so.
+const LIVE: u32 = 0x4802;
+const HALF: u64 = 0xffff_ffff;
 
 /// What a band holds.
 #[derive(Clone, Debug, Default)]
@@ -172,8 +180,39 @@ impl Homes {
         })
     }
 
-    /// From a checkpoint: the first `written` slots of an open band were written, with nothing that is live.
-    pub fn skip(&mut self, band: u32, written: u32) {
+    /// The bands in use as records, from which [`take`](Self::take) makes the same map.
+    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        for (band, row) in self.rows.iter().enumerate().filter(|(_, r)| r.owners.capacity() > 0) {
+            out(Record { tag: WRITTEN, words: [band as u64, row.owners.len() as u64, 0] });
+            let live: Vec<Live> = self.live_in(band as u32).collect();
+            let follows = |a: &Live, b: &Live| (a.unit + 1, a.slot + 1, a.note) == (b.unit, b.slot, b.note);
+            for run in live.chunk_by(follows) {
+                let (first, n) = (run[0], run.len() as u64);
+                let words = [first.unit | u64::from(first.note) << 32, u64::from(first.slot) | n << 32, 0];
+                out(Record { tag: LIVE, words });
+            }
+        }
+    }
+
+    /// Takes a record of a checkpoint's; `false`: it is not one.
+    pub fn take(&mut self, record: &Record) -> bool {
+        let [a, b, _] = record.words;
+        match record.tag {
+            WRITTEN => {
+                self.open(a as u32);
+                self.skip(a as u32, b as u32);
+            }
+            LIVE => (0..b >> 32).for_each(|i| {
+                let (unit, slot) = ((a & HALF) + i, ((b & HALF) + i) as u32);
+                self.restore(Live { unit, slot, note: (a >> 32) as u32 });
+            }),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The first `written` slots of an open band are written, with nothing that is live.
+    fn skip(&mut self, band: u32, written: u32) {
         let row = &mut self.rows[band as usize];
         // No unit has this number: there are fewer units than slots, and fewer slots than this.
         row.owners.resize(written as usize, u32::MAX);
@@ -182,8 +221,8 @@ impl Homes {
         }
     }
 
-    /// From a checkpoint: a written slot holds a live unit.
-    pub fn restore(&mut self, live: Live) {
+    /// A written slot holds a live unit.
+    fn restore(&mut self, live: Live) {
         let band = self.slots.band_of(live.slot);
         let index = (live.slot - self.slots.of(band).start) as usize;
         let row = &mut self.rows[band as usize];
@@ -262,6 +301,26 @@ mod tests {
         h.free(0);
         h.open(0);
         assert_eq!(h.written(0), 0);
+    }
+
+    #[test]
+    fn a_checkpoint_makes_the_same_map() {
+        let mut h = Homes::new(tiny(3, 8), true);
+        h.open(0);
+        h.open(2);
+        for (band, unit, note) in [(0, 3, 1), (0, 4, 1), (0, 5, 2), (2, 3, 7)] {
+            h.append(band, unit, note);
+        }
+        let (mut records, mut again) = (Vec::new(), Vec::new());
+        h.checkpoint(&mut |r| records.push(r));
+        let mut other = Homes::new(tiny(3, 8), true);
+        assert!(records.iter().all(|r| other.take(r)) && !other.take(&Record::default()));
+        other.checkpoint(&mut |r| again.push(r));
+        assert_eq!(records, again);
+        assert_eq!(records.len(), 2 + 3, "bands and runs of like notes");
+        for band in 0..3 {
+            assert_eq!((live(&h, band), h.written(band)), (live(&other, band), other.written(band)));
+        }
     }
 
     #[test]

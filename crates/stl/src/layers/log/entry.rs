@@ -23,7 +23,7 @@ Which band (`policy`):
 - `separation-cold-weight`: both.
 
 The last three are named by Jones et al. (2015, 2016), who segregate by write frequency; the exact weights are this
-project's. A band in which nothing is live is taken first by all of them.
+project's. A band in which nothing is live any more is free at once, without a compaction.
 
 What goes together (`streams`, `separate`): with `streams=4` requests of stream i go to bands of stream i mod 4, and stay
 there when they are moved. `separate=frequency` sends units that were written at least `hot_writes` times to bands of their

@@ -2,7 +2,6 @@
 
 use super::{Band, LogLayer, State};
 use crate::Record;
-use crate::parts::homes::Live;
 use crate::parts::units::UnitSpan;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
@@ -20,14 +19,10 @@ const CLEAN: u32 = 4;
 const FREE: u32 = 5;
 /// Blocks `words[0]`, `words[1]` in number, were discarded.
 const DISCARD: u32 = 6;
-/// Checkpoint: the first `words[0]` bands were taken; the host has written `words[1]` units.
-const TAKEN: u32 = 7;
-/// Checkpoint: band `words[0]` (lower half) was taken for the head in the upper half; `words[1]` slots of it are written;
-/// its youngest data are of `words[2]`.
+/// Checkpoint: the host has written `words[0]` units.
+const CLOCK: u32 = 7;
+/// Checkpoint, behind the map: band `words[0]` was taken for head `words[1]`; its youngest data are of `words[2]`.
 const BAND: u32 = 8;
-/// Checkpoint: the lower halves of the words are a unit and its slot, the upper ones its note and how many units follow
-/// each other so.
-const LIVE: u32 = 9;
 
 const HALF: u64 = 0xffff_ffff;
 
@@ -62,6 +57,12 @@ impl LogLayer {
     /// Makes the change that a record tells.
     pub(super) fn apply(&mut self, record: &Record) {
         let [a, b, c] = record.words;
+        self.change(record, [a, b, c]);
+        // What became free has a record of its own.
+        self.emptied.clear();
+    }
+
+    fn change(&mut self, record: &Record, [a, b, c]: [u64; 3]) {
         match record.tag {
             OPEN => {
                 let band = self.free.pop();
@@ -77,25 +78,15 @@ impl LogLayer {
                 }
             }
             MOVE => self.relocate(self.heads[c as usize].expect("its head is open"), a..a + b),
-            CLEAN => {
-                self.cleaning = Some(a as u32);
-                self.counters.empties += u64::from(self.homes.live(a as u32) == 0);
-            }
+            CLEAN => self.cleaning = Some(a as u32),
             FREE => self.release(a as u32),
             DISCARD => self.discard(Lba(a), Blocks(b)),
-            TAKEN => {
-                self.free.restart(a as u32);
-                self.bands = vec![Band::default(); a as usize];
-                self.clock = b;
+            CLOCK => self.clock = a,
+            BAND => self.restore_band(a as u32, b as u32, c),
+            _ => {
+                let known = self.homes.take(record) || self.free.replay(record);
+                debug_assert!(known, "record {} is not the log's", record.tag);
             }
-            BAND => self.restore_band(a as u32, (a >> 32) as u32, b as u32, c),
-            LIVE => {
-                for i in 0..(b >> 32) {
-                    let (unit, slot) = ((a & HALF) + i, (b & HALF) as u32 + i as u32);
-                    self.restore(Live { unit, slot, note: (a >> 32) as u32 });
-                }
-            }
-            _ => debug_assert!(false, "record {} is not the log's", record.tag),
         }
     }
 
@@ -115,65 +106,37 @@ impl LogLayer {
         self.appended(band);
     }
 
-    /// A band is free; one of a checkpoint was so before.
-    fn release(&mut self, band: u32) {
-        if self.bands[band as usize].state == State::Closed {
-            self.ripe -= u32::from(self.is_ripe(band));
-            self.counters.compactions += 1;
-            self.homes.free(band);
-            self.bands[band as usize].state = State::Free;
+    pub(super) fn release(&mut self, band: u32) {
+        self.ripe -= u32::from(self.is_ripe(band));
+        match self.cleaning.take_if(|cleaned| *cleaned == band) {
+            Some(_) => self.counters.compactions += 1,
+            None => self.counters.empties += 1,
         }
+        self.homes.free(band);
+        self.bands[band as usize].state = State::Free;
         self.free.put(band);
-        self.cleaning = None;
     }
 
-    fn restore_band(&mut self, band: u32, head: u32, written: u32, stamp: u64) {
-        self.homes.open(band);
-        self.homes.skip(band, written);
-        let state = if written < self.slots().count(band) { State::Open } else { State::Closed };
+    fn restore_band(&mut self, band: u32, head: u32, stamp: u64) {
+        let full = self.homes.written(band) == self.slots().count(band);
+        let state = if full { State::Closed } else { State::Open };
+        self.bands.resize(self.bands.len().max(band as usize + 1), Band::default());
         self.bands[band as usize] = Band { state, head, stamp };
         match state {
             State::Open => self.heads[head as usize] = Some(band),
-            // Until its live units follow it is as dead as can be.
             _ => self.ripe += u32::from(self.is_ripe(band)),
         }
     }
 
-    fn restore(&mut self, live: Live) {
-        let band = self.slots().band_of(live.slot);
-        let closed = self.bands[band as usize].state == State::Closed;
-        let was_ripe = closed && self.is_ripe(band);
-        self.homes.restore(live);
-        self.ripe -= u32::from(was_ripe && !self.is_ripe(band));
-    }
-
     pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        let mut record = |tag, words| out(Record { tag, words });
-        record(TAKEN, [u64::from(self.free.ever_taken()), self.clock, 0]);
+        out(Record { tag: CLOCK, words: [self.clock, 0, 0] });
+        self.free.checkpoint(out);
+        self.homes.checkpoint(out);
         for (i, b) in self.bands.iter().enumerate().filter(|(_, b)| b.state != State::Free) {
-            let head = u64::from(b.head) << 32;
-            record(BAND, [i as u64 | head, u64::from(self.homes.written(i as u32)), b.stamp]);
-            let mut run: Option<(Live, u64)> = None;
-            let mut live = |(first, n): (Live, u64)| {
-                let note = u64::from(first.note) << 32;
-                record(LIVE, [first.unit | note, u64::from(first.slot) | n << 32, 0]);
-            };
-            for l in self.homes.live_in(i as u32) {
-                match &mut run {
-                    Some((first, n))
-                        if (first.unit + *n, u64::from(first.slot) + *n, first.note)
-                            == (l.unit, u64::from(l.slot), l.note) =>
-                    {
-                        *n += 1;
-                    }
-                    _ => run.replace((l, 1)).into_iter().for_each(&mut live),
-                }
-            }
-            run.into_iter().for_each(live);
+            out(Record { tag: BAND, words: [i as u64, u64::from(b.head), b.stamp] });
         }
-        self.free.freed().for_each(|band| record(FREE, [u64::from(band), 0, 0]));
         for run in self.discarded.runs() {
-            record(DISCARD, [run.start, run.end - run.start, 0]);
+            out(discarded(Lba(run.start), Blocks(run.end - run.start)));
         }
     }
 }

@@ -150,11 +150,8 @@ impl Layout {
             _ => geometry.following(base, chunk_no as u32).expect("a band lies within its surface"),
         };
         let start = geometry.track_start(track);
-        let angle = geometry.position(start).angle;
         // The slot (sector-sized angle) at which the track's first sector lies.
-        let slot = ((u128::from(angle) * u128::from(n) + u128::from(REVOLUTION / 2)) / u128::from(REVOLUTION))
-            as u64
-            % n;
+        let slot = (geometry.position(start).angle * n + REVOLUTION / 2) / REVOLUTION % n;
         let first = (arc * self.chunk + within.start + n - slot) % n;
         let blocks = within.end - within.start;
         let straight = blocks.min(n - first);
