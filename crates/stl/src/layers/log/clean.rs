@@ -3,7 +3,8 @@
 //! A compaction is planned without a change of the layer's state, as records; applying them is what recovery does too. So
 //! a step in idle time is the same compaction, applied when its last operation has ended.
 
-use super::{LogLayer, Separate, State, classes, records};
+use super::options::classes;
+use super::{LogLayer, Separate, State, records};
 use crate::parts::moves::{self, Staged};
 use crate::parts::victim::Candidate;
 use crate::{Cause, Plan, Record};
