@@ -46,7 +46,9 @@ class Control:
     def requests(self) -> int:
         """Host requests served so far."""
     def share(self) -> float:
-        """Share of the trace that has been read, 0 to 1; 0 where it is not known."""
+        """Share of the trace, or of the prefill, that is done, 0 to 1; 0 where it is not known."""
+    def prefills(self) -> bool:
+        """Whether the run is still writing what was to be there before it."""
 
 def version() -> str:
     """The version of the engine."""
@@ -76,6 +78,9 @@ def size_bytes(text: str) -> int:
 
 def count(text: str) -> int:
     """A count such as 2000, 1e5 or 100k."""
+
+def state_json(path: str) -> str:
+    """Whose state a file of `--save-state` or `device state` is: drive, layer, metadata, and how much is in it."""
 
 def list_json(kind: str) -> str:
     """The entries of a registry: name, summary, reference, parameters."""

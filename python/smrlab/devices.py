@@ -331,14 +331,21 @@ class Device:
                 os.kill(pid, signal.SIGKILL)
             self._gone(pid)
 
-    def remove(self) -> None:
-        """Ends the server and deletes everything that it made."""
+    def remove(self, *, delete_store: bool = False) -> Path | None:
+        """Ends the server and deletes what was made under the state directory; the store that is kept, if there is one.
+
+        A store elsewhere is the user's: it is deleted only with `delete_store`.
+        """
         if self.running():
             self.stop()
-        store = self.store()
-        if store is not None and (store / "header").exists():
-            shutil.rmtree(store)
+        store, kept = self.store(), None
+        if store is not None and (store / "header").exists() and not store.is_relative_to(self.path):
+            if delete_store:
+                shutil.rmtree(store)
+            else:
+                kept = store
         shutil.rmtree(self.path)
+        return kept
 
     def ask(self, cmd: str, *, answered: bool = True, **more: Any) -> Any:
         """Sends a command to the server; gives its answer."""

@@ -22,7 +22,7 @@ _ALIASES = {"read": "read_response", "write": "write_response"}
 
 # How windows that are merged for display combine: column -> rule.
 _SUMS = ("arrivals", "completions", "read_blocks", "write_blocks", "media_blocks_read", "media_blocks_written")
-_SHARES = ("busy_share", "cleaning_share")
+_SHARES = ("busy_share", "cleaning_share", "stalled_share")
 
 
 class Recorded(Protocol):
@@ -77,6 +77,8 @@ def timeline(table: pa.Table | None) -> dict[str, list[float | None]] | None:
         "max": "response_ms_max",
         "busy": "busy_share",
         "clean": "cleaning_share",
+        "stalled": "stalled_share",
+        "cache": "cache_share",
         "backlog": "backlog",
         "head_min": "head_track_min",
         "head_max": "head_track_max",
@@ -88,7 +90,8 @@ def timeline(table: pa.Table | None) -> dict[str, list[float | None]] | None:
     if "write_blocks" in merged and "media_blocks_written" in merged:
         host = merged["write_blocks"]
         series["wa"] = np.where(host > 0, merged["media_blocks_written"] / np.maximum(host, 1), np.nan)
-    return {name: rounded(values) for name, values in series.items()}
+    # A column without a value is no series: a layer without a cache has no cache that fills.
+    return {name: rounded(values) for name, values in series.items() if not np.isnan(values).all()}
 
 
 def merge_windows(cols: dict[str, Floats], factor: int) -> dict[str, Floats]:

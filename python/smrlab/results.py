@@ -75,6 +75,16 @@ class Result(Section):
         """What the run is called in tables and plots."""
         return self._name
 
+    def __repr__(self) -> str:
+        from . import summary
+
+        return summary.plainly([(self._name, self.doc)])
+
+    def _repr_html_(self) -> str:
+        from . import summary
+
+        return summary.as_html([(self._name, self.doc)])
+
     @property
     def doc(self) -> Mapping[str, Any]:
         """The document as plain data, as `--json` prints it."""
@@ -154,6 +164,16 @@ class Results(Sequence[Result]):
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    def __repr__(self) -> str:
+        from . import summary
+
+        return summary.plainly([(run.name, run.doc) for run in self._runs])
+
+    def _repr_html_(self) -> str:
+        from . import summary
+
+        return summary.as_html([(run.name, run.doc) for run in self._runs])
 
     @property
     def doc(self) -> dict[str, Any]:

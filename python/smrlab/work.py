@@ -27,6 +27,11 @@ class Job:
     done: bool
 
     @property
+    def title(self) -> str:
+        """What is under way: the prefill of a run is named."""
+        return f"{self.name} (prefill)" if not self.done and self.control.prefills() else self.name
+
+    @property
     def share(self) -> float:
         """How much of it is done, 0 to 1."""
         return 1.0 if self.done else self.control.share()

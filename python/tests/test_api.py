@@ -55,3 +55,16 @@ def test_every_fault_of_a_specification_is_told_at_once() -> None:
     with pytest.raises(smrlab.InputError) as raised:
         smrlab.run(TINY, drive="modern-720", layer="rmw", scheduler="stpf", window="5 parsecs")
     assert all(field in str(raised.value) for field in ("drive:", "scheduler:", "window:"))
+
+
+def test_results_print_as_tables_at_a_prompt_and_in_a_notebook() -> None:
+    trace = smrlab.Trace.synth("uniform", requests=500, write="70%", interarrival="20ms", span="1GB")
+    one = smrlab.run(trace, drive="modern-7200", layer="rmw", name="<rmw>")
+    assert all(words in repr(one) for words in ("<rmw>", "response, worst", "time stalled", "IOPS"))
+    shown = one._repr_html_()
+    assert "&lt;rmw&gt;" in shown
+    assert "<rmw>" not in shown
+    assert 'title="share of the run in which at least one stalled request was waiting"' in shown
+    both = smrlab.compare(trace, drive="modern-7200", layers=["cmr", "rmw"])
+    assert [line.split()[0] for line in repr(both).splitlines()[2:]] == ["cmr", "rmw"]
+    assert both._repr_html_().count("<tr>") == 3

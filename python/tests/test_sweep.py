@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from smrlab import InputError, sweep
+from smrlab.sweep.table import plot, quantity
 
 BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=500"], "layer": "rmw", "wrap": "capacity"}
 
@@ -103,3 +105,27 @@ def test_one_thread_and_two_give_the_same_results(tmp_path: Path) -> None:
     for jobs in (1, 2):
         sweep.run_sweep(points, tmp_path / str(jobs), jobs=jobs)
     assert sweep.results_table(tmp_path / "1").equals(sweep.results_table(tmp_path / "2"))
+
+
+def test_a_plot_has_numbers_where_they_belong_zeros_for_what_did_not_happen_and_a_csv(tmp_path: Path) -> None:
+    rows = [
+        {"layer.cache": "10%", "seed": 1, "stalls.max_s": 4.0, "layer": "a"},
+        {"layer.cache": "1%", "seed": 1, "stalls.max_s": None, "layer": "a"},
+        {"layer.cache": "2%", "seed": 1, "stalls.max_s": 1.0, "layer": "a"},
+        {"layer.cache": "2%", "seed": 2, "stalls.max_s": 3.0, "layer": "a"},
+    ]
+    table = pa.Table.from_pylist(rows)
+    plot(table, "stalls.max_s", "layer.cache", tmp_path / "f.svg")
+    lines = (tmp_path / "f.csv").read_text().splitlines()
+    assert lines[0] == "layer.cache,line,stalls.max_s,least,most,rows"
+    assert lines[1:] == ["1%,,0.0,0,0,1", "2%,,2.0,1.0,3.0,2", "10%,,4.0,4.0,4.0,1"]
+    assert (tmp_path / "f.svg").read_text().startswith("<?xml")
+
+
+def test_settings_are_read_as_numbers_with_their_dimension() -> None:
+    assert quantity("4KiB") == (4096.0, "B")
+    assert quantity("2000blk") == (1_024_000.0, "B")
+    assert quantity("10ms") == (0.01, "s")
+    assert quantity(8) == (8.0, "")
+    assert quantity("s-block") is None
+    assert quantity(True) is None

@@ -46,6 +46,12 @@ pub struct Config {
     /// Bytes of medium to shorten the drive to.
     #[serde(default)]
     pub size: Option<u64>,
+    /// Bytes that the host is to see; the drive is shortened to as much medium as the layer needs for that.
+    #[serde(default)]
+    pub host_size: Option<u64>,
+    /// A state that a new store begins with, as `run --save-state` or another device wrote it.
+    #[serde(default)]
+    pub from_state: Option<PathBuf>,
     /// Where the bytes lie.
     pub store: StoreKind,
     /// What destroyed blocks read as.
@@ -111,6 +117,8 @@ impl Config {
             drive: drive.to_owned(),
             layer: layer.to_owned(),
             size: None,
+            host_size: None,
+            from_state: None,
             store,
             mode: Mode::default(),
             errors: false,
@@ -148,6 +156,9 @@ impl Config {
                 "speed={} is not accepted: above 0, up to 1000000",
                 self.speed
             )));
+        }
+        if self.size.is_some() && self.host_size.is_some() {
+            return Err(DeviceError::input("size (of the medium) and host_size are given: one of the two"));
         }
         if self.map_budget < 1 << 20 {
             let text = format!("map_budget={} is not accepted: from 1048576 (1 MiB)", self.map_budget);

@@ -104,6 +104,11 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
             device.medium().faults.inject(&what);
             Ok(Value::Null)
         }
+        "state" => {
+            let path =
+                request["path"].as_str().ok_or_else(|| DeviceError::input("no \"path\" in the request"))?;
+            device.write_state(Path::new(path))
+        }
         "flush" => device.flush().map(|()| Value::Null),
         "crash" => {
             // The power is off: no goodbye, no checkpoint.

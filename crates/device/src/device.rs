@@ -62,6 +62,7 @@ impl Device {
         let record =
             |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
         let pace = Pace::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
+        let all = config.host_size.map_or(all, |bytes| all.min(bytes.div_ceil(BLOCK_BYTES)));
         let unit = u64::from(config.block) / BLOCK_BYTES;
         let blocks = all / unit * unit;
         Ok(Arc::new(Self {
@@ -326,5 +327,25 @@ impl Device {
             Engine::Raw(raw) => Ok(raw),
             Engine::Layered(_) => Err(DeviceError::input("only a raw device (--layer raw) has that command")),
         }
+    }
+
+    /// Writes the state of the drive, without its bytes, into a file that a run or a new device can begin from; answers
+    /// whose state it is.
+    ///
+    /// # Errors
+    /// A raw device, or a file that cannot be written.
+    pub fn write_state(&self, path: &std::path::Path) -> Result<Value> {
+        let Engine::Layered(layered) = &self.engine else {
+            let text = "a raw device has no state but its bytes: use device snapshot";
+            return Err(DeviceError::input(text));
+        };
+        let state = layered.state();
+        let fail = |e| DeviceError::io(format!("writing {}", path.display()), &e);
+        let partial = path.with_extension("partial");
+        let file = state.encode().map_err(fail)?;
+        std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)?;
+        Ok(
+            json!({"drive": state.drive, "layer": state.layer, "metadata": state.metadata, "records": state.records.len()}),
+        )
     }
 }

@@ -12,7 +12,7 @@ use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
 use parking_lot::MutexGuard;
 use serde_json::{Map, Value, json};
-use smrlab_drive::{Assembled, Controller, Executed};
+use smrlab_drive::{Assembled, Controller, Executed, State};
 use smrlab_stl::{Capabilities, Dir, Executor, HostBuffer, Part, Plan, Record, Step};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct Layered {
     /// The medium.
     pub medium: Arc<Medium>,
     resolved: String,
+    drive: String,
+    metadata: String,
     capabilities: Capabilities,
     /// LBA equals PBA: the medium knows what was written.
     identity: bool,
@@ -134,12 +136,18 @@ impl Carry for Bytes {
 }
 
 impl Layered {
-    /// A drive over a medium, its layer brought to where `records` say it was. `by_step`: see [`Queue::new`].
+    /// A drive over a medium, its layer brought to where `records` say it was. `by_step`: see [`Queue::new`]; `metadata`:
+    /// where the layer's maps are.
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
-    pub fn new(drive: Assembled, medium: Medium, records: Vec<Record>, by_step: bool) -> Result<Self> {
-        let built = &drive.built;
+    pub fn new(
+        drive: Assembled,
+        medium: Medium,
+        records: Vec<Record>,
+        (by_step, metadata): (bool, &str),
+    ) -> Result<Self> {
+        let (built, text) = (&drive.built, drive.drive.clone());
         let (resolved, capabilities) = (built.resolved.clone(), built.capabilities);
         let (identity, blocks) = (built.layer.facts().identity, built.layer.host_blocks().0);
         let medium = Arc::new(medium);
@@ -158,7 +166,16 @@ impl Layered {
             bytes.carry_out(&plan, (plan.ops().len(), true), HostBuffer::None)?;
         }
         let queue = Queue::new(Controller::new(drive, &scheduler), bytes, by_step);
-        Ok(Self { queue, medium, resolved, capabilities, identity, blocks })
+        Ok(Self {
+            queue,
+            medium,
+            resolved,
+            drive: text,
+            metadata: metadata.to_owned(),
+            capabilities,
+            identity,
+            blocks,
+        })
     }
 
     /// Blocks that the host sees.
@@ -290,6 +307,22 @@ impl Layered {
         let begun = self.medium.begin_checkpoint(anyway, &records)?;
         drop(state);
         begun.map_or(Ok(()), Begun::finish)
+    }
+
+    /// The drive's state between two requests, for `from_state` of a run or of another device. Bytes are not in it.
+    pub fn state(&self) -> State {
+        let state = self.queue.lock();
+        let drive = state.controller.drive();
+        let mut written = Vec::new();
+        drive.layer().allocated(Lba(0), Blocks(self.blocks), &mut |range| written.push(range));
+        let identity = State {
+            drive: self.drive.clone(),
+            layer: self.resolved.clone(),
+            metadata: self.metadata.clone(),
+            written,
+            ..State::default()
+        };
+        State::take(drive, identity)
     }
 
     /// What it is.

@@ -13,15 +13,17 @@ use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
 use crate::tracks::Tracks;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
-use smrlab_drive::{Assembled, Controller, Wanted, assemble};
+use smrlab_drive::{Assembled, Controller, State, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
-use smrlab_units::{BLOCK_BYTES, Blocks};
+use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The layer that is no layer: the host sees the medium.
 const RAW: &str = "raw";
+/// Most attempts at a medium that gives the host what it is to see.
+const ROUNDS: usize = 12;
 
 /// The machine under a device; tests put another one in its place.
 pub struct Machine {
@@ -42,7 +44,7 @@ impl Default for Machine {
 /// # Errors
 /// When the drive, the layer or the store is not as it should be.
 pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
-    let drive = drive(config)?;
+    let mut drive = drive(config)?;
     let built = &drive.built;
     served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
@@ -70,6 +72,12 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
         }
         None => None,
     };
+    let aged = match &config.from_state {
+        Some(path) if records.is_empty() && log.as_ref().is_none_or(Log::is_empty) => {
+            Some(aged_state(path, config, &drive)?)
+        }
+        _ => None,
+    };
     let tells_holes = built.layer.facts().identity;
     let stale = tells_holes && log.as_ref().is_some_and(Log::stale);
     if built.entry.name != RAW {
@@ -78,9 +86,14 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
         if stale {
             medium.forget_unknown()?;
         }
+        if let Some(state) = aged {
+            drive.mechanics.rest_at(Pba(state.head));
+            state.records.iter().try_for_each(|r| medium.keep(r.tag, r.words))?;
+            records = state.records;
+        }
         // A capture has to replay to the same operations, which is what doing at once all that is due is for.
         let by_step = config.timing == Timing::None && config.record.is_none();
-        let layered = Layered::new(drive, medium, records, by_step)?;
+        let layered = Layered::new(drive, medium, records, (by_step, &config.metadata))?;
         return Ok(Engine::Layered(Box::new(layered)));
     }
     let reading = Reading { mode: config.mode, errors: config.errors };
@@ -112,8 +125,53 @@ fn wrong(e: impl std::fmt::Display) -> DeviceError {
     DeviceError::input(e.to_string())
 }
 
-/// The drive, shortened to the size asked for, with its layer.
+/// The state that a new store begins with.
+fn aged_state(path: &std::path::Path, config: &Config, drive: &Assembled) -> Result<State> {
+    let bad = |e: String| DeviceError::input(format!("{}: {e}", path.display()));
+    if drive.built.entry.name == RAW {
+        return Err(bad("a raw disk has no state but its bytes: use device snapshot and clone".into()));
+    }
+    let file = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let state = State::decode(&file).map_err(bad)?;
+    let blocks = drive.built.drive.geometry().blocks().0;
+    state.expect(&drive.drive, &drive.built.resolved, &config.metadata, blocks).map_err(bad)?;
+    Ok(state)
+}
+
+/// The drive with its layer, shortened to the medium asked for, or to what gives the host the size asked for.
 fn drive(config: &Config) -> Result<Assembled> {
+    let Some(bytes) = config.host_size else {
+        return assembled(config, config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)));
+    };
+    let wanted = bytes.div_ceil(BLOCK_BYTES);
+    let mut medium = wanted.max(1);
+    for _ in 0..ROUNDS {
+        let Ok(drive) = assembled(config, Some(Blocks(medium))) else {
+            // So little medium that the layer has no room, or more than the drive has.
+            medium = medium.saturating_mul(2);
+            continue;
+        };
+        let host = drive.built.layer.host_blocks().0;
+        if host >= wanted {
+            return Ok(drive);
+        }
+        let scaled = u128::from(medium) * u128::from(wanted) / u128::from(host.max(1));
+        medium = (scaled as u64).max(medium + medium / 256) + 1;
+    }
+    let whole = assembled(config, None)?;
+    let host = whole.built.layer.host_blocks().0;
+    if host >= wanted {
+        return Ok(whole);
+    }
+    let text = format!(
+        "{} on this drive offers the host {} bytes: --size can be no more",
+        config.layer,
+        host * BLOCK_BYTES
+    );
+    Err(DeviceError::input(text))
+}
+
+fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let wanted = Wanted {
         drive: &config.drive,
@@ -121,7 +179,7 @@ fn drive(config: &Config) -> Result<Assembled> {
         scheduler: if config.timing == Timing::Model { &config.scheduler } else { "fcfs" },
         metadata: &config.metadata,
         mechanics: (config.timing == Timing::None).then(|| Model::Instant.name()),
-        medium: config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)),
+        medium,
         seed: config.seed,
     };
     let mut problems = Problems::default();

@@ -158,6 +158,11 @@ impl Drive {
         &self.mechanics
     }
 
+    /// The heads rest before `next`, as if a transfer had ended there before time 0.
+    pub fn rest_at(&mut self, next: Pba) {
+        self.mechanics.rest_at(next);
+    }
+
     /// The block at the head, or the last one of the drive.
     pub fn head(&self) -> Pba {
         let end = self.mechanics.geometry().blocks().0;

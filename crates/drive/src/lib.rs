@@ -5,9 +5,11 @@ pub mod assemble;
 pub mod controller;
 pub mod drive;
 pub mod sched;
+pub mod state;
 pub mod waiting;
 
 pub use assemble::{Assembled, Wanted, assemble};
 pub use controller::{Controller, Effects};
 pub use drive::{Drive, DriveSetup, Executed, Observer, OpDone, Served, Tracks};
 pub use sched::Chosen;
+pub use state::State;

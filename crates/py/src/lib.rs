@@ -44,6 +44,10 @@ impl PyControl {
     fn share(&self) -> f64 {
         self.0.share()
     }
+
+    fn prefills(&self) -> bool {
+        self.0.prefills()
+    }
 }
 
 type Tables = Vec<(&'static str, Vec<u8>)>;
@@ -181,6 +185,12 @@ mod _core {
     #[pyfunction]
     fn count(py: Python<'_>, text: &str) -> PyResult<u64> {
         or_raise(py, smrlab_units::parse_count(text).map_err(|e| RunError::Request(e.to_string())))
+    }
+
+    /// Whose state a file of `--save-state` or `device state` is.
+    #[pyfunction]
+    fn state_json(py: Python<'_>, path: &str) -> PyResult<String> {
+        or_raise(py, py.detach(|| smrlab_sim::state::summary(Path::new(path)).map(|v| v.to_string())))
     }
 
     /// The entries of a registry.

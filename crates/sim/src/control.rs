@@ -9,6 +9,7 @@ pub struct Control {
     cancel: AtomicBool,
     requests: AtomicU64,
     share: AtomicU64,
+    prefilling: AtomicBool,
 }
 
 impl Control {
@@ -42,8 +43,23 @@ impl Control {
         if self.cancelled() { Err(RunError::Interrupted) } else { Ok(()) }
     }
 
+    /// Whether what is under way is not the trace yet, but what is written before it; [`share`](Self::share) is of that.
+    pub fn prefills(&self) -> bool {
+        self.prefilling.load(Ordering::Relaxed)
+    }
+
+    /// Called by whoever writes before the run: the share that is written.
+    pub(crate) fn prefilling(&self, share: f64) {
+        self.prefilling.store(true, Ordering::Relaxed);
+        self.share.store(share.to_bits(), Ordering::Relaxed);
+    }
+
     /// Called by whoever reads the trace.
     pub fn progress(&self, requests: u64, share: Option<f64>) {
+        if self.prefills() {
+            self.prefilling.store(false, Ordering::Relaxed);
+            self.share.store(0, Ordering::Relaxed);
+        }
         self.requests.store(requests, Ordering::Relaxed);
         if let Some(share) = share {
             self.share.store(share.to_bits(), Ordering::Relaxed);

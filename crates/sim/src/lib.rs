@@ -16,6 +16,7 @@ pub mod resolve;
 mod result;
 pub mod run;
 pub mod spec;
+pub mod state;
 pub mod table;
 pub mod verify;
 mod watch;

@@ -1,5 +1,6 @@
 //! Writing a part of the host's space before the run, without time.
 
+use crate::control::Control;
 use crate::engine::{Feed, HostObserver};
 use crate::error::RunError;
 use smrlab_blockmap::BlockSet;
@@ -107,30 +108,51 @@ impl Prefill {
 
     /// Writes through the drive's layer; what was written counts as written before. `reads` is what the trace reads
     /// first, where that is to be written.
-    pub fn write(&self, drive: &mut Drive, observer: &mut impl HostObserver, reads: &BlockSet) {
-        let mut write = |lba: u64, blocks: u64| {
+    ///
+    /// # Errors
+    /// A cancelled run.
+    pub fn write(
+        &self,
+        drive: &mut Drive,
+        observer: &mut impl HostObserver,
+        reads: &BlockSet,
+        control: &Control,
+    ) -> Result<(), RunError> {
+        let volume = if self.of_reads { reads.count() } else { self.volume };
+        let (mut done, mut looked) = (0, 0);
+        let mut write = |lba: u64, blocks: u64| -> Result<(), RunError> {
+            done += blocks;
+            // A write of much plans much: the flag is looked at after so many blocks, not writes.
+            if done - looked >= CHUNK {
+                looked = done;
+                control.check()?;
+                control.prefilling(done as f64 / volume.max(1) as f64);
+            }
             let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
             drive.instantly(&request);
             observer.prefilled(&request, drive.plan());
+            Ok(())
         };
         let mut in_order = |from: u64, end: u64| {
             let mut at = from;
             while at < end {
                 let n = CHUNK.min(end - at);
-                write(at, n);
+                write(at, n)?;
                 at += n;
             }
+            Ok(())
         };
         if self.of_reads {
-            return reads.runs().for_each(|run| in_order(run.start, run.end));
+            return reads.runs().try_for_each(|run| in_order(run.start, run.end));
         }
         if !self.random {
             return in_order(0, self.volume);
         }
         let units = self.span.0.div_ceil(UNIT);
         for unit in Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize) {
-            write(unit * UNIT, UNIT.min(self.span.0 - unit * UNIT));
+            write(unit * UNIT, UNIT.min(self.span.0 - unit * UNIT))?;
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,8 @@ use crate::error::RunError;
 use crate::metrics::Adjusted;
 use crate::prefill::Prefill;
 use crate::spec::Spec;
-use smrlab_drive::{Assembled, Wanted, assemble};
+use crate::state;
+use smrlab_drive::{Assembled, State, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built};
 use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Steps, TraceSource, combine, pipeline};
 use smrlab_units::problems::Problems;
@@ -20,6 +21,8 @@ pub struct Resolved {
     pub drive: Assembled,
     /// When requests are sent.
     pub arrivals: Arrivals,
+    /// What the drive begins as.
+    pub state: Option<State>,
     /// What is written before.
     pub prefill: Option<Prefill>,
     /// What is done to the requests of the trace.
@@ -127,13 +130,14 @@ pub fn resolve_with(
     else {
         return Err(RunError::Spec(faults.0));
     };
+    let state = state::begin(&spec, &drive)?;
     spec.arrivals = text;
     spec.drive.clone_from(&drive.drive);
     spec.scheduler = drive.scheduler.resolved.clone();
     spec.layer = drive.built.resolved.clone();
     spec.prefill = prefill.as_ref().map(|p| p.resolved.clone());
     spec.mechanics = Some(drive.model.name().to_owned());
-    Ok(Resolved { spec, drive, arrivals, prefill, steps, window, stall, adjusted, host })
+    Ok(Resolved { spec, drive, arrivals, state, prefill, steps, window, stall, adjusted, host })
 }
 
 fn window(text: &str, faults: &mut Problems) -> Option<SimTime> {

@@ -10,6 +10,7 @@ use crate::prefill::read_first;
 use crate::resolve::{Resolved, resolve};
 use crate::result::{self, Facts};
 use crate::spec::Spec;
+use crate::state;
 use crate::table::Table;
 use crate::verify::Verify;
 use crate::watch::Watch;
@@ -84,6 +85,7 @@ struct Parts {
     spec: Spec,
     controller: Controller,
     arrivals: engine::Arrivals,
+    state: Option<smrlab_drive::State>,
     prefill: Option<crate::prefill::Prefill>,
     /// What the trace reads first, where that is prefilled.
     reads: BlockSet,
@@ -99,6 +101,7 @@ impl Parts {
             spec: run.spec,
             controller: Controller::new(drive, &scheduler),
             arrivals: run.arrivals,
+            state: run.state,
             prefill: run.prefill,
             reads: BlockSet::new(),
             host: run.host,
@@ -113,12 +116,19 @@ impl Parts {
         control: &Control,
         finish: impl FnOnce(O) -> Result<(Metrics, Option<Verify>), RunError>,
     ) -> Result<RunResult, RunError> {
+        if let Some(state) = self.state.take() {
+            state::restore(&state, self.controller.drive_mut(), &mut observer);
+        }
         if let Some(prefill) = &self.prefill {
-            prefill.write(self.controller.drive_mut(), &mut observer, &self.reads);
+            prefill.write(self.controller.drive_mut(), &mut observer, &self.reads, control)?;
         }
         let before = counters(self.controller.drive().layer());
         let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;
         let (mut metrics, verify) = finish(observer)?;
+        if let Some(path) = &self.spec.save_state {
+            let written = metrics.updates.written();
+            state::save(Path::new(path), &self.spec, self.controller.drive_mut(), written)?;
+        }
         let layer = self.controller.drive().layer();
         let counters = counted_since(counters(layer), &before);
         let facts = Facts {

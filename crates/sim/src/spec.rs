@@ -77,6 +77,8 @@ spec! {
     adjusted_rule: String = "ceil", "adjusted operations of n blocks: 'ceil' or 'floor+1'";
     mechanics: Option<String> = "", "full, no-rotation or instant; without it the model that the drive is meant for";
     metadata: String = "nv", "maps and pointers: 'nv' survives at no cost, 'media' is written and costs time";
+    from_state: Option<String> = "", "a file of --save-state or 'device state': the drive begins as it was there";
+    save_state: Option<String> = "", "write the drive's state at the end of the run into this file";
     host_blocks: Option<u64> = "", "use no more than so many blocks of the host's space (compare: the smallest of all runs)";
 }
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core
+from .. import _core, plain
 from ..errors import InputError
-from . import complete, console, plain
+from . import complete, console
 from . import options as o
 
 # The engine's registries, as users call them.

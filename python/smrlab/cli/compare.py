@@ -48,6 +48,8 @@ def compare(
     if not layer:
         raise InputError("no layer: give --layer NAME at least once; 'smrlab list layers' names them")
     spec = o.apply_sets(o.given(fields), sets)
+    if spec.get("save_state"):
+        raise InputError("--save-state: a comparison has several drives; save the state of one run (smrlab run)")
     from .. import api
 
     with console.progress() as watch:

@@ -95,7 +95,7 @@ def progress() -> Iterator[Watch | None]:
             for i, job in enumerate(jobs):
                 if i not in tasks:
                     tasks[i] = bars.add_task(job.name, total=1.0)
-                bars.update(tasks[i], completed=job.share)
+                bars.update(tasks[i], completed=job.share, description=job.title)
 
         yield watch
 

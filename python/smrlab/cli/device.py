@@ -11,6 +11,7 @@ import typer
 
 from .. import _core, devices
 from ..devices import Device
+from ..errors import InputError
 from . import complete, console
 from . import options as o
 from .console import escape
@@ -37,15 +38,25 @@ def register(parent: typer.Typer) -> None:
 def create(
     name: Name,
     drive: Annotated[
-        str, typer.Option("--drive", "-d", help="Preset or TOML file, with overrides.", autocompletion=complete.drives)
-    ] = "modern-7200",
-    layer: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--layer", "-l", help="NAME[,key=value...]; 'raw' is the bare medium.", autocompletion=complete.layers
+            "--drive",
+            "-d",
+            help="Preset or TOML file, with overrides. Default: modern-7200.",
+            autocompletion=complete.drives,
         ),
-    ] = "raw",
-    size: Annotated[str | None, typer.Option(help="Shorten the drive to this, such as 8GiB.")] = None,
+    ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            "--layer", "-l", help="NAME[,key=value...]. Default: raw, the bare medium.", autocompletion=complete.layers
+        ),
+    ] = None,
+    size: Annotated[str | None, typer.Option(help="What the host is to see, such as 8GiB.")] = None,
+    medium_size: Annotated[str | None, typer.Option(help="Shorten the drive's medium to this instead.")] = None,
+    from_state: Annotated[
+        Path | None, typer.Option(help="Begin as the drive was in FILE (run --save-state, device state).")
+    ] = None,
     store: Annotated[
         str | None, typer.Option(help="'memory', a directory, or a block device; default: the state directory.")
     ] = None,
@@ -67,11 +78,13 @@ def create(
     as_json: o.JsonOption = False,
 ) -> None:
     """Make and start a device."""
+    if size is not None and medium_size is not None:
+        raise InputError("--size is what the host sees, --medium-size what the layer has for it: give one of the two")
     config = {
         "name": name,
-        "drive": drive,
-        "layer": layer,
-        "size": None if size is None else _core.size_bytes(size),
+        **_identity(drive, layer, from_state),
+        "size": None if medium_size is None else _core.size_bytes(medium_size),
+        "host_size": None if size is None else _core.size_bytes(size),
         "timing": devices.choice("--timing", timing, ("none", "model")),
         "speed": speed,
         "scheduler": scheduler,
@@ -89,6 +102,20 @@ def create(
     if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
         console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
     _made(made, as_json)
+
+
+def _identity(drive: str | None, layer: str | None, from_state: Path | None) -> dict[str, Any]:
+    """Which drive and layer: those that were given, or those of the state."""
+    if layer is not None and (".py:" in layer or layer.startswith("python:")):
+        raise InputError(
+            f"layer {layer}: layers in Python run in the simulator and cannot be served: use a built-in one"
+        )
+    if from_state is None:
+        return {"drive": drive or "modern-7200", "layer": layer or "raw"}
+    doc = json.loads(_core.state_json(str(from_state)))
+    # The simulator's default, so that layers which draw go on as they would there.
+    same = {"metadata": doc["metadata"], "seed": 1, "from_state": str(from_state.absolute())}
+    return {"drive": drive or doc["drive"], "layer": layer or doc["layer"], **same}
 
 
 def _made(device: Device, as_json: bool) -> None:
@@ -234,10 +261,22 @@ def crash(name: Name) -> None:
     Device.named(name).crash()
 
 
-@app.command("remove", help="Stop a device and delete it with its store.")
-def remove(name: Name) -> None:
+@app.command("remove", help="Stop a device and delete it; a store given with --store is kept.")
+def remove(
+    name: Name,
+    delete_store: Annotated[bool, typer.Option("--delete-store", help="Delete the store that you gave, too.")] = False,
+) -> None:
     """Remove."""
-    Device.named(name).remove()
+    kept = Device.named(name).remove(delete_store=delete_store)
+    if kept is not None:
+        console.note(f"the store in {kept} is kept: --delete-store deletes it, device create --store {kept} serves it")
+
+
+@app.command("state", help="Write the drive's state, without its bytes: for run --from-state and create --from-state.")
+def state(name: Name, out: Annotated[Path, typer.Option("--out", help="The file.", metavar="FILE")]) -> None:
+    """Write the state."""
+    doc = Device.named(name).ask("state", path=str(out.absolute()))
+    console.note(f"{out}: {doc['layer']} on {doc['drive']}, {doc['records']:,} records")
 
 
 @app.command("reset-stats", help="Begin counting anew.")

@@ -34,6 +34,8 @@ PLACES = {
     "skip_bad": (WORK, "N"),
     "wrap": (WORK, "TO"),
     "host_blocks": (WORK, "N"),
+    "from_state": (WORK, "FILE"),
+    "save_state": (WORK, "FILE"),
     "prefill": (WORK, "SHARE"),
     "seed": (WORK, "N"),
     "arrivals": (TIME, "HOW"),

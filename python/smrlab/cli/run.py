@@ -44,6 +44,8 @@ def run(
 ) -> None:
     """Run one trace on one drive with one layer."""
     spec = o.apply_sets({**_from_file(spec_file), **o.given({"layer": layer, **fields})}, sets)
+    if spec.get("from_state"):
+        spec = {**_state_of(spec["from_state"], "from_state"), **spec}
     if not spec.get("trace"):
         raise InputError("no trace: give --trace PATH, --trace synth:NAME, or a SPEC.toml that names one")
     from .. import api
@@ -57,6 +59,17 @@ def run(
 
         finish.show_run(result)
     console.report(out, quiet=as_json)
+
+
+def _state_of(path: str, field: str) -> dict[str, Any]:
+    """Drive, layer and metadata that a state file is of, for a run that does not name them."""
+    from .. import _core
+
+    try:
+        doc = json.loads(_core.state_json(path))
+    except InputError as e:
+        raise InputError(str(e).replace("from_state", field)) from None
+    return {key: doc[key] for key in ("drive", "layer", "metadata")}
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:

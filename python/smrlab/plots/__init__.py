@@ -24,6 +24,8 @@ FIGURES: dict[str, Callable[[Payload], Figure | None]] = {
     "write-amplification": figures.write_amplification,
     "causes": figures.causes,
     "cleaning": figures.cleaning,
+    "stalls": figures.stalls,
+    "cache": figures.cache,
     "backlog": figures.backlog,
     "heatmap": figures.heat,
     "head": figures.head,
@@ -68,6 +70,14 @@ class Plotter:
     def response(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """Mean response time over time."""
         return self.draw("response", path)
+
+    def stalls(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
+        """Share of time in which a stalled request was waiting, over time."""
+        return self.draw("stalls", path)
+
+    def cache(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
+        """How full the layer's cache is, over time."""
+        return self.draw("cache", path)
 
     def distribution(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """Response-time distribution, from below and of the tail."""

@@ -10,7 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from .. import text
 from .style import COLORS, HATCHES, SETTINGS, legend, line_style, new_figure
 
 Payload = list[dict[str, Any]]
@@ -34,6 +36,12 @@ def shown_end(ends: Sequence[float]) -> float:
     return max(end for end in ends if end <= most)
 
 
+def isolated(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where a value stands between two that are missing, so that no line reaches it."""
+    there = np.concatenate([[False], ~np.isnan(values), [False]])
+    return there[1:-1] & ~there[:-2] & ~there[2:]
+
+
 def _having(runs: Payload, key: str) -> list[tuple[int, dict[str, Any]]]:
     return [(i, r) for i, r in enumerate(runs) if r["timeline"] and key in r["timeline"]]
 
@@ -49,7 +57,10 @@ def over_time(runs: Payload, key: str, label: str, *, log: bool = False, factor:
         figure, (axes,) = new_figure()
         for i, run in found:
             t = numbers(run["timeline"]["t"]) / unit
-            axes.plot(t, numbers(run["timeline"][key]) * factor, label=run["name"], **line_style(i))
+            values = numbers(run["timeline"][key]) * factor
+            axes.plot(t, values, label=run["name"], **line_style(i))
+            lone = isolated(values)
+            axes.plot(t[lone], values[lone], ".", color=COLORS[i % len(COLORS)], ms=3.5)
         axes.set_xlim(0, end / unit)
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel(label)
@@ -61,6 +72,13 @@ def over_time(runs: Payload, key: str, label: str, *, log: bool = False, factor:
 def _from_zero(axes: Axes, log: bool) -> None:
     if log:
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        if high / low < 10:
+            # Less than a decade: plain numbers, not 6.25 x 10^0.
+            axes.set_ylim(low / 1.5, high * 1.5)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: text.number(v)))
     else:
         axes.set_ylim(bottom=0)
 
@@ -88,6 +106,16 @@ def write_amplification(runs: Payload) -> Figure | None:
 def cleaning(runs: Payload) -> Figure | None:
     """Share of time spent on cleaning."""
     return over_time(runs, "clean", "time spent cleaning (%)", factor=100)
+
+
+def stalls(runs: Payload) -> Figure | None:
+    """Share of time in which a request was waiting for longer than the threshold of a stall."""
+    return over_time(runs, "stalled", "time with a stalled request (%)", factor=100)
+
+
+def cache(runs: Payload) -> Figure | None:
+    """Fill of the layer's cache."""
+    return over_time(runs, "cache", "cache fill (%)", factor=100)
 
 
 def backlog(runs: Payload) -> Figure | None:

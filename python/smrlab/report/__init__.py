@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from .. import keys
 from .._version import __version__
 from ..outdir import write_whole
 from ..payload import runs_payload
@@ -46,6 +47,7 @@ def render(runs: Sequence[Result]) -> str:
         css=asset.joinpath("report.css").read_text(encoding="utf-8"),
         script="\n".join(asset.joinpath(s).read_text(encoding="utf-8") for s in SCRIPTS),
         data=embedded(runs),
+        keys=explained(),
     )
 
 
@@ -58,6 +60,15 @@ def embedded(runs: Sequence[Result]) -> str:
             run["heat"] = same
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False, default=str)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def explained() -> str:
+    """What the keys of a result mean, for the tips of tables."""
+    short = {
+        path: {"name": k["title"], "unit": k["unit"], "doc": k["summary"], "formula": k["formula"]}
+        for path, k in keys.every().items()
+    }
+    return json.dumps(short, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def title(runs: Sequence[Result]) -> str:

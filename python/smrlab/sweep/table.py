@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from smrlab import keys
 from smrlab.errors import InputError
 
 _NO_METRICS = {"schema", "spec", "provenance", "name", "members"}
@@ -62,44 +65,116 @@ def write_table(out: Path) -> pa.Table:
     return table
 
 
+# A key of these groups that is absent says that nothing of the kind happened.
+_COUNTED = ("cleaning.", "stalls.", "cache.", "media.by_cause.", "time_by_cause_s.", "cleaning_share", "overload.")
+# From this ratio of the largest to the smallest value on, an axis is logarithmic.
+_WIDE = 50.0
+
+
 def plot(table: pa.Table, metric: str, against: str, path: Path, by: str | None = None) -> None:
     """Draws `metric` over the setting `against` into `path` (SVG, PDF or PNG by its ending), one line for each `by`.
 
-    Several rows with the same settings (seeds) are drawn as their mean with the range as a bar.
+    Several rows with the same settings (seeds) are drawn as their mean with the range as a bar. The points that are
+    drawn are written beside it as CSV: setting, line, mean, least, most, rows.
     Raises InputError for a column that the table does not have.
     """
+    for column in (metric, against, by):
+        if column is not None and column not in table.column_names:
+            raise InputError(f"the sweep has no column '{column}'; it has: {', '.join(table.column_names)}")
+    points = _points(table.to_pylist(), metric, against, by)
+    _draw(points, (metric, against, by), path)
+    with path.with_suffix(".csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow([against, by or "line", metric, "least", "most", "rows"])
+        for name, line in points.items():
+            for x, values in line.items():
+                mean = sum(values) / len(values)
+                out.writerow([x, "" if name is None else name, mean, min(values), max(values), len(values)])
+
+
+def _points(rows: list[dict[str, Any]], metric: str, against: str, by: str | None) -> dict[Any, dict[Any, list[float]]]:
+    """The values at each setting of each line, settings ascending; what did not happen is 0 and no gap."""
+    found: dict[Any, dict[Any, list[float]]] = {}
+    for row in rows:
+        value = row[metric]
+        if value is None and metric.startswith(_COUNTED):
+            value = 0
+        if value is not None:
+            found.setdefault(row[by] if by else None, {}).setdefault(row[against], []).append(value)
+    ordered = {name: {x: line[x] for x in sorted(line, key=_order)} for name, line in found.items()}
+    return {name: ordered[name] for name in sorted(ordered, key=_order)}
+
+
+_NUMBER = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)\s*([A-Za-z%]*)")
+# Factor and dimension of a unit; powers of ten and of two are both sizes.
+_UNITS = {
+    "": (1.0, ""),
+    "%": (1.0, "%"),
+    "B": (1.0, "B"),
+    "blk": (512.0, "B"),
+    **{f"{p}B": (1000.0**i, "B") for i, p in enumerate("kMGT", 1)},
+    **{f"{p}iB": (1024.0**i, "B") for i, p in enumerate("KMGT", 1)},
+    **{u: (f, "s") for u, f in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0))},
+}
+
+
+def quantity(value: Any) -> tuple[float, str] | None:
+    """A setting as a number and its dimension: `1%`, `25MB`, `4KiB`, `10ms`, 8; None where it is a word."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value), ""
+    found = _NUMBER.fullmatch(str(value).strip())
+    unit = _UNITS.get(found[2]) if found else None
+    return (float(found[1].replace("_", "")) * unit[0], unit[1]) if found and unit else None
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    number = quantity(value)
+    return (0, number[0], "") if number else (1, 0.0, str(value))
+
+
+def _scale(values: Sequence[float]) -> str:
+    above = [v for v in values if v > 0]
+    return "log" if len(above) == len(values) > 2 and max(above) / min(above) >= _WIDE else "linear"
+
+
+def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str | None], path: Path) -> None:
+    """The figure; settings that are numbers of one dimension stand where they belong, words beside each other."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    for column in (metric, against, by):
-        if column is not None and column not in table.column_names:
-            raise InputError(f"the sweep has no column '{column}'; it has: {', '.join(table.column_names)}")
-    groups: dict[Any, dict[Any, list[float]]] = {}
-    for row in table.to_pylist():
-        if row[metric] is not None:
-            line = groups.setdefault(row[by] if by else None, {})
-            line.setdefault(row[against], []).append(row[metric])
+    metric, against, by = names
+    settings = list({x: None for line in points.values() for x in line})
+    settings.sort(key=_order)
+    numbers = {x: quantity(x) for x in settings}
+    dimensions = {n[1] for n in numbers.values() if n}
+    numeric = bool(settings) and all(numbers.values()) and len(dimensions) == 1
+    place = {x: (n[0] if numeric and n else float(i)) for i, (x, n) in enumerate(numbers.items())}
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    markers = "osD^v<>PX*"
-    for i, (name, line) in enumerate(groups.items()):
-        xs = sorted(line) if all(isinstance(x, (int, float)) for x in line) else list(line)
-        means = [sum(line[x]) / len(line[x]) for x in xs]
-        bars = [
-            [m - min(line[x]) for x, m in zip(xs, means, strict=True)],
-            [max(line[x]) - m for x, m in zip(xs, means, strict=True)],
-        ]
+    means = []
+    for i, (name, line) in enumerate(points.items()):
+        mean = [sum(v) / len(v) for v in line.values()]
+        means += mean
+        low = [m - min(v) for m, v in zip(mean, line.values(), strict=True)]
+        high = [max(v) - m for m, v in zip(mean, line.values(), strict=True)]
+        label = None if name is None else f"{by} = {name}"
         axes.errorbar(
-            xs,
-            means,
-            yerr=bars,
-            marker=markers[i % len(markers)],
-            capsize=3,
-            label=None if name is None else f"{by} = {name}",
+            [place[x] for x in line], mean, yerr=[low, high], marker="osD^v<>PX*"[i % 10], capsize=3, label=label
         )
+    if numeric and _scale(list(place.values())) == "log":
+        axes.set_xscale("log")
+    if len(settings) <= 12:
+        axes.set_xticks([place[x] for x in settings], [str(x) for x in settings])
+        axes.minorticks_off()
+    if _scale(means) == "log":
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     axes.set_xlabel(against)
-    axes.set_ylabel(metric)
+    axes.set_ylabel(keys.axis(metric))
     axes.grid(alpha=0.3)
     if by:
         axes.legend()

@@ -254,6 +254,22 @@ impl Mechanics {
         Ok(m)
     }
 
+    /// The heads rest before block `next`, as if a transfer had ended there before time 0.
+    pub fn rest_at(&mut self, next: Pba) {
+        let end = self.geometry.blocks().0;
+        let at = self.target(Pba(next.0.min(end).saturating_sub(1)));
+        let angle = self.target(Pba(next.0.min(end - 1))).angle;
+        self.head = Head {
+            next,
+            track: TrackNo(at.track),
+            ready: SimTime::ZERO,
+            cylinder: at.cylinder,
+            surface: at.surface,
+            dir: Dir::Read,
+            angle,
+        };
+    }
+
     /// The geometry that it moves over.
     pub fn geometry(&self) -> &Arc<Geometry> {
         &self.geometry

@@ -91,6 +91,12 @@ impl Updates {
         );
     }
 
+    /// What was written so far, before the run or in it, as ranges of LBAs.
+    pub fn written(&mut self) -> Vec<std::ops::Range<u64>> {
+        self.look_up();
+        self.written.runs().collect()
+    }
+
     /// All updates so far, and what they took.
     pub fn total(&mut self) -> Amplification {
         self.look_up();

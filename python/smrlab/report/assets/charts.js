@@ -94,21 +94,28 @@ class LineChart {
   curve(s) {
     const out = [];
     if (s.hi) {
-      let area = "", back = "";
-      for (let i = 0; i < s.x.length; i++) {
-        if (s.hi[i] === null || s.lo[i] === null) continue;
+      let whole = "", area = "", back = "";
+      for (let i = 0; i <= s.x.length; i++) {
+        // Where nothing was measured the range ends, and another one begins.
+        if (i === s.x.length || s.hi[i] === null || s.lo[i] === null) {
+          if (area) whole += area + back + "Z";
+          area = back = "";
+          continue;
+        }
         const x = this.sx(s.x[i]).toFixed(1);
         area += `${area ? "L" : "M"}${x},${this.sy(s.hi[i]).toFixed(1)}`;
         back = `L${x},${this.sy(s.lo[i]).toFixed(1)}${back}`;
       }
-      out.push(sv("path", { d: area + back + "Z", style: `fill:${s.color};stroke:none;opacity:.16` }));
+      out.push(sv("path", { d: whole || "M0,0", style: `fill:${s.color};stroke:${s.color};stroke-width:1;opacity:.16` }));
     }
     let path = "", gap = true;
+    const missing = (i) => s.y[i] === null || s.y[i] === undefined;
     for (let i = 0; i < s.x.length; i++) {
-      const v = s.y[i];
-      if (v === null || v === undefined) { gap = true; continue; }
-      path += `${gap ? "M" : "L"}${this.sx(s.x[i]).toFixed(1)},${this.sy(v).toFixed(1)}`;
-      if (gap) path += "h0";
+      if (missing(i)) { gap = true; continue; }
+      const x = this.sx(s.x[i]).toFixed(1), y = this.sy(s.y[i]).toFixed(1);
+      path += `${gap ? "M" : "L"}${x},${y}`;
+      // A window between empty ones is no line: it is a dot.
+      if (gap && missing(i + 1)) out.push(sv("circle", { class: "lone", cx: x, cy: y, r: 2.2, style: `fill:${s.color}` }));
       gap = false;
     }
     out.push(sv("path", { class: "curve", d: path || "M0,0", style: `stroke:${s.color}`, "stroke-dasharray": s.dash || "none" }));

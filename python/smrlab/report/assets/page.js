@@ -135,9 +135,19 @@ function space() {
   redraws.push(draw);
 }
 
+// What the keys of a result are called and mean, as 'smrlab explain' says it.
+const KEYS = JSON.parse(document.getElementById("keys").textContent);
+function explained(path) {
+  const k = KEYS[path];
+  return k ? [k.name, k.unit ? `(${k.unit})` : "", "\n" + k.doc, k.formula ? "\n= " + k.formula : ""].join(" ") : path;
+}
+const seconds = (v) => ms(v * 1000);
+
 const SUMMARY = [
   ["IOPS", "iops", num, 1], ["MB/s", "mb_per_s", num, 1], ["mean", "response_ms.mean", ms, -1], ["p50", "response_ms.p50", ms, -1],
-  ["p99", "response_ms.p99", ms, -1], ["max", "response_ms.max", ms, -1], ["WAR per update", "war.per_update", num, -1], ["WAR per write", "war.per_write", num, -1],
+  ["p99", "response_ms.p99", ms, -1], ["worst", "response_ms.max", ms, -1],
+  ["time stalled", "stalls.share", percent, -1], ["first cleaning", "cleaning.first_s", seconds, 1], ["clean again", "cleaning.clean_again_s", seconds, -1],
+  ["write amplification", "write_amplification", num, -1], ["WAR per update", "war.per_update", num, -1], ["WAR per write", "war.per_write", num, -1],
   ["write overloading", "write_overloading", num, -1], ["offered load", "offered_load", num, -1], ["efficiency", "space.efficiency", percent, 1],
 ];
 
@@ -147,7 +157,7 @@ function summary() {
   const best = cols.map(([, path, , sign]) => Math.max(...RUNS.map((r) => get(r.doc, path)).filter((v) => v !== undefined).map((v) => v * sign)) * sign);
   const rows = RUNS.map((r) => el("tr", {}, el("th", { scope: "row" }, el("span", { className: "dot", style: `background:${r.color}` }), r.name),
     ...cols.map(([, path, format], i) => el("td", { className: RUNS.length > 1 && get(r.doc, path) === best[i] ? "best" : "" }, get(r.doc, path) === undefined ? "–" : format(get(r.doc, path))))));
-  section.append(el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "run"), ...cols.map(([t]) => el("th", {}, t)))), el("tbody", {}, ...rows))));
+  section.append(el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "run"), ...cols.map(([t, path]) => el("th", { title: explained(path), scope: "col" }, t)))), el("tbody", {}, ...rows))));
   redraws.push(() => rows.forEach((tr, i) => tr.classList.toggle("off", !RUNS[i].on)));
 }
 
@@ -227,6 +237,9 @@ over("iops", "Requests completed", "IOPS", [{ key: "iops", name: "IOPS" }], { lo
 over("response", "Response time", "per window", [{ key: "mean", name: "mean", format: msTick, tip: ms }, { key: "max", name: "max", format: msTick, tip: ms }], { log: true });
 distribution();
 causes();
+over("stalls", "Stalls", "share of time in which a request was waiting for longer than --stall", [
+  { key: "stalled", name: "stalled", format: percent, max: 1 }, { key: "max", name: "worst response", format: msTick, tip: ms }], { log: false });
+over("cache", "Cache fill", "blocks in the layer's cache, of what it holds: cleaning has them still before it", [{ key: "cache", name: "cache", format: percent, max: 1 }]);
 over("war", "Write amplification", "blocks written on the medium per block written by the host", [{ key: "wa", name: "WA" }], { log: false });
 over("load", "Load", "shares of time, and requests waiting", [
   { key: "busy", name: "busy", format: percent, max: 1 }, { key: "clean", name: "cleaning", format: percent, max: 1 }, { key: "backlog", name: "backlog" }]);

@@ -1,0 +1,100 @@
+//! A run in two parts, with the drive's state carried over in a file, is the run in one.
+
+use serde_json::Value;
+use smrlab_sim::{Control, RunError, Spec, run};
+use std::path::PathBuf;
+
+const DRIVE: &str = "drive = 'modern-7200,capacity=100GB'\narrivals = 'closed'\nlimit = LIMIT\n";
+const LAYERS: &[&str] = &[
+    "cmr",
+    "rmw",
+    "static-1234",
+    "disk-cache,cache=2%",
+    "disk-cache,cache=2%,journal=on",
+    "s-block,sblock_blocks=256",
+];
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("smrlab-state-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Requests `from..to` of one random sequence, as a trace file.
+fn part(folder: &Folder, from: u64, to: u64) -> String {
+    let path = folder.file(&format!("{from}-{to}.csv"));
+    let mut lines = String::new();
+    for i in from..to {
+        let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i << 17);
+        let (lba, op) = ((x >> 20) % 400_000, if x % 3 == 0 { 'R' } else { 'W' });
+        lines += &format!("{i},{op},{lba},{}\n", 512 * (1 + (x >> 8) % 16));
+    }
+    std::fs::write(&path, lines).unwrap();
+    format!("{path}:csv,columns=time:ms;op;lba;size")
+}
+
+fn done(trace: &str, layer: &str, more: &str) -> Result<Value, RunError> {
+    let base = DRIVE.replace("LIMIT", "1000000");
+    let text = format!("{base}trace = '{trace}'\nlayer = '{layer}'\n{more}");
+    run(&Spec::from_toml(&text).unwrap(), &Control::new(), None).map(|r| r.json)
+}
+
+fn number(v: &Value, path: &str) -> u64 {
+    v.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number at {path} in {v:#}"))
+}
+
+#[test]
+fn two_parts_with_the_state_between_them_are_the_whole() {
+    let folder = Folder::new("parts");
+    let (first, second, whole) = (part(&folder, 0, 3000), part(&folder, 3000, 5000), part(&folder, 0, 5000));
+    for layer in LAYERS {
+        let file = folder.file("s");
+        let one = done(&whole, layer, "").unwrap();
+        let a = done(&first, layer, &format!("save_state = '{file}'")).unwrap();
+        let b = done(&second, layer, &format!("from_state = '{file}'")).unwrap();
+        for path in [
+            "/media/reads",
+            "/media/writes",
+            "/media/blocks_read",
+            "/media/blocks_written",
+            "/movement/track_distance",
+            "/movement/track_switches",
+            "/host/updates",
+        ] {
+            assert_eq!(number(&a, path) + number(&b, path), number(&one, path), "{layer}: {path}");
+        }
+        // It would be false without the state: what was written before makes updates.
+        let fresh = done(&second, layer, "").unwrap();
+        assert!(number(&fresh, "/host/updates") < number(&b, "/host/updates"), "{layer}");
+    }
+}
+
+#[test]
+fn a_state_of_something_else_is_refused_with_what_to_write() {
+    let folder = Folder::new("refused");
+    let (trace, file) = (part(&folder, 0, 10), folder.file("s"));
+    done(&trace, "s-block,sblock_blocks=256", &format!("save_state = '{file}'")).unwrap();
+    let says = |layer: &str, more: &str| done(&trace, layer, more).unwrap_err().to_string();
+    let from = format!("from_state = '{file}'");
+    let e = says("rmw", &from);
+    assert!(e.starts_with("from_state: ") && e.contains("give layer=s-block,"), "{e}");
+    let e = says("s-block,sblock_blocks=256", &format!("{from}\nverify_media = true"));
+    assert!(e.starts_with("verify_media: "), "{e}");
+    assert!(says("rmw", "from_state = '/nowhere/s'").contains("no such file"));
+    std::fs::write(&file, "smrlab state 1\nnonsense").unwrap();
+    assert!(says("s-block,sblock_blocks=256", &from).contains("damaged"));
+}

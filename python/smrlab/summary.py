@@ -1,0 +1,116 @@
+"""Results as tables for people: which keys are shown, and the same table for a terminal, a prompt and a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import keys, plain, text
+
+# The columns of a comparison, where they apply; names and units are the registry's ('smrlab explain KEY').
+COLUMNS = (
+    "iops",
+    "response_ms.mean",
+    "response_ms.p99",
+    "response_ms.max",
+    "stalls.share",
+    "cleaning.first_s",
+    "cleaning.clean_again_s",
+    "cleaning_share",
+    "write_amplification",
+    "war.per_write",
+    "write_overloading",
+    "space.efficiency",
+)
+
+# The rows of one run.
+DETAILS = (
+    "requests",
+    "iops",
+    "mb_per_s",
+    "response_ms.mean",
+    "response_ms.p50",
+    "response_ms.p99",
+    "response_ms.p999",
+    "response_ms.max",
+    "read_response_ms.mean",
+    "write_response_ms.mean",
+    "stalls.count",
+    "stalls.first_s",
+    "stalls.max_s",
+    "stalls.share",
+    "cleaning.first_s",
+    "cleaning.max_s",
+    "cleaning_share",
+    "cleaning.clean_again_s",
+    "write_amplification",
+    "war.per_update",
+    "war.per_write",
+    "write_overloading",
+    "makespan_s",
+    "offered_load",
+    "backlog_max",
+    "space.efficiency",
+    "space.map_bytes_peak",
+)
+
+
+def derived(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A result's document with the few figures that the tables add."""
+    doc = dict(source)
+    host, cleaning, busy = doc.get("host", {}), text.dig(doc, "cleaning.total_s"), doc.get("busy_s")
+    doc["requests"] = sum(host.get(k, 0) for k in ("reads", "writes", "flushes", "discards"))
+    if cleaning is not None and busy:
+        doc["cleaning_share"] = cleaning / busy
+    return doc
+
+
+def comparison(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[list[str], list[list[str]]]:
+    """The keys that apply to any of the runs (name and document of each), and a row of texts for each run."""
+    docs = [derived(doc) for _, doc in runs]
+    paths = [c for c in COLUMNS if any(text.dig(d, c) is not None for d in docs)]
+    names = [name for name, _ in runs]
+    rows = [[n, *(keys.written(p, text.dig(d, p)) for p in paths)] for n, d in zip(names, docs, strict=True)]
+    return paths, rows
+
+
+def details(source: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Key, label and value of each figure that applies to one run."""
+    doc = derived(source)
+    found = [(path, text.dig(doc, path)) for path in DETAILS]
+    return [(path, label(path), keys.written(path, value)) for path, value in found if value is not None]
+
+
+def label(path: str) -> str:
+    """What a row is called."""
+    return f"response, {keys.title(path)}" if path.startswith("response_ms") else keys.title(path)
+
+
+def plainly(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """For a prompt: one run a figure a line, several a run a line."""
+    if len(runs) == 1:
+        name, doc = runs[0]
+        return "\n".join([name, *plain.table([row[1:] for row in details(doc)], line=120)])
+    paths, rows = comparison(runs)
+    return "\n".join(plain.table(rows, ["run", *map(keys.title, paths)], line=240))
+
+
+def as_html(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """For a notebook; what a figure means shows where the pointer rests on its name."""
+
+    def head(path: str, words: str) -> str:
+        tip = html.escape(str(keys.of(path)["summary"]))
+        return f'<th style="text-align:left" title="{tip}">{html.escape(words)}</th>'
+
+    def cell(words: str) -> str:
+        return f'<td style="text-align:right">{html.escape(words)}</td>'
+
+    if len(runs) == 1:
+        name, doc = runs[0]
+        body = "".join(f"<tr>{head(path, words)}{cell(value)}</tr>" for path, words, value in details(doc))
+        return f"<table><caption>{html.escape(name)}</caption>{body}</table>"
+    paths, rows = comparison(runs)
+    heads = "".join(head(path, keys.title(path)) for path in paths)
+    body = "".join(f"<tr><th>{html.escape(row[0])}</th>{''.join(map(cell, row[1:]))}</tr>" for row in rows)
+    return f"<table><tr><th></th>{heads}</tr>{body}</table>"
