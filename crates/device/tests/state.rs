@@ -31,7 +31,7 @@ fn folder(name: &str) -> Folder {
 fn config(layer: &str) -> Config {
     Config {
         size: Some(256 << 20),
-        ..Config::new("d", "modern-7200,band_tracks=4,surfaces=2", layer, StoreKind::Memory)
+        ..Config::new("d", "modern-7200,band_tracks=4", layer, StoreKind::Memory)
     }
 }
 
