@@ -39,6 +39,8 @@ fn device(drive: &str, layer: &str) -> Arc<Device> {
         drive: file.path().to_string_lossy().into_owned(),
         layer: layer.into(),
         size: None,
+        host_size: None,
+        from_state: None,
         store: StoreKind::Memory,
         mode: Mode::Data,
         errors: true,

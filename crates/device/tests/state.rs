@@ -59,14 +59,14 @@ fn a_device_from_a_state_does_what_the_first_one_does_next() {
     let folder = folder("next");
     for layer in LAYERS {
         let first = Device::open(config(layer)).unwrap();
-        work(&first, 0, 1500);
+        work(&first, 0, 500);
         let file = folder.0.join("state");
         first.write_state(&file).unwrap();
         first.reset_stats();
-        work(&first, 1500, 2500);
+        work(&first, 500, 800);
         let from_state = Config { from_state: Some(file.clone()), ..config(layer) };
         let second = Device::open(from_state.clone()).unwrap();
-        work(&second, 1500, 2500);
+        work(&second, 500, 800);
         assert!(media(&first).is_object(), "{layer}: {}", first.stats());
         assert_eq!(media(&second), media(&first), "{layer}");
         // On a store on disk it outlives the server, and the file is needed no more.
@@ -75,7 +75,7 @@ fn a_device_from_a_state_does_what_the_first_one_does_next() {
         drop(Device::open(kept.clone()).unwrap());
         std::fs::remove_file(&file).unwrap();
         let again = Device::open(kept).unwrap();
-        work(&again, 1500, 2500);
+        work(&again, 500, 800);
         assert_eq!(media(&again), media(&first), "{layer}, started again");
     }
 }
