@@ -63,12 +63,13 @@ impl TranslationLayer for Identity {
 
     #[inline]
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        let pba = Pba(r.lba.0);
         match r.op {
-            HostOp::Write if !self.may_write(r) => return plan.refuse(Refusal::WriteProtected),
-            HostOp::Read => plan.read_to_host(Cause::Host, Pba(r.lba.0), r.blocks, Blocks::ZERO),
-            HostOp::Write => plan.write(Cause::Host, Pba(r.lba.0), r.blocks, Source::Host(Blocks::ZERO)),
-            HostOp::Flush | HostOp::Discard => return,
-        };
+            HostOp::Write if !self.may_write(r) => plan.refuse(Refusal::WriteProtected),
+            HostOp::Read => _ = plan.read_to_host(Cause::Host, pba, r.blocks, Blocks::ZERO),
+            HostOp::Write => _ = plan.write(Cause::Host, pba, r.blocks, Source::Host(Blocks::ZERO)),
+            HostOp::Flush | HostOp::Discard => {}
+        }
     }
 
     fn facts(&self) -> Facts<'_> {
