@@ -6,9 +6,10 @@
 //! ([`Drive::interrupt`]): calling late never changes when anything happens. Every plan that was carried out in time is
 //! handed to the caller, who does with it what else is to be done: bytes, identities, logs.
 
+use smrlab_disk::mechanics::Model;
 use smrlab_disk::{Mechanics, Target};
-use smrlab_stl::{Cause, HostRequest, MediaOp, Pause, Plan, Step, StepEnd, TranslationLayer};
-use smrlab_units::{Dir, Pba, SimTime};
+use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Pause, Plan, Step, StepEnd, TranslationLayer};
+use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
 /// The tracks on which a media operation began and ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,12 +211,19 @@ impl Drive {
         let (mut at, mut ack) = (start, start);
         for step in self.plan.walk() {
             match step {
-                Step::Op(_, op) => {
-                    at = run(&mut self.mechanics, op, on_account(op, request), at, false, watch);
+                Step::Op(id, op) => {
+                    let work = Work {
+                        op,
+                        stated: self.plan.stated(id),
+                        cause: on_account(op, request),
+                        background: false,
+                    };
+                    at = run(&mut self.mechanics, work, at, watch);
                     self.ends.push(at);
                 }
                 Step::Acknowledge => ack = at,
                 Step::Pause(pause) => {
+                    let pause = Pause { time: passes(&self.mechanics, pause.time), ..pause };
                     watch.paused(&pause, at, false);
                     at += pause.time;
                 }
@@ -282,11 +290,14 @@ impl Drive {
                 return false;
             }
             if let Some((_, pause)) = pause {
-                watch.paused(pause, step.at, true);
+                let pause = Pause { time: passes(&self.mechanics, pause.time), ..*pause };
+                watch.paused(&pause, step.at, true);
                 step.at += pause.time;
                 step.next.1 += 1;
             } else if let Some(op) = op {
-                step.at = run(&mut self.mechanics, op, op.cause, step.at, true, watch);
+                let stated = plan.stated(OpId(step.next.0 as u32));
+                let work = Work { op, stated, cause: op.cause, background: true };
+                step.at = run(&mut self.mechanics, work, step.at, watch);
                 self.step_ends.push(step.at);
                 step.next.0 += 1;
             }
@@ -321,25 +332,35 @@ fn on_account(op: &MediaOp, request: &HostRequest) -> Cause {
     if op.cause == Cause::Host { request.why } else { op.cause }
 }
 
+/// An operation to be carried out.
+struct Work<'a> {
+    op: &'a MediaOp,
+    /// Its duration, where the plan states it.
+    stated: Option<SimTime>,
+    cause: Cause,
+    background: bool,
+}
+
+/// What a stated time takes: nothing where nothing takes time.
+#[inline]
+fn passes(mechanics: &Mechanics, time: SimTime) -> SimTime {
+    if mechanics.model() == Model::Instant { SimTime::ZERO } else { time }
+}
+
 /// Carries out one operation from `at` on; returns its end.
 #[inline]
-fn run(
-    mechanics: &mut Mechanics,
-    op: &MediaOp,
-    cause: Cause,
-    at: SimTime,
-    background: bool,
-    watch: &mut impl Observer,
-) -> SimTime {
+fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl Observer) -> SimTime {
+    let Work { op, stated, cause, background } = work;
     let (before, cylinder) = (mechanics.head().track.0, mechanics.head().cylinder());
-    let end = mechanics.service(at, op.dir, op.pba, op.blocks);
-    let began = mechanics.began();
-    let tracks = Tracks {
-        before,
-        first: began.track().0,
-        last: mechanics.head().track.0,
-        cylinders: began.cylinder().abs_diff(cylinder),
+    let (end, began, last) = if let Some(time) = stated {
+        let last = mechanics.target(op.pba + (op.blocks - Blocks(1)));
+        (at + passes(mechanics, time), mechanics.target(op.pba), last.track().0)
+    } else {
+        let end = mechanics.service(at, op.dir, op.pba, op.blocks);
+        (end, *mechanics.began(), mechanics.head().track.0)
     };
+    let tracks =
+        Tracks { before, first: began.track().0, last, cylinders: began.cylinder().abs_diff(cylinder) };
     watch.op(&OpDone { op, cause, start: at, end, tracks, background });
     end
 }

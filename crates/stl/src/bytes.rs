@@ -236,6 +236,10 @@ impl Executor {
                 parts.push(Part::Medium(plan.ops()[op.0 as usize].pba + from, piece.blocks));
                 continue;
             }
+            if let Source::Held(from) = piece.end {
+                parts.push(Part::Medium(from, piece.blocks));
+                continue;
+            }
             let fill = if piece.end == Source::Records { &RECORDS } else { &ZEROES };
             let mut left = at(piece.blocks);
             while left > 0 {
@@ -262,7 +266,7 @@ impl Executor {
                 Kept::Medium => None,
                 Kept::Nowhere => panic!("operation {} read nothing", op.0),
             },
-            Source::Zero | Source::Records => None,
+            Source::Held(_) | Source::Zero | Source::Records => None,
         }
     }
 }

@@ -88,6 +88,10 @@ pub enum Source {
     Host(Blocks),
     /// What an earlier read of the same plan brought, from this offset in blocks.
     Staged(OpId, Blocks),
+    /// What lies there on the medium, from this block on: an earlier plan read it into the drive's memory, and nothing has
+    /// touched it since. The drive takes it from its memory, which costs no time; whoever carries plans out may read the
+    /// medium instead. The write must not reach these blocks.
+    Held(Pba),
     /// Zeroes.
     Zero,
     /// Bytes that nobody reads back: the encoded records of a metadata write.
@@ -167,6 +171,8 @@ pub struct Plan {
     zeroes: Vec<(Blocks, Blocks)>,
     cleanings: Vec<Cleaning>,
     pauses: Vec<(u32, Pause)>,
+    /// Operations whose duration is stated, ascending.
+    lasting: Vec<(u32, SimTime)>,
     /// After how many operations and pauses.
     ack: Option<(u32, u32)>,
     refusal: Option<Refusal>,
@@ -196,6 +202,7 @@ impl Plan {
         }
         self.cleanings.clear();
         self.pauses.clear();
+        self.lasting.clear();
         self.ack = None;
         self.refusal = None;
         self.extents = 1;
@@ -293,6 +300,13 @@ impl Plan {
         self.pauses.push((self.ops.len() as u32, Pause { cause, time }));
     }
 
+    /// The operation planned last takes this long, whatever the mechanics say, and leaves the head where it was: a pass of
+    /// the drive's own whose whole duration was measured, the ways there and back included.
+    pub fn lasting(&mut self, time: SimTime) {
+        debug_assert!(!self.ops.is_empty(), "no operation to state the duration of");
+        self.lasting.push((self.ops.len() as u32 - 1, time));
+    }
+
     /// Does not do what was asked: the plan must be empty, and stays so.
     pub fn refuse(&mut self, why: Refusal) {
         debug_assert!(self.ops.is_empty() && self.records.is_empty(), "a refusal changes nothing");
@@ -326,6 +340,9 @@ impl Plan {
     pub(crate) fn push_from(&mut self, other: &Self, op: OpId, id: impl Fn(OpId) -> OpId) {
         let MediaOp { dir, cause, pba, blocks } = other.ops[op.0 as usize];
         self.push(dir, cause, pba, blocks);
+        if let Some(time) = other.stated(op) {
+            self.lasting(time);
+        }
         if self.wants_data {
             self.pieces.extend(other.pieces(op).iter().map(|p| match p.end {
                 Source::Staged(op, at) => Piece { end: Source::Staged(id(op), at), ..*p },
@@ -398,6 +415,15 @@ impl Plan {
     #[inline]
     pub fn pauses(&self) -> &[(u32, Pause)] {
         &self.pauses
+    }
+
+    /// The stated duration of an operation; `None`: the mechanics say.
+    #[inline]
+    pub fn stated(&self, op: OpId) -> Option<SimTime> {
+        if self.lasting.is_empty() {
+            return None;
+        }
+        self.lasting.binary_search_by_key(&op.0, |l| l.0).ok().map(|i| self.lasting[i].1)
     }
 
     /// All steps of the plan in order, see [`Step`].

@@ -149,8 +149,14 @@ fn walk(plan: &Plan, host: &mut HostBuffer<'_>, whole: usize, part: Option<u64>,
         let op = plan.ops()[whole];
         let mut bytes = Vec::new();
         for part in exec.parts(plan, OpId(whole as u32), host) {
-            let smrlab_stl::Part::Bytes(part) = part else { unreachable!("this medium reads at once") };
-            bytes.extend_from_slice(part);
+            match part {
+                smrlab_stl::Part::Bytes(part) => bytes.extend_from_slice(part),
+                smrlab_stl::Part::Medium(from, blocks) => {
+                    let first = bytes.len();
+                    bytes.resize(first + blocks.bytes() as usize, 0);
+                    let Ok(()) = smrlab_stl::Medium::read(medium, from, &mut bytes[first..]);
+                }
+            }
         }
         bytes.truncate(blocks as usize * BYTES);
         let Ok(()) = smrlab_stl::Medium::write(medium, op.pba, &bytes);

@@ -301,12 +301,12 @@ impl Mechanics {
     /// Duration of the positioning proper, overhead and rotation excluded.
     #[inline(always)]
     fn seek(&self, dir: Dir, t: &Target) -> u64 {
-        let d = if self.blocks_distance {
-            t.pba.abs_diff(self.head.next.0)
+        let curve = &self.curves[dir as usize];
+        let mut seek = if self.blocks_distance {
+            curve.between(self.head.next.0, t.pba)
         } else {
-            u64::from(t.cylinder.abs_diff(self.head.cylinder))
+            curve.between(u64::from(self.head.cylinder), u64::from(t.cylinder))
         };
-        let mut seek = self.curves[dir as usize].time(d);
         if t.surface != self.head.surface {
             seek = seek.max(self.head_switch);
         }

@@ -30,6 +30,14 @@ pub enum SeekCurve {
     },
     /// Measured points (distance, time), ascending; straight lines between and beyond them.
     Table(Vec<(u64, SimTime)>),
+    /// Measured points for each direction, ascending in distance, times in any order: the point that is nearest in distance,
+    /// scaled to the distance (the released model of Shafaei et al. 2017).
+    Nearest {
+        /// Towards higher cylinders (or blocks).
+        rising: Vec<(u64, SimTime)>,
+        /// Back.
+        falling: Vec<(u64, SimTime)>,
+    },
 }
 
 /// A curve made ready for use: nanoseconds as reals, rounded to the nearest at the end. Only `+ - * sqrt` are used, so
@@ -52,6 +60,8 @@ pub(crate) enum Curve {
         start: Vec<u32>,
         shift: u32,
     },
+    /// Rising and falling.
+    Nearest([Vec<(u64, u64)>; 2]),
 }
 
 fn ns(t: SimTime) -> f64 {
@@ -83,8 +93,29 @@ impl SeekCurve {
                 }
             }
             Self::Table(points) => table(points),
+            Self::Nearest { rising, falling } => Curve::Nearest(
+                [rising, falling].map(|points| points.iter().map(|&(d, t)| (d, t.0)).collect()),
+            ),
         }
     }
+
+    /// From one cylinder (or block) to another.
+    pub fn time(&self, from: u64, to: u64) -> SimTime {
+        SimTime(self.ready().between(from, to))
+    }
+}
+
+/// The point nearest in distance, the nearer end of equals, scaled to the distance.
+fn nearest(points: &[(u64, u64)], distance: u64) -> u64 {
+    let i = points.partition_point(|p| p.0 < distance);
+    let away = |p: &(u64, u64)| p.0.abs_diff(distance);
+    let below = i.checked_sub(1).and_then(|i| points.get(i));
+    let (d, t) = match (below, points.get(i)) {
+        (Some(a), Some(b)) => *if away(a) <= away(b) { a } else { b },
+        (Some(p), None) | (None, Some(p)) => *p,
+        (None, None) => return 0,
+    };
+    ((u128::from(t) * u128::from(distance) + u128::from(d / 2)) / u128::from(d)) as u64
 }
 
 fn table(points: &[(u64, SimTime)]) -> Curve {
@@ -114,7 +145,16 @@ fn rounded(t: f64) -> u64 {
 }
 
 impl Curve {
-    /// In nanoseconds.
+    /// In nanoseconds, from one cylinder (or block) to another.
+    #[inline]
+    pub(crate) fn between(&self, from: u64, to: u64) -> u64 {
+        match self {
+            Self::Nearest(points) => nearest(&points[usize::from(to < from)], from.abs_diff(to)),
+            _ => self.time(from.abs_diff(to)),
+        }
+    }
+
+    /// In nanoseconds; towards higher cylinders.
     #[inline]
     pub(crate) fn time(&self, distance: u64) -> u64 {
         // Signed conversion is one instruction.
@@ -135,6 +175,7 @@ impl Curve {
                 let (from, t, slope) = points[i];
                 rounded(t + (d - from as i64 as f64) * slope)
             }
+            Self::Nearest(points) => nearest(&points[0], distance),
         };
         if distance == 0 { 0 } else { time }
     }
@@ -166,6 +207,11 @@ mod tests {
         assert_eq!(c.time(20_000), 12_000_000, "straight beyond a third");
         let half = 1e6 + 7e6 * (2500f64.sqrt() - 1.0) / 99.0;
         assert_eq!(c.time(2500), half.round() as u64, "a square root before");
+        let c = SeekCurve::Nearest { rising: vec![(10, us(50)), (30, us(60))], falling: vec![(20, us(40))] };
+        // Scaled from the first point, from the nearer of two (of equals the lower), from the last; and back.
+        let at = |to| c.time(100, to).0;
+        assert_eq!([at(104), at(120), at(121), at(160), at(100)], [20_000, 100_000, 42_000, 120_000, 0]);
+        assert_eq!((at(90), at(60)), (20_000, 80_000));
         let c = SeekCurve::Table(vec![(1, us(1)), (3, us(5)), (10_000, us(10_002))]).ready();
         assert_eq!((c.time(1), c.time(2), c.time(3)), (1000, 3000, 5000));
         assert_eq!((c.time(5000), c.time(10_001)), (5_002_000, 10_003_000));

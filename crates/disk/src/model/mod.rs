@@ -1,11 +1,13 @@
 //! A drive: geometry, mechanics and interference from one TOML file in which every number has its unit, source and kind.
 
+mod cache;
 mod parse;
 mod presets;
 mod reader;
 #[cfg(test)]
 mod tests;
 
+pub use cache::CacheSpec;
 pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
 pub use reader::Provenance;
 
@@ -47,6 +49,8 @@ pub struct DriveSpec {
     pub interference: Interference,
     /// Defaults for layers.
     pub bands: BandDefaults,
+    /// The drive's own cache on the medium, where it is known.
+    pub cache: Option<CacheSpec>,
     /// Blocks that count as the drive's size where guards are kept outside it (Cassuto); the medium is larger.
     pub counted: Option<Blocks>,
 }
@@ -328,7 +332,7 @@ impl SeekCurve {
     fn full_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Sqrt { full, .. } | Self::ThreePoint { full, .. } => Some(full),
-            Self::Constant(_) | Self::Table(_) => None,
+            Self::Constant(_) | Self::Table(_) | Self::Nearest { .. } => None,
         }
     }
 }

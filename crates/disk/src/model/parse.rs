@@ -32,6 +32,7 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
     let geometry = r.table("geometry").and_then(geometry);
     let mechanics = r.table("mechanics").and_then(mechanics);
     let bands = r.opt_table("bands").map(bands);
+    let cache = r.opt_table("persistent_cache").map(super::cache::parse);
     let counted = r.opt_number("counted_blocks", BLOCKS).map(|n| Blocks(n as u64));
     let interference = interference?;
     let (mechanics, model) = mechanics?;
@@ -44,6 +45,7 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
         model,
         interference,
         bands: bands.unwrap_or_default(),
+        cache,
         counted,
     })
 }
@@ -187,7 +189,7 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
 /// `[mechanics.read_seek]`: `curve` says which numbers belong to it. A full distance of 0 stands for the whole drive.
 fn seek(r: Reader<'_>) -> Option<SeekCurve> {
     let t = |key| r.number(key, TIME).map(time);
-    let curve = match r.choice("curve", &["constant", "sqrt", "three-point", "table"]) {
+    let curve = match r.choice("curve", &["constant", "sqrt", "three-point", "table", "nearest"]) {
         Some("constant") => t("time").map(SeekCurve::Constant),
         Some("sqrt") => t("base").zip(t("span")).map(|(base, span)| SeekCurve::Sqrt { base, span, full: 0 }),
         Some("three-point") => {
@@ -201,7 +203,12 @@ fn seek(r: Reader<'_>) -> Option<SeekCurve> {
                 })
             })()
         }
-        Some(_) => table(&r),
+        Some("nearest") => {
+            let points = |key| r.table(key).and_then(|r| points(r, false));
+            let (rising, falling) = (points("rising"), points("falling"));
+            rising.zip(falling).map(|(rising, falling)| SeekCurve::Nearest { rising, falling })
+        }
+        Some(_) => table(&r).map(SeekCurve::Table),
         None => None,
     };
     if let Some(SeekCurve::ThreePoint { single, average, full_stroke, .. }) = &curve
@@ -213,16 +220,29 @@ fn seek(r: Reader<'_>) -> Option<SeekCurve> {
     curve
 }
 
-fn table(r: &Reader<'_>) -> Option<SeekCurve> {
+/// Points of one direction: kind and source are those of the whole list.
+fn points(r: Reader<'_>, rising_times: bool) -> Option<Vec<(u64, SimTime)>> {
+    let points = listed(&r, rising_times);
+    r.finish();
+    points
+}
+
+fn table(r: &Reader<'_>) -> Option<Vec<(u64, SimTime)>> {
+    listed(r, true)
+}
+
+/// Pairs of distance and time; times that rise with the distance where asked for.
+fn listed(r: &Reader<'_>, rising_times: bool) -> Option<Vec<(u64, SimTime)>> {
     let rows = rows(r, &["distance", "time in ns"], 2);
     r.provenance(rows.as_ref().map(|n| n.len().to_string()), "points");
     let points: Vec<(u64, SimTime)> = rows?.iter().map(|p| (p[0], SimTime(p[1]))).collect();
-    let ascending = points.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1);
+    let ascending = points.windows(2).all(|w| w[0].0 < w[1].0 && (!rising_times || w[0].1 <= w[1].1));
     if points.is_empty() || points[0].0 == 0 || !ascending {
-        r.fault("list", "not accepted: at least one point, distances from 1 rising, times not falling");
+        let times = if rising_times { ", times not falling" } else { "" };
+        r.fault("list", format!("not accepted: at least one point, distances from 1 rising{times}"));
         return None;
     }
-    Some(SeekCurve::Table(points))
+    Some(points)
 }
 
 /// `[bands]`: what layers take where the user gives nothing.

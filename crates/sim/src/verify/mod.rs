@@ -137,6 +137,14 @@ impl Verify {
                 Source::Host(from) => self.medium.set(Run { first, blocks, tag: nth(base, from.0) }),
                 Source::Zero => self.medium.set(Run { first, blocks, tag: NEVER }),
                 Source::Records => self.medium.set(Run { first, blocks, tag: RECORDS }),
+                Source::Held(from) => {
+                    let mut held = Vec::new();
+                    self.medium.runs(from.span(piece.blocks), &mut held);
+                    self.medium.set(Run { first, blocks, tag: NEVER });
+                    held.into_iter().for_each(|run| {
+                        self.medium.set(Run { first: first + (run.first - from.0), ..run });
+                    });
+                }
                 Source::Staged(read, from) => {
                     self.medium.set(Run { first, blocks, tag: NEVER });
                     let source = plan.ops()[read.0 as usize].pba.0 + from.0;

@@ -47,6 +47,7 @@ impl Medium {
                 let n = p.blocks.0 as usize;
                 match p.end {
                     Source::Host(o) => data.extend_from_slice(&host[o.0 as usize..o.0 as usize + n]),
+                    Source::Held(pba) => data.extend_from_slice(&self.blocks[pba.0 as usize..][..n]),
                     Source::Staged(op, o) => {
                         data.extend_from_slice(&staged[op.0 as usize][o.0 as usize..][..n])
                     }

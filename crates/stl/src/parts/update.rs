@@ -241,6 +241,7 @@ pub(crate) fn advanced(source: Source, by: Blocks) -> Source {
     match source {
         Source::Host(at) => Source::Host(at + by),
         Source::Staged(op, at) => Source::Staged(op, at + by),
+        Source::Held(pba) => Source::Held(pba + by),
         Source::Zero | Source::Records => source,
     }
 }
