@@ -3,7 +3,7 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
 //! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
 
-use crate::layers::{cmr, disk_cache, log, raw, rmw, s_block, segment, static_map};
+use crate::layers::{cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, static_map};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{Bands, DriveError, DriveModel, Interference};
@@ -182,6 +182,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &s_block::ENTRY,
     &log::ENTRY,
     &segment::ENTRY,
+    &persistent_cache::ENTRY,
 ];
 
 /// The entry of this name or alias.

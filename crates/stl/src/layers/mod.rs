@@ -3,6 +3,7 @@
 pub mod cmr;
 pub mod disk_cache;
 pub mod log;
+pub mod persistent_cache;
 pub mod raw;
 pub mod rmw;
 pub mod s_block;

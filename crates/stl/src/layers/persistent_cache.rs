@@ -1,0 +1,499 @@
+//! `persistent-cache`: a drive-managed drive with a log on the medium, a limited map and FIFO cleaning of bands
+//! (Shafaei, Hajkazemi, Desnoyers and Aghayev 2017).
+
+mod clean;
+mod entry;
+mod extents;
+mod layout;
+mod log;
+mod recover;
+pub use entry::ENTRY;
+
+use crate::parts::split::{ReadRuns, unset_runs};
+use crate::{Cause, Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use clean::{Job, Work};
+use layout::Layout;
+use log::{Head, Log};
+use smrlab_blockmap::BlockSet;
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What can be chosen about the layer. Lengths are in blocks.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    /// Length of the log beyond which requests wait for whole rounds.
+    log: u64,
+    /// Least length of a packet in the log, and what it takes beside its data.
+    sizes: log::Sizes,
+    /// Data in a packet at most.
+    packet: u64,
+    /// Consecutive host writes that share a packet.
+    queued: u64,
+    map_trigger: u64,
+    map_limit: u64,
+    /// Commit of a packet: fixed part, and bytes a second where the data count.
+    commit: SimTime,
+    commit_rate: Option<u64>,
+    /// Before a commit where the head is at the log.
+    commit_overhead: SimTime,
+    journal: SimTime,
+    journal_every: u64,
+    round_bands: u64,
+    collect: SimTime,
+    memory: u64,
+    idle: Option<SimTime>,
+    bypass: bool,
+    whole_bands: bool,
+    /// Requests are acknowledged before the sub-step that follows them.
+    running_only: bool,
+}
+
+/// A sequential write that goes to its band directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stream {
+    band: usize,
+    /// The next block of the host's.
+    next: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    read_hits: u64,
+    read_misses: u64,
+    packets: u64,
+    journal_commits: u64,
+    bands_cleaned: u64,
+    sub_steps: u64,
+    rounds_waited: u64,
+    bypassed_blocks: u64,
+}
+
+/// See the [module](self) and the registry's page.
+struct PersistentCache {
+    o: Options,
+    layout: Layout,
+    host_blocks: u64,
+    log: Log,
+    /// Bands of the round under way, the first one at work.
+    jobs: VecDeque<Job>,
+    pressure: bool,
+    /// The scratch band of the next job, and how many tracks of the scratch log are full.
+    scratch_next: usize,
+    scratch_tracks: u64,
+    /// Packets since the journal's last commit.
+    since_journal: u64,
+    /// The head was at the log last.
+    at_log: bool,
+    /// Blocks that read as zeroes until they are written.
+    discarded: BlockSet,
+    /// Blocks whose newest copy lies natively; kept where streams may bypass the log.
+    written: Option<BlockSet>,
+    stream: Option<Stream>,
+    /// A step of idle time that is planned, with the band that it begins.
+    idle_step: Option<Option<usize>>,
+    counters: Counters,
+}
+
+/// Where the newest copy of consecutive blocks lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    pba: Pba,
+    blocks: u64,
+    cached: bool,
+}
+
+impl PersistentCache {
+    fn new(layout: Layout, options: Options, host_blocks: u64) -> Self {
+        Self {
+            written: options.bypass.then(BlockSet::new),
+            o: options,
+            layout,
+            host_blocks,
+            log: Log::default(),
+            jobs: VecDeque::new(),
+            pressure: false,
+            scratch_next: 0,
+            scratch_tracks: 0,
+            since_journal: 0,
+            at_log: true,
+            discarded: BlockSet::new(),
+            stream: None,
+            idle_step: None,
+            counters: Counters::default(),
+        }
+    }
+
+    fn length(&self, data: u64) -> u64 {
+        self.o.sizes.slot.max(data + self.o.sizes.overhead)
+    }
+
+    /// The packet that further writes may join: the last one, if it was not given up.
+    fn open_packet(&self, blocks: u64) -> Option<(u64, Head)> {
+        let last = self.log.packets.back().filter(|_| self.o.queued > 1)?;
+        let head = self.log.head;
+        let at_end = last.lap == head.lap && last.offset + last.length == head.offset;
+        let length = self.length(last.blocks + blocks);
+        let fits = last.offset + length <= self.log_band(head.lap);
+        let open = at_end && last.writes < self.o.queued && last.blocks + blocks <= self.o.packet && fits;
+        open.then_some((length, Head { lap: last.lap, offset: last.offset + last.blocks, ..head }))
+    }
+
+    fn log_band(&self, lap: u64) -> u64 {
+        self.layout.log[(lap % self.layout.log.len() as u64) as usize].blocks
+    }
+
+    fn place(&self, length: u64) -> Head {
+        self.log.place(length, |lap| self.log_band(lap))
+    }
+
+    /// Time of a commit of `blocks` of data.
+    fn commit_time(&self, blocks: u64) -> SimTime {
+        let data = self.o.commit_rate.map_or(0, |r| blocks * 512 * 1_000_000_000 / r);
+        SimTime(self.o.commit.0 + data)
+    }
+
+    fn write(&mut self, lba: Lba, blocks: Blocks, fua: bool, plan: &mut Plan) {
+        let (mut at, end) = (lba.0, lba.0 + blocks.0);
+        let mut ops = 0;
+        while at < end {
+            let host = at - lba.0;
+            let direct = self.direct(at, end, fua);
+            let n = if direct > 0 {
+                self.write_directly(at..at + direct, host, plan);
+                direct
+            } else {
+                self.write_packet(at..at + (end - at).min(self.o.packet), host, plan)
+            };
+            at += n;
+            ops += 1;
+        }
+        plan.set_extents(ops);
+        self.wait_after(plan);
+    }
+
+    /// What a request waits for of cleaning.
+    fn wait_after(&mut self, plan: &mut Plan) {
+        if self.o.running_only {
+            plan.acknowledge();
+        }
+        self.wait(plan);
+    }
+
+    /// Appends `span` to the log, as a packet of its own or to the last one.
+    fn write_packet(&mut self, span: Range<u64>, host: u64, plan: &mut Plan) -> u64 {
+        let blocks = span.end - span.start;
+        let joined = self.open_packet(blocks);
+        let (length, at) = joined.unwrap_or_else(|| {
+            let length = self.length(blocks);
+            (length, self.place(length))
+        });
+        if joined.is_none() && at.lap != self.log.head.lap {
+            self.make_room(at.lap, plan);
+            if at.lap >= self.layout.log.len() as u64 {
+                // What lay there is durable at home before it is overwritten.
+                plan.fence();
+            }
+        }
+        if joined.is_none() && self.since_journal >= self.o.journal_every {
+            plan.pause(Cause::Journal, self.o.journal);
+        }
+        self.plan_commit(at, blocks, joined.is_some(), host, plan);
+        let place = (at.lap << 32) | if joined.is_some() { 1 << 63 } else { at.offset };
+        plan.record(Record { tag: recover::APPEND, words: [span.start, blocks, place] });
+        self.append(at, length, joined.is_some(), span);
+        self.at_log = true;
+        blocks
+    }
+
+    /// The state after `span` was appended.
+    fn append(&mut self, at: Head, length: u64, joined: bool, span: Range<u64>) {
+        self.forget_natively(span.clone());
+        if joined {
+            return self.log.join(length, span);
+        }
+        if self.since_journal >= self.o.journal_every {
+            self.since_journal = 0;
+            self.counters.journal_commits += 1;
+        }
+        self.since_journal += 1;
+        self.counters.packets += 1;
+        self.log.append(at, length, span);
+    }
+
+    fn forget_natively(&mut self, span: Range<u64>) {
+        if !self.discarded.is_empty() {
+            self.discarded.remove(span.clone());
+        }
+        if let Some(written) = &mut self.written {
+            written.remove(span);
+        }
+    }
+
+    /// Writes the data; the rest of the commit is time. From the log's own place the duration is the measured one; from
+    /// elsewhere the mechanics bring the head there.
+    fn plan_commit(&self, at: Head, blocks: u64, joined: bool, host: u64, plan: &mut Plan) {
+        let pba = self.log_at(at.lap, at.offset);
+        plan.write(Cause::Host, pba, Blocks(blocks), Source::Host(Blocks(host)));
+        let media = self.layout.turns(blocks, self.layout.track);
+        if joined {
+            let data = self.commit_time(blocks).0 - self.commit_time(0).0;
+            return plan.lasting(SimTime(data.max(media.0)));
+        }
+        let commit = self.commit_time(blocks);
+        if self.at_log {
+            plan.lasting(self.o.commit_overhead + commit);
+        } else {
+            plan.pause(Cause::Metadata, commit.since(media));
+        }
+    }
+
+    /// How many blocks from `at` go to their band directly: a stream that goes on, or one that begins with a band of which
+    /// nothing lies natively.
+    fn direct(&self, at: u64, end: u64, fua: bool) -> u64 {
+        let Some(written) = &self.written else { return 0 };
+        let (band, offset) = self.layout.native_of(at);
+        let host = self.layout.host(band);
+        if fua || self.jobs.iter().any(|j| j.band == band) {
+            return 0;
+        }
+        let goes_on = offset == 0 || self.stream == Some(Stream { band, next: at });
+        if goes_on && !written.contains_any(at..host.end) { end.min(host.end) - at } else { 0 }
+    }
+
+    fn write_directly(&mut self, span: Range<u64>, host: u64, plan: &mut Plan) {
+        let (band, offset) = self.layout.native_of(span.start);
+        if offset == 0 {
+            plan.record(Record { tag: recover::OPEN, words: [band as u64, 0, 0] });
+            plan.fence();
+            self.open_stream(band);
+        }
+        let blocks = Blocks(span.end - span.start);
+        let home = self.layout.home(span.start);
+        plan.write(Cause::Host, home, blocks, Source::Host(Blocks(host)));
+        plan.record(Record { tag: recover::DIRECT, words: [span.start, blocks.0, 0] });
+        self.counters.bypassed_blocks += blocks.0;
+        self.written_directly(span);
+        self.at_log = false;
+    }
+
+    /// A band of which nothing lies natively is about to be written from its beginning: what is not cached of it reads as
+    /// zeroes until it is written, whatever the writes damage.
+    fn open_stream(&mut self, band: usize) {
+        let host = self.layout.host(band);
+        let cached: Vec<_> = self.log.map.within(host.clone()).collect();
+        self.discarded.insert(host.clone());
+        for e in cached {
+            self.discarded.remove(e.lba..e.lba + e.blocks);
+        }
+        self.stream = Some(Stream { band, next: host.start });
+    }
+
+    fn written_directly(&mut self, span: Range<u64>) {
+        self.log.kill(span.clone());
+        self.log.trim();
+        self.forget_natively(span.clone());
+        if let Some(written) = &mut self.written {
+            written.insert(span.clone());
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.next = span.end;
+        }
+    }
+
+    /// The newest copy of the blocks from `lba` on, as far as they lie together, not further than `end`.
+    fn newest(&self, lba: u64, end: u64) -> Run {
+        let mut until = end;
+        if let Some(e) = self.log.map.within(lba..end).next() {
+            if e.lba == lba {
+                let pba = self.cached_at(e.packet) + Blocks(e.at);
+                return Run { pba, blocks: e.blocks, cached: true };
+            }
+            until = e.lba;
+        }
+        let (band, offset) = self.layout.native_of(lba);
+        let host = self.layout.host(band);
+        until = until.min(host.end);
+        let native = |until: u64| {
+            let pba = self.layout.native[band].first + Blocks(offset);
+            Run { pba, blocks: until - lba, cached: false }
+        };
+        let Some(job) = self.jobs.iter().find(|j| j.band == band) else { return native(until) };
+        self.newest_in_job(job, lba, until).unwrap_or_else(|edge| native(edge))
+    }
+
+    /// The same for blocks of a band under cleaning of which nothing newer is cached; `Err`: natively, up to there.
+    fn newest_in_job(&self, job: &Job, lba: u64, mut until: u64) -> Result<Run, u64> {
+        let base = self.layout.host(job.band).start;
+        if let Some(home) = job.home() {
+            let (safe, damaged) = (base + home.end, base + home.end + self.layout.reach);
+            if (base + home.start..safe).contains(&lba) {
+                return Err(until.min(safe));
+            }
+            if (safe..damaged).contains(&lba) && job.done < job.steps.len() {
+                let pba = self.scratch_at(job, lba - base);
+                return Ok(Run { pba, blocks: until.min(damaged) - lba, cached: true });
+            }
+            if lba < base + home.start {
+                until = until.min(base + home.start);
+            }
+        }
+        let i = job.taken.partition_point(|e| e.lba + e.blocks <= lba);
+        match job.taken.get(i) {
+            Some(e) if e.lba <= lba => {
+                let pba = self.cached_at(e.packet) + Blocks(e.at + (lba - e.lba));
+                Ok(Run { pba, blocks: until.min(e.lba + e.blocks) - lba, cached: true })
+            }
+            Some(e) => Err(until.min(e.lba)),
+            None => Err(until),
+        }
+    }
+
+    fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        let end = lba.0 + blocks.0;
+        let mut runs = ReadRuns::to_host(0);
+        let (mut at, mut hit, mut missed) = (lba.0, false, false);
+        while at < end {
+            let zero = if self.discarded.is_empty() {
+                end
+            } else {
+                self.discarded.next_set(at).unwrap_or(end).min(end)
+            };
+            while at < zero {
+                let run = self.newest(at, zero);
+                runs.push(run.pba, run.blocks, plan);
+                at += run.blocks;
+                self.at_log = run.cached;
+                hit |= run.cached;
+                missed |= !run.cached;
+            }
+            if at < end {
+                let until = self.discarded.next_unset(at).min(end);
+                runs.zeroes(until - at, plan);
+                at = until;
+            }
+        }
+        let ops = runs.end(plan);
+        plan.set_extents(ops.max(1));
+        self.counters.read_hits += u64::from(hit);
+        self.counters.read_misses += u64::from(missed && !hit);
+        // What is being collected is in memory: such a read waits for nothing.
+        if !self.collecting(lba.span(blocks)) {
+            self.wait_after(plan);
+        }
+    }
+
+    /// Whether all of a read is among what the present sub-step collects.
+    fn collecting(&self, span: Range<u64>) -> bool {
+        let Some(job) = self.jobs.front() else { return false };
+        let collects = matches!(job.steps.get(job.done), Some(s) if s.work == Work::Collect);
+        collects && job.taken.iter().any(|e| e.lba <= span.start && span.end <= e.lba + e.blocks)
+    }
+
+    fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        plan.record(Record { tag: recover::DISCARD, words: [lba.0, blocks.0, 0] });
+        self.forget(lba.span(blocks));
+    }
+
+    fn forget(&mut self, span: Range<u64>) {
+        self.log.kill(span.clone());
+        self.log.trim();
+        self.forget_natively(span.clone());
+        self.discarded.insert(span);
+    }
+
+    /// Where the first media operation of a read or write would be; `None` where cleaning may come first.
+    fn first_operation(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        let end = r.lba.0 + r.blocks.0;
+        if r.op == HostOp::Read {
+            let lba = self.discarded.next_unset(r.lba.0);
+            return (lba < end).then(|| (self.newest(lba, end).pba, Dir::Read));
+        }
+        if self.direct(r.lba.0, end, r.fua) > 0 {
+            return Some((self.layout.home(r.lba.0), Dir::Write));
+        }
+        let blocks = r.blocks.0.min(self.o.packet);
+        if let Some((_, at)) = self.open_packet(blocks) {
+            return Some((self.log_at(at.lap, at.offset), Dir::Write));
+        }
+        let at = self.place(self.length(blocks));
+        let room = at.lap == self.log.head.lap || self.log.room(at.lap, self.layout.log.len() as u64);
+        room.then(|| (self.log_at(at.lap, at.offset), Dir::Write))
+    }
+}
+
+impl TranslationLayer for PersistentCache {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.host_blocks)
+    }
+
+    fn submit(&mut self, _now: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Write => self.write(r.lba, r.blocks, r.fua, plan),
+            HostOp::Read => self.read(r.lba, r.blocks, plan),
+            HostOp::Discard => self.discard(r.lba, r.blocks, plan),
+            HostOp::Flush => {}
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        matches!(r.op, HostOp::Read | HostOp::Write).then(|| self.first_operation(r)).flatten()
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        let idle = self.o.idle?;
+        if !self.jobs.is_empty() {
+            return Some(SimTime::ZERO);
+        }
+        (self.log.live_blocks > 0).then_some(idle)
+    }
+
+    fn background(&mut self, _now: SimTime, plan: &mut Plan) {
+        self.plan_idle(plan);
+    }
+
+    fn background_end(&mut self, end: StepEnd) {
+        let Some(begun) = self.idle_step.take().filter(|_| end == StepEnd::Done) else { return };
+        if let Some(band) = begun {
+            self.take(band);
+        }
+        self.finish_sub_step();
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        self.replay(records, plan);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.write_checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        unset_runs(&self.discarded, lba.span(blocks), out);
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { bands: Some(&self.layout.bands), cache: Some(Blocks(self.o.log)), identity: false }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.log.map.bytes()
+            + (self.log.packets.len() * size_of::<log::Packet>()) as u64
+            + self.discarded.bytes() as u64
+            + self.written.as_ref().map_or(0, |w| w.bytes() as u64)
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.counters;
+        out("read_hits", c.read_hits);
+        out("read_misses", c.read_misses);
+        out("packets", c.packets);
+        out("packets_live", self.log.live);
+        out("cached_blocks", self.log.live_blocks);
+        out("journal_commits", c.journal_commits);
+        out("bands_cleaned", c.bands_cleaned);
+        out("cleaning_sub_steps", c.sub_steps);
+        out("rounds_waited_for", c.rounds_waited);
+        out("bypassed_blocks", c.bypassed_blocks);
+    }
+}

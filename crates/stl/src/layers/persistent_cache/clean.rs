@@ -1,0 +1,398 @@
+//! Cleaning: rounds of bands, each in sub-steps that requests wait for one at a time.
+//!
+//! A band goes home in phases that fit the drive's memory. In each the band's tracks are read, the cached blocks are
+//! collected from the log, the merged tracks are written to a scratch band, and then in place, all but the last ones: a
+//! write damages the tracks behind it, which the next phase writes again from the scratch band.
+
+use super::extents::Extent;
+use super::{PersistentCache, recover};
+use crate::{Cause, Piece, Plan, Record, Source};
+use smrlab_units::{Blocks, Pba, SimTime};
+use std::ops::Range;
+
+/// What one sub-step does, over offsets in the band.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Tracks are read into memory.
+    Read(Range<u64>),
+    /// Packets are collected from the log.
+    Collect,
+    /// Merged tracks go to the scratch band.
+    Scratch(Range<u64>),
+    /// They go home.
+    Home(Range<u64>),
+}
+
+/// A sub-step and its duration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SubStep {
+    pub work: Work,
+    pub time: SimTime,
+}
+
+/// A band under cleaning.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// Native band.
+    pub band: usize,
+    /// What is taken from the log, ascending.
+    pub taken: Vec<Extent>,
+    /// Which scratch band it uses, and how many tracks of the scratch log were full before.
+    pub scratch: usize,
+    pub tracks_before: u64,
+    pub steps: Vec<SubStep>,
+    /// Sub-steps done.
+    pub done: usize,
+}
+
+impl Job {
+    /// Offsets in the band that are home already; what lies behind, up to the reach of a write, is in the scratch band.
+    pub fn home(&self) -> Option<Range<u64>> {
+        let mut home: Option<Range<u64>> = None;
+        for step in &self.steps[..self.done] {
+            if let Work::Home(r) = &step.work {
+                home = Some(home.map_or(r.start, |h| h.start)..r.end);
+            }
+        }
+        home
+    }
+
+    /// Whether it goes home without the scratch band.
+    fn whole(&self) -> bool {
+        !self.steps.iter().any(|s| matches!(s.work, Work::Scratch(_)))
+    }
+
+    fn blocks(&self) -> u64 {
+        self.taken.iter().map(|e| e.blocks).sum()
+    }
+}
+
+/// One phase of a band.
+struct Phase {
+    /// Offsets in the band that are merged.
+    merged: Range<u64>,
+    /// Offsets that go home.
+    home: Range<u64>,
+    tracks: u64,
+    last: bool,
+}
+
+impl PersistentCache {
+    /// Begins a round if the log is longer than it should be and none is under way.
+    pub(super) fn begin_if_due(&mut self, plan: &mut Plan) {
+        let (packets, length) = self.log.span();
+        if self.jobs.is_empty() && (packets > self.o.map_trigger || length > self.o.log) {
+            self.begin_round(plan);
+        }
+    }
+
+    /// Takes the bands of a round: each that of the highest block of the oldest packet. Their map entries are free at once.
+    fn begin_round(&mut self, plan: &mut Plan) {
+        for _ in 0..self.o.round_bands {
+            let Some(lba) = self.log.oldest() else { break };
+            let band = self.layout.native_of(lba).0;
+            plan.record(Record { tag: recover::TAKE, words: [band as u64, 0, 0] });
+            self.take(band);
+        }
+        if self.pressure && self.log.live <= self.o.map_trigger {
+            self.set_pressure(false, plan);
+        }
+    }
+
+    pub(super) fn take(&mut self, band: usize) {
+        let taken = self.log.take(self.layout.host(band));
+        let job = self.job(band, taken);
+        let place = self.layout.native[band];
+        let tracks = self.tracks_of(&job.taken, band) * place.track / self.layout.track;
+        self.scratch_tracks = (self.scratch_tracks + tracks) % self.scratch_size();
+        self.scratch_next ^= 1;
+        self.jobs.push_back(job);
+    }
+
+    /// Tracks of a scratch band.
+    fn scratch_size(&self) -> u64 {
+        (self.layout.scratch[0].blocks / self.layout.track).max(1)
+    }
+
+    /// Tracks from the lowest cached block to the band's end.
+    fn tracks_of(&self, taken: &[Extent], band: usize) -> u64 {
+        let place = self.layout.native[band];
+        let low = taken.first().map_or(0, |e| e.lba - self.layout.host(band).start);
+        place.blocks.div_ceil(place.track) - low / place.track
+    }
+
+    /// The sub-steps of a band, from what is taken of it and the state of the scratch log.
+    pub(super) fn job(&self, band: usize, taken: Vec<Extent>) -> Job {
+        let mut job = Job {
+            band,
+            taken,
+            scratch: self.scratch_next,
+            tracks_before: self.scratch_tracks,
+            steps: Vec::new(),
+            done: 0,
+        };
+        job.steps = self.steps(&job);
+        job
+    }
+
+    pub(super) fn steps(&self, job: &Job) -> Vec<SubStep> {
+        let place = self.layout.native[job.band];
+        let way = SimTime(2 * self.layout.way_from(job.band).0);
+        let tracks = self.tracks_of(&job.taken, job.band);
+        let mut steps = Vec::new();
+        let mut seen = Vec::new();
+        if self.o.whole_bands && job.blocks() == place.blocks {
+            self.collect(job, 0..place.blocks, &mut seen, &mut steps);
+            steps.push(SubStep {
+                work: Work::Home(0..place.blocks),
+                time: self.layout.turns(tracks, 1) + way,
+            });
+            return steps;
+        }
+        let mut full = job.tracks_before * self.layout.track;
+        for p in self.phases(job, tracks) {
+            let read = self.layout.turns(p.tracks, 1) + way;
+            steps.push(SubStep { work: Work::Read(p.merged.clone()), time: read });
+            let (need, size) = (p.tracks * place.track, self.scratch_size() * self.layout.track);
+            let room = size - full;
+            if need <= room {
+                self.collect(job, p.merged.clone(), &mut seen, &mut steps);
+                steps.push(SubStep {
+                    work: Work::Scratch(p.merged),
+                    time: self.layout.turns(need, self.layout.track),
+                });
+                full += need;
+            } else {
+                let cut = (p.merged.start + room / place.track * place.track).min(p.merged.end);
+                for (part, n) in [(p.merged.start..cut, room), (cut..p.merged.end, need - room)] {
+                    self.collect(job, part.clone(), &mut seen, &mut steps);
+                    if n > 0 {
+                        steps.push(SubStep {
+                            work: Work::Scratch(part),
+                            time: self.layout.turns(n, self.layout.track),
+                        });
+                    }
+                }
+                full = (need - room).min(size);
+            }
+            let home = self.layout.turns(p.tracks - u64::from(!p.last && p.tracks > 1), 1) + way;
+            steps.push(SubStep { work: Work::Home(p.home), time: home });
+        }
+        steps
+    }
+
+    /// Cuts a band into phases: each merges as much as the memory holds and passes as many whole tracks as fit in there.
+    fn phases(&self, job: &Job, tracks: u64) -> Vec<Phase> {
+        let place = self.layout.native[job.band];
+        let low = job.taken.first().map_or(0, |e| e.lba - self.layout.host(job.band).start);
+        let each = (self.o.memory / place.track).max(1);
+        let memory = self.o.memory.max(2 * self.layout.reach + 1);
+        let count = (tracks * place.track).div_ceil(memory).max(1);
+        let mut out = Vec::new();
+        let mut home = low;
+        for i in 0..count {
+            let last = i + 1 == count;
+            let start = (low + i * memory).min(place.blocks);
+            let end = if last { place.blocks } else { (start + memory).min(place.blocks) };
+            let safe = if end == place.blocks { end } else { end - self.layout.reach };
+            let passed = if last { tracks.saturating_sub(i * each).max(1) } else { each };
+            out.push(Phase { merged: start..end, home: home..safe.max(home), tracks: passed, last });
+            home = safe.max(home);
+        }
+        out
+    }
+
+    /// A sub-step that collects the packets with blocks in `part` that were not collected before.
+    fn collect(&self, job: &Job, part: Range<u64>, seen: &mut Vec<u64>, steps: &mut Vec<SubStep>) {
+        let base = self.layout.host(job.band).start;
+        let mut packets = 0;
+        for e in &job.taken {
+            let at = e.lba - base;
+            if at < part.end && at + e.blocks > part.start && !seen.contains(&e.packet) {
+                seen.push(e.packet);
+                packets += 1;
+            }
+        }
+        if packets > 0 {
+            steps.push(SubStep { work: Work::Collect, time: SimTime(self.o.collect.0 * packets) });
+        }
+    }
+
+    /// Plans and does the next sub-step of the round under way.
+    pub(super) fn sub_step(&mut self, plan: &mut Plan) {
+        let Some(job) = self.jobs.front() else { return };
+        self.plan_sub_step(job, plan);
+        self.finish_sub_step();
+    }
+
+    /// Plans the next sub-step of a band; the state stays as it is.
+    pub(super) fn plan_sub_step(&self, job: &Job, plan: &mut Plan) {
+        let Some(SubStep { work, time }) = job.steps.get(job.done) else { return };
+        let first = plan.ops().len();
+        let native = self.layout.native[job.band].first;
+        match work {
+            Work::Read(r) if !r.is_empty() => {
+                plan.read_staged(Cause::Clean, native + Blocks(r.start), Blocks(r.end - r.start));
+                plan.lasting(*time);
+            }
+            Work::Scratch(r) if !r.is_empty() => {
+                let fresh = !job.steps[..job.done].iter().any(|s| matches!(s.work, Work::Scratch(_)));
+                if fresh {
+                    plan.fence();
+                }
+                let (at, blocks) = (self.scratch_at(job, r.start), Blocks(r.end - r.start));
+                plan.write_pieces(Cause::Journal, at, blocks, |out| self.merged(job, r, out));
+                plan.lasting(*time);
+            }
+            Work::Home(r) if !r.is_empty() => {
+                plan.record(Record { tag: recover::HOME, words: [0; 3] });
+                plan.fence();
+                self.plan_home(job, r, plan);
+                plan.lasting(*time);
+            }
+            _ => plan.pause(Cause::Clean, *time),
+        }
+        plan.record(Record { tag: recover::STEP, words: [0; 3] });
+        if job.done + 1 == job.steps.len() {
+            plan.cleaned("band-clean", first, Blocks(job.blocks()));
+        }
+    }
+
+    /// Writes offsets `r` of a band in place: from the scratch band, or where all of it is cached from the log.
+    fn plan_home(&self, job: &Job, r: &Range<u64>, plan: &mut Plan) {
+        let (at, blocks) = (self.layout.native[job.band].first + Blocks(r.start), Blocks(r.end - r.start));
+        plan.write_pieces(Cause::Clean, at, blocks, |out| self.home_pieces(job, r, out));
+    }
+
+    /// Where what goes home comes from.
+    pub(super) fn home_pieces(&self, job: &Job, r: &Range<u64>, out: &mut Vec<Piece>) {
+        if job.whole() {
+            return self.merged(job, r, out);
+        }
+        let blocks = Blocks(r.end - r.start);
+        out.push(Piece { blocks, end: Source::Held(self.scratch_at(job, r.start)) });
+    }
+
+    /// The scratch band's block for an offset in the band: it holds the band as if it were the band itself.
+    pub(super) fn scratch_at(&self, job: &Job, offset: u64) -> Pba {
+        self.layout.scratch[job.scratch].first + Blocks(offset)
+    }
+
+    /// Where the merged blocks `r` of a band come from.
+    fn merged(&self, job: &Job, r: &Range<u64>, out: &mut Vec<Piece>) {
+        let (base, native) = (self.layout.host(job.band).start, self.layout.native[job.band].first);
+        let mut at = r.start;
+        let mut push = |blocks: u64, from: Pba| {
+            if blocks > 0 {
+                out.push(Piece { blocks: Blocks(blocks), end: Source::Held(from) });
+            }
+        };
+        for e in &job.taken {
+            let (lo, hi) = ((e.lba - base).max(r.start), (e.lba - base + e.blocks).min(r.end));
+            if lo < hi {
+                push(lo - at, native + Blocks(at));
+                push(hi - lo, self.cached_at(e.packet) + Blocks(e.at + (lo + base - e.lba)));
+                at = hi;
+            }
+        }
+        push(r.end - at, native + Blocks(at));
+    }
+
+    /// The sub-step that was planned is done.
+    pub(super) fn finish_sub_step(&mut self) {
+        let Some(job) = self.jobs.front_mut() else { return };
+        job.done += 1;
+        self.counters.sub_steps += 1;
+        if job.done == job.steps.len()
+            && let Some(job) = self.jobs.pop_front()
+        {
+            self.log.release(&job.taken);
+            if let Some(written) = &mut self.written {
+                for e in &job.taken {
+                    // What was written or discarded meanwhile is newer than what went home.
+                    written.insert(e.lba..e.lba + e.blocks);
+                    self.log
+                        .map
+                        .within(e.lba..e.lba + e.blocks)
+                        .for_each(|n| _ = written.remove(n.lba..n.lba + n.blocks));
+                    let gone: Vec<_> = self.discarded.runs_in(e.lba..e.lba + e.blocks).collect();
+                    gone.into_iter().for_each(|r| _ = written.remove(r));
+                }
+            }
+            self.counters.bands_cleaned += 1;
+        }
+    }
+
+    /// All that is left of the round.
+    fn finish_round(&mut self, plan: &mut Plan) {
+        while !self.jobs.is_empty() {
+            self.sub_step(plan);
+        }
+    }
+
+    /// Makes room in the log for a packet that begins in `lap`: whole rounds, as many as it takes.
+    pub(super) fn make_room(&mut self, lap: u64, plan: &mut Plan) {
+        while !self.log.room(lap, self.layout.log.len() as u64) {
+            if self.jobs.is_empty() {
+                self.begin_round(plan);
+            }
+            self.counters.rounds_waited += 1;
+            self.finish_round(plan);
+        }
+    }
+
+    /// What a request waits for of cleaning: one sub-step; under pressure all of the round.
+    pub(super) fn wait(&mut self, plan: &mut Plan) {
+        self.begin_if_due(plan);
+        if !self.pressure && self.log.live >= self.o.map_limit {
+            self.set_pressure(true, plan);
+        }
+        if self.pressure {
+            self.counters.rounds_waited += u64::from(!self.jobs.is_empty());
+            self.finish_round(plan);
+        } else {
+            self.sub_step(plan);
+        }
+        while self.log.span().1 > self.o.log {
+            if self.jobs.is_empty() {
+                self.begin_round(plan);
+            }
+            if self.jobs.is_empty() {
+                break;
+            }
+            self.counters.rounds_waited += 1;
+            self.finish_round(plan);
+        }
+    }
+
+    fn set_pressure(&mut self, on: bool, plan: &mut Plan) {
+        self.pressure = on;
+        plan.record(Record { tag: recover::PRESSURE, words: [u64::from(on), 0, 0] });
+    }
+
+    /// Plans a sub-step of idle time: of the band under way, or the first one of the oldest packet's band.
+    pub(super) fn plan_idle(&mut self, plan: &mut Plan) {
+        if let Some(job) = self.jobs.front() {
+            self.plan_sub_step(job, plan);
+            self.idle_step = Some(None);
+            return;
+        }
+        let Some(lba) = self.log.oldest() else { return };
+        let band = self.layout.native_of(lba).0;
+        let taken = self.log.map.within(self.layout.host(band)).collect();
+        plan.record(Record { tag: recover::TAKE, words: [band as u64, 0, 0] });
+        self.plan_sub_step(&self.job(band, taken), plan);
+        self.idle_step = Some(Some(band));
+    }
+
+    /// The operation that a read of the log's packet, or the next write, begins with.
+    pub(super) fn cached_at(&self, packet: u64) -> Pba {
+        let p = self.log.packet(packet);
+        self.log_at(p.lap, p.offset)
+    }
+
+    pub(super) fn log_at(&self, lap: u64, offset: u64) -> Pba {
+        let bands = self.layout.log.len() as u64;
+        self.layout.log[(lap % bands) as usize].first + Blocks(offset)
+    }
+}

@@ -1,0 +1,228 @@
+//! The registry's entry of the persistent cache: its page, its parameters, and building it for a drive.
+
+use super::layout::Layout;
+use super::log::Sizes;
+use super::{Options, PersistentCache};
+use crate::Capabilities;
+use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use smrlab_disk::model::CacheSpec;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::{Blocks, SimTime, parse_time};
+
+const PAGE: &str = "\
+A drive-managed drive as seen from outside. Bands lie natively at fixed places; every write goes first to a log on the medium,
+the *persistent cache*, as a *packet*: one entry of a map that holds only so many. Reads take each block from where its
+newest copy lies.
+
+A commit of a packet takes a fixed time, whatever its size (`commit`, in revolutions; `commit_rate` adds what the data take
+on drives where that was seen). Every `journal_every` packets the journal is committed, which stalls one write for `journal_time`.
+
+When the log is longer than `map_trigger` packets (dead ones included), a *round* of cleaning begins: `round` bands, each that of
+the highest block of the oldest packet. All cached blocks of a band are taken, and their map entries are free at once. The
+band goes home in phases of `memory` bytes: its tracks are read from the lowest cached block on, the packets are collected
+(`collect` each), the merged tracks go to a scratch band, then home. Each of these is a *sub-step*, and a request waits for one
+of them; requests are what brings a round forward, and where the host is idle the drive does (`idle`). With `map_limit`
+packets in use, or the log full, a request waits for the whole round instead: the *pressure* that turns a drive of 13 writes
+a second into one of 3.
+
+So what matters is the density of writes. With w packets a band the long-run mean of a small write is the time of a band
+(0.05 to 0.85 s) divided by w, and a commit on top.
+
+Options beyond the published model:
+- `idle=TIME` (or `off`): after so long without a request the drive cleans band by band until the log is empty.
+- `bypass=on`: a write that begins with a band of which nothing lies natively, and whatever follows it without a gap, goes to the
+  band directly and takes cached copies of its blocks out of the log. FUA writes never do. Bands that hold data natively are
+  written through the log: without memory for a whole band they cannot be overwritten safely.
+- `queued=N`: the host is taken to keep N writes queued, which share a packet as far as `packet` allows. The layer does not
+  see the queue: with `queued=1` every write is a packet of its own.
+- `whole_bands=on`: a band all of whose blocks are cached is written from the log, without being read or copied.
+- `waits=running`: a request is acknowledged before the sub-step that it brings forward; only one that comes while it
+  runs waits.
+
+Values that are not given are the drive file's (`[persistent_cache]`), else those of the published model of a 5 TB drive. Passes of
+cleaning, and commits with the head at the log already, take the times of that model whatever the mechanics say; seeks to
+and from the native bands are the mechanics'.
+
+Power cuts lose nothing that was acknowledged: a packet counts when its write has ended, packets that were taken are kept until
+their band is home, and a band is written in place only from a copy. After a cut a round goes on where it was; that the memory
+has to be read again takes no time here. Discards free packets and read as zeroes.
+";
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "persistent-cache",
+    aliases: &["drive-managed", "dm-smr"],
+    summary: "drive-managed drive: a log on the medium with a limited map, cleaned band by band while requests wait",
+    reference: "Shafaei, Hajkazemi, Desnoyers, Aghayev 2017, Modeling Drive-Managed SMR Performance, ACM TOS 13(4), and the released model",
+    page: PAGE,
+    params: PARAMS,
+    capabilities: Capabilities {
+        keeps_data: true,
+        survives_cut: true,
+        locates: true,
+        stable_location: false,
+        discards: true,
+    },
+    tested: &[
+        "map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms",
+        "bypass=on,queued=4,packet=12blk,waits=running,idle=10ms,map_trigger=9,map_limit=12",
+        "whole_bands=on,round=3,map_trigger=4,map_limit=4,overhead=1blk,slot=0.3,bypass=on",
+    ],
+    conventional: false,
+    build,
+};
+
+const fn param(name: &'static str, kind: Kind, doc: &'static str) -> Param {
+    Param { name, kind, default: "", doc }
+}
+
+const PARAMS: &[Param] = &[
+    param("log", Kind::Size, "size of the log; default: the drive's, else 0.5 % of the bands"),
+    param(
+        "slot",
+        Kind::Real(0.0, 1000.0),
+        "least length of a packet in the log, in tracks; default: the drive's, else 0.4 (fitted by the model's authors)",
+    ),
+    param("packet", Kind::Size, "data in a packet at most; default: the drive's, else 512KiB"),
+    param(
+        "overhead",
+        Kind::Size,
+        "what a packet takes in the log beside its data; default: the drive's, else 0",
+    ),
+    Param {
+        name: "queued",
+        kind: Kind::Count(1, 64),
+        default: "1",
+        doc: "consecutive writes that share a packet: those that the host keeps queued (drives take up to 8)",
+    },
+    param(
+        "map_trigger",
+        Kind::Count(1, 1 << 31),
+        "packets from head to tail beyond which cleaning begins; default: the drive's, else 22986",
+    ),
+    param(
+        "map_limit",
+        Kind::Count(1, 1 << 31),
+        "packets with live data at which requests wait for whole rounds; default: the drive's, else 23000",
+    ),
+    param(
+        "commit",
+        Kind::Real(0.0, 1000.0),
+        "fixed time of a commit, in revolutions; default: the drive's, else 2.4",
+    ),
+    param(
+        "commit_rate",
+        Kind::Real(1.0, 100_000.0),
+        "MB/s at which a commit's data add to its time; default: the drive's, else they add nothing",
+    ),
+    param(
+        "commit_overhead",
+        Kind::Time,
+        "before a commit with the head at the log already; default: the drive's, else 700us",
+    ),
+    param(
+        "journal_every",
+        Kind::Count(1, 1 << 31),
+        "packets between commits of the journal; default: the drive's, else 240",
+    ),
+    param("journal_time", Kind::Time, "time of a commit of the journal; default: the drive's, else 300ms"),
+    param("round", Kind::Count(1, 64), "bands in a round of cleaning; default: the drive's, else 2"),
+    param(
+        "collect",
+        Kind::Real(0.0, 1000.0),
+        "time to collect a packet, in revolutions; default: the drive's, else 0.2",
+    ),
+    param("memory", Kind::Size, "memory in which a band is merged; default: the drive's, else 14MiB"),
+    param(
+        "idle",
+        Kind::Text,
+        "idle time after which the drive cleans, or off; default: the drive's, else 1.2s",
+    ),
+    param(
+        "bypass",
+        Kind::Choice(&["on", "off"]),
+        "sequential writes from a band's beginning on skip the log; default: the drive's, else off",
+    ),
+    param(
+        "whole_bands",
+        Kind::Choice(&["on", "off"]),
+        "bands that are cached whole are not read or copied; default: the drive's, else off",
+    ),
+    Param {
+        name: "waits",
+        kind: Kind::Choice(&["sub-step", "running"]),
+        default: "sub-step",
+        doc: "each request waits for the sub-step that it brings forward, or only for one that runs when it comes",
+    },
+    param("band", Kind::Count(1, 1 << 20), "tracks in a band; default: the drive's"),
+    param(
+        "tracks",
+        Kind::Count(1, 1024),
+        "k: tracks that one track write touches, itself included; default: the drive's head width",
+    ),
+];
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let spec = context.drive.spec().cache.unwrap_or_default();
+    let whole = context.drive.counted_blocks();
+    let log = values.size("log", whole).or(spec.log);
+    let layout = Layout::new(context, values.count("band"), log).map_err(refuse)?;
+    let options = options(values, &spec, &layout, whole)?;
+    let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);
+    let host = layout.blocks().min(counted);
+    Ok(Box::new(PersistentCache::new(layout, options, host)))
+}
+
+fn options(values: &Values, spec: &CacheSpec, layout: &Layout, whole: Blocks) -> Result<Options, SpecError> {
+    let size = |key: &str, own: Option<Blocks>, default: u64| {
+        values.size(key, whole).or(own).map_or(default, |b| b.0)
+    };
+    let count = |key: &str, own: Option<u64>, default| values.count(key).or(own).unwrap_or(default);
+    let real = |key: &str, own: Option<f64>, default| values.real(key).or(own).unwrap_or(default);
+    let time = |key: &str, own: Option<SimTime>, default| values.time(key).or(own).unwrap_or(default);
+    let on = |key: &str, own: Option<bool>| values.text(key).map(|t| t == "on").or(own).unwrap_or(false);
+    // In billionths, so that times are whole numbers from here on.
+    let turns = |turns: f64| layout.turns((turns * 1e9).round() as u64, 1_000_000_000);
+    let band = layout.least_log_band();
+    let slot = (real("slot", spec.slot_tracks, 0.4) * layout.track as f64).round() as u64;
+    let overhead = size("overhead", spec.overhead, 0).min(band - 1);
+    let rate = values.real("commit_rate").map(|mb| (mb * 1e6) as u64).or(spec.commit_rate);
+    let trigger = count("map_trigger", spec.map_trigger, 22_986);
+    let limit = count("map_limit", spec.map_limit, 23_000.max(trigger));
+    if limit < trigger {
+        return Err(values.bad("map_limit", format!("not below map_trigger={trigger}")));
+    }
+    let log = values.size("log", whole).or(spec.log).map_or_else(|| layout.log_blocks(), |b| b.0);
+    Ok(Options {
+        log: log.max(1),
+        sizes: Sizes { slot: slot.clamp(1, band), overhead },
+        packet: size("packet", spec.packet, 1024).clamp(1, band - overhead),
+        queued: values.count("queued").unwrap_or(1),
+        map_trigger: trigger,
+        map_limit: limit,
+        commit: turns(real("commit", spec.commit_turns, 2.4)),
+        commit_rate: rate.filter(|r| *r > 0),
+        commit_overhead: time("commit_overhead", spec.commit_overhead, SimTime::from_us(700)),
+        journal: time("journal_time", spec.journal, SimTime::from_ms(300)),
+        journal_every: count("journal_every", spec.journal_every, 240),
+        round_bands: count("round", spec.round_bands, 2),
+        collect: turns(real("collect", spec.collect_turns, 0.2)),
+        memory: size("memory", spec.memory, 14 * 2048).max(1),
+        idle: idle(values, spec)?,
+        bypass: on("bypass", spec.bypass),
+        whole_bands: on("whole_bands", spec.whole_bands),
+        running_only: values.text("waits") == Some("running"),
+    })
+}
+
+fn idle(values: &Values, spec: &CacheSpec) -> Result<Option<SimTime>, SpecError> {
+    match values.text("idle") {
+        None | Some("") => Ok(spec.idle.or(Some(SimTime::from_ms(1200)))),
+        Some("off") => Ok(None),
+        Some(text) => match parse_time(text) {
+            Ok(time) => Ok(Some(time)),
+            Err(_) => Err(values.bad("idle", "a time such as 1.2s, or off")),
+        },
+    }
+}

@@ -1,0 +1,110 @@
+//! Which blocks of the host's lie in the log, as extents.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Consecutive blocks of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// First LBA.
+    pub lba: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Number of the packet.
+    pub packet: u64,
+    /// Offset of the first block in the packet's data.
+    pub at: u64,
+}
+
+impl Extent {
+    fn end(&self) -> u64 {
+        self.lba + self.blocks
+    }
+
+    /// The part of it within a range that it meets.
+    fn within(&self, span: &Range<u64>) -> Self {
+        let lba = self.lba.max(span.start);
+        Self { lba, blocks: self.end().min(span.end) - lba, at: self.at + (lba - self.lba), ..*self }
+    }
+}
+
+/// Extents by LBA; they never overlap.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Extents {
+    map: BTreeMap<u64, Extent>,
+}
+
+impl Extents {
+    /// The parts of extents that lie in `span`, ascending.
+    pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
+        let before =
+            self.map.range(..span.start).next_back().map(|(_, e)| e).filter(|e| e.end() > span.start);
+        let end = span.end;
+        before
+            .into_iter()
+            .chain(self.map.range(span.start..end.max(span.start)).map(|(_, e)| e))
+            .map(move |e| e.within(&span))
+    }
+
+    /// Takes out whatever lies in `span`; `gone` is told each part, ascending.
+    pub fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
+        if let Some((&lba, &e)) = self.map.range(..span.start).next_back()
+            && e.end() > span.start
+        {
+            gone(e.within(&span));
+            self.map.insert(lba, Extent { blocks: span.start - lba, ..e });
+            self.keep_behind(e, span.end);
+        }
+        while let Some((&lba, &e)) = self.map.range(span.clone()).next() {
+            gone(e.within(&span));
+            self.map.remove(&lba);
+            self.keep_behind(e, span.end);
+        }
+    }
+
+    fn keep_behind(&mut self, e: Extent, end: u64) {
+        if e.end() > end {
+            self.map.insert(end, e.within(&(end..e.end())));
+        }
+    }
+
+    /// Puts in an extent, of whose blocks none may be in.
+    pub fn insert(&mut self, e: Extent) {
+        debug_assert!(e.blocks > 0 && self.within(e.lba..e.end()).next().is_none());
+        self.map.insert(e.lba, e);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Extent> {
+        self.map.values()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        // Nodes of the tree are two thirds full on the average.
+        (self.map.len() * (size_of::<Extent>() + size_of::<u64>()) * 3 / 2) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_taken_out_of_the_middle() {
+        let mut map = Extents::default();
+        let e = |lba, blocks, packet, at| Extent { lba, blocks, packet, at };
+        map.insert(e(10, 10, 1, 0));
+        map.insert(e(20, 5, 2, 7));
+        let mut gone = Vec::new();
+        map.remove(13..22, |e| gone.push(e));
+        assert_eq!(gone, [e(13, 7, 1, 3), e(20, 2, 2, 7)]);
+        map.insert(e(13, 9, 3, 0));
+        map.remove(15..16, |_| ());
+        assert_eq!(
+            map.iter().copied().collect::<Vec<_>>(),
+            [e(10, 3, 1, 0), e(13, 2, 3, 0), e(16, 6, 3, 3), e(22, 3, 2, 9)]
+        );
+        let seen: Vec<_> = map.within(11..17).collect();
+        assert_eq!(seen, [e(11, 2, 1, 1), e(13, 2, 3, 0), e(16, 1, 3, 3)]);
+        map.remove(12..12, |_| panic!("nothing lies in an empty span"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Where the log, the scratch bands and the native bands lie, and what passes of the drive's own take.
+
+use crate::parts::stretches::MediumSpace;
+use crate::registry::BuildContext;
+use smrlab_disk::bands::BandId;
+use smrlab_disk::mechanics::{Distance, SeekCurve};
+use smrlab_disk::{Bands, DriveError, Interference};
+use smrlab_units::{Blocks, Pba, SimTime};
+use std::ops::Range;
+
+/// A band of the medium, its guard left out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub first: Pba,
+    pub blocks: u64,
+    /// Blocks in one of its tracks, on the average.
+    pub track: u64,
+    /// What seek curves take as the place of its beginning.
+    pub seek: u64,
+}
+
+/// See the [module](self).
+pub(super) struct Layout {
+    pub bands: Bands,
+    /// The log, in the order in which its bands are filled.
+    pub log: Vec<Place>,
+    /// Two scratch bands, as large as the largest native one.
+    pub scratch: [Place; 2],
+    pub native: Vec<Place>,
+    /// The host's first block of each native band, and the end.
+    starts: Vec<u64>,
+    /// Blocks that a write may damage behind its end.
+    pub reach: u64,
+    /// Blocks in a track of the log.
+    pub track: u64,
+    /// Nanoseconds of a revolution, times a thousand.
+    turn: u64,
+    way: SeekCurve,
+    /// Where the native bands begin, for seek curves.
+    seek_base: u64,
+}
+
+impl Layout {
+    /// Takes bands for a log of `log` blocks (and two more, so that one can be filled while the oldest is emptied) and for
+    /// two scratch bands; all others are native. The log takes those at the beginning, beginning with the one that lies
+    /// nearest to the native bands.
+    ///
+    /// # Errors
+    /// When the drive has too few bands.
+    pub fn new(context: &BuildContext, tracks: Option<u64>, log: Option<Blocks>) -> Result<Self, String> {
+        let drive = &context.drive;
+        let say = |e: DriveError| e.to_string();
+        let bands = match (drive.interference(), drive.spec().bands.blocks) {
+            (Interference::Blocks(_), Some(blocks)) => drive.block_bands(blocks).map_err(say)?,
+            _ => drive.bands(tracks).map_err(say)?,
+        };
+        let over_blocks = drive.spec().mechanics.distance == Distance::Blocks;
+        let mechanics = drive.mechanics(None).map_err(say)?;
+        let mut all: Vec<Place> = (0..bands.len())
+            .map(|i| {
+                let b = bands.band(BandId(i));
+                let seek =
+                    if over_blocks { b.first.0 } else { u64::from(mechanics.target(b.first).cylinder()) };
+                let track = (b.blocks.0 / b.tracks.max(1)).max(1);
+                Place { first: b.first, blocks: b.blocks.0, track, seek }
+            })
+            .collect();
+        let mut largest: Vec<usize> = (0..all.len()).collect();
+        largest.sort_by_key(|&i| (u64::MAX - all[i].blocks, i));
+        let few = || {
+            format!(
+                "{} bands are too few: a log of at least 3, two scratch bands and a native one",
+                all.len()
+            )
+        };
+        let [a, b] = *largest.get(..2).ok_or_else(few)? else { return Err(few()) };
+        let scratch = [all[a.min(b)], all[a.max(b)]];
+        all.remove(a.max(b));
+        all.remove(a.min(b));
+        let wanted = log.map_or(all.iter().map(|p| p.blocks).sum::<u64>() / 200, |b| b.0).max(1);
+        let (mut size, mut taken) = (0, 0);
+        while size < wanted && taken < all.len() {
+            size += all[taken].blocks;
+            taken += 1;
+        }
+        taken += 2;
+        if taken >= all.len() {
+            return Err(format!(
+                "a log of {wanted} blocks leaves no native band of {}: use a smaller log= or smaller bands",
+                all.len()
+            ));
+        }
+        let native = all.split_off(taken);
+        all.reverse();
+        let mut starts = vec![0];
+        let mut end = 0;
+        for n in &native {
+            end += n.blocks;
+            starts.push(end);
+        }
+        Ok(Self {
+            bands,
+            track: all[0].track,
+            log: all,
+            scratch,
+            seek_base: native[0].seek,
+            native,
+            starts,
+            reach: MediumSpace::of(drive).guard().0,
+            turn: 60_000_000_000_000 / u64::from(drive.spec().mechanics.rpm),
+            way: drive.spec().mechanics.read_seek.clone(),
+        })
+    }
+
+    /// Blocks in all native bands.
+    pub fn blocks(&self) -> u64 {
+        *self.starts.last().unwrap_or(&0)
+    }
+
+    /// The native band of a block of the host's, and the offset in it.
+    #[inline]
+    pub fn native_of(&self, lba: u64) -> (usize, u64) {
+        let band = self.starts.partition_point(|&s| s <= lba) - 1;
+        (band, lba - self.starts[band])
+    }
+
+    /// The host's blocks of a native band.
+    pub fn host(&self, band: usize) -> Range<u64> {
+        self.starts[band]..self.starts[band + 1]
+    }
+
+    /// Where the block lies natively.
+    pub fn home(&self, lba: u64) -> Pba {
+        let (band, offset) = self.native_of(lba);
+        self.native[band].first + Blocks(offset)
+    }
+
+    /// Blocks in the bands of the log, the two that are kept free left out.
+    pub fn log_blocks(&self) -> u64 {
+        let mut each: Vec<u64> = self.log.iter().map(|p| p.blocks).collect();
+        each.sort_unstable();
+        each[2..].iter().sum()
+    }
+
+    /// Blocks in a band of the log, at least.
+    pub fn least_log_band(&self) -> u64 {
+        self.log.iter().map(|p| p.blocks).min().unwrap_or(1)
+    }
+
+    /// `turns / of` revolutions.
+    pub fn turns(&self, turns: u64, of: u64) -> SimTime {
+        SimTime((u128::from(self.turn) * u128::from(turns) / (u128::from(of) * 1000)) as u64)
+    }
+
+    /// The way from a native band to the log, which counts as lying where the native bands begin.
+    pub fn way_from(&self, band: usize) -> SimTime {
+        let seek = self.native[band].seek;
+        let (from, to) =
+            if seek >= self.seek_base { (seek - self.seek_base + 1, 0) } else { (self.seek_base - seek, 0) };
+        self.way.time(from, to)
+    }
+}

@@ -1,0 +1,210 @@
+//! What survives a power cut: the records of the persistent cache, and how a fresh layer is rebuilt from them.
+
+use super::clean::{Job, Work};
+use super::extents::Extent;
+use super::log::{Head, Packet};
+use super::{PersistentCache, Stream};
+use crate::{Cause, Piece, Plan, Record, Source};
+use smrlab_units::Blocks;
+
+/// Blocks `words[0]`, `words[1]` in number, went to the log: band `words[2] >> 32` of it, offset `words[2] & 0xffff_ffff`;
+/// bit 63: to the end of the last packet.
+pub(super) const APPEND: u32 = 1;
+/// Blocks `words[0]`, `words[1]` in number, were discarded.
+pub(super) const DISCARD: u32 = 2;
+/// Native band `words[0]` is taken for cleaning.
+pub(super) const TAKE: u32 = 3;
+/// A sub-step of the round is done.
+pub(super) const STEP: u32 = 4;
+/// The band under cleaning is about to be written in place.
+pub(super) const HOME: u32 = 5;
+/// Requests wait for whole rounds (1) or not (0).
+pub(super) const PRESSURE: u32 = 6;
+/// Native band `words[0]`, of which nothing lies natively, is about to be written directly.
+pub(super) const OPEN: u32 = 7;
+/// Blocks `words[0]`, `words[1]` in number, were written directly.
+pub(super) const DIRECT: u32 = 8;
+
+// Of checkpoints only.
+/// A packet: lap and offset; length and data; writes and what lies before it.
+const PACKET: u32 = 20;
+/// What the last packet was written with: LBA, blocks.
+const SPAN: u32 = 21;
+/// An extent: LBA; blocks and offset in the packet; packet, counted from the first.
+const EXTENT: u32 = 22;
+/// A band under cleaning: band; scratch band and tracks before; sub-steps done.
+const JOB: u32 = 23;
+/// What the last such band has taken, as an extent.
+const TAKEN: u32 = 24;
+/// The log's head: lap and offset; length.
+const HEAD: u32 = 25;
+/// Scratch band and tracks; packets since the journal's commit; whether the head is at the log, number of the first packet.
+const STATE: u32 = 26;
+/// The stream that bypasses the log: band, next block.
+const STREAM: u32 = 27;
+/// Blocks whose newest copy lies natively.
+const WRITTEN: u32 = 28;
+
+fn pair(high: u64, low: u64) -> u64 {
+    (high << 32) | low
+}
+
+fn halves(word: u64) -> (u64, u64) {
+    (word >> 32, word & 0xffff_ffff)
+}
+
+impl PersistentCache {
+    pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        let mut going_home = false;
+        for r in records {
+            match r.tag {
+                HOME => going_home = true,
+                STEP => {
+                    going_home = false;
+                    self.finish_sub_step();
+                }
+                _ => self.replay_one(r),
+            }
+        }
+        if going_home && let Some(job) = self.jobs.front() {
+            self.go_home_again(job, plan);
+            plan.record(Record { tag: STEP, words: [0; 3] });
+            self.finish_sub_step();
+        }
+    }
+
+    fn replay_one(&mut self, Record { tag, words: [a, b, c] }: Record) {
+        match tag {
+            APPEND => {
+                let joined = c >> 63 == 1;
+                let (lap, offset) = halves(c & !(1 << 63));
+                let before = self.log.head.length;
+                let last = self.log.packets.back().filter(|_| joined).map_or(0, |p| p.blocks);
+                self.append(Head { lap, offset, length: before }, self.length(last + b), joined, a..a + b);
+                self.at_log = true;
+            }
+            DISCARD => self.forget(a..a + b),
+            TAKE => self.take(a as usize),
+            PRESSURE => self.pressure = a == 1,
+            OPEN => self.open_stream(a as usize),
+            DIRECT => {
+                self.written_directly(a..a + b);
+                self.at_log = false;
+            }
+            _ => self.restore(Record { tag, words: [a, b, c] }),
+        }
+    }
+
+    /// Writes in place again what a cut interrupted; what the drive's memory held is read from the medium.
+    fn go_home_again(&self, job: &Job, plan: &mut Plan) {
+        let Some(Work::Home(r)) = job.steps.get(job.done).map(|s| &s.work) else { return };
+        let mut sources = Vec::new();
+        self.home_pieces(job, r, &mut sources);
+        let staged: Vec<Piece> = sources
+            .iter()
+            .map(|p| match p.end {
+                Source::Held(from) => {
+                    let op = plan.read_staged(Cause::Journal, from, p.blocks);
+                    Piece { blocks: p.blocks, end: Source::Staged(op, Blocks::ZERO) }
+                }
+                _ => *p,
+            })
+            .collect();
+        let (at, blocks) = (self.layout.native[job.band].first + Blocks(r.start), Blocks(r.end - r.start));
+        plan.write_pieces(Cause::Journal, at, blocks, |out| out.extend(staged));
+    }
+
+    fn restore(&mut self, Record { tag, words: [a, b, c] }: Record) {
+        match tag {
+            PACKET => {
+                let ((lap, offset), (length, blocks), (writes, before)) =
+                    (halves(a), halves(b), (c >> 48, c << 16 >> 16));
+                let spans = Vec::new();
+                let packet = Packet { lap, offset, length, before, blocks, writes, live: 0, held: 0, spans };
+                self.log.packets.push_back(packet);
+            }
+            SPAN => {
+                if let Some(p) = self.log.packets.back_mut() {
+                    p.spans.push(a..a + b);
+                }
+            }
+            EXTENT => {
+                let e = self.extent(a, b, c);
+                self.log.map.insert(e);
+                self.log.live_blocks += e.blocks;
+                let p = self.log.packet_mut(e.packet);
+                p.live += e.blocks;
+                self.log.live += u64::from(p.live == e.blocks);
+            }
+            JOB => {
+                let (scratch, tracks_before) = halves(b);
+                let (taken, steps) = (Vec::new(), Vec::new());
+                let scratch = scratch as usize;
+                let job = Job { band: a as usize, taken, scratch, tracks_before, steps, done: c as usize };
+                self.jobs.push_back(job);
+            }
+            TAKEN => {
+                let e = self.extent(a, b, c);
+                self.log.packet_mut(e.packet).held += e.blocks;
+                if let Some(job) = self.jobs.back_mut() {
+                    job.taken.push(e);
+                }
+                // The sub-steps follow from all that is taken.
+                if let Some(mut job) = self.jobs.pop_back() {
+                    job.steps = self.steps(&job);
+                    self.jobs.push_back(job);
+                }
+            }
+            HEAD => {
+                let (lap, offset) = halves(a);
+                self.log.head = Head { lap, offset, length: b };
+            }
+            STATE => {
+                let (scratch, tracks) = halves(a);
+                (self.scratch_next, self.scratch_tracks) = (scratch as usize, tracks);
+                self.since_journal = b;
+                (self.at_log, self.log.first) = (c & 1 == 1, c >> 1);
+            }
+            STREAM => self.stream = Some(Stream { band: a as usize, next: b }),
+            WRITTEN => {
+                if let Some(written) = &mut self.written {
+                    written.insert(a..a + b);
+                }
+            }
+            _ => debug_assert!(false, "record {tag} is not the persistent cache's"),
+        }
+    }
+
+    fn extent(&self, a: u64, b: u64, c: u64) -> Extent {
+        let (blocks, at) = halves(b);
+        Extent { lba: a, blocks, packet: self.log.first + c, at }
+    }
+
+    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        let mut put = |tag, words| out(Record { tag, words });
+        let first = self.log.first;
+        let state = pair(self.scratch_next as u64, self.scratch_tracks);
+        put(STATE, [state, self.since_journal, first << 1 | u64::from(self.at_log)]);
+        put(HEAD, [pair(self.log.head.lap, self.log.head.offset), self.log.head.length, 0]);
+        for p in &self.log.packets {
+            put(PACKET, [pair(p.lap, p.offset), pair(p.length, p.blocks), p.writes << 48 | p.before]);
+            p.spans.iter().for_each(|s| put(SPAN, [s.start, s.end - s.start, 0]));
+        }
+        let extent = |e: &Extent| [e.lba, pair(e.blocks, e.at), e.packet - first];
+        self.log.map.iter().for_each(|e| put(EXTENT, extent(e)));
+        for job in &self.jobs {
+            put(JOB, [job.band as u64, pair(job.scratch as u64, job.tracks_before), job.done as u64]);
+            job.taken.iter().for_each(|e| put(TAKEN, extent(e)));
+        }
+        put(PRESSURE, [u64::from(self.pressure), 0, 0]);
+        for run in self.discarded.runs() {
+            put(DISCARD, [run.start, run.end - run.start, 0]);
+        }
+        if let Some(written) = &self.written {
+            written.runs().for_each(|r| put(WRITTEN, [r.start, r.end - r.start, 0]));
+        }
+        if let Some(s) = self.stream {
+            put(STREAM, [s.band as u64, s.next, 0]);
+        }
+    }
+}

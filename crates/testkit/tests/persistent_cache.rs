@@ -1,0 +1,62 @@
+//! The persistent cache with the options that make it clean at every turn: on bytes, cut everywhere, stopped and gone on.
+
+use smrlab_stl::Metadata;
+use smrlab_testkit::{Cuts, Harness, Workload, drives};
+
+const VARIANTS: &[&str] = &[
+    "persistent-cache",
+    "persistent-cache,map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms",
+    "persistent-cache,bypass=on,queued=4,packet=12blk,idle=10ms,map_trigger=9,map_limit=12",
+    "persistent-cache,whole_bands=on,round=3,map_trigger=4,map_limit=4,bypass=on,slot=0.1",
+    "persistent-cache,map_trigger=20,map_limit=20,memory=9blk,slot=0.05,packet=3blk,log=40blk,waits=running",
+];
+
+#[test]
+fn cuts_lose_nothing_in_any_phase() {
+    for text in VARIANTS {
+        for drive in ["zones and skew", "tiny", "outwards, three tracks"] {
+            let all = drives::all();
+            let (_, drive) = all.iter().find(|d| d.0 == drive).expect("a drive of the kit");
+            let Ok(mut h) = Harness::new(text, drive, Metadata::Nv) else { continue };
+            let losses = Cuts { requests: 60, longest: 40, seed: 9 }.run(&mut h);
+            println!("{text}: {losses:?}");
+            assert!(losses.cuts > 100, "{text}: {losses:?}");
+            assert_eq!((losses.lost, losses.mixed, losses.torn), (0, 0, 0), "{text}: {losses:?}");
+        }
+    }
+}
+
+#[test]
+fn a_restart_in_mid_round_changes_nothing() {
+    for text in VARIANTS {
+        for (name, drive) in drives::all() {
+            let run = |restart: Option<bool>| {
+                let mut h = Harness::new(text, &drive, Metadata::Nv).ok()?;
+                for part in 0..4 {
+                    h.exercise(Workload { requests: 100, seed: 20 + part, longest: 60 });
+                    if let Some(from_checkpoint) = restart {
+                        h.restart(from_checkpoint);
+                    }
+                }
+                Some(h.digest())
+            };
+            let digests = [None, Some(true), Some(false)].map(run);
+            assert!(digests[0] == digests[1] && digests[1] == digests[2], "{text} on {name}: {digests:?}");
+        }
+    }
+}
+
+#[test]
+fn every_drive_of_the_kit_keeps_what_it_is_given() {
+    for text in VARIANTS {
+        let mut fits = 0;
+        for (name, drive) in drives::all() {
+            println!("{text} on {name}");
+            let Ok(mut h) = Harness::new(text, &drive, Metadata::Nv) else { continue };
+            fits += 1;
+            h.exercise(Workload { requests: 300, seed: fits, longest: u64::MAX });
+            h.exercise(Workload { requests: 1_500, seed: 100 + fits, longest: 200 });
+        }
+        assert!(fits >= 3, "{text} fits on {fits} of the kit's drives only");
+    }
+}
