@@ -30,6 +30,7 @@ pub const DRIVES: &[DriveEntry] = &[
     DriveEntry { name: "he2014-example", toml: include_str!("../../../../drives/he2014-example.toml") },
     DriveEntry { name: "cassuto2010-307gb", toml: include_str!("../../../../drives/cassuto2010-307gb.toml") },
     DriveEntry { name: "modern-7200", toml: include_str!("../../../../drives/modern-7200.toml") },
+    DriveEntry { name: "tiny", toml: include_str!("../../../../drives/tiny.toml") },
     DriveEntry {
         name: "seagate-st5000as0011",
         toml: include_str!("../../../../drives/seagate-st5000as0011.toml"),
@@ -38,7 +39,6 @@ pub const DRIVES: &[DriveEntry] = &[
         name: "seagate-st8000as0002",
         toml: include_str!("../../../../drives/seagate-st8000as0002.toml"),
     },
-    DriveEntry { name: "tiny", toml: include_str!("../../../../drives/tiny.toml") },
 ];
 
 /// What may follow a drive's name as `key=value`.
