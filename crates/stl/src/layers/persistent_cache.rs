@@ -473,7 +473,13 @@ impl TranslationLayer for PersistentCache {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { bands: Some(&self.layout.bands), cache: Some(Blocks(self.o.log)), identity: false }
+        let held: u64 = self.jobs.iter().flat_map(|j| &j.taken).map(|e| e.blocks).sum();
+        Facts {
+            bands: Some(&self.layout.bands),
+            cache: Some(Blocks(self.o.log)),
+            cached: Some(Blocks(self.log.live_blocks + held)),
+            identity: false,
+        }
     }
 
     fn map_bytes(&self) -> u64 {
