@@ -167,7 +167,8 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let spec = context.drive.spec().cache.unwrap_or_default();
     let whole = context.drive.counted_blocks();
     let log = values.size("log", whole).or(spec.log);
-    let layout = Layout::new(context, values.count("band"), log).map_err(refuse)?;
+    let overhead = values.size("overhead", whole).or(spec.overhead).map_or(0, |b| b.0);
+    let layout = Layout::new(context, values.count("band"), log, overhead).map_err(refuse)?;
     let options = options(values, &spec, &layout, whole)?;
     let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);
     let host = layout.blocks().min(counted);

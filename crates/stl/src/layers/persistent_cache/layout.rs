@@ -47,7 +47,12 @@ impl Layout {
     ///
     /// # Errors
     /// When the drive has too few bands.
-    pub fn new(context: &BuildContext, tracks: Option<u64>, log: Option<Blocks>) -> Result<Self, String> {
+    pub fn new(
+        context: &BuildContext,
+        tracks: Option<u64>,
+        log: Option<Blocks>,
+        overhead: u64,
+    ) -> Result<Self, String> {
         let drive = &context.drive;
         let say = |e: DriveError| e.to_string();
         let bands = match (drive.interference(), drive.spec().bands.blocks) {
@@ -80,7 +85,8 @@ impl Layout {
         let wanted = log.map_or(all.iter().map(|p| p.blocks).sum::<u64>() / 200, |b| b.0).max(1);
         let (mut size, mut taken) = (0, 0);
         while size < wanted && taken < all.len() {
-            size += all[taken].blocks;
+            // Packets do not cross bands: with an overhead they are long, and the ends of bands stay empty.
+            size += all[taken].blocks.saturating_sub(3 * overhead).max(1);
             taken += 1;
         }
         taken += 2;
