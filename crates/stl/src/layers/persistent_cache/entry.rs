@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::log::Sizes;
 use super::{Options, PersistentCache};
 use crate::Capabilities;
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::registry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_disk::model::CacheSpec;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, SimTime, parse_time};
@@ -154,7 +154,7 @@ const PARAMS: &[Param] = &[
         default: "sub-step",
         doc: "each request waits for the sub-step that it brings forward, or only for one that runs when it comes",
     },
-    param("band", Kind::Count(1, 1 << 20), "tracks in a band; default: the drive's"),
+    param("band", Kind::Band, BAND_OF_TRACKS),
     param(
         "tracks",
         Kind::Count(1, 1024),
@@ -168,7 +168,8 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let whole = context.drive.counted_blocks();
     let log = values.size("log", whole).or(spec.log);
     let overhead = values.size("overhead", whole).or(spec.overhead).map_or(0, |b| b.0);
-    let layout = Layout::new(context, values.count("band"), log, overhead).map_err(refuse)?;
+    let bands = context.bands(&ENTRY, context.band_length(values.band("band"), BandLength::Tracks))?;
+    let layout = Layout::new(context, bands, log, overhead).map_err(refuse)?;
     let options = options(values, &spec, &layout, whole)?;
     let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);
     let host = layout.blocks().min(counted);

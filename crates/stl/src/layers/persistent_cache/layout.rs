@@ -4,7 +4,7 @@ use crate::parts::stretches::MediumSpace;
 use crate::registry::BuildContext;
 use smrlab_disk::bands::BandId;
 use smrlab_disk::mechanics::{Distance, SeekCurve};
-use smrlab_disk::{Bands, DriveError, Interference};
+use smrlab_disk::{Bands, DriveError};
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
 
@@ -49,16 +49,12 @@ impl Layout {
     /// When the drive has too few bands.
     pub fn new(
         context: &BuildContext,
-        tracks: Option<u64>,
+        bands: Bands,
         log: Option<Blocks>,
         overhead: u64,
     ) -> Result<Self, String> {
         let drive = &context.drive;
         let say = |e: DriveError| e.to_string();
-        let bands = match (drive.interference(), drive.spec().bands.blocks) {
-            (Interference::Blocks(_), Some(blocks)) => drive.block_bands(blocks).map_err(say)?,
-            _ => drive.bands(tracks).map_err(say)?,
-        };
         let over_blocks = drive.spec().mechanics.distance == Distance::Blocks;
         let mechanics = drive.mechanics(None).map_err(say)?;
         let mut all: Vec<Place> = (0..bands.len())
