@@ -82,7 +82,6 @@ def create(
         raise InputError("--size is what the host sees, --medium-size what the layer has for it: give one of the two")
     config = {
         "name": name,
-        **_identity(drive, layer, from_state),
         "size": None if medium_size is None else _core.size_bytes(medium_size),
         "host_size": None if size is None else _core.size_bytes(size),
         "timing": devices.choice("--timing", timing, ("none", "model")),
@@ -95,6 +94,7 @@ def create(
         "block": block,
         "record": None if record is None else str(record.absolute()),
         "map_budget": _core.size_bytes(map_budget),
+        **_identity(drive, layer, from_state),
     }
     given = {"certificates": tls_certificates, "psk": tls_psk}
     tls = {k: str(v.absolute()) for k, v in given.items() if v}

@@ -39,7 +39,7 @@ def shown_end(ends: Sequence[float]) -> float:
 def isolated(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Where a value stands between two that are missing, so that no line reaches it."""
     there = np.concatenate([[False], ~np.isnan(values), [False]])
-    return there[1:-1] & ~there[:-2] & ~there[2:]
+    return np.asarray(there[1:-1] & ~there[:-2] & ~there[2:])
 
 
 def _having(runs: Payload, key: str) -> list[tuple[int, dict[str, Any]]]:
