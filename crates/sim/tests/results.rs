@@ -176,3 +176,66 @@ fn an_estimated_backlog_says_so() {
     assert!(is_exact && (990.0..=1000.0).contains(&most));
     assert!(!exact(6000).0);
 }
+
+/// A raw disk with bands refuses what is not wholly within one, and does nothing for it.
+#[test]
+fn raw_bands_refuse_their_guards() {
+    // Bands of four tracks of 32 blocks; the fifth is the guard.
+    let lines = ["0,W,0,1", "1,W,127,1", "2,W,127,2", "3,W,128,1", "4,W,159,1", "5,W,160,1", "6,R,128,1"];
+    let trace = TraceFile::new("raw", &lines.map(str::to_owned));
+    let r = file(&trace, &format!("{TINY} layer = 'raw,band=4tracks'"));
+    assert_eq!((number(&r, "/media/writes"), number(&r, "/media/blocks_written")), (3.0, 3.0));
+    assert_eq!(number(&r, "/media/reads"), 1.0, "guards can be read");
+}
+
+fn sum(r: &RunResult, table: &str, name: &str) -> f64 {
+    match column(r, table, name) {
+        Column::Int(v) => v.iter().sum::<i64>() as f64,
+        Column::Real(v) => v.iter().sum(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// What has to hold whatever the layer is: parts add up to the whole, in the document and in its tables.
+#[test]
+fn parts_add_up_for_every_layer() {
+    let trace = "synth:uniform,requests=600,size=2KiB,write=60%,interarrival=exp(30ms)";
+    for entry in smrlab_stl::LAYERS {
+        let setup =
+            format!("{TINY} layer = '{}'\nwrap = 'capacity'\nprefill = '30%'\nwindow = '1s'", entry.name);
+        let r = done(trace, &setup);
+        let name = entry.name;
+        let same = |what: &str, a: f64, b: f64| {
+            assert!((a - b).abs() <= 1e-6 * b.abs().max(1.0), "{name}: {what}: {a} and {b}");
+        };
+        let causes = r.json["media"]["by_cause"].as_object().unwrap();
+        for key in ["reads", "writes", "blocks_read", "blocks_written", "adjusted_reads", "adjusted_writes"] {
+            let parts: f64 = causes.values().map(|c| c[key].as_f64().unwrap()).sum();
+            same(key, parts, number(&r, &format!("/media/{key}")));
+        }
+        let by_cause = r.json["time_by_cause_s"].as_object().unwrap();
+        same("time by cause", by_cause.values().map(|v| v.as_f64().unwrap()).sum(), number(&r, "/busy_s"));
+        same("busy shares of 1 s", sum(&r, "timeline", "busy_share"), number(&r, "/busy_s"));
+        same("arrivals", sum(&r, "timeline", "arrivals"), 600.0);
+        same("completions", sum(&r, "timeline", "completions"), 600.0);
+        for (column, key) in [("read_blocks", "/host/blocks_read"), ("write_blocks", "/host/blocks_written")]
+        {
+            same(column, sum(&r, "timeline", column), number(&r, key));
+        }
+        for (column, key) in
+            [("media_blocks_read", "/media/blocks_read"), ("media_blocks_written", "/media/blocks_written")]
+        {
+            same(column, sum(&r, "timeline", column), number(&r, key));
+        }
+        same("responses and services", sum(&r, "histogram", "count"), 1200.0);
+        let written = number(&r, "/media/blocks_written") / number(&r, "/host/blocks_written");
+        same("write amplification", number(&r, "/write_amplification"), written);
+        same("IOPS", number(&r, "/iops") * number(&r, "/makespan_s"), 600.0);
+        let [reads, writes] = ["reads", "writes"].map(|k| number(&r, &format!("/host/{k}")));
+        let [all, read, write] =
+            ["", "read_", "write_"].map(|k| number(&r, &format!("/{k}response_ms/mean")));
+        same("mean response", all, (read * reads + write * writes) / 600.0);
+        assert!(number(&r, "/host/reads_unwritten") <= reads, "{name}");
+        assert!(number(&r, "/space/efficiency") <= 1.0, "{name}");
+    }
+}

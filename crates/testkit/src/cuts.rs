@@ -1,4 +1,4 @@
-//! Power cuts at every media operation and in the middle of each, recovery, and what was lost.
+//! Power cuts at every media operation, in the middle of each and between its records, recovery, and what was lost.
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::medium::TORN;
@@ -101,6 +101,11 @@ impl Cuts {
             _ => {}
         }
         for cut in 0..=h.plan.ops().len() {
+            // Between the records that hang on one operation; nothing is acknowledged before the last of them.
+            for kept in 0..records_at(&h.plan, cut) {
+                let out = recover(h, self.cut_records(h, &data, cut, kept), rng);
+                judge(h, &r, &out, &new, cut > h.plan.ack_after(), losses);
+            }
             for part in parts(&h.plan, cut, rng) {
                 let survivors = self.cut(h, &data, cut, part);
                 let acknowledged = cut >= h.plan.ack_after();
@@ -114,6 +119,14 @@ impl Cuts {
         h.model = new;
     }
 
+    /// Does `whole` operations, and keeps the first `kept` of the records that hang on the last of them.
+    fn cut_records(&self, h: &Harness, data: &[u8], whole: usize, kept: usize) -> Survivors {
+        let mut survivors = self.cut(h, data, whole, None);
+        let lost = records_at(&h.plan, whole) - kept;
+        survivors.records.truncate(survivors.records.len() - lost);
+        survivors
+    }
+
     /// Does `whole` operations, and of the next one `part` blocks and a torn one.
     fn cut(&self, h: &Harness, data: &[u8], whole: usize, part: Option<u64>) -> Survivors {
         let mut medium = h.medium.clone();
@@ -122,6 +135,11 @@ impl Cuts {
         let durable = h.plan.records().iter().filter(|(after, _)| *after as usize <= whole).map(|r| r.1);
         Survivors { medium, records: h.records.iter().copied().chain(durable).collect() }
     }
+}
+
+/// Records that are made durable when `ops` operations are done, one after the other.
+fn records_at(plan: &Plan, ops: usize) -> usize {
+    plan.records().iter().filter(|(after, _)| *after as usize == ops).count()
 }
 
 /// In how many blocks an operation may be cut: not at all, and for writes after none, some, and all but one.

@@ -2,21 +2,23 @@
 //!
 //! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers, the floors of the house and the purity of
 //! its core, and the reference pages true;
-//! `cargo xtask docs` writes those pages.
+//! `cargo xtask docs` writes those pages. `cargo xtask mutants` plants bugs that tests must catch.
 
 mod docs;
 mod floors;
+mod mutants;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | docs [--check]";
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | mutants [--list] [--area A] [--bug NAME] [--every N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let faults = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => [tidy::faults(&root()), floors::faults(&root()), docs::faults(&root())].concat(),
+        ["mutants", ..] => mutants::run(&root(), &args[1..].iter().map(String::as_str).collect::<Vec<_>>()),
         ["docs"] => docs::write(&root()).err().into_iter().collect(),
         ["docs", "--check"] => docs::faults(&root()),
         _ => vec![USAGE.to_owned()],

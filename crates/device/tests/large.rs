@@ -1,0 +1,69 @@
+//! Beyond 4 GiB, and what is durable: a sparse device of 8 GiB.
+
+use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::medium::Mode;
+use smrlab_device::{Config, Device};
+use std::sync::Arc;
+
+const SIZE: u64 = 8 << 30;
+
+fn device(layer: &str, dir: &std::path::Path) -> Arc<Device> {
+    Device::open(Config {
+        name: "t".into(),
+        drive: "modern-7200".into(),
+        layer: layer.into(),
+        size: Some(SIZE),
+        store: StoreKind::Directory(dir.join("store")),
+        mode: Mode::Data,
+        errors: false,
+        block: 512,
+        timing: Timing::None,
+        speed: 1.0,
+        control: None,
+        record: None,
+        map_budget: 1 << 20,
+        scheduler: "fcfs".into(),
+        metadata: "nv".into(),
+        seed: 1,
+    })
+    .unwrap()
+}
+
+fn block(n: u64) -> Vec<u8> {
+    (0..512).map(|i| (n >> (i % 8 * 8)) as u8 ^ i as u8).collect()
+}
+
+/// Offsets that agree in their lower 32 bits are different places.
+#[test]
+fn places_beyond_four_gibibytes_are_places_of_their_own() {
+    for layer in ["raw,tracks=1", "cmr", "s-block"] {
+        let dir = tempfile::tempdir().unwrap();
+        let device = device(layer, dir.path());
+        assert!(device.size() > 7 << 30, "{layer}: {} bytes", device.size());
+        let places: Vec<u64> = (0..7).map(|g| (g << 30) + 4096).collect();
+        for &at in &places {
+            device.write(at, &block(at), false).unwrap();
+        }
+        let mut buf = vec![0; 512];
+        for &at in &places {
+            device.read(at, &mut buf).unwrap();
+            assert_eq!(buf, block(at), "{layer}: offset {at}");
+            device.read(at + 512, &mut buf).unwrap();
+            assert_eq!(buf, [0; 512], "{layer}: behind offset {at}");
+        }
+    }
+}
+
+/// A write with FUA is a flush more than one without, as are trims and zeroes.
+#[test]
+fn forced_writes_are_flushed() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = device("raw,tracks=1", dir.path());
+    let flushes = || device.stats()["host"]["flushes"].as_u64().unwrap();
+    device.write(5 << 30, &block(1), false).unwrap();
+    assert_eq!(flushes(), 0);
+    device.write(5 << 30, &block(2), true).unwrap();
+    assert_eq!(flushes(), 1);
+    device.flush().unwrap();
+    assert_eq!(flushes(), 2);
+}
