@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// A check that takes longer was caught: a bug that hangs is a bug that is seen.
 const PATIENCE: Duration = Duration::from_secs(900);
 
+/// Where the copy lies in the target folder.
+const TREE: &str = "mutants/tree";
+
 /// One planted bug.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -211,7 +214,8 @@ fn done(scratch: &Path, command: &str) -> std::io::Result<bool> {
     let mut child = Command::new(words[0])
         .args(&words[1..])
         .current_dir(scratch)
-        .env("CARGO_TARGET_DIR", scratch.with_file_name("build"))
+        // Libraries are built once for both trees.
+        .env("CARGO_TARGET_DIR", target(scratch))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
@@ -229,10 +233,15 @@ fn done(scratch: &Path, command: &str) -> std::io::Result<bool> {
     }
 }
 
+/// The target folder that holds a copy of the tree.
+fn target(scratch: &Path) -> &Path {
+    scratch.ancestors().nth(Path::new(TREE).components().count()).unwrap_or(scratch)
+}
+
 /// The copy of the tree, brought up to date: files that are the same keep their time, so that they are not built again.
 fn scratch(root: &Path) -> std::io::Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let tree = target.join("mutants/tree");
+    let tree =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join(TREE);
     let files = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     for name in files.stdout.split(|b| *b == 0).filter(|n| !n.is_empty()) {
         let name = String::from_utf8_lossy(name).into_owned();
