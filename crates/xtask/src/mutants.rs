@@ -2,7 +2,7 @@
 //!
 //! The list is `crates/xtask/mutants/*.toml`, a file for each area. A bug is a text of a file and what stands there instead.
 //! Bugs are planted one at a time in a copy of the tree under the target folder, which keeps its own build from run to
-//! run, so that only what a bug touches is built again. The tree itself is never changed.
+//! run (cargo cannot tell two trees in one target folder apart), so that only what a bug touches is built again. The tree itself is never changed.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -214,8 +214,7 @@ fn done(scratch: &Path, command: &str) -> std::io::Result<bool> {
     let mut child = Command::new(words[0])
         .args(&words[1..])
         .current_dir(scratch)
-        // Libraries are built once for both trees.
-        .env("CARGO_TARGET_DIR", target(scratch))
+        .env("CARGO_TARGET_DIR", scratch.with_file_name("build"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
@@ -231,11 +230,6 @@ fn done(scratch: &Path, command: &str) -> std::io::Result<bool> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// The target folder that holds a copy of the tree.
-fn target(scratch: &Path) -> &Path {
-    scratch.ancestors().nth(Path::new(TREE).components().count()).unwrap_or(scratch)
 }
 
 /// The copy of the tree, brought up to date: files that are the same keep their time, so that they are not built again.
