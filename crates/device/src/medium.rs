@@ -431,8 +431,6 @@ fn due(log: &Log, anyway: bool) -> bool {
     log.wants_checkpoint() || (anyway && !log.is_empty())
 }
 
-/// The error for reading a destroyed block.
-
 /// Applies a record of the log to a medium's state; answers with it if it is a layer's.
 pub fn recover(shingle: &mut Shingle, entry: Entry) -> Option<Entry> {
     let [start, end, seq] = entry.words;
