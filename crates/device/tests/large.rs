@@ -13,6 +13,8 @@ fn device(layer: &str, dir: &std::path::Path) -> Arc<Device> {
         drive: "modern-7200".into(),
         layer: layer.into(),
         size: Some(SIZE),
+        host_size: None,
+        from_state: None,
         store: StoreKind::Directory(dir.join("store")),
         mode: Mode::Data,
         errors: false,
