@@ -1,0 +1,79 @@
+"""The runs of an experiment, as claims and figures ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..results import Result
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run and its point of the grid."""
+
+    point: dict[str, Any]
+    result: Result
+
+    def value(self, key: str) -> float:
+        """The number under a dotted key of the result; 0 for a count that does not apply."""
+        found: Any = self.result.doc
+        for part in key.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+            if found is None:
+                return 0.0
+        return float(found)
+
+    def windows(self, column: str = "completions") -> list[float]:
+        """A column of the timeline, a value a window."""
+        return [float(v or 0.0) for v in self.result.timeline().column(column).to_pylist()]
+
+    def responses(self, after_s: float = 0.0) -> list[float]:
+        """Response times in ms of requests that arrived at `after_s` or later, ascending (needs `requests = true`)."""
+        import numpy as np
+
+        table = self.result.requests()
+        arrival = table.column("arrival_ns").to_numpy()
+        took = (table.column("completion_ns").to_numpy() - arrival) / 1e6
+        kept: list[float] = np.sort(took[arrival >= after_s * 1e9]).tolist()
+        return kept
+
+
+class Runs(Sequence[Run]):
+    """All runs of an experiment, in the order of its grid."""
+
+    def __init__(self, name: str, runs: Sequence[Run]) -> None:
+        self._name, self._runs = name, list(runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def where(self, **point: Any) -> Runs:
+        """Those at these values of the grid."""
+        kept = [r for r in self._runs if all(str(r.point[k]) == str(v) for k, v in point.items())]
+        if not kept:
+            raise InputError(f"experiment {self._name}: no run at {point}")
+        return Runs(self._name, kept)
+
+    @property
+    def one(self) -> Run:
+        """The only run there is."""
+        if len(self._runs) != 1:
+            raise InputError(f"experiment {self._name}: {len(self._runs)} runs where one is meant")
+        return self._runs[0]
+
+    def value(self, key: str) -> float:
+        """The number under a key of the only run."""
+        return self.one.value(key)
+
+    def values(self, key: str) -> list[float]:
+        """The numbers under a key, in the order of the grid."""
+        return [r.value(key) for r in self._runs]
