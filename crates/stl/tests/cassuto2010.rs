@@ -1,5 +1,5 @@
 //! Sheet 001, S1 to S17: the disk cache and S-blocks of Cassuto et al. on the drive of the sheet's calibration, requests
-//! back to back. What is measured is in `papers/cassuto2010/claims.toml`; `--nocapture` prints it.
+//! back to back. What the whole engine measures is in `papers/cassuto2010/verdicts.toml`; `--nocapture` prints it.
 
 use smrlab_disk::{Mechanics, model};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};

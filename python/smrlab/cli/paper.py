@@ -11,7 +11,9 @@ from ..errors import CheckFailed, InputError
 from . import console
 from . import options as o
 
-app = typer.Typer(help="Reproduce a paper: its figures from our own runs, and a verdict on each claim.", no_args_is_help=True)
+app = typer.Typer(
+    help="Reproduce a paper: its figures from our own runs, and a verdict on each claim.", no_args_is_help=True
+)
 
 RUN_HELP = """Reproduce a paper and judge its claims; exit status 1 where a verdict is worse than the recorded one.
 

@@ -1,4 +1,4 @@
-"""The papers, reproduced: each is data under papers/ID (experiments, figures, claims), run and judged by this package."""
+"""The papers, reproduced: each is data under papers/ID (experiments, figures, claims), run and judged here."""
 
 from .claims import Verdict, worse
 from .paper import Paper, known, load

@@ -21,9 +21,9 @@ def percentile(ascending: list[float], share: float) -> float:
 
 # What an expression of a claim may use beside the experiments and the names before it.
 FUNCTIONS: dict[str, Any] = {
-    "abs": abs, "all": all, "any": any, "enumerate": enumerate, "float": float, "int": int, "len": len, "list": list, "max": max,
-    "mean": statistics.fmean, "min": min, "percentile": percentile, "range": range, "round": round,
-    "sorted": sorted, "str": str, "sum": sum, "zip": zip,
+    "abs": abs, "all": all, "any": any, "enumerate": enumerate, "float": float, "int": int, "len": len,
+    "list": list, "max": max, "mean": statistics.fmean, "min": min, "percentile": percentile, "range": range,
+    "round": round, "sorted": sorted, "str": str, "sum": sum, "zip": zip,
 }  # fmt: skip
 
 
@@ -54,7 +54,9 @@ def _evaluate(paper: Paper, claim: Claim, text: str, names: Mapping[str, Any]) -
         raise InputError(f"papers/{paper.id}/paper.toml: claim {claim.id}: {text!r}: {type(e).__name__}: {e}") from None
 
 
-def judge(paper: Paper, claim: Claim, experiments: Mapping[str, Runs], absent: Mapping[str, str], scale: str) -> Verdict:
+def judge(
+    paper: Paper, claim: Claim, experiments: Mapping[str, Runs], absent: Mapping[str, str], scale: str
+) -> Verdict:
     """The verdict on a claim; `absent` are the experiments that could not be run, each with the reason."""
     facts = {"id": claim.id, "statement": claim.statement, "paper": claim.paper, "tolerance": claim.tolerance}
     missing = [why for name, why in absent.items() if name in " ".join([*claim.let.values(), claim.holds])]

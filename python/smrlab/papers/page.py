@@ -68,8 +68,7 @@ def write_index(pages: Sequence[tuple[Paper, Sequence[Verdict], Path]], folder: 
     rows = []
     for paper, verdicts, path in pages:
         counts = ", ".join(
-            f"{sum(v.verdict == name for v in verdicts)} {name}"
-            for name in dict.fromkeys(v.verdict for v in verdicts)
+            f"{sum(v.verdict == name for v in verdicts)} {name}" for name in dict.fromkeys(v.verdict for v in verdicts)
         )
         link = html.escape(str(path.relative_to(folder)))
         rows.append(f"<tr><td><a href='{link}'>{html.escape(paper.title)}</a><td>{html.escape(counts)}")
@@ -116,13 +115,12 @@ def markdown(paper: Paper, record: Mapping[str, Mapping[str, Mapping[str, str]]]
         "",
         paper.setting,
         "",
-        f"Written by `smrlab paper run {paper.id} --record`. `smrlab paper run {paper.id}` measures again, draws the figures",
-        "beside the claims, and ends with status 1 where a verdict is worse than here.",
+        f"Written by `smrlab paper run {paper.id} --record`. `smrlab paper run {paper.id}` measures again, draws",
+        "the figures beside the claims, and ends with status 1 where a verdict is worse than here.",
     ]
-    for scale in SCALES:
-        if scale not in record:
-            continue
-        lines += ["", f"## Measured at {scale} scale", "", "| claim | statement | paper | ours | accepted | verdict |"]
+    for scale in (s for s in (*SCALES, *(f"traces-{s}" for s in SCALES)) if s in record):
+        title = f"{scale} scale" if scale in SCALES else f"{scale.removeprefix('traces-')} scale, with public traces"
+        lines += ["", f"## Measured at {title}", "", "| claim | statement | paper | ours | accepted | verdict |"]
         lines += ["|---|---|---|---|---|---|"]
         whys = []
         for claim in paper.claims:

@@ -104,7 +104,9 @@ def load(name: str) -> Paper:
             citation=doc["citation"],
             setting=doc["setting"],
             folder=path.parent,
-            experiments=tuple(Experiment(grid=e.pop("grid", {}), scale=e.pop("scale", {}), **e) for e in doc["experiment"]),
+            experiments=tuple(
+                Experiment(grid=e.pop("grid", {}), scale=e.pop("scale", {}), **e) for e in doc["experiment"]
+            ),
             figures=tuple(Figure(**f) for f in doc.get("figure", [])),
             claims=tuple(Claim(**c) for c in doc["claim"]),
         )
