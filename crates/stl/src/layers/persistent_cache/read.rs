@@ -34,7 +34,7 @@ impl PersistentCache {
             Run { pba, blocks: until - lba, cached: false }
         };
         let Some(job) = self.jobs.iter().find(|j| j.band == band) else { return native(until) };
-        self.newest_in_job(job, lba, until).unwrap_or_else(|edge| native(edge))
+        self.newest_in_job(job, lba, until).unwrap_or_else(native)
     }
 
     /// The same for blocks of a band under cleaning of which nothing newer is cached; `Err`: natively, up to there.
