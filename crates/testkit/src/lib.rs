@@ -1,6 +1,7 @@
 //! What proves layers: a plain model of the shingled medium, a harness that runs random requests through any layer on
 //! bytes, power cuts at every media operation, also of media with a volatile cache, and the runner of the scenarios in prose.
 
+pub mod array;
 pub mod cuts;
 pub mod drives;
 pub mod harness;
@@ -9,6 +10,7 @@ pub mod reference;
 pub mod scenario;
 pub mod volatile;
 
+pub use array::ArrayHarness;
 pub use cuts::{Cuts, Losses};
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;

@@ -1,0 +1,98 @@
+//! The bytes of an array's works: what writes are put together from, and where reads go.
+//!
+//! One piece of code for tests, power cuts and a served device. Slots are volatile: a cut loses them.
+
+use crate::plan::Delivery;
+use crate::{End, MemberOp, MemberPlan, Part, Term, Ticket};
+use smrlab_units::{BLOCK_BYTES, Blocks};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What fills blocks that nobody reads back.
+const RECORDS: u8 = 0x5a;
+
+fn bytes(at: Blocks, blocks: Blocks) -> Range<usize> {
+    (at.0 * BLOCK_BYTES) as usize..((at.0 + blocks.0) * BLOCK_BYTES) as usize
+}
+
+/// The slots of all works.
+#[derive(Clone, Debug, Default)]
+pub struct Staging {
+    slots: BTreeMap<(Ticket, u32), Vec<u8>>,
+}
+
+impl Staging {
+    /// What a write to a member puts there; `host`: the data of the host's write.
+    ///
+    /// # Panics
+    /// When the plan names a slot that no read filled, or was made without data.
+    pub fn gather(&self, plan: &MemberPlan, op: &MemberOp, host: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(op.request.blocks.bytes() as usize);
+        for part in plan.parts(op) {
+            self.append(plan, op.ticket, part, host, &mut out);
+        }
+        assert_eq!(out.len() as u64, op.request.blocks.bytes(), "a write without data: {op:?}");
+        out
+    }
+
+    /// Takes what a read of a member brought to the host's buffer and to slots of the work, as the request's
+    /// [`parts`](MemberPlan::parts) say.
+    pub fn scatter(&mut self, ticket: Ticket, parts: &[Part], data: &[u8], host: &mut [u8]) {
+        let mut at = Blocks::ZERO;
+        for part in parts {
+            let from = &data[bytes(at, part.blocks)];
+            match part.end {
+                End::Host(to) => host[bytes(to, part.blocks)].copy_from_slice(from),
+                End::Slot(slot, to) => {
+                    let slot = self.slots.entry((ticket, slot)).or_default();
+                    let to = bytes(to, part.blocks);
+                    slot.resize(slot.len().max(to.end), 0);
+                    slot[to].copy_from_slice(from);
+                }
+                End::Zero | End::Records | End::Xor(..) => {}
+            }
+            at += part.blocks;
+        }
+    }
+
+    /// Puts together what a phase that is over delivers to the host.
+    pub fn deliver(&self, plan: &MemberPlan, delivery: &Delivery, host: &mut [u8]) {
+        let mut out = Vec::new();
+        self.append(plan, delivery.ticket, &delivery.part, host, &mut out);
+        host[bytes(delivery.at, delivery.part.blocks)].copy_from_slice(&out);
+    }
+
+    /// The work is over: its slots are gone.
+    pub fn end(&mut self, ticket: Ticket) {
+        let own: Vec<_> = self.slots.range((ticket, 0)..=(ticket, u32::MAX)).map(|s| *s.0).collect();
+        own.iter().for_each(|key| _ = self.slots.remove(key));
+    }
+
+    fn append(&self, plan: &MemberPlan, ticket: Ticket, part: &Part, host: &[u8], out: &mut Vec<u8>) {
+        let len = part.blocks.bytes() as usize;
+        match part.end {
+            End::Host(at) => out.extend_from_slice(&host[bytes(at, part.blocks)]),
+            End::Slot(slot, at) => out.extend_from_slice(self.slot(ticket, slot, bytes(at, part.blocks))),
+            End::Zero => out.resize(out.len() + len, 0),
+            End::Records => out.resize(out.len() + len, RECORDS),
+            End::Xor(first, end) => {
+                let start = out.len();
+                out.resize(start + len, 0);
+                for term in plan.terms((first, end)) {
+                    let from = match *term {
+                        Term::Host(at) => &host[bytes(at, part.blocks)],
+                        Term::Slot(slot, at) => self.slot(ticket, slot, bytes(at, part.blocks)),
+                    };
+                    out[start..].iter_mut().zip(from).for_each(|(a, b)| *a ^= b);
+                }
+            }
+        }
+    }
+
+    fn slot(&self, ticket: Ticket, slot: u32, range: Range<usize>) -> &[u8] {
+        match self.slots.get(&(ticket, slot)) {
+            Some(data) => &data[range],
+            None => panic!("slot {slot} of work {} was not read", ticket.0),
+        }
+    }
+}

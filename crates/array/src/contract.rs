@@ -1,0 +1,117 @@
+//! The contract of an array.
+
+use crate::{MemberId, MemberPlan, Ticket, Work};
+use smrlab_stl::{HostRequest, Record};
+use smrlab_units::{Blocks, Lba, SimTime};
+use std::ops::Range;
+
+/// The stripes that a work needs for itself, from its first read to its last write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Locks {
+    /// Stripes, in the array's own numbers; empty: none.
+    pub stripes: Range<u64>,
+    /// Others that are not exclusive may work on them too.
+    pub shared: bool,
+}
+
+impl Locks {
+    /// Nothing.
+    pub const NONE: Self = Self { stripes: 0..0, shared: true };
+}
+
+/// A phase that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// The work.
+    pub ticket: Ticket,
+    /// A read failed because its member died: its slot holds nothing. Writes to dead members are passed over.
+    pub lost: bool,
+}
+
+/// What an array promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// How many disks it can lose.
+    pub losses: u32,
+    /// Acknowledged data survive a power cut at any member request (perhaps only with an option: see its page).
+    pub survives_cut: bool,
+    /// Discarded blocks read as zeroes.
+    pub discards: bool,
+}
+
+/// An array of members: a pure state machine. It learns that a phase is over, never how long it took; it never reads a
+/// clock, touches a file, spawns a thread or draws from an ambient random source.
+pub trait Array: Send {
+    /// How many blocks the host sees.
+    fn host_blocks(&self) -> Blocks;
+
+    /// Which stripes `work` needs. Works whose needs meet are done one after the other, in the order in which they came.
+    fn locks(&self, work: &Work) -> Locks {
+        let _ = work;
+        Locks::NONE
+    }
+
+    /// Plans the first phase of `work`, whose stripes are its own now.
+    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
+
+    /// A phase is over: plans the next one, acknowledges, or ends the work.
+    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan);
+
+    /// A member is dead: it is asked for nothing any more.
+    fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        let _ = (now, member, plan);
+    }
+
+    /// A fresh drive, never written, takes the place of a dead member.
+    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        let _ = (now, member, plan);
+    }
+
+    /// When it wants to be woken; `idle`: since when no request of the host's is in the array, if none is.
+    fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
+        let _ = idle;
+        None
+    }
+
+    /// The time of [`wake_at`](Self::wake_at) has come.
+    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        let _ = (now, plan);
+    }
+
+    /// It has begun something, such as a rebuild, that should end before the array is looked at.
+    fn unfinished(&self) -> bool {
+        false
+    }
+
+    /// Rebuilds the state of a freshly built array from a checkpoint's records and those that followed it. Works that
+    /// were cut are gone; what they leave to do is planned as jobs.
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
+        let _ = (records, plan);
+    }
+
+    /// Writes the present state as records.
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        let _ = out;
+    }
+
+    /// Which of `blocks` from `lba` hold data of the host's, as ascending ranges.
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        out(lba.span(blocks));
+    }
+
+    /// Which members, with which of their LBAs, `request` would ask first: a hint for the processor's caches.
+    #[inline]
+    fn prefetch(&self, request: &HostRequest, out: &mut dyn FnMut(MemberId, &HostRequest)) {
+        let _ = (request, out);
+    }
+
+    /// Bytes of memory that its tables take.
+    fn map_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Counters for the results: name and value.
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let _ = out;
+    }
+}

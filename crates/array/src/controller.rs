@@ -1,0 +1,463 @@
+//! The event loop: an array and its members in simulated time.
+//!
+//! A member is first come, first served, so the end of a request is known when it is issued; what the loop keeps are the
+//! ends of phases, the deaths and replacements of members, and nothing else. Events at the same time come in the order
+//! in which they were found out, deaths first.
+
+use crate::locks::Table;
+use crate::member::Slot;
+use crate::plan::Outcome;
+use crate::tickets::Tickets;
+use crate::{Array, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
+use smrlab_drive::{Executed, OpDone, Served};
+use smrlab_stl::{HostRequest, Pause, Refusal};
+use smrlab_units::{HostOp, SimTime};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What befalls members.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    /// A member that has not answered a request for so long is thrown out.
+    pub timeout: Option<SimTime>,
+    /// Members that die at a given time.
+    pub fails: Vec<(MemberId, SimTime)>,
+    /// How long after a death a spare takes the place.
+    pub replace_after: Option<SimTime>,
+}
+
+/// A host request that is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    /// What was asked.
+    pub request: HostRequest,
+    /// When it was sent.
+    pub arrival: SimTime,
+    /// When its first member request was issued: not before its stripes were free.
+    pub start: SimTime,
+    /// When the host was acknowledged.
+    pub ack: SimTime,
+    /// Media operations that were done for it by then.
+    pub ops: u64,
+    /// Why it was not done.
+    pub refusal: Option<Refusal>,
+}
+
+/// Is told what members do, in the order in which requests are issued.
+pub trait ArrayObserver {
+    /// A media operation was carried out, for the host request of this number or in the background.
+    fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
+        let _ = (member, request, done);
+    }
+
+    /// A member spent time without a media operation.
+    fn paused(&mut self, member: MemberId, pause: &Pause, start: SimTime, background: bool) {
+        let _ = (member, pause, start, background);
+    }
+
+    /// A member request was issued at `at`; `executed`: by a drive, which did this.
+    fn issued(
+        &mut self,
+        at: SimTime,
+        op: &MemberOp,
+        plan: &MemberPlan,
+        served: &Served,
+        executed: Option<&Executed<'_>>,
+    ) {
+        let _ = (at, op, plan, served, executed);
+    }
+
+    /// A member request was done without time, before the run.
+    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
+        let _ = (op, plan, executed);
+    }
+
+    /// A member took a background step.
+    fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
+        let _ = (member, executed);
+    }
+
+    /// A work of the array's was a cleaning event.
+    fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
+        let _ = (kind, from, to, relocated);
+    }
+
+    /// A plan was carried out at `at`: who follows the data delivers, and drops the slots of works that ended.
+    fn planned(&mut self, at: SimTime, plan: &MemberPlan) {
+        let _ = (at, plan);
+    }
+}
+
+/// Observes nothing.
+impl ArrayObserver for () {}
+
+/// A work under way.
+#[derive(Clone, Debug)]
+struct Running {
+    work: Work,
+    locks: Locks,
+    /// Stripes that it still waits for.
+    missing: u32,
+    arrival: SimTime,
+    start: Option<SimTime>,
+    /// When the last request of the phase ends.
+    phase_end: SimTime,
+    in_phase: bool,
+    lost: bool,
+    acked: bool,
+    ops: u64,
+    cleaning: Option<(&'static str, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Failed(MemberId),
+    Replaced(MemberId),
+    Phase(Ticket),
+}
+
+/// See the [module](self).
+pub struct Controller {
+    array: Box<dyn Array>,
+    members: Vec<Slot>,
+    spares: Vec<Member>,
+    schedule: Schedule,
+    plan: MemberPlan,
+    works: Tickets<Running>,
+    free: Vec<Ticket>,
+    tickets: u32,
+    table: Table,
+    events: BinaryHeap<Reverse<(SimTime, bool, u64, Event)>>,
+    seq: u64,
+    ready: VecDeque<Ticket>,
+    done: VecDeque<Done>,
+    now: SimTime,
+    hosts: u64,
+    idle_since: SimTime,
+    instantly: bool,
+    deaths: u64,
+}
+
+impl Controller {
+    /// An array at time 0. `spares` take the places of dead members, the last first.
+    pub fn new(
+        array: Box<dyn Array>,
+        members: Vec<Member>,
+        spares: Vec<Member>,
+        schedule: Schedule,
+        wants_data: bool,
+    ) -> Self {
+        let mut all = Self {
+            array,
+            members: members.into_iter().map(Slot::new).collect(),
+            spares,
+            plan: MemberPlan::new(wants_data),
+            works: Tickets::default(),
+            free: Vec::new(),
+            tickets: 0,
+            table: Table::default(),
+            events: BinaryHeap::new(),
+            seq: 0,
+            ready: VecDeque::new(),
+            done: VecDeque::new(),
+            now: SimTime::ZERO,
+            hosts: 0,
+            idle_since: SimTime::ZERO,
+            instantly: false,
+            deaths: 0,
+            schedule: Schedule::default(),
+        };
+        for &(member, at) in &schedule.fails {
+            all.dies(member, at);
+        }
+        all.schedule = schedule;
+        all
+    }
+
+    /// The array.
+    pub fn array(&self) -> &dyn Array {
+        &*self.array
+    }
+
+    /// The members, in the order of their numbers.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().map(|s| &s.member)
+    }
+
+    /// How many members have died.
+    pub fn deaths(&self) -> u64 {
+        self.deaths
+    }
+
+    /// Whether a member is dead.
+    pub fn is_dead(&self, member: MemberId) -> bool {
+        self.members[member.at()].dead
+    }
+
+    /// Host requests that are not acknowledged yet.
+    pub fn in_flight(&self) -> u64 {
+        self.hosts
+    }
+
+    /// The next host request that is done, in the order of acknowledgement.
+    #[inline]
+    pub fn next_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    /// Sends a request at `now`, which never falls; what was due until then has been done ([`advance`](Self::advance)).
+    pub fn submit(&mut self, now: SimTime, request: &HostRequest, watch: &mut impl ArrayObserver) {
+        self.now = now;
+        self.hosts += 1;
+        self.enter(Work::Host(*request));
+        self.run_ready(watch);
+    }
+
+    /// Does everything that is due until `now`.
+    pub fn advance(&mut self, now: SimTime, watch: &mut impl ArrayObserver) {
+        while self.step(Some(now), watch) {}
+        self.now = self.now.max(now);
+    }
+
+    /// Does the next thing that is due, not after `until`; `false`: there is none.
+    pub fn step(&mut self, until: Option<SimTime>, watch: &mut impl ArrayObserver) -> bool {
+        let due = self.events.peek().map(|e| e.0.0);
+        let idle = (self.hosts == 0).then_some(self.idle_since);
+        let wake = self.array.wake_at(idle).map(|t| t.max(self.now));
+        let wake = wake.filter(|w| until.is_none_or(|u| *w < u) && due.is_none_or(|d| *w < d));
+        if let Some(at) = wake {
+            self.now = at;
+            self.planned(|array, plan| array.wake(at, plan), watch);
+            return true;
+        }
+        if due.is_none_or(|d| until.is_some_and(|u| d > u)) {
+            return false;
+        }
+        if let Some(Reverse((at, _, _, event))) = self.events.pop() {
+            self.now = at;
+            self.happens(event, watch);
+        }
+        true
+    }
+
+    /// Serves a request without time, as prefilling does.
+    pub fn instantly(&mut self, request: &HostRequest, watch: &mut impl ArrayObserver) {
+        self.instantly = true;
+        self.submit(self.now, request, watch);
+        while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch) {}
+        self.instantly = false;
+        self.done.clear();
+    }
+
+    fn push(&mut self, at: SimTime, event: Event) {
+        self.seq += 1;
+        self.events.push(Reverse((at, matches!(event, Event::Phase(_)), self.seq, event)));
+    }
+
+    /// The member will be dead at `at`, unless it is before.
+    fn dies(&mut self, member: MemberId, at: SimTime) {
+        let slot = &mut self.members[member.at()];
+        if !slot.dead && slot.dies_at.is_none_or(|d| at < d) {
+            slot.dies_at = Some(at);
+            self.push(at, Event::Failed(member));
+        }
+    }
+
+    fn happens(&mut self, event: Event, watch: &mut impl ArrayObserver) {
+        let now = self.now;
+        match event {
+            Event::Phase(ticket) => {
+                let Some(running) = self.works.get_mut(ticket) else { return };
+                let phase = Phase { ticket, lost: running.lost };
+                (running.in_phase, running.lost) = (false, false);
+                self.planned(|array, plan| array.complete(now, phase, plan), watch);
+            }
+            Event::Failed(member) => {
+                let slot = &mut self.members[member.at()];
+                if slot.dead || slot.dies_at != Some(now) {
+                    return;
+                }
+                slot.dead = true;
+                self.deaths += 1;
+                if let Some(after) = self.schedule.replace_after {
+                    self.push(now + after, Event::Replaced(member));
+                }
+                self.planned(|array, plan| array.failed(now, member, plan), watch);
+            }
+            Event::Replaced(member) => {
+                let Some(spare) = self.spares.pop() else { return };
+                self.members[member.at()] = Slot::new(spare);
+                self.planned(|array, plan| array.replaced(now, member, plan), watch);
+            }
+        }
+    }
+
+    fn enter(&mut self, work: Work) {
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.tickets += 1;
+            Ticket(self.tickets - 1)
+        });
+        let locks = self.array.locks(&work);
+        let missing = self.table.acquire(ticket, &locks);
+        let arrival = self.now;
+        let running = Running {
+            work,
+            locks,
+            missing,
+            arrival,
+            start: None,
+            phase_end: arrival,
+            in_phase: false,
+            lost: false,
+            acked: false,
+            ops: 0,
+            cleaning: None,
+        };
+        self.works.put(ticket, running);
+        if missing == 0 {
+            self.ready.push_back(ticket);
+        }
+    }
+
+    fn run_ready(&mut self, watch: &mut impl ArrayObserver) {
+        while let Some(ticket) = self.ready.pop_front() {
+            let now = self.now;
+            let Some(running) = self.works.get_mut(ticket) else { continue };
+            running.start = Some(now);
+            let work = running.work;
+            self.carry_out(|array, plan| array.start(now, ticket, &work, plan), watch);
+        }
+    }
+
+    fn planned(&mut self, act: impl FnOnce(&mut dyn Array, &mut MemberPlan), watch: &mut impl ArrayObserver) {
+        self.carry_out(act, watch);
+        self.run_ready(watch);
+    }
+
+    fn carry_out(
+        &mut self,
+        act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
+        watch: &mut impl ArrayObserver,
+    ) {
+        let mut plan = std::mem::take(&mut self.plan);
+        plan.clear();
+        act(&mut *self.array, &mut plan);
+        watch.planned(self.now, &plan);
+        for &(kind, ticket, relocated) in plan.cleanings() {
+            if let Some(running) = self.works.get_mut(ticket) {
+                running.cleaning = Some((kind, relocated.0));
+            }
+        }
+        for &outcome in plan.outcomes() {
+            self.outcome(outcome, watch);
+        }
+        self.issue_all(&plan, watch);
+        for &job in plan.jobs() {
+            self.enter(Work::Job(job));
+        }
+        self.plan = plan;
+    }
+
+    fn issue_all(&mut self, plan: &MemberPlan, watch: &mut impl ArrayObserver) {
+        for (i, op) in plan.ops().iter().enumerate() {
+            let Some(running) = self.works.get(op.ticket) else {
+                debug_assert!(false, "a request of a work that is over: {op:?}");
+                continue;
+            };
+            let first = !running.in_phase;
+            let id = if let Work::Host(r) = running.work { r.id } else { u64::MAX };
+            let op = MemberOp { request: HostRequest { id, ..op.request }, ..*op };
+            let (end, ok, ops) = self.issue(&op, plan, watch);
+            let now = self.now;
+            if let Some(running) = self.works.get_mut(op.ticket) {
+                running.in_phase = true;
+                running.phase_end = if first { end } else { running.phase_end.max(end) };
+                running.lost |= !ok && op.request.op == HostOp::Read;
+                running.ops += ops;
+            }
+            // The phase is complete with the plan's last request of this work.
+            if !plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket) {
+                let end = self.works.get(op.ticket).map_or(now, |r| r.phase_end);
+                self.push(end, Event::Phase(op.ticket));
+            }
+        }
+    }
+
+    /// When the request ended, whether it was done, and media operations.
+    fn issue(
+        &mut self,
+        op: &MemberOp,
+        plan: &MemberPlan,
+        watch: &mut impl ArrayObserver,
+    ) -> (SimTime, bool, u64) {
+        let now = self.now;
+        let slot = &mut self.members[op.member.at()];
+        if slot.dead {
+            return (now, false, 0);
+        }
+        let (served, refusal) = slot.issue(now, op, plan, self.instantly, watch);
+        let ops = if let Member::Disk(drive) = &slot.member { drive.plan().ops().len() as u64 } else { 1 };
+        if let Some(limit) = self.schedule.timeout.filter(|t| served.ack.since(now) > *t) {
+            self.dies(op.member, now + limit);
+        }
+        match self.members[op.member.at()].dies_at {
+            Some(at) if served.ack > at => (at.max(now), false, ops),
+            _ => (served.ack, refusal.is_none(), ops),
+        }
+    }
+
+    fn outcome(&mut self, outcome: Outcome, watch: &mut impl ArrayObserver) {
+        match outcome {
+            Outcome::Acknowledged(ticket) => self.acknowledge(ticket, None),
+            Outcome::Ended(ticket) => self.over(ticket, watch),
+            Outcome::Refused(ticket, why) => {
+                self.acknowledge(ticket, Some(why));
+                self.over(ticket, watch);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, ticket: Ticket, refusal: Option<Refusal>) {
+        let now = self.now;
+        let Some(running) = self.works.get_mut(ticket).filter(|r| !r.acked) else { return };
+        running.acked = true;
+        if let Work::Host(request) = running.work {
+            let (arrival, start) = (running.arrival, running.start.unwrap_or(now));
+            self.done.push_back(Done { request, arrival, start, ack: now, ops: running.ops, refusal });
+            self.hosts -= 1;
+            self.idle_since = now;
+        }
+    }
+
+    fn over(&mut self, ticket: Ticket, watch: &mut impl ArrayObserver) {
+        self.acknowledge(ticket, None);
+        let Some(running) = self.works.take(ticket) else { return };
+        debug_assert!(!running.in_phase, "a work that ends in mid-phase: {running:?}");
+        if let Some((kind, relocated)) = running.cleaning {
+            watch.cleaned(kind, running.start.unwrap_or(running.arrival), self.now, relocated);
+        }
+        let (works, ready) = (&mut self.works, &mut self.ready);
+        self.table.release(ticket, &running.locks, |other| {
+            if let Some(other_work) = works.get_mut(other) {
+                other_work.missing -= 1;
+                if other_work.missing == 0 {
+                    ready.push_back(other);
+                }
+            }
+        });
+        self.free.push(ticket);
+    }
+}
+
+impl Controller {
+    /// Goes on until every host request is acknowledged and the array has finished what it does not want to leave
+    /// unfinished.
+    pub fn finish(&mut self, watch: &mut impl ArrayObserver) {
+        while (self.hosts > 0 || self.array.unfinished()) && self.step(None, watch) {}
+    }
+
+    /// The time up to which everything has been done.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+}

@@ -1,0 +1,43 @@
+//! A drive for each source.
+
+use super::mapped::{Extent, Map, Mapped};
+use crate::registry::{ArrayContext, ArrayEntry, DISKS};
+use crate::{Capabilities, MemberId};
+use smrlab_stl::HostRequest;
+use smrlab_units::Blocks;
+use smrlab_units::spec::Values;
+
+/// See the [module](self).
+pub struct Dedicated {
+    disks: u16,
+    host: Blocks,
+}
+
+impl Map for Dedicated {
+    fn host_blocks(&self) -> Blocks {
+        self.host
+    }
+
+    fn extents(&self, r: &HostRequest, out: &mut Vec<Extent>) {
+        let member = MemberId(u32::from(r.stream % self.disks));
+        out.push(Extent { member, lba: r.lba, blocks: r.blocks, host: Blocks::ZERO });
+    }
+}
+
+/// The registry entry.
+pub const ENTRY: ArrayEntry = ArrayEntry {
+    name: "dedicated",
+    summary: "each source of a mixed workload has a drive to itself",
+    reference: "Jones et al.: the layout called dedicated",
+    page: "\
+A request goes to drive `stream mod d`, at its own LBA: with several traces (`--trace` more than once) each is a stream. \
+Every source sees the space of one drive. It is no layout for one host, but the bound to which separation can lead.",
+    params: &[DISKS],
+    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    disks: |values| values.count("disks").unwrap_or(4) as u32,
+    build: |context: &ArrayContext<'_>, _: &Values| {
+        let host = context.disks().iter().copied().min().unwrap_or_default();
+        let disks = context.disks().len() as u16;
+        Ok(Box::new(Mapped::new(Dedicated { disks, host }, u32::from(disks))))
+    },
+};

@@ -1,0 +1,113 @@
+//! Layouts without redundancy: every block of the host's has one place, and a request has one phase.
+
+use crate::{Array, End, MemberId, MemberPlan, Phase, Ticket, Work};
+use smrlab_stl::{HostRequest, Record, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+
+/// A piece of a request on one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The member.
+    pub member: MemberId,
+    /// Its first block there.
+    pub lba: Lba,
+    /// Length.
+    pub blocks: Blocks,
+    /// Offset in the request.
+    pub host: Blocks,
+}
+
+/// Where blocks are.
+pub trait Map: Send {
+    /// How many blocks the host sees.
+    fn host_blocks(&self) -> Blocks;
+
+    /// The pieces of a request, in its order.
+    fn extents(&self, request: &HostRequest, out: &mut Vec<Extent>);
+}
+
+/// A layout by its map.
+pub struct Mapped<M> {
+    map: M,
+    members: u32,
+    dead: Vec<bool>,
+    extents: Vec<Extent>,
+}
+
+/// Of [`Record`]: this member is dead.
+const DEAD: u32 = 1;
+
+impl<M: Map> Mapped<M> {
+    /// On so many members.
+    pub fn new(map: M, members: u32) -> Self {
+        Self { map, members, dead: vec![false; members as usize], extents: Vec::new() }
+    }
+
+    /// One request a member and run of its blocks.
+    fn plan(&mut self, ticket: Ticket, request: &HostRequest, plan: &mut MemberPlan) {
+        let all = &mut self.extents;
+        all.clear();
+        self.map.extents(request, all);
+        if all.len() > 1 {
+            all.sort_by_key(|e| e.member);
+        }
+        let mut rest = &all[..];
+        while let Some(first) = rest.first() {
+            let mut end = first.lba + first.blocks;
+            let mut n = 1;
+            while let Some(next) = rest.get(n).filter(|e| e.member == first.member && e.lba == end) {
+                end = next.lba + next.blocks;
+                n += 1;
+            }
+            let blocks = Blocks(end.0 - first.lba.0);
+            let part = HostRequest { lba: first.lba, blocks, ..*request };
+            plan.ask(ticket, first.member, part, |out| {
+                rest[..n].iter().for_each(|e| out.push(e.blocks, End::Host(e.host)));
+            });
+            rest = &rest[n..];
+        }
+    }
+}
+
+impl<M: Map> Array for Mapped<M> {
+    fn host_blocks(&self) -> Blocks {
+        self.map.host_blocks()
+    }
+
+    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        let Work::Host(request) = work else { return plan.end(ticket) };
+        if request.op == HostOp::Flush {
+            for member in (0..self.members).map(MemberId).filter(|m| !self.dead[m.at()]) {
+                plan.ask(ticket, member, *request, |_| {});
+            }
+            return;
+        }
+        self.plan(ticket, request, plan);
+        if self.extents.iter().any(|e| self.dead[e.member.at()]) {
+            plan.clear();
+            plan.refuse(ticket, Refusal::Lost);
+        }
+    }
+
+    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+        match phase.lost {
+            true => plan.refuse(phase.ticket, Refusal::Lost),
+            false => plan.end(phase.ticket),
+        }
+    }
+
+    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        self.dead[member.at()] = true;
+        plan.record(Record { tag: DEAD, words: [u64::from(member.0), 0, 0] });
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut MemberPlan) {
+        records.filter(|r| r.tag == DEAD).for_each(|r| self.dead[r.words[0] as usize] = true);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        for (i, _) in self.dead.iter().enumerate().filter(|d| *d.1) {
+            out(Record { tag: DEAD, words: [i as u64, 0, 0] });
+        }
+    }
+}

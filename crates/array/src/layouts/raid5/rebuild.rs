@@ -1,0 +1,127 @@
+//! The rebuild of a replaced disk, unit by unit.
+
+use smrlab_units::SimTime;
+
+/// In which order units are rebuilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By address.
+    Address,
+    /// As a classical resilver walks a filesystem's tree: anywhere.
+    Metadata,
+    /// Gathered in batches of so many units, each sorted by address.
+    Sorted(u64),
+}
+
+/// A rebuild under way.
+#[derive(Clone, Debug)]
+pub struct Rebuild {
+    /// The disk that is rebuilt.
+    pub disk: u64,
+    /// Rebuilt units, a bit each.
+    done: Vec<u64>,
+    left: u64,
+    order: Vec<u32>,
+    next: usize,
+    /// Units under way.
+    pub under_way: u64,
+    /// When the next unit may be begun.
+    pub next_at: SimTime,
+    /// When it began.
+    pub began: SimTime,
+}
+
+/// A bijection of the numbers below `n` that looks random, the same everywhere.
+fn shuffled(n: u64, seed: u64) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..n as u32).collect();
+    let mut state = seed;
+    for i in (1..all.len()).rev() {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        all.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
+    }
+    all
+}
+
+impl Rebuild {
+    /// Of `units` units.
+    pub fn new(disk: u64, units: u64, order: Order, seed: u64, now: SimTime) -> Self {
+        let order = match order {
+            Order::Address => (0..units as u32).collect(),
+            Order::Metadata => shuffled(units, seed),
+            Order::Sorted(batch) => {
+                let mut all = shuffled(units, seed);
+                all.chunks_mut(batch.max(1) as usize).for_each(<[u32]>::sort_unstable);
+                all
+            }
+        };
+        let done = vec![0; units.div_ceil(64) as usize];
+        Self { disk, done, left: units, order, next: 0, under_way: 0, next_at: now, began: now }
+    }
+
+    /// Whether a unit is as good as on any other disk.
+    #[inline]
+    pub fn has(&self, unit: u64) -> bool {
+        self.done[(unit / 64) as usize] >> (unit % 64) & 1 == 1
+    }
+
+    /// A unit was rebuilt; `true`: it was the last.
+    pub fn finished(&mut self, unit: u64) -> bool {
+        if !self.has(unit) {
+            self.done[(unit / 64) as usize] |= 1 << (unit % 64);
+            self.left -= 1;
+        }
+        self.left == 0
+    }
+
+    /// Whether all units were begun.
+    pub fn all_begun(&self) -> bool {
+        self.next >= self.order.len()
+    }
+
+    /// The next unit to begin.
+    pub fn begin(&mut self) -> Option<u64> {
+        while let Some(&unit) = self.order.get(self.next) {
+            self.next += 1;
+            if !self.has(u64::from(unit)) {
+                self.under_way += 1;
+                return Some(u64::from(unit));
+            }
+        }
+        None
+    }
+
+    /// Rebuilt units and all.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.order.len() as u64 - self.left, self.order.len() as u64)
+    }
+
+    /// Rebuilt units, ascending.
+    pub fn rebuilt(&self) -> impl Iterator<Item = u64> {
+        (0..self.order.len() as u64).filter(|u| self.has(*u))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_comes_once_in_every_order() {
+        for order in [Order::Address, Order::Metadata, Order::Sorted(16)] {
+            let mut rebuild = Rebuild::new(2, 100, order, 7, SimTime::ZERO);
+            let mut seen = Vec::new();
+            while let Some(unit) = rebuild.begin() {
+                seen.push(unit);
+            }
+            if order == Order::Sorted(16) {
+                assert!(seen.chunks(16).all(|b| b.is_sorted()) && !seen.is_sorted());
+            }
+            assert_eq!(order == Order::Address, seen.is_sorted());
+            assert!(seen[..99].iter().all(|u| !rebuild.finished(*u)) && rebuild.finished(seen[99]));
+            seen.sort_unstable();
+            assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Where chunks and parity are, and what of a row a write touches.
+
+use std::ops::Range;
+
+/// How parity goes round (the names of Linux md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// Parity moves from the last disk down; data fill the others from disk 0 on.
+    LeftAsymmetric,
+    /// Parity moves from the last disk down; data go on behind it, so that successive chunks are on successive disks.
+    LeftSymmetric,
+    /// Parity moves from disk 0 up; data fill the others from disk 0 on.
+    RightAsymmetric,
+    /// Parity moves from disk 0 up; data go on behind it.
+    RightSymmetric,
+}
+
+impl Rotation {
+    /// What users write, in the order of [`Self::ALL`].
+    pub const NAMES: &'static [&'static str] =
+        &["left-asymmetric", "left-symmetric", "right-asymmetric", "right-symmetric"];
+    /// All.
+    pub const ALL: [Self; 4] =
+        [Self::LeftAsymmetric, Self::LeftSymmetric, Self::RightAsymmetric, Self::RightSymmetric];
+
+    /// The disk of the parity of a row, of `disks`.
+    #[inline]
+    pub fn parity(self, row: u64, disks: u64) -> u64 {
+        match self {
+            Self::LeftAsymmetric | Self::LeftSymmetric => disks - 1 - row % disks,
+            Self::RightAsymmetric | Self::RightSymmetric => row % disks,
+        }
+    }
+
+    /// The disk of data chunk `chunk` of a row.
+    #[inline]
+    pub fn disk(self, row: u64, chunk: u64, disks: u64) -> u64 {
+        let parity = self.parity(row, disks);
+        match self {
+            Self::LeftAsymmetric | Self::RightAsymmetric => chunk + u64::from(chunk >= parity),
+            Self::LeftSymmetric | Self::RightSymmetric => (parity + 1 + chunk) % disks,
+        }
+    }
+}
+
+/// The shape of the array.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// Blocks in a chunk.
+    pub chunk: u64,
+    /// Disks, parity included.
+    pub disks: u64,
+    /// How parity goes round.
+    pub rotation: Rotation,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// Part of a row: blocks `lo..hi` of chunks `chunks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First block within the chunk.
+    pub lo: u64,
+    /// End within the chunk.
+    pub hi: u64,
+    /// Chunks that are written there, all of them.
+    pub chunks: Range<u64>,
+}
+
+impl Rows {
+    /// Data chunks in a row.
+    #[inline]
+    pub fn data(&self) -> u64 {
+        self.disks - 1
+    }
+
+    /// The disk that does `role` in a row: chunk `role`, or the parity where that is one more than the last chunk.
+    #[inline]
+    pub fn disk(&self, row: u64, role: u64) -> u64 {
+        match role == self.data() {
+            true => self.rotation.parity(row, self.disks),
+            false => self.rotation.disk(row, role, self.disks),
+        }
+    }
+
+    /// What `disk` does in a row.
+    pub fn role(&self, row: u64, disk: u64) -> u64 {
+        (0..self.disks).find(|r| self.disk(row, *r) == disk).unwrap_or(self.data())
+    }
+
+    /// The rows of a range of the host's blocks.
+    #[inline]
+    pub fn rows_of(&self, blocks: Range<u64>) -> Range<u64> {
+        let row = self.chunk * self.data();
+        blocks.start / row..blocks.end.div_ceil(row)
+    }
+
+    /// The part of `blocks` within a row, from its start.
+    #[inline]
+    pub fn within(&self, row: u64, blocks: &Range<u64>) -> Range<u64> {
+        let (start, len) = (row * self.chunk * self.data(), self.chunk * self.data());
+        blocks.start.max(start) - start..blocks.end.min(start + len) - start
+    }
+
+    /// Which blocks of chunk `chunk` a part of a row covers.
+    #[inline]
+    pub fn of_chunk(&self, chunk: u64, part: &Range<u64>) -> Range<u64> {
+        let start = chunk * self.chunk;
+        part.start.clamp(start, start + self.chunk) - start..part.end.clamp(start, start + self.chunk) - start
+    }
+
+    /// The chunks that a part of a row touches.
+    #[inline]
+    pub fn chunks(&self, part: &Range<u64>) -> Range<u64> {
+        part.start / self.chunk..part.end.div_ceil(self.chunk)
+    }
+
+    /// A part of a row as segments in each of which the same chunks are covered.
+    pub fn segments(&self, part: &Range<u64>, out: &mut Vec<Segment>) {
+        let chunks = self.chunks(part);
+        let first = self.of_chunk(chunks.start, part);
+        if chunks.end - chunks.start == 1 {
+            out.push(Segment { lo: first.start, hi: first.end, chunks });
+            return;
+        }
+        let last = self.of_chunk(chunks.end - 1, part);
+        let mut borders = [0, first.start, last.end, self.chunk];
+        borders.sort_unstable();
+        for (lo, hi) in borders.windows(2).map(|w| (w[0], w[1])).filter(|(lo, hi)| lo < hi) {
+            let from = chunks.start + u64::from(lo < first.start);
+            let to = chunks.end - u64::from(hi > last.end);
+            if from < to {
+                out.push(Segment { lo, hi, chunks: from..to });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tables of the md driver's documentation for four disks, chunks by number and P.
+    #[test]
+    fn layouts_are_those_of_md() {
+        let picture = |rotation: Rotation| {
+            let rows = Rows { chunk: 1, disks: 4, rotation, rows: 4 };
+            let name = |row, disk| match rows.role(row, disk) {
+                3 => "P".to_owned(),
+                chunk => (row * 3 + chunk).to_string(),
+            };
+            let line = |row| (0..4).map(|d| name(row, d)).collect::<Vec<_>>().join(" ");
+            (0..4).map(line).collect::<Vec<_>>().join(" | ")
+        };
+        assert_eq!(picture(Rotation::LeftAsymmetric), "0 1 2 P | 3 4 P 5 | 6 P 7 8 | P 9 10 11");
+        assert_eq!(picture(Rotation::LeftSymmetric), "0 1 2 P | 4 5 P 3 | 8 P 6 7 | P 9 10 11");
+        assert_eq!(picture(Rotation::RightAsymmetric), "P 0 1 2 | 3 P 4 5 | 6 7 P 8 | 9 10 11 P");
+        assert_eq!(picture(Rotation::RightSymmetric), "P 0 1 2 | 5 P 3 4 | 7 8 P 6 | 9 10 11 P");
+    }
+
+    #[test]
+    fn segments_cover_the_part_and_nothing_else() {
+        let rows = Rows { chunk: 5, disks: 5, rotation: Rotation::LeftAsymmetric, rows: 1 };
+        for start in 0..20 {
+            for end in start + 1..=20 {
+                let mut segments = Vec::new();
+                rows.segments(&(start..end), &mut segments);
+                let mut covered = vec![0; 20];
+                for s in &segments {
+                    for c in s.chunks.clone() {
+                        (s.lo..s.hi).for_each(|b| covered[(c * 5 + b) as usize] += 1);
+                    }
+                }
+                let want: Vec<i32> = (0..20).map(|b| i32::from((start..end).contains(&b))).collect();
+                assert_eq!(covered, want, "{start}..{end}: {segments:?}");
+                assert!(segments.windows(2).all(|w| w[0].hi <= w[1].lo));
+            }
+        }
+    }
+}

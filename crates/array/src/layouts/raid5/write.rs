@@ -1,0 +1,155 @@
+//! How the parity of a row follows a write: all of it new, from the old data and parity, or from the data not written.
+
+use super::rows::{Rows, Segment};
+use std::ops::Range;
+
+/// How the new parity of a segment comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Old data of the chunks that are written, and the old parity.
+    Modify,
+    /// The chunks that are not written.
+    Reconstruct,
+}
+
+/// Which method a user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// The one with fewer reads, and among equals with fewer blocks; reconstruct-write where all is equal.
+    Cheapest,
+    /// Always this one, where the disks allow it.
+    Always(Method),
+}
+
+/// A read that a write needs before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Old {
+    /// Row.
+    pub row: u64,
+    /// Chunk, or parity where it is the number of data chunks.
+    pub role: u64,
+    /// Blocks within the chunk.
+    pub blocks: Range<u64>,
+}
+
+/// A segment and how its parity comes about.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Row.
+    pub row: u64,
+    /// Where.
+    pub segment: Segment,
+    /// How; `None`: the parity's disk is dead.
+    pub method: Option<Method>,
+}
+
+/// Roles that a segment needs to have read, a bit each.
+fn needs(rows: &Rows, segment: &Segment, method: Method) -> u64 {
+    let below = |n: u64| if n >= 64 { u64::MAX } else { (1 << n) - 1 };
+    let covered = below(segment.chunks.end) & !below(segment.chunks.start);
+    match method {
+        Method::Modify => covered | 1 << rows.data(),
+        Method::Reconstruct => below(rows.data()) & !covered,
+    }
+}
+
+/// The reads that segments of one row need, adjacent ones of a chunk as one; `out` is told role and blocks.
+fn reads(rows: &Rows, segments: &[(Segment, Option<Method>)], mut out: impl FnMut(u64, Range<u64>)) {
+    let masks = segments.iter().map(|(s, m)| (s, m.map_or(0, |m| needs(rows, s, m))));
+    let all = masks.clone().fold(0, |all, (_, m)| all | m);
+    for role in (0..rows.disks).filter(|r| all >> r & 1 == 1) {
+        let mut open: Option<Range<u64>> = None;
+        for (segment, _) in masks.clone().filter(|(_, m)| m >> role & 1 == 1) {
+            match &mut open {
+                Some(range) if range.end == segment.lo => range.end = segment.hi,
+                _ => {
+                    if let Some(range) = open.replace(segment.lo..segment.hi) {
+                        out(role, range);
+                    }
+                }
+            }
+        }
+        if let Some(range) = open {
+            out(role, range);
+        }
+    }
+}
+
+/// Reads and blocks read with one method for all segments.
+fn cost(rows: &Rows, segments: &[(Segment, Option<Method>)], method: Method) -> (u64, u64) {
+    let all: Vec<_> = segments.iter().map(|(s, _)| (s.clone(), Some(method))).collect();
+    let mut cost = (0, 0);
+    reads(rows, &all, |_, range| cost = (cost.0 + 1, cost.1 + range.end - range.start));
+    cost
+}
+
+/// Plans the write of `part` of a row of which the disk that does role `dead` is dead.
+pub fn plan(
+    rows: &Rows,
+    (row, part): (u64, &Range<u64>),
+    dead: Option<u64>,
+    preference: Preference,
+    (planned, olds): (&mut Vec<Planned>, &mut Vec<Old>),
+) {
+    let mut segments = Vec::new();
+    rows.segments(part, &mut segments);
+    let mut segments: Vec<_> = segments.into_iter().map(|s| (s, None)).collect();
+    match dead {
+        Some(role) if role == rows.data() => {}
+        Some(role) => {
+            for (segment, method) in &mut segments {
+                let written = segment.chunks.contains(&role);
+                *method = Some(if written { Method::Reconstruct } else { Method::Modify });
+            }
+        }
+        None => {
+            let method = match preference {
+                Preference::Always(method) => method,
+                Preference::Cheapest => {
+                    let modify = cost(rows, &segments, Method::Modify);
+                    let reconstruct = cost(rows, &segments, Method::Reconstruct);
+                    if modify < reconstruct { Method::Modify } else { Method::Reconstruct }
+                }
+            };
+            segments.iter_mut().for_each(|s| s.1 = Some(method));
+        }
+    }
+    reads(rows, &segments, |role, blocks| olds.push(Old { row, role, blocks }));
+    planned.extend(segments.into_iter().map(|(segment, method)| Planned { row, segment, method }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Rotation;
+    use super::*;
+
+    /// Reads of a write of `part` by the formula: min(w + 1, N - w) chunks where whole chunks are written.
+    #[test]
+    fn whole_chunks_cost_what_the_formula_says() {
+        for disks in 3..9 {
+            let rows = Rows { chunk: 8, disks, rotation: Rotation::LeftSymmetric, rows: 1 };
+            let n = disks - 1;
+            for w in 1..=n {
+                let (mut planned, mut olds) = (Vec::new(), Vec::new());
+                let part = 0..w * 8;
+                plan(&rows, (0, &part), None, Preference::Cheapest, (&mut planned, &mut olds));
+                assert_eq!(olds.len() as u64, (w + 1).min(n - w), "{disks} disks, {w} chunks");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dead_disk_is_never_read() {
+        let rows = Rows { chunk: 4, disks: 5, rotation: Rotation::LeftAsymmetric, rows: 1 };
+        for start in 0..16 {
+            for end in start + 1..=16 {
+                for dead in 0..5 {
+                    let (mut planned, mut olds) = (Vec::new(), Vec::new());
+                    let to = (&mut planned, &mut olds);
+                    plan(&rows, (0, &(start..end)), Some(dead), Preference::Cheapest, to);
+                    assert!(olds.iter().all(|o| o.role != dead), "{start}..{end} without {dead}: {olds:?}");
+                }
+            }
+        }
+    }
+}

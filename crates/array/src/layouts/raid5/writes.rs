@@ -1,0 +1,104 @@
+//! Writes: what is read before, and what is written then.
+
+use super::*;
+
+impl Raid5 {
+    /// Plans a write: `false` where too many disks are dead.
+    pub(super) fn plan_write(&mut self, r: &HostRequest, state: &mut State) -> bool {
+        let span = r.lba.span(r.blocks);
+        for row in self.rows.rows_of(span.clone()) {
+            let part = self.rows.within(row, &span);
+            let Ok(dead) = self.dead_role(row) else { return false };
+            let olds = state.olds.len();
+            let to = (&mut state.planned, &mut state.olds);
+            write::plan(&self.rows, (row, &part), dead, self.options.preference, to);
+            self.degraded += u64::from(dead.is_some());
+            match state.planned.last().and_then(|p| p.method) {
+                _ if state.olds.len() == olds => self.full += 1,
+                Some(Method::Modify) => self.modified += 1,
+                _ => self.reconstructed += 1,
+            }
+        }
+        true
+    }
+
+    pub(super) fn read_olds(&self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+        for (slot, old) in state.olds.iter().enumerate() {
+            let place = self.on_member(old.row, &old.blocks);
+            plan.read_slot(ticket, self.member(old.row, old.role), Cause::Parity, place, slot as u32);
+        }
+    }
+
+    /// The second phase of a write.
+    pub(super) fn write(&mut self, ticket: Ticket, r: &HostRequest, state: &State, plan: &mut MemberPlan) {
+        let span = r.lba.span(r.blocks);
+        let rows = self.rows;
+        if self.options.intent {
+            let dirty = rows.rows_of(span.clone());
+            plan.record(Record { tag: DIRTY, words: [dirty.start, dirty.end, 0] });
+        }
+        let base = plan.ops().len();
+        for row in rows.rows_of(span.clone()) {
+            let part = rows.within(row, &span);
+            for chunk in rows.chunks(&part) {
+                let blocks = rows.of_chunk(chunk, &part);
+                let host = Blocks((row * rows.data() + chunk) * rows.chunk + blocks.start - span.start);
+                let (lba, n) = self.on_member(row, &blocks);
+                if self.has(rows.disk(row, chunk), row) {
+                    let own = HostRequest { lba, blocks: n, ..*r };
+                    plan.ask(ticket, self.member(row, chunk), own, |p| p.push(n, End::Host(host)));
+                }
+            }
+            if self.has(rows.disk(row, rows.data()), row) {
+                self.write_parity(ticket, r, row, state, plan);
+            }
+        }
+        // All the disks that it would write are dead: nothing is left to wait for.
+        if plan.ops().len() == base {
+            plan.end(ticket);
+        }
+    }
+
+    /// Writes the parity of a row, adjacent segments as one.
+    pub(super) fn write_parity(
+        &self,
+        ticket: Ticket,
+        r: &HostRequest,
+        row: u64,
+        state: &State,
+        plan: &mut MemberPlan,
+    ) {
+        let own: Vec<&Planned> =
+            state.planned.iter().filter(|p| p.row == row && p.method.is_some()).collect();
+        for run in own.chunk_by(|a, b| a.segment.hi == b.segment.lo) {
+            let blocks = run[0].segment.lo..run[run.len() - 1].segment.hi;
+            let (lba, n) = self.on_member(row, &blocks);
+            let parity = HostRequest { lba, blocks: n, why: Cause::Parity, ..*r };
+            plan.ask(ticket, self.member(row, self.rows.data()), parity, |out| {
+                for planned in run {
+                    let end = out.xor(&self.parity_terms(r, planned, state));
+                    out.push(Blocks(planned.segment.hi - planned.segment.lo), end);
+                }
+            });
+        }
+    }
+
+    pub(super) fn parity_terms(&self, r: &HostRequest, planned: &Planned, state: &State) -> Vec<Term> {
+        let (row, segment) = (planned.row, &planned.segment);
+        let start = row * self.rows.chunk * self.rows.data();
+        let host = |chunk: u64| Term::Host(Blocks(start + chunk * self.rows.chunk + segment.lo - r.lba.0));
+        let mut terms: Vec<Term> = segment.chunks.clone().map(host).collect();
+        let old = |role: u64| self.slot(state, row, role, segment.lo);
+        match planned.method {
+            Some(Method::Modify) => {
+                terms.extend(segment.chunks.clone().chain([self.rows.data()]).filter_map(old));
+            }
+            Some(Method::Reconstruct) => {
+                let others = (0..self.rows.data()).filter(|c| !segment.chunks.contains(c));
+                terms.extend(others.filter_map(old));
+            }
+            None => {}
+        }
+        terms
+    }
+}

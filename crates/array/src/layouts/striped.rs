@@ -1,0 +1,71 @@
+//! Blocks dealt out over all members in turn: RAID-0.
+
+use super::mapped::{Extent, Map, Mapped};
+use crate::registry::{ArrayContext, ArrayEntry, DISKS};
+use crate::{Capabilities, MemberId};
+use smrlab_stl::HostRequest;
+use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::{Blocks, Lba};
+
+/// See the [module](self).
+pub struct Striped {
+    unit: u64,
+    disks: u64,
+    host: Blocks,
+}
+
+impl Striped {
+    /// With a stripe unit of `unit` on members of these sizes, the smallest of which counts.
+    pub fn new(unit: Blocks, members: &[Blocks]) -> Self {
+        let least = members.iter().map(|b| b.0).min().unwrap_or(0);
+        let disks = members.len() as u64;
+        Self { unit: unit.0, disks, host: Blocks(least / unit.0 * unit.0 * disks) }
+    }
+}
+
+impl Map for Striped {
+    fn host_blocks(&self) -> Blocks {
+        self.host
+    }
+
+    fn extents(&self, r: &HostRequest, out: &mut Vec<Extent>) {
+        let (mut at, end) = (r.lba.0, r.lba.0 + r.blocks.0);
+        while at < end {
+            let (unit, within) = (at / self.unit, at % self.unit);
+            let n = (self.unit - within).min(end - at);
+            out.push(Extent {
+                member: MemberId((unit % self.disks) as u32),
+                lba: Lba(unit / self.disks * self.unit + within),
+                blocks: Blocks(n),
+                host: Blocks(at - r.lba.0),
+            });
+            at += n;
+        }
+    }
+}
+
+/// The registry entry.
+pub const ENTRY: ArrayEntry = ArrayEntry {
+    name: "striped",
+    summary: "blocks dealt out over the drives in turn (RAID-0), without redundancy",
+    reference: "Patterson, Gibson, Katz (SIGMOD 1988); Jones et al. with a unit of one block",
+    page: "\
+Stripe unit `u` of the host's space is on drive `u mod d`, at unit `u div d`. A request asks each drive that it touches \
+once, for a run of its blocks. A lost drive takes part of every larger range with it: requests that touch it are refused.",
+    params: &[
+        DISKS,
+        Param {
+            name: "stripe_unit",
+            kind: Kind::Size,
+            default: "64KiB",
+            doc: "consecutive blocks on one drive",
+        },
+    ],
+    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    disks: |values| values.count("disks").unwrap_or(4) as u32,
+    build: |context: &ArrayContext<'_>, values: &Values| {
+        let unit = context.unit(values, "stripe_unit")?;
+        let map = Striped::new(unit, context.disks());
+        Ok(Box::new(Mapped::new(map, context.disks().len() as u32)))
+    },
+};

@@ -1,0 +1,28 @@
+//! Arrays of drives.
+//!
+//! An array is a pure state machine of the same kind as a translation layer, over member requests instead of media
+//! operations: read in this order [`plan`] (what goes out), [`contract`] (when what is called), [`registry`] (which
+//! arrays there are) and any file of [`layouts`]. [`controller`] is the event loop that runs an array on its
+//! [`member`]s in simulated time; [`bytes`] carries out where the data of member requests come from and go to.
+//!
+//! One request takes this way: the controller gives it a ticket and waits until the stripes that it names
+//! ([`Array::locks`]) are free; [`Array::start`] plans its first phase; the members do the phase's requests, each in its
+//! own time; when the last has ended [`Array::complete`] plans the next phase, acknowledges the host, or ends the work,
+//! which frees its stripes. A member that dies, is replaced, or answers too late is told to the array in between.
+
+pub mod bytes;
+pub mod contract;
+pub mod controller;
+pub mod layouts;
+mod locks;
+pub mod member;
+pub mod plan;
+pub mod registry;
+mod tickets;
+
+pub use bytes::Staging;
+pub use contract::{Array, Capabilities, Locks, Phase};
+pub use controller::{ArrayObserver, Controller, Done, Schedule};
+pub use member::{Issued, Member, Ssd};
+pub use plan::{End, MemberId, MemberOp, MemberPlan, Part, Term, Ticket, Work};
+pub use registry::{ARRAYS, ArrayContext, ArrayEntry, Chosen, parse};

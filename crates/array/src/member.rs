@@ -1,0 +1,131 @@
+//! Members: drives, each with its own layer, mechanics and background work, and SSDs.
+
+use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan};
+use smrlab_drive::{Drive, Executed, Observer, OpDone, Served};
+use smrlab_stl::{Pause, Refusal};
+use smrlab_units::{Blocks, HostOp, SimTime};
+
+/// A medium without interference: every request takes the latency, and one after the other takes the bandwidth.
+#[derive(Clone, Debug)]
+pub struct Ssd {
+    /// Time of a request beside its transfer.
+    pub latency: SimTime,
+    /// Time of a block, ns.
+    pub block_ns: u64,
+    /// Its size.
+    pub blocks: Blocks,
+    free_at: SimTime,
+}
+
+impl Ssd {
+    /// Idle at time 0.
+    pub fn new(latency: SimTime, block_ns: u64, blocks: Blocks) -> Self {
+        Self { latency, block_ns, blocks, free_at: SimTime::ZERO }
+    }
+
+    fn serve(&mut self, now: SimTime, op: &MemberOp) -> Served {
+        let moves = matches!(op.request.op, HostOp::Read | HostOp::Write);
+        let transfer = SimTime(if moves { self.block_ns * op.request.blocks.0 } else { 0 });
+        let start = now.max(self.free_at);
+        self.free_at = start + transfer;
+        let end = self.free_at + self.latency;
+        Served { start, ack: end, end }
+    }
+}
+
+/// What a member is.
+pub enum Member {
+    /// A drive: first come, first served.
+    Disk(Box<Drive>),
+    /// An SSD.
+    Ssd(Ssd),
+}
+
+/// When a member answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// When.
+    pub end: SimTime,
+    /// It was done; else the member had died by then.
+    pub ok: bool,
+}
+
+/// A member at work.
+pub(crate) struct Slot {
+    pub member: Member,
+    pub dead: bool,
+    /// When it will be found dead, where that is known.
+    pub dies_at: Option<SimTime>,
+}
+
+/// Tells an array's observer whose operation it is.
+struct Of<'a, O>(MemberId, Option<u64>, &'a mut O);
+
+impl<O: ArrayObserver> Observer for Of<'_, O> {
+    #[inline]
+    fn op(&mut self, done: &OpDone<'_>) {
+        self.2.media(self.0, self.1, done);
+    }
+
+    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
+        self.2.paused(self.0, pause, start, background);
+    }
+}
+
+/// Takes the background steps of a drive that were due before `now`.
+#[inline]
+fn catch_up(drive: &mut Drive, now: SimTime, of: &mut Of<'_, impl ArrayObserver>) {
+    if !drive.idles() {
+        while let Some(step) = drive.next_step(now, of) {
+            of.2.background(of.0, &step);
+        }
+        if let Some(step) = drive.interrupt() {
+            of.2.background(of.0, &step);
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(member: Member) -> Self {
+        Self { member, dead: false, dies_at: None }
+    }
+
+    /// Does a request at `now`; answers when it was acknowledged.
+    pub(crate) fn issue(
+        &mut self,
+        now: SimTime,
+        op: &MemberOp,
+        plan: &MemberPlan,
+        instantly: bool,
+        watch: &mut impl ArrayObserver,
+    ) -> (Served, Option<Refusal>) {
+        let nothing = Served { start: now, ack: now, end: now };
+        match &mut self.member {
+            Member::Disk(drive) if instantly => {
+                drive.instantly(&op.request);
+                let refusal = drive.plan().refusal();
+                let done = drive.plan().ops().len();
+                let all = Executed { plan: drive.plan(), done, served: nothing, ends: &[], whole: true };
+                watch.prefilled(op, plan, Some(&all));
+                (nothing, refusal)
+            }
+            Member::Disk(drive) => {
+                catch_up(drive, now, &mut Of(op.member, None, watch));
+                let executed =
+                    drive.dispatch(now, &op.request, &mut Of(op.member, Some(op.request.id), watch));
+                let answer = (executed.served, executed.plan.refusal());
+                watch.issued(now, op, plan, &executed.served, Some(&executed));
+                answer
+            }
+            Member::Ssd(_) if instantly => {
+                watch.prefilled(op, plan, None);
+                (nothing, None)
+            }
+            Member::Ssd(ssd) => {
+                let served = ssd.serve(now, op);
+                watch.issued(now, op, plan, &served, None);
+                (served, None)
+            }
+        }
+    }
+}

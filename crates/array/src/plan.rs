@@ -1,0 +1,298 @@
+//! The plan of an array: member requests in phases, and what becomes of the works they belong to.
+
+use smrlab_stl::{Cause, HostRequest, Record, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba};
+use std::ops::Range;
+
+/// A member of an array: its disks from 0, then its SSDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberId(pub u32);
+
+impl MemberId {
+    /// As an index.
+    #[inline]
+    pub const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A piece of work under way: a small number, used again once the work has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u32);
+
+/// What is done under a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A request of the host's.
+    Host(HostRequest),
+    /// Work of the array's own, by a number that it chose.
+    Job(u64),
+}
+
+/// Where the bytes of a part come from (write) or go to (read).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The host's buffer, at this offset in blocks.
+    Host(Blocks),
+    /// The work's slot of this number, at this offset. A slot is filled by one read and lives as long as its work.
+    Slot(u32, Blocks),
+    /// Zeroes; of a read: nowhere.
+    Zero,
+    /// Bytes that nobody reads back: encoded records.
+    Records,
+    /// The XOR of these terms (see [`MemberPlan::terms`]).
+    Xor(u32, u32),
+}
+
+/// A term of an XOR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Term {
+    /// The host's buffer, at this offset in blocks.
+    Host(Blocks),
+    /// A slot of the work, at this offset in blocks.
+    Slot(u32, Blocks),
+}
+
+/// Consecutive blocks of a member request with one source or destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Length.
+    pub blocks: Blocks,
+    /// Source or destination.
+    pub end: End,
+}
+
+/// A request to a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberOp {
+    /// The work that it belongs to.
+    pub ticket: Ticket,
+    /// Who does it.
+    pub member: MemberId,
+    /// What is asked; `why` says what for, `id` is the host request's.
+    pub request: HostRequest,
+    pub(crate) parts: (u32, u32),
+}
+
+/// Bytes for the host's buffer that are put together when a phase is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The work.
+    pub ticket: Ticket,
+    /// Where in the host's buffer.
+    pub at: Blocks,
+    /// Length and source.
+    pub part: Part,
+}
+
+/// What becomes of a work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The host is told that its request is done; the work goes on.
+    Acknowledged(Ticket),
+    /// The work is over: its stripes are free, its slots are gone. A host that was not acknowledged is now.
+    Ended(Ticket),
+    /// The work is over and was not done.
+    Refused(Ticket, Refusal),
+}
+
+/// See the [module](self). Cleared and reused from call to call.
+///
+/// Deliveries are carried out first; then records are durable; then outcomes hold; then the member requests begin, and
+/// then the jobs. The requests of one work in one plan are a phase: when all have ended the array is told.
+#[derive(Debug, Default)]
+pub struct MemberPlan {
+    ops: Vec<MemberOp>,
+    parts: Vec<Part>,
+    terms: Vec<Term>,
+    deliveries: Vec<Delivery>,
+    outcomes: Vec<Outcome>,
+    jobs: Vec<u64>,
+    records: Vec<Record>,
+    cleanings: Vec<(&'static str, Ticket, Blocks)>,
+    wants_data: bool,
+}
+
+impl MemberPlan {
+    /// An empty plan that collects parts only where asked to.
+    pub fn new(wants_data: bool) -> Self {
+        Self { wants_data, ..Self::default() }
+    }
+
+    /// Empties it for the next call.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.ops.clear();
+        self.outcomes.clear();
+        self.jobs.clear();
+        self.records.clear();
+        self.cleanings.clear();
+        if self.wants_data {
+            self.parts.clear();
+            self.terms.clear();
+            self.deliveries.clear();
+        }
+    }
+
+    /// Whether parts are collected; where they are not, an array need not enumerate them.
+    #[inline]
+    pub fn wants_data(&self) -> bool {
+        self.wants_data
+    }
+
+    /// Asks `member` for `request`; `parts` says where its bytes are, and is called only where data are wanted.
+    #[inline]
+    pub fn ask(
+        &mut self,
+        ticket: Ticket,
+        member: MemberId,
+        request: HostRequest,
+        parts: impl FnOnce(&mut Parts<'_>),
+    ) {
+        let first = self.parts.len() as u32;
+        if self.wants_data {
+            parts(&mut Parts { parts: &mut self.parts, terms: &mut self.terms });
+            let all = self.parts[first as usize..].iter().map(|p| p.blocks.0).sum::<u64>();
+            debug_assert!(
+                all == request.blocks.0 || matches!(request.op, HostOp::Flush | HostOp::Discard),
+                "parts of {all} blocks for {request:?}"
+            );
+        }
+        self.ops.push(MemberOp { ticket, member, request, parts: (first, self.parts.len() as u32) });
+    }
+
+    /// Reads `blocks` of a member into slot `slot` of the work.
+    #[inline]
+    pub fn read_slot(
+        &mut self,
+        ticket: Ticket,
+        member: MemberId,
+        why: Cause,
+        place: (Lba, Blocks),
+        slot: u32,
+    ) {
+        let request = HostRequest { why, ..HostRequest::new(HostOp::Read, place.0, place.1) };
+        self.ask(ticket, member, request, |p| p.push(place.1, End::Slot(slot, Blocks::ZERO)));
+    }
+
+    /// Puts together, now that the phase is over, `blocks` of the host's buffer from `at` on.
+    pub fn deliver(&mut self, ticket: Ticket, at: Blocks, blocks: Blocks, terms: &[Term]) {
+        if self.wants_data {
+            let end = Parts { parts: &mut self.parts, terms: &mut self.terms }.xor(terms);
+            self.deliveries.push(Delivery { ticket, at, part: Part { blocks, end } });
+        }
+    }
+
+    /// The host is told that its request is done.
+    #[inline]
+    pub fn acknowledge(&mut self, ticket: Ticket) {
+        self.outcomes.push(Outcome::Acknowledged(ticket));
+    }
+
+    /// The work is over.
+    #[inline]
+    pub fn end(&mut self, ticket: Ticket) {
+        self.outcomes.push(Outcome::Ended(ticket));
+    }
+
+    /// The work is over and cannot be done.
+    pub fn refuse(&mut self, ticket: Ticket, why: Refusal) {
+        self.outcomes.push(Outcome::Refused(ticket, why));
+    }
+
+    /// Starts work of the array's own, as soon as its stripes are free.
+    pub fn job(&mut self, job: u64) {
+        self.jobs.push(job);
+    }
+
+    /// A durable change of the array's state, in its own memory: durable now, before the requests of this plan begin.
+    pub fn record(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    /// The work as a whole is a cleaning event that moves `relocated` live blocks.
+    pub fn cleaning(&mut self, kind: &'static str, ticket: Ticket, relocated: Blocks) {
+        self.cleanings.push((kind, ticket, relocated));
+    }
+
+    /// Member requests, in the order in which they are issued.
+    #[inline]
+    pub fn ops(&self) -> &[MemberOp] {
+        &self.ops
+    }
+
+    /// The parts of a request, empty where data are not wanted.
+    pub fn parts(&self, op: &MemberOp) -> &[Part] {
+        &self.parts[op.parts.0 as usize..op.parts.1 as usize]
+    }
+
+    /// The terms of an [`End::Xor`].
+    pub fn terms(&self, (first, end): (u32, u32)) -> &[Term] {
+        &self.terms[first as usize..end as usize]
+    }
+
+    /// What is put together for the host.
+    pub fn deliveries(&self) -> &[Delivery] {
+        &self.deliveries
+    }
+
+    /// What becomes of works.
+    #[inline]
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    /// Jobs to start.
+    pub fn jobs(&self) -> &[u64] {
+        &self.jobs
+    }
+
+    /// Changes of state.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Cleaning events: kind, work, live blocks moved.
+    pub fn cleanings(&self) -> &[(&'static str, Ticket, Blocks)] {
+        &self.cleanings
+    }
+
+    /// The place of each request in the plan, by work.
+    pub fn of(&self, ticket: Ticket) -> impl Iterator<Item = &MemberOp> {
+        self.ops.iter().filter(move |op| op.ticket == ticket)
+    }
+}
+
+/// Collects the parts of one request.
+pub struct Parts<'a> {
+    parts: &'a mut Vec<Part>,
+    terms: &'a mut Vec<Term>,
+}
+
+impl Parts<'_> {
+    /// The next `blocks`.
+    #[inline]
+    pub fn push(&mut self, blocks: Blocks, end: End) {
+        self.parts.push(Part { blocks, end });
+    }
+
+    /// An end that is the XOR of `terms`: itself where there is one, zeroes where there is none.
+    pub fn xor(&mut self, terms: &[Term]) -> End {
+        match terms {
+            [] => End::Zero,
+            [Term::Host(at)] => End::Host(*at),
+            [Term::Slot(slot, at)] => End::Slot(*slot, *at),
+            _ => {
+                let first = self.terms.len() as u32;
+                self.terms.extend_from_slice(terms);
+                End::Xor(first, self.terms.len() as u32)
+            }
+        }
+    }
+}
+
+/// A range of blocks as a place.
+#[inline]
+pub(crate) fn place(range: Range<u64>) -> (Lba, Blocks) {
+    (Lba(range.start), Blocks(range.end - range.start))
+}

@@ -1,0 +1,216 @@
+//! The registry: every array, one explicit line each.
+//!
+//! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`]. Parsing, errors,
+//! `smrlab list arrays`, `smrlab explain`, the reference page and the tests of all arrays are made from the entry.
+
+use crate::layouts::{dedicated, raid5, single, spanning, striped};
+use crate::{Array, Capabilities, MemberId, Schedule};
+use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
+use smrlab_units::{Blocks, SimTime, parse_time};
+
+/// The parameter that says how many drives there are.
+pub const DISKS: Param =
+    Param { name: "disks", kind: Kind::Count(1, 64), default: "4", doc: "drives in the array" };
+
+/// The parameters of every array but `single`: what befalls its drives.
+pub const COMMON: &[Param] = &[
+    Param {
+        name: "timeout",
+        kind: Kind::Time,
+        default: "",
+        doc: "the host's command timeout: a drive that has not answered for so long is thrown out; none without it",
+    },
+    Param {
+        name: "fail",
+        kind: Kind::Text,
+        default: "",
+        doc: "drives that die, as DISK@TIME, several joined by '+': 2@10s+0@1000s",
+    },
+    Param {
+        name: "replace",
+        kind: Kind::Time,
+        default: "",
+        doc: "how long after its death a drive is replaced by a fresh one; never without it",
+    },
+    Param {
+        name: "spares",
+        kind: Kind::Count(0, 64),
+        default: "1",
+        doc: "fresh drives to replace dead ones",
+    },
+];
+
+/// What an array is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayContext<'a> {
+    disks: &'a [Blocks],
+    /// Seed of whatever an array draws.
+    pub seed: u64,
+}
+
+impl<'a> ArrayContext<'a> {
+    /// For disks of these sizes.
+    pub fn new(disks: &'a [Blocks]) -> Self {
+        Self { disks, seed: 1 }
+    }
+
+    /// The sizes of the disks.
+    pub fn disks(&self) -> &'a [Blocks] {
+        self.disks
+    }
+
+    /// A chunk or stripe unit: at least a block, at most a disk.
+    ///
+    /// # Errors
+    /// One that does not fit.
+    pub fn unit(&self, values: &Values, key: &str) -> Result<Blocks, SpecError> {
+        let least = self.disks.iter().copied().min().unwrap_or_default();
+        let unit = values.size(key, least).unwrap_or(Blocks(128));
+        if unit == Blocks::ZERO || unit > least {
+            return Err(values.bad(key, format!("from one block to the {least} blocks of a disk")));
+        }
+        Ok(unit)
+    }
+}
+
+/// What an array's constructor answers.
+pub type BuildResult = Result<Box<dyn Array>, SpecError>;
+
+/// One array of the registry.
+pub struct ArrayEntry {
+    /// The name that users write.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub reference: &'static str,
+    /// The user's page.
+    pub page: &'static str,
+    /// Its own parameters.
+    pub params: &'static [Param],
+    /// What it promises.
+    pub capabilities: Capabilities,
+    /// How many disks it is made of.
+    pub disks: fn(&Values) -> u32,
+    /// Builds it from checked values.
+    pub build: fn(&ArrayContext<'_>, &Values) -> BuildResult,
+}
+
+/// Every array.
+pub static ARRAYS: &[&ArrayEntry] =
+    &[&single::ENTRY, &spanning::ENTRY, &striped::ENTRY, &dedicated::ENTRY, &raid5::ENTRY];
+
+impl ArrayEntry {
+    /// All its parameters.
+    pub fn parameters(&self) -> Vec<Param> {
+        let common = if self.params.is_empty() { &[] } else { COMMON };
+        self.params.iter().chain(common).copied().collect()
+    }
+}
+
+/// An array as a user specified it.
+#[derive(Clone)]
+pub struct Chosen {
+    /// Its entry.
+    pub entry: &'static ArrayEntry,
+    /// Disks that it is made of.
+    pub disks: u32,
+    /// What befalls them.
+    pub schedule: Schedule,
+    /// Fresh drives.
+    pub spares: u32,
+    /// The specification with its defaults.
+    pub resolved: String,
+    values: Values,
+}
+
+impl std::fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chosen").field("resolved", &self.resolved).finish_non_exhaustive()
+    }
+}
+
+impl Chosen {
+    /// One drive, and nothing in between.
+    pub fn is_single(&self) -> bool {
+        self.entry.name == single::ENTRY.name
+    }
+
+    /// Builds it on its disks.
+    ///
+    /// # Errors
+    /// What does not fit on them.
+    pub fn build(&self, context: &ArrayContext<'_>) -> BuildResult {
+        (self.entry.build)(context, &self.values)
+    }
+}
+
+/// Parses `NAME[,key=value...]`.
+///
+/// # Errors
+/// Unknown names and keys with the nearest match, and values out of range with the accepted range.
+pub fn parse(text: &str) -> Result<Chosen, SpecError> {
+    let (name, pairs) = split_item(text);
+    let entry = ARRAYS.iter().find(|a| a.name == name).copied().ok_or_else(|| SpecError::UnknownName {
+        what: "array",
+        name: name.to_owned(),
+        nearest: nearest(name, ARRAYS.iter().map(|a| a.name)),
+        known: ARRAYS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "),
+    })?;
+    let values = Values::check(entry.name, &entry.parameters(), &pairs)?;
+    let disks = (entry.disks)(&values);
+    let plain = entry.params.is_empty();
+    let schedule = if plain { Schedule::default() } else { schedule(&values, disks)? };
+    let spares = match plain || schedule.replace_after.is_none() {
+        true => 0,
+        false => values.count("spares").unwrap_or(1) as u32,
+    };
+    Ok(Chosen { entry, disks, schedule, spares, resolved: values.resolved(), values })
+}
+
+fn schedule(values: &Values, disks: u32) -> Result<Schedule, SpecError> {
+    let mut fails = Vec::new();
+    for one in values.text("fail").into_iter().flat_map(|t| t.split('+')) {
+        let parsed = one.split_once('@').and_then(|(disk, at)| {
+            let disk = disk.trim().parse::<u32>().ok().filter(|d| *d < disks)?;
+            Some((MemberId(disk), parse_time(at.trim()).ok()?))
+        });
+        let accepts = || format!("DISK@TIME such as 0@10s, of disks 0 to {}, joined by '+'", disks - 1);
+        fails.push(parsed.ok_or_else(|| values.bad("fail", accepts()))?);
+    }
+    let timeout = values.time("timeout");
+    if timeout == Some(SimTime::ZERO) {
+        return Err(values.bad("timeout", "a time above 0"));
+    }
+    Ok(Schedule { timeout, fails, replace_after: values.time("replace") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_come_with_the_nearest_name_and_the_accepted_range() {
+        let fault = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(fault("radi5").contains("did you mean 'raid5'?"), "{}", fault("radi5"));
+        assert!(fault("raid5,disk=3").contains("did you mean 'disks'?"));
+        assert!(fault("raid5,fail=5@1s").contains("disks 0 to 4"), "{}", fault("raid5,fail=5@1s"));
+        assert!(fault("single,disks=2").contains("no parameter"));
+        let chosen = parse("raid5,disks=3,fail=2@1s+0@2s,timeout=30s,replace=5s").unwrap();
+        assert_eq!(
+            chosen.schedule.fails,
+            [(MemberId(2), SimTime::from_ms(1000)), (MemberId(0), SimTime::from_ms(2000))]
+        );
+        assert_eq!((chosen.disks, chosen.spares), (3, 1));
+    }
+
+    #[test]
+    fn names_are_unique_and_every_entry_is_documented() {
+        let mut seen = std::collections::BTreeSet::new();
+        for e in ARRAYS {
+            assert!(seen.insert(e.name), "{} twice", e.name);
+            assert!(e.page.len() > 100 && !e.summary.is_empty() && !e.reference.is_empty(), "{}", e.name);
+            parse(e.name).unwrap_or_else(|err| panic!("{}: {err}", e.name));
+        }
+    }
+}

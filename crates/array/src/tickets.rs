@@ -1,0 +1,45 @@
+//! What belongs to each ticket: a dense table, because tickets are small numbers.
+
+use crate::Ticket;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Tickets<T>(Vec<Option<T>>);
+
+impl<T> Default for Tickets<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Tickets<T> {
+    /// Keeps `value` for `ticket`.
+    #[inline]
+    pub(crate) fn put(&mut self, ticket: Ticket, value: T) {
+        let i = ticket.0 as usize;
+        if i >= self.0.len() {
+            self.0.resize_with(i + 1, || None);
+        }
+        self.0[i] = Some(value);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<&T> {
+        self.0.get(ticket.0 as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut T> {
+        self.0.get_mut(ticket.0 as usize)?.as_mut()
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<T> {
+        self.0.get_mut(ticket.0 as usize)?.take()
+    }
+
+    /// Those that hold something, in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, &T)> {
+        self.0.iter().enumerate().filter_map(|(i, t)| Some((Ticket(i as u32), t.as_ref()?)))
+    }
+}
