@@ -26,6 +26,8 @@ pub struct Phase {
     pub ticket: Ticket,
     /// A read failed because its member died: its slot holds nothing. Writes to dead members are passed over.
     pub lost: bool,
+    /// Requests of the host's are in the array.
+    pub busy: bool,
 }
 
 /// What an array promises.

@@ -268,7 +268,7 @@ impl Controller {
         match event {
             Event::Phase(ticket) => {
                 let Some(running) = self.works.get_mut(ticket) else { return };
-                let phase = Phase { ticket, lost: running.lost };
+                let phase = Phase { ticket, lost: running.lost, busy: self.hosts > 0 };
                 (running.in_phase, running.lost) = (false, false);
                 self.planned(|array, plan| array.complete(now, phase, plan), watch);
             }

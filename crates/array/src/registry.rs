@@ -3,7 +3,7 @@
 //! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`]. Parsing, errors,
 //! `smrlab list arrays`, `smrlab explain`, the reference page and the tests of all arrays are made from the entry.
 
-use crate::layouts::{dedicated, raid5, single, spanning, striped};
+use crate::layouts::{dedicated, dvs, raid5, single, spanning, striped};
 use crate::{Array, Capabilities, MemberId, Schedule};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
@@ -54,6 +54,12 @@ impl<'a> ArrayContext<'a> {
         Self { disks, seed: 1 }
     }
 
+    /// The same with this seed.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
     /// The sizes of the disks.
     pub fn disks(&self) -> &'a [Blocks] {
         self.disks
@@ -98,7 +104,7 @@ pub struct ArrayEntry {
 
 /// Every array.
 pub static ARRAYS: &[&ArrayEntry] =
-    &[&single::ENTRY, &spanning::ENTRY, &striped::ENTRY, &dedicated::ENTRY, &raid5::ENTRY];
+    &[&single::ENTRY, &spanning::ENTRY, &striped::ENTRY, &dedicated::ENTRY, &raid5::ENTRY, &dvs::ENTRY];
 
 impl ArrayEntry {
     /// All its parameters.

@@ -3,6 +3,7 @@
 //! [`drive`] is the drive itself, for simulator and served device alike. [`engine`] feeds it requests in simulated
 //! time, [`sched`] chooses among waiting ones, [`metrics`] counts. [`spec`] says what a run is made of.
 
+pub mod array;
 pub mod compared;
 pub mod control;
 pub mod engine;

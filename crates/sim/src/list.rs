@@ -85,8 +85,17 @@ fn schedulers() -> Vec<Value> {
 }
 
 fn arrays() -> Vec<Value> {
-    let summary = "one drive";
-    vec![json!({"kind": "array", "name": "single", "summary": summary, "params": []})]
+    let entry = |a: &&smrlab_array::ArrayEntry| {
+        let c = &a.capabilities;
+        json!({
+            "kind": "array", "name": a.name, "summary": a.summary, "reference": a.reference, "page": a.page,
+            "params": params(&a.parameters()),
+            "capabilities": {
+                "survives_a_lost_drive": c.losses > 0, "survives_cut": c.survives_cut, "discards": c.discards,
+            },
+        })
+    };
+    smrlab_array::ARRAYS.iter().map(entry).collect()
 }
 
 fn fields() -> Vec<Value> {

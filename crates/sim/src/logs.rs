@@ -122,19 +122,34 @@ impl MediaLog {
     }
 
     pub(crate) fn add(&mut self, done: &OpDone<'_>) {
+        // The id of the request is filled in once it was served; background work keeps -1.
+        self.push(0, u64::MAX, done);
+        if done.background {
+            self.open = self.log.table.rows();
+        }
+    }
+
+    /// An operation of one of several disks, for this request.
+    pub(crate) fn add_of(
+        &mut self,
+        disk: u32,
+        request: Option<u64>,
+        done: &OpDone<'_>,
+    ) -> Result<(), RunError> {
+        self.push(disk, request.unwrap_or(u64::MAX), done);
+        if self.log.full() { self.log.flush() } else { Ok(()) }
+    }
+
+    fn push(&mut self, disk: u32, id: u64, done: &OpDone<'_>) {
         let log = &mut self.log;
         let op = done.op;
         log.column(5).push_text(if op.dir == Dir::Read { "read" } else { "write" });
         log.column(6).push_text(done.cause.name());
-        // The id of the request is filled in once it was served; background work keeps -1.
-        let ints = [self.seq, u64::MAX, 0, done.start.0, done.end.0, op.pba.0, op.blocks.0];
+        let ints = [self.seq, id, u64::from(disk), done.start.0, done.end.0, op.pba.0, op.blocks.0];
         for (column, value) in [0, 1, 2, 3, 4, 7, 8].into_iter().zip(ints) {
             log.column(column).push_int(value);
         }
         self.seq += 1;
-        if done.background {
-            self.open = log.table.rows();
-        }
     }
 
     /// All operations since the last call were for request `id`, but for those in the background.

@@ -118,6 +118,22 @@ impl Prefill {
         reads: &BlockSet,
         control: &Control,
     ) -> Result<(), RunError> {
+        self.each(reads, control, |request| {
+            drive.instantly(&request);
+            observer.prefilled(&request, drive.plan());
+        })
+    }
+
+    /// The writes, in their order.
+    ///
+    /// # Errors
+    /// A cancelled run.
+    pub fn each(
+        &self,
+        reads: &BlockSet,
+        control: &Control,
+        mut go: impl FnMut(HostRequest),
+    ) -> Result<(), RunError> {
         let volume = if self.of_reads { reads.count() } else { self.volume };
         let (mut done, mut looked) = (0, 0);
         let mut write = |lba: u64, blocks: u64| -> Result<(), RunError> {
@@ -128,9 +144,7 @@ impl Prefill {
                 control.check()?;
                 control.prefilling(done as f64 / volume.max(1) as f64);
             }
-            let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
-            drive.instantly(&request);
-            observer.prefilled(&request, drive.plan());
+            go(HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)));
             Ok(())
         };
         let mut in_order = |from: u64, end: u64| {

@@ -1,5 +1,6 @@
 //! From what a user wrote to everything that a run is made of; all faults at once.
 
+use crate::array::{ArrayRun, assemble_array};
 use crate::engine::Arrivals;
 use crate::error::RunError;
 use crate::metrics::Adjusted;
@@ -17,8 +18,10 @@ use smrlab_units::{Blocks, SimTime, parse_time};
 pub struct Resolved {
     /// The specification with every default spelled out.
     pub spec: Spec,
-    /// The drive, layer and all.
+    /// The drive, layer and all; of an array the first.
     pub drive: Assembled,
+    /// The array, where there is more than one drive.
+    pub array: Option<ArrayRun>,
     /// When requests are sent.
     pub arrivals: Arrivals,
     /// What the drive begins as.
@@ -110,8 +113,12 @@ pub fn resolve_with(
     };
     let drive = assemble(&wanted, read_drive, build, &mut faults);
     let built = drive.as_ref().map(|d| &d.built);
+    let array = assemble_array(&given.array, drive.as_ref(), &wanted, read_drive, build, &mut faults);
+    if array.is_some() && spec.verify_media {
+        faults.add("verify_media", "arrays are not followed block by block here: run it on array=single");
+    }
     let host = built.as_ref().map(|b| {
-        let own = b.layer.host_blocks();
+        let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.array.host_blocks());
         spec.host_blocks.map_or(own, |limit| own.min(Blocks(limit)))
     });
     if host == Some(Blocks::ZERO) {
@@ -133,11 +140,14 @@ pub fn resolve_with(
     let state = state::begin(&spec, &drive)?;
     spec.arrivals = text;
     spec.drive.clone_from(&drive.drive);
+    if let Some(array) = &array {
+        spec.array.clone_from(&array.chosen.resolved);
+    }
     spec.scheduler = drive.scheduler.resolved.clone();
     spec.layer = drive.built.resolved.clone();
     spec.prefill = prefill.as_ref().map(|p| p.resolved.clone());
     spec.mechanics = Some(drive.model.name().to_owned());
-    Ok(Resolved { spec, drive, arrivals, state, prefill, steps, window, stall, adjusted, host })
+    Ok(Resolved { spec, drive, array, arrivals, state, prefill, steps, window, stall, adjusted, host })
 }
 
 fn window(text: &str, faults: &mut Problems) -> Option<SimTime> {
@@ -155,7 +165,6 @@ fn numbers(spec: &Spec, faults: &mut Problems) {
         faults.add("trace", "missing: name a trace file, '-', or synth:NAME[,k=v...]");
     }
     faults.keep("join", Mix::parse(&spec.join, spec.seed));
-    faults.choice("array", &spec.array, &["single"]);
     faults.choice("adjusted_rule", &spec.adjusted_rule, &["ceil", "floor+1"]);
     faults.choice("address_space", &spec.address_space, &["overlap", "concat"]);
     if !pipeline::SCALES.contains(&spec.scale_time) {

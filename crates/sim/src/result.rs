@@ -25,6 +25,8 @@ pub(crate) struct Facts {
     pub map_bytes: u64,
     /// The layer has background work.
     pub background: bool,
+    /// Of an array: the work of its busiest drive.
+    pub work_ns: Option<u64>,
 }
 
 /// Service above this share of the time between arrivals is called overload.
@@ -255,7 +257,7 @@ fn load(m: &Metrics, facts: &Facts, out: &mut Json) {
     out.insert("backlog_max".into(), json!(facts.backlog.unwrap_or_else(|| m.timeline.backlog_max())));
     out.insert("backlog_exact".into(), json!(facts.backlog.is_some()));
     let span = m.last_arrival.since(m.first_arrival.unwrap_or_default());
-    let work = m.busy_ns - m.background.ns;
+    let work = facts.work_ns.unwrap_or(m.busy_ns - m.background.ns);
     if span == SimTime::ZERO || m.completed() < 2 {
         return;
     }

@@ -17,7 +17,7 @@ use crate::watch::Watch;
 use serde_json::{Map, Value, json};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{Bands, TrackNo};
-use smrlab_drive::Controller;
+use smrlab_drive::{Assembled, Controller};
 use smrlab_stl::{TranslationLayer, is_level};
 use std::path::Path;
 
@@ -45,7 +45,11 @@ pub fn run(spec: &Spec, control: &Control, logs: Option<&Path>) -> Result<RunRes
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Result<RunResult, RunError> {
+pub fn run_resolved(
+    mut run: Resolved,
+    control: &Control,
+    logs: Option<&Path>,
+) -> Result<RunResult, RunError> {
     let directory = |field: &str| {
         logs.ok_or_else(|| RunError::field(field, "it needs a directory to write to: give --out DIR"))
     };
@@ -60,6 +64,9 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
         }
         reads = read_first(&mut Feed::new(run.open_trace()?, run.steps.clone(), run.host)?)?;
     }
+    if let Some(array) = run.array.take() {
+        return crate::array::run(run, array, (requests, media), &reads, control);
+    }
     let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
     let mut metrics = Metrics::new(&MetricsSetup {
         host_blocks: run.host,
@@ -67,7 +74,7 @@ pub fn run_resolved(run: Resolved, control: &Control, logs: Option<&Path>) -> Re
         window: run.window,
         stall: run.stall,
     });
-    metrics.bands = bands(&run).map(BandWalk::new);
+    metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| {
         let drive = &run.drive.built.drive;
         Verify::new(drive.geometry().clone(), drive.interference(), run.drive.built.capabilities.discards)
@@ -95,7 +102,8 @@ struct Parts {
 
 impl Parts {
     fn new(run: Resolved) -> Result<Self, RunError> {
-        let space = space(&run);
+        let own = run.drive.built.layer.host_blocks().0;
+        let space = efficiency(&run.drive, own as f64);
         let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
         Ok(Self {
             spec: run.spec,
@@ -140,11 +148,9 @@ impl Parts {
             counters,
             map_bytes: layer.map_bytes(),
             background: layer.background_after().is_some() || metrics.background.commands > 0,
+            work_ns: None,
         };
-        let mut json = Map::new();
-        json.insert("schema".into(), json!(SCHEMA));
-        json.insert("spec".into(), serde_json::to_value(&self.spec).unwrap_or(Value::Null));
-        json.insert("provenance".into(), provenance(&self.spec, feed));
+        let mut json = document(&self.spec, feed);
         json.extend(result::summary(&mut metrics, &facts));
         if let Some(verify) = verify {
             json.insert("verify".into(), json!({"ok": true, "bytes_peak": verify.bytes()}));
@@ -167,6 +173,15 @@ fn counted_since(now: Counters, before: &Counters) -> Counters {
     now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }
 
+/// What every result begins with.
+pub(crate) fn document(spec: &Spec, feed: &Feed) -> Map<String, Value> {
+    let mut json = Map::new();
+    json.insert("schema".into(), json!(SCHEMA));
+    json.insert("spec".into(), serde_json::to_value(spec).unwrap_or(Value::Null));
+    json.insert("provenance".into(), provenance(spec, feed));
+    json
+}
+
 fn provenance(spec: &Spec, feed: &Feed) -> Value {
     let mut p = Map::new();
     p.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
@@ -182,22 +197,19 @@ fn provenance(spec: &Spec, feed: &Feed) -> Value {
 }
 
 /// The bands of a shingled medium: the layer's, or the drive's default.
-fn bands(run: &Resolved) -> Option<Bands> {
-    let own = || run.drive.built.layer.facts().bands.cloned();
-    (!run.drive.built.entry.conventional)
-        .then(|| own().or_else(|| run.drive.built.drive.bands(None).ok()))
-        .flatten()
+pub(crate) fn layer_bands(drive: &Assembled) -> Option<Bands> {
+    let own = || drive.built.layer.facts().bands.cloned();
+    (!drive.built.entry.conventional).then(|| own().or_else(|| drive.built.drive.bands(None).ok())).flatten()
 }
 
-/// Space gain and efficiency: the host's blocks among those of the drive that are not set aside for random access, and
-/// that times the head width.
-fn space(run: &Resolved) -> (f64, f64) {
-    let (drive, geometry) = (&run.drive.built.drive, run.drive.built.drive.geometry());
+/// Space gain and efficiency of a host's space of `own` blocks a drive: those among the drive's blocks that are not set
+/// aside for random access, and that times the head width.
+pub(crate) fn efficiency(assembled: &Assembled, own: f64) -> (f64, f64) {
+    let (drive, geometry) = (&assembled.built.drive, assembled.built.drive.geometry());
     let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-    let aside = if run.drive.built.entry.conventional { 0 } else { drive.spec().bands.random_access * unit };
+    let aside = if assembled.built.entry.conventional { 0 } else { drive.spec().bands.random_access * unit };
     let aside = geometry.track_start(TrackNo(aside.min(geometry.tracks()))).0;
-    let own = run.drive.built.layer.host_blocks().0;
-    let efficiency = own as f64 / drive.counted_blocks().0.saturating_sub(aside).max(1) as f64;
+    let efficiency = own / drive.counted_blocks().0.saturating_sub(aside).max(1) as f64;
     (efficiency * drive.head_width() as f64, efficiency)
 }
 

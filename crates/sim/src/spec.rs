@@ -54,7 +54,7 @@ spec! {
     trace: Vec<String> = "", "the trace, or several: PATH[:FORMAT[,k=v...]], '-' for stdin, or synth:NAME[,k=v...]";
     drive: String = "modern-7200", "a preset's name, or the path of a drive file";
     layer: String = "cmr", "the translation layer: NAME[,k=v...]";
-    array: String = "single", "the array: single";
+    array: String = "single", "the array: NAME[,k=v...]; 'single' is one drive";
     arrivals: String = "trace", "'trace': at the times of the trace; 'closed[,depth=N][,think=T]': each request follows the completion of another";
     scheduler: String = "fcfs", "fcfs, sstf, look, c-look or sptf, with [,depth=N][,max_wait=T]";
     prefill: Option<String> = "", "written before the run, without time: SHARE[,order=sequential|random][,of=space|cache], or 'read': what the trace reads before it writes it";

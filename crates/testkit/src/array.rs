@@ -154,6 +154,10 @@ impl ArrayHarness {
         }
         self.enter(Work::Host(r), host, want);
         self.start_ready();
+        // What is there then is up to the disks: it is written again.
+        if op == HostOp::Discard && !self.discards {
+            self.submit(HostOp::Write, lba, blocks, rng);
+        }
     }
 
     fn enter(&mut self, work: Work, host: Vec<u8>, want: Vec<u8>) {
@@ -283,7 +287,8 @@ impl ArrayHarness {
         w.lost |= !ok;
         if w.waiting == 0 {
             let lost = std::mem::take(&mut w.lost);
-            self.planned(|array, now, plan| array.complete(now, Phase { ticket, lost }, plan));
+            let busy = self.running.values().any(|w| matches!(w.work, Work::Host(_)));
+            self.planned(|array, now, plan| array.complete(now, Phase { ticket, lost, busy }, plan));
             self.start_ready();
         }
     }

@@ -1,6 +1,7 @@
 //! The layouts, one file each.
 
 pub mod dedicated;
+pub mod dvs;
 pub mod mapped;
 pub mod raid5;
 pub mod single;

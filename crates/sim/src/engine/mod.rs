@@ -46,7 +46,7 @@ pub trait HostObserver: Effects<Error = RunError> {
 const AHEAD: usize = 24;
 
 /// Requests between two looks at the cancel flag.
-const CHECK_EVERY: usize = 256;
+pub(crate) const CHECK_EVERY: usize = 256;
 
 /// Runs all requests of `feed` through a drive; returns the largest number of requests in the system at once, where it
 /// was counted exactly.

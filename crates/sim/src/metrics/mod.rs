@@ -12,7 +12,7 @@ pub mod windows;
 use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
-use smrlab_drive::{Executed, Observer, OpDone};
+use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
 use smrlab_units::{Blocks, Histogram, HostOp, SimTime};
 use stalls::Stalls;
@@ -174,6 +174,8 @@ pub struct Metrics {
     pub last_ack: SimTime,
     /// Largest mapping seen, bytes.
     pub map_bytes_peak: u64,
+    /// Requests that were not done.
+    pub refused: u64,
 }
 
 /// What [`Metrics`] needs to know of the run.
@@ -214,6 +216,7 @@ impl Metrics {
             last_arrival: SimTime::ZERO,
             last_ack: SimTime::ZERO,
             map_bytes_peak: 0,
+            refused: 0,
         }
     }
 
@@ -238,8 +241,20 @@ impl Metrics {
     #[inline]
     pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &Executed<'_>) {
         self.executed(executed);
-        let (served, plan) = (executed.served, executed.plan);
-        let (ops, extents) = (plan.ops().len() as u64, u64::from(plan.extents()));
+        let plan = executed.plan;
+        let work = (plan.ops().len() as u64, u64::from(plan.extents()));
+        self.counted(arrival, request, &executed.served, work);
+    }
+
+    /// A request that arrived at `arrival` was served with so many media operations, for so many extents.
+    #[inline]
+    pub fn counted(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+        (ops, extents): (u64, u64),
+    ) {
         let n = request.blocks.0;
         let response = served.ack.since(arrival);
         let kind = match request.op {
@@ -277,6 +292,13 @@ impl Metrics {
     /// Both directions of a cause.
     pub fn of_cause(&self, cause: Cause) -> [Tally; 2] {
         self.media[cause as usize]
+    }
+
+    /// A cleaning event of several drives together.
+    pub fn cleaned_event(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
+        self.cleaning.entry(kind).or_default().add(from, to, relocated);
+        let origin = self.origin();
+        self.timeline.cleaning(from.since(origin), to.since(origin));
     }
 
     /// A plan was carried out, or the part of a step that will be.

@@ -1,0 +1,231 @@
+//! Writing chunks to a group: what must be read before, and what the stripes are made of.
+
+use super::group::{Cell, Group, Holds, Place, Shape, pack};
+use crate::{MemberId, MemberPlan, Term, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba};
+use std::ops::Range;
+
+/// Slots that together, by XOR, are the old copy of a chunk from block `from` on.
+#[derive(Clone, Debug)]
+pub struct Old {
+    slots: Range<u32>,
+    from: u64,
+}
+
+/// A chunk that is written.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    /// Its number.
+    pub lcn: u64,
+    /// Blocks of it that are new.
+    pub new: Range<u64>,
+    /// Where they are in the host's buffer; `None`: zeroes.
+    pub host: Option<u64>,
+    /// Where the rest comes from; `None`: zeroes.
+    pub old: Option<Old>,
+}
+
+impl Chunk {
+    /// The terms of block `at`.
+    fn terms(&self, at: u64, out: &mut Vec<Term>) {
+        if self.new.contains(&at) {
+            out.extend(self.host.map(|host| Term::Host(Blocks(host + at - self.new.start))));
+        } else if let Some(old) = &self.old {
+            out.extend(old.slots.clone().map(|slot| Term::Slot(slot, Blocks(at - old.from))));
+        }
+    }
+
+    fn borders(&self, out: &mut Vec<u64>) {
+        out.extend([self.new.start, self.new.end]);
+    }
+}
+
+/// What is written to one group by one work.
+#[derive(Clone, Debug)]
+pub struct Destage {
+    /// The group.
+    pub group: u64,
+    /// The chunks; first those of the host's, then what a collection moves.
+    pub chunks: Vec<Chunk>,
+    /// How many of them are the host's.
+    pub fresh: usize,
+    /// The group is collected: reset before it is written.
+    pub collect: bool,
+    /// The new stripes.
+    pub stripes: Vec<Vec<Cell>>,
+}
+
+/// Reads that a work needs, one slot each.
+#[derive(Clone, Debug, Default)]
+pub struct Slots {
+    /// Disk, first block on it, blocks.
+    pub reads: Vec<(u64, u64, u64)>,
+}
+
+/// Which disks hold what they should of a group.
+pub trait Alive {
+    /// Whether `disk` does.
+    fn alive(&self, disk: u64, group: u64) -> bool;
+}
+
+/// A chunk cannot be read: too many disks are dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost;
+
+impl Slots {
+    /// Reads blocks `range` of the current version of a chunk, or of what it can be made from.
+    pub fn chunk(
+        &mut self,
+        shape: &Shape,
+        (group, tables): (u64, &Group),
+        place: Place,
+        range: Range<u64>,
+        alive: &impl Alive,
+    ) -> Result<Old, Lost> {
+        let first = self.reads.len() as u32;
+        let mut read = |p: Place| {
+            let start = ((group * shape.length + p.at) * shape.chunk) + range.start;
+            self.reads.push((p.disk, start, range.end - range.start));
+        };
+        if alive.alive(place.disk, group) {
+            read(place);
+        } else {
+            let stripe = tables.stripe_at(place).ok_or(Lost)?;
+            for (disk, cell) in stripe.iter().enumerate() {
+                let other = Place { disk: disk as u64, at: u64::from(cell.at) };
+                if cell.holds() == Holds::Nothing || other.disk == place.disk {
+                    continue;
+                }
+                if !alive.alive(other.disk, group) {
+                    return Err(Lost);
+                }
+                read(other);
+            }
+        }
+        Ok(Old { slots: first..self.reads.len() as u32, from: range.start })
+    }
+
+    /// Plans the reads.
+    pub fn plan(&self, ticket: Ticket, why: Cause, plan: &mut MemberPlan) {
+        for (slot, &(disk, lba, blocks)) in self.reads.iter().enumerate() {
+            let place = (Lba(lba), Blocks(blocks));
+            plan.read_slot(ticket, MemberId(disk as u32), why, place, slot as u32);
+        }
+    }
+}
+
+/// The blocks of a chunk that must be read where `new` are written: one range.
+pub fn missing(shape: &Shape, new: &Range<u64>) -> Option<Range<u64>> {
+    match (new.start, new.end == shape.chunk) {
+        (0, true) => None,
+        (0, false) => Some(new.end..shape.chunk),
+        (start, true) => Some(0..start),
+        _ => Some(0..shape.chunk),
+    }
+}
+
+impl Destage {
+    /// Packs the chunks behind the group's pointers, or, where they do not fit or `collect` says so, all live chunks into
+    /// the emptied group.
+    pub fn prepare(
+        &mut self,
+        shape: &Shape,
+        tables: &Group,
+        collect: bool,
+        slots: &mut Slots,
+        alive: &impl Alive,
+    ) -> Result<(), Lost> {
+        let lcns = |chunks: &[Chunk]| chunks.iter().map(|c| c.lcn).collect::<Vec<_>>();
+        let packed = if collect { None } else { pack(shape, &lcns(&self.chunks), tables.pointers()) };
+        if let Some(stripes) = packed {
+            self.stripes = stripes;
+            return Ok(());
+        }
+        self.collect = true;
+        for lcn in tables.live() {
+            if self.chunks.iter().any(|c| c.lcn == lcn) {
+                continue;
+            }
+            let Some(place) = tables.place(lcn) else { continue };
+            let old = slots.chunk(shape, (self.group, tables), place, 0..shape.chunk, alive)?;
+            self.chunks.push(Chunk { lcn, new: 0..0, host: None, old: Some(old) });
+        }
+        let mut all = lcns(&self.chunks);
+        all.sort_unstable();
+        self.stripes = pack(shape, &all, &vec![0; shape.disks as usize]).ok_or(Lost)?;
+        Ok(())
+    }
+
+    fn chunk(&self, lcn: u16) -> &Chunk {
+        let found = self.chunks.iter().find(|c| c.lcn == u64::from(lcn));
+        found.unwrap_or_else(|| panic!("chunk {lcn} is in a stripe and not among those written"))
+    }
+
+    /// Plans the writes: consecutive chunks of a disk with the same cause are one request.
+    pub fn write(
+        &self,
+        shape: &Shape,
+        ticket: Ticket,
+        request: &HostRequest,
+        alive: &impl Alive,
+        plan: &mut MemberPlan,
+    ) {
+        let base = self.group * shape.length * shape.chunk;
+        for disk in (0..shape.disks).filter(|d| alive.alive(*d, self.group)) {
+            let member = MemberId(disk as u32);
+            if self.collect {
+                let blocks = Blocks(shape.length * shape.chunk);
+                let reset =
+                    HostRequest { why: Cause::Clean, ..HostRequest::new(HostOp::Discard, Lba(base), blocks) };
+                plan.ask(ticket, member, reset, |_| {});
+            }
+            let own: Vec<(usize, Cell, Cause)> = self
+                .stripes
+                .iter()
+                .enumerate()
+                .filter_map(|(i, s)| Some((i, s[disk as usize], self.cause(s[disk as usize])?)))
+                .collect();
+            for run in own.chunk_by(|a, b| a.2 == b.2) {
+                let lba = Lba(base + u64::from(run[0].1.at) * shape.chunk);
+                let blocks = Blocks(run.len() as u64 * shape.chunk);
+                let write = HostRequest { op: HostOp::Write, lba, blocks, why: run[0].2, ..*request };
+                plan.ask(ticket, member, write, |out| {
+                    run.iter().for_each(|(stripe, cell, _)| self.parts(shape, *stripe, *cell, out));
+                });
+            }
+        }
+    }
+
+    fn cause(&self, cell: Cell) -> Option<Cause> {
+        match cell.holds() {
+            Holds::Nothing => None,
+            Holds::Parity => Some(Cause::Parity),
+            Holds::Chunk(lcn) => {
+                let fresh = self.chunks[..self.fresh].iter().any(|c| c.lcn == u64::from(lcn));
+                Some(if fresh { Cause::Host } else { Cause::Clean })
+            }
+        }
+    }
+
+    /// The parts of one cell, each with the same terms throughout.
+    fn parts(&self, shape: &Shape, stripe: usize, cell: Cell, out: &mut crate::plan::Parts<'_>) {
+        let of: Vec<&Chunk> = match cell.holds() {
+            Holds::Chunk(lcn) => vec![self.chunk(lcn)],
+            _ => self.stripes[stripe]
+                .iter()
+                .filter_map(|c| if let Holds::Chunk(lcn) = c.holds() { Some(self.chunk(lcn)) } else { None })
+                .collect(),
+        };
+        let mut borders = vec![0, shape.chunk];
+        of.iter().for_each(|c| c.borders(&mut borders));
+        borders.sort_unstable();
+        borders.dedup();
+        for pair in borders.windows(2) {
+            let mut terms = Vec::new();
+            of.iter().for_each(|c| c.terms(pair[0], &mut terms));
+            let end = out.xor(&terms);
+            out.push(Blocks(pair[1] - pair[0]), end);
+        }
+    }
+}

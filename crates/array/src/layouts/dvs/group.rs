@@ -1,0 +1,314 @@
+//! A segment-based stripe group: its tables, and how chunks are packed into stripes of any width.
+
+/// The shape of all groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Blocks in a chunk.
+    pub chunk: u64,
+    /// Disks: N data and one parity chunk in a full stripe.
+    pub disks: u64,
+    /// Chunks in a segment.
+    pub length: u64,
+    /// Logical chunks that the host sees in a group.
+    pub logical: u64,
+    /// Groups.
+    pub groups: u64,
+}
+
+impl Shape {
+    /// The disk on which a logical chunk always is: that of a left-asymmetric RAID-5.
+    #[inline]
+    pub fn home(&self, lcn: u64) -> u64 {
+        let n = self.disks - 1;
+        let (row, i) = (lcn / n, lcn % n);
+        let parity = n - row % self.disks;
+        i + u64::from(i >= parity)
+    }
+}
+
+/// What a cell of a stripe holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// This logical chunk; perhaps an older version.
+    Chunk(u16),
+    /// The parity of the others.
+    Parity,
+    /// Nothing: the stripe is narrower than the array.
+    Nothing,
+}
+
+/// A cell of the stripe table: what a stripe has on a disk, and where in the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    what: u16,
+    /// Index in the disk's segment.
+    pub at: u16,
+}
+
+const PARITY: u16 = u16::MAX - 1;
+const NOTHING: u16 = u16::MAX;
+
+impl Cell {
+    const EMPTY: Self = Self { what: NOTHING, at: 0 };
+
+    /// From its two numbers in a record.
+    pub fn from_word(word: u64) -> Self {
+        Self { what: (word >> 16) as u16, at: word as u16 }
+    }
+
+    /// As it is recorded.
+    pub fn word(self) -> u64 {
+        u64::from(self.what) << 16 | u64::from(self.at)
+    }
+
+    /// What is there.
+    pub fn holds(self) -> Holds {
+        match self.what {
+            NOTHING => Holds::Nothing,
+            PARITY => Holds::Parity,
+            lcn => Holds::Chunk(lcn),
+        }
+    }
+}
+
+/// Where a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The disk.
+    pub disk: u64,
+    /// Index in its segment.
+    pub at: u64,
+}
+
+const UNMAPPED: u32 = u32::MAX;
+
+/// Tables of one group: the address map (4 bytes a logical chunk), the stripe table (4 bytes a cell), an append pointer
+/// a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    map: Vec<u32>,
+    cells: Vec<Cell>,
+    pointers: Vec<u16>,
+    live: u32,
+}
+
+impl Group {
+    /// Nothing written.
+    pub fn new(shape: &Shape) -> Self {
+        Self {
+            map: vec![UNMAPPED; shape.logical as usize],
+            cells: Vec::new(),
+            pointers: vec![0; shape.disks as usize],
+            live: 0,
+        }
+    }
+
+    /// Where the current version of a chunk is.
+    #[inline]
+    pub fn place(&self, lcn: u64) -> Option<Place> {
+        let packed = self.map[lcn as usize];
+        (packed != UNMAPPED).then(|| Place { disk: u64::from(packed >> 16), at: u64::from(packed as u16) })
+    }
+
+    /// Chunks that hold data of the host's, ascending.
+    pub fn live(&self) -> impl Iterator<Item = u64> {
+        (0..self.map.len() as u64).filter(|l| self.map[*l as usize] != UNMAPPED)
+    }
+
+    /// How many of them.
+    pub fn live_chunks(&self) -> u64 {
+        u64::from(self.live)
+    }
+
+    /// Chunks of data and parity that were written since the last collection.
+    pub fn written(&self) -> u64 {
+        self.pointers.iter().map(|p| u64::from(*p)).sum()
+    }
+
+    /// Data chunks that are not current any more.
+    pub fn obsolete(&self) -> u64 {
+        let data = self.cells.iter().filter(|c| matches!(c.holds(), Holds::Chunk(_))).count() as u64;
+        data - self.live_chunks()
+    }
+
+    /// Where each disk's segment is appended to.
+    pub fn pointers(&self) -> &[u16] {
+        &self.pointers
+    }
+
+    /// The stripes, a cell for each disk.
+    pub fn stripes(&self) -> impl Iterator<Item = &[Cell]> {
+        self.cells.chunks(self.pointers.len())
+    }
+
+    /// The stripe that has something at this place.
+    pub fn stripe_at(&self, place: Place) -> Option<&[Cell]> {
+        let there = |c: &Cell| u64::from(c.at) == place.at && c.holds() != Holds::Nothing;
+        self.stripes().find(|s| there(&s[place.disk as usize]))
+    }
+
+    /// Adds a stripe: its chunks are current now.
+    pub fn append(&mut self, stripe: &[Cell]) {
+        for (disk, cell) in stripe.iter().enumerate() {
+            if let Holds::Chunk(lcn) = cell.holds() {
+                let entry = &mut self.map[usize::from(lcn)];
+                self.live += u32::from(*entry == UNMAPPED);
+                *entry = (disk as u32) << 16 | u32::from(cell.at);
+            }
+            if cell.holds() != Holds::Nothing {
+                self.pointers[disk] = cell.at + 1;
+            }
+        }
+        self.cells.extend_from_slice(stripe);
+    }
+
+    /// A chunk holds nothing any more.
+    pub fn unmap(&mut self, lcn: u64) {
+        let entry = &mut self.map[lcn as usize];
+        self.live -= u32::from(*entry != UNMAPPED);
+        *entry = UNMAPPED;
+    }
+
+    /// The segments are empty again.
+    pub fn reset(&mut self) {
+        self.map.fill(UNMAPPED);
+        self.cells.clear();
+        self.pointers.fill(0);
+        self.live = 0;
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> u64 {
+        (self.map.len() * 4 + self.cells.capacity() * 4 + self.pointers.len() * 2) as u64
+    }
+}
+
+/// Packs chunks into stripes behind `pointers`: up to N of the disks with most chunks left, the one with the smaller
+/// pointer first; the parity on the disk that was not picked and has the smallest pointer. `None`: a segment is full.
+///
+/// It takes as many stripes as there must be: the longest list, or all chunks over N where that is more.
+pub fn pack(shape: &Shape, lcns: &[u64], pointers: &[u16]) -> Option<Vec<Vec<Cell>>> {
+    let disks = shape.disks as usize;
+    let mut lists = vec![std::collections::VecDeque::new(); disks];
+    lcns.iter().for_each(|lcn| lists[shape.home(*lcn) as usize].push_back(*lcn));
+    let mut pointers = pointers.to_vec();
+    let mut stripes = Vec::new();
+    let mut order: Vec<usize> = (0..disks).collect();
+    let mut left = lcns.len();
+    while left > 0 {
+        order.sort_by_key(|d| (std::cmp::Reverse(lists[*d].len()), pointers[*d], *d));
+        let mut stripe = vec![Cell::EMPTY; disks];
+        for &disk in &order[..disks - 1] {
+            if let Some(lcn) = lists[disk].pop_front() {
+                stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] };
+                left -= 1;
+            }
+        }
+        let free = (0..disks).filter(|d| stripe[*d] == Cell::EMPTY);
+        let parity = free.min_by_key(|d| (pointers[*d], *d))?;
+        stripe[parity] = Cell { what: PARITY, at: pointers[parity] };
+        for (disk, cell) in stripe.iter().enumerate().filter(|(_, c)| c.holds() != Holds::Nothing) {
+            if u64::from(cell.at) >= shape.length {
+                return None;
+            }
+            pointers[disk] += 1;
+        }
+        stripes.push(stripe);
+    }
+    Some(stripes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(disks: u64, length: u64) -> Shape {
+        Shape { chunk: 1, disks, length, logical: (disks - 1) * length, groups: 1 }
+    }
+
+    fn destage(group: &mut Group, shape: &Shape, lcns: &[u64]) {
+        let stripes = pack(shape, lcns, group.pointers()).expect("it fits");
+        stripes.iter().for_each(|s| group.append(s));
+    }
+
+    /// Luo et al., Figures 3 and 4: D0 to D7, then D2' to D5', D8 and D9, D10 to D13.
+    #[test]
+    fn the_papers_example_comes_out_cell_by_cell() {
+        let shape = shape(5, 50);
+        let mut group = Group::new(&shape);
+        for lcns in [vec![0, 1, 2, 3, 4, 5, 6, 7], vec![2, 3, 4, 5], vec![8, 9], vec![10, 11, 12, 13]] {
+            destage(&mut group, &shape, &lcns);
+        }
+        let place = |lcn| group.place(lcn).map(|p| (p.disk, p.at)).unwrap();
+        let map: Vec<_> = (0..14).map(place).collect();
+        let want = [
+            (0, 0),
+            (1, 0),
+            (2, 2),
+            (3, 2),
+            (0, 2),
+            (1, 2),
+            (2, 1),
+            (4, 1),
+            (0, 3),
+            (1, 3),
+            (3, 3),
+            (4, 3),
+            (0, 4),
+            (2, 4),
+        ];
+        assert_eq!(map, want);
+        let cell = |c: &Cell| match c.holds() {
+            Holds::Chunk(lcn) => format!("D{lcn}"),
+            Holds::Parity => "P".to_owned(),
+            Holds::Nothing => "NUL".to_owned(),
+        };
+        let table: Vec<String> =
+            group.stripes().map(|s| s.iter().map(cell).collect::<Vec<_>>().join(" ")).collect();
+        let want =
+            ["D0 D1 D2 D3 P", "D4 D5 D6 P D7", "D4 D5 D2 D3 P", "D8 D9 P NUL NUL", "D12 P D13 D10 D11"];
+        assert_eq!(table, want);
+        assert_eq!((group.live_chunks(), group.obsolete()), (14, 4));
+        assert_eq!(group.pointers(), [5, 5, 5, 4, 4]);
+    }
+
+    fn draws(mut state: u64) -> impl FnMut(u64) -> u64 {
+        move |n| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) % n
+        }
+    }
+
+    /// The bound of the packing, and that no pointer is pushed beyond it, on random sets of chunks.
+    #[test]
+    fn the_packing_takes_as_many_stripes_as_there_must_be() {
+        let mut draw = draws(5);
+        for _ in 0..4000 {
+            let shape = shape(3 + draw(6), 20);
+            let most = 1 + draw(shape.logical);
+            let lcns: Vec<u64> = (0..shape.logical).filter(|_| draw(shape.logical) < most).collect();
+            let stripes = pack(&shape, &lcns, &vec![0; shape.disks as usize]).expect("all of a group fits");
+            let on = |d| lcns.iter().filter(|l| shape.home(**l) == d).count() as u64;
+            let longest = (0..shape.disks).map(on).max().unwrap();
+            let bound = longest.max((lcns.len() as u64).div_ceil(shape.disks - 1));
+            assert_eq!(stripes.len() as u64, bound);
+            let cells = stripes.iter().flatten().filter(|c| c.holds() != Holds::Nothing);
+            assert!(cells.clone().all(|c| u64::from(c.at) < bound));
+            let chunks = cells.filter(|c| c.holds() != Holds::Parity).count();
+            assert_eq!(chunks, lcns.len());
+            assert!(stripes.iter().all(|s| s.iter().filter(|c| c.holds() == Holds::Parity).count() == 1));
+        }
+    }
+
+    /// Writes of a stripe of width w: w + 1, so (N + 1) / N a chunk where it is full.
+    #[test]
+    fn a_stripe_of_any_width_costs_one_more_than_its_width() {
+        let shape = shape(5, 50);
+        for width in 1..=4u64 {
+            let lcns: Vec<u64> = (0..width).collect();
+            let stripes = pack(&shape, &lcns, &[0; 5]).unwrap();
+            let written = stripes.iter().flatten().filter(|c| c.holds() != Holds::Nothing).count() as u64;
+            assert_eq!((stripes.len(), written), (1, width + 1));
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! DVS: dynamic variable-width striping over segments that are only appended to (Luo et al.).
+//!
+//! A group is one segment of every disk. A write packs its chunks into new stripes of any width, behind each disk's own
+//! append pointer; old data and parity are never read or overwritten. A group without room is collected: its live chunks
+//! are read, its segments reset, and all is striped anew. A group is locked from the first read to the last write.
+
+pub mod destage;
+mod entry;
+pub mod group;
+mod rebuild;
+mod writes;
+
+pub use entry::ENTRY;
+
+use crate::layouts::raid5::rebuild::{Order, Rebuild};
+use crate::tickets::Tickets;
+use crate::{Array, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
+use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
+use group::{Cell, Group, Shape};
+use smrlab_stl::{Cause, HostRequest, Record, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// [`Record`]: group, stripe and disk, cell.
+const CELL: u32 = 1;
+/// This group was reset.
+const RESET: u32 = 2;
+/// This chunk of this group holds nothing any more.
+const UNMAP: u32 = 3;
+/// This disk is dead.
+const DEAD: u32 = 4;
+/// It was replaced.
+const REPLACED: u32 = 5;
+/// This group of it is rebuilt.
+const REBUILT: u32 = 6;
+/// All of it is.
+const WHOLE: u32 = 7;
+
+/// Jobs from this number on collect a group in idle time; below, they rebuild one.
+const COLLECT: u64 = 1 << 62;
+
+/// How an array behaves beyond its shape.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Idle time before groups are collected; `None`: never.
+    pub idle: Option<SimTime>,
+    /// Only groups of whose written data chunks at least this share is obsolete.
+    pub obsolete: f64,
+    /// Groups rebuilt at a time.
+    pub depth: u64,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+/// What a work is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The reads of the host's, or a flush: nothing follows.
+    Last,
+    /// The reads before a write.
+    Olds,
+    /// The writes.
+    Writes,
+    /// The reads of a rebuild.
+    Sources,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    work: Work,
+    at: At,
+    changes: u64,
+    destages: Vec<Destage>,
+    slots: Slots,
+    /// Of a read: offset in the request, blocks, slots to put together.
+    missing: Vec<(u64, u64, Range<u32>)>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    full: u64,
+    partial: u64,
+    fills: u64,
+    foreground: u64,
+    background: u64,
+    given_up: u64,
+    moved: u64,
+    rebuilds: u64,
+    rebuild_ns: u64,
+}
+
+/// See the [module](self).
+pub struct Dvs {
+    shape: Shape,
+    options: Options,
+    groups: Vec<Option<Box<Group>>>,
+    dead: Vec<bool>,
+    changes: u64,
+    rebuild: Option<Rebuild>,
+    states: Tickets<State>,
+    /// Obsolete chunks and group, of those worth collecting.
+    victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
+    collecting: bool,
+    counts: Counts,
+}
+
+struct Disks<'a> {
+    dead: &'a [bool],
+    rebuild: Option<&'a Rebuild>,
+}
+
+impl Alive for Disks<'_> {
+    fn alive(&self, disk: u64, group: u64) -> bool {
+        !self.dead[disk as usize] || self.rebuild.is_some_and(|r| r.disk == disk && r.has(group))
+    }
+}
+
+impl Dvs {
+    /// Of this shape.
+    pub fn new(shape: Shape, options: Options) -> Self {
+        Self {
+            shape,
+            options,
+            groups: vec![None; shape.groups as usize],
+            dead: vec![false; shape.disks as usize],
+            changes: 0,
+            rebuild: None,
+            states: Tickets::default(),
+            victims: BTreeSet::new(),
+            collecting: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Blocks of the host's in a group.
+    fn group_blocks(&self) -> u64 {
+        self.shape.logical * self.shape.chunk
+    }
+
+    fn groups_of(&self, blocks: &Range<u64>) -> Range<u64> {
+        blocks.start / self.group_blocks()..blocks.end.div_ceil(self.group_blocks())
+    }
+
+    /// The chunks of a range: group, chunk, blocks within it, offset in the range.
+    fn chunks(&self, blocks: Range<u64>) -> impl Iterator<Item = (u64, u64, Range<u64>, u64)> + use<> {
+        let (chunk, logical) = (self.shape.chunk, self.shape.logical);
+        (blocks.start / chunk..blocks.end.div_ceil(chunk)).map(move |c| {
+            let start = blocks.start.max(c * chunk);
+            let end = blocks.end.min((c + 1) * chunk);
+            (c / logical, c % logical, start - c * chunk..end - c * chunk, start - blocks.start)
+        })
+    }
+
+    fn disks(&self) -> Disks<'_> {
+        Disks { dead: &self.dead, rebuild: self.rebuild.as_ref() }
+    }
+
+    fn group(&self, group: u64) -> Option<&Group> {
+        self.groups[group as usize].as_deref()
+    }
+
+    fn group_mut(&mut self, group: u64) -> &mut Group {
+        let shape = &self.shape;
+        self.groups[group as usize].get_or_insert_with(|| Box::new(Group::new(shape)))
+    }
+
+    fn begin(&self, work: &Work, at: At) -> State {
+        let (changes, destages, missing) = (self.changes, Vec::new(), Vec::new());
+        State { work: *work, at, changes, destages, slots: Slots::default(), missing }
+    }
+
+    fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<State, Lost> {
+        let mut state = self.begin(&Work::Host(*r), At::Last);
+        for (group, lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
+            let n = blocks.end - blocks.start;
+            let found = self.group(group).and_then(|g| Some((g, g.place(lcn)?)));
+            let Some((tables, place)) = found else {
+                plan.deliver(ticket, Blocks(host), Blocks(n), &[]);
+                continue;
+            };
+            if self.disks().alive(place.disk, group) {
+                let lba = Lba((group * self.shape.length + place.at) * self.shape.chunk + blocks.start);
+                let own = HostRequest { lba, blocks: Blocks(n), ..*r };
+                let member = MemberId(place.disk as u32);
+                plan.ask(ticket, member, own, |p| p.push(Blocks(n), End::Host(Blocks(host))));
+                continue;
+            }
+            let first = state.slots.reads.len() as u32;
+            state.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks())?;
+            state.missing.push((host, n, first..state.slots.reads.len() as u32));
+        }
+        state.slots.plan(ticket, Cause::Parity, plan);
+        if plan.ops().is_empty() {
+            plan.end(ticket);
+        }
+        Ok(state)
+    }
+
+    fn start_collection(&mut self, ticket: Ticket, job: u64, plan: &mut MemberPlan) -> Result<State, Lost> {
+        let mut state = self.begin(&Work::Job(job), At::Olds);
+        let group = job - COLLECT;
+        let (chunks, stripes) = (Vec::new(), Vec::new());
+        state.destages.push(Destage { group, chunks, fresh: 0, collect: true, stripes });
+        self.pack(&mut state, true)?;
+        match state.slots.reads.is_empty() {
+            true => self.write(ticket, &mut state, plan),
+            false => state.slots.plan(ticket, Cause::Clean, plan),
+        }
+        Ok(state)
+    }
+
+    fn begin_work(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        let _ = now;
+        let state = match work {
+            Work::Host(r) => match r.op {
+                HostOp::Read => self.read(ticket, r, plan),
+                HostOp::Write | HostOp::Discard => self.start_write(ticket, r, plan),
+                HostOp::Flush => {
+                    for disk in (0..self.shape.disks).filter(|d| !self.dead[*d as usize]) {
+                        plan.ask(ticket, MemberId(disk as u32), *r, |_| {});
+                    }
+                    Ok(self.begin(work, At::Last))
+                }
+            },
+            Work::Job(job) if *job >= COLLECT => self.start_collection(ticket, *job, plan),
+            Work::Job(job) => Ok(self.start_rebuild(ticket, *job, plan)),
+        };
+        match state {
+            Ok(state) => self.states.put(ticket, state),
+            Err(Lost) => {
+                plan.clear();
+                self.refused(work);
+                plan.refuse(ticket, Refusal::Lost);
+            }
+        }
+    }
+
+    fn refused(&mut self, work: &Work) {
+        match work {
+            Work::Job(job) if *job >= COLLECT => self.collecting = false,
+            Work::Job(_) => self.rebuild = None,
+            Work::Host(_) => {}
+        }
+    }
+}
+
+/// A stripe as records.
+fn record_stripe(group: u64, stripe: u64, cells: &[Cell], out: &mut dyn FnMut(Record)) {
+    for (disk, cell) in cells.iter().enumerate() {
+        out(Record { tag: CELL, words: [group, stripe << 16 | disk as u64, cell.word()] });
+    }
+}
+
+impl Array for Dvs {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.shape.groups * self.group_blocks())
+    }
+
+    fn locks(&self, work: &Work) -> Locks {
+        match work {
+            Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
+            Work::Host(r) => {
+                Locks { stripes: self.groups_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
+            }
+            Work::Job(job) => {
+                let group = job & (COLLECT - 1);
+                Locks { stripes: group..group + 1, shared: false }
+            }
+        }
+    }
+
+    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        self.begin_work(now, ticket, work, plan);
+    }
+
+    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+        let ticket = phase.ticket;
+        let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
+        if phase.lost {
+            // Nothing was written yet: the same without the disk that died.
+            if state.changes != self.changes {
+                return self.begin_work(now, ticket, &state.work, plan);
+            }
+            self.refused(&state.work);
+            return plan.refuse(ticket, Refusal::Lost);
+        }
+        let collection = matches!(state.work, Work::Job(job) if job >= COLLECT);
+        match state.at {
+            At::Olds if collection && phase.busy => {
+                self.collecting = false;
+                self.counts.given_up += 1;
+                plan.end(ticket);
+            }
+            At::Olds => {
+                self.write(ticket, &mut state, plan);
+                self.states.put(ticket, state);
+            }
+            At::Writes if matches!(state.work, Work::Job(job) if job < COLLECT) => {
+                self.rebuilt(now, ticket, &state, plan);
+            }
+            At::Writes => {
+                self.commit(&state, plan);
+                self.collecting &= !collection;
+                plan.end(ticket);
+            }
+            At::Sources => {
+                self.write_rebuilt(ticket, &mut state, plan);
+                self.states.put(ticket, state);
+            }
+            At::Last => {
+                for (host, n, slots) in &state.missing {
+                    let terms: Vec<Term> = slots.clone().map(|s| Term::Slot(s, Blocks::ZERO)).collect();
+                    plan.deliver(ticket, Blocks(*host), Blocks(*n), &terms);
+                }
+                plan.end(ticket);
+            }
+        }
+    }
+
+    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        self.lose(u64::from(member.0));
+        plan.record(Record { tag: DEAD, words: [u64::from(member.0), 0, 0] });
+    }
+
+    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        if self.replace(u64::from(member.0), now) {
+            plan.record(Record { tag: REPLACED, words: [u64::from(member.0), 0, 0] });
+        }
+    }
+
+    fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
+        let open = |r: &&Rebuild| r.under_way < self.options.depth && !r.all_begun();
+        if let Some(rebuild) = self.rebuild.as_ref().filter(open) {
+            return Some(rebuild.next_at);
+        }
+        let may = !self.collecting && !self.victims.is_empty();
+        may.then_some(())?;
+        Some(idle? + self.options.idle?)
+    }
+
+    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        if let Some(rebuild) = &mut self.rebuild
+            && let Some(group) = rebuild.begin()
+        {
+            rebuild.next_at = now;
+            return plan.job(group);
+        }
+        if let Some((_, group)) = self.victims.last() {
+            self.collecting = true;
+            plan.job(COLLECT + group.0);
+        }
+    }
+
+    fn unfinished(&self) -> bool {
+        self.rebuild.is_some()
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut MemberPlan) {
+        let disks = self.shape.disks as usize;
+        let mut stripe: Vec<Cell> = Vec::with_capacity(disks);
+        for Record { tag, words: [a, b, c] } in records {
+            match tag {
+                CELL => {
+                    stripe.push(Cell::from_word(c));
+                    if stripe.len() == disks {
+                        self.group_mut(a).append(&stripe);
+                        stripe.clear();
+                    }
+                }
+                RESET => self.group_mut(a).reset(),
+                UNMAP => self.group_mut(a).unmap(b),
+                DEAD => self.lose(a),
+                REPLACED => _ = self.replace(a, SimTime::ZERO),
+                REBUILT => _ = self.rebuild.as_mut().map(|r| r.finished(a)),
+                WHOLE => self.whole(),
+                _ => {}
+            }
+        }
+        (0..self.shape.groups).for_each(|g| self.list(g));
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        for (i, tables) in self.groups.iter().enumerate().filter_map(|(i, g)| Some((i as u64, g.as_ref()?))) {
+            for (s, stripe) in tables.stripes().enumerate() {
+                record_stripe(i, s as u64, stripe, out);
+            }
+            let chunks = tables.stripes().flatten().filter_map(|c| match c.holds() {
+                group::Holds::Chunk(lcn) => Some(u64::from(lcn)),
+                _ => None,
+            });
+            let gone: BTreeSet<u64> = chunks.filter(|lcn| tables.place(*lcn).is_none()).collect();
+            gone.into_iter().for_each(|lcn| out(Record { tag: UNMAP, words: [i, lcn, 0] }));
+        }
+        let mut say = |tag, word| out(Record { tag, words: [word, 0, 0] });
+        (0..self.shape.disks).filter(|d| self.dead[*d as usize]).for_each(|d| say(DEAD, d));
+        if let Some(rebuild) = &self.rebuild {
+            say(REPLACED, rebuild.disk);
+            rebuild.rebuilt().for_each(|group| say(REBUILT, group));
+        }
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        for (group, lcn, part, at) in self.chunks(lba.span(blocks)) {
+            if self.group(group).is_some_and(|g| g.place(lcn).is_some()) {
+                out(lba.0 + at..lba.0 + at + part.end - part.start);
+            }
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.groups.len() as u64 * 8 + self.groups.iter().flatten().map(|g| g.bytes()).sum::<u64>()
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.counts;
+        out("stripes_full", c.full);
+        out("stripes_partial", c.partial);
+        out("fill_reads", c.fills);
+        out("collections_foreground", c.foreground);
+        out("collections_background", c.background);
+        out("collections_given_up", c.given_up);
+        out("chunks_moved", c.moved);
+        out("chunks_live", self.groups.iter().flatten().map(|g| g.live_chunks()).sum());
+        if c.rebuilds > 0 {
+            out("rebuilds", c.rebuilds);
+            out("rebuild_ms", c.rebuild_ns / 1_000_000);
+        }
+    }
+}
+
+/// In the order of [`Rebuild`]: by address.
+const ORDER: Order = Order::Address;

@@ -1,0 +1,153 @@
+//! Writes and discards, and the tables that follow them.
+
+use super::*;
+
+impl Dvs {
+    /// What is written to each group, with what must be read for it.
+    pub(super) fn prepare(&mut self, r: &HostRequest, host: bool) -> Result<State, Lost> {
+        let mut state = self.begin(&Work::Host(*r), At::Olds);
+        for (group, lcn, new, offset) in self.chunks(r.lba.span(r.blocks)) {
+            let place = self.group(group).and_then(|g| g.place(lcn));
+            // Nothing is left there to discard.
+            if !host && place.is_none() {
+                continue;
+            }
+            let old = match (missing(&self.shape, &new), place, self.group(group)) {
+                (Some(range), Some(place), Some(tables)) => {
+                    Some(state.slots.chunk(&self.shape, (group, tables), place, range, &self.disks())?)
+                }
+                _ => None,
+            };
+            self.counts.fills += u64::from(old.is_some());
+            let chunk = Chunk { lcn, new, host: host.then_some(offset), old };
+            match state.destages.last_mut().filter(|d| d.group == group) {
+                Some(destage) => destage.chunks.push(chunk),
+                None => state.destages.push(Destage {
+                    group,
+                    chunks: vec![chunk],
+                    fresh: 0,
+                    collect: false,
+                    stripes: Vec::new(),
+                }),
+            }
+        }
+        self.pack(&mut state, false)?;
+        Ok(state)
+    }
+
+    pub(super) fn pack(&mut self, state: &mut State, collect: bool) -> Result<(), Lost> {
+        for destage in &mut state.destages {
+            destage.fresh = destage.chunks.len();
+            let shape = self.shape;
+            let entry = &mut self.groups[destage.group as usize];
+            let tables = entry.get_or_insert_with(|| Box::new(Group::new(&shape)));
+            let disks = Disks { dead: &self.dead, rebuild: self.rebuild.as_ref() };
+            destage.prepare(&shape, tables, collect, &mut state.slots, &disks)?;
+        }
+        Ok(())
+    }
+
+    /// Chunks that a discard takes as a whole hold nothing any more.
+    pub(super) fn unmap(&mut self, r: &HostRequest, plan: &mut MemberPlan) {
+        for (group, lcn, part, _) in self.chunks(r.lba.span(r.blocks)) {
+            let whole = part == (0..self.shape.chunk);
+            if whole && self.group(group).is_some_and(|g| g.place(lcn).is_some()) {
+                self.unlist(group);
+                self.group_mut(group).unmap(lcn);
+                self.list(group);
+                plan.record(Record { tag: UNMAP, words: [group, lcn, 0] });
+            }
+        }
+    }
+
+    pub(super) fn start_write(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        plan: &mut MemberPlan,
+    ) -> Result<State, Lost> {
+        let host = r.op == HostOp::Write;
+        if !host {
+            self.unmap(r, plan);
+        }
+        let mut state = self.prepare(r, host)?;
+        if state.destages.is_empty() {
+            plan.end(ticket);
+        } else if state.slots.reads.is_empty() {
+            self.write(ticket, &mut state, plan);
+        } else {
+            state.slots.plan(ticket, Cause::Fill, plan);
+        }
+        Ok(state)
+    }
+
+    pub(super) fn write(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
+        state.at = At::Writes;
+        let request = match state.work {
+            Work::Host(r) => r,
+            Work::Job(_) => HostRequest::new(HostOp::Write, Lba(0), Blocks(0)),
+        };
+        let before = plan.ops().len();
+        for destage in &state.destages {
+            destage.write(&self.shape, ticket, &request, &self.disks(), plan);
+            if destage.collect {
+                let moved = Blocks((destage.chunks.len() - destage.fresh) as u64 * self.shape.chunk);
+                plan.cleaning("group-collection", ticket, moved);
+            }
+        }
+        debug_assert!(plan.ops().len() > before, "a write to no disk");
+    }
+
+    /// The writes are done: the new stripes hold.
+    pub(super) fn commit(&mut self, state: &State, plan: &mut MemberPlan) {
+        for destage in &state.destages {
+            let group = destage.group;
+            self.unlist(group);
+            let tables = self.group_mut(group);
+            if destage.collect {
+                tables.reset();
+                plan.record(Record { tag: RESET, words: [group, 0, 0] });
+            }
+            let first = tables.stripes().count() as u64;
+            for (i, stripe) in destage.stripes.iter().enumerate() {
+                tables.append(stripe);
+                record_stripe(group, first + i as u64, stripe, &mut |r| plan.record(r));
+            }
+            self.list(group);
+            self.count(destage, matches!(state.work, Work::Job(_)));
+        }
+    }
+
+    pub(super) fn count(&mut self, destage: &Destage, background: bool) {
+        let counts = &mut self.counts;
+        let nothing = |s: &Vec<Cell>| s.iter().any(|c| c.holds() == group::Holds::Nothing);
+        let partial = destage.stripes.iter().filter(|s| nothing(s)).count() as u64;
+        counts.partial += partial;
+        counts.full += destage.stripes.len() as u64 - partial;
+        if destage.collect {
+            counts.moved += (destage.chunks.len() - destage.fresh) as u64;
+            *(if background { &mut counts.background } else { &mut counts.foreground }) += 1;
+        }
+    }
+
+    /// Where the group stands among those worth collecting.
+    pub(super) fn rank(&self, group: u64) -> Option<(u64, std::cmp::Reverse<u64>)> {
+        self.options.idle?;
+        let tables = self.group(group)?;
+        let obsolete = tables.obsolete();
+        let share = obsolete as f64 / (obsolete + tables.live_chunks()).max(1) as f64;
+        (obsolete > 0 && share >= self.options.obsolete).then_some((obsolete, std::cmp::Reverse(group)))
+    }
+
+    pub(super) fn unlist(&mut self, group: u64) {
+        if let Some(rank) = self.rank(group) {
+            self.victims.remove(&rank);
+        }
+    }
+
+    pub(super) fn list(&mut self, group: u64) {
+        if let Some(rank) = self.rank(group) {
+            self.victims.insert(rank);
+        }
+    }
+}

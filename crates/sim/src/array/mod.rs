@@ -1,0 +1,155 @@
+//! Runs of arrays: several drives behind a layout.
+
+mod engine;
+mod watch;
+
+use crate::control::Control;
+use crate::engine::Feed;
+use crate::error::RunError;
+use crate::logs::{MediaLog, RequestLog};
+use crate::metrics::band_walk::BandWalk;
+use crate::metrics::{Metrics, MetricsSetup};
+use crate::resolve::Resolved;
+use crate::result::{self, Facts};
+use crate::run::{RunResult, document, efficiency, layer_bands};
+use serde_json::{Map, Value, json};
+use smrlab_array::{Array, ArrayContext, Chosen, Controller, Member, MemberId, registry};
+use smrlab_blockmap::BlockSet;
+use smrlab_disk::Bands;
+use smrlab_drive::assemble::BuildLayer;
+use smrlab_drive::{Assembled, Wanted, assemble};
+use smrlab_stl::Cause;
+use smrlab_units::problems::Problems;
+use smrlab_units::{Blocks, Dir};
+use watch::ArrayWatch;
+
+/// An array that can be started; its first drive is the run's own.
+pub struct ArrayRun {
+    /// What was asked for.
+    pub chosen: Chosen,
+    /// The state machine.
+    pub array: Box<dyn Array>,
+    /// The other drives, spares last.
+    pub others: Vec<Assembled>,
+}
+
+/// Builds the array of a run on drives like `first`; `None`: one drive alone, or faults were noted.
+pub(crate) fn assemble_array(
+    text: &str,
+    first: Option<&Assembled>,
+    wanted: &Wanted<'_>,
+    read: impl Fn(&str) -> Result<String, String> + Copy,
+    build: BuildLayer<'_>,
+    faults: &mut Problems,
+) -> Option<ArrayRun> {
+    let chosen = faults.keep("array", registry::parse(text))?;
+    let first = first.filter(|_| !chosen.is_single())?;
+    if first.scheduler.entry.reorders {
+        faults.add("scheduler", "the drives of an array serve first come, first served: use fcfs");
+    }
+    let mut others = Vec::new();
+    for i in 1..u64::from(chosen.disks + chosen.spares) {
+        let wanted = Wanted { seed: wanted.seed + i, ..*wanted };
+        others.push(assemble(&wanted, read, build, faults)?);
+    }
+    let all = std::iter::once(first).chain(&others).take(chosen.disks as usize);
+    let sizes: Vec<Blocks> = all.map(|d| d.built.layer.host_blocks()).collect();
+    let context = ArrayContext::new(&sizes).seeded(wanted.seed);
+    let array = faults.keep("array", chosen.build(&context))?;
+    Some(ArrayRun { chosen, array, others })
+}
+
+fn member(drive: Assembled) -> Member {
+    Member::Disk(Box::new(drive.start(false, false).0))
+}
+
+/// Runs a resolved array.
+pub(crate) fn run(
+    mut run: Resolved,
+    array: ArrayRun,
+    logs: (Option<RequestLog>, Option<MediaLog>),
+    reads: &BlockSet,
+    control: &Control,
+) -> Result<RunResult, RunError> {
+    let source = run.open_trace()?;
+    let mut feed = Feed::new(source, run.steps.clone(), run.host)?;
+    let ArrayRun { chosen, array, others } = array;
+    let disks = chosen.disks as usize;
+    let setup =
+        MetricsSetup { host_blocks: run.host, adjusted: run.adjusted, window: run.window, stall: run.stall };
+    let bands: Option<Bands> = layer_bands(&run.drive);
+    let of_member = MetricsSetup { host_blocks: run.drive.built.layer.host_blocks(), ..setup };
+    let metrics = |_| {
+        let mut m = Metrics::new(&of_member);
+        m.bands = bands.clone().map(BandWalk::new);
+        m
+    };
+    let mut watch = ArrayWatch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs);
+    let space = efficiency(&run.drive, array.host_blocks().0 as f64 / disks as f64);
+    let mut members = vec![member(run.drive)];
+    members.extend(others.into_iter().map(member));
+    let spares = members.split_off(disks);
+    let mut controller = Controller::new(array, members, spares, chosen.schedule.clone(), false);
+    if let Some(prefill) = run.prefill.take() {
+        prefill.each(reads, control, |request| {
+            controller.instantly(&request, &mut watch);
+            watch.host_prefilled(&request);
+        })?;
+    }
+    let most = engine::run(&mut controller, &mut feed, run.arrivals, &mut watch, control)?;
+    let ArrayWatch { mut total, mut members, .. } = watch.finish()?;
+    let mut json = document(&run.spec, &feed);
+    let facts: Vec<Facts> = controller.members().map(|m| of_drive(m, run.arrivals, &members)).collect();
+    let mut of_all = Facts {
+        arrivals: run.arrivals,
+        backlog: most,
+        host_blocks: run.host,
+        gain: Some(space.0),
+        efficiency: Some(space.1),
+        counters: Vec::new(),
+        map_bytes: controller.array().map_bytes() + facts.iter().map(|f| f.map_bytes).sum::<u64>(),
+        background: facts.iter().any(|f| f.background),
+        work_ns: members.iter().map(|m| m.busy_ns - m.background.ns).max(),
+    };
+    for &(name, n) in facts.iter().flat_map(|f| &f.counters) {
+        match of_all.counters.iter_mut().find(|c| c.0 == name) {
+            Some(c) => c.1 += n,
+            None => of_all.counters.push((name, n)),
+        }
+    }
+    json.extend(result::summary(&mut total, &of_all));
+    json.insert("array".into(), array_json(&controller, &total));
+    let all = members.iter_mut().zip(&facts).map(|(m, f)| Value::Object(result::summary(m, f)));
+    json.insert("members".into(), all.collect());
+    Ok(RunResult { json: json.into(), tables: result::tables(&total) })
+}
+
+fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metrics]) -> Facts {
+    let (mut counters, mut map_bytes, mut host_blocks, mut background) = (Vec::new(), 0, Blocks::ZERO, false);
+    if let Member::Disk(drive) = member {
+        let layer = drive.layer();
+        layer.counters(&mut |name, n| counters.push((name, n)));
+        (map_bytes, host_blocks) = (layer.map_bytes(), layer.host_blocks());
+        background = layer.background_after().is_some() || metrics.iter().any(|m| m.background.commands > 0);
+    }
+    let (gain, efficiency, backlog, work_ns) = (None, None, None, None);
+    Facts { arrivals, backlog, host_blocks, gain, efficiency, counters, map_bytes, background, work_ns }
+}
+
+/// What the array itself counted, and what befell its drives.
+fn array_json(controller: &Controller, total: &Metrics) -> Value {
+    let refused = total.refused;
+    let mut out = Map::new();
+    controller.array().counters(&mut |name, n| _ = out.insert(name.into(), json!(n)));
+    if controller.deaths() > 0 || refused > 0 {
+        out.insert("deaths".into(), json!(controller.deaths()));
+        out.insert("refused".into(), json!(refused));
+        let dead = (0..controller.members().count() as u32).filter(|m| controller.is_dead(MemberId(*m)));
+        out.insert("dead".into(), dead.collect::<Vec<_>>().into());
+    }
+    let rebuilt = total.of_cause(Cause::Rebuild)[Dir::Write as usize];
+    if rebuilt.blocks > 0 {
+        out.insert("rebuilt_blocks".into(), json!(rebuilt.blocks));
+    }
+    out.into()
+}

@@ -1,0 +1,117 @@
+//! What a run of an array watches: the host, all members together, each member, and the logs that are asked for.
+
+use crate::error::RunError;
+use crate::logs::{MediaLog, RequestLog};
+use crate::metrics::Metrics;
+use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan};
+use smrlab_drive::{Executed, Observer, OpDone, Served};
+use smrlab_stl::{HostRequest, Pause};
+use smrlab_units::{HostOp, SimTime};
+
+/// See the [module](self).
+pub(crate) struct ArrayWatch {
+    /// The host's requests, and the media operations of all members.
+    pub total: Metrics,
+    /// Each member with the requests that it got.
+    pub members: Vec<Metrics>,
+    requests: Option<RequestLog>,
+    media: Option<MediaLog>,
+    /// What went wrong with a log.
+    failed: Option<RunError>,
+}
+
+impl ArrayWatch {
+    pub fn new(
+        total: Metrics,
+        members: Vec<Metrics>,
+        (requests, media): (Option<RequestLog>, Option<MediaLog>),
+    ) -> Self {
+        Self { total, members, requests, media, failed: None }
+    }
+
+    /// A request is sent.
+    pub fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        self.total.arrived(at, request);
+    }
+
+    /// A request is done, or was refused.
+    pub fn done(&mut self, done: &Done) -> Result<(), RunError> {
+        let served = Served { start: done.start, ack: done.ack, end: done.ack };
+        if done.refusal.is_some() {
+            self.total.refused += 1;
+        }
+        self.total.counted(done.arrival, &done.request, &served, (done.ops, 1));
+        if let Some(log) = &mut self.requests {
+            log.add(done.arrival, &done.request, &served)?;
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// A write was served before the run.
+    pub fn host_prefilled(&mut self, request: &HostRequest) {
+        self.total.updates.prefilled(request.lba, request.blocks);
+    }
+
+    /// Ends the logs.
+    pub fn finish(mut self) -> Result<Self, RunError> {
+        if let Some(log) = self.requests.take() {
+            log.finish()?;
+        }
+        if let Some(log) = self.media.take() {
+            log.finish()?;
+        }
+        match self.failed.take() {
+            Some(e) => Err(e),
+            None => Ok(self),
+        }
+    }
+}
+
+impl ArrayObserver for ArrayWatch {
+    fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
+        self.total.op(done);
+        self.members[member.at()].op(done);
+        if let Some(log) = &mut self.media
+            && let Err(e) = log.add_of(member.0, request, done)
+        {
+            self.failed.get_or_insert(e);
+        }
+    }
+
+    fn paused(&mut self, member: MemberId, pause: &Pause, start: SimTime, background: bool) {
+        self.total.paused(pause, start, background);
+        self.members[member.at()].paused(pause, start, background);
+    }
+
+    fn issued(
+        &mut self,
+        at: SimTime,
+        op: &MemberOp,
+        _: &MemberPlan,
+        _: &Served,
+        executed: Option<&Executed<'_>>,
+    ) {
+        if let Some(executed) = executed {
+            let member = &mut self.members[op.member.at()];
+            member.arrived(at, &op.request);
+            member.served(at, &op.request, executed);
+            self.total.executed(executed);
+        }
+    }
+
+    fn prefilled(&mut self, op: &MemberOp, _: &MemberPlan, _: Option<&Executed<'_>>) {
+        if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)
+        {
+            member.updates.prefilled(op.request.lba, op.request.blocks);
+        }
+    }
+
+    fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
+        self.total.executed(executed);
+        self.members[member.at()].executed(executed);
+    }
+
+    fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
+        self.total.cleaned_event(kind, from, to, relocated);
+    }
+}

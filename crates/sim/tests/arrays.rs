@@ -1,0 +1,84 @@
+//! Arrays through the whole engine: what a write costs, what members see, what a lost drive does.
+
+use serde_json::Value;
+use smrlab_sim::{Control, Spec, run};
+
+fn go(array: &str, layer: &str, trace: &str, more: &str) -> Value {
+    let text = format!(
+        "drive = 'tiny'\nlayer = '{layer}'\narray = '{array}'\ntrace = '{trace}'\nwrap = 'capacity'\n{more}"
+    );
+    run(&Spec::from_toml(&text).unwrap(), &Control::new(), None)
+        .unwrap_or_else(|e| panic!("{text}\n{e}"))
+        .json
+}
+
+fn number(v: &Value, path: &str) -> f64 {
+    v.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {v:#}"))
+}
+
+const SMALL: &str = "synth:uniform,requests=400,size=1blk,write=100%,span=100%,align=1blk";
+const MIXED: &str = "synth:uniform,requests=600,size=2blk,write=50%,span=100%,align=1blk";
+
+#[test]
+fn members_add_up_to_the_whole() {
+    for array in ["spanning,disks=3", "striped,disks=4,stripe_unit=2blk", "raid5,disks=5,chunk=4blk"] {
+        let r = go(array, "rmw", MIXED, "arrivals = 'closed,depth=4'\n");
+        let members = r["members"].as_array().unwrap();
+        for path in ["/media/reads", "/media/writes", "/media/blocks_written", "/movement/track_switches"] {
+            let sum: f64 = members.iter().map(|m| number(m, path)).sum();
+            assert_eq!(sum, number(&r, path), "{array} {path}");
+        }
+        assert_eq!(number(&r, "/host/reads") + number(&r, "/host/writes"), 600.0);
+        assert!(r["spec"]["array"].as_str().unwrap().starts_with(array.split(',').next().unwrap()));
+    }
+}
+
+#[test]
+fn a_small_write_costs_four_requests_with_read_modify_write() {
+    let r = go("raid5,disks=6,chunk=4blk,write=modify", "cmr", SMALL, "arrivals = 'closed'\n");
+    assert_eq!((number(&r, "/media/reads"), number(&r, "/media/writes")), (800.0, 800.0));
+    assert_eq!(number(&r, "/media/by_cause/parity/writes"), 400.0);
+    let r = go("raid5,disks=6,chunk=4blk,write=reconstruct", "cmr", SMALL, "arrivals = 'closed'\n");
+    // N - w chunks are read: 5 - 1.
+    assert_eq!((number(&r, "/media/reads"), number(&r, "/media/writes")), (1600.0, 800.0));
+}
+
+#[test]
+fn one_drive_behind_a_layout_takes_as_long_as_one_drive() {
+    for arrivals in ["trace", "closed,depth=1", "closed,depth=3,think=2ms"] {
+        let more = format!("arrivals = '{arrivals}'\n");
+        for layer in ["cmr", "rmw", "s-block,sblock_blocks=16,cache=20%,overprovision=30%,sections=1"] {
+            let alone = go("single", layer, MIXED, &more);
+            let behind = go("spanning,disks=1", layer, MIXED, &more);
+            for path in ["/makespan_s", "/response_ms/mean", "/media/writes", "/movement/track_distance"] {
+                assert_eq!(number(&alone, path), number(&behind, path), "{layer} {arrivals} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dead_drive_is_served_around_and_rebuilt() {
+    let healthy = go("raid5,disks=5,chunk=4blk", "cmr", MIXED, "arrivals = 'closed'\n");
+    let lost = go("raid5,disks=5,chunk=4blk,fail=2@1s,replace=1s", "cmr", MIXED, "arrivals = 'closed'\n");
+    assert_eq!((number(&lost, "/array/rebuilds"), number(&lost, "/array/deaths")), (1.0, 1.0));
+    assert_eq!(number(&lost, "/array/refused"), 0.0);
+    let chunks = number(&lost, "/space/host_blocks") / 4.0;
+    assert_eq!(number(&lost, "/array/rebuilt_blocks"), chunks);
+    assert!(number(&lost, "/array/degraded_rows") > 0.0);
+    assert!(number(&lost, "/makespan_s") > number(&healthy, "/makespan_s"));
+    let gone = go("striped,disks=5,stripe_unit=4blk,fail=2@1s", "cmr", MIXED, "arrivals = 'closed'\n");
+    assert!(number(&gone, "/array/refused") > 0.0);
+}
+
+/// A limit below what any request takes throws every drive out; one above throws out none.
+#[test]
+fn a_drive_that_answers_too_late_is_thrown_out() {
+    let with = |limit: &str| {
+        let array = format!("raid5,disks=5,chunk=4blk,timeout={limit}");
+        go(&array, "cmr", MIXED, "arrivals = 'closed'\n")
+    };
+    assert!(with("10s").pointer("/array/deaths").is_none());
+    let thrown = with("1us");
+    assert!(number(&thrown, "/array/deaths") >= 2.0 && number(&thrown, "/array/refused") > 0.0);
+}
