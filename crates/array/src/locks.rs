@@ -1,17 +1,16 @@
 //! Stripe locks: works whose stripes meet are done in the order in which they came.
 
 use crate::{Locks, Ticket};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Who holds a stripe and who waits for it. The front of the queue holds it, together with the shared ones that follow
 /// a shared one.
 type Queue = VecDeque<(Ticket, bool)>;
 
-/// Stripe locks. A work queues for all its stripes at once, so no two can wait for each other. The table is looked up
-/// and never walked.
+/// Stripe locks. A work queues for all its stripes at once, so no two can wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    queues: HashMap<u64, Queue>,
+    queues: BTreeMap<u64, Queue>,
     /// Emptied queues, for use again.
     spare: Vec<Queue>,
 }
