@@ -114,6 +114,12 @@ pub fn resolve_with(
     let drive = assemble(&wanted, read_drive, build, &mut faults);
     let built = drive.as_ref().map(|d| &d.built);
     let array = assemble_array(&given.array, drive.as_ref(), &wanted, read_drive, build, &mut faults);
+    if array.is_some() && spec.from_state.is_some() {
+        faults.add("from_state", "states are of one drive: run it on array=single");
+    }
+    if array.is_some() && spec.save_state.is_some() {
+        faults.add("save_state", "states are of one drive: run it on array=single");
+    }
     if array.is_some() && spec.verify_media {
         faults.add("verify_media", "arrays are not followed block by block here: run it on array=single");
     }
