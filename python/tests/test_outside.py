@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -15,10 +16,11 @@ from smrlab.errors import InputError, SmrlabError
 run = CliRunner()
 
 
-def answer(*args: str) -> dict[str, object]:
+def answer(*args: str) -> dict[str, Any]:
     done = run.invoke(build([]), [*args, "--json"], catch_exceptions=False)
     assert done.exit_code == 0
-    return json.loads(done.stdout)
+    doc: dict[str, Any] = json.loads(done.stdout)
+    return doc
 
 
 def test_the_geometry_of_a_simulated_drive_and_what_is_kept(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_every_public_name_is_found_and_no_other() -> None:
     assert all(getattr(smrlab, name) is not None for name in smrlab.__all__)
     assert set(smrlab.__all__) <= set(dir(smrlab))
     with pytest.raises(AttributeError, match="nothing_like_it"):
-        _ = smrlab.nothing_like_it  # type: ignore[attr-defined]
+        _ = smrlab.nothing_like_it
 
 
 def test_every_field_of_a_specification_is_an_option_with_the_engines_words() -> None:

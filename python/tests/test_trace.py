@@ -52,8 +52,8 @@ def test_compare_reads_standard_input_once_for_all_runs(
     layers = ("--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw", "--json")
     from_file = json.loads(smrlab("compare", "--trace", f"{path}:spc", *layers).out)
     piped(SPC)
-    piped = json.loads(smrlab("compare", "--trace", "-:spc", *layers).out)
-    for ours, theirs in zip(piped["runs"], from_file["runs"], strict=True):
+    from_pipe = json.loads(smrlab("compare", "--trace", "-:spc", *layers).out)
+    for ours, theirs in zip(from_pipe["runs"], from_file["runs"], strict=True):
         assert ours["host"] == theirs["host"]
         assert ours["host"]["reads"] + ours["host"]["writes"] == 200
         assert ours["provenance"]["trace_digest"] == theirs["provenance"]["trace_digest"]

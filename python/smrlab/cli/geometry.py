@@ -61,7 +61,9 @@ def extract(
     try:
         with console.progress() as watch:
             text = attended(
-                lambda control: _core.geometry_extract(resolved, zones_only, destroy, keep and str(keep), control),
+                lambda control: _core.geometry_extract(
+                    resolved, zones_only, destroy, str(keep) if keep else None, control
+                ),
                 target,
                 watch,
             )
