@@ -36,10 +36,9 @@ fn geometry() -> impl Strategy<Value = Arc<Geometry>> {
     (prop::collection::vec(zone, 1..4), layout, 1u32..4, 0u64..8, 0u64..8, any::<bool>()).prop_map(
         |(zones, layout, surfaces, skew, switch, inner)| {
             let zone = |(cylinders, sectors, spare): (u32, u32, u32)| ZoneSpec {
-                cylinders,
-                sectors,
                 spare_sectors: spare.min(sectors - 1),
                 spare_cylinders: spare.min(1),
+                ..ZoneSpec::plain(cylinders, sectors)
             };
             let mut spec = GeometrySpec::single_surface(zones.into_iter().map(zone).collect());
             (spec.surfaces, spec.layout) = (surfaces, layout);

@@ -215,9 +215,10 @@ impl Bands {
             data,
             random_access,
         };
-        let slipped = slips.raw().iter().filter_map(|&raw| bands.data_of_raw(raw)).collect();
+        let all = slips.within(0..u64::MAX).iter().cloned().flatten();
+        let slipped = all.filter_map(|raw| bands.data_of_raw(raw)).collect();
         bands.data_slips = Slips::new(slipped);
-        bands.data -= bands.data_slips.raw().len() as u64;
+        bands.data -= bands.data_slips.len();
         Ok(bands)
     }
 

@@ -95,13 +95,9 @@ impl Interference {
                 let mut w = Walk { g, profile: p, written: g.raw(pba)..g.raw(Pba(end - 1)) + 1, hit };
                 // Slipped sectors within the extent are not written.
                 let (mut from, stop) = (w.written.start, w.written.end);
-                let slips = g.slips().raw();
-                for &slip in &slips[slips.partition_point(|&s| s < from)..] {
-                    if slip >= stop {
-                        break;
-                    }
-                    w.extent(from..slip);
-                    from = slip + 1;
+                for slip in g.slips().within(from..stop) {
+                    w.extent(from..slip.start);
+                    from = slip.end;
                 }
                 w.extent(from..stop);
             }

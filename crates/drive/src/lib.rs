@@ -4,6 +4,7 @@
 pub mod assemble;
 pub mod controller;
 pub mod drive;
+pub mod onboard;
 pub mod sched;
 pub mod state;
 pub mod waiting;

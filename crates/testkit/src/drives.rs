@@ -42,6 +42,7 @@ pub fn all() -> Vec<(&'static str, Arc<DriveModel>)> {
         track_skew: REVOLUTION / 7,
         cylinder_skew: REVOLUTION / 5,
         defects: Vec::new(),
+        slips: Vec::new(),
     };
     let defects = [(3, 0, 4), (3, 0, 5), (9, 0, 0), (9, 0, 11), (30, 0, 8), (50, 0, 3)]
         .map(|(cylinder, surface, sector)| Defect { cylinder, surface, sector })
@@ -49,7 +50,7 @@ pub fn all() -> Vec<(&'static str, Arc<DriveModel>)> {
     let outwards = Interference::Physical(PhysicalProfile { s_id: 1, s_od: 3, phi_cw: 0, phi_ccw: 0 });
     let two = Interference::tracks(2);
     let mut spared = spec(Layout::Surface, 1, Toward::Inner);
-    spared.zones[1] = ZoneSpec { cylinders: 24, sectors: 9, spare_sectors: 2, spare_cylinders: 1 };
+    spared.zones[1] = ZoneSpec { spare_sectors: 2, spare_cylinders: 1, ..ZoneSpec::plain(24, 9) };
     vec![
         ("tiny", preset("tiny")),
         ("smallest", plain(15, 1, 2, 4)),

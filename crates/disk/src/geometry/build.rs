@@ -3,6 +3,7 @@
 use super::{Geometry, GeometrySpec, Layout, Place, REVOLUTION, Slips, Toward, ZoneRun, ZoneSpec};
 use crate::fault::DriveError;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
+use std::ops::Range;
 
 /// A zone in forward order: its first forward cylinder, and the first one that is not spare.
 struct ForwardZone {
@@ -19,6 +20,12 @@ pub(super) fn build(spec: GeometrySpec) -> Result<Geometry, DriveError> {
         Layout::Cylinder { alternate } => {
             for z in &zones {
                 b.push(z, Pattern { alternate, ..Pattern::groups(z, 0, z.used(), 1) });
+            }
+        }
+        Layout::ZoneAlternate => {
+            for z in &zones {
+                let turned = z.first_used % 2 == 1;
+                b.push(z, Pattern { alternate: true, turned, ..Pattern::groups(z, 0, z.used(), 1) });
             }
         }
         Layout::Surface => {
@@ -81,6 +88,7 @@ struct Pattern {
     reversed: bool,
     serpentine: bool,
     alternate: bool,
+    turned: bool,
 }
 
 impl Pattern {
@@ -93,6 +101,7 @@ impl Pattern {
             reversed: false,
             serpentine: false,
             alternate: false,
+            turned: false,
         }
     }
 }
@@ -107,7 +116,11 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn push(&mut self, z: &ForwardZone, p: Pattern) {
         let surfaces = if p.surface.is_some() { 1 } else { self.spec.surfaces };
-        let (step, head) = (self.spec.cylinder_skew, self.spec.track_skew);
+        let angle = |sectors: u32| u64::from(sectors) * REVOLUTION / u64::from(z.spec.sectors);
+        let (step, head) = match z.spec.skew {
+            Some(s) => (angle(s.cylinder), angle(s.track)),
+            None => (self.spec.cylinder_skew, self.spec.track_skew),
+        };
         let (width, runs) = (u64::from(p.width), u64::from(surfaces));
         let run_skew = (u128::from(width - 1) * u128::from(step) + u128::from(head)) % u128::from(REVOLUTION);
         let group_skew =
@@ -129,6 +142,8 @@ impl Builder<'_> {
             reversed: p.reversed,
             serpentine: p.serpentine,
             alternate: p.alternate,
+            turned: p.turned,
+            cylinder_spares: if z.spec.range_cylinders == 1 { u64::from(z.spec.range_spares) } else { 0 },
             zone: z.index,
             base_skew: 0,
             step_skew: step,
@@ -139,6 +154,9 @@ impl Builder<'_> {
         if let Some((cylinder, skew)) = self.last {
             let first = seg.cylinder(Place { group: 0, run: 0, step: 0 });
             seg.base_skew = (skew + if first == cylinder { head } else { step }) % REVOLUTION;
+        }
+        if let Some(s) = z.spec.skew {
+            seg.base_skew = angle(s.start);
         }
         let end = seg.place(seg.tracks - 1);
         self.last = Some((seg.cylinder(end), seg.skew(end)));
@@ -175,17 +193,49 @@ fn finish(
         spec,
     };
     // Defects on spares cost nothing.
-    let slipped: Vec<u64> = g
-        .spec
-        .defects
-        .iter()
-        .filter_map(|d| g.at(d.cylinder, d.surface, d.sector))
-        .map(|pba| pba.0)
-        .collect();
-    g.slips = Slips::new(slipped);
-    g.blocks = raw_blocks - g.slips.raw().len() as u64;
+    let defects = g.spec.defects.iter().filter_map(|d| g.at(d.cylinder, d.surface, d.sector));
+    let mut slipped: Vec<Range<u64>> = defects.map(|pba| pba.0..pba.0 + 1).collect();
+    left_out(&g, &mut slipped);
+    g.slips = Slips::of_runs(slipped);
+    g.blocks = raw_blocks - g.slips.len();
     if g.blocks == 0 {
         return Err(DriveError::one("geometry.defects", "no sector is left: remove some defects"));
     }
     Ok(g)
+}
+
+/// What the zones leave out: slips, the front, the end, and what slips have left of each cylinder's spares.
+fn left_out(g: &Geometry, out: &mut Vec<Range<u64>>) {
+    for run in &g.zone_runs {
+        let (first, blocks, z) = (run.first_raw, run.blocks(), g.spec.zones[run.zone as usize]);
+        if z.front > 0 {
+            out.push(first..first + u64::from(z.front));
+        }
+        if z.end > 0 {
+            out.push(first + blocks - u64::from(z.end)..first + blocks);
+        }
+        let mut slips: Vec<Range<u64>> = g
+            .spec
+            .slips
+            .iter()
+            .filter(|s| s.zone == run.zone)
+            .map(|s| first + s.first..(first + s.first + u64::from(s.blocks)).min(first + blocks))
+            .collect();
+        slips.sort_unstable_by_key(|s| s.start);
+        if z.range_spares > 0 {
+            let each = run.usable.divisor() * run.group.divisor() * u64::from(z.range_cylinders);
+            for cylinder in 0..blocks / each {
+                let (from, to) = (first + cylinder * each, first + (cylinder + 1) * each);
+                let inside =
+                    slips.partition_point(|s| s.start < from)..slips.partition_point(|s| s.start < to);
+                // A slip among the spares uses up none.
+                let mut end = to - u64::from(z.range_spares);
+                for s in slips[inside].iter().take_while(|s| s.start < to) {
+                    end += if s.start < end { s.end - s.start } else { 0 };
+                }
+                out.push(end.min(to)..to);
+            }
+        }
+        out.append(&mut slips);
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) mod tests;
 mod zone_run;
 
 pub(crate) use slips::Slips;
-pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Toward, ZoneSpec};
+pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Slip, Toward, ZoneSkew, ZoneSpec};
 pub(crate) use zone_run::{Place, ZoneRun, wrapped};
 
 use crate::fault::DriveError;
@@ -296,7 +296,7 @@ impl Geometry {
     pub(crate) fn stroke_runs(&self) -> Vec<StrokeRun> {
         let unit = u64::from(self.spec.surfaces);
         match self.spec.layout {
-            Layout::Cylinder { .. } => {
+            Layout::Cylinder { .. } | Layout::ZoneAlternate => {
                 vec![StrokeRun {
                     first: 0,
                     tracks: self.tracks,

@@ -1,50 +1,80 @@
 //! Slipped positions: numbers left out of a dense numbering.
 
-/// A sorted list of positions that are skipped. "Raw" numbers count them, "dense" numbers do not.
+use std::ops::Range;
+
+/// Ascending runs of positions that are skipped. "Raw" numbers count them, "dense" numbers do not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slips {
-    /// Raw numbers, ascending.
-    raw: Vec<u64>,
-    /// `raw[i] - i`: the dense number that the position would have had.
+    /// Raw numbers; the runs do not touch.
+    runs: Vec<Range<u64>>,
+    /// For each run the dense number that its first position would have had.
     dense: Vec<u64>,
+    /// For each run how many positions are skipped up to its end.
+    skipped: Vec<u64>,
 }
 
 impl Slips {
-    pub(crate) fn new(mut raw: Vec<u64>) -> Self {
-        raw.sort_unstable();
-        raw.dedup();
-        let dense = raw.iter().enumerate().map(|(i, &r)| r - i as u64).collect();
-        Self { raw, dense }
+    pub(crate) fn new(raw: Vec<u64>) -> Self {
+        Self::of_runs(raw.into_iter().map(|r| r..r + 1).collect())
     }
 
+    /// Runs in any order; they may overlap.
+    pub(crate) fn of_runs(mut given: Vec<Range<u64>>) -> Self {
+        given.retain(|r| r.start < r.end);
+        given.sort_unstable_by_key(|r| r.start);
+        let mut out = Self::default();
+        for r in given {
+            match out.runs.last_mut() {
+                Some(last) if r.start <= last.end => last.end = last.end.max(r.end),
+                _ => out.runs.push(r),
+            }
+        }
+        let mut skipped = 0;
+        for r in &out.runs {
+            out.dense.push(r.start - skipped);
+            skipped += r.end - r.start;
+            out.skipped.push(skipped);
+        }
+        out
+    }
+
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.raw.is_empty()
+        self.runs.is_empty()
     }
 
-    pub(crate) fn raw(&self) -> &[u64] {
-        &self.raw
+    /// How many positions are skipped.
+    pub(crate) fn len(&self) -> u64 {
+        self.skipped.last().copied().unwrap_or(0)
+    }
+
+    /// The skipped runs that reach into a range, ascending.
+    pub(crate) fn within(&self, raw: Range<u64>) -> &[Range<u64>] {
+        let first = self.runs.partition_point(|r| r.end <= raw.start);
+        let end = self.runs.partition_point(|r| r.start < raw.end);
+        &self.runs[first..end.max(first)]
     }
 
     /// The raw number of a dense one.
     #[inline]
     pub(crate) fn to_raw(&self, dense: u64) -> u64 {
-        if self.raw.is_empty() {
-            return dense;
+        match self.dense.partition_point(|&d| d <= dense) {
+            0 => dense,
+            n => dense + self.skipped[n - 1],
         }
-        dense + self.dense.partition_point(|&d| d <= dense) as u64
     }
 
     /// How many positions before `raw` are not skipped: the dense number of `raw`, or of the next one where it is.
     #[inline]
     pub(crate) fn to_dense(&self, raw: u64) -> u64 {
-        if self.raw.is_empty() {
-            return raw;
+        match self.runs.partition_point(|r| r.start < raw) {
+            0 => raw,
+            n => raw - self.skipped[n - 1] + self.runs[n - 1].end.saturating_sub(raw),
         }
-        raw - self.raw.partition_point(|&r| r < raw) as u64
     }
 
     pub(crate) fn contains(&self, raw: u64) -> bool {
-        self.raw.binary_search(&raw).is_ok()
+        self.runs.get(self.runs.partition_point(|r| r.end <= raw)).is_some_and(|r| r.start <= raw)
     }
 }
 
@@ -54,12 +84,17 @@ mod tests {
 
     #[test]
     fn dense_numbers_skip_exactly_the_list() {
-        let s = Slips::new(vec![7, 3, 4, 0]);
+        let s = Slips::of_runs(vec![7..8, 3..4, 4..5, 0..1, 3..4]);
+        assert_eq!((s.len(), s.within(4..7).len(), s.within(4..8).len(), s.within(5..7).len()), (4, 1, 2, 0));
         let kept: Vec<u64> = (0..12).filter(|r| !s.contains(*r)).collect();
         assert_eq!(kept, [1, 2, 5, 6, 8, 9, 10, 11]);
         for (dense, raw) in kept.iter().enumerate() {
             assert_eq!((s.to_raw(dense as u64), s.to_dense(*raw)), (*raw, dense as u64));
         }
-        assert_eq!(s.to_dense(3), 2, "a skipped one counts what is before it");
+        assert_eq!(
+            (s.to_dense(3), s.to_dense(4), s.to_dense(0)),
+            (2, 2, 0),
+            "a skipped one counts what is before it"
+        );
     }
 }

@@ -13,6 +13,8 @@ pub enum Layout {
         /// Whether the order of surfaces alternates.
         alternate: bool,
     },
+    /// As `Cylinder { alternate: true }`, but odd ones are counted from the beginning of their zone.
+    ZoneAlternate,
     /// Surface serpentine: one whole surface after the other, odd ones in the opposite direction.
     Surface,
     /// Hybrid serpentine: groups of `width` cylinders; within a group one surface after the other, odd ones in the
@@ -43,12 +45,43 @@ pub struct ZoneSpec {
     pub spare_sectors: u32,
     /// Cylinders at the zone's inner end that hold no PBA.
     pub spare_cylinders: u32,
+    /// Blocks in front of the zone's first PBA, and behind its last one, that hold none.
+    pub front: u32,
+    /// See [`front`](Self::front).
+    pub end: u32,
+    /// Spare blocks at the end of every so many cylinders, used up by what is slipped in these.
+    pub range_spares: u32,
+    /// Cylinders in such a range, at least 1.
+    pub range_cylinders: u32,
+    /// The zone's own skews and the angle at which its first track starts, where it has them.
+    pub skew: Option<ZoneSkew>,
+}
+
+/// Skews of one zone, in sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneSkew {
+    /// When only the surface changes.
+    pub track: u32,
+    /// When the cylinder changes.
+    pub cylinder: u32,
+    /// Where the first track starts.
+    pub start: u32,
 }
 
 impl ZoneSpec {
     /// A zone without spares.
     pub const fn plain(cylinders: u32, sectors: u32) -> Self {
-        Self { cylinders, sectors, spare_sectors: 0, spare_cylinders: 0 }
+        Self {
+            cylinders,
+            sectors,
+            spare_sectors: 0,
+            spare_cylinders: 0,
+            front: 0,
+            end: 0,
+            range_spares: 0,
+            range_cylinders: 1,
+            skew: None,
+        }
     }
 }
 
@@ -61,6 +94,17 @@ pub struct Defect {
     pub surface: u32,
     /// Sector on the track.
     pub sector: u32,
+}
+
+/// Blocks that hold no PBA; the following ones slip. Places count all blocks of a zone in the order of PBAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slip {
+    /// The zone, 0 being the outermost.
+    pub zone: u32,
+    /// The first block.
+    pub first: u64,
+    /// How many.
+    pub blocks: u32,
 }
 
 /// Everything that fixes where each PBA lies.
@@ -80,6 +124,8 @@ pub struct GeometrySpec {
     pub cylinder_skew: u64,
     /// Slipped sectors.
     pub defects: Vec<Defect>,
+    /// Slipped blocks by their number in the zone; only on cylinder layouts.
+    pub slips: Vec<Slip>,
 }
 
 impl GeometrySpec {
@@ -93,6 +139,7 @@ impl GeometrySpec {
             track_skew: 0,
             cylinder_skew: 0,
             defects: Vec::new(),
+            slips: Vec::new(),
         }
     }
 
@@ -126,7 +173,35 @@ impl GeometrySpec {
             }
         }
         self.check_defects(at, &mut f);
+        self.check_slips(at, &mut f);
         f.finish()
+    }
+
+    fn check_slips(&self, at: &str, f: &mut Faults) {
+        let by_cylinder = matches!(self.layout, Layout::Cylinder { .. } | Layout::ZoneAlternate);
+        for (i, z) in self.zones.iter().enumerate() {
+            let at = format!("{at}.zones[{i}]");
+            let each = u64::from(z.sectors.saturating_sub(z.spare_sectors)) * u64::from(self.surfaces);
+            let all = each * u64::from(z.cylinders.saturating_sub(z.spare_cylinders));
+            let left_out = u64::from(z.front) + u64::from(z.end);
+            if (left_out > 0 || z.range_spares > 0) && !by_cylinder {
+                f.add(at, "blocks left out of a zone are accepted only with a cylinder layout");
+            } else if left_out >= all.max(1)
+                || u64::from(z.range_spares) >= each.max(1)
+                || z.range_cylinders == 0
+            {
+                f.add(at, format!("no block is left: it has {all}, {each} in a cylinder"));
+            } else if let Some(s) = z.skew
+                && [s.track, s.cylinder, s.start].iter().any(|&n| n >= z.sectors)
+            {
+                f.add(at, format!("a skew of its own is from 0 to {} sectors", z.sectors.max(1) - 1));
+            }
+        }
+        for (i, s) in self.slips.iter().enumerate() {
+            if !by_cylinder || s.zone as usize >= self.zones.len() {
+                f.add(format!("{at}.slips[{i}]"), "not accepted: a zone of a cylinder layout");
+            }
+        }
     }
 
     fn check_defects(&self, at: &str, f: &mut Faults) {

@@ -10,6 +10,7 @@ pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
         sectors: s,
         spare_sectors: ss.min(s - 1),
         spare_cylinders: sc.min(c - 1),
+        ..ZoneSpec::plain(c, s)
     });
     let layout = prop_oneof![
         any::<bool>().prop_map(|alternate| Layout::Cylinder { alternate }),
@@ -37,6 +38,7 @@ pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
                 track_skew,
                 cylinder_skew,
                 defects: Vec::new(),
+                slips: Vec::new(),
             };
             for (cylinder, surface, sector) in defects {
                 spec.defects.push(Defect { cylinder, surface, sector });

@@ -28,6 +28,10 @@ pub(crate) struct ZoneRun {
     pub serpentine: bool,
     /// Odd cylinders go through the surfaces backwards.
     pub alternate: bool,
+    /// ...counted from the first cylinder, which is an odd one.
+    pub turned: bool,
+    /// Spare blocks at the end of each cylinder (of each group).
+    pub cylinder_spares: u64,
     pub zone: u32,
     /// Angle at which the first track starts.
     pub base_skew: u64,
@@ -97,7 +101,7 @@ impl ZoneRun {
 
     #[inline]
     pub(crate) fn surface(&self, p: Place) -> u32 {
-        let odd = self.alternate && (u64::from(self.first_cylinder) + p.group) & 1 == 1;
+        let odd = self.alternate && ((u64::from(self.first_cylinder) + p.group) & 1 == 1) ^ self.turned;
         let run = p.run as u32;
         self.first_surface + if odd { self.surfaces - 1 - run } else { run }
     }
@@ -106,7 +110,7 @@ impl ZoneRun {
     #[inline]
     pub(crate) fn track_at(&self, cylinder: u32, surface: u32) -> u64 {
         let (group, step) = self.width.div_rem(u64::from(cylinder - self.first_cylinder));
-        let odd = self.alternate && cylinder & 1 == 1;
+        let odd = self.alternate && (cylinder & 1 == 1) ^ self.turned;
         let s = surface - self.first_surface;
         let run = u64::from(if odd { self.surfaces - 1 - s } else { s });
         group * self.group.divisor() + run * self.width.divisor() + self.turned(run, step)

@@ -75,6 +75,8 @@ pub struct MechanicsSpec {
     pub write_seek: SeekCurve,
     /// Least time of a positioning that changes the surface.
     pub head_switch: SimTime,
+    /// The same for writes; `None`: as for reads.
+    pub write_head_switch: Option<SimTime>,
     /// What a write adds to every positioning that moves.
     pub write_settle: SimTime,
     /// Before a read positions.
@@ -96,6 +98,7 @@ impl MechanicsSpec {
         let second = SimTime::from_ms(1000).0;
         for (name, t) in [
             ("head_switch", self.head_switch),
+            ("write_head_switch", self.write_head_switch.unwrap_or_default()),
             ("write_settle", self.write_settle),
             ("read_overhead", self.read_overhead),
             ("write_overhead", self.write_overhead),
@@ -193,7 +196,7 @@ pub struct Mechanics {
     blocks_distance: bool,
     curves: [Curve; 2],
     overhead: [u64; 2],
-    head_switch: u64,
+    head_switch: [u64; 2],
     settle: u64,
     rpm: u64,
     per_rpm: Reciprocal,
@@ -231,7 +234,7 @@ impl Mechanics {
             blocks_distance: spec.distance == Distance::Blocks,
             curves: [spec.read_seek.ready(), spec.write_seek.ready()],
             overhead: [spec.read_overhead.0, spec.write_overhead.0],
-            head_switch: spec.head_switch.0,
+            head_switch: [spec.head_switch.0, spec.write_head_switch.unwrap_or(spec.head_switch).0],
             settle: spec.write_settle.0,
             rpm: u64::from(spec.rpm),
             per_rpm: Reciprocal::new(u64::from(spec.rpm)),
@@ -275,6 +278,11 @@ impl Mechanics {
         &self.geometry
     }
 
+    /// Revolutions a minute.
+    pub fn rpm(&self) -> u32 {
+        self.rpm as u32
+    }
+
     /// Which model it is.
     pub fn model(&self) -> Model {
         self.model
@@ -308,7 +316,7 @@ impl Mechanics {
             curve.between(u64::from(self.head.cylinder), u64::from(t.cylinder))
         };
         if t.surface != self.head.surface {
-            seek = seek.max(self.head_switch);
+            seek = seek.max(self.head_switch[dir as usize]);
         }
         if seek > 0 && dir == Dir::Write { seek + self.settle } else { seek }
     }
@@ -357,6 +365,20 @@ impl Mechanics {
     /// Does an operation that starts at `start`; returns when it ends and leaves the head there.
     #[inline]
     pub fn service(&mut self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> SimTime {
+        self.service_from(start, SimTime::ZERO, dir, pba, blocks)
+    }
+
+    /// As [`service`](Self::service), but the first block does not pass before `data`: each revolution too early is let
+    /// go by, as where a write's data are still on the bus.
+    #[inline]
+    pub fn service_from(
+        &mut self,
+        start: SimTime,
+        data: SimTime,
+        dir: Dir,
+        pba: Pba,
+        blocks: Blocks,
+    ) -> SimTime {
         debug_assert!(blocks.0 > 0 && start >= self.head.ready);
         let (target, aim) = self.aim(pba);
         let mut p = Positioning { overhead: 0, arrive: start.0, wait: 0 };
@@ -369,11 +391,18 @@ impl Mechanics {
                 p = self.position(start, dir, &target);
                 let time = self.plain_transfer(aim, pba, blocks);
                 self.head_to_last(&target, aim, pba, blocks);
+                p.arrive = p.arrive.max(data.0);
                 p.arrive + time
             }
             Model::Full => {
                 p = self.position(start, dir, &target);
-                let units = self.full_transfer(dir, &target, aim, pba, blocks);
+                if data > start {
+                    let missing =
+                        (data.since(SimTime(p.arrive)).0 * self.rpm).saturating_sub(p.wait.max(0) as u64);
+                    p.wait += (missing.div_ceil(REVOLUTION) * REVOLUTION) as i64;
+                }
+                let (units, place) = self.full_transfer(dir, &target, aim, pba, blocks);
+                place.leave(&mut self.head);
                 p.arrive + self.per_rpm.div_ceil((p.wait + units as i64) as u64)
             }
         };
@@ -383,6 +412,76 @@ impl Mechanics {
         self.last = (start.0, p);
         self.began = target;
         SimTime(end)
+    }
+
+    /// When the first block and the last block of an operation that starts at `start` would have passed the head.
+    pub fn preview(&self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> (SimTime, SimTime) {
+        let (target, aim) = self.aim(pba);
+        let p = match self.model {
+            Model::Instant => return (start, start),
+            Model::NoRotation => {
+                let p = self.position(start, dir, &target);
+                let end = |n| SimTime(p.arrive + self.plain_transfer(aim, pba, Blocks(n)));
+                return (end(1), end(blocks.0));
+            }
+            Model::Full => self.position(start, dir, &target),
+        };
+        let end =
+            |units: u64| SimTime(p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64));
+        let (units, _) = self.full_transfer(dir, &target, aim, pba, blocks);
+        (end(self.full_transfer(dir, &target, aim, pba, Blocks(1)).0), end(units))
+    }
+
+    /// How many blocks of an operation of at most `most` blocks that starts at `start` have passed the head at `until`.
+    pub fn passed(&self, start: SimTime, dir: Dir, pba: Pba, most: Blocks, until: SimTime) -> Blocks {
+        let (target, aim) = self.aim(pba);
+        let p = match self.model {
+            Model::Instant => return most,
+            _ => self.position(start, dir, &target),
+        };
+        let end = |n: u64| match self.model {
+            Model::Full => {
+                let (units, _) = self.full_transfer(dir, &target, aim, pba, Blocks(n));
+                p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64)
+            }
+            _ => p.arrive + self.plain_transfer(aim, pba, Blocks(n)),
+        };
+        if p.arrive >= until.0 {
+            return Blocks::ZERO;
+        }
+        let (mut done, mut not) = (0, most.0 + 1);
+        while not - done > 1 {
+            let middle = if not > most.0 { most.0 } else { done + (not - done) / 2 };
+            if end(middle) <= until.0 { done = middle } else { not = middle }
+        }
+        Blocks(done)
+    }
+
+    /// As [`service`](Self::service), but begins with whichever of the blocks passes the head first, where they lie on
+    /// one track (zero-latency access). Answers when the first of them and when all have passed the head.
+    pub fn service_any(&mut self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> (SimTime, SimTime) {
+        let (target, aim) = self.aim(pba);
+        let follows = pba == self.head.next && start == self.head.ready;
+        if self.model == Model::Full && !follows && self.on_one_track(aim, pba, blocks) {
+            let p = self.position(start, dir, &target);
+            let (units, place) = self.full_transfer(dir, &target, aim, pba, blocks);
+            let wait = p.wait.max(0) as u64;
+            if wait + units > REVOLUTION {
+                // The head arrives within the blocks: up to the next sector's edge, and once round.
+                let each = REVOLUTION / self.geometry.zone_runs()[aim.zone_run].sectors.divisor();
+                let inside = REVOLUTION - wait;
+                let edge = (each - inside % each) % each;
+                let end = SimTime(p.arrive + self.per_rpm.div_ceil(edge + REVOLUTION));
+                place.leave(&mut self.head);
+                self.head.angle = (target.angle + inside + edge) % REVOLUTION;
+                (self.head.next, self.head.ready, self.head.dir) = (pba + blocks, end, dir);
+                (self.last, self.began) = ((start.0, p), target);
+                let first = SimTime(p.arrive + self.per_rpm.div_ceil(wait + each));
+                return (first, end);
+            }
+        }
+        let (first, _) = self.preview(start, dir, pba, blocks);
+        (first, self.service(start, dir, pba, blocks))
     }
 
     /// Where the last operation began.

@@ -173,7 +173,7 @@ impl Curve {
                     i += 1;
                 }
                 let (from, t, slope) = points[i];
-                rounded(t + (d - from as i64 as f64) * slope)
+                rounded((t + (d - from as i64 as f64) * slope).max(0.0))
             }
             Self::Nearest(points) => nearest(&points[0], distance),
         };

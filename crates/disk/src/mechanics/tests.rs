@@ -18,6 +18,7 @@ pub(crate) fn spec_7200() -> MechanicsSpec {
         read_seek: three(1000),
         write_seek: three(1200),
         head_switch: SimTime::from_us(700),
+        write_head_switch: None,
         write_settle: SimTime::from_us(100),
         read_overhead: SimTime::from_us(50),
         write_overhead: SimTime::from_us(60),
@@ -100,6 +101,7 @@ fn any_mechanics() -> impl Strategy<Value = MechanicsSpec> {
             read_seek: SeekCurve::Constant(seek),
             write_seek: SeekCurve::Sqrt { base: write, span: SimTime(5_000_000), full: 40 },
             head_switch,
+            write_head_switch: None,
             write_settle,
             ..spec_7200()
         },

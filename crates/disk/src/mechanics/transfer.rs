@@ -19,11 +19,28 @@ pub(super) struct SwitchCosts {
     lost: Option<[u64; KINDS]>,
 }
 
+/// Where a transfer ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndPlace {
+    track: u64,
+    cylinder: u32,
+    surface: u32,
+    angle: u64,
+}
+
+impl EndPlace {
+    #[inline]
+    pub(super) fn leave(self, head: &mut super::Head) {
+        head.track = TrackNo(self.track);
+        (head.cylinder, head.surface, head.angle) = (self.cylinder, self.surface, self.angle);
+    }
+}
+
 /// The first block of a transfer within its run of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aim {
     raw: u64,
-    zone_run: usize,
+    pub(super) zone_run: usize,
     track: u64,
     sector: u64,
     place: Place,
@@ -51,7 +68,11 @@ impl Mechanics {
 
     pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
         let d = if self.blocks_distance { 0 } else { u64::from(cylinders) };
-        let t = self.curves[dir as usize].time(d).max(if surface_changes { self.head_switch } else { 0 });
+        let t = self.curves[dir as usize].time(d).max(if surface_changes {
+            self.head_switch[dir as usize]
+        } else {
+            0
+        });
         if t > 0 && dir == Dir::Write { t + self.settle } else { t }
     }
 
@@ -71,7 +92,8 @@ impl Mechanics {
         for k in (0..KINDS).filter(|&k| exists[k]) {
             let n = seg.sectors.divisor();
             let (floor, rest) = (skews[k] * n / REVOLUTION, skews[k] * n % REVOLUTION);
-            let spare = n - seg.usable.divisor();
+            let spares = if k == 2 { seg.cylinder_spares } else { 0 };
+            let spare = n - seg.usable.divisor() + spares;
             let (least, most) = (spare + floor, spare + floor + u64::from(rest > 0));
             let turns = self.lost_turns(time[k], least, n);
             match &mut lost {
@@ -87,18 +109,34 @@ impl Mechanics {
         (time * self.rpm * n).saturating_sub(gap * REVOLUTION).div_ceil(n * REVOLUTION)
     }
 
-    /// Angle from the first block's begin to the last block's end; leaves the head there.
     #[inline]
-    pub(super) fn full_transfer(&mut self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> u64 {
+    pub(super) fn on_one_track(&self, aim: Aim, pba: Pba, blocks: Blocks) -> bool {
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
+        aim.sector + (self.raw_end(aim.raw, pba, blocks) - aim.raw) <= seg.usable.divisor()
+    }
+
+    /// Angle from the first block's begin to the last block's end, and where the head is then.
+    #[inline]
+    pub(super) fn full_transfer(
+        &self,
+        dir: Dir,
+        t: &Target,
+        aim: Aim,
+        pba: Pba,
+        blocks: Blocks,
+    ) -> (u64, EndPlace) {
         let seg = &self.geometry.zone_runs()[aim.zone_run];
         let raw_end = self.raw_end(aim.raw, pba, blocks);
         let slots = raw_end - aim.raw;
         if aim.sector + slots <= seg.usable.divisor() {
             let end = seg.slot_angle(aim.slot + slots);
-            self.head.track = TrackNo(t.track);
-            (self.head.cylinder, self.head.surface) = (t.cylinder, t.surface);
-            self.head.angle = wrapped(end, REVOLUTION);
-            return end - t.angle;
+            let place = EndPlace {
+                track: t.track,
+                cylinder: t.cylinder,
+                surface: t.surface,
+                angle: wrapped(end, REVOLUTION),
+            };
+            return (end - t.angle, place);
         }
         self.long_transfer(dir, aim, raw_end)
     }
@@ -112,11 +150,24 @@ impl Mechanics {
         }
     }
 
-    fn long_transfer(&mut self, dir: Dir, mut aim: Aim, raw_end: u64) -> u64 {
+    /// Where a transfer can go on in one sweep to, and where it goes on then: whole tracks that hold no PBA are skipped.
+    fn sweep(&self, seg: &ZoneRun, raw: u64, raw_end: u64) -> (u64, u64) {
+        let (n, end) = (seg.sectors.divisor(), raw_end.min(seg.first_raw + seg.blocks()));
+        let long = |from: u64, to: u64| {
+            let mut holes = self.geometry.slips().within(from..to).iter();
+            holes.find(|hole| hole.end - hole.start >= n).filter(|hole| hole.start < raw_end)
+        };
+        match long(raw, end).or_else(|| long(end, end + 1)) {
+            Some(hole) => (hole.start.min(end), hole.end),
+            None => (end, end),
+        }
+    }
+
+    fn long_transfer(&self, dir: Dir, mut aim: Aim, raw_end: u64) -> (u64, EndPlace) {
         let mut units = 0;
         loop {
             let seg = &self.geometry.zone_runs()[aim.zone_run];
-            let part_end = raw_end.min(seg.first_raw + seg.blocks());
+            let (part_end, next_raw) = self.sweep(seg, aim.raw, raw_end);
             let last = seg.usable.div(part_end - 1 - seg.first_raw);
             let place = seg.place(last);
             let slots = self.slots(dir, seg, aim, (last, place), part_end);
@@ -125,21 +176,21 @@ impl Mechanics {
             let angle = to % REVOLUTION;
             let (cylinder, surface) = (seg.cylinder(place), seg.surface(place));
             if part_end == raw_end {
-                self.head.track = TrackNo(seg.first_track + last);
-                (self.head.cylinder, self.head.surface, self.head.angle) = (cylinder, surface, angle);
-                return units;
+                return (units, EndPlace { track: seg.first_track + last, cylinder, surface, angle });
             }
-            let next = &self.geometry.zone_runs()[aim.zone_run + 1];
-            let start = next.place(0);
+            let loc = self.geometry.locate(next_raw);
+            let next = loc.seg;
+            let start = next.place(loc.track);
             let switch = self.switch_time(
                 dir,
                 next.cylinder(start).abs_diff(cylinder),
                 next.surface(start) != surface,
             );
-            let slot = next.start_slot(start);
+            let slot = wrapped(next.start_slot(start) + loc.sector, next.sectors.divisor());
             let gap = (next.slot_angle(slot) + REVOLUTION - angle) % REVOLUTION;
             units += gap + (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION;
-            aim = Aim { raw: part_end, zone_run: aim.zone_run + 1, track: 0, sector: 0, place: start, slot };
+            let (zone_run, track, sector) = (loc.zone_run, loc.track, loc.sector);
+            aim = Aim { raw: next_raw, zone_run, track, sector, place: start, slot };
         }
     }
 

@@ -1,15 +1,19 @@
 //! A drive: geometry, mechanics and interference from one TOML file in which every number has its unit, source and kind.
 
 mod cache;
+mod controller;
 mod parse;
 mod presets;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use cache::CacheSpec;
+pub use controller::{BufferSpec, ControllerSpec, ReadAhead, WriteBack};
 pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
 pub use reader::Provenance;
+pub use writer::{Origin, write};
 
 use crate::bands::{BandLayout, Bands, RandomAccess};
 use crate::fault::{DriveError, Faults};
@@ -53,6 +57,8 @@ pub struct DriveSpec {
     pub cache: Option<CacheSpec>,
     /// Blocks that count as the drive's size where guards are kept outside it (Cassuto); the medium is larger.
     pub counted: Option<Blocks>,
+    /// Overheads, bus and buffer; `None`: the host is served at the speed of the mechanics.
+    pub controller: Option<ControllerSpec>,
 }
 
 /// See the [module](self).
@@ -75,6 +81,7 @@ impl DriveModel {
             spec.geometry.check("geometry"),
             spec.mechanics.check("mechanics"),
             spec.interference.check("interference"),
+            spec.controller.map_or(Ok(()), |c| c.check("controller")),
         ] {
             faults.take_from(part);
         }
@@ -287,15 +294,18 @@ impl DriveModel {
 /// Keeps the first cylinders, as few as hold `blocks`; slipped sectors are made up for.
 fn cut(g: &mut GeometrySpec, blocks: u64) {
     let toward = g.toward;
-    let mut left = blocks + g.defects.len() as u64;
+    let slipped: u64 = g.slips.iter().map(|s| u64::from(s.blocks)).sum();
+    let left_out: u64 = g.zones.iter().map(|z| u64::from(z.front) + u64::from(z.end)).sum();
+    let mut left = blocks + g.defects.len() as u64 + slipped + left_out;
     let mut keep = |zones: &mut dyn Iterator<Item = ZoneSpec>| -> Vec<ZoneSpec> {
         let mut kept = Vec::new();
         for mut z in zones {
-            let each = u64::from(z.sectors - z.spare_sectors) * u64::from(g.surfaces);
+            let each = u64::from(z.sectors - z.spare_sectors) * u64::from(g.surfaces)
+                - u64::from(z.range_spares.div_ceil(z.range_cylinders.max(1)));
             let used = u64::from(z.cylinders - z.spare_cylinders);
             if left.div_ceil(each) < used {
                 z.cylinders = left.div_ceil(each) as u32;
-                z.spare_cylinders = 0;
+                (z.spare_cylinders, z.end) = (0, 0);
             }
             left = left.saturating_sub(each * used);
             if z.cylinders > 0 {
@@ -312,11 +322,15 @@ fn cut(g: &mut GeometrySpec, blocks: u64) {
             g.zones = keep(&mut g.zones.clone().into_iter());
             let end: u32 = g.zones.iter().map(|z| z.cylinders).sum();
             g.defects.retain(|d| d.cylinder < end);
+            g.slips.retain(|s| (s.zone as usize) < g.zones.len());
         }
         crate::geometry::Toward::Outer => {
             let before: u32 = g.zones.iter().map(|z| z.cylinders).sum();
             let mut zones = keep(&mut g.zones.clone().into_iter().rev());
             zones.reverse();
+            let lost = (g.zones.len() - zones.len()) as u32;
+            g.slips.retain(|s| s.zone >= lost);
+            g.slips.iter_mut().for_each(|s| s.zone -= lost);
             g.zones = zones;
             let gone = before - g.zones.iter().map(|z| z.cylinders).sum::<u32>();
             g.defects.retain(|d| d.cylinder >= gone);

@@ -1,9 +1,10 @@
 //! The fields of a drive file.
 
+use super::controller::controller;
 use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS};
 use super::{BandDefaults, DriveModel, DriveSpec};
 use crate::fault::DriveError;
-use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, ZoneSpec};
+use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, Slip, ZoneSkew, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::{Blocks, SimTime};
@@ -33,6 +34,7 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
     let mechanics = r.table("mechanics").and_then(mechanics);
     let bands = r.opt_table("bands").map(bands);
     let cache = r.opt_table("persistent_cache").map(super::cache::parse);
+    let controller = r.opt_table("controller").map(controller);
     let counted = r.opt_number("counted_blocks", BLOCKS).map(|n| Blocks(n as u64));
     let interference = interference?;
     let (mechanics, model) = mechanics?;
@@ -47,6 +49,10 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
         bands: bands.unwrap_or_default(),
         cache,
         counted,
+        controller: match controller {
+            Some(c) => Some(c?),
+            None => None,
+        },
     })
 }
 
@@ -73,10 +79,12 @@ fn angle(revolutions: f64) -> u64 {
 
 fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
     let surfaces = r.number("surfaces", SURFACES);
-    let layout = r.choice("layout", &["surface", "cylinder", "cylinder-alternate", "hybrid"]);
+    let layout =
+        r.choice("layout", &["surface", "cylinder", "cylinder-alternate", "zone-alternate", "hybrid"]);
     let layout = match layout {
         Some("hybrid") => r.number("group_cylinders", CYLINDERS).map(|n| Layout::Hybrid { width: n as u32 }),
         Some("cylinder") => Some(Layout::Cylinder { alternate: false }),
+        Some("zone-alternate") => Some(Layout::ZoneAlternate),
         Some("cylinder-alternate") => Some(Layout::Cylinder { alternate: true }),
         Some(_) => Some(Layout::Surface),
         None => None,
@@ -85,6 +93,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
     let (track_skew, cylinder_skew) = (skew("track_skew"), skew("cylinder_skew"));
     let zones = r.table("zones").and_then(zones);
     let defects = r.opt_table("defects").map_or(Some(Vec::new()), defects);
+    let slips = r.opt_table("slips").map_or(Some(Vec::new()), slips);
     r.finish();
     Some(GeometrySpec {
         surfaces: surfaces? as u32,
@@ -94,6 +103,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
         track_skew: track_skew?,
         cylinder_skew: cylinder_skew?,
         defects: defects?,
+        slips: slips?,
     })
 }
 
@@ -123,9 +133,24 @@ fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> 
     (rows.len() == list.len()).then_some(rows)
 }
 
+/// The columns of a zone; those of a skew of the zone's own (all three) are in sectors.
+const ZONE_COLUMNS: [&str; 11] = [
+    "cylinders",
+    "sectors a track",
+    "spare sectors a track",
+    "spare cylinders",
+    "blocks left out at the front",
+    "blocks left out at the end",
+    "spare blocks a range of cylinders",
+    "cylinders in a range",
+    "track skew",
+    "cylinder skew",
+    "start of the first track",
+];
+
 /// `[geometry.zones]`: from the outermost; kind and source are those of the whole list.
 fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
-    let rows = rows(&r, &["cylinders", "sectors a track", "spare sectors a track", "spare cylinders"], 2);
+    let rows = rows(&r, &ZONE_COLUMNS, 2);
     r.provenance(rows.as_ref().map(|n| n.len().to_string()), "zones");
     r.finish();
     let n = |row: &[u64], i: usize| row.get(i).map_or(0, |&n| u32::try_from(n).unwrap_or(u32::MAX));
@@ -137,6 +162,15 @@ fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
                 sectors: n(row, 1),
                 spare_sectors: n(row, 2),
                 spare_cylinders: n(row, 3),
+                front: n(row, 4),
+                end: n(row, 5),
+                range_spares: n(row, 6),
+                range_cylinders: row.get(7).map_or(1, |&n| n as u32),
+                skew: (row.len() > 8).then(|| ZoneSkew {
+                    track: n(row, 8),
+                    cylinder: n(row, 9),
+                    start: n(row, 10),
+                }),
             })
             .collect(),
     )
@@ -151,7 +185,16 @@ fn defects(r: Reader<'_>) -> Option<Vec<Defect>> {
     Some(rows?.iter().map(|d| Defect { cylinder: n(d[0]), surface: n(d[1]), sector: n(d[2]) }).collect())
 }
 
-fn time(ns: f64) -> SimTime {
+/// `[geometry.slips]`: blocks left out of a zone's numbering.
+fn slips(r: Reader<'_>) -> Option<Vec<Slip>> {
+    let rows = rows(&r, &["zone", "first block in the zone", "blocks"], 3);
+    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "slips");
+    r.finish();
+    let n = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    Some(rows?.iter().map(|s| Slip { zone: n(s[0]), first: s[1], blocks: n(s[2]) }).collect())
+}
+
+pub(super) fn time(ns: f64) -> SimTime {
     SimTime(ns.round() as u64)
 }
 
@@ -170,6 +213,7 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
     let t = |key| r.number(key, TIME).map(time);
     let (head_switch, write_settle) = (t("head_switch"), t("write_settle"));
     let (read_overhead, write_overhead) = (t("read_overhead"), t("write_overhead"));
+    let write_head_switch = r.opt_number("write_head_switch", TIME).map(time);
     let rate = r.opt_number("rate", RATE).map(|n| n as u64);
     r.finish();
     let spec = MechanicsSpec {
@@ -178,6 +222,7 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
         read_seek: read_seek?,
         write_seek: write_seek?,
         head_switch: head_switch?,
+        write_head_switch,
         write_settle: write_settle?,
         read_overhead: read_overhead?,
         write_overhead: write_overhead?,
@@ -228,7 +273,7 @@ fn points(r: Reader<'_>, rising_times: bool) -> Option<Vec<(u64, SimTime)>> {
 }
 
 fn table(r: &Reader<'_>) -> Option<Vec<(u64, SimTime)>> {
-    listed(r, true)
+    listed(r, false)
 }
 
 /// Pairs of distance and time; times that rise with the distance where asked for.

@@ -40,6 +40,10 @@ pub(super) const COUNT: Units = &[("packets", 1.0), ("bands", 1.0), ("entries", 
 pub(super) const SWITCH: Units = &[("on", 1.0)];
 /// Lengths in blocks.
 pub(super) const BLOCKS: Units = &[("blk", 1.0)];
+/// Shares, in thousandths.
+pub(super) const SHARE: Units = &[("1", 1000.0)];
+/// Plain numbers.
+pub(super) const COUNT: Units = &[("1", 1.0)];
 /// Numbers of tracks.
 pub(super) const TRACKS: Units = &[("tracks", 1.0)];
 /// Numbers of cylinders.

@@ -148,6 +148,7 @@ mod tests {
             track_skew: 0,
             cylinder_skew: 0,
             defects: Vec::new(),
+            slips: Vec::new(),
         };
         let seek = SeekCurve::Constant(SimTime::from_ms(2));
         let spec = MechanicsSpec {
@@ -156,6 +157,7 @@ mod tests {
             read_seek: seek.clone(),
             write_seek: seek,
             head_switch: SimTime::from_ms(1),
+            write_head_switch: None,
             write_settle,
             read_overhead: SimTime::ZERO,
             write_overhead: SimTime::ZERO,

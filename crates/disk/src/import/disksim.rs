@@ -1,0 +1,319 @@
+//! DiskSim 4.0: `.parv` with the `.diskspecs`, `.model` and `.seek` files that it names; layout g1.
+
+use super::Imported;
+use super::params::{Block, Value, parse, seek_points};
+use crate::geometry::{GeometrySpec, Layout, Slip, Toward, ZoneSkew, ZoneSpec};
+use crate::interference::{Interference, PhysicalProfile};
+use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
+use crate::model::{
+    BandDefaults, BufferSpec, ControllerSpec, DriveModel, DriveSpec, ReadAhead, WriteBack, write,
+};
+use smrlab_units::SimTime;
+
+/// Reads `name` and the files that it names with `read`, and makes a drive file of them.
+///
+/// # Errors
+/// A file that cannot be read, with its line; a layout or seek type that is not known; faults of the drive.
+pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Imported, String> {
+    let top = parse(name, read)?;
+    let find = |kind: &str| top.iter().find(|b| b.kind == kind);
+    let disk =
+        find("disksim_disk").ok_or_else(|| format!("{name}: no disksim_disk in it or in what it names"))?;
+    let model = disk.block("Model").or_else(|| find("dm_disk"));
+    let model = model.ok_or_else(|| format!("{name}: the disk names no model"))?;
+    let mechanics = model.block("Mechanical Model").ok_or("the model has no 'Mechanical Model'")?;
+    let layout = model.block("Layout Model").ok_or("the model has no 'Layout Model'")?;
+    let mut left_out = Vec::new();
+    let geometry = geometry(model, layout, &mut left_out)?;
+    let cylinders = geometry.zones.iter().map(|z| u64::from(z.cylinders)).sum();
+    let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".parv");
+    let spec = DriveSpec {
+        name: stem.to_owned(),
+        summary: String::new(),
+        reference: format!(
+            "imported from the DiskSim 4.0 parameter file {stem}.parv and the files that it names"
+        ),
+        mechanics: mechanics_of(mechanics, cylinders, read, &mut left_out)?,
+        geometry,
+        model: Model::Full,
+        interference: Interference::Physical(PhysicalProfile { s_id: 1, s_od: 1, phi_cw: 0, phi_ccw: 0 }),
+        bands: BandDefaults::default(),
+        counted: None,
+        controller: Some(controller(disk, &top, &mut left_out)?),
+    };
+    let drive = DriveModel::new(spec.clone(), Vec::new()).map_err(|e| e.to_string())?;
+    let blocks = drive.geometry().blocks();
+    if let Some(told) = model.number("Block count")
+        && told as u64 != blocks.0
+    {
+        left_out.push(format!("Block count = {told}: the zones give {blocks}"));
+    }
+    let summary = format!(
+        "{:.2} GB, {} rpm, {} surfaces, {} zones; with its buffer and bus",
+        blocks.bytes() as f64 / 1e9,
+        spec.mechanics.rpm,
+        spec.geometry.surfaces,
+        spec.geometry.zones.len()
+    );
+    let toml = write(&DriveSpec { summary, ..spec }, &|field| origin(stem, field));
+    Ok(Imported { toml, left_out })
+}
+
+fn origin(stem: &str, field: &str) -> (&'static str, String) {
+    match field.split('.').next() {
+        Some("interference") => ("assumed", "a conventional drive; override with k".to_owned()),
+        _ if field.ends_with("_overhead") => {
+            ("assumed", "charged once a host command, see [controller]".to_owned())
+        }
+        _ if field == "geometry.track_skew" || field == "geometry.cylinder_skew" => {
+            ("assumed", "each zone has its own".to_owned())
+        }
+        _ => ("measured", format!("extracted from the drive: DiskSim 4.0, {stem}")),
+    }
+}
+
+fn ms(t: f64) -> SimTime {
+    SimTime((t * 1e6).round().max(0.0) as u64)
+}
+
+fn geometry(model: &Block, layout: &Block, left_out: &mut Vec<String>) -> Result<GeometrySpec, String> {
+    if layout.kind != "dm_layout_g1" {
+        return Err(format!("layout {} is not read yet: dm_layout_g1 is", layout.kind));
+    }
+    let surfaces = model.need("Number of data surfaces")? as u32;
+    let mapping = layout.need("LBN-to-PBN mapping scheme")? as u32;
+    let order = match mapping {
+        0 => Layout::Cylinder { alternate: false },
+        1 => Layout::ZoneAlternate,
+        2 => Layout::Cylinder { alternate: true },
+        n => return Err(format!("LBN-to-PBN mapping scheme {n} is not known: 0, 1 or 2")),
+    };
+    let mut g = GeometrySpec {
+        surfaces,
+        zones: Vec::new(),
+        layout: order,
+        toward: Toward::Inner,
+        track_skew: 0,
+        cylinder_skew: 0,
+        defects: Vec::new(),
+        slips: Vec::new(),
+    };
+    let mut next = 0;
+    for (i, value) in layout.list("Zones").iter().enumerate() {
+        let Value::Block(z) = value else { continue };
+        let first = z.need("First cylinder number")? as u32;
+        if let Some(before) = g.zones.last_mut() {
+            let before: &mut ZoneSpec = before;
+            before.cylinders += first - next;
+            before.spare_cylinders += first - next;
+        }
+        next = z.need("Last cylinder number")? as u32 + 1;
+        let scheme = (
+            layout.need("Sparing scheme used")? as u32,
+            layout.number("Rangesize for sparing").unwrap_or(1.0),
+        );
+        let zone = zone(i as u32, z, (next - first, surfaces), scheme, &mut g.slips, left_out)?;
+        g.zones.push(zone);
+    }
+    Ok(g)
+}
+
+fn zone(
+    index: u32,
+    z: &Block,
+    (cylinders, surfaces): (u32, u32),
+    (scheme, range): (u32, f64),
+    slips: &mut Vec<Slip>,
+    left_out: &mut Vec<String>,
+) -> Result<ZoneSpec, String> {
+    let sectors = z.need("Blocks per track")? as u32;
+    let in_revolutions = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
+    let skew = |key| -> Result<u32, String> {
+        let skew = z.need(key)? * if in_revolutions { f64::from(sectors) } else { 1.0 };
+        Ok((skew.round() as u32) % sectors)
+    };
+    let numbers =
+        |key: &str| z.list(key).iter().filter_map(Value::number).map(|n| n as u64).collect::<Vec<_>>();
+    let slipped = numbers("slips");
+    let (spares, used) = (z.need("Number of spares")? as u32, slipped.len() as u32);
+    let mut out = ZoneSpec {
+        front: z.need("Empty space at zone front")? as u32,
+        skew: Some(ZoneSkew {
+            track: skew("Skew for track switch")?,
+            cylinder: skew("Skew for cylinder switch")?,
+            start: skew("Offset of first block")?,
+        }),
+        ..ZoneSpec::plain(cylinders, sectors)
+    };
+    let unit = if scheme == 1 { sectors } else { 1 };
+    // Slips among the spares at the zone's end use up none of them.
+    let all = u64::from(cylinders) * u64::from(surfaces) * u64::from(sectors / unit);
+    let mut data = all.saturating_sub(u64::from(spares));
+    let mut sorted = slipped.clone();
+    sorted.sort_unstable();
+    for s in sorted {
+        data += u64::from(s < data);
+    }
+    let end = all.saturating_sub(data) as u32 * unit;
+    match scheme {
+        0 | 7 => {}
+        1 | 9 => out.end = end,
+        3 => out.spare_sectors = spares,
+        2 | 4 | 5 | 6 => out.range_spares = spares,
+        8 => (out.range_spares, out.range_cylinders) = (spares, range as u32),
+        10 => out.end = spares,
+        n => return Err(format!("sparing scheme {n} is not known")),
+    }
+    if scheme == 3 && used > 0 {
+        left_out.push(format!("zone {index}: {used} slips within tracks"));
+    } else {
+        let slip = |&s: &u64| Slip { zone: index, first: s * u64::from(unit), blocks: unit };
+        slips.extend(slipped.iter().map(slip));
+    }
+    let remapped = z.list("defects").len() / 2;
+    if remapped > 0 {
+        left_out.push(format!("zone {index}: {remapped} remapped sectors are at their old place"));
+    }
+    Ok(out)
+}
+
+fn mechanics_of(
+    m: &Block,
+    cylinders: u64,
+    read: &dyn Fn(&str) -> Result<String, String>,
+    left_out: &mut Vec<String>,
+) -> Result<MechanicsSpec, String> {
+    let word = |key| match m.get(key) {
+        Some(Value::Word(w)) => Some(w.as_str()),
+        _ => None,
+    };
+    let points = match word("Seek type") {
+        Some("extracted") => {
+            let file = word("Full seek curve").ok_or("'Full seek curve' names no file")?;
+            seek_points(&read(file)?).map_err(|e| format!("{file}: {e}"))?
+        }
+        Some("hplplus10") => hpl_plus_10(m, cylinders)?,
+        other => return Err(format!("seek type {other:?} is not read: extracted, hplplus10 are")),
+    };
+    if m.number("Percent error in rpms").is_some_and(|e| e != 0.0) {
+        left_out.push("Percent error in rpms".to_owned());
+    }
+    let (settle, switch) = (m.need("Add. write settling delay")?, m.need("Head switch time")?);
+    let curve = |f: &dyn Fn(&(u64, f64, Option<f64>)) -> f64| {
+        SeekCurve::Table(points.iter().map(|p| (p.0, ms(f(p)))).collect())
+    };
+    Ok(MechanicsSpec {
+        rpm: m.need("Rotation speed (in rpms)")? as u32,
+        distance: Distance::Cylinders,
+        read_seek: curve(&|p| p.1),
+        // The settling time may be negative: it is part of the curve of writes.
+        write_seek: curve(&|p| p.2.unwrap_or(p.1) + settle),
+        head_switch: ms(switch),
+        write_head_switch: Some(ms(switch + settle)),
+        write_settle: SimTime::ZERO,
+        read_overhead: SimTime::ZERO,
+        write_overhead: SimTime::ZERO,
+        rate: None,
+    })
+}
+
+/// Ten measured seeks, then `b + c sqrt(d)` below a distance and `d + e d` from there on, with points so close that
+/// straight lines between them are off by less than a microsecond.
+fn hpl_plus_10(m: &Block, cylinders: u64) -> Result<Vec<(u64, f64, Option<f64>)>, String> {
+    let ten: Vec<f64> = m.list("First ten seek times").iter().filter_map(Value::number).collect();
+    let v: Vec<f64> = m.list("HPL seek equation values").iter().filter_map(Value::number).collect();
+    let ([knee, a, b, c, e, ..], 10) = (&v[..], ten.len()) else {
+        return Err("'HPL seek equation values' or 'First ten seek times' are incomplete".to_owned());
+    };
+    let knee = *knee as u64;
+    let mut points: Vec<_> = (1..).zip(ten).map(|(d, t)| (d, t, None)).collect();
+    let mut d = 11;
+    while d < knee.min(cylinders) {
+        points.push((d, a + b * (d as f64).sqrt(), None));
+        let step = (0.3 * (d as f64).powf(0.75)) as u64;
+        d = if d == knee - 1 { knee } else { (d + step.max(1)).min(knee - 1) };
+    }
+    points.extend([knee, cylinders.max(knee + 1)].map(|d| (d, c + e * d as f64, None)));
+    Ok(points)
+}
+
+fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result<ControllerSpec, String> {
+    let t = |key: &str| disk.number(key).unwrap_or(0.0);
+    let both = |key: &str| [format!("{key} after read"), format!("{key} after write")].map(|k| ms(t(&k)));
+    // The slowest of disk, bus and controller sets the pace.
+    let slowest = |key: &str| {
+        let buses = top.iter().filter(|b| b.kind == "disksim_bus").filter_map(|b| b.number(key));
+        ms(buses.fold(t("Bulk sector transfer time"), f64::max))
+    };
+    let count = |key: &str| Ok::<u32, String>(disk.need(key)? as u32);
+    let fast = t("Fast write level") as u32;
+    let prepare = t("Data preparation overhead");
+    let buffer = BufferSpec {
+        segments: count("Number of buffer segments")?,
+        segment_blocks: count("Segment size (in blks)")?,
+        write_segments: count("Maximum number of write segments")?,
+        read_ahead: match t("Buffer continuous read") as u32 {
+            0 => ReadAhead::Off,
+            1 => ReadAhead::Track,
+            2 => ReadAhead::Cylinder,
+            3 => ReadAhead::Segment,
+            _ => ReadAhead::TwoTracks,
+        },
+        read_ahead_blocks: count("Maximum read-ahead (blks)")?,
+        ahead_on_hit: t("Read-ahead on idle hit") > 0.0,
+        // With "Immediate buffer read" DiskSim itself reads in order all the same, and so did the drives.
+        zero_latency: [false; 2],
+        write_back: [WriteBack::Off, WriteBack::Append, WriteBack::On][fast.min(2) as usize],
+        written_hits: t("Allow read hits on write data") > 0.0,
+    };
+    for (key, value) in &disk.fields {
+        let plain = LEFT_OUT.contains(&key.as_str());
+        if plain && let Some(n) = value.number().filter(|n| *n != 0.0) {
+            left_out.push(format!("{key} = {n}"));
+        }
+    }
+    Ok(ControllerSpec {
+        read_hit: both("Read hit over.").map(|t| t + ms(prepare)),
+        read_miss: both("Read miss over."),
+        write_hit: both("Write hit over."),
+        write_miss: both("Write miss over."),
+        write_delay: ms(EXTRA_DISCONNECT.iter().map(|key| t(key)).sum()),
+        read_gather: (t("High (read) water mark") * 1000.0) as u32,
+        done: [ms(t("Read completion overhead")), ms(t("Write completion overhead"))],
+        bus: [slowest("Read block transfer time"), slowest("Write block transfer time")],
+        buffer,
+    })
+}
+
+/// A second disconnection before the data of a write.
+const EXTRA_DISCONNECT: [&str; 4] = [
+    "Extradisc command overhead",
+    "Extradisc disconnect overhead",
+    "Extradisc inter-disconnect delay",
+    "Extradisc 2nd disconnect overhead",
+];
+
+/// What a drive file has no word for.
+const LEFT_OUT: [&str; 21] = [
+    "Per-request overhead time",
+    "Allow almost read hits",
+    "Allow sneaky full read hits",
+    "Allow sneaky partial read hits",
+    "Allow sneaky intermediate read hits",
+    "Allow write prebuffering",
+    "Preseeking level",
+    "Minimum read-ahead (blks)",
+    "Low (write) water mark",
+    "Read any free blocks",
+    "Immediate buffer read",
+    "Immediate buffer write",
+    "Disconnect write if seek",
+    "First reselect overhead",
+    "Other reselect overhead",
+    "Read disconnect afterread",
+    "Read disconnect afterwrite",
+    "Write disconnect overhead",
+    "Extra write disconnect",
+    "Extradisc seek delta",
+    "Minimum seek delay",
+];
