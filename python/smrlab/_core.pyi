@@ -73,6 +73,14 @@ def run(
     Tables that grow with the trace (requests, media) are written into `folder`.
     """
 
+def validate(drive: str, trace: str, layer: str, reference: str) -> tuple[str, list[tuple[bool, int, int]]]:
+    """A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and
+    what the model took.
+    """
+
+def import_disksim(path: str) -> tuple[str, list[str]]:
+    """A drive file made of DiskSim's parameter files, and what it cannot express."""
+
 def size_bytes(text: str) -> int:
     """Bytes of a size such as 8GiB, 25MB or 2000blk; shares are refused."""
 

@@ -175,6 +175,34 @@ mod _core {
         or_raise(py, py.detach(|| traces::characterise(&TraceSpec::from_json(spec)?, &control.0)))
     }
 
+    /// A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and what
+    /// the model took.
+    #[pyfunction]
+    fn validate(
+        py: Python<'_>,
+        drive: &str,
+        trace: &str,
+        layer: &str,
+        reference: &str,
+    ) -> PyResult<(String, Vec<(bool, u64, u64)>)> {
+        let done = py.detach(|| {
+            let reference = smrlab_sim::validate::Reference::parse(reference)?;
+            smrlab_sim::validate::validate(drive, trace, layer, reference)
+        });
+        let (doc, rows) = or_raise(py, done)?;
+        let row = |r: smrlab_sim::validate::Compared| {
+            (r.op == smrlab_units::HostOp::Read, r.measured.0, r.simulated.0)
+        };
+        Ok((doc.to_string(), rows.into_iter().map(row).collect()))
+    }
+
+    /// A drive file made of DiskSim's parameter files, and what it cannot express.
+    #[pyfunction]
+    fn import_disksim(py: Python<'_>, path: &str) -> PyResult<(String, Vec<String>)> {
+        let done = py.detach(|| smrlab_sim::import::disksim(path));
+        or_raise(py, done).map(|drive| (drive.toml, drive.left_out))
+    }
+
     /// Bytes of a size such as 8GiB, 25MB or 2000blk; shares are refused.
     #[pyfunction]
     fn size_bytes(py: Python<'_>, text: &str) -> PyResult<u64> {

@@ -8,6 +8,7 @@ pub mod compared;
 pub mod control;
 pub mod engine;
 pub mod error;
+pub mod import;
 pub mod keys;
 pub mod list;
 mod logs;
@@ -19,6 +20,7 @@ pub mod run;
 pub mod spec;
 pub mod state;
 pub mod table;
+pub mod validate;
 pub mod verify;
 mod watch;
 

@@ -73,7 +73,7 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
 }
 
 /// The text of a drive file.
-fn read_drive(path: &str) -> Result<String, String> {
+pub(crate) fn read_drive(path: &str) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
         _ => e.to_string(),

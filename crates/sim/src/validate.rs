@@ -1,0 +1,214 @@
+//! Validation: a measured trace is replayed one request at a time, and the distribution of service times is held against
+//! the measured one.
+//!
+//! The loop is closed: each request is sent as long after the simulated completion of the one before as it was on the real
+//! drive. The figure of merit is the root mean square of the horizontal distance between the two cumulative distributions
+//! (the demerit figure of Ruemmler and Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994).
+
+mod measured;
+
+pub use measured::{Measured, Reference, read_measured};
+
+use crate::error::RunError;
+use serde_json::{Map, Value, json};
+use smrlab_drive::onboard::Onboard;
+use smrlab_drive::{Assembled, Controller, Effects, Executed, Observer, Wanted, assemble};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::problems::Problems;
+use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
+
+/// Quantiles at which two distributions are compared.
+const QUANTILES: usize = 10_000;
+
+/// The demerit figure of two samples, in the samples' unit; 0 where one is empty.
+pub fn demerit(a: &[f64], b: &[f64]) -> f64 {
+    if a.is_empty() || b.is_empty() {
+        return 0.0;
+    }
+    let sorted = |v: &[f64]| {
+        let mut v = v.to_vec();
+        v.sort_by(f64::total_cmp);
+        v
+    };
+    let (a, b) = (sorted(a), sorted(b));
+    let sum: f64 = (0..QUANTILES)
+        .map(|i| {
+            let p = (i as f64 + 0.5) / QUANTILES as f64;
+            (quantile(&a, p) - quantile(&b, p)).powi(2)
+        })
+        .sum();
+    (sum / QUANTILES as f64).sqrt()
+}
+
+/// The `p`-quantile of a sorted sample, between its values by straight lines (the `i`-th stands for `(i + 1/2) / n`).
+fn quantile(sorted: &[f64], p: f64) -> f64 {
+    let at = (p * sorted.len() as f64 - 0.5).clamp(0.0, (sorted.len() - 1) as f64);
+    let (i, rest) = (at as usize, at.fract());
+    let next = sorted[(i + 1).min(sorted.len() - 1)];
+    sorted[i] + (next - sorted[i]) * rest
+}
+
+/// One request of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// Read or write.
+    pub op: HostOp,
+    /// What the real drive, or the reference, took.
+    pub measured: SimTime,
+    /// What the model took.
+    pub simulated: SimTime,
+}
+
+/// A drive that serves one request at a time.
+enum Server {
+    /// Behind its own buffer and bus.
+    Buffered(Box<Onboard>, Box<smrlab_disk::Mechanics>),
+    Plain(Box<Controller>),
+}
+
+struct Unwatched;
+
+impl Observer for Unwatched {}
+
+impl Effects for Unwatched {
+    type Error = RunError;
+
+    fn dispatched(&mut self, _: SimTime, _: &HostRequest, _: &Executed<'_>) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn background(&mut self, _: &Executed<'_>) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+impl Server {
+    fn new(drive: Assembled) -> Self {
+        let controller = drive.built.drive.spec().controller.filter(|_| drive.built.layer.facts().identity);
+        match controller {
+            Some(spec) => Self::Buffered(Box::new(Onboard::new(spec)), Box::new(drive.mechanics)),
+            None => {
+                let (drive, scheduler) = drive.start(false, false);
+                Self::Plain(Box::new(Controller::new(drive, &scheduler)))
+            }
+        }
+    }
+
+    fn serve(&mut self, now: SimTime, id: u64, m: &Measured) -> Result<SimTime, RunError> {
+        match self {
+            Self::Buffered(onboard, mechanics) => {
+                let dir = if m.op == HostOp::Write { Dir::Write } else { Dir::Read };
+                Ok(onboard.serve(now, dir, m.lba.0, m.blocks.0, &mut **mechanics))
+            }
+            Self::Plain(controller) => {
+                let (op, lba, blocks) = (m.op, m.lba, m.blocks);
+                let request = HostRequest { id, op, lba, blocks, stream: 0, why: Cause::Host, fua: false };
+                let served = controller.submit(now, &request, &mut Unwatched)?;
+                Ok(served.map_or(now, |s| s.ack))
+            }
+        }
+    }
+}
+
+/// Replays `measured` on a drive with a layer; one row a request.
+///
+/// # Errors
+/// Faults of the drive and the layer, or a request beyond the host's space.
+pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Compared>, RunError> {
+    let mut problems = Problems::default();
+    let wanted =
+        Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 1 };
+    let drive = assemble(&wanted, crate::resolve::read_drive, &smrlab_stl::build, &mut problems);
+    let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems.0))?;
+    let host = drive.built.layer.host_blocks();
+    let mut server = Server::new(drive);
+    let mut now = SimTime::ZERO;
+    let mut rows = Vec::with_capacity(measured.len());
+    for (i, m) in measured.iter().enumerate() {
+        if m.lba.0 + m.blocks.0 > host.0 {
+            return Err(RunError::Request(format!(
+                "request {} (LBA {}, {} blocks) lies beyond the drive's {host} blocks: is it the trace of this drive?",
+                i + 1,
+                m.lba,
+                m.blocks
+            )));
+        }
+        let done = server.serve(now, i as u64, m)?;
+        rows.push(Compared { op: m.op, measured: m.service, simulated: done.since(now) });
+        now = done + m.gap;
+    }
+    Ok(rows)
+}
+
+fn ms(times: impl Iterator<Item = SimTime>) -> Vec<f64> {
+    times.map(|t| t.0 as f64 / 1e6).collect()
+}
+
+/// The figures of a comparison, as `smrlab validate --json` has them; absent where there is no request.
+pub fn figures(rows: &[&Compared]) -> Map<String, Value> {
+    let mut out = Map::new();
+    out.insert("requests".to_owned(), json!(rows.len()));
+    if rows.is_empty() {
+        return out;
+    }
+    let (measured, simulated) = (ms(rows.iter().map(|r| r.measured)), ms(rows.iter().map(|r| r.simulated)));
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let (m, s, d) = (mean(&measured), mean(&simulated), demerit(&measured, &simulated));
+    let absolute: Vec<f64> = measured.iter().zip(&simulated).map(|(a, b)| (a - b).abs()).collect();
+    out.insert("demerit_ms".to_owned(), json!(d));
+    out.insert("demerit_percent".to_owned(), json!(100.0 * d / m));
+    out.insert("measured_mean_ms".to_owned(), json!(m));
+    out.insert("simulated_mean_ms".to_owned(), json!(s));
+    out.insert("mean_error_percent".to_owned(), json!(100.0 * (s - m) / m));
+    out.insert("per_request_mae_ms".to_owned(), json!(mean(&absolute)));
+    out
+}
+
+/// Validates a drive against a measured trace; the document of `smrlab validate --json`, and the rows.
+///
+/// # Errors
+/// As [`read_measured`] and [`replay`].
+pub fn validate(
+    drive: &str,
+    trace: &str,
+    layer: &str,
+    reference: Reference,
+) -> Result<(Value, Vec<Compared>), RunError> {
+    let measured = read_measured(trace, reference)?;
+    let rows = replay(drive, layer, &measured)?;
+    let part = |keep: &dyn Fn(&Compared) -> bool| rows.iter().filter(|r| keep(r)).collect::<Vec<_>>();
+    let mut doc = Map::new();
+    doc.insert("schema".to_owned(), json!(1));
+    doc.insert("drive".to_owned(), json!(drive));
+    doc.insert("layer".to_owned(), json!(layer));
+    doc.insert("trace".to_owned(), json!(trace));
+    doc.append(&mut figures(&part(&|_| true)));
+    doc.insert("reads".to_owned(), Value::Object(figures(&part(&|r| r.op == HostOp::Read))));
+    doc.insert("writes".to_owned(), Value::Object(figures(&part(&|r| r.op == HostOp::Write))));
+    Ok((Value::Object(doc), rows))
+}
+
+/// A request of blocks from an LBA.
+pub(crate) fn extent(lba: u64, blocks: u64) -> (Lba, Blocks) {
+    (Lba(lba), Blocks(blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A distribution moved by a constant is that far away, whatever the order; one stretched by 1 % of values from 0 to 1
+    /// is at a distance of 0.01 / sqrt(3).
+    #[test]
+    fn the_demerit_is_the_rms_distance_of_the_distributions() {
+        let a: Vec<f64> = (0..1000).map(|i| f64::from(i) / 1000.0).collect();
+        let moved: Vec<f64> = a.iter().rev().map(|x| x + 0.25).collect();
+        assert!((demerit(&a, &moved) - 0.25).abs() < 1e-9);
+        let stretched: Vec<f64> = a.iter().map(|x| x * 1.01).collect();
+        assert!((demerit(&a, &stretched) - 0.01 / 3f64.sqrt()).abs() < 1e-4);
+        assert_eq!(demerit(&a, &a), 0.0);
+        // One of two values is off by 2: half of the quantiles, but for the line between the values.
+        let d = demerit(&[1.0, 5.0], &[1.0, 7.0]);
+        assert!(d > 2.0 * 0.5f64.sqrt() * 0.9 && d < 2.0 * 0.6f64.sqrt(), "{d}");
+    }
+}

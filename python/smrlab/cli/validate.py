@@ -1,0 +1,88 @@
+"""`smrlab validate`: a drive against what a real one took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import _core, outdir
+from . import complete, console
+from . import options as o
+from .console import escape
+
+HELP = """Replay a measured trace on a drive, and compare the distributions of service times.
+
+TRACE is a DiskSim validation trace (R|W Hit|Miss LBN blocks service_us gap_us), replayed one request at a time with its
+pauses; or X.input.csv with X.latency.csv beside it, the answers of a reference model. The demerit is the root mean square
+of the distance between the two distributions over 10 000 quantiles.
+
+[bold]Examples[/bold]
+
+  smrlab drive import disksim atlas10k.parv --out atlas10k.toml
+
+  smrlab validate atlas10k.toml atlas10k.trace.zst --out out
+"""
+
+KEYS = ("requests", "demerit_ms", "demerit_percent", "measured_mean_ms", "simulated_mean_ms", "mean_error_percent")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("validate", help=HELP)(validate)
+
+
+def validate(
+    drive: Annotated[str, typer.Argument(help="A preset's name, or the path of a drive file.", autocompletion=complete.drives)],
+    trace: Annotated[str, typer.Argument(help="The measured trace, compressed or not.")],
+    layer: Annotated[str, typer.Option(help="NAME[,k=v...].", metavar="L")] = "cmr",
+    reference: Annotated[
+        str, typer.Option(help="Of a reference model with two answers: rep (repaired) or rel (as released).")
+    ] = "rep",
+    out: o.OutOption = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Replay a measured trace on a drive, and compare the distributions of service times."""
+    text, rows = _core.validate(drive, trace, layer, reference)
+    doc: dict[str, Any] = json.loads(text)
+    if out is not None:
+        with outdir.filling(Path(out)) as folder:
+            _draw(rows, folder)
+            (folder / "result.json").write_text(json.dumps(doc, indent=1) + "\n")
+    if as_json:
+        console.print_json(doc)
+        return
+    table = console.table("", ["", "all", "reads", "writes"])
+    for key in (*KEYS, "per_request_mae_ms"):
+        parts = (doc, doc["reads"], doc["writes"])
+        table.add_row(key, *(_cell(part.get(key)) for part in parts))
+    console.out().print(f"[bold]{escape(drive)}[/bold] against {escape(trace)}", table)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _draw(rows: list[tuple[bool, int, int]], folder: Path) -> None:
+    """Both distributions, and the differences over the requests."""
+    from matplotlib.figure import Figure
+
+    from ..plots.style import save_svg
+
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    share = [(i + 0.5) / len(rows) for i in range(len(rows))]
+    for name, at, dashes in (("measured", 1, "-"), ("simulated", 2, "--")):
+        axes.plot(sorted(row[at] / 1e6 for row in rows), share, dashes, label=name)
+    axes.set_xlabel("service time (ms)")
+    axes.set_ylabel("share of requests")
+    axes.legend()
+    save_svg(figure, folder / "distribution.svg")
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot([(row[2] - row[1]) / 1e6 for row in rows], ",")
+    axes.set_xlabel("request")
+    axes.set_ylabel("simulated less measured (ms)")
+    save_svg(figure, folder / "differences.svg")
