@@ -69,7 +69,7 @@ impl Slips {
     pub(crate) fn to_dense(&self, raw: u64) -> u64 {
         match self.runs.partition_point(|r| r.start < raw) {
             0 => raw,
-            n => raw - self.skipped[n - 1] + self.runs[n - 1].end.saturating_sub(raw),
+            n => raw.max(self.runs[n - 1].end) - self.skipped[n - 1],
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod disksim;
 mod params;
+#[cfg(test)]
+mod tests;
 
 pub use disksim::disksim;
 

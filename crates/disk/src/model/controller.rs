@@ -43,6 +43,8 @@ pub struct BufferSpec {
     pub read_ahead: ReadAhead,
     /// The most that is read ahead.
     pub read_ahead_blocks: u32,
+    /// What passes the head on the way to the first block of a read is kept.
+    pub passing: bool,
     /// A hit makes an idle medium go on reading ahead.
     pub ahead_on_hit: bool,
     /// Reads, writes may begin in the middle of what is asked for.
@@ -186,6 +188,7 @@ fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
     let zero = (switch("zero_latency_reads"), switch("zero_latency_writes"));
     let written_hits = switch("written_hits");
     let ahead_on_hit = switch("ahead_on_hit");
+    let passing = switch("passing_blocks");
     r.finish();
     Some(BufferSpec {
         segments: segments?,
@@ -193,6 +196,7 @@ fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
         write_segments: write_segments?,
         read_ahead: read_ahead?,
         read_ahead_blocks: read_ahead_blocks?,
+        passing: passing?,
         ahead_on_hit: ahead_on_hit?,
         zero_latency: [zero.0?, zero.1?],
         write_back: write_back?,

@@ -159,3 +159,14 @@ fn cmr_is_the_same_drive_with_k_1() {
     assert_eq!((cmr.head_width(), cmr.geometry().blocks()), (1, d.geometry().blocks()));
     assert_eq!(preset("cassuto2010-307gb,k=1").head_width(), 1);
 }
+
+/// What the writer writes, the reader reads: every shipped drive, and one with everything that they do not have.
+#[test]
+fn drives_are_written_and_read_back() {
+    for entry in DRIVES {
+        let drive = entry.drive();
+        let text = write(drive.spec(), &|_| ("assumed", "a \"test\"".to_owned()));
+        let again = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{}: {e}\n{text}", entry.name));
+        assert_eq!(again.spec(), drive.spec(), "{}", entry.name);
+    }
+}

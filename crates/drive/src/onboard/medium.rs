@@ -22,6 +22,9 @@ pub trait Medium {
     /// Writes from `start` on, the first block not before `data`. Answers when the last one has passed the head.
     fn write(&mut self, start: SimTime, data: SimTime, lba: u64, blocks: Blocks, any: bool) -> SimTime;
 
+    /// How many of the blocks right before `lba` on its track passed the head before the last transfer began.
+    fn passing(&self, lba: u64) -> u64;
+
     /// How long the head takes to pass a block's length at `lba`.
     fn block_time(&self, lba: u64) -> SimTime;
 
@@ -67,6 +70,11 @@ impl Medium for Mechanics {
             return self.service_any(start, Dir::Write, Pba(lba), blocks).1;
         }
         self.service_from(start, data, Dir::Write, Pba(lba), blocks)
+    }
+
+    fn passing(&self, lba: u64) -> u64 {
+        let waited = self.phases().rotation;
+        (waited.0 / self.block_time(lba).0.max(1)).min(lba - self.track_start(lba))
     }
 
     fn block_time(&self, lba: u64) -> SimTime {

@@ -5,6 +5,8 @@
 //! sector. Commands are served one at a time, in the order in which they are given.
 
 mod medium;
+#[cfg(test)]
+mod tests;
 
 pub use medium::Medium;
 
@@ -66,6 +68,9 @@ pub struct Onboard {
     ahead: Option<Ahead>,
     dirty: Option<Dirty>,
     last: Dir,
+    /// One past the last block that was read, and whether the present read began there.
+    read_end: u64,
+    sequential: bool,
     commands: u64,
     /// When the medium is free of what it was told to do.
     free: SimTime,
@@ -80,6 +85,8 @@ impl Onboard {
             ahead: None,
             dirty: None,
             last: Dir::Write,
+            read_end: u64::MAX,
+            sequential: false,
             commands: 0,
             free: SimTime::ZERO,
             counters: Counters::default(),
@@ -166,6 +173,8 @@ impl Onboard {
     fn read(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut impl Medium) -> SimTime {
         let after = self.last as usize;
         let end = lba + blocks;
+        self.sequential = lba == self.read_end;
+        self.read_end = end;
         let bus = self.bus(Dir::Read, blocks);
         if let Some(d) = self.dirty
             && d.start < end
@@ -209,12 +218,15 @@ impl Onboard {
         self.counters.misses += 1;
         let start = (now + self.spec.read_miss[self.last as usize]).max(self.free);
         let begin = self.stop(start, m);
-        let any = self.spec.buffer.zero_latency[0];
+        let b = self.spec.buffer;
+        let any = b.zero_latency[0];
         // What has to be gathered before the bus is asked for.
         let gather = (blocks * u64::from(self.spec.read_gather) / 1000).max(1);
         let (first, last) = m.read(begin, lba, Blocks(blocks), Blocks(gather), any);
         let i = self.victim();
-        self.segments[i] = Segment { start: lba, end: lba, used: self.commands };
+        let passed = if b.passing { m.passing(lba) } else { 0 };
+        let passed = passed.min(u64::from(b.segment_blocks).saturating_sub(blocks));
+        self.segments[i] = Segment { start: lba - passed, end: lba, used: self.commands };
         self.filled(i, lba + blocks);
         self.begin_ahead(i, lba + blocks, last, lba, m);
         (first + self.bus(Dir::Read, blocks)).max(self.drained(blocks, lba + blocks, last, m))
@@ -264,10 +276,18 @@ impl Onboard {
             ReadAhead::Cylinder => m.cylinder_end(end - 1),
             ReadAhead::TwoTracks => {
                 let track = m.track_end(end - 1);
-                if m.track_end(stream) < track { m.track_end(track) } else { track }
+                if u64::from(b.segment_blocks) < track - m.track_start(end - 1) {
+                    // A track would wash out its own beginning: only what is read in sequence is read ahead.
+                    if self.sequential { most } else { end }
+                } else if m.track_end(stream) < track {
+                    m.track_end(track)
+                } else {
+                    track
+                }
             }
         };
-        let to = if b.read_ahead == ReadAhead::TwoTracks { to } else { to.min(most) };
+        let whole = b.read_ahead == ReadAhead::TwoTracks;
+        let to = if whole { to } else { to.min(most) };
         to.min(m.blocks()).max(end)
     }
 

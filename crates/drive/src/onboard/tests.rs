@@ -1,0 +1,150 @@
+//! Times by hand: 6000 rpm (10 ms), 100 blocks a track, seeks of 2 ms, a bus of 0.2 ms a block, half as fast as the medium.
+
+use super::*;
+use smrlab_disk::mechanics::Distance;
+use smrlab_disk::model::BufferSpec;
+use smrlab_disk::{Geometry, GeometrySpec, Mechanics, MechanicsSpec, Model, SeekCurve, ZoneSpec};
+use std::sync::Arc;
+
+fn us(n: u64) -> SimTime {
+    SimTime::from_us(n)
+}
+
+fn mechanics() -> Mechanics {
+    let geometry = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(100, 100)])).unwrap();
+    let seek = SeekCurve::Constant(us(2000));
+    let spec = MechanicsSpec {
+        rpm: 6000,
+        distance: Distance::Cylinders,
+        read_seek: seek.clone(),
+        write_seek: seek,
+        head_switch: SimTime::ZERO,
+        write_head_switch: None,
+        write_settle: SimTime::ZERO,
+        read_overhead: SimTime::ZERO,
+        write_overhead: SimTime::ZERO,
+        rate: None,
+    };
+    Mechanics::new(Arc::new(geometry), &spec, Model::Full).unwrap()
+}
+
+fn spec(read_ahead: ReadAhead, write_back: WriteBack) -> ControllerSpec {
+    ControllerSpec {
+        read_hit: [us(300); 2],
+        read_miss: [us(500), us(700)],
+        write_hit: [us(400); 2],
+        write_miss: [us(600), us(900)],
+        done: [us(10), us(20)],
+        bus: [us(200); 2],
+        write_delay: SimTime::ZERO,
+        read_gather: 0,
+        buffer: BufferSpec {
+            segments: 2,
+            segment_blocks: 32,
+            write_segments: 1,
+            read_ahead,
+            read_ahead_blocks: 16,
+            passing: false,
+            ahead_on_hit: false,
+            zero_latency: [false; 2],
+            write_back,
+            written_hits: true,
+        },
+    }
+}
+
+/// Serves (arrival in us, direction, LBA, blocks); the durations in us.
+fn durations(spec: ControllerSpec, commands: &[(u64, Dir, u64, u64)]) -> (Vec<u64>, Counters) {
+    let (mut m, mut c) = (mechanics(), Onboard::new(spec));
+    let times = commands
+        .iter()
+        .map(|&(at, dir, lba, blocks)| c.serve(us(at), dir, lba, blocks, &mut m).since(us(at)).0 / 1000)
+        .collect();
+    (times, c.counters())
+}
+
+use Dir::{Read, Write};
+
+#[test]
+fn a_miss_is_overhead_rotation_and_the_bus() {
+    // The first command counts as coming after a write. Block 50 begins at 5.0 ms and has passed at 5.1 ms.
+    let (t, c) = durations(spec(ReadAhead::Off, WriteBack::Off), &[(0, Read, 50, 4), (10_000, Read, 50, 4)]);
+    assert_eq!(t, [5100 + 800 + 10, 300 + 800 + 10]);
+    assert_eq!((c.misses, c.hits, c.read_ahead), (1, 1, 0));
+    // Three of four blocks gathered before the bus begins.
+    let gather = ControllerSpec { read_gather: 750, ..spec(ReadAhead::Off, WriteBack::Off) };
+    assert_eq!(durations(gather, &[(0, Read, 50, 4)]).0, [5300 + 800 + 10]);
+    // A medium that is slower than the bus: the last block and what it needs.
+    let fast = ControllerSpec { bus: [us(10); 2], ..spec(ReadAhead::Off, WriteBack::Off) };
+    assert_eq!(durations(fast, &[(0, Read, 50, 4)]).0, [5400 + 10 + 10]);
+}
+
+#[test]
+fn reading_ahead_is_broken_off_at_a_block() {
+    let s = spec(ReadAhead::Segment, WriteBack::Off);
+    // Blocks 54 on pass from 5.4 ms, one each 0.1 ms. The miss at 6.0 ms moves the head at 6.5 ms: 11 blocks came, to 64.
+    let (t, c) = durations(
+        s,
+        &[(0, Read, 50, 4), (6000, Read, 5020, 1), (30_000, Read, 60, 5), (40_000, Read, 60, 6)],
+    );
+    // Arrives at 8.5 ms; block 20 of the track has passed at 12.1 ms.
+    assert_eq!(t[1..3], [6100 + 200 + 10, 300 + 1000 + 10]);
+    assert_eq!((c.hits, c.partial_hits), (1, 1), "block 65 was not there");
+    // Left alone, it ends after 16 blocks, however late it is looked at.
+    let (t, c) = durations(s, &[(0, Read, 50, 4), (50_000, Read, 66, 4), (60_000, Read, 70, 1)]);
+    assert_eq!((t[1], c.hits), (300 + 800 + 10, 1), "{t:?}");
+    // A request for what is on its way takes until it has come: block 69 has passed at 7.0 ms.
+    let (t, c) = durations(s, &[(0, Read, 50, 4), (5950, Read, 68, 2)]);
+    assert_eq!(c.misses, 2, "not the next block: no hit");
+    let (t2, c) = durations(s, &[(0, Read, 50, 2), (5600, Read, 52, 14)]);
+    assert_eq!((c.partial_hits, t2[1]), (1, 300 + 2800 + 10), "the bus is slower than the medium: {t:?}");
+}
+
+#[test]
+fn the_buffer_acknowledges_writes_and_the_medium_follows() {
+    let s = spec(ReadAhead::Off, WriteBack::On);
+    // Eight blocks on the bus until 2.0 ms; the medium takes 0.8 ms, so that block 50 may begin from 1.3 ms on: at 5 ms.
+    let (t, c) = durations(s, &[(0, Write, 50, 8), (3000, Read, 52, 2), (4000, Read, 5000, 1)]);
+    assert_eq!((t[0], t[1]), (400 + 1600 + 20, 300 + 400 + 10));
+    // The miss waits for the medium: free at 5.8 ms, there at 7.8 ms, block 0 of the track passes until 10.1 ms.
+    assert_eq!((t[2], c.buffered), (6100 + 200 + 10, 1));
+    // Another write waits for the one dirty segment.
+    let (t, _) = durations(s, &[(0, Write, 50, 8), (3000, Write, 5000, 1)]);
+    assert_eq!(t[1], 2800 + 200 + 20);
+    // What is overwritten is no longer read from the buffer.
+    let (_, c) = durations(s, &[(0, Read, 50, 4), (10_000, Write, 52, 1), (30_000, Read, 50, 1)]);
+    assert_eq!((c.hits, c.misses), (0, 2));
+}
+
+#[test]
+fn without_write_back_the_host_waits_for_the_medium() {
+    let s = spec(ReadAhead::Off, WriteBack::Off);
+    assert_eq!(durations(s, &[(0, Write, 50, 4)]).0, [5400 + 20]);
+    // Block 10 passes at 1.0 ms, before its data have come (0.9 + 0.2 ms): a revolution later.
+    assert_eq!(durations(s, &[(0, Write, 10, 1)]).0, [11_100 + 20]);
+    assert_eq!(durations(s, &[(0, Write, 11, 1)]).0, [1200 + 20]);
+    // Ten blocks need the bus until 2.9 ms and the medium for 1 ms: not before 2.0 ms.
+    assert_eq!(durations(s, &[(0, Write, 19, 10)]).0, [12_900 + 20]);
+    assert_eq!(durations(s, &[(0, Write, 20, 10)]).0, [3000 + 20]);
+}
+
+#[test]
+fn zero_latency_takes_one_revolution_at_most() {
+    let mut s = spec(ReadAhead::Off, WriteBack::Off);
+    s.buffer.zero_latency = [true, false];
+    s.bus = [us(1); 2];
+    // At 0.75 ms (overhead of a read after a read) the head is in the middle of block 7: 8 to 99 first, then 0 to 7.
+    s.read_miss = [us(750); 2];
+    assert_eq!(durations(s, &[(0, Read, 0, 100)]).0, [10_800 + 1 + 10]);
+    s.buffer.zero_latency = [false; 2];
+    assert_eq!(durations(s, &[(0, Read, 0, 100)]).0, [20_000 + 1 + 10]);
+}
+
+#[test]
+fn what_passes_on_the_way_is_kept() {
+    let mut s = spec(ReadAhead::Off, WriteBack::Off);
+    s.buffer.passing = true;
+    // From 0.7 ms to 5.0 ms 43 blocks pass; the segment has room for 28 beside the 4 that were asked for.
+    let (_, c) = durations(s, &[(0, Read, 50, 4), (20_000, Read, 22, 2), (30_000, Read, 21, 1)]);
+    assert_eq!((c.hits, c.misses), (1, 2));
+}
