@@ -15,9 +15,9 @@ from .console import escape
 
 HELP = """Replay a measured trace on a drive, and compare the distributions of service times.
 
-TRACE is a DiskSim validation trace (R|W Hit|Miss LBN blocks service_us gap_us), replayed one request at a time with its
-pauses; or X.input.csv with X.latency.csv beside it, the answers of a reference model. The demerit is the root mean square
-of the distance between the two distributions over 10 000 quantiles.
+TRACE is a DiskSim validation trace (R|W Hit|Miss LBN blocks service_us gap_us), replayed one request at a time with
+its pauses; or X.input.csv with X.latency.csv beside it, the answers of a reference model. The demerit is the root mean
+square of the distance between the two distributions over 10 000 quantiles.
 
 [bold]Examples[/bold]
 
@@ -35,7 +35,9 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    drive: Annotated[str, typer.Argument(help="A preset's name, or the path of a drive file.", autocompletion=complete.drives)],
+    drive: Annotated[
+        str, typer.Argument(help="A preset's name, or the path of a drive file.", autocompletion=complete.drives)
+    ],
     trace: Annotated[str, typer.Argument(help="The measured trace, compressed or not.")],
     layer: Annotated[str, typer.Option(help="NAME[,k=v...].", metavar="L")] = "cmr",
     reference: Annotated[
