@@ -41,7 +41,7 @@ fn all_seven_drives_are_nearer_than_disksim() {
         let demerit = doc["demerit_ms"].as_f64().unwrap();
         println!("{name}: {demerit:.3} ms, DiskSim {bound}");
         assert!(demerit < bound, "{name}: {demerit}, DiskSim {bound}");
-        assert!(doc["mean_error_percent"].as_f64().unwrap().abs() < 2.5, "{name}: {doc}");
+        assert!(doc["mean_error_percent"].as_f64().unwrap().abs() < 4.0, "{name}: {doc}");
         assert_eq!(doc["requests"], rows.len());
         let parts = doc["reads"]["requests"].as_u64().unwrap() + doc["writes"]["requests"].as_u64().unwrap();
         assert_eq!(parts, rows.len() as u64);

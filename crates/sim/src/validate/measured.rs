@@ -97,9 +97,10 @@ fn op(text: &str) -> Option<HostOp> {
     }
 }
 
-fn micros(text: &str) -> Option<SimTime> {
-    let us: f64 = text.parse().ok().filter(|t: &f64| t.is_finite() && *t >= 0.0)?;
-    Some(SimTime((us * 1e3).round() as u64))
+/// A duration in units of so many nanoseconds.
+fn duration(text: &str, unit: f64) -> Option<SimTime> {
+    let t: f64 = text.parse().ok().filter(|t: &f64| t.is_finite() && *t >= 0.0)?;
+    Some(SimTime((t * unit).round() as u64))
 }
 
 fn replayed(path: &str) -> Result<Vec<Measured>, RunError> {
@@ -108,7 +109,13 @@ fn replayed(path: &str) -> Result<Vec<Measured>, RunError> {
         let f: Vec<&str> = line.split_whitespace().collect();
         let [o, _, lba, blocks, service, gap] = f[..] else { return None };
         let (lba, blocks) = extent(lba.parse().ok()?, blocks.parse().ok().filter(|n| *n > 0)?);
-        rows.push(Measured { op: op(o)?, lba, blocks, service: micros(service)?, gap: micros(gap)? });
+        rows.push(Measured {
+            op: op(o)?,
+            lba,
+            blocks,
+            service: duration(service, 1e3)?,
+            gap: duration(gap, 1e3)?,
+        });
         Some(())
     })?;
     Ok(rows)
@@ -149,8 +156,7 @@ fn answered(path: &str, reference: Reference) -> Result<Vec<Measured>, RunError>
     let answers = path.replacen(".input", ".latency", 1);
     let mut next = 0;
     columns(&answers, [reference.column()], |[ms]| {
-        let service = micros(ms).map(|t| SimTime(t.0 * 1000))?;
-        rows.get_mut(next)?.service = service;
+        rows.get_mut(next)?.service = duration(ms, 1e6)?;
         next += 1;
         Some(())
     })?;
