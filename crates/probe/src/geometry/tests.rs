@@ -81,7 +81,7 @@ fn check_skew(model: &DriveModel, e: &Extraction) {
     let truth = match spec.layout {
         _ if surfaces == 1 => Order::Surface { surfaces },
         Layout::Surface => Order::Surface { surfaces },
-        Layout::Cylinder { .. } => Order::Cylinder { surfaces },
+        Layout::Cylinder { .. } | Layout::ZoneAlternate => Order::Cylinder { surfaces },
         Layout::Hybrid { width } => Order::Hybrid { surfaces, group_cylinders: u64::from(width) },
     };
     assert_eq!(skew.order, truth, "{}", model.name());
