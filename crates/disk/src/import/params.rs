@@ -128,10 +128,12 @@ impl Parser<'_> {
                 }
                 "instantiate" => {
                     self.list()?;
-                    (self.word()?, self.word()?);
+                    self.word()?;
+                    self.word()?;
                 }
                 "topology" => {
-                    (self.word()?, self.word()?);
+                    self.word()?;
+                    self.word()?;
                     self.list()?;
                 }
                 _ => {
