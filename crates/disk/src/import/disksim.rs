@@ -38,6 +38,7 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
         model: Model::Full,
         interference: Interference::Physical(PhysicalProfile { s_id: 1, s_od: 1, phi_cw: 0, phi_ccw: 0 }),
         bands: BandDefaults::default(),
+        cache: None,
         counted: None,
         controller: Some(controller(disk, &top, &mut left_out)?),
     };

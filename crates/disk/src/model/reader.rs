@@ -34,16 +34,14 @@ pub(super) const RATE: Units = &[("B/s", 1.0), ("MB/s", 1e6)];
 /// Sizes, in bytes.
 pub(super) const SIZE: Units =
     &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("GB", 1e9)];
-/// Numbers of packets, bands or map entries.
-pub(super) const COUNT: Units = &[("packets", 1.0), ("bands", 1.0), ("entries", 1.0)];
+/// Numbers of packets, bands, map entries, or of anything.
+pub(super) const COUNT: Units = &[("1", 1.0), ("packets", 1.0), ("bands", 1.0), ("entries", 1.0)];
 /// Yes or no, as 1 or 0.
 pub(super) const SWITCH: Units = &[("on", 1.0)];
 /// Lengths in blocks.
 pub(super) const BLOCKS: Units = &[("blk", 1.0)];
 /// Shares, in thousandths.
 pub(super) const SHARE: Units = &[("1", 1000.0)];
-/// Plain numbers.
-pub(super) const COUNT: Units = &[("1", 1.0)];
 /// Numbers of tracks.
 pub(super) const TRACKS: Units = &[("tracks", 1.0)];
 /// Numbers of cylinders.

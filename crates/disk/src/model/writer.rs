@@ -1,7 +1,7 @@
 //! Writes a drive file: the reader gives back the same parts.
 
-use super::DriveSpec;
 use super::controller::{ControllerSpec, OVERHEADS};
+use super::{CacheSpec, DriveSpec};
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
 use crate::interference::Interference;
 use crate::mechanics::{Distance, MechanicsSpec, SeekCurve};
@@ -38,6 +38,9 @@ pub fn write(spec: &DriveSpec, origin: Origin<'_>) -> String {
     w.mechanics(spec);
     if let Some(c) = &spec.controller {
         w.controller(c);
+    }
+    if let Some(c) = &spec.cache {
+        w.cache(c);
     }
     w.out
 }
@@ -191,10 +194,50 @@ impl Writer<'_> {
                 self.time("average", *average);
                 self.time("full_stroke", *full_stroke);
             }
+            SeekCurve::Nearest { rising, falling } => {
+                self.text("curve", "nearest");
+                let table = self.table.clone();
+                for (name, points) in [("rising", rising), ("falling", falling)] {
+                    self.begin(&format!("{table}.{name}"));
+                    self.rows(points.iter().map(|p| vec![p.0, p.1.0]));
+                }
+            }
             SeekCurve::Table(points) => {
                 self.text("curve", "table");
                 self.line("# distance, time in ns");
                 self.rows(points.iter().map(|p| vec![p.0, p.1.0]));
+            }
+        }
+    }
+
+    fn cache(&mut self, c: &CacheSpec) {
+        self.begin("persistent_cache");
+        let size = |b: Option<smrlab_units::Blocks>| b.map(|b| b.bytes().to_string());
+        let count = |n: Option<u64>| n.map(|n| n.to_string());
+        let real = |x: Option<f64>| x.map(|x| format!("{x:?}"));
+        let time = |t: Option<SimTime>| t.map(|t| t.0.to_string());
+        let switch = |on: Option<bool>| on.map(|on| u8::from(on).to_string());
+        for (key, value, unit) in [
+            ("log", size(c.log), "B"),
+            ("slot_tracks", real(c.slot_tracks), "tracks"),
+            ("packet", size(c.packet), "B"),
+            ("overhead", size(c.overhead), "B"),
+            ("map_trigger", count(c.map_trigger), "1"),
+            ("map_limit", count(c.map_limit), "1"),
+            ("commit_turns", real(c.commit_turns), "rev"),
+            ("commit_rate", count(c.commit_rate), "B/s"),
+            ("commit_overhead", time(c.commit_overhead), "ns"),
+            ("journal_every", count(c.journal_every), "1"),
+            ("journal", time(c.journal), "ns"),
+            ("round_bands", count(c.round_bands), "1"),
+            ("collect_turns", real(c.collect_turns), "rev"),
+            ("memory", size(c.memory), "B"),
+            ("idle", time(c.idle), "ns"),
+            ("bypass", switch(c.bypass), "on"),
+            ("whole_bands", switch(c.whole_bands), "on"),
+        ] {
+            if let Some(value) = value {
+                self.number(key, &value, unit);
             }
         }
     }
