@@ -107,3 +107,9 @@ def geometry_extract(target: str, zones_only: bool, destroy: bool, keep: str | N
 
 def identify(target: str, control: Control) -> str:
     """What kind of drive a target is; its data are destroyed."""
+
+def geometry_fit(text: str, options: str) -> str:
+    """A drive file of an extraction or of a DIG text, and what its figures show."""
+
+def geometry_of(drive: str) -> str:
+    """A drive's geometry in the form of an extraction."""

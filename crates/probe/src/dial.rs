@@ -163,7 +163,7 @@ impl<'a> Dial<'a> {
     /// A number below `n`, the same in every run.
     pub fn random(&mut self, n: u64) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (u128::from(self.seed >> 1) * u128::from(n) >> 63) as u64
+        ((u128::from(self.seed >> 1) * u128::from(n)) >> 63) as u64
     }
 
     /// Pushes everything out of the drive's cache by reads far from each other.

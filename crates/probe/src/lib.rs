@@ -5,6 +5,7 @@
 
 mod dial;
 mod error;
+pub mod fit;
 pub mod geometry;
 pub mod identify;
 mod noise;

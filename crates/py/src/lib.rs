@@ -94,7 +94,7 @@ mod _core {
     use super::layer::{Medium, PlanHandle};
 
     #[pymodule_export]
-    use super::probing::{geometry_extract, identify};
+    use super::probing::{geometry_extract, geometry_fit, geometry_of, identify};
 
     /// The version of the engine.
     #[pyfunction]

@@ -116,3 +116,64 @@ pub fn identify(py: Python<'_>, target: &str, control: &PyControl) -> PyResult<S
     let found = done.map_err(|e| raised(py, &e))?;
     serde_json::to_string(&found).map_err(|e| raised(py, &input(e)))
 }
+
+/// How a text is fitted.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FitOptions {
+    name: String,
+    polynomial: bool,
+    degree: usize,
+    zones: u64,
+    least: u64,
+    most: u64,
+    rpm: Option<f64>,
+}
+
+/// At most `most` of the values, evenly.
+fn thinned<T: Clone>(values: &[T], most: usize) -> Vec<T> {
+    let step = values.len().div_ceil(most.max(1)).max(1);
+    values.iter().step_by(step).cloned().collect()
+}
+
+fn fitted(text: &str, options: &str) -> Result<serde_json::Value, ProbeError> {
+    use smrlab_probe::fit;
+    let o: FitOptions = serde_json::from_str(options).map_err(input)?;
+    if text.trim_start().starts_with('{') {
+        let e: Extraction =
+            serde_json::from_str(text).map_err(|e| input(format!("not an extraction: {e}")))?;
+        let f = fit::from_extraction(&e, &o.name)?;
+        let runs: Vec<_> = e.zones.iter().map(|z| (z.tracks, z.usable)).collect();
+        return Ok(serde_json::json!({ "toml": f.toml(), "notes": f.notes, "runs": runs }));
+    }
+    let tracks = fit::dig::parse(text)?;
+    let how = fit::Paper { least: o.least, most: o.most, degree: o.degree, zones: o.zones };
+    let d = fit::from_dig(&tracks, &o.name, how, o.polynomial, o.rpm)?;
+    let runs = |runs: &[fit::Run]| runs.iter().map(|r| (r.tracks, r.sectors)).collect::<Vec<_>>();
+    let measured: Vec<_> = tracks.iter().map(|t| (t.number, t.sectors)).collect();
+    let times: Vec<_> = tracks.iter().map(|t| (t.number, t.us / 1e3)).collect();
+    let curve: Vec<_> =
+        thinned(&tracks, 400).iter().map(|t| (t.number, d.paper.0.at(t.number as f64))).collect();
+    Ok(serde_json::json!({
+        "toml": d.fitted.toml(), "notes": d.fitted.notes, "runs": runs(&d.runs), "paper_runs": runs(&d.paper.1),
+        "curve": curve, "measured": thinned(&measured, 4000), "times": times, "period_tracks": d.period_tracks,
+    }))
+}
+
+/// A drive file of an extraction or of the paper's text form; with what its figures show.
+#[pyfunction]
+pub fn geometry_fit(py: Python<'_>, text: &str, options: &str) -> PyResult<String> {
+    let done = py.detach(|| fitted(text, options));
+    done.map(|v| v.to_string()).map_err(|e| raised(py, &e))
+}
+
+/// A drive's geometry in the form of an extraction.
+#[pyfunction]
+pub fn geometry_of(py: Python<'_>, drive: &str) -> PyResult<String> {
+    let done = py.detach(|| {
+        let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
+        let model = smrlab_disk::model::load(drive, read).map_err(input)?;
+        serde_json::to_string(&smrlab_probe::fit::of_drive(&model)?).map_err(input)
+    });
+    done.map_err(|e| raised(py, &e))
+}

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from .. import _core, targets
-from ..errors import Interrupted
+from ..errors import InputError, Interrupted
 from ..plots import outside
 from ..plots.style import save_svg
 from ..work import attended
@@ -85,6 +85,10 @@ def _pictures(doc: dict[str, Any], folder: Path) -> None:
     save_svg(outside.zones([(z["tracks"], z["usable"]) for z in doc["zones"]]), folder / "zones.svg")
     if seek := doc.get("seek"):
         save_svg(outside.seeks(seek["read"], seek["write"]), folder / "seeks.svg")
+    if (skew := doc.get("skew")) and (rpm := doc.get("rpm")):
+        step, turn = skew["cylinder"]["value"], 60e3 / rpm["value"]
+        times = [(n, n * step % 1.0 * turn) for n in range(1000)]
+        save_svg(outside.skew(times, times[:100]), folder / "skew.svg")
 
 
 def _measured(m: dict[str, float], digits: int, unit: str) -> str:
@@ -133,3 +137,92 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         f"{q['requests']:,} requests in {q['seconds']:.0f} s of the drive's time; noise {q['noise_ns'] / 1e3:.1f} us; "
         f"{q['outliers']} outliers left out, {q['cache_hits']} answers from its cache repeated"
     )
+
+
+def _pairs(values: list[Any]) -> list[tuple[Any, Any]]:
+    return [(a, b) for a, b in values]
+
+
+@app.command(
+    "fit",
+    help="A drive file of an extraction, or of the text form of the emulator's paper (DIG: track, sectors, microseconds).",
+    epilog="Example: smrlab geometry fit x16/extraction.json --out x16.toml",
+)
+def fit(
+    extraction: Annotated[Path, typer.Argument(help="extraction.json, or a DIG text.", metavar="EXTRACTION")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The drive file to write.", metavar="DRIVE.toml")],
+    name: Annotated[str | None, typer.Option(help="The drive's name; default: the file's.")] = None,
+    method: Annotated[
+        str, typer.Option(help="Zones of a DIG text: change-points, or polynomial (the paper's).")
+    ] = "change-points",
+    degree: Annotated[int, typer.Option(min=0, max=30, help="Degree of the polynomial.")] = 13,
+    zones: Annotated[int, typer.Option(min=1, help="Zones of the polynomial.")] = 18,
+    min_outlier: Annotated[int, typer.Option(help="Track sizes below are left out.")] = 1000,
+    max_outlier: Annotated[int, typer.Option(help="Track sizes above are left out.")] = 2200,
+    skew_track: Annotated[int, typer.Option(help="First of the 100 tracks whose skew is drawn.")] = 79000,
+    rpm: Annotated[float | None, typer.Option(help="Revolutions a minute, where they are known.")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Make a drive file of measurements."""
+    if method not in ("change-points", "polynomial"):
+        raise InputError(f"--method {method}: accepted are change-points, polynomial")
+    try:
+        text = extraction.read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{extraction}: {e}") from None
+    options = {
+        "name": name or out.stem,
+        "polynomial": method == "polynomial",
+        "degree": degree,
+        "zones": zones,
+        "least": min_outlier,
+        "most": max_outlier,
+        "rpm": rpm,
+    }
+    doc: dict[str, Any] = json.loads(_core.geometry_fit(text, json.dumps(options)))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(doc.pop("toml"))
+    stem = out.with_suffix("")
+    measured, curve = _pairs(doc.get("measured", [])), _pairs(doc.get("curve", []))
+    save_svg(outside.zones(_pairs(doc["runs"]), measured, curve), Path(f"{stem}-zones.svg"))
+    if times := _pairs(doc.get("times", [])):
+        near = [p for p in times if skew_track <= p[0] < skew_track + 100] or times[:100]
+        save_svg(outside.skew(times[:: max(len(times) // 4000, 1)], near), Path(f"{stem}-skew.svg"))
+    if as_json:
+        console.print_json({"schema": 1, "drive": str(out), "zones": doc["runs"], "notes": doc["notes"]})
+        return
+    page = console.out()
+    page.print(f"{escape(str(out))}: {len(doc['runs'])} zones; figures {escape(str(stem))}-*.svg")
+    for note in doc["notes"]:
+        page.print(f"note: {escape(note)}")
+    page.print(f"next: smrlab run --drive {escape(str(out))} --layer cmr --trace synth:uniform")
+
+
+@app.command("show", help="Draw zones, tracks and skew of a drive or of an extraction.")
+def show(
+    what: Annotated[
+        str, typer.Argument(help="A preset, a drive file, or an extraction.json.", metavar="DRIVE|EXTRACTION")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="Write pictures here.", metavar="DIR")] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Show a geometry."""
+    path = Path(what)
+    if path.suffix == ".json":
+        try:
+            doc: dict[str, Any] = json.loads(path.read_text())
+        except (OSError, ValueError) as e:
+            raise InputError(f"{what}: {e}") from None
+        if "zones" not in doc:
+            raise InputError(f"{what}: not an extraction: it has no zones")
+    else:
+        doc = json.loads(_core.geometry_of(what))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        _pictures(doc, out)
+    if as_json:
+        console.print_json(doc)
+    else:
+        _show(what, doc)
+        if out is not None:
+            console.out().print(f"figures: {escape(str(out))}/*.svg")

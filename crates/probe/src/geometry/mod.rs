@@ -184,7 +184,7 @@ fn stages(
         return Ok(());
     }
     if known.skew.is_none() {
-        known.skew = told(known, order::find(dial, &finder.zones().to_vec(), &finder.jumps))?;
+        known.skew = told(known, order::find(dial, finder.zones(), &finder.jumps))?;
         keep(known);
     }
     if let Some(skews) = known.skew.filter(|_| known.seek.is_none()) {

@@ -124,7 +124,8 @@ fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<M
     let off = points.iter().filter(|p| (p.1 - origin - period * p.0).abs() > 0.1 * period).count();
     if !PERIODS.contains(&period) || off * 4 > points.len() {
         return Err(ProbeError::NotADisk(
-            "the times between reads of the same block are not multiples of a revolution".to_owned(),
+            "the times between reads of the same block are not multiples of a revolution (or this host is too busy to tell)"
+                .to_owned(),
         ));
     }
     dial.set_period(period, deviation);

@@ -1,0 +1,127 @@
+//! The truth table: what `smrlab probe` says of the layers of the registry, against what they are.
+//!
+//! `cargo bench -p smrlab-probe --bench truth_table` prints it as Markdown; `docs/probe.md` holds its last results.
+
+use smrlab_drive::{Drive, DriveSetup};
+use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Mapping, identify};
+use smrlab_probe::{Quiet, SimTarget};
+use smrlab_stl::{BuildContext, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A layer and what it is: blocks of a band where bands show in the order of LBAs, mapping, cleaning.
+struct Row {
+    layer: String,
+    kind: DriveKind,
+    band: Option<u64>,
+    mapping: Option<Mapping>,
+    cleaning: Option<Cleaning>,
+}
+
+fn row(layer: String, kind: DriveKind, band: Option<u64>, how: Option<(Mapping, Cleaning)>) -> Row {
+    Row { layer, kind, band, mapping: how.map(|h| h.0), cleaning: how.map(|h| h.1) }
+}
+
+/// Layers at three settings each; `track` is a track of the drive's outermost zone in blocks.
+fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
+    use DriveKind::{Cmr, DriveManaged};
+    let in_place = Some((Mapping::Static, Cleaning::InPlace));
+    let mut out = vec![row("cmr".to_owned(), Cmr, None, None)];
+    for n in bands {
+        out.push(row(format!("rmw,band={n}tracks"), DriveManaged, Some(n * track), in_place));
+        out.push(row(format!("rmw,mode=partial,band={n}tracks"), DriveManaged, Some(n * track), in_place));
+    }
+    for (name, tracks) in [
+        ("static-1234", Some(4)),
+        ("static-R(4123)", None),
+        ("static-124R(3)", Some(3)),
+        ("static-14R(23)", None),
+    ] {
+        out.push(row(name.to_owned(), DriveManaged, tracks.map(|n| n * track), in_place));
+    }
+    for (n, cache) in bands.into_iter().zip(["0.5%", "2%", "5%"]) {
+        for idle in [false, true] {
+            let more = if idle { ",idle=1s" } else { "" };
+            let cleaning = if idle { Cleaning::Aggressive } else { Cleaning::Lazy };
+            let band = n * track / 8 * 8;
+            let text = format!("disk-cache,cache={cache},band={band}blk{more}");
+            out.push(row(text, DriveManaged, Some(band), Some((Mapping::Static, cleaning))));
+        }
+        let how = Some((Mapping::Dynamic, Cleaning::Lazy));
+        out.push(row(format!("s-block,cache={cache}"), DriveManaged, None, how));
+    }
+    out
+}
+
+/// All of the drive's space is written before.
+fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>), String> {
+    let model = smrlab_disk::model::load(model, |_| Err("no files".to_owned())).map_err(|e| e.to_string())?;
+    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).map_err(|e| e.to_string())?;
+    let cache = built.layer.facts().cache.map(|b| b.0);
+    let mechanics = built.drive.mechanics(None).map_err(|e| e.to_string())?;
+    let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
+    let blocks = drive.layer().host_blocks().0;
+    for lba in (0..blocks).step_by(1 << 16) {
+        let n = (blocks - lba).min(1 << 16);
+        drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
+    }
+    let id = identify(&mut SimTarget::new(drive), &mut Quiet).map_err(|e| e.to_string())?;
+    Ok((id, cache))
+}
+
+/// Found, truth and whether they agree.
+fn number(found: Option<u64>, truth: Option<u64>, slack: impl Fn(u64) -> u64) -> (String, bool) {
+    let text = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
+    let good = match (found, truth) {
+        (Some(f), Some(t)) => f.abs_diff(t) <= slack(t),
+        (None, None) => true,
+        _ => false,
+    };
+    (format!("{} / {}{}", text(found), text(truth), if good { "" } else { " **no**" }), good)
+}
+
+fn main() {
+    let drives = [("modern-7200,capacity=40GB", 4248, [5, 20, 48]), ("he2014-example", 100, [4, 10, 20])];
+    println!(
+        "| drive | layer | kind | cache, found / true | band, found / true | mapping, cleaning | hours | CPU s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let mut right = [0; 4];
+    let mut all = [0; 4];
+    for (drive, track, bands) in drives {
+        for r in rows(track, bands) {
+            let begin = Instant::now();
+            let (id, cache) = match probed(drive, &r.layer) {
+                Ok(found) => found,
+                Err(e) => {
+                    println!("| {drive} | {} | {} |", r.layer, e.replace('\n', " "));
+                    continue;
+                }
+            };
+            let kind = id.kind == r.kind;
+            let (cache, cache_right) = number(id.cache_size.map(|c| c.blocks), cache, |t| t / 20);
+            let (band, band_right) = number(id.band.map(|b| b.blocks), r.band, |_| track);
+            let how = (id.mapping, id.cleaning) == (r.mapping, r.cleaning);
+            for (i, good) in [kind, cache_right, band_right, how].into_iter().enumerate() {
+                right[i] += u32::from(good);
+                all[i] += 1;
+            }
+            println!(
+                "| {drive} | {} | {:?}{} | {cache} | {band} | {:?} {:?}{} | {:.1} | {:.1} |",
+                r.layer,
+                id.kind,
+                if kind { "" } else { " **no**" },
+                id.mapping,
+                id.cleaning,
+                if how { "" } else { " **no**" },
+                id.quality.seconds / 3600.0,
+                begin.elapsed().as_secs_f64()
+            );
+        }
+    }
+    println!(
+        "\nright: kind {}/{}, cache {}/{}, band {}/{}, mapping and cleaning {}/{}",
+        right[0], all[0], right[1], all[1], right[2], all[2], right[3], all[3]
+    );
+}

@@ -1,0 +1,117 @@
+//! Drives made of measurements against the drives that were measured.
+
+use super::*;
+use crate::geometry::{Options, extract};
+use crate::{Quiet, SimTarget, TimedTarget};
+use smrlab_disk::DriveModel;
+use smrlab_disk::model::load;
+use smrlab_drive::{Drive, DriveSetup};
+use smrlab_units::{Blocks, Dir, Lba};
+use std::sync::Arc;
+
+fn model(text: &str) -> DriveModel {
+    load(text, |_| Err("no files here".to_owned())).unwrap()
+}
+
+fn target(model: &DriveModel) -> SimTarget<Drive> {
+    let context = smrlab_stl::BuildContext::new(Arc::new(model.clone()));
+    let built = smrlab_stl::build("cmr", &context).unwrap();
+    SimTarget::new(Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default()))
+}
+
+fn measured(model: &DriveModel) -> Extraction {
+    let mut t = target(model);
+    let mut out = Extraction::new(t.blocks().0);
+    let options = Options { destroy: true, ..Options::default() };
+    extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ()).unwrap();
+    out
+}
+
+/// Response times of the same reads and writes, one after the other, in milliseconds.
+fn responses(model: &DriveModel) -> Vec<f64> {
+    let mut t = target(model);
+    let (mut x, blocks) = (1u64, t.blocks().0.min(31_000_000_000));
+    (0..4000)
+        .map(|_| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let dir = if x & (1 << 20) == 0 { Dir::Read } else { Dir::Write };
+            let lba = (x >> 24) % (blocks - 64);
+            t.access(dir, Lba(lba), Blocks(8)).unwrap().took() / 1e6
+        })
+        .collect()
+}
+
+#[test]
+fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
+    for name in ["modern-7200", "he2014-example"] {
+        let truth = model(name);
+        let e = measured(&truth);
+        let fitted = from_extraction(&e, "again").unwrap();
+        let text = fitted.toml();
+        let again = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(again.spec().geometry.zones, truth.spec().geometry.zones, "{name}");
+        assert!(again.provenance().iter().any(|p| p.field == "mechanics.rpm" && p.kind == "measured"));
+        let (mut a, mut b) = (responses(&truth), responses(&again));
+        let mean = a.iter().sum::<f64>() / a.len() as f64;
+        a.sort_unstable_by(f64::total_cmp);
+        b.sort_unstable_by(f64::total_cmp);
+        let squares: f64 = a.iter().zip(&b).map(|(x, y)| (x - y) * (x - y)).sum();
+        let demerit = (squares / a.len() as f64).sqrt();
+        assert!(demerit < 0.02 * mean, "{name}: demerit {demerit} ms of a mean of {mean} ms");
+    }
+}
+
+#[test]
+fn an_extraction_is_what_the_drive_file_says() {
+    for name in ["modern-7200", "tiny"] {
+        let truth = of_drive(&model(name)).unwrap();
+        let found = measured(&model(name));
+        let zones =
+            |e: &Extraction| e.zones.iter().map(|z| (z.first_lba, z.tracks, z.usable)).collect::<Vec<_>>();
+        assert_eq!(zones(&found), zones(&truth));
+        assert_eq!(found.skew.unwrap().order, truth.skew.unwrap().order);
+    }
+}
+
+/// A text as the paper's tool writes it, of a drive of two zones with outliers.
+fn dig_text() -> String {
+    let (period, skew) = (60e6 / 7200.0, 0.04);
+    let mut text = "# track sectors microseconds\n".to_owned();
+    for n in 0..4000u64 {
+        let sectors = if n % 97 == 3 {
+            2800
+        } else if n < 2500 {
+            1800
+        } else {
+            1500
+        };
+        let turns = n as f64 * skew;
+        text.push_str(&format!(
+            "{n}\t{sectors}\t{:.1}\n",
+            (turns - turns.floor()) * period + n as f64 * 0.01
+        ));
+    }
+    text
+}
+
+#[test]
+fn the_papers_text_form_becomes_a_drive() {
+    let tracks = dig::parse(&dig_text()).unwrap();
+    let fit = from_dig(&tracks, "pmr", Paper::default(), false, None).unwrap();
+    assert_eq!(fit.runs, [Run { tracks: 2500, sectors: 1800 }, Run { tracks: 1500, sectors: 1500 }]);
+    assert!((fit.period_tracks - 25.0).abs() < 0.1, "a revolution after {} tracks", fit.period_tracks);
+    assert!(fit.fitted.spec.mechanics.rpm.abs_diff(7200) <= 7, "{} rpm", fit.fitted.spec.mechanics.rpm);
+    let text = fit.fitted.toml();
+    let drive = DriveModel::from_toml(&text).unwrap();
+    assert_eq!(drive.geometry().blocks().0, 2500 * 1800 + 1500 * 1500);
+    assert_eq!(fit.paper.1.len(), 18);
+}
+
+#[test]
+fn a_text_that_is_none_is_refused_with_its_line() {
+    let e = dig::parse("0 1800 0\n1 abc 3\n").unwrap_err().to_string();
+    assert!(e.contains("line 2") && e.contains("microseconds"), "{e}");
+    assert!(dig::parse("0 1 2\n").unwrap_err().to_string().contains("too few"));
+    let unfinished = Extraction::new(5);
+    assert!(from_extraction(&unfinished, "x").unwrap_err().to_string().contains("not complete"));
+}
