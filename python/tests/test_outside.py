@@ -94,3 +94,40 @@ def test_what_a_device_says_of_itself(tmp_path: Path) -> None:
     assert "TRIM" in said["hint"]
     assert said["zoned"] == "none"
     assert sysfs.says("sim:tiny") == {}
+
+
+def dig(tmp_path: Path) -> Path:
+    """A drive of two zones in the text form of the emulator's paper, with outliers."""
+    rows = []
+    for n in range(3000):
+        sectors = 3000 if n % 97 == 3 else 1800 if n < 2000 else 1500
+        rows.append(f"{n} {sectors} {(n * 0.04 % 1) * 8333.333:.1f}")
+    path = tmp_path / "dig.txt"
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_measurements_become_a_drive_that_runs(tmp_path: Path) -> None:
+    answer("geometry", "extract", "sim:he2014-example", "--out", str(tmp_path))
+    drive = tmp_path / "mine.toml"
+    doc = answer("geometry", "fit", str(tmp_path / "extraction.json"), "--out", str(drive))
+    assert doc["zones"] == [[10100, 100]]
+    assert (tmp_path / "mine-zones.svg").exists()
+    shown = answer("geometry", "show", str(drive), "--out", str(tmp_path / "show"))
+    assert [(z["tracks"], z["usable"]) for z in shown["zones"]] == [(10100, 100)]
+    assert {p.name for p in (tmp_path / "show").iterdir()} == {"zones.svg", "skew.svg"}
+    ran = answer("run", "--drive", str(drive), "--layer", "cmr", "--trace", "synth:uniform,requests=100")
+    assert ran["host"]["reads"] + ran["host"]["writes"] == 100
+
+
+def test_the_papers_text_form_by_both_methods(tmp_path: Path) -> None:
+    text, drive = dig(tmp_path), tmp_path / "pmr.toml"
+    assert answer("geometry", "fit", str(text), "--out", str(drive))["zones"] == [[2000, 1800], [1000, 1500]]
+    assert (tmp_path / "pmr-skew.svg").exists()
+    zones = answer("geometry", "fit", str(text), "--out", str(drive), "--method", "polynomial", "--zones", "6")["zones"]
+    assert len(zones) == 6
+    assert sum(n for n, _ in zones) == 3000
+    broken = tmp_path / "broken.txt"
+    broken.write_text("one two three\n")
+    with pytest.raises(InputError, match="line 1"):
+        run.invoke(build([]), ["geometry", "fit", str(broken), "--out", str(drive)], catch_exceptions=False)

@@ -29,8 +29,8 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
     let in_place = Some((Mapping::Static, Cleaning::InPlace));
     let mut out = vec![row("cmr".to_owned(), Cmr, None, None)];
     for n in bands {
-        out.push(row(format!("rmw,band={n}tracks"), DriveManaged, Some(n * track), in_place));
-        out.push(row(format!("rmw,mode=partial,band={n}tracks"), DriveManaged, Some(n * track), in_place));
+        out.push(row(format!("rmw,band={n}"), DriveManaged, Some(n * track), in_place));
+        out.push(row(format!("rmw,mode=partial,band={n}"), DriveManaged, Some(n * track), in_place));
     }
     for (name, tracks) in [
         ("static-1234", Some(4)),
@@ -45,7 +45,7 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
             let more = if idle { ",idle=1s" } else { "" };
             let cleaning = if idle { Cleaning::Aggressive } else { Cleaning::Lazy };
             let band = n * track / 8 * 8;
-            let text = format!("disk-cache,cache={cache},band={band}blk{more}");
+            let text = format!("disk-cache,cache={cache},band={band}{more}");
             out.push(row(text, DriveManaged, Some(band), Some((Mapping::Static, cleaning))));
         }
         let how = Some((Mapping::Dynamic, Cleaning::Lazy));
@@ -82,7 +82,10 @@ fn number(found: Option<u64>, truth: Option<u64>, slack: impl Fn(u64) -> u64) ->
 }
 
 fn main() {
-    let drives = [("modern-7200,capacity=40GB", 4248, [5, 20, 48]), ("he2014-example", 100, [4, 10, 20])];
+    let drives = [
+        ("modern-7200,capacity=40GB", 4248, [5, 20, 48]),
+        ("modern-7200,capacity=120GB,rpm=5400,k=3", 4248, [5, 20, 48]),
+    ];
     println!(
         "| drive | layer | kind | cache, found / true | band, found / true | mapping, cleaning | hours | CPU s |"
     );

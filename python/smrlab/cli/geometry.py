@@ -132,7 +132,8 @@ def _show(target: str, doc: dict[str, Any]) -> None:
     out.print(table)
     for note in doc["notes"]:
         out.print(f"note: {escape(note)}")
-    q = doc["quality"]
+    if not (q := doc["quality"])["requests"]:
+        return
     out.print(
         f"{q['requests']:,} requests in {q['seconds']:.0f} s of the drive's time; noise {q['noise_ns'] / 1e3:.1f} us; "
         f"{q['outliers']} outliers left out, {q['cache_hits']} answers from its cache repeated"
@@ -145,7 +146,7 @@ def _pairs(values: list[Any]) -> list[tuple[Any, Any]]:
 
 @app.command(
     "fit",
-    help="A drive file of an extraction, or of the text form of the emulator's paper (DIG: track, sectors, microseconds).",
+    help="A drive file of an extraction, or of the emulator's paper's text form (DIG: track, sectors, microseconds).",
     epilog="Example: smrlab geometry fit x16/extraction.json --out x16.toml",
 )
 def fit(

@@ -38,7 +38,8 @@ pub(super) fn until_it_breaks(
     let (mut times, mut means) = (Vec::new(), Vec::new());
     let (mut points, mut sum) = (Vec::new(), 0.0);
     for i in 0..MOST {
-        let lba = spread(i + 1, blocks / size - 1) * size + size / 2;
+        // Behind the places that were written before, which are looked at again afterwards.
+        let lba = spread(i + 1001, blocks / size - 1) * size + size / 2;
         let t = dial.access(Dir::Write, lba, size)?.took();
         times.push(t);
         sum += t;
@@ -47,6 +48,11 @@ pub(super) fn until_it_breaks(
             points.push(((i + 1) as f64, mean / 1e6));
             if let Some(at) = broken(&times, &means, mean) {
                 let writes = at as u64;
+                // Some more, so that there is something to see of cleaning.
+                for k in 0..writes / 4 {
+                    let lba = spread(i + 1002 + k, blocks / size - 1) * size + size / 2;
+                    dial.access(Dir::Write, lba, size)?;
+                }
                 evidence.push(filled(size, points, Some(writes)));
                 return Ok(Some(CacheSize { blocks: writes * size, writes, write_blocks: size }));
             }

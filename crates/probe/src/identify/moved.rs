@@ -18,7 +18,8 @@ struct Spot {
     /// Its angle before and after it was written.
     home: f64,
     away: f64,
-    /// How long writing it took, from the end of a read of it, in revolutions; one is what a conventional drive takes.
+    /// How long writing it took, from the end of a read of it, in revolutions more than reading it again, and one: what a
+    /// conventional drive takes.
     turns: f64,
     /// How long reading it took afterwards, in nanoseconds.
     read: f64,
@@ -80,10 +81,13 @@ pub(super) fn write_and_look(
         dial.share(i as f64 / PLACES as f64);
         let lba = spread(i + 1, blocks - SMALL) / SMALL * SMALL;
         let home = dial.angle_of(lba, dial.repeats(0.004, 5))?;
+        // Read again and again the piece takes a revolution, or two where it lies over a boundary without skew.
+        dial.access(Dir::Read, lba, SMALL)?;
+        let read = (dial.access(Dir::Read, lba, SMALL)?.took() / dial.period()).max(1.0);
         let begin = dial.now();
         dial.access(Dir::Write, lba, SMALL)?;
         let end = dial.flush()?.end;
-        let turns = (end.0 as f64 - begin.0 as f64) / dial.period();
+        let turns = (end.0 as f64 - begin.0 as f64) / dial.period() - read + 1.0;
         let elsewhere = dial.random(blocks);
         dial.read(elsewhere)?;
         if dial.cached() {
@@ -210,8 +214,7 @@ pub(super) fn after_cleaning(
         axes: ["", ""],
         points: Vec::new(),
     });
-    let all = home + away + else_;
-    Ok(if 8 * (home + else_) < all {
+    Ok(if home + else_ < 2 {
         None
     } else if home > else_ {
         Some(Mapping::Static)

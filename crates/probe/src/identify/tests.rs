@@ -58,8 +58,8 @@ const DRIVE: &str = "modern-7200,capacity=20GB";
 
 #[test]
 fn a_conventional_drive_is_one() {
-    for filled in [false, true] {
-        let (id, _) = identified(DRIVE, "cmr", filled);
+    for (drive, filled) in [(DRIVE, false), (DRIVE, true), ("he2014-example", false), ("tiny", true)] {
+        let (id, _) = identified(drive, "cmr", filled);
         assert_eq!(id.kind, DriveKind::Cmr);
         assert!(id.confidence > 0.95 && id.cache.is_none());
     }
