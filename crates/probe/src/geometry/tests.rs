@@ -247,7 +247,7 @@ fn what_was_measured_is_kept_and_not_measured_again() {
 fn what_does_not_rotate_is_refused() {
     let m = model("cassuto2010-307gb");
     let mut t = target(&m);
-    let mut out = Extraction::new(m.geometry().blocks().0);
+    let mut out = Extraction::new(t.blocks().0);
     let e = extract(&mut t, &mut Quiet, Options::default(), &mut out, &mut |_| ()).unwrap_err();
     assert!(matches!(e, ProbeError::NotADisk(_)), "{e}");
 }
