@@ -139,6 +139,8 @@ impl Writer<'_> {
                     self.time("base", *base);
                     self.time("span", *span);
                 }
+                // No fit makes others.
+                _ => self.text("curve", "nearest"),
             }
         }
     }
