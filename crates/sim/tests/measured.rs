@@ -11,7 +11,7 @@ const DRIVES: [(&str, f64); 7] = [
     ("dec_rz26", 0.340),
     ("atlas10k", 0.268),
     ("atlas_III", 0.378),
-    ("cheetah4LP", 0.318),
+    ("cheetah4LP", 0.3180),
     ("ibm18es", 0.135),
 ];
 

@@ -14,7 +14,8 @@ from . import console
 # The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`; it is called as
 # its command is, or the command is in NAMED below.
 GROUPS = (
-    "run", "compare", "sweep", "report", "catalogue", "trace", "drive", "validate", "geometry", "probe", "paper", "device",
+    "run", "compare", "sweep", "report", "catalogue", "trace", "drive", "validate", "geometry", "probe", "paper",
+    "device",
 )  # fmt: skip
 NAMED = {"list": "catalogue", "explain": "catalogue"}
 

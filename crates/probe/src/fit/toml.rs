@@ -87,9 +87,9 @@ impl Writer<'_> {
         self.begin("geometry.zones");
         self.out.push_str("# cylinders, sectors a track, spare sectors a track\n");
         self.rows(
-            g.zones.iter().map(|z| {
-                vec![z.cylinders, z.sectors, z.spare_sectors].iter().map(|n| u64::from(*n)).collect()
-            }),
+            g.zones
+                .iter()
+                .map(|z| [z.cylinders, z.sectors, z.spare_sectors].iter().map(|n| u64::from(*n)).collect()),
         );
     }
 

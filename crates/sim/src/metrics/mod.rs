@@ -368,8 +368,10 @@ impl Observer for Metrics {
         self.timeline.media(done, self.first_arrival.unwrap_or_default());
     }
 
-    fn paused(&mut self, pause: &Pause, _: SimTime, background: bool) {
+    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
         self.busy_ns += pause.time.0;
+        self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
+        self.timeline.paused(start, start + pause.time, self.first_arrival.unwrap_or_default());
         if background {
             self.background.ns += pause.time.0;
         }

@@ -149,6 +149,12 @@ impl Timeline {
         w.track_min = if w.track_min == 0 { track + 1 } else { w.track_min.min(track + 1) };
     }
 
+    /// The drive was busy without a media operation.
+    pub fn paused(&mut self, start: SimTime, end: SimTime, origin: SimTime) {
+        let (start, end) = (start.since(origin), end.since(origin));
+        self.windows.spread(MEDIA, start, end, |w, ns| w.busy_ns += ns);
+    }
+
     /// The drive cleaned from `from` to `to`.
     pub fn cleaning(&mut self, from: SimTime, to: SimTime) {
         self.windows.spread(CLEANING, from, to, |w, ns| w.cleaning_ns += ns);

@@ -48,6 +48,9 @@ impl Extents {
 
     /// Takes out whatever lies in `span`; `gone` is told each part, ascending.
     pub fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
+        if span.is_empty() {
+            return;
+        }
         if let Some((&lba, &e)) = self.map.range(..span.start).next_back()
             && e.end() > span.start
         {
