@@ -4,7 +4,7 @@
 use smrlab_sim::validate::{Reference, validate};
 use std::path::{Path, PathBuf};
 
-/// Drive, and the demerit of DiskSim 4.0 in milliseconds.
+/// Drive, and the demerit of DiskSim 4.0 in microseconds.
 const DRIVES: [(&str, u32); 7] = [
     ("hp_c2247a", 90),
     ("hp_c2490a", 254),

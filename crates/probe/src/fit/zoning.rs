@@ -207,7 +207,7 @@ mod tests {
         for number in 0..6000u64 {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let sectors = 2000 - 50 * (number / 500);
-            let odd = noise && (x >> 33) % 40 == 0;
+            let odd = noise && (x >> 33).is_multiple_of(40);
             let jitter = if noise { (x >> 40) % 3 } else { 1 };
             let sectors = if odd { sectors / 3 } else { sectors + jitter - 1 };
             out.push(Track { number, sectors, us: 0.0 });
