@@ -27,6 +27,9 @@ const CONTESTANTS: &[(&str, f64, &str)] = &[
         1e6,
         "layer = 'static-14R(23)'\nscheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'",
     ),
+    ("striped, 5 disks, cmr", 2e6, "layer = 'cmr'\narray = 'striped,disks=5'"),
+    ("raid5, 5 disks, cmr", 1e6, "layer = 'cmr'\narray = 'raid5,disks=5'"),
+    ("dvs, 5 disks, cmr", 1e6, "layer = 'cmr'\narray = 'dvs,disks=5,overprovision=40%'"),
 ];
 
 /// The user CPU time of this process so far, in seconds.
