@@ -164,7 +164,8 @@ impl Curve {
             Self::Piecewise { base, slope, knee, base2, slope2 } => {
                 // Both branches of the curve, then a choice: which one it is cannot be predicted.
                 let (near, far) = (base + slope * d.sqrt(), base2 + slope2 * d);
-                rounded(if distance <= *knee { near } else { far })
+                // On a drive of few cylinders the square root may start below zero.
+                rounded((if distance <= *knee { near } else { far }).max(0.0))
             }
             Self::Table { points, start, shift } => {
                 let slot = ((distance >> shift) as usize).min(start.len() - 1);
@@ -187,6 +188,14 @@ mod tests {
 
     fn us(n: u64) -> SimTime {
         SimTime::from_us(n)
+    }
+
+    #[test]
+    fn three_points_on_a_drive_of_few_cylinders() {
+        let ms = SimTime::from_ms;
+        let curve = SeekCurve::ThreePoint { single: ms(1), average: ms(8), full_stroke: ms(16), full: 24 };
+        let times: Vec<_> = [0, 1, 8, 24].iter().map(|d| curve.time(0, *d)).collect();
+        assert_eq!(times, [ms(0), ms(1), ms(8), ms(16)]);
     }
 
     #[test]
