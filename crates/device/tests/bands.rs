@@ -1,6 +1,6 @@
 //! Bands of the served raw disk are the disk's own: what is written in one destroys nothing in another, whatever the layout.
 
-use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
 use std::sync::Arc;
@@ -34,27 +34,9 @@ fn small(layout: &str) -> String {
 fn device(drive: &str, layer: &str) -> Arc<Device> {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::fs::write(file.path(), drive).unwrap();
-    Device::open(Config {
-        name: "t".into(),
-        drive: file.path().to_string_lossy().into_owned(),
-        layer: layer.into(),
-        size: None,
-        host_size: None,
-        from_state: None,
-        store: StoreKind::Memory,
-        mode: Mode::Data,
-        errors: true,
-        block: 512,
-        timing: Timing::None,
-        speed: 1.0,
-        control: None,
-        record: None,
-        map_budget: 1 << 20,
-        scheduler: "fcfs".into(),
-        metadata: "nv".into(),
-        seed: 1,
-    })
-    .unwrap()
+    let drive = file.path().to_string_lossy();
+    let config = Config::new("t", &drive, layer, StoreKind::Memory);
+    Device::open(Config { mode: Mode::Data, errors: true, map_budget: 1 << 20, ..config }).unwrap()
 }
 
 fn write_band(device: &Device, number: u64, with: u8) {

@@ -1,6 +1,6 @@
 //! Beyond 4 GiB, and what is durable: a sparse device of 8 GiB.
 
-use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
 use std::sync::Arc;
@@ -8,27 +8,8 @@ use std::sync::Arc;
 const SIZE: u64 = 8 << 30;
 
 fn device(layer: &str, dir: &std::path::Path) -> Arc<Device> {
-    Device::open(Config {
-        name: "t".into(),
-        drive: "modern-7200".into(),
-        layer: layer.into(),
-        size: Some(SIZE),
-        host_size: None,
-        from_state: None,
-        store: StoreKind::Directory(dir.join("store")),
-        mode: Mode::Data,
-        errors: false,
-        block: 512,
-        timing: Timing::None,
-        speed: 1.0,
-        control: None,
-        record: None,
-        map_budget: 1 << 20,
-        scheduler: "fcfs".into(),
-        metadata: "nv".into(),
-        seed: 1,
-    })
-    .unwrap()
+    let config = Config::new("t", "modern-7200", layer, StoreKind::Directory(dir.join("store")));
+    Device::open(Config { size: Some(SIZE), mode: Mode::Data, map_budget: 1 << 20, ..config }).unwrap()
 }
 
 fn block(n: u64) -> Vec<u8> {
