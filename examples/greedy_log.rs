@@ -10,7 +10,7 @@ use smrlab_stl::parts::moves;
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
 use smrlab_stl::parts::victim::{Candidate, Victim};
-use smrlab_stl::registry::{BuildContext, BuildResult, LayerEntry};
+use smrlab_stl::entry::{BuildContext, BuildResult, LayerEntry};
 use smrlab_stl::{Capabilities, Cause, Dir, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};

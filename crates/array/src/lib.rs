@@ -13,6 +13,7 @@
 pub mod bytes;
 pub mod contract;
 pub mod controller;
+pub mod entry;
 pub mod layouts;
 mod locks;
 pub mod member;
@@ -23,6 +24,7 @@ mod tickets;
 pub use bytes::Staging;
 pub use contract::{Array, Capabilities, Locks, Phase};
 pub use controller::{ArrayObserver, Controller, Done, Schedule};
+pub use entry::{ArrayContext, ArrayEntry};
 pub use member::{Issued, Member, Ssd};
 pub use plan::{End, MemberId, MemberOp, MemberPlan, Part, Term, Ticket, Work};
-pub use registry::{ARRAYS, ArrayContext, ArrayEntry, Chosen, parse};
+pub use registry::{ARRAYS, Chosen, parse};

@@ -1,9 +1,10 @@
 //! Translation layers: pure state machines that answer a host request with a [`Plan`] of media operations.
 //!
 //! Read in this order: [`request`] (what comes in), [`plan`] (what goes out), [`layer`] (the contract between them),
-//! [`registry`] (which layers there are), and any file of [`layers`]. What layers share is in [`parts`].
+//! [`entry`] (what a layer says of itself), [`registry`] (which layers there are), and any file of [`layers`]. What layers share is in [`parts`].
 
 pub mod bytes;
+pub mod entry;
 pub mod layer;
 pub mod layers;
 pub mod on_media;
@@ -14,7 +15,8 @@ pub mod request;
 pub mod walk;
 
 pub use bytes::{Executor, HostBuffer, Medium, Part};
+pub use entry::{BuildContext, LayerEntry, Metadata};
 pub use layer::{Capabilities, Facts, Record, StepEnd, TranslationLayer, is_level};
 pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source, Step};
-pub use registry::{BuildContext, Built, LAYERS, LayerEntry, Metadata, build};
+pub use registry::{Built, LAYERS, build};
 pub use request::HostRequest;

@@ -1,151 +1,14 @@
 //! The registry: every translation layer, one explicit line each.
 //!
-//! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`]. Parsing, errors,
-//! `smrlab list`, `smrlab explain`, the reference pages and the tests of all layers are made from the entry.
+//! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`].
 
+use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
 use crate::layers::{cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, static_map};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
-use smrlab_disk::{Bands, DriveError, DriveModel, Interference};
-use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
-use smrlab_units::{BandSize, Blocks};
+use smrlab_disk::{DriveError, DriveModel};
+use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use std::sync::Arc;
-
-/// How a layer keeps its maps, pointers and tables; every result says which.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Metadata {
-    /// In memory that survives a power cut, at no cost: what the papers assume.
-    #[default]
-    Nv,
-    /// On the medium: planned, costed and recoverable.
-    Media,
-}
-
-/// What a layer is built for.
-#[derive(Clone, Debug)]
-pub struct BuildContext {
-    /// The drive, with the head that the layer's `tracks=` asks for.
-    pub drive: Arc<DriveModel>,
-    /// Seed of whatever a layer draws.
-    pub seed: u64,
-    /// Where metadata live.
-    pub metadata: Metadata,
-}
-
-impl BuildContext {
-    /// For a drive, with seed 0 and metadata that survive at no cost.
-    pub fn new(drive: Arc<DriveModel>) -> Self {
-        Self { drive, seed: 0, metadata: Metadata::default() }
-    }
-
-    /// Bands as the user asked for them, or the drive's own: on a drive with a block profile bands of blocks where the
-    /// size is in blocks or bytes, else bands of tracks, as many as come nearest to the size.
-    ///
-    /// # Errors
-    /// When no band fits; `entry` is the layer that asks.
-    pub fn bands(&self, entry: &LayerEntry, size: Option<BandLength>) -> Result<Bands, SpecError> {
-        let drive = &self.drive;
-        let of_blocks = matches!(drive.interference(), Interference::Blocks(n) if n > 1);
-        let bands = match (size, drive.spec().bands.blocks) {
-            (Some(BandLength::Blocks(n)), _) if of_blocks => drive.block_bands(n),
-            (None, Some(n)) if of_blocks => drive.block_bands(n),
-            (Some(size), _) => drive.bands(Some(self.tracks_of(size))),
-            (None, _) => drive.bands(None),
-        };
-        bands.map_err(|e| does_not_fit(entry, &e))
-    }
-
-    /// How many of the bands count: guards may lie outside the blocks that count as the drive's size.
-    pub fn counted(&self, bands: &Bands) -> u64 {
-        bands.within(self.drive.counted_blocks())
-    }
-
-    /// What a user wrote for the size of a band; `bare` says what a number without a unit is.
-    pub fn band_length(&self, size: Option<BandSize>, bare: fn(u64) -> BandLength) -> Option<BandLength> {
-        size.map(|size| match size {
-            BandSize::Tracks(n) => BandLength::Tracks(n),
-            BandSize::Blocks(n) => BandLength::Blocks(Blocks(n)),
-            BandSize::Bare(n) => bare(n),
-        })
-    }
-
-    /// A length in tracks, the nearest whole number but at least one; tracks of the average length.
-    pub fn tracks_of(&self, length: BandLength) -> u64 {
-        let track = self.drive.mean_track().0;
-        match length {
-            BandLength::Tracks(n) => n,
-            BandLength::Blocks(n) => ((n.0 + track / 2) / track).max(1),
-        }
-    }
-
-    /// A length in blocks, of tracks of the average length.
-    pub fn blocks_of(&self, length: BandLength) -> Blocks {
-        match length {
-            BandLength::Tracks(n) => Blocks(n.saturating_mul(self.drive.mean_track().0)),
-            BandLength::Blocks(n) => n,
-        }
-    }
-}
-
-impl LayerEntry {
-    /// What the tests of all layers build: the layer with its defaults, then with each of [`tested`](Self::tested).
-    pub fn texts(&self) -> Vec<String> {
-        let with = self.tested.iter().map(|options| format!("{},{options}", self.name));
-        [self.name.to_owned()].into_iter().chain(with).collect()
-    }
-
-    /// The same for power cuts: of a layer with a `journal` parameter with `journal=on`, each once.
-    pub fn durable_texts(&self) -> Vec<String> {
-        let journal = self.params.iter().any(|p| p.name == "journal");
-        let mut texts = self.texts();
-        if journal {
-            texts.iter_mut().filter(|t| !t.contains("journal=on")).for_each(|t| t.push_str(",journal=on"));
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        texts.retain(|t| self.capabilities.survives_cut && seen.insert(t.clone()));
-        texts
-    }
-}
-
-/// The length of a band.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BandLength {
-    /// In tracks (cylinders, where PBAs go round the surfaces).
-    Tracks(u64),
-    /// In blocks.
-    Blocks(Blocks),
-}
-
-/// What is said of `band=` wherever a bare number means tracks.
-pub const BAND_OF_TRACKS: &str = "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a \
-    bare number means tracks; default: the drive's";
-
-/// What a layer's constructor answers.
-pub type BuildResult = Result<Box<dyn TranslationLayer>, SpecError>;
-
-/// One layer of the registry.
-pub struct LayerEntry {
-    /// The name that users write.
-    pub name: &'static str,
-    /// Other names for it.
-    pub aliases: &'static [&'static str],
-    /// One line.
-    pub summary: &'static str,
-    /// Where it was published, or what it models.
-    pub reference: &'static str,
-    /// The user's page: what it does, what it costs, what it promises.
-    pub page: &'static str,
-    /// Its parameters.
-    pub params: &'static [Param],
-    /// What it promises with its best options; [`Built::capabilities`] has what holds for the options given.
-    pub capabilities: Capabilities,
-    /// Options under which the tests of all layers prove it, beside its defaults: each as a user would write them.
-    pub tested: &'static [&'static str],
-    /// The medium is not shingled: its head width is 1 whatever the drive's is.
-    pub conventional: bool,
-    /// Builds it from checked values.
-    pub build: fn(&BuildContext, &Values) -> BuildResult,
-}
 
 /// A layer that was built from a user's text.
 pub struct Built {
@@ -254,14 +117,10 @@ fn with_log(drive: &DriveModel) -> Result<DriveModel, DriveError> {
     if own >= wanted { Ok(drive.clone()) } else { drive.with_random_access(wanted) }
 }
 
-/// What a drive cannot hold, as an error of the layer that asked for it.
-pub fn does_not_fit(entry: &LayerEntry, error: &DriveError) -> SpecError {
-    SpecError::Other(format!("{}: {error}", entry.name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::Blocks;
 
     fn context() -> BuildContext {
         let tiny = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();

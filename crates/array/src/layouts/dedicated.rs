@@ -1,7 +1,7 @@
 //! A drive for each source.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::registry::{ArrayContext, ArrayEntry, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, DISKS};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
 use smrlab_units::Blocks;

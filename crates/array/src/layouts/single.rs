@@ -3,7 +3,7 @@
 use super::mapped::Mapped;
 use super::spanning::Spanning;
 use crate::Capabilities;
-use crate::registry::ArrayEntry;
+use crate::entry::ArrayEntry;
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {

@@ -1,7 +1,7 @@
 //! Members one behind the other.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::registry::{ArrayContext, ArrayEntry, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, DISKS};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
 use smrlab_units::spec::Values;

@@ -1,7 +1,7 @@
 //! Blocks dealt out over all members in turn: RAID-0.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::registry::{ArrayContext, ArrayEntry, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, DISKS};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
 use smrlab_units::spec::{Kind, Param, Values};

@@ -1,6 +1,6 @@
 //! `cmr`: a conventional drive, the baseline of every comparison.
 
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Refusal, Source, TranslationLayer};
 use smrlab_disk::Bands;
 use smrlab_units::spec::Values;

@@ -2,7 +2,7 @@
 
 use super::cmr::Identity;
 use crate::Capabilities;
-use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_units::spec::{Kind, Param, Values};
 
 const PAGE: &str = "\

@@ -1,9 +1,9 @@
 //! `rmw`: read-modify-write of bands, in place.
 
+use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{Journal, Update, stage};
-use crate::registry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};

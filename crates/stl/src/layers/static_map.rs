@@ -1,11 +1,11 @@
 //! Static maps: LBA to PBA by formula, updates in place with a write amplifier (He & Du 2014).
 
+use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::parts::amplifier::{Amplifier, HostRun};
 use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{Journal, Update};
-use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{BandId, Bands, Geometry, Interference};

@@ -1,6 +1,6 @@
 //! Alibaba cloud block storage.
 
-use super::csv::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.

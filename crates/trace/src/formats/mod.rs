@@ -21,6 +21,7 @@ mod oracle_general;
 pub mod parquet;
 mod spc;
 mod systor17;
+mod tabular;
 mod tencent;
 mod thesios;
 mod vscsi;

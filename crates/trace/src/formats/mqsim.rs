@@ -1,6 +1,6 @@
 //! MQSim's (and SSDSim's) five columns.
 
-use super::csv::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.

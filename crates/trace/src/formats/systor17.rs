@@ -1,6 +1,6 @@
 //! SYSTOR'17 virtual desktop traces (SNIA IOTTA 4928).
 
-use super::csv::{Preset, open_preset};
+use super::tabular::{Preset, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.

@@ -1,6 +1,6 @@
 //! Tencent cloud block storage (SNIA IOTTA 27917).
 
-use super::csv::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.

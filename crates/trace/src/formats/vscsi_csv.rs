@@ -1,6 +1,6 @@
 //! CloudPhysics traces as CSV.
 
-use super::csv::{Preset, open_preset};
+use super::tabular::{Preset, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.

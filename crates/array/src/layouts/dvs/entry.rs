@@ -3,7 +3,7 @@
 use super::group::Shape;
 use super::{Dvs, Options};
 use crate::Capabilities;
-use crate::registry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
 use smrlab_units::spec::{Kind, Param, Values};
 
 /// The registry entry.

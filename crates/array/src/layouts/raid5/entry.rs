@@ -5,7 +5,7 @@ use super::rows::{Rotation, Rows};
 use super::write::{Method, Preference};
 use super::{Options, Raid5};
 use crate::Capabilities;
-use crate::registry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 

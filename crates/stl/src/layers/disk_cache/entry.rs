@@ -2,7 +2,7 @@
 
 use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
 use crate::Capabilities;
-use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry, does_not_fit};
+use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry, does_not_fit};
 use smrlab_disk::{BandId, DriveModel, Interference, TrackNo};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Pba};

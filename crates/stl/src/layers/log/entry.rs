@@ -2,9 +2,9 @@
 
 use super::{Idle, LogLayer, Options, Separate};
 use crate::Capabilities;
+use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
-use crate::registry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::log::Sizes;
 use super::{Options, PersistentCache};
 use crate::Capabilities;
-use crate::registry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_disk::model::CacheSpec;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, SimTime, parse_time};

@@ -1,7 +1,7 @@
 //! Where the log, the scratch bands and the native bands lie, and what passes of the drive's own take.
 
+use crate::entry::BuildContext;
 use crate::parts::stretches::MediumSpace;
-use crate::registry::BuildContext;
 use smrlab_disk::bands::BandId;
 use smrlab_disk::mechanics::{Distance, SeekCurve};
 use smrlab_disk::{Bands, DriveError};

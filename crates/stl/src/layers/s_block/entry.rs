@@ -2,8 +2,8 @@
 
 use super::{Options, Policy, Rules, SBlockLayer, Weights};
 use crate::Capabilities;
+use crate::entry::{BuildContext, BuildResult, LayerEntry};
 use crate::parts::stretches::MediumSpace;
-use crate::registry::{BuildContext, BuildResult, LayerEntry};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\

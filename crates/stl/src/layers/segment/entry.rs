@@ -2,8 +2,8 @@
 
 use super::{Layout, Rewrite, Segments};
 use crate::Capabilities;
+use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use crate::parts::update::Journal;
-use crate::registry::{BandLength, BuildContext, BuildResult, LayerEntry};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 

@@ -1,0 +1,110 @@
+//! What an array says of itself for the registry, and what it is built from.
+//!
+//! An array ends in its [`ArrayEntry`]: parsing, errors, `smrlab list arrays`, `smrlab explain`, the reference page and the
+//! tests of all arrays are made from it.
+
+use crate::{Array, Capabilities};
+use smrlab_units::Blocks;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+/// The parameter that says how many drives there are.
+pub const DISKS: Param =
+    Param { name: "disks", kind: Kind::Count(1, 64), default: "4", doc: "drives in the array" };
+
+/// The parameters of every array but `single`: what befalls its drives.
+pub const COMMON: &[Param] = &[
+    Param {
+        name: "timeout",
+        kind: Kind::Time,
+        default: "",
+        doc: "the host's command timeout: a drive that has not answered for so long is thrown out; none without it",
+    },
+    Param {
+        name: "fail",
+        kind: Kind::Text,
+        default: "",
+        doc: "drives that die, as DISK@TIME, several joined by '+': 2@10s+0@1000s",
+    },
+    Param {
+        name: "replace",
+        kind: Kind::Time,
+        default: "",
+        doc: "how long after its death a drive is replaced by a fresh one; never without it",
+    },
+    Param {
+        name: "spares",
+        kind: Kind::Count(0, 64),
+        default: "1",
+        doc: "fresh drives to replace dead ones",
+    },
+];
+
+/// What an array is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayContext<'a> {
+    disks: &'a [Blocks],
+    /// Seed of whatever an array draws.
+    pub seed: u64,
+}
+
+impl<'a> ArrayContext<'a> {
+    /// For disks of these sizes.
+    pub fn new(disks: &'a [Blocks]) -> Self {
+        Self { disks, seed: 1 }
+    }
+
+    /// The same with this seed.
+    #[must_use]
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// The sizes of the disks.
+    pub fn disks(&self) -> &'a [Blocks] {
+        self.disks
+    }
+
+    /// A chunk or stripe unit: at least a block, at most a disk.
+    ///
+    /// # Errors
+    /// One that does not fit.
+    pub fn unit(&self, values: &Values, key: &str) -> Result<Blocks, SpecError> {
+        let least = self.disks.iter().copied().min().unwrap_or_default();
+        let unit = values.size(key, least).unwrap_or(Blocks(128));
+        if unit == Blocks::ZERO || unit > least {
+            return Err(values.bad(key, format!("from one block to the {least} blocks of a disk")));
+        }
+        Ok(unit)
+    }
+}
+
+/// What an array's constructor answers.
+pub type BuildResult = Result<Box<dyn Array>, SpecError>;
+
+/// One array of the registry.
+pub struct ArrayEntry {
+    /// The name that users write.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub reference: &'static str,
+    /// The user's page.
+    pub page: &'static str,
+    /// Its own parameters.
+    pub params: &'static [Param],
+    /// What it promises.
+    pub capabilities: Capabilities,
+    /// How many disks it is made of.
+    pub disks: fn(&Values) -> u32,
+    /// Builds it from checked values.
+    pub build: fn(&ArrayContext<'_>, &Values) -> BuildResult,
+}
+
+impl ArrayEntry {
+    /// All its parameters.
+    pub fn parameters(&self) -> Vec<Param> {
+        let common = if self.params.is_empty() { &[] } else { COMMON };
+        self.params.iter().chain(common).copied().collect()
+    }
+}
