@@ -4,13 +4,13 @@
 //! live blocks is compacted. It is proven like the layers that ship (`crates/testkit/tests/template.rs`). To ship one: copy
 //! it to `crates/stl/src/layers/`, write `crate` for `smrlab_stl`, and add its line to the registry.
 
+use smrlab_stl::entry::{BuildContext, BuildResult, LayerEntry};
 use smrlab_stl::parts::free_bands::{FreeBands, Reserve};
 use smrlab_stl::parts::homes::Homes;
 use smrlab_stl::parts::moves;
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
 use smrlab_stl::parts::victim::{Candidate, Victim};
-use smrlab_stl::entry::{BuildContext, BuildResult, LayerEntry};
 use smrlab_stl::{Capabilities, Cause, Dir, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
