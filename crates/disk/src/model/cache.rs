@@ -1,6 +1,6 @@
 //! `[persistent_cache]` of a drive file: the log on the medium that a drive-managed drive writes to first.
 
-use super::reader::{ANGLE, COUNT, RATE, Reader, SIZE, SWITCH, TIME, TRACKS};
+use super::reader::{ANGLE, COUNT, RATE, Reader, SIZE, SWITCH, TIME, TRACKS, time};
 use smrlab_units::{Blocks, SimTime};
 
 /// What is known of a drive's cache on the medium; what is `None` is left to the layer.
@@ -44,10 +44,6 @@ pub struct CacheSpec {
 
 fn whole(bytes: f64) -> Blocks {
     Blocks((bytes / 512.0).round() as u64)
-}
-
-fn time(ns: f64) -> SimTime {
-    SimTime(ns.round() as u64)
 }
 
 /// Every field may be left out.

@@ -1,6 +1,6 @@
 //! What stands between the host and the mechanics: command overheads, the bus, and the buffer with its segments.
 
-use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME};
+use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, time};
 use crate::fault::{DriveError, Faults};
 use smrlab_units::{Blocks, SimTime};
 
@@ -162,7 +162,7 @@ impl ControllerSpec {
 
 /// `[controller]` with `[controller.buffer]`.
 pub(super) fn controller(r: Reader<'_>) -> Option<ControllerSpec> {
-    let times = OVERHEADS.map(|key| r.number(key, TIME).map(super::parse::time));
+    let times = OVERHEADS.map(|key| r.number(key, TIME).map(time));
     let gather = r.number("read_gather", SHARE).map(|n| n.round() as u32);
     let buffer = r.table("buffer").and_then(buffer);
     r.finish();

@@ -1,7 +1,7 @@
 //! The fields of a drive file.
 
 use super::controller::controller;
-use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS};
+use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, time};
 use super::{BandDefaults, DriveModel, DriveSpec};
 use crate::fault::DriveError;
 use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, Slip, ZoneSkew, ZoneSpec};
@@ -192,10 +192,6 @@ fn slips(r: Reader<'_>) -> Option<Vec<Slip>> {
     r.finish();
     let n = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     Some(rows?.iter().map(|s| Slip { zone: n(s[0]), first: s[1], blocks: n(s[2]) }).collect())
-}
-
-pub(super) fn time(ns: f64) -> SimTime {
-    SimTime(ns.round() as u64)
 }
 
 fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {

@@ -2,6 +2,7 @@
 //! are collected with their place.
 
 use crate::fault::Faults;
+use smrlab_units::SimTime;
 use smrlab_units::spec::nearest;
 use std::cell::RefCell;
 use toml::{Table, Value};
@@ -50,6 +51,11 @@ pub(super) const CYLINDERS: Units = &[("cylinders", 1.0)];
 pub(super) const SURFACES: Units = &[("surfaces", 1.0)];
 /// Revolutions.
 pub(super) const RPM: Units = &[("1/min", 1.0)];
+
+/// The time of so many nanoseconds, to the nearest whole one.
+pub(super) fn time(ns: f64) -> SimTime {
+    SimTime(ns.round() as u64)
+}
 
 /// What is shared by the readers of all tables of a file.
 #[derive(Default)]
