@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import CheckFailed, InputError
+from ..errors import CheckFailed
 from . import console
 from . import options as o
 
@@ -38,7 +38,7 @@ def register(parent: typer.Typer) -> None:
 def list_papers(as_json: o.JsonOption = False) -> None:
     """List the papers."""
     from .. import papers
-    from ..papers.page import recorded
+    from ..papers.record import recorded
 
     rows = []
     for paper in map(papers.load, papers.known()):
@@ -57,7 +57,7 @@ def run(
     name: Annotated[str, typer.Argument(help="A paper's id, or 'all'.", metavar="ID")],
     out: Annotated[Path, typer.Option(help="Folder of pages, figures and runs.", metavar="DIR")] = Path("out/papers"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: what can be told from them.")] = False,
-    figure: Annotated[str | None, typer.Option(help="Only the experiment of this figure.", metavar="FIGURE")] = None,
+    figure: Annotated[str | None, typer.Option(help="Only what this figure or table needs.", metavar="FIGURE")] = None,
     traces: Annotated[Path | None, typer.Option(help="Folder with the original or like traces.", metavar="DIR")] = None,
     record: Annotated[bool, typer.Option("--record", help="Make these verdicts the recorded ones.")] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.", metavar="N")] = None,
@@ -66,25 +66,24 @@ def run(
     """Reproduce one paper or all."""
     from .. import papers
     from ..papers import page
+    from ..papers import record as records
 
     scale = "quick" if quick else "full"
     kept = f"traces-{scale}" if traces else scale
     done, faults = [], []
     for paper in [papers.load(n) for n in (papers.known() if name == "all" else [name])]:
-        only = [f.experiment for f in paper.figures if f.id == figure]
-        if figure and not only:
-            raise InputError(f"{paper.id} has no figure '{figure}': one of {', '.join(f.id for f in paper.figures)}")
+        only = paper.experiments_of(figure) if figure else []
         with console.progress() as watch:
             found = papers.reproduce(paper, scale, out / "runs", traces=traces, only=only, jobs=jobs, watch=watch)
         path = page.write_page(found, out / paper.id)
-        before = page.recorded(paper).get(kept, {})
+        before = records.recorded(paper).get(kept, {})
         faults += [
             f"{v.id}: {v.verdict}, was {before[v.id]['verdict']} ({v.ours}; accepted: {v.tolerance})"
             for v in found.verdicts
             if v.id in before and papers.worse(v, before[v.id]["verdict"])
         ]
         if record and not figure:
-            page.record(paper, kept, found.verdicts)
+            records.record(paper, kept, found.verdicts)
         done.append((paper, found.verdicts, path))
         if not as_json:
             _show(paper.title, found.verdicts, path)

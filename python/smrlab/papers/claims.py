@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -59,7 +60,8 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim; `absent` are the experiments that could not be run, each with the reason."""
     facts = {"id": claim.id, "statement": claim.statement, "paper": claim.paper, "tolerance": claim.tolerance}
-    missing = [why for name, why in absent.items() if name in " ".join([*claim.let.values(), claim.holds])]
+    words = set(re.findall(r"\w+", " ".join([*claim.let.values(), claim.holds])))
+    missing = [why for name, why in absent.items() if name in words]
     if claim.only and claim.only != scale:
         missing.append(f"only at {claim.only} scale")
     if missing:

@@ -1,17 +1,23 @@
-"""A paper's figures, drawn from the runs of its reproduction."""
+"""A paper's figures and tables, drawn from the runs of its reproduction."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ..errors import InputError
 from ..outdir import write_whole
 from ..plots import style
-from .paper import Figure
+from .paper import Figure, Table
 from .runs import Run, Runs
 
 Series = tuple[str, list[float], list[float]]
+# The four time scales of a histogram of response times: bins of 1, 10, 100 and 1000 ms.
+SCALES_MS = (1.0, 10.0, 100.0, 1000.0)
+BINS = 40
 
 
 def _number(value: object) -> float:
@@ -19,16 +25,23 @@ def _number(value: object) -> float:
     return float(text[:-1]) if text.endswith("%") else float(text)
 
 
-def series(figure: Figure, runs: Runs) -> list[Series]:
+def series(figure: Figure, runs: Runs, others: Mapping[str, Runs]) -> list[Series]:
     """The lines of a figure: name, x, y."""
     chosen = runs.where(**figure.where) if figure.where else runs
     if figure.kind == "windows":
         return [(_name(figure, run), *_windows(figure, run)) for run in chosen]
-    names = list(dict.fromkeys(_name(figure, run) for run in chosen))
+    if figure.kind == "curves":
+        return [(_name(figure, run), run.items(figure.x), run.items(figure.y)) for run in chosen]
+    if figure.kind != "lines":
+        raise InputError(f"figure {figure.id}: unknown kind '{figure.kind}'")
     lines = []
-    for name in names:
+    for name in dict.fromkeys(_name(figure, run) for run in chosen):
         members = [run for run in chosen if _name(figure, run) == name]
         lines.append((name, [_number(r.point[figure.x]) for r in members], [r.value(figure.y) for r in members]))
+    across = sorted({x for _, xs, _ in lines for x in xs})
+    for level in figure.levels:
+        if level in others:
+            lines.append((level, [across[0], across[-1]], [others[level][0].value(figure.y)] * 2))
     return lines
 
 
@@ -48,15 +61,21 @@ def _windows(figure: Figure, run: Run) -> tuple[list[float], list[float]]:
     return start, [v / width for v in values] if figure.unit == "IOPS" else values
 
 
-def draw(figure: Figure, runs: Runs, folder: Path) -> Path:
+def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     """Writes the figure as SVG and its data as CSV beside it; gives the SVG's path."""
-    lines = series(figure, runs)
+    runs = experiments[figure.experiment]
+    if figure.kind == "histograms":
+        return _histograms(figure, runs, folder)
+    lines = series(figure, runs, experiments)
     drawing, (axes,) = style.new_figure()
+    points = figure.kind == "lines"
     for i, (name, x, y) in enumerate(lines):
-        marker = "" if figure.kind == "windows" else "o"
+        marker = style.MARKERS[i % len(style.MARKERS)] if points and name not in figure.levels else ""
         axes.plot(x, y, label=name, marker=marker, markersize=3, **style.line_style(i))
-    axes.set_xlabel(f"time [{figure.x_unit or 's'}]" if figure.kind == "windows" else f"{figure.x} [{figure.x_unit}]")
-    axes.set_ylabel(f"{figure.title} [{figure.unit}]" if len(figure.title) < 28 else figure.unit)
+    axes.set_xlabel(f"time [{figure.x_unit or 's'}]" if figure.kind == "windows" else _label(figure))
+    axes.set_ylabel(figure.unit)
+    if figure.log_x:
+        axes.set_xscale("log")
     if figure.log:
         axes.set_yscale("log")
     else:
@@ -64,10 +83,57 @@ def draw(figure: Figure, runs: Runs, folder: Path) -> Path:
     style.legend(drawing, axes, len(lines))
     path = folder / f"{figure.id}.svg"
     style.save_svg(drawing, path)
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["series", figure.x or "time_s", figure.y])
-    for name, x, y in lines:
-        rows.writerows((name, a, b) for a, b in zip(x, y, strict=True))
-    write_whole(folder / f"{figure.id}.csv", text.getvalue().encode())
+    _data(path, ("series", figure.x or "time_s", figure.y),
+          [(name, a, b) for name, x, y in lines for a, b in zip(x, y, strict=True)])  # fmt: skip
     return path
+
+
+def _label(figure: Figure) -> str:
+    return f"{figure.x.replace('_', ' ')} [{figure.x_unit}]" if figure.x_unit else figure.x.replace("_", " ")
+
+
+def _histograms(figure: Figure, runs: Runs, folder: Path) -> Path:
+    """Requests by response time on four axes, each ten times as long as the one before."""
+    import numpy as np
+
+    drawing, panels = style.new_figure(4)
+    rows: list[tuple[Any, ...]] = []
+    chosen = runs.where(**figure.where) if figure.where else runs
+    for panel, (axes, width) in enumerate(zip(panels, SCALES_MS, strict=True)):
+        for i, run in enumerate(chosen):
+            counts, edges = np.histogram(run.responses(), bins=BINS, range=(0, BINS * width))
+            axes.stairs(np.where(counts > 0, counts, np.nan), edges, label=_name(figure, run), **style.line_style(i))
+            rows += [(_name(figure, run), width, float(a), int(n)) for a, n in zip(edges, counts, strict=False)]
+        axes.set_yscale("log")
+        axes.set_xlabel(f"ms, bins of {width:g}")
+        if panel == 0:
+            axes.set_ylabel(figure.unit)
+    style.legend(drawing, panels[0], len(chosen))
+    path = folder / f"{figure.id}.svg"
+    style.save_svg(drawing, path)
+    _data(path, ("series", "bin_ms", "from_ms", "requests"), rows)
+    return path
+
+
+def _data(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(head)
+    out.writerows(rows)
+    write_whole(path.with_suffix(".csv"), text.getvalue().encode())
+
+
+def tabulate(table: Table, experiments: Mapping[str, Runs], folder: Path) -> list[list[str]]:
+    """The cells of a table, head first, our rows before the paper's; written as CSV too."""
+    cells = [[table.row, *table.columns]]
+    rows = [(str(run.point[table.row]), run) for run in experiments[table.experiment]]
+    rows += [(name, experiments[name][0]) for name in table.also if name in experiments]
+    cells += [[name, *(_cell(run.value(key)) for key in table.columns.values())] for name, run in rows]
+    for row in table.paper:
+        cells.append([f"paper: {row['name']}", *(str(row.get(column, "")) for column in table.columns)])
+    _data(folder / f"{table.id}.csv", cells[0], cells[1:])
+    return cells
+
+
+def _cell(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) or abs(value) >= 1e4 else f"{value:.4g}"

@@ -1,35 +1,88 @@
-"""Pages of reproductions: one self-contained HTML file a paper, and the project's own Markdown page from the record."""
+"""The page of a reproduction: one self-contained HTML file a paper, and an index."""
 
 from __future__ import annotations
 
 import html
-import tomllib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..outdir import write_whole
 from .claims import Verdict
-from .figures import draw
-from .paper import SCALES, Paper
+from .figures import draw, tabulate
+from .paper import Experiment, Figure, Paper, Table
 from .reproduce import Reproduction
 
 CSS = """
-body{font:15px/1.5 Georgia,serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}
-h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}table{border-collapse:collapse;width:100%}
-td,th{border-bottom:1px solid #ddd;padding:.35em .6em;text-align:left;vertical-align:top}
-code{font-size:.85em}.scroll{overflow-x:auto}figure{margin:1em 0}figcaption{color:#555;font-size:.9em}
-.reproduced{background:#e3f2e6}.partly{background:#fff3d6}.not{background:#fbdcd8}.not-run{background:#eee}
+body{font:15px/1.5 Georgia,serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}
+h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2.2em;border-top:1px solid #ccc;padding-top:.8em}
+table{border-collapse:collapse;width:100%;font-size:.88em}
+td,th{border-bottom:1px solid #ddd;padding:.3em .6em;text-align:left;vertical-align:top}
+code,pre{font-size:.82em}pre{background:#f6f6f4;padding:.6em;overflow-x:auto}
+.scroll{overflow-x:auto}figure{margin:1em 0}figure svg{width:44em;max-width:100%;height:auto}
+figcaption,details{color:#444;font-size:.9em}td:nth-child(6){white-space:nowrap;font-weight:bold}
+.numbers td{text-align:right}.numbers td:first-child{text-align:left}
+.reproduced td:nth-child(6){color:#14632a}.partly td:nth-child(6){color:#8a5a00}
+.not td:nth-child(6){color:#a11d12}.not-run td:nth-child(6){color:#666}
+.not td{background:#fdf1ef}.partly td{background:#fdf8ea}.not-run td{background:#f4f4f4}
 """
 
 
-def _table(verdicts: Sequence[Verdict]) -> str:
-    head = "<tr><th>claim<th>statement<th>paper<th>ours<th>accepted<th>verdict<th>why</tr>"
-    rows = "".join(
-        f"<tr class='{v.verdict.replace(' ', '-')}'>"
-        + "".join(f"<td>{html.escape(t)}" for t in (v.id, v.statement, v.paper, v.ours, v.tolerance, v.verdict, v.why))
-        for v in verdicts
-    )
-    return f"<div class=scroll><table>{head}{rows}</table></div>"
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)
+
+
+def _claims(verdicts: Sequence[Verdict]) -> str:
+    head = _cells("th", ("claim", "statement", "paper", "ours", "accepted", "verdict"))
+    rows = ""
+    for v in verdicts:
+        why = f"<br><em>{html.escape(v.why)}</em>" if v.why else ""
+        statement = f"<td>{html.escape(v.statement)}{why}</td>"
+        rest = _cells("td", (v.paper, v.ours, v.tolerance, v.verdict))
+        rows += f"<tr class='{v.verdict.replace(' ', '-')}'><td>{v.id}</td>{statement}{rest}</tr>"
+    return f"<div class=scroll><table><tr>{head}</tr>{rows}</table></div>"
+
+
+def command(found: Reproduction, figure: str = "") -> str:
+    """The command that makes this page, or one of its figures."""
+    parts = ["smrlab paper run", found.paper.id, "--quick" if found.scale == "quick" else ""]
+    parts += [f"--figure {figure}" if figure else "", f"--traces {found.traces}" if found.traces else ""]
+    return " ".join(p for p in parts if p)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    return json.dumps(value)
+
+
+def _how(found: Reproduction, experiment: Experiment, part: str) -> str:
+    """The command and the specification of an experiment: the first run's, and what is varied."""
+    runs = found.experiments[experiment.id]
+    lines = [f"# {len(runs)} runs; the first one's specification:"]
+    if experiment.measure:
+        lines.append(f"# measured by papers/{found.paper.id}/{experiment.measure}")
+    lines += [f"{key} = {_toml(value)}" for key, value in found.specs[experiment.id].items()]
+    for key in experiment.grid:
+        lines.append(f"# {key}: {', '.join(dict.fromkeys(str(r.point[key]) for r in runs))}")
+    text = html.escape("\n".join(lines))
+    said = f"<p><code>{html.escape(command(found, part))}</code></p>"
+    return f"{said}<details><summary>specification</summary><pre>{text}</pre></details>"
+
+
+def _numbers(cells: Sequence[Sequence[str]]) -> str:
+    rows = "".join(f"<tr>{_cells('td', row)}</tr>" for row in cells[1:])
+    return f"<div class=scroll><table class=numbers><tr>{_cells('th', cells[0])}</tr>{rows}</table></div>"
+
+
+def _drawn(part: Figure | Table, found: Reproduction, folder: Path) -> str:
+    if isinstance(part, Table):
+        return _numbers(tabulate(part, found.experiments, folder))
+    svg = draw(part, found.experiments, folder).read_text()
+    return svg[svg.index("<svg") :]
 
 
 def write_page(found: Reproduction, folder: Path) -> Path:
@@ -38,25 +91,23 @@ def write_page(found: Reproduction, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     parts = [
         f"<h1>{html.escape(paper.title)}</h1><p>{html.escape(paper.citation)}</p><p>{html.escape(paper.setting)}</p>",
-        f"<p><code>smrlab paper run {paper.id}{' --quick' if found.scale == 'quick' else ''}</code></p>",
+        f"<p><code>{html.escape(command(found))}</code></p>",
     ]
     shown: set[str] = set()
-    for figure in paper.figures:
-        if figure.experiment not in found.experiments:
+    for part in paper.parts:
+        if part.experiment not in found.experiments:
             continue
-        svg = draw(figure, found.experiments[figure.experiment], folder).read_text()
-        svg = svg[svg.index("<svg") :]
-        beside = [v for v, c in zip(found.verdicts, paper.claims, strict=True) if c.figure == figure.id]
+        experiment = next(e for e in paper.experiments if e.id == part.experiment)
+        drawn = _drawn(part, found, folder)
+        beside = [v for v, c in zip(found.verdicts, paper.claims, strict=True) if c.figure == part.id]
         shown |= {v.id for v in beside}
-        experiment = next(e for e in paper.experiments if e.id == figure.experiment)
         parts.append(
-            f"<h2>{html.escape(figure.title)}</h2><figure>{svg}<figcaption>{html.escape(experiment.about)}"
-            f"<br><code>{html.escape(str(dict(experiment.spec)))}</code></figcaption></figure>"
-            + (_table(beside) if beside else "")
+            f"<h2>{html.escape(part.title)}</h2><figure>{drawn}<figcaption>{html.escape(experiment.about)}</figcaption>"
+            f"</figure>{_how(found, experiment, part.id)}{_claims(beside) if beside else ''}"
         )
     rest = [v for v in found.verdicts if v.id not in shown]
     if rest:
-        parts.append("<h2>Other claims</h2>" + _table(rest))
+        parts.append("<h2>Other claims</h2>" + _claims(rest))
     text = f"<!doctype html><meta charset=utf-8><title>{html.escape(paper.title)}</title><style>{CSS}</style>"
     path = folder / f"{paper.id}.html"
     write_whole(path, (text + "".join(parts)).encode())
@@ -76,60 +127,3 @@ def write_index(pages: Sequence[tuple[Paper, Sequence[Verdict], Path]], folder: 
     path = folder / "index.html"
     write_whole(path, f"{text}<table>{''.join(rows)}</table>".encode())
     return path
-
-
-def recorded(paper: Paper) -> dict[str, dict[str, dict[str, str]]]:
-    """The verdicts on record: by scale, then by claim."""
-    path = paper.folder / "verdicts.toml"
-    return tomllib.loads(path.read_text()) if path.is_file() else {}
-
-
-def record(paper: Paper, scale: str, verdicts: Sequence[Verdict]) -> None:
-    """Writes these verdicts as the baseline of that scale, and the page that is made from the record."""
-    record = recorded(paper)
-    record[scale] = {v.id: {"verdict": v.verdict, "ours": v.ours, "why": v.why} for v in verdicts}
-    lines = ["# Written by `smrlab paper run --record`: the verdicts with which later runs are compared."]
-    for name in (*SCALES, *sorted(set(record) - set(SCALES))):
-        for claim, row in record.get(name, {}).items():
-            lines.append(f'\n[{name}."{claim}"]')
-            lines += [f"{key} = {_toml(value)}" for key, value in row.items()]
-    write_whole(paper.folder / "verdicts.toml", ("\n".join(lines) + "\n").encode())
-    write_whole(markdown_path(paper), markdown(paper, record).encode())
-
-
-def _toml(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def markdown_path(paper: Paper) -> Path:
-    """Where the project's page of a paper is."""
-    return paper.folder.parents[1] / "docs" / "papers" / f"{paper.id}.md"
-
-
-def markdown(paper: Paper, record: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
-    """The project's page of a paper, from the record alone."""
-    lines = [
-        f"# {paper.title}",
-        "",
-        paper.citation,
-        "",
-        paper.setting,
-        "",
-        f"Written by `smrlab paper run {paper.id} --record`. `smrlab paper run {paper.id}` measures again, draws",
-        "the figures beside the claims, and ends with status 1 where a verdict is worse than here.",
-    ]
-    for scale in (s for s in (*SCALES, *(f"traces-{s}" for s in SCALES)) if s in record):
-        title = f"{scale} scale" if scale in SCALES else f"{scale.removeprefix('traces-')} scale, with public traces"
-        lines += ["", f"## Measured at {title}", "", "| claim | statement | paper | ours | accepted | verdict |"]
-        lines += ["|---|---|---|---|---|---|"]
-        whys = []
-        for claim in paper.claims:
-            row = record[scale].get(claim.id)
-            if row is None:
-                continue
-            cells = (claim.id, claim.statement, claim.paper, row["ours"], claim.tolerance, f"**{row['verdict']}**")
-            lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-            if row["why"]:
-                whys.append(f"- **{claim.id}**: {row['why']}")
-        lines += ["", *whys] if whys else []
-    return "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,20 +17,31 @@ SCALES = ("quick", "full")
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs over a grid: every text in `spec` may name a point's, the scale's or derived values in braces."""
+    """Runs over a grid: every text in `spec` may name a point's, the scale's, common or derived values in braces.
+
+    A value of the grid that is a table stands under its `name`, and gives all its entries. `values` are keys of
+    results computed from others: expressions over `v('key')`. With `measure` (FILE.py:FUNCTION in the paper's folder)
+    the function gives a point's result instead of the simulator.
+    """
 
     id: str
     about: str
-    spec: Mapping[str, Any]
-    grid: Mapping[str, list[Any]]
-    scale: Mapping[str, Mapping[str, Any]]
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    scale: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: str | None = None
     derive: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    measure: str | None = None
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: lines of a key against a grid value, or windows of runs over time."""
+    """A figure of one experiment's runs.
+
+    Kinds: `lines` of a key against a grid value (with `levels`, experiments of one run that are horizontal lines),
+    `windows` of runs over time, `histograms` of response times in four scales, `curves` of two lists of the result.
+    """
 
     id: str
     title: str
@@ -41,8 +53,26 @@ class Figure:
     x_unit: str = ""
     series: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    levels: tuple[str, ...] = ()
     until_s: float = float("inf")
     log: bool = False
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: a row for each run of an experiment, a column for each key; `paper` is the paper's own rows.
+
+    `also` are experiments whose first run is a row more.
+    """
+
+    id: str
+    title: str
+    experiment: str
+    row: str
+    columns: Mapping[str, str]
+    also: tuple[str, ...] = ()
+    paper: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +95,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """See the module."""
+    """See the module. `names` are common texts and lists for the experiments, `scale` numbers for each scale."""
 
     id: str
     title: str
@@ -75,6 +105,23 @@ class Paper:
     experiments: tuple[Experiment, ...]
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
+    tables: tuple[Table, ...] = ()
+    names: Mapping[str, Any] = field(default_factory=dict)
+    scale: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple[Figure | Table, ...]:
+        """All that is drawn, in the order of the page."""
+        return (*self.figures, *self.tables)
+
+    def experiments_of(self, part: str) -> list[str]:
+        """The experiments that a figure or table is drawn from, and those that claims beside it use."""
+        parts = {p.id: p for p in self.parts}
+        if part not in parts:
+            raise InputError(f"{self.id} has no figure '{part}': one of {', '.join(parts)}")
+        words = {w for c in self.claims if c.figure == part for w in re.findall(r"\w+", " ".join(c.let.values()))}
+        words |= {parts[part].experiment, *getattr(parts[part], "levels", ()), *getattr(parts[part], "also", ())}
+        return [e.id for e in self.experiments if e.id in words]
 
 
 def home() -> Path:
@@ -104,11 +151,12 @@ def load(name: str) -> Paper:
             citation=doc["citation"],
             setting=doc["setting"],
             folder=path.parent,
-            experiments=tuple(
-                Experiment(grid=e.pop("grid", {}), scale=e.pop("scale", {}), **e) for e in doc["experiment"]
-            ),
+            experiments=tuple(Experiment(**e) for e in doc["experiment"]),
             figures=tuple(Figure(**f) for f in doc.get("figure", [])),
             claims=tuple(Claim(**c) for c in doc["claim"]),
+            tables=tuple(Table(**t) for t in doc.get("table", [])),
+            names=doc.get("names", {}),
+            scale=doc.get("scale", {}),
         )
     except (KeyError, TypeError, tomllib.TOMLDecodeError) as e:
         raise InputError(f"{path}: {e}") from None

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
+import importlib.util
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import _core
-from ..api import make_spec
-from ..errors import Interrupted
+from ..errors import InputError, Interrupted, MissingError
+from ..layer import load
 from ..outdir import filling
 from ..results import Result, load_results
 from ..work import Watch, Work, attend
 from .claims import Verdict, judge
+from .grid import Point, points
 from .paper import Experiment, Paper
 from .runs import Run, Runs
+
+# What `measure` names: a specification and a control in, a result's document out.
+Measure = Callable[[Point, _core.Control], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -27,36 +31,20 @@ class Reproduction:
 
     paper: Paper
     scale: str
+    traces: Path | None
     experiments: dict[str, Runs]
     verdicts: list[Verdict]
+    specs: dict[str, Point]
 
 
-def _filled(value: Any, names: dict[str, Any]) -> Any:
-    if isinstance(value, str):
-        return value.format(**names)
-    if isinstance(value, list):
-        return [_filled(v, names) for v in value]
-    return value
+@dataclass(frozen=True)
+class _Planned:
+    """A point of an experiment and the folder of its results."""
 
-
-def points(experiment: Experiment, scale: str, traces: Path | None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The points of an experiment's grid, each with its specification."""
-    at_scale = dict(experiment.scale.get(scale, {}))
-    grid = {key: at_scale.pop(key, values) for key, values in experiment.grid.items()}
-    out = []
-    for combination in itertools.product(*grid.values()):
-        point = dict(zip(grid, combination, strict=True))
-        names = {**at_scale, **point, "traces": str(traces or "")}
-        for name, text in experiment.derive.items():
-            names[name] = eval(text, {"__builtins__": {}}, names)
-        spec = {key: _filled(value, names) for key, value in experiment.spec.items()}
-        out.append((point, make_spec(None, {key: _number(value) for key, value in spec.items()})))
-    return out
-
-
-def _number(value: Any) -> Any:
-    """Numbers of a specification that came as text out of braces."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
+    experiment: Experiment
+    point: Point
+    spec: Point
+    folder: Path
 
 
 def _program() -> str:
@@ -64,19 +52,86 @@ def _program() -> str:
     return hashlib.sha256(Path(str(_core.__file__)).read_bytes()).hexdigest()[:16]
 
 
-def _folder(cache: Path, program: str, spec: dict[str, Any]) -> Path:
-    text = json.dumps(spec, sort_keys=True)
-    return cache / hashlib.sha256(f"{program}\n{text}".encode()).hexdigest()[:24]
+def _files(paper: Paper, experiment: Experiment, spec: Point) -> list[str]:
+    """The contents of the paper's own files that the run depends on."""
+    named = [str(spec.get("drive", "")).partition(",")[0], str(spec.get("layer", "")).rpartition(":")[0]]
+    found = [Path(name) for name in named if name.endswith((".toml", ".py"))]
+    if experiment.measure:
+        found.append(paper.folder / experiment.measure.partition(":")[0])
+    return [path.read_text() for path in found if path.is_file()]
 
 
-def _job(spec: dict[str, Any], folder: Path) -> Work[None]:
+def _folder(cache: Path, program: str, paper: Paper, experiment: Experiment, spec: Point) -> Path:
+    parts = [program, json.dumps(spec, sort_keys=True), *_files(paper, experiment, spec)]
+    if experiment.measure:
+        parts.append(experiment.measure)
+    return cache / hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+def _measure(paper: Paper, text: str) -> Measure:
+    """The function that `FILE.py:FUNCTION` names in the paper's folder."""
+    file, _, name = text.partition(":")
+    spec = importlib.util.spec_from_file_location(f"{paper.id}_{Path(file).stem}", paper.folder / file)
+    if spec is None or spec.loader is None or not (paper.folder / file).is_file():
+        raise InputError(f"papers/{paper.id}: there is no {file}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Measure = getattr(module, name)
+    return found
+
+
+def _job(spec: Point, folder: Path, measure: Measure | None) -> Work[None]:
     def work(control: _core.Control) -> None:
         with filling(folder) as inside:
-            doc, tables = _core.run(json.dumps(spec), control, str(inside), None)
-            result = Result(spec["layer"], json.loads(doc), None, tables)
+            if measure:
+                result = Result("measured", {"schema": 1, "spec": spec, **measure(spec, control)})
+            else:
+                own = load(str(spec.get("layer", "")))
+                doc, tables = _core.run(json.dumps(spec), control, str(inside), own)
+                result = Result(spec["layer"], json.loads(doc), None, tables)
             result.save(inside)
 
     return work
+
+
+def _plan(
+    paper: Paper, scale: str, cache: Path, traces: Path | None, only: Sequence[str]
+) -> tuple[list[_Planned], dict[str, str]]:
+    program, planned, absent = _program(), [], {}
+    for experiment in paper.experiments:
+        if only and experiment.id not in only:
+            absent[experiment.id] = "not asked for"
+        elif experiment.needs and not (traces and (traces / experiment.needs).exists()):
+            absent[experiment.id] = f"the trace {experiment.needs} is not there (--traces DIR)"
+        else:
+            for point, spec in points(paper, experiment, scale, traces):
+                folder = _folder(cache, program, paper, experiment, spec)
+                planned.append(_Planned(experiment, point, spec, folder))
+    return planned, absent
+
+
+def _fill(paper: Paper, planned: Sequence[_Planned], jobs: int | None, watch: Watch | None) -> dict[str, str]:
+    """Runs what is missing; simulations side by side, measurements alone. Tells what could not be measured and why."""
+    todo = {p.folder: p for p in planned if not p.folder.is_dir()}
+    simulated, measured, absent = [], [], {}
+    for folder, p in todo.items():
+        title = f"{p.experiment.id} {' '.join(map(str, p.point.values()))}"
+        if p.experiment.measure:
+            measured.append((p.experiment.id, (title, _job(p.spec, folder, _measure(paper, p.experiment.measure)))))
+        else:
+            simulated.append((title, _job(p.spec, folder, None)))
+    _, interrupted = attend(simulated, jobs, watch)
+    for experiment, work in measured:
+        if interrupted or experiment in absent:
+            continue
+        try:
+            _, interrupted = attend([work], 1, watch)
+        except MissingError as e:
+            absent[experiment] = str(e)
+    if interrupted:
+        finished = sum(folder.is_dir() for folder in todo)
+        raise Interrupted(f"interrupted; {finished} of {len(todo)} runs were finished and are kept")
+    return absent
 
 
 def reproduce(
@@ -93,25 +148,15 @@ def reproduce(
 
     Interrupted keeps what was finished; the next call goes on from there.
     """
-    program, absent = _program(), {}
-    planned: list[tuple[Experiment, dict[str, Any], dict[str, Any], Path]] = []
-    for experiment in paper.experiments:
-        if only and experiment.id not in only:
-            absent[experiment.id] = "not asked for"
-        elif experiment.needs and not (traces and (traces / experiment.needs).exists()):
-            absent[experiment.id] = f"the trace {experiment.needs} is not there (--traces DIR)"
-        else:
-            for point, spec in points(experiment, scale, traces):
-                planned.append((experiment, point, spec, _folder(cache, program, spec)))
-    todo = {f: (f"{e.id} {' '.join(map(str, p.values()))}", s) for e, p, s, f in planned if not f.is_dir()}
+    planned, absent = _plan(paper, scale, cache, traces, only)
     cache.mkdir(parents=True, exist_ok=True)
-    _, interrupted = attend([(name, _job(spec, folder)) for folder, (name, spec) in todo.items()], jobs, watch)
-    if interrupted:
-        finished = sum(f.is_dir() for f in todo)
-        raise Interrupted(f"interrupted; {finished} of {len(todo)} runs were finished and are kept in {cache}")
+    absent |= _fill(paper, planned, jobs, watch)
     found: dict[str, list[Run]] = {}
-    for experiment, point, _, folder in planned:
-        found.setdefault(experiment.id, []).append(Run(point, load_results(folder)[0]))
+    for p in planned:
+        if p.experiment.id not in absent:
+            run = Run(p.point, load_results(p.folder)[0], p.experiment.values)
+            found.setdefault(p.experiment.id, []).append(run)
     experiments = {name: Runs(name, runs) for name, runs in found.items()}
     verdicts = [judge(paper, claim, experiments, absent, scale) for claim in paper.claims]
-    return Reproduction(paper, scale, experiments, verdicts)
+    specs = {p.experiment.id: p.spec for p in reversed(planned)}
+    return Reproduction(paper, scale, traces, experiments, verdicts, specs)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError
@@ -16,15 +16,26 @@ class Run:
 
     point: dict[str, Any]
     result: Result
+    computed: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, key: str) -> float:
-        """The number under a dotted key of the result; 0 for a count that does not apply."""
+        """The number under a dotted key of the result, or computed from such; 0 for a count that does not apply."""
+        if key in self.computed:
+            names = {"v": self.value, "min": min, "max": max, "sum": sum}
+            return float(eval(self.computed[key], {"__builtins__": {}}, names))
         found: Any = self.result.doc
         for part in key.split("."):
             found = found.get(part) if isinstance(found, dict) else None
             if found is None:
                 return 0.0
         return float(found)
+
+    def items(self, key: str) -> list[Any]:
+        """A list of the result's document."""
+        found: Any = self.result.doc
+        for part in key.split("."):
+            found = found[part]
+        return list(found)
 
     def windows(self, column: str = "completions") -> list[float]:
         """A column of the timeline, a value a window."""
@@ -75,5 +86,5 @@ class Runs(Sequence[Run]):
         return self.one.value(key)
 
     def values(self, key: str) -> list[float]:
-        """The numbers under a key, in the order of the grid."""
+        """The numbers under a key (or computed ones), in the order of the grid."""
         return [r.value(key) for r in self._runs]
