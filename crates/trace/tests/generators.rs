@@ -157,3 +157,41 @@ fn phases_follow_each_other() {
         assert!(e.contains(needle), "{of}: {e}");
     }
 }
+
+/// Luo et al., Table II: request count in millions, unique GB, mean read and write in bytes, shares of writes and updates.
+#[test]
+fn the_streams_of_the_dvs_study_fit_its_table() {
+    for (name, unique, read, write, writes, updates) in [
+        ("usr0", 2.41 / 2.0, 41848.0, 10559.0, 0.6, 0.992),
+        ("web0", 7.26 / 2.0, 30778.0, 8828.0, 0.6975, 0.992),
+        ("prxy0", 0.34 / 2.0, 6296.0, 2444.0, 0.9653, 0.991),
+        ("mds0", 3.09 / 1.211, 24278.0, 7411.0, 0.8811, 0.989),
+        ("financial1", 0.45 / 2.0, 2569.0, 4082.0, 0.7845, 0.975),
+        ("financial2", 0.33 / 2.0, 2228.0, 3033.0, 0.1764, 0.981),
+    ] {
+        let context = OpenContext { capacity: Some(Blocks(1 << 40)), seed: 7, skip_bad: 0 };
+        let item = format!("synth:dvs-raid,stream={name},requests=200_000");
+        let a = read_all(&mut open(&item, &context).unwrap()).unwrap();
+        let bytes = |op| mean(a.iter().filter(|r| r.op == op).map(|r| f64::from(r.blocks) * 512.0));
+        let near = |what: &str, got: f64, want: f64, by: f64| {
+            assert!((got / want - 1.0).abs() < by, "{name}: {what} {got}, not {want}");
+        };
+        near("read", bytes(HostOp::Read), read, 0.06);
+        near("write", bytes(HostOp::Write), write, 0.06);
+        near("writes", mean(a.op.iter().map(|o| f64::from(u8::from(*o == HostOp::Write)))), writes, 0.05);
+        let (mut used, mut written, mut updated, mut all) =
+            (std::collections::BTreeSet::new(), std::collections::BTreeSet::new(), 0.0, 0.0);
+        for r in a.iter() {
+            // Blocks of 4 KiB, so that the sets stay small.
+            let span = r.lba.0 / 8..r.end().0.div_ceil(8);
+            if r.op == HostOp::Write {
+                all += 1.0;
+                updated += f64::from(u8::from(span.clone().any(|b| written.contains(&b))));
+                written.extend(span.clone());
+            }
+            used.extend(span);
+        }
+        near("unique", used.len() as f64 * 4096.0, unique * 1e8 * 2.0, 0.15);
+        assert!((updated / all - updates).abs() < 0.012, "{name}: updates {}, not {updates}", updated / all);
+    }
+}

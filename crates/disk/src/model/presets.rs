@@ -39,6 +39,11 @@ pub const DRIVES: &[DriveEntry] = &[
         name: "seagate-st8000as0002",
         toml: include_str!("../../../../drives/seagate-st8000as0002.toml"),
     },
+    DriveEntry {
+        name: "arrays-interleaving",
+        toml: include_str!("../../../../drives/arrays-interleaving.toml"),
+    },
+    DriveEntry { name: "dvs-raid", toml: include_str!("../../../../drives/dvs-raid.toml") },
 ];
 
 /// What may follow a drive's name as `key=value`.

@@ -88,8 +88,8 @@ fn call(text: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 /// The scale with which `1 + floor(scale · Exp(1))` has exactly this mean.
-fn geometric_scale(mean: u64) -> f64 {
-    if mean <= 1 { 0.0 } else { -1.0 / smrlab_units::rng::ln(1.0 - 1.0 / mean as f64) }
+fn geometric_scale(mean: f64) -> f64 {
+    if mean <= 1.0 { 0.0 } else { -1.0 / smrlab_units::rng::ln(1.0 - 1.0 / mean) }
 }
 
 impl Sizes {
@@ -103,7 +103,9 @@ impl Sizes {
         };
         match call(text) {
             None => Some(Self::Fixed(blocks(text)?)),
-            Some(("exp", a)) if a.len() == 1 => Some(Self::Exponential(geometric_scale(blocks(a[0])?))),
+            Some(("exp", a)) if a.len() == 1 => {
+                Some(Self::Exponential(geometric_scale(blocks(a[0])? as f64)))
+            }
             Some(("uniform", a)) if a.len() == 2 => {
                 let (lo, hi) = (blocks(a[0])?, blocks(a[1])?);
                 (lo <= hi).then_some(Self::Uniform(lo, hi))
@@ -112,7 +114,12 @@ impl Sizes {
         }
     }
 
-    fn draw(self, rng: &mut Rng) -> u64 {
+    /// Geometric with this mean.
+    pub(super) fn mean_bytes(bytes: f64) -> Self {
+        Self::Exponential(geometric_scale(bytes / 512.0))
+    }
+
+    pub(super) fn draw(self, rng: &mut Rng) -> u64 {
         match self {
             Self::Fixed(n) => n,
             Self::Exponential(scale) => 1 + (rng.exponential() * scale) as u64,
@@ -171,7 +178,8 @@ impl Common {
     /// # Errors
     /// When a size or time is wrong, the span is a share of an unknown capacity, or too small for one request.
     pub fn new(v: &Values, context: &OpenContext) -> Result<Self, SpecError> {
-        let sizes = Sizes::parse(v.text("size").unwrap_or_default())
+        // A generator with lengths of its own has no default.
+        let sizes = Sizes::parse(v.text("size").unwrap_or("exp(4KiB)"))
             .ok_or_else(|| v.bad("size", "write 4KiB, exp(4KiB) or uniform(4KiB;64KiB)"))?;
         let gaps = Gaps::parse(v.text("interarrival").unwrap_or_default())
             .ok_or_else(|| v.bad("interarrival", "write 10ms, exp(10ms) or normal(50ms;10ms)"))?;

@@ -7,6 +7,7 @@ mod back_to_back;
 mod backup;
 mod bursty;
 mod common;
+mod dvs_raid;
 mod hotcold;
 mod idle;
 mod local_space;
@@ -65,6 +66,7 @@ pub const GENERATORS: &[Generator] = &[
     idle::GENERATOR,
     runs::GENERATOR,
     phases::GENERATOR,
+    dvs_raid::GENERATOR,
 ];
 
 impl Generator {
