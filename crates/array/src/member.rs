@@ -105,7 +105,14 @@ impl Slot {
                 drive.instantly(&op.request);
                 let refusal = drive.plan().refusal();
                 let done = drive.plan().ops().len();
-                let all = Executed { plan: drive.plan(), done, served: nothing, ends: &[], whole: true };
+                let all = Executed {
+                    plan: drive.plan(),
+                    done,
+                    served: nothing,
+                    began: now,
+                    ends: &[],
+                    whole: true,
+                };
                 watch.prefilled(op, plan, Some(&all));
                 (nothing, refusal)
             }

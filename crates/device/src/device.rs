@@ -272,6 +272,9 @@ impl Device {
     /// # Errors
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
+        if let Engine::Layered(layered) = &self.engine {
+            layered.settle();
+        }
         self.medium().sync()?;
         let _ = self.noted(self.pace.finish(), 0);
         match &self.engine {

@@ -267,13 +267,22 @@ impl Layered {
         Ok(())
     }
 
+    /// The drive with nothing in its buffer that is not on the medium. A write that fails stops the device, which later
+    /// requests are told.
+    fn settled(&self) -> MutexGuard<'_, crate::queue::State<Bytes>> {
+        let mut state = self.queue.lock();
+        let _ = self.queue.drain(&mut state);
+        state
+    }
+
     /// Which blocks hold data.
     pub fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
         if self.identity {
+            drop(self.settled());
             return self.medium.extents(start, start + blocks, out);
         }
         let mut ranges = Vec::new();
-        let state = self.queue.lock();
+        let state = self.settled();
         state.controller.drive().layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(state);
         let mut at = start;
@@ -287,6 +296,11 @@ impl Layered {
         if at < start + blocks {
             out(at, start + blocks, false);
         }
+    }
+
+    /// Writes what the drive's buffer holds.
+    pub fn settle(&self) {
+        drop(self.settled());
     }
 
     /// Writes a checkpoint; see [`Medium::begin_checkpoint`].
@@ -311,7 +325,7 @@ impl Layered {
 
     /// The drive's state between two requests, for `from_state` of a run or of another device. Bytes are not in it.
     pub fn state(&self) -> State {
-        let state = self.queue.lock();
+        let state = self.settled();
         let drive = state.controller.drive();
         let mut written = Vec::new();
         drive.layer().allocated(Lba(0), Blocks(self.blocks), &mut |range| written.push(range));

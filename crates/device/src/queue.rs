@@ -7,9 +7,9 @@
 use crate::error::{DeviceError, Result};
 use crate::pace::Pace;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use smrlab_drive::{Controller, Effects, Executed, Observer};
+use smrlab_drive::{Controller, Effects, Executed, Observer, Served};
 use smrlab_stl::{HostBuffer, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeMap;
 
 /// Does with plans what is to be done beside timing them.
@@ -31,6 +31,9 @@ pub trait Carry {
 enum Queued {
     /// It waits, with its data.
     Waits(Vec<u8>),
+    /// The drive's buffer took it, and it is still to be written: first block and data, and when it is acknowledged, until its
+    /// thread has heard of that.
+    Accepted(u64, Vec<u8>, Option<SimTime>),
     /// It was served: when it is acknowledged, and what it read.
     Done(Result<SimTime>, Vec<u8>),
 }
@@ -87,10 +90,14 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
     type Error = DeviceError;
 
     fn dispatched(&mut self, _: SimTime, request: &HostRequest, executed: &Executed<'_>) -> Result<()> {
-        let Some(Queued::Waits(mut data)) = self.queued.remove(&request.id) else {
-            let host = std::mem::replace(&mut self.own, HostBuffer::None);
-            self.outcome = Some(self.carry_out(request.op, executed, host));
-            return Ok(());
+        let (mut data, heard) = match self.queued.remove(&request.id) {
+            Some(Queued::Waits(data)) => (data, false),
+            Some(Queued::Accepted(_, data, ack)) => (data, ack.is_none()),
+            _ => {
+                let host = std::mem::replace(&mut self.own, HostBuffer::None);
+                self.outcome = Some(self.carry_out(request.op, executed, host));
+                return Ok(());
+            }
         };
         let host = match request.op {
             HostOp::Write => HostBuffer::Write(&data),
@@ -98,8 +105,40 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
             HostOp::Flush | HostOp::Discard => HostBuffer::None,
         };
         let done = self.carry_out(request.op, executed, host);
-        self.queued.insert(request.id, Queued::Done(done, data));
+        if !heard {
+            self.queued.insert(request.id, Queued::Done(done, data));
+        }
         self.others = true;
+        Ok(())
+    }
+
+    fn accepted(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
+        if let Some(Queued::Waits(data)) = self.queued.remove(&request.id) {
+            self.queued.insert(request.id, Queued::Accepted(request.lba.0, data, Some(served.ack)));
+            self.others = true;
+        }
+        Ok(())
+    }
+
+    /// The newest accepted write that has any of the blocks has all of them.
+    fn from_buffer(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
+        let (first, end) = (request.lba.0, request.lba.0 + request.blocks.0);
+        let newest = self.queued.values().rev().find_map(|queued| match queued {
+            // A medium whose bytes the host's own threads move.
+            Queued::Accepted(_, data, _) if data.is_empty() => Some(Vec::new()),
+            Queued::Accepted(start, data, _) => {
+                let whole = *start <= first && end <= start + data.len() as u64 / BLOCK_BYTES;
+                let at = (first.wrapping_sub(*start).wrapping_mul(BLOCK_BYTES)) as usize;
+                whole.then(|| data[at..at + request.blocks.bytes() as usize].to_vec())
+            }
+            _ => None,
+        });
+        let missing = || DeviceError::input("what was to be read from the drive's buffer is not there");
+        let done = match newest {
+            Some(data) => Queued::Done(Ok(served.ack), data),
+            None => Queued::Done(Err(missing()), Vec::new()),
+        };
+        self.queued.insert(request.id, done);
         Ok(())
     }
 
@@ -191,6 +230,11 @@ impl<C: Carry> Queue<C> {
                 state.queued.remove(&id);
                 return done.map(|ack| (ack, data));
             }
+            if let Some(Queued::Accepted(_, _, ack)) = state.queued.get_mut(&id)
+                && let Some(ack) = ack.take()
+            {
+                return Ok((ack, Vec::new()));
+            }
             if let Some(e) = &state.broken {
                 return Err(e.clone());
             }
@@ -202,6 +246,21 @@ impl<C: Carry> Queue<C> {
                 self.served.wait_until(state, pace.instant(at));
             }
         }
+    }
+
+    /// Has everything written that the drive's buffer holds, and all served that waits.
+    ///
+    /// # Errors
+    /// As [`Carry::request`]; what stopped the device before.
+    pub fn drain(&self, state: &mut MutexGuard<'_, State<C>>) -> Result<()> {
+        if let Some(e) = &state.broken {
+            return Err(e.clone());
+        }
+        let (_, others) = state.call(HostBuffer::None, |c, call| c.drain(call))?;
+        if others {
+            self.served.notify_all();
+        }
+        state.broken.clone().map_or(Ok(()), Err)
     }
 
     /// Does background work that is due: one step where that is how it is done. Answers whether there was any such step.

@@ -2,6 +2,7 @@
 
 use crate::sched::{self, Chosen};
 use crate::{Drive, DriveSetup};
+use smrlab_disk::model::ControllerSpec;
 use smrlab_disk::{DriveModel, Mechanics, Model};
 use smrlab_stl::{BuildContext, Built, Metadata};
 use smrlab_units::Blocks;
@@ -43,6 +44,8 @@ pub struct Assembled {
     pub mechanics: Mechanics,
     /// Who is served next.
     pub scheduler: Chosen,
+    /// The drive's own overheads, bus and buffer; none where nothing takes time.
+    pub controller: Option<ControllerSpec>,
 }
 
 impl Assembled {
@@ -50,7 +53,7 @@ impl Assembled {
     pub fn start(self, wants_data: bool, wants_records: bool) -> (Drive, Chosen) {
         let stable_locations = self.built.capabilities.stable_location;
         let setup = DriveSetup { wants_data, wants_records, stable_locations };
-        (Drive::new(self.built.layer, self.mechanics, setup), self.scheduler)
+        (Drive::new(self.built.layer, self.mechanics, setup).behind(self.controller), self.scheduler)
     }
 }
 
@@ -87,7 +90,8 @@ pub fn assemble(
     let model = own_model.flatten().unwrap_or(built.drive.spec().model);
     let mechanics = built.drive.mechanics(Some(model));
     let mechanics = mechanics.map_err(|e| problems.add("drive", e)).ok()?;
-    Some(Assembled { drive, built, model, mechanics, scheduler })
+    let controller = built.drive.spec().controller.filter(|_| model != Model::Instant);
+    Some(Assembled { drive, built, model, mechanics, scheduler, controller })
 }
 
 fn drive_model(

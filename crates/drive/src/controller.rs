@@ -3,12 +3,15 @@
 //! The caller's time says what is known: at `wake(now)` all requests that come up to `now` have been submitted. Decisions
 //! are made at times of their own (when the drive is free and a request waits), so waking late never changes one, only
 //! when the caller hears of it.
+//!
+//! Where the drive has a buffer, what can be answered from it does not wait; writes that it took wait among the requests of
+//! the host until the scheduler has them written.
 
 use crate::sched::{Chosen, Policy, View};
-use crate::waiting::{WaitingList, affected};
+use crate::waiting::{Concern, Waiting, WaitingList, affected};
 use crate::{Drive, Executed, Observer, Served};
 use smrlab_stl::{Facts, HostRequest};
-use smrlab_units::SimTime;
+use smrlab_units::{HostOp, SimTime};
 
 /// Is told what the controller had the drive do, in the order in which it was done.
 pub trait Effects: Observer {
@@ -25,6 +28,34 @@ pub trait Effects: Observer {
         request: &HostRequest,
         executed: &Executed<'_>,
     ) -> Result<(), Self::Error>;
+
+    /// The drive's buffer took a write: it is acknowledged; [`dispatched`](Self::dispatched) follows when it is written.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn accepted(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Self::Error> {
+        let _ = (arrival, request, served);
+        Ok(())
+    }
+
+    /// A read was answered from an accepted write that is still to be dispatched: the newest that concerns its blocks.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn from_buffer(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Self::Error> {
+        let _ = (arrival, request, served);
+        Ok(())
+    }
 
     /// A step of background work was carried out, all of it or what a request left of it.
     ///
@@ -60,16 +91,24 @@ pub struct Controller {
     depth: usize,
     max_wait: Option<SimTime>,
     waiting: WaitingList,
+    /// Of those that wait: accepted writes and their blocks.
+    accepted: (usize, u64),
+    /// What left them last, and until when it is being written.
+    leaving: (SimTime, u64),
     /// Background work only by [`step`](Controller::step).
     by_step: bool,
 }
 
 impl Controller {
     /// A drive behind a queue.
-    pub fn new(drive: Drive, chosen: &Chosen) -> Self {
+    pub fn new(mut drive: Drive, chosen: &Chosen) -> Self {
         let policy = chosen.entry.reorders.then(|| (chosen.entry.build)());
+        if let Some(onboard) = drive.onboard_mut().filter(|_| policy.is_some()) {
+            onboard.behind_queue();
+        }
         let (depth, max_wait) = (chosen.depth, chosen.max_wait);
-        Self { drive, policy, depth, max_wait, waiting: WaitingList::default(), by_step: false }
+        let (waiting, accepted, leaving) = Default::default();
+        Self { drive, policy, depth, max_wait, waiting, accepted, leaving, by_step: false }
     }
 
     /// Background work is done only where the caller asks for a [`step`](Self::step): for callers without time, to whom all
@@ -94,19 +133,20 @@ impl Controller {
         &mut self.drive
     }
 
-    /// Requests that wait.
+    /// Requests of the host that wait.
+    #[inline]
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() - self.accepted.0
     }
 
     /// Whether another request may be submitted: the queue has its depth.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.waiting.len() < self.depth
+        self.waiting() < self.depth
     }
 
     /// A request comes at `now`. First come, first served: it is dispatched at once, to start when the drive is free, and
-    /// its times are answered.
+    /// its times are answered. Behind a scheduler they are answered where the drive's buffer does the request.
     ///
     /// # Errors
     /// Those of `effects`.
@@ -119,12 +159,56 @@ impl Controller {
     ) -> Result<Option<Served>, E::Error> {
         if self.policy.is_none() {
             self.catch_up(now, effects)?;
-            return self.dispatch(now, now, request, effects).map(Some);
+            return self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some);
         }
         self.decide(now, false, effects)?;
         self.catch_up(now, effects)?;
-        self.waiting.admit(now, *request, &self.drive);
+        if self.drive.onboard().is_some()
+            && let Some(served) = self.at_once(now, request, effects)?
+        {
+            return Ok(Some(served));
+        }
+        self.waiting.admit(now, *request, None, &self.drive);
         Ok(None)
+    }
+
+    /// Does with the buffer what it can do without the medium.
+    fn at_once<E: Effects>(
+        &mut self,
+        now: SimTime,
+        request: &HostRequest,
+        effects: &mut E,
+    ) -> Result<Option<Served>, E::Error> {
+        match request.op {
+            HostOp::Write if self.takes(now, request) => {
+                let served = self.drive.accept(now, request);
+                self.waiting.admit(now, *request, Some(served), &self.drive);
+                self.accepted.0 += 1;
+                self.accepted.1 += request.blocks.0;
+                effects.accepted(now, request, &served).map(|()| Some(served))
+            }
+            HostOp::Read => match self.waiting.concerns(request) {
+                Concern::Whole => {
+                    let served = self.drive.answer(now, request);
+                    effects.from_buffer(now, request, &served).map(|()| Some(served))
+                }
+                Concern::Nothing if self.drive.holds(now, request) => {
+                    self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some)
+                }
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the buffer takes a write now.
+    fn takes(&self, now: SimTime, request: &HostRequest) -> bool {
+        let Some(b) = self.drive.onboard() else { return false };
+        let (most, blocks) = b.write_room();
+        let leaving = if self.leaving.0 > now { self.leaving.1 } else { 0 };
+        b.takes(request.blocks.0, request.fua)
+            && self.accepted.0 + usize::from(leaving > 0) < most
+            && self.accepted.1 + leaving + request.blocks.0 <= blocks
     }
 
     /// Makes all decisions, and takes all background steps, that are due at `now`.
@@ -148,7 +232,7 @@ impl Controller {
     }
 
     /// Makes the decision that is due at `now`; what was served. `None`: background work that began before holds the
-    /// drive for longer.
+    /// drive for longer, or what was chosen had been acknowledged before.
     ///
     /// # Errors
     /// Those of `effects`.
@@ -158,7 +242,26 @@ impl Controller {
         effects: &mut E,
     ) -> Result<Option<Served>, E::Error> {
         self.catch_up(now, effects)?;
-        if self.drive.free_at() > now { Ok(None) } else { self.choose(now, effects).map(Some) }
+        if self.drive.free_at() > now {
+            return Ok(None);
+        }
+        if self.waiting() > 0
+            && let Some(served) = self.accept_waiting(now, effects)?
+        {
+            return Ok(Some(served));
+        }
+        self.choose(now, effects)
+    }
+
+    /// Makes all decisions that are left, as if nothing came any more.
+    ///
+    /// # Errors
+    /// Those of `effects`.
+    pub fn drain<E: Effects>(&mut self, effects: &mut E) -> Result<(), E::Error> {
+        while let Some(at) = self.next_decision() {
+            self.decide_once(at, effects)?;
+        }
+        Ok(())
     }
 
     /// Does one step of the background work that is due at `now`; answers whether there was one.
@@ -182,7 +285,28 @@ impl Controller {
         Ok(())
     }
 
-    fn choose<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<Served, E::Error> {
+    /// Takes a write into the buffer that waited for room.
+    fn accept_waiting<E: Effects>(
+        &mut self,
+        now: SimTime,
+        effects: &mut E,
+    ) -> Result<Option<Served>, E::Error> {
+        if self.drive.onboard().is_none_or(|b| !b.takes(0, false)) {
+            return Ok(None);
+        }
+        let Some(w) = self.waiting.oldest_write().copied().filter(|w| self.takes(now, &w.request)) else {
+            return Ok(None);
+        };
+        let served = self.drive.accept(now, &w.request);
+        self.waiting.accepted(w.seq, served);
+        self.accepted.0 += 1;
+        self.accepted.1 += w.request.blocks.0;
+        effects.accepted(w.arrival, &w.request, &served).map(|()| Some(served))
+    }
+
+    /// Has the scheduler choose, and the drive do that; `None`: a write that was acknowledged before.
+    fn choose<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<Option<Served>, E::Error> {
+        self.drive.look(now);
         let overdue = self.max_wait.and_then(|limit| self.waiting.overdue(now, limit));
         let pick = overdue.or_else(|| {
             let mechanics = self.drive.mechanics();
@@ -190,11 +314,16 @@ impl Controller {
             self.policy.as_mut().map(|p| p.pick(&view))
         });
         let w = self.waiting.take(pick.unwrap_or(0), &self.drive);
-        let served = self.dispatch(now, w.arrival, &w.request, effects)?;
+        let served = self.dispatch(now, &w, false, effects)?;
+        if w.accepted.is_some() {
+            self.accepted.0 -= 1;
+            self.accepted.1 -= w.request.blocks.0;
+            self.leaving = (self.drive.free_at(), w.request.blocks.0);
+        }
         if !self.drive.stable_locations() {
             self.waiting.relocate(&self.drive, affected(&self.drive, &w.request));
         }
-        Ok(served)
+        Ok(w.accepted.is_none().then_some(served))
     }
 
     /// Takes the background steps that are due before `now`.
@@ -220,16 +349,20 @@ impl Controller {
     fn dispatch<E: Effects>(
         &mut self,
         now: SimTime,
-        arrival: SimTime,
-        request: &HostRequest,
+        w: &Waiting,
+        at_once: bool,
         effects: &mut E,
     ) -> Result<Served, E::Error> {
         if let Some(step) = self.drive.interrupt() {
             effects.background(&step)?;
         }
-        let executed = self.drive.dispatch(now, request, effects);
+        let executed = match w.accepted {
+            Some(accepted) => self.drive.destage(now, accepted, &w.request, effects),
+            None if at_once => self.drive.dispatch(now, &w.request, effects),
+            None => self.drive.dispatch_queued(now, w.arrival, &w.request, effects),
+        };
         let served = executed.served;
-        effects.dispatched(arrival, request, &executed)?;
+        effects.dispatched(w.arrival, &w.request, &executed)?;
         show(&self.drive, served.end, effects);
         Ok(served)
     }

@@ -6,6 +6,9 @@
 //! ([`Drive::interrupt`]): calling late never changes when anything happens. Every plan that was carried out in time is
 //! handed to the caller, who does with it what else is to be done: bytes, identities, logs.
 
+mod buffered;
+
+use crate::onboard::Onboard;
 use smrlab_disk::mechanics::Model;
 use smrlab_disk::{Mechanics, Target};
 use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Pause, Plan, Step, StepEnd, TranslationLayer};
@@ -61,8 +64,11 @@ pub struct Executed<'a> {
     pub plan: &'a Plan,
     /// Operations carried out.
     pub done: usize,
-    /// When what, from the first operation on.
+    /// When the host's request was served. Of a write that a buffer took it was acknowledged long before the plan was carried
+    /// out.
     pub served: Served,
+    /// When the first operation, or the pause before it, began.
+    pub began: SimTime,
     /// When each operation ended, in order.
     pub ends: &'a [SimTime],
     /// The whole plan was carried out, so that its records hold.
@@ -112,6 +118,8 @@ pub struct Drive {
     layer: Box<dyn TranslationLayer>,
     mechanics: Mechanics,
     stable_locations: bool,
+    /// Its own buffer and bus, where it has any.
+    onboard: Option<Box<Onboard>>,
     plan: Plan,
     ends: Vec<SimTime>,
     step: Option<Under>,
@@ -129,6 +137,7 @@ impl Drive {
             layer,
             mechanics,
             stable_locations,
+            onboard: None,
             plan: Plan::new(wants_data, wants_records),
             ends: Vec::new(),
             step: None,
@@ -204,6 +213,9 @@ impl Drive {
         watch: &mut impl Observer,
     ) -> Executed<'_> {
         debug_assert!(self.step.is_none(), "a step is under way");
+        if let Some(onboard) = self.onboard.take() {
+            return self.dispatch_buffered(onboard, now, request, watch);
+        }
         let start = now.max(self.free_at);
         self.plan.clear();
         self.layer.submit(start, request, &mut self.plan);
@@ -233,7 +245,8 @@ impl Drive {
         self.free_at = at;
         self.idle_since = at;
         let served = Served { start, ack, end: at };
-        Executed { plan: &self.plan, done: self.ends.len(), served, ends: &self.ends, whole: true }
+        let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
+        Executed { plan, done, served, began: start, ends, whole: true }
     }
 
     /// Serves a request without time, as prefilling does: the heads stay where they are. Its [`plan`](Self::plan) is
@@ -268,6 +281,7 @@ impl Drive {
             self.step_plan.clear();
             self.step_ends.clear();
             self.layer.background(due, &mut self.step_plan);
+            self.interfere(due);
             self.step = Some(Under { began: due, next: (0, 0), at: due });
         }
         self.go_on(now, watch).then(|| self.end_step(StepEnd::Done)).filter(|done| {
@@ -298,6 +312,9 @@ impl Drive {
                 let stated = plan.stated(OpId(step.next.0 as u32));
                 let work = Work { op, stated, cause: op.cause, background: true };
                 step.at = run(&mut self.mechanics, work, step.at, watch);
+                if let Some(b) = &mut self.onboard {
+                    b.carried_out(op);
+                }
                 self.step_ends.push(step.at);
                 step.next.0 += 1;
             }
@@ -320,6 +337,7 @@ impl Drive {
             plan: &self.step_plan,
             done: next.0,
             served,
+            began,
             ends: &self.step_ends,
             whole: end == StepEnd::Done,
         }

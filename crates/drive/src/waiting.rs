@@ -1,7 +1,7 @@
 //! The requests that wait in a drive. Overlapping requests of which one writes keep their order.
 
-use crate::Drive;
 use crate::sched::Candidate;
+use crate::{Drive, Served};
 use smrlab_stl::{Dir, HostRequest};
 use smrlab_units::{HostOp, SimTime};
 use std::ops::Range;
@@ -15,8 +15,18 @@ pub struct Waiting {
     pub arrival: SimTime,
     /// What is asked.
     pub request: HostRequest,
+    /// A write that the drive's buffer took: it was acknowledged then, and waits to be written.
+    pub accepted: Option<Served>,
     /// Older waiting requests that it must not overtake.
     blockers: u32,
+}
+
+impl Waiting {
+    /// One that does not wait.
+    #[inline]
+    pub fn at(arrival: SimTime, request: HostRequest) -> Self {
+        Self { seq: 0, arrival, request, accepted: None, blockers: 0 }
+    }
 }
 
 /// Whether the order of the two matters.
@@ -29,6 +39,17 @@ fn conflict(a: &HostRequest, b: &HostRequest) -> bool {
     }
     let (a, b) = (a.lba.span(a.blocks), b.lba.span(b.blocks));
     a.start < b.end && b.start < a.end
+}
+
+/// What of the waiting writes a read concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// None of them.
+    Nothing,
+    /// The newest that it concerns is in the buffer and has all that is asked for.
+    Whole,
+    /// Something else: it has to wait.
+    Parts,
 }
 
 /// The waiting requests: those that may be chosen, with their candidates side by side, and those that may not yet.
@@ -63,10 +84,16 @@ impl WaitingList {
     }
 
     /// Takes in a request that comes after all others.
-    pub fn admit(&mut self, arrival: SimTime, request: HostRequest, drive: &Drive) {
+    pub fn admit(
+        &mut self,
+        arrival: SimTime,
+        request: HostRequest,
+        accepted: Option<Served>,
+        drive: &Drive,
+    ) {
         let earlier = self.free.iter().chain(&self.blocked);
         let blockers = earlier.filter(|e| conflict(&e.request, &request)).count() as u32;
-        let w = Waiting { seq: self.seen, arrival, request, blockers };
+        let w = Waiting { seq: self.seen, arrival, request, accepted, blockers };
         self.seen += 1;
         if blockers == 0 { self.release(w, drive) } else { self.blocked.push(w) }
     }
@@ -94,6 +121,30 @@ impl WaitingList {
             j += 1;
         }
         taken
+    }
+
+    /// The oldest write that waits for the medium, or for room in the buffer.
+    pub fn oldest_write(&self) -> Option<&Waiting> {
+        let own = |w: &&Waiting| w.accepted.is_none() && w.request.op == HostOp::Write;
+        self.free.iter().chain(&self.blocked).filter(own).min_by_key(|w| w.seq)
+    }
+
+    /// The buffer took this write.
+    pub fn accepted(&mut self, seq: u64, served: Served) {
+        if let Some(w) = self.free.iter_mut().chain(&mut self.blocked).find(|w| w.seq == seq) {
+            w.accepted = Some(served);
+        }
+    }
+
+    /// What of the waiting writes a read concerns.
+    pub fn concerns(&self, read: &HostRequest) -> Concern {
+        let all = self.free.iter().chain(&self.blocked);
+        let Some(newest) = all.filter(|w| conflict(&w.request, read)).max_by_key(|w| w.seq) else {
+            return Concern::Nothing;
+        };
+        let (w, r) = (newest.request.lba.span(newest.request.blocks), read.lba.span(read.blocks));
+        let whole = newest.accepted.is_some() && w.start <= r.start && r.end <= w.end;
+        if whole { Concern::Whole } else { Concern::Parts }
     }
 
     /// Asks the layer again where requests start that were to start in `places`.

@@ -167,6 +167,17 @@ pub const KEYS: &[Key] = &[
     key("cache.write_hits", "cache write hits", "parts of requests", "writes whose blocks were cached already"),
     key("cache.write_misses", "cache write misses", "parts of requests", "writes that brought new blocks into the cache"),
     key("cache.*", "layer's counters", "", "counters of the layer's own; its page says what they are"),
+    key("buffer.read_hits", "buffer hits", "requests", "reads of which the drive's own buffer had everything; docs/time-model.md")
+        .also(&["cache hits"]),
+    key("buffer.read_partial_hits", "buffer partial hits", "requests", "reads of which the drive's own buffer had the beginning, or \
+         was about to read it ahead"),
+    key("buffer.read_misses", "buffer misses", "requests", "other reads"),
+    key("buffer.writes_buffered", "buffered writes", "requests", "writes that were answered when they were in the drive's own \
+         buffer (write cache)"),
+    key("buffer.writes_through", "writes through", "requests", "writes that were answered when they were on the medium: write \
+         cache off, FUA, or longer than a segment"),
+    key("buffer.blocks_read_ahead", "read ahead", "blocks of 512 B", "blocks that the drive read by itself into its buffer; they are \
+         not among the media operations"),
     key("offered_load", "offered load", "", "work that the trace asks for, of what the drive can do: above 1 it cannot keep up, and \
          response times grow with the length of the trace")
         .also(&["load"])

@@ -4,13 +4,13 @@ use crate::error::RunError;
 use crate::keys::{self, KEYS};
 use crate::spec::FIELDS;
 use serde_json::{Value, json};
-use smrlab_disk::DRIVES;
+use smrlab_disk::{DRIVES, DriveModel};
 use smrlab_disk::model::OVERRIDES;
 use smrlab_drive::sched::{PARAMS, SCHEDULERS};
 use smrlab_stl::LAYERS;
 use smrlab_trace::formats::FORMATS;
 use smrlab_trace::generators::GENERATORS;
-use smrlab_units::spec::{Param, SpecError, nearest};
+use smrlab_units::spec::{Param, SpecError, nearest, split_item};
 
 /// What can be listed.
 pub const KINDS: &[&str] =
@@ -38,20 +38,36 @@ fn layers() -> Vec<Value> {
 }
 
 fn drives() -> Vec<Value> {
-    let entry = |e: &smrlab_disk::model::DriveEntry| {
-        let d = e.drive();
-        let provenance = d.provenance().iter();
-        let numbers: Vec<Value> = provenance
-            .map(|p| json!({"field": p.field, "value": p.value, "kind": p.kind, "source": p.source}))
-            .collect();
-        json!({
-            "kind": "drive", "name": e.name, "summary": d.spec().summary, "reference": d.spec().reference,
-            "blocks": d.counted_blocks().0, "bytes": d.counted_blocks().bytes(), "tracks": d.geometry().tracks(),
-            "surfaces": d.geometry().surfaces(), "head_width": d.head_width(),
-            "mechanics": d.spec().model.name(), "numbers": numbers, "params": params(OVERRIDES),
-        })
-    };
-    DRIVES.iter().map(entry).collect()
+    DRIVES.iter().map(|e| of_drive(e.name, &e.drive())).collect()
+}
+
+fn of_drive(name: &str, d: &DriveModel) -> Value {
+    let provenance = d.provenance().iter();
+    let numbers: Vec<Value> = provenance
+        .map(|p| json!({"field": p.field, "value": p.value, "kind": p.kind, "source": p.source}))
+        .collect();
+    let mut out = json!({
+        "kind": "drive", "name": name, "summary": d.spec().summary, "reference": d.spec().reference,
+        "blocks": d.counted_blocks().0, "bytes": d.counted_blocks().bytes(), "tracks": d.geometry().tracks(),
+        "surfaces": d.geometry().surfaces(), "head_width": d.head_width(),
+        "mechanics": d.spec().model.name(), "numbers": numbers, "params": params(OVERRIDES),
+    });
+    if let Some(c) = &d.spec().controller {
+        let on = c.describe().into_iter().map(|(name, words)| (name.to_owned(), words.into()));
+        out["controller"] = Value::Object(on.collect());
+    }
+    out
+}
+
+/// A drive with overrides, or a drive file.
+fn own_drive(text: &str) -> Option<Result<Value, RunError>> {
+    let (name, pairs) = split_item(text);
+    let preset = DRIVES.iter().any(|d| d.name == name);
+    if !preset && !name.ends_with(".toml") || preset && pairs.is_empty() {
+        return None;
+    }
+    let model = smrlab_disk::model::load(text, crate::resolve::read_drive);
+    Some(model.map(|d| of_drive(text, &d)).map_err(|e| RunError::field("name", e)))
 }
 
 fn formats() -> Vec<Value> {
@@ -124,11 +140,15 @@ pub fn list_json(kind: &str) -> Result<Value, RunError> {
     .into())
 }
 
-/// The entry of this name, whatever it is; several keys of a result where `name` means several.
+/// The entry of this name, whatever it is (what follows it as parameters counts for drives only); several keys of a result where `name` means several.
 ///
 /// # Errors
 /// An unknown name, with the nearest known one.
 pub fn explain_json(name: &str) -> Result<Value, RunError> {
+    if let Some(drive) = own_drive(name) {
+        return drive;
+    }
+    let name = split_item(name).0;
     let all: Vec<Value> =
         [layers(), drives(), formats(), generators(), schedulers(), arrays(), fields()].concat();
     let is = |v: &Value, key: &str, name: &str| match &v[key] {

@@ -8,6 +8,7 @@ use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
 use smrlab_stl::{Cause, Dir};
 use smrlab_units::histogram::{Histogram, RELATIVE_ERROR};
+use smrlab_drive::onboard::Counters;
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};
 
 /// What the result says besides what was counted.
@@ -22,6 +23,8 @@ pub(crate) struct Facts {
     pub gain: Option<f64>,
     /// The layer's own counters.
     pub counters: Vec<(&'static str, u64)>,
+    /// What the drive's own buffer did, where it has one.
+    pub buffer: Option<Counters>,
     pub map_bytes: u64,
     /// The layer has background work.
     pub background: bool,
@@ -67,6 +70,17 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     if !facts.counters.is_empty() {
         let counters: Json = facts.counters.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
         out.insert("cache".into(), counters.into());
+    }
+    if let Some(b) = facts.buffer {
+        let counters = object([
+            ("read_hits", json!(b.hits)),
+            ("read_partial_hits", json!(b.partial_hits)),
+            ("read_misses", json!(b.misses)),
+            ("writes_buffered", json!(b.buffered)),
+            ("writes_through", json!(b.through)),
+            ("blocks_read_ahead", json!(b.read_ahead)),
+        ]);
+        out.insert("buffer".into(), counters.into());
     }
     load(m, facts, &mut out);
     let mut space = Json::new();

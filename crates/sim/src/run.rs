@@ -146,6 +146,7 @@ impl Parts {
             gain: Some(self.space.0),
             efficiency: Some(self.space.1),
             counters,
+            buffer: self.controller.drive().buffer_counters(),
             map_bytes: layer.map_bytes(),
             background: layer.background_after().is_some() || metrics.background.commands > 0,
             work_ns: None,

@@ -11,11 +11,10 @@ pub use measured::{Measured, Reference, read_measured};
 
 use crate::error::RunError;
 use serde_json::{Map, Value, json};
-use smrlab_drive::onboard::Onboard;
-use smrlab_drive::{Assembled, Controller, Effects, Executed, Observer, Wanted, assemble};
-use smrlab_stl::{Cause, HostRequest};
+use smrlab_drive::{Controller, Effects, Executed, Observer, Wanted, assemble};
+use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
-use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 /// Quantiles at which two distributions are compared.
 const QUANTILES: usize = 10_000;
@@ -59,13 +58,6 @@ pub struct Compared {
     pub simulated: SimTime,
 }
 
-/// A drive that serves one request at a time.
-enum Server {
-    /// Behind its own buffer and bus.
-    Buffered(Box<Onboard>, Box<smrlab_disk::Mechanics>),
-    Plain(Box<Controller>),
-}
-
 struct Unwatched;
 
 impl Observer for Unwatched {}
@@ -82,34 +74,6 @@ impl Effects for Unwatched {
     }
 }
 
-impl Server {
-    fn new(drive: Assembled) -> Self {
-        let controller = drive.built.drive.spec().controller.filter(|_| drive.built.layer.facts().identity);
-        match controller {
-            Some(spec) => Self::Buffered(Box::new(Onboard::new(spec)), Box::new(drive.mechanics)),
-            None => {
-                let (drive, scheduler) = drive.start(false, false);
-                Self::Plain(Box::new(Controller::new(drive, &scheduler)))
-            }
-        }
-    }
-
-    fn serve(&mut self, now: SimTime, id: u64, m: &Measured) -> Result<SimTime, RunError> {
-        match self {
-            Self::Buffered(onboard, mechanics) => {
-                let dir = if m.op == HostOp::Write { Dir::Write } else { Dir::Read };
-                Ok(onboard.serve(now, dir, m.lba.0, m.blocks.0, &mut **mechanics))
-            }
-            Self::Plain(controller) => {
-                let (op, lba, blocks) = (m.op, m.lba, m.blocks);
-                let request = HostRequest { id, op, lba, blocks, stream: 0, why: Cause::Host, fua: false };
-                let served = controller.submit(now, &request, &mut Unwatched)?;
-                Ok(served.map_or(now, |s| s.ack))
-            }
-        }
-    }
-}
-
 /// Replays `measured` on a drive with a layer; one row a request.
 ///
 /// # Errors
@@ -121,7 +85,8 @@ pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Com
     let drive = assemble(&wanted, crate::resolve::read_drive, &smrlab_stl::build, &mut problems);
     let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems.0))?;
     let host = drive.built.layer.host_blocks();
-    let mut server = Server::new(drive);
+    let (drive, scheduler) = drive.start(false, false);
+    let mut controller = Controller::new(drive, &scheduler);
     let mut now = SimTime::ZERO;
     let mut rows = Vec::with_capacity(measured.len());
     for (i, m) in measured.iter().enumerate() {
@@ -133,7 +98,8 @@ pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Com
                 m.blocks
             )));
         }
-        let done = server.serve(now, i as u64, m)?;
+        let request = HostRequest::new(m.op, m.lba, m.blocks).numbered(i as u64);
+        let done = controller.submit(now, &request, &mut Unwatched)?.map_or(now, |served| served.ack);
         rows.push(Compared { op: m.op, measured: m.service, simulated: done.since(now) });
         now = done + m.gap;
     }

@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
 use crate::verify::Verify;
-use smrlab_drive::{Effects, Executed, Observer, OpDone};
+use smrlab_drive::{Effects, Executed, Observer, OpDone, Served};
 use smrlab_stl::{Facts, HostRequest, Pause, Plan};
 use smrlab_units::SimTime;
 
@@ -21,6 +21,16 @@ impl Effects for Metrics {
         executed: &Executed<'_>,
     ) -> Result<(), RunError> {
         self.served(arrival, request, executed);
+        Ok(())
+    }
+
+    fn from_buffer(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+    ) -> Result<(), RunError> {
+        self.counted(arrival, request, served, (0, 0));
         Ok(())
     }
 
@@ -89,6 +99,19 @@ impl Effects for Watch {
         }
         match &mut self.requests {
             Some(log) => log.add(arrival, request, &executed.served),
+            None => Ok(()),
+        }
+    }
+
+    fn from_buffer(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+    ) -> Result<(), RunError> {
+        self.metrics.counted(arrival, request, served, (0, 0));
+        match &mut self.requests {
+            Some(log) => log.add(arrival, request, served),
             None => Ok(()),
         }
     }

@@ -64,7 +64,7 @@ def explain(
     as_json: o.JsonOption = False,
 ) -> None:
     """Explain one name."""
-    doc: dict[str, Any] = json.loads(_core.explain_json(name.split(",")[0]))
+    doc: dict[str, Any] = json.loads(_core.explain_json(name))
     if as_json:
         console.print_json(doc)
     else:
@@ -82,6 +82,9 @@ def _page(doc: dict[str, Any]) -> None:
         print(f"\nReference: {doc['reference']}")
     if doc.get("capabilities"):
         print("Capabilities: " + _capabilities(doc["capabilities"]))
+    if doc.get("controller"):
+        rows = [[str(name), str(words)] for name, words in doc["controller"].items()]
+        print("\n" + "\n".join(plain.table(rows, ("controller", "what is on, and what it costs"))))
     if doc.get("params"):
         keys = ("name", "default", "accepts", "doc")
         rows = [[str(p.get(key) or "") for key in keys] for p in doc["params"]]

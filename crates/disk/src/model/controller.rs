@@ -33,7 +33,7 @@ pub enum WriteBack {
 /// The buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferSpec {
-    /// Segments.
+    /// Segments; 0: no buffer.
     pub segments: u32,
     /// Blocks of each.
     pub segment_blocks: u32,
@@ -53,6 +53,37 @@ pub struct BufferSpec {
     pub write_back: WriteBack,
     /// What was written can be read from the buffer.
     pub written_hits: bool,
+}
+
+impl BufferSpec {
+    /// No buffer.
+    pub const OFF: Self = Self {
+        segments: 0,
+        segment_blocks: 1,
+        write_segments: 0,
+        read_ahead: ReadAhead::Off,
+        read_ahead_blocks: 0,
+        passing: false,
+        ahead_on_hit: false,
+        zero_latency: [false; 2],
+        write_back: WriteBack::Off,
+        written_hits: false,
+    };
+
+    /// What a drive of which nothing is known is taken to have where a cache is asked for: 16 MiB in segments of 512 KiB, half
+    /// of them for writes.
+    pub const PLAIN: Self = Self {
+        segments: 32,
+        segment_blocks: 1024,
+        write_segments: 16,
+        read_ahead: ReadAhead::Segment,
+        read_ahead_blocks: 512,
+        passing: false,
+        ahead_on_hit: false,
+        zero_latency: [false; 2],
+        write_back: WriteBack::On,
+        written_hits: true,
+    };
 }
 
 /// See the [module](self). Times that differ by the direction of the command before are `[after a read, after a write]`.
@@ -101,11 +132,18 @@ const WRITE_BACK: [&str; 3] = ["off", "append", "on"];
 const SWITCH: [&str; 2] = ["off", "on"];
 
 impl ReadAhead {
+    /// The words in a drive file.
+    pub const WORDS: &'static [&'static str] = &READ_AHEAD;
     const ALL: [Self; 5] = [Self::Off, Self::Track, Self::Cylinder, Self::Segment, Self::TwoTracks];
 
     /// The word in a drive file.
     pub fn name(self) -> &'static str {
         READ_AHEAD[self as usize]
+    }
+
+    /// By its word.
+    pub fn parse(word: &str) -> Option<Self> {
+        READ_AHEAD.iter().position(|w| *w == word).map(|i| Self::ALL[i])
     }
 }
 
@@ -119,6 +157,71 @@ impl WriteBack {
 }
 
 impl ControllerSpec {
+    /// Nothing that takes time, and no buffer.
+    pub const NONE: Self = Self {
+        read_hit: [SimTime::ZERO; 2],
+        read_miss: [SimTime::ZERO; 2],
+        write_hit: [SimTime::ZERO; 2],
+        write_miss: [SimTime::ZERO; 2],
+        done: [SimTime::ZERO; 2],
+        bus: [SimTime::ZERO; 2],
+        write_delay: SimTime::ZERO,
+        read_gather: 0,
+        buffer: BufferSpec::OFF,
+    };
+
+    /// What is on and what it costs, for `explain`: names and words.
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let both = |t: [SimTime; 2]| {
+            if t[0] == t[1] { t[0].to_string() } else { format!("{} ({} after a write)", t[0], t[1]) }
+        };
+        let (b, bus) = (&self.buffer, self.bus);
+        let rate = |t: SimTime| match t.0 {
+            0 => "no time".to_owned(),
+            ns => format!("{:.1} MB/s", 512e3 / ns as f64),
+        };
+        let mut out = vec![
+            (
+                "command",
+                format!(
+                    "once a command: read {}, in the buffer {}; write {}, into the buffer {}; at the end {} and {}",
+                    both(self.read_miss),
+                    both(self.read_hit),
+                    both(self.write_miss),
+                    both(self.write_hit),
+                    self.done[0],
+                    self.done[1]
+                ),
+            ),
+            ("bus", format!("reads {}, writes {}, beside the medium", rate(bus[0]), rate(bus[1]))),
+        ];
+        let kib = |blocks: u32| f64::from(blocks) / 2.0;
+        out.push(match b.segments {
+            0 => ("cache", "off".to_owned()),
+            n => ("cache", format!("{n} segments of {} KiB", kib(b.segment_blocks))),
+        });
+        if b.segments > 0 {
+            let most = format!(", {} KiB at most", kib(b.read_ahead_blocks));
+            let far = if b.read_ahead == ReadAhead::Off { String::new() } else { most };
+            out.push(("read-ahead", format!("{}{far}", b.read_ahead.name())));
+            out.push((
+                "write cache",
+                match b.write_back {
+                    WriteBack::Off => "off: a write is answered when it is on the medium".to_owned(),
+                    _ => format!(
+                        "on, {} writes; flush and FUA wait for the medium, what was not flushed may be lost with the power",
+                        b.write_segments
+                    ),
+                },
+            ));
+        }
+        let on: Vec<&str> = ["reads", "writes"].into_iter().zip(b.zero_latency).filter(|z| z.1).map(|z| z.0).collect();
+        if !on.is_empty() {
+            out.push(("zero latency", on.join(" and ")));
+        }
+        out
+    }
+
     /// All times, in the order of the fields in a drive file.
     pub(crate) fn overheads(&self) -> [SimTime; 13] {
         let [a, b, c, d, e] = [self.read_hit, self.read_miss, self.write_hit, self.write_miss, self.done];
@@ -153,24 +256,29 @@ impl ControllerSpec {
         }
         f.range(format!("{at}.read_gather"), u64::from(self.read_gather), 0, 1000);
         let b = &self.buffer;
-        f.range(format!("{at}.buffer.segments"), u64::from(b.segments), 1, 65_536);
+        f.range(format!("{at}.buffer.segments"), u64::from(b.segments), 0, 65_536);
         f.range(format!("{at}.buffer.segment_blocks"), u64::from(b.segment_blocks), 1, 1 << 24);
-        f.range(format!("{at}.buffer.write_segments"), u64::from(b.write_segments), 1, u64::from(b.segments));
+        let least = u64::from(b.write_back != WriteBack::Off);
+        f.range(
+            format!("{at}.buffer.write_segments"),
+            u64::from(b.write_segments),
+            least,
+            u64::from(b.segments),
+        );
         f.finish()
     }
 }
 
-/// `[controller]` with `[controller.buffer]`.
+/// `[controller]`, a time of 0 where nothing is given, with `[controller.buffer]` where there is one.
 pub(super) fn controller(r: Reader<'_>) -> Option<ControllerSpec> {
-    let times = OVERHEADS.map(|key| r.number(key, TIME).map(time));
-    let gather = r.number("read_gather", SHARE).map(|n| n.round() as u32);
-    let buffer = r.table("buffer").and_then(buffer);
+    let times = OVERHEADS.map(|key| r.opt_number(key, TIME).map_or(SimTime::ZERO, time));
+    let gather = r.opt_number("read_gather", SHARE).map_or(0, |n| n.round() as u32);
+    let buffer = match r.opt_table("buffer") {
+        Some(table) => buffer(table),
+        None => Some(BufferSpec::OFF),
+    };
     r.finish();
-    let mut all = [SimTime::ZERO; 13];
-    for (to, from) in all.iter_mut().zip(times) {
-        *to = from?;
-    }
-    Some(ControllerSpec::of_overheads(all, gather?, buffer?))
+    Some(ControllerSpec::of_overheads(times, gather, buffer?))
 }
 
 fn buffer(r: Reader<'_>) -> Option<BufferSpec> {

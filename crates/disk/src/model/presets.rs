@@ -1,6 +1,6 @@
 //! The drives that ship with the project, and how a user's text becomes a drive.
 
-use super::DriveModel;
+use super::{BufferSpec, ControllerSpec, DriveModel, ReadAhead, WriteBack};
 use crate::fault::DriveError;
 use crate::interference::Interference;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
@@ -83,7 +83,59 @@ pub const OVERRIDES: &[Param] = &[
     Param { name: "write_settle", kind: Kind::Time, default: "", doc: "what a moving write adds" },
     Param { name: "read_overhead", kind: Kind::Time, default: "", doc: "before a read positions" },
     Param { name: "write_overhead", kind: Kind::Time, default: "", doc: "before a write positions" },
+    Param {
+        name: "command",
+        kind: Kind::Time,
+        default: "",
+        doc: "overhead of every host command, once, whatever it leads to on the medium",
+    },
+    Param {
+        name: "bus",
+        kind: Kind::Real(0.001, 1e6),
+        default: "",
+        doc: "bus between host and drive, in MB/s (10^6 bytes), beside the medium in both directions",
+    },
+    Param {
+        name: "cache",
+        kind: Kind::Switch,
+        default: "",
+        doc: "the drive's own cache. On: as the drive's file says, else 16 MiB with read-ahead and write cache; off: none",
+    },
+    Param {
+        name: "cache_size",
+        kind: Kind::Size,
+        default: "",
+        doc: "size of that cache: the segments keep their number",
+    },
+    Param {
+        name: "segments",
+        kind: Kind::Count(1, 65_536),
+        default: "",
+        doc: "segments of that cache, its size being kept, half of them for writes",
+    },
+    Param {
+        name: "write_cache",
+        kind: Kind::Switch,
+        default: "",
+        doc: "on: writes are answered when they are in the cache; FLUSH and FUA wait for the medium",
+    },
+    Param {
+        name: "read_ahead",
+        kind: Kind::Choice(ReadAhead::WORDS),
+        default: "",
+        doc: "how far the drive reads on by itself after a read, until another command needs the head",
+    },
+    Param {
+        name: "zero_latency",
+        kind: Kind::Switch,
+        default: "",
+        doc: "reads and writes on one track begin with whichever block comes first",
+    },
 ];
+
+/// The overrides that concern the drive's own controller, in the order in which they are applied.
+const CONTROLLER: [&str; 8] =
+    ["cache", "cache_size", "segments", "command", "bus", "write_cache", "read_ahead", "zero_latency"];
 
 /// Makes a drive of `NAME` or `PATH`, with overrides `,key=value`. `read` brings the text of a path (this crate touches
 /// no file); a text with a slash or ending in `.toml` is a path.
@@ -145,7 +197,58 @@ fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel, DriveErro
             drive = drive.changed(key, t.to_string(), |s| *time_field(s, key) = t)?;
         }
     }
+    for key in CONTROLLER {
+        if let Some(text) = values.text(key) {
+            let mut spec = drive.spec().controller.unwrap_or(ControllerSpec::NONE);
+            control(&mut spec, key, values);
+            drive = drive.changed(key, text.to_owned(), |s| s.controller = Some(spec))?;
+        }
+    }
     Ok(drive)
+}
+
+/// Applies one override to a controller.
+fn control(c: &mut ControllerSpec, key: &str, values: &Values) {
+    let needs_cache = !matches!(key, "cache" | "command" | "bus");
+    if needs_cache && c.buffer.segments == 0 {
+        c.buffer = BufferSpec { read_ahead: ReadAhead::Off, write_back: WriteBack::Off, ..BufferSpec::PLAIN };
+    }
+    let b = &mut c.buffer;
+    match key {
+        "cache" if !values.on(key) => *b = BufferSpec::OFF,
+        "cache" if b.segments == 0 => *b = BufferSpec::PLAIN,
+        "cache_size" => {
+            let blocks = values.size(key, Blocks(1 << 20)).map_or(0, |size| size.0);
+            b.segment_blocks = (blocks / u64::from(b.segments)).clamp(1, 1 << 24) as u32;
+            b.read_ahead_blocks = b.read_ahead_blocks.min(b.segment_blocks);
+        }
+        "segments" => {
+            let size = u64::from(b.segments) * u64::from(b.segment_blocks);
+            b.segments = values.count(key).map_or(1, |n| n as u32);
+            b.segment_blocks = (size / u64::from(b.segments)).clamp(1, 1 << 24) as u32;
+            b.write_segments = b.segments.div_ceil(2);
+        }
+        "command" => {
+            let t = values.time(key).unwrap_or_default();
+            (c.read_hit, c.read_miss, c.write_hit, c.write_miss) = ([t; 2], [t; 2], [t; 2], [t; 2]);
+        }
+        "bus" => {
+            let ns = values.real(key).map_or(0.0, |rate| 512e3 / rate);
+            c.bus = [SimTime(ns.round() as u64); 2];
+        }
+        "write_cache" => {
+            b.write_back = if values.on(key) { WriteBack::On } else { WriteBack::Off };
+            b.write_segments = b.write_segments.max(1);
+        }
+        "read_ahead" => {
+            b.read_ahead = values.text(key).and_then(ReadAhead::parse).unwrap_or(ReadAhead::Off);
+            if b.read_ahead_blocks == 0 {
+                b.read_ahead_blocks = b.segment_blocks;
+            }
+        }
+        "zero_latency" => b.zero_latency = [values.on(key); 2],
+        _ => {}
+    }
 }
 
 fn time_field<'a>(s: &'a mut super::DriveSpec, key: &str) -> &'a mut SimTime {

@@ -1,17 +1,25 @@
 //! The drive's own controller: command overheads, the bus, and a buffer in segments with read-ahead and write-back.
 //!
-//! A pure state machine over a [`Medium`]. The medium goes on by itself after a command (it reads ahead, it writes what the
+//! A pure state machine over the mechanics. The medium goes on by itself after a command (it reads ahead, it writes what the
 //! buffer took); how far it came is worked out when the next command needs to know, in closed form: no event is spent on a
-//! sector. Commands are served one at a time, in the order in which they are given.
+//! sector. What was read is kept by its place on the medium, so that reading ahead works behind any translation layer.
+//!
+//! First come, first served, commands are served one at a time, in the order in which they are given. Behind a scheduler the
+//! [controller](crate::controller) keeps what is to be written, and has it written when its turn comes.
 
 mod medium;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 pub use medium::Medium;
 
-use smrlab_disk::model::{ControllerSpec, ReadAhead, WriteBack};
+use smrlab_disk::Mechanics;
+use smrlab_disk::model::{ControllerSpec, ReadAhead};
+use smrlab_stl::MediaOp;
 use smrlab_units::{Blocks, Dir, SimTime};
+use std::collections::VecDeque;
+use writes::Dirty;
 
 /// What the buffer has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +36,21 @@ pub struct Counters {
     pub through: u64,
     /// Blocks read ahead.
     pub read_ahead: u64,
+}
+
+impl Counters {
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, o: Self) -> Self {
+        Self {
+            hits: self.hits + o.hits,
+            partial_hits: self.partial_hits + o.partial_hits,
+            misses: self.misses + o.misses,
+            buffered: self.buffered + o.buffered,
+            through: self.through + o.through,
+            read_ahead: self.read_ahead + o.read_ahead,
+        }
+    }
 }
 
 /// Consecutive blocks in the buffer.
@@ -51,13 +74,17 @@ struct Ahead {
     stream: u64,
 }
 
-/// What is in the buffer only, and is being written.
+/// What passed the head for a command.
 #[derive(Clone, Copy, Debug)]
-struct Dirty {
-    start: u64,
-    end: u64,
-    /// When the medium has all of it.
-    done: SimTime,
+pub(crate) struct Passed {
+    /// First block and number.
+    pub lba: u64,
+    pub blocks: u64,
+    /// From when until when.
+    pub start: SimTime,
+    pub end: SimTime,
+    /// The track and the cylinder where the head was.
+    pub before: (u64, u32),
 }
 
 /// See the [module](self).
@@ -66,7 +93,11 @@ pub struct Onboard {
     spec: ControllerSpec,
     segments: Vec<Segment>,
     ahead: Option<Ahead>,
-    dirty: Option<Dirty>,
+    /// What is in the buffer and being written, in the order in which the medium gets it.
+    dirty: VecDeque<Dirty>,
+    /// The same command by command: when it is on the medium, and blocks.
+    unwritten: VecDeque<(SimTime, u64)>,
+    unwritten_blocks: u64,
     last: Dir,
     /// One past the last block that was read, and whether the present read began there.
     read_end: u64,
@@ -74,6 +105,13 @@ pub struct Onboard {
     commands: u64,
     /// When the medium is free of what it was told to do.
     free: SimTime,
+    /// When the last command was answered.
+    front: SimTime,
+    /// A scheduler chose the present command then; its overhead may have passed before.
+    chosen: SimTime,
+    /// Commands wait in a queue: the medium's do not keep others from being answered.
+    queued: bool,
+    passed: Option<Passed>,
     counters: Counters,
 }
 
@@ -83,12 +121,18 @@ impl Onboard {
         Self {
             segments: vec![Segment::default(); spec.buffer.segments as usize],
             ahead: None,
-            dirty: None,
+            dirty: VecDeque::new(),
+            unwritten: VecDeque::new(),
+            unwritten_blocks: 0,
             last: Dir::Write,
             read_end: u64::MAX,
             sequential: false,
             commands: 0,
             free: SimTime::ZERO,
+            front: SimTime::ZERO,
+            chosen: SimTime::ZERO,
+            queued: false,
+            passed: None,
             counters: Counters::default(),
             spec,
         }
@@ -104,41 +148,131 @@ impl Onboard {
         self.free
     }
 
-    /// Serves a command that arrives at `now`; answers when it completes.
-    pub fn serve(&mut self, now: SimTime, dir: Dir, lba: u64, blocks: u64, m: &mut impl Medium) -> SimTime {
+    /// What it is.
+    pub fn spec(&self) -> &ControllerSpec {
+        &self.spec
+    }
+
+    /// Commands wait in a queue before it: answers come in another order than commands.
+    pub(crate) fn behind_queue(&mut self) {
+        self.queued = true;
+    }
+
+    /// When a command that comes at `now` begins, with everything noted that happened until then.
+    pub(crate) fn begin(&mut self, now: SimTime, m: &mut Mechanics) -> SimTime {
+        let start = now.max(self.front);
+        self.chosen = SimTime::ZERO;
+        self.note(start, m);
+        start
+    }
+
+    /// A scheduler chooses a command now.
+    pub(crate) fn choose(&mut self, now: SimTime, m: &mut Mechanics) {
+        self.chosen = now;
+        self.note(now, m);
+    }
+
+    /// Notes what has happened until `now`.
+    pub(crate) fn note(&mut self, now: SimTime, m: &mut Mechanics) {
         self.commands += 1;
-        if self.dirty.is_some_and(|d| d.done <= now) {
+        while self.dirty.front().is_some_and(|d| d.done <= now) {
             self.settle();
         }
         self.read_on(now, m);
+    }
+
+    /// The medium is at other work until `free`.
+    pub(crate) fn engaged(&mut self, free: SimTime) {
+        self.free = self.free.max(free);
+    }
+
+    /// Serves a command that arrives at `now`; answers when it completes.
+    pub fn serve(&mut self, now: SimTime, dir: Dir, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
+        let start = self.begin(now, m);
+        self.command(start, (dir, false), lba, blocks, m)
+    }
+
+    /// Serves a command that begins at `start`, of which everything before was noted; `through`: a write that is answered when
+    /// it is on the medium.
+    pub(crate) fn command(
+        &mut self,
+        start: SimTime,
+        (dir, through): (Dir, bool),
+        lba: u64,
+        blocks: u64,
+        m: &mut Mechanics,
+    ) -> SimTime {
+        self.passed = None;
         let done = match dir {
-            Dir::Read => self.read(now, lba, blocks, m),
-            Dir::Write => self.write(now, lba, blocks, m),
+            Dir::Read => self.read(start, lba, blocks, m),
+            Dir::Write => self.write(start, lba, blocks, through, m),
         };
-        self.last = dir;
-        done + self.spec.done[dir as usize]
+        self.answered(dir, done, self.passed.is_some())
     }
 
-    fn bus(&self, dir: Dir, blocks: u64) -> SimTime {
-        SimTime(self.spec.bus[dir as usize].0 * blocks)
+    /// Answers a read at `now` from what a queue holds of writes; answers when the command began and when it completes.
+    pub(crate) fn answer(&mut self, now: SimTime, blocks: u64, m: &mut Mechanics) -> (SimTime, SimTime) {
+        let start = self.begin(now, m);
+        self.counters.hits += 1;
+        let done = self.over(start, self.spec.read_hit) + self.bus(Dir::Read, blocks);
+        (start, self.answered(Dir::Read, done, false))
     }
 
-    /// The medium has what was dirty.
-    fn settle(&mut self) {
-        let Some(d) = self.dirty.take() else { return };
-        if self.spec.buffer.written_hits {
-            let s = self.victim();
-            self.segments[s] = Segment { start: d.start, end: d.end, used: self.commands };
+    /// When the overhead is over of a read of several operations, of which the buffer has some.
+    pub(crate) fn several_read(&mut self, start: SimTime, (held, all): (usize, usize)) -> SimTime {
+        let (counter, overhead) = match held {
+            _ if held == all => (&mut self.counters.hits, self.spec.read_hit),
+            0 => (&mut self.counters.misses, self.spec.read_miss),
+            _ => (&mut self.counters.partial_hits, self.spec.read_miss),
+        };
+        *counter += 1;
+        self.over(start, overhead)
+    }
+
+    /// When the overhead of a write of several operations is over that waits for the medium.
+    pub(crate) fn several_through(&mut self, start: SimTime) -> SimTime {
+        self.counters.through += 1;
+        self.over(start, self.spec.write_miss)
+    }
+
+    /// An operation was carried out by whatever: what the buffer holds of blocks that were written is out of date.
+    pub(crate) fn carried_out(&mut self, op: &MediaOp) {
+        if op.dir == Dir::Write {
+            self.forget(op.pba.0, op.pba.0 + op.blocks.0);
         }
     }
 
+    /// What passed the head for the last command.
+    pub(crate) fn take_passed(&mut self) -> Option<Passed> {
+        self.passed.take()
+    }
+
+    /// A command of this kind is over at `done`, on the `medium` or in the buffer; answers when it completes.
+    pub(crate) fn answered(&mut self, dir: Dir, done: SimTime, medium: bool) -> SimTime {
+        self.last = dir;
+        let done = done + self.spec.done[dir as usize];
+        if !self.queued || !medium {
+            self.front = self.front.max(done);
+        }
+        done
+    }
+
+    /// When the overhead of a command that begins at `now` is over.
+    pub(crate) fn over(&self, now: SimTime, overhead: [SimTime; 2]) -> SimTime {
+        (now + overhead[self.last as usize]).max(self.chosen)
+    }
+
+    pub(crate) fn bus(&self, dir: Dir, blocks: u64) -> SimTime {
+        SimTime(self.spec.bus[dir as usize].0 * blocks)
+    }
+
     /// Notes how far reading ahead has come at `now`.
-    fn read_on(&mut self, now: SimTime, m: &mut impl Medium) {
+    fn read_on(&mut self, now: SimTime, m: &mut Mechanics) {
         let Some(mut a) = self.ahead.take() else { return };
         let most = a.to - a.from;
-        let done = m.passed(a.began, a.from, Blocks(most), now).0;
+        let done = Medium::passed(m, a.began, a.from, Blocks(most), now).0;
         if done > 0 {
-            let (_, end) = m.read(a.began, a.from, Blocks(done), Blocks(1), false);
+            let (_, end) = Medium::read(m, a.began, a.from, Blocks(done), Blocks(1), false);
             (a.from, a.began) = (a.from + done, end);
             self.counters.read_ahead += done;
             let size = u64::from(self.spec.buffer.segment_blocks);
@@ -152,7 +286,7 @@ impl Onboard {
     }
 
     /// Reading ahead stops; the medium can begin with something else when the block under the head has passed.
-    fn stop(&mut self, at: SimTime, m: &mut impl Medium) -> SimTime {
+    pub(crate) fn stop(&mut self, at: SimTime, m: &mut Mechanics) -> SimTime {
         self.read_on(at, m);
         self.ahead = None;
         at
@@ -165,31 +299,41 @@ impl Onboard {
         (0..self.segments.len()).find(|&i| inside(&self.segments[i]) || next(i))
     }
 
-    /// The segment to use anew: an empty one, or the one that was used longest ago.
-    fn victim(&self) -> usize {
-        (0..self.segments.len()).min_by_key(|&i| self.segments[i].used).unwrap_or(0)
+    /// Puts blocks into an empty segment, or the one that was used longest ago; `None`: there is no buffer.
+    fn keep(&mut self, start: u64, end: u64) -> Option<usize> {
+        let i = (0..self.segments.len()).min_by_key(|&i| self.segments[i].used)?;
+        let size = u64::from(self.spec.buffer.segment_blocks);
+        self.segments[i] = Segment { start: start.max(end.saturating_sub(size)), end, used: self.commands };
+        Some(i)
     }
 
-    fn read(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut impl Medium) -> SimTime {
-        let after = self.last as usize;
+    /// Whether it has all of these blocks.
+    pub(crate) fn holds(&self, lba: u64, blocks: u64) -> bool {
+        let end = lba + blocks;
+        let inside = |s: u64, e: u64| s <= lba && end <= e;
+        match self.dirty.iter().rev().find(|d| d.start < end && lba < d.end) {
+            Some(d) => self.spec.buffer.written_hits && inside(d.start, d.end),
+            None => self.segments.iter().any(|s| s.used > 0 && inside(s.start, s.end)),
+        }
+    }
+
+    fn read(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
         let end = lba + blocks;
         self.sequential = lba == self.read_end;
         self.read_end = end;
         let bus = self.bus(Dir::Read, blocks);
-        if let Some(d) = self.dirty
-            && d.start < end
-            && lba < d.end
-        {
+        let start = self.over(now, self.spec.read_hit);
+        if let Some(i) = self.dirty.iter().rposition(|d| d.start < end && lba < d.end) {
+            let d = self.dirty[i];
             if self.spec.buffer.written_hits && d.start <= lba && end <= d.end {
                 self.counters.hits += 1;
-                return now + self.spec.read_hit[after] + bus;
+                return start + bus;
             }
             self.free = self.free.max(d.done);
-            self.settle();
+            (0..=i).for_each(|_| self.settle());
         }
         let Some(i) = self.find(lba) else { return self.miss(now, lba, blocks, m) };
         self.segments[i].used = self.commands;
-        let start = now + self.spec.read_hit[after];
         if end <= self.segments[i].end {
             self.counters.hits += 1;
             self.extend(i, end, start, m);
@@ -199,42 +343,62 @@ impl Onboard {
         let from = self.segments[i].end;
         if let Some(a) = self.ahead.filter(|a| a.segment == i) {
             // The rest is on its way.
-            let (_, last) = m.preview(a.began, a.from, Blocks(end - a.from));
-            let (_, reached) = m.read(a.began, a.from, Blocks(end - a.from), Blocks(1), false);
-            debug_assert_eq!(last, reached);
+            let rest = end - a.from;
+            let (_, reached) = self.pass(a.began, now, (a.from, rest, 1, false), m);
             self.filled(i, end);
             self.ahead = None;
             self.begin_ahead(i, end, reached, a.stream, m);
-            return (start + bus).max(self.drained(end - a.from, end, reached, m));
+            return (start + bus).max(self.drained(rest, end, reached, m));
         }
         let begin = self.stop(start, m).max(self.free);
-        let (first, last) = m.read(begin, from, Blocks(end - from), Blocks(1), false);
+        let (first, last) = self.pass(begin, begin, (from, end - from, 1, false), m);
         self.filled(i, end);
         self.begin_ahead(i, end, last, lba, m);
         (first + self.bus(Dir::Read, end - from)).max(start + bus).max(self.drained(end - from, end, last, m))
     }
 
-    fn miss(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut impl Medium) -> SimTime {
+    /// Reads `blocks` from `lba` on for a command, of which it is told from `shown` on; answers as [`Medium::read`].
+    fn pass(
+        &mut self,
+        begin: SimTime,
+        shown: SimTime,
+        (lba, blocks, gather, any): (u64, u64, u64, bool),
+        m: &mut Mechanics,
+    ) -> (SimTime, SimTime) {
+        let before = (m.head().track.0, m.head().cylinder());
+        let (first, end) = Medium::read(m, begin, lba, Blocks(blocks), Blocks(gather), any);
+        self.passed = Some(Passed { lba, blocks, start: shown.max(begin).min(end), end, before });
+        self.free = self.free.max(end);
+        (first, end)
+    }
+
+    fn miss(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
         self.counters.misses += 1;
-        let start = (now + self.spec.read_miss[self.last as usize]).max(self.free);
+        let start = self.over(now, self.spec.read_miss).max(self.free);
         let begin = self.stop(start, m);
         let b = self.spec.buffer;
         let any = b.zero_latency[0];
         // What has to be gathered before the bus is asked for.
         let gather = (blocks * u64::from(self.spec.read_gather) / 1000).max(1);
-        let (first, last) = m.read(begin, lba, Blocks(blocks), Blocks(gather), any);
-        let i = self.victim();
+        let (first, last) = self.pass(begin, begin, (lba, blocks, gather, any), m);
         let passed = if b.passing { m.passing(lba) } else { 0 };
         let passed = passed.min(u64::from(b.segment_blocks).saturating_sub(blocks));
-        self.segments[i] = Segment { start: lba - passed, end: lba, used: self.commands };
-        self.filled(i, lba + blocks);
-        self.begin_ahead(i, lba + blocks, last, lba, m);
+        if let Some(i) = self.keep(lba - passed, lba + blocks) {
+            self.begin_ahead(i, lba + blocks, last, lba, m);
+        }
         (first + self.bus(Dir::Read, blocks)).max(self.drained(blocks, lba + blocks, last, m))
+    }
+
+    /// Blocks that a request of several operations read; reads ahead behind them where they were the `last`.
+    pub(crate) fn was_read(&mut self, lba: u64, blocks: u64, end: SimTime, last: bool, m: &Mechanics) {
+        if let Some(i) = self.keep(lba, lba + blocks).filter(|_| last) {
+            self.begin_ahead(i, lba + blocks, end, lba, m);
+        }
     }
 
     /// When the bus can have delivered what was read last, `blocks` up to `end`, of which the last one passed the head at
     /// `last`: all of the last track, which came in one go.
-    fn drained(&self, blocks: u64, end: u64, last: SimTime, m: &impl Medium) -> SimTime {
+    pub(crate) fn drained(&self, blocks: u64, end: u64, last: SimTime, m: &Mechanics) -> SimTime {
         let there = blocks.min(end - m.track_start(end - 1));
         let passing = SimTime(m.block_time(end - 1).0 * (there - 1));
         (last.since(passing) + self.bus(Dir::Read, there)).max(last + self.bus(Dir::Read, 1))
@@ -247,17 +411,17 @@ impl Onboard {
         s.start = s.start.max(end.saturating_sub(u64::from(self.spec.buffer.segment_blocks)));
     }
 
-    fn begin_ahead(&mut self, segment: usize, from: u64, began: SimTime, stream: u64, m: &impl Medium) {
+    fn begin_ahead(&mut self, segment: usize, from: u64, began: SimTime, stream: u64, m: &Mechanics) {
         let to = self.limit(from, stream, m);
         self.ahead = (to > from).then_some(Ahead { segment, from, began, to, stream });
     }
 
     /// A hit up to `end`: the segment's window moves on.
-    fn extend(&mut self, i: usize, end: u64, now: SimTime, m: &impl Medium) {
+    fn extend(&mut self, i: usize, end: u64, now: SimTime, m: &Mechanics) {
         if let Some(mut a) = self.ahead.filter(|a| a.segment == i) {
             a.to = a.to.max(self.limit(end, a.stream, m));
             self.ahead = Some(a);
-        } else if self.spec.buffer.ahead_on_hit && self.ahead.is_none() && self.dirty.is_none() {
+        } else if self.spec.buffer.ahead_on_hit && self.ahead.is_none() && self.dirty.is_empty() {
             let from = self.segments[i].end;
             let to = self.limit(end, end - 1, m).max(from);
             let began = now.max(self.free);
@@ -266,7 +430,7 @@ impl Onboard {
     }
 
     /// How far to read ahead behind a request that ended at `end`.
-    fn limit(&self, end: u64, stream: u64, m: &impl Medium) -> u64 {
+    fn limit(&self, end: u64, stream: u64, m: &Mechanics) -> u64 {
         let b = &self.spec.buffer;
         let most = end + u64::from(b.read_ahead_blocks);
         let to = match b.read_ahead {
@@ -289,69 +453,5 @@ impl Onboard {
         let whole = b.read_ahead == ReadAhead::TwoTracks;
         let to = if whole { to } else { to.min(most) };
         to.min(m.blocks()).max(end)
-    }
-
-    fn write(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut impl Medium) -> SimTime {
-        let after = self.last as usize;
-        let end = lba + blocks;
-        self.forget(lba, end);
-        let bus = self.bus(Dir::Write, blocks);
-        let b = self.spec.buffer;
-        let appends = self.dirty.is_some_and(|d| d.end == lba);
-        let fits = blocks <= u64::from(b.segment_blocks);
-        let buffered = match b.write_back {
-            WriteBack::Off => false,
-            WriteBack::Append | WriteBack::On => fits,
-        };
-        if !buffered {
-            return self.through(now, lba, blocks, m);
-        }
-        self.counters.buffered += 1;
-        let mut start = now + self.spec.write_hit[after];
-        let mut from = lba;
-        if let Some(d) = self.dirty {
-            if appends {
-                from = d.start;
-            } else {
-                start = start.max(d.done);
-                self.settle();
-            }
-        }
-        let begin = self.stop(start, m).max(self.free);
-        let data = self.fed(start, lba, blocks, m);
-        let last = m.write(begin, data, lba, Blocks(blocks), b.zero_latency[1]);
-        self.free = last;
-        self.dirty = Some(Dirty { start: from, end, done: last });
-        start + bus
-    }
-
-    /// The earliest time for a write's first block such that the bus, which begins at `start`, keeps up with the medium.
-    fn fed(&self, start: SimTime, lba: u64, blocks: u64, m: &impl Medium) -> SimTime {
-        let all = self.bus(Dir::Write, blocks);
-        let start = start + self.spec.write_delay;
-        start + self.bus(Dir::Write, 1).max(all.since(SimTime(m.block_time(lba).0 * (blocks - 1))))
-    }
-
-    fn through(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut impl Medium) -> SimTime {
-        self.counters.through += 1;
-        let start = (now + self.spec.write_miss[self.last as usize]).max(self.free);
-        let begin = self.stop(start, m);
-        self.settle();
-        let any = self.spec.buffer.zero_latency[1];
-        let data = self.fed(now + self.spec.write_miss[self.last as usize], lba, blocks, m);
-        let last = m.write(begin, data, lba, Blocks(blocks), any);
-        self.free = last;
-        self.dirty = Some(Dirty { start: lba, end: lba + blocks, done: last });
-        last.max(now + self.spec.write_miss[self.last as usize] + self.bus(Dir::Write, blocks))
-    }
-
-    /// What is overwritten is no longer in the buffer.
-    fn forget(&mut self, lba: u64, end: u64) {
-        for s in self.segments.iter_mut().filter(|s| s.start < end && lba < s.end) {
-            *s = Segment::default();
-        }
-        if self.ahead.is_some_and(|a| self.segments[a.segment].used == 0) {
-            self.ahead = None;
-        }
     }
 }

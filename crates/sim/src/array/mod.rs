@@ -17,6 +17,7 @@ use smrlab_array::{Array, ArrayContext, Chosen, Controller, Member, MemberId, re
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Bands;
 use smrlab_drive::assemble::BuildLayer;
+use smrlab_drive::onboard::Counters;
 use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::Cause;
 use smrlab_units::problems::Problems;
@@ -107,6 +108,7 @@ pub(crate) fn run(
         gain: Some(space.0),
         efficiency: Some(space.1),
         counters: Vec::new(),
+        buffer: facts.iter().filter_map(|f| f.buffer).reduce(Counters::plus),
         map_bytes: controller.array().map_bytes() + facts.iter().map(|f| f.map_bytes).sum::<u64>(),
         background: facts.iter().any(|f| f.background),
         work_ns: members.iter().map(|m| m.busy_ns - m.background.ns).max(),
@@ -126,14 +128,15 @@ pub(crate) fn run(
 
 fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metrics]) -> Facts {
     let (mut counters, mut map_bytes, mut host_blocks, mut background) = (Vec::new(), 0, Blocks::ZERO, false);
+    let mut buffer = None;
     if let Member::Disk(drive) = member {
         let layer = drive.layer();
         layer.counters(&mut |name, n| counters.push((name, n)));
-        (map_bytes, host_blocks) = (layer.map_bytes(), layer.host_blocks());
+        (map_bytes, host_blocks, buffer) = (layer.map_bytes(), layer.host_blocks(), drive.buffer_counters());
         background = layer.background_after().is_some() || metrics.iter().any(|m| m.background.commands > 0);
     }
     let (gain, efficiency, backlog, work_ns) = (None, None, None, None);
-    Facts { arrivals, backlog, host_blocks, gain, efficiency, counters, map_bytes, background, work_ns }
+    Facts { arrivals, backlog, host_blocks, gain, efficiency, counters, buffer, map_bytes, background, work_ns }
 }
 
 /// What the array itself counted, and what befell its drives.

@@ -55,7 +55,10 @@ impl Sender {
 
     fn completed(&mut self, ack: SimTime) {
         if let Arrivals::Closed { think, .. } = self.arrivals {
-            self.slots.push_back(ack + think);
+            // What a buffer answers is over before what was sent earlier.
+            let at = ack + think;
+            let later = self.slots.iter().rev().take_while(|slot| **slot > at).count();
+            self.slots.insert(self.slots.len() - later, at);
         }
     }
 }
@@ -84,7 +87,10 @@ pub(super) fn run<O: HostObserver>(
             if let Some(later) = sender.ahead(feed) {
                 controller.drive().layer().prefetch(&later);
             }
-            controller.submit(at, &request, observer)?;
+            if let Some(served) = controller.submit(at, &request, observer)? {
+                sender.completed(served.ack);
+                served_count += 1;
+            }
             most = most.max(controller.waiting() as u64 + u64::from(at < last_ack));
         }
         let Some(decision) = controller.next_decision() else {

@@ -334,7 +334,7 @@ impl Metrics {
             // A step that was given up took its time, and cleaned nothing.
             let whole = executed.whole;
             let from = match c.first {
-                0 => executed.served.start,
+                0 => executed.began,
                 n => executed.ends[n as usize - 1],
             };
             let to = executed.ends[end - 1];
