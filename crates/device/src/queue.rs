@@ -121,7 +121,7 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
     }
 
     /// The newest accepted write that has any of the blocks has all of them.
-    fn from_buffer(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
+    fn answered(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
         let (first, end) = (request.lba.0, request.lba.0 + request.blocks.0);
         let newest = self.queued.values().rev().find_map(|queued| match queued {
             // A medium whose bytes the host's own threads move.

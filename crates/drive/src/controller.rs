@@ -47,7 +47,7 @@ pub trait Effects: Observer {
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn from_buffer(
+    fn answered(
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
@@ -190,7 +190,7 @@ impl Controller {
             HostOp::Read => match self.waiting.concerns(request) {
                 Concern::Whole => {
                     let served = self.drive.answer(now, request);
-                    effects.from_buffer(now, request, &served).map(|()| Some(served))
+                    effects.answered(now, request, &served).map(|()| Some(served))
                 }
                 Concern::Nothing if self.drive.holds(now, request) => {
                     self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some)

@@ -84,13 +84,7 @@ impl WaitingList {
     }
 
     /// Takes in a request that comes after all others.
-    pub fn admit(
-        &mut self,
-        arrival: SimTime,
-        request: HostRequest,
-        accepted: Option<Served>,
-        drive: &Drive,
-    ) {
+    pub fn admit(&mut self, arrival: SimTime, request: HostRequest, accepted: Option<Served>, drive: &Drive) {
         let earlier = self.free.iter().chain(&self.blocked);
         let blockers = earlier.filter(|e| conflict(&e.request, &request)).count() as u32;
         let w = Waiting { seq: self.seen, arrival, request, accepted, blockers };

@@ -24,12 +24,7 @@ impl Effects for Metrics {
         Ok(())
     }
 
-    fn from_buffer(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        served: &Served,
-    ) -> Result<(), RunError> {
+    fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
         self.counted(arrival, request, served, (0, 0));
         Ok(())
     }
@@ -103,12 +98,7 @@ impl Effects for Watch {
         }
     }
 
-    fn from_buffer(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        served: &Served,
-    ) -> Result<(), RunError> {
+    fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
         self.metrics.counted(arrival, request, served, (0, 0));
         match &mut self.requests {
             Some(log) => log.add(arrival, request, served),

@@ -215,7 +215,8 @@ impl ControllerSpec {
                 },
             ));
         }
-        let on: Vec<&str> = ["reads", "writes"].into_iter().zip(b.zero_latency).filter(|z| z.1).map(|z| z.0).collect();
+        let on: Vec<&str> =
+            ["reads", "writes"].into_iter().zip(b.zero_latency).filter(|z| z.1).map(|z| z.0).collect();
         if !on.is_empty() {
             out.push(("zero latency", on.join(" and ")));
         }

@@ -135,7 +135,7 @@ pub const OVERRIDES: &[Param] = &[
 
 /// The overrides that concern the drive's own controller, in the order in which they are applied.
 const CONTROLLER: [&str; 8] =
-    ["cache", "cache_size", "segments", "command", "bus", "write_cache", "read_ahead", "zero_latency"];
+    ["cache", "segments", "cache_size", "command", "bus", "write_cache", "read_ahead", "zero_latency"];
 
 /// Makes a drive of `NAME` or `PATH`, with overrides `,key=value`. `read` brings the text of a path (this crate touches
 /// no file); a text with a slash or ending in `.toml` is a path.

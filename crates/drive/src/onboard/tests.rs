@@ -1,9 +1,9 @@
 //! Times by hand: 6000 rpm (10 ms), 100 blocks a track, seeks of 2 ms, a bus of 0.2 ms a block, half as fast as the medium.
 
 use super::*;
-use smrlab_disk::model::WriteBack;
 use smrlab_disk::mechanics::Distance;
-use smrlab_disk::model::{BufferSpec};
+use smrlab_disk::model::BufferSpec;
+use smrlab_disk::model::WriteBack;
 use smrlab_disk::{Geometry, GeometrySpec, Mechanics, MechanicsSpec, Model, SeekCurve, ZoneSpec};
 use std::sync::Arc;
 

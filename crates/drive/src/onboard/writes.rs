@@ -46,7 +46,8 @@ impl Onboard {
             self.unwritten.pop_front();
             self.unwritten_blocks -= n;
         }
-        if let Some(d) = self.dirty.pop_back_if(|d| Some(d.end) == lba) {
+        if let Some(d) = self.dirty.back().copied().filter(|d| Some(d.end) == lba) {
+            self.dirty.pop_back();
             return (start, d.start);
         }
         while self.dirty.len() >= writes

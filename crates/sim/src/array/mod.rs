@@ -136,7 +136,18 @@ fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metri
         background = layer.background_after().is_some() || metrics.iter().any(|m| m.background.commands > 0);
     }
     let (gain, efficiency, backlog, work_ns) = (None, None, None, None);
-    Facts { arrivals, backlog, host_blocks, gain, efficiency, counters, buffer, map_bytes, background, work_ns }
+    Facts {
+        arrivals,
+        backlog,
+        host_blocks,
+        gain,
+        efficiency,
+        counters,
+        buffer,
+        map_bytes,
+        background,
+        work_ns,
+    }
 }
 
 /// What the array itself counted, and what befell its drives.

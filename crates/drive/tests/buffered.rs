@@ -1,0 +1,263 @@
+//! Drives behind their own buffer and bus, timed by formula. The preset `tiny` turns once in 10 ms; its outer tracks have 32
+//! blocks, a seek takes 2 ms. A bus of 1.024 MB/s needs 0.5 ms a block, a command 1 ms.
+
+use smrlab_drive::{Controller, Effects, Executed, Observer, OpDone, Served, Wanted, assemble};
+use smrlab_stl::{Dir, HostRequest};
+use smrlab_units::problems::Problems;
+use smrlab_units::rng::Rng;
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::convert::Infallible;
+
+const COSTS: &str = "tiny,command=1ms,bus=1.024";
+
+fn drive(text: &str, layer: &str, scheduler: &str, mechanics: Option<&str>) -> Controller {
+    let mut problems = Problems::default();
+    let wanted = Wanted { drive: text, layer, scheduler, metadata: "nv", mechanics, medium: None, seed: 1 };
+    let drive = assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems);
+    let (drive, chosen) = drive.unwrap_or_else(|| panic!("{problems}")).start(false, false);
+    Controller::new(drive, &chosen)
+}
+
+/// A media operation: direction, first block, blocks, begin and end.
+type Op = (Dir, u64, u64, SimTime, SimTime);
+
+#[derive(Default)]
+struct Seen {
+    dispatched: Vec<(u64, Served)>,
+    accepted: Vec<(u64, Served)>,
+    answered: Vec<(u64, Served)>,
+    ops: Vec<Op>,
+}
+
+impl Observer for Seen {
+    fn op(&mut self, d: &OpDone<'_>) {
+        self.ops.push((d.op.dir, d.op.pba.0, d.op.blocks.0, d.start, d.end));
+    }
+}
+
+impl Effects for Seen {
+    type Error = Infallible;
+
+    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
+        assert_eq!(e.ends.len(), e.plan.ops().len());
+        self.dispatched.push((r.id, e.served));
+        Ok(())
+    }
+
+    fn accepted(&mut self, _: SimTime, r: &HostRequest, served: &Served) -> Result<(), Infallible> {
+        self.accepted.push((r.id, *served));
+        Ok(())
+    }
+
+    fn answered(&mut self, _: SimTime, r: &HostRequest, served: &Served) -> Result<(), Infallible> {
+        self.answered.push((r.id, *served));
+        Ok(())
+    }
+
+    fn background(&mut self, _: &Executed<'_>) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn us(n: u64) -> SimTime {
+    SimTime::from_us(n)
+}
+
+fn request(op: HostOp, lba: u64, blocks: u64) -> HostRequest {
+    HostRequest::new(op, Lba(lba), Blocks(blocks))
+}
+
+/// Submits (arrival in us, request), numbered from 0 on, and lets the drive finish; what was seen, and when each was answered
+/// in microseconds.
+fn go(mut c: Controller, requests: &[(u64, HostRequest)]) -> (Seen, Vec<u64>, Controller) {
+    let mut seen = Seen::default();
+    for (id, (at, r)) in (0..).zip(requests) {
+        let Ok(_) = c.submit(us(*at), &r.numbered(id), &mut seen);
+    }
+    let Ok(()) = c.drain(&mut seen);
+    let mut acks = vec![0; requests.len()];
+    for (id, served) in seen.dispatched.iter().chain(&seen.answered) {
+        acks[*id as usize] = served.ack.0.div_ceil(1000);
+    }
+    (seen, acks, c)
+}
+
+use HostOp::{Flush, Read, Write};
+
+#[test]
+fn a_command_costs_once_and_the_bus_follows_the_medium() {
+    // Block 8 passes from 2.5 to 2.8125 ms. The second command begins when the first is answered; block 16 passes at 5 ms.
+    let (seen, acks, _) =
+        go(drive(COSTS, "cmr", "fcfs", None), &[(0, request(Read, 8, 1)), (0, request(Read, 16, 1))]);
+    assert_eq!(acks, [3313, 5813]);
+    assert_eq!(seen.ops.iter().map(|o| o.4.0).collect::<Vec<_>>(), [2_812_500, 5_312_500]);
+    // However many media operations it leads to: without rotation a command more is 1 ms more.
+    for layer in ["cmr", "rmw", "static-1234", "disk-cache,cache=10%"] {
+        let one =
+            |text: &str| go(drive(text, layer, "fcfs", Some("no-rotation")), &[(0, request(Write, 3, 4))]);
+        let (plain, with) = (one("tiny"), one("tiny,command=1ms"));
+        assert_eq!(with.1[0], plain.1[0] + 1000, "{layer}: {} operations", plain.0.ops.len());
+        assert_eq!(with.0.ops.len(), plain.0.ops.len());
+    }
+}
+
+#[test]
+fn reading_ahead_goes_by_places_on_the_medium() {
+    for layer in ["cmr", "rmw", "static-1234"] {
+        let text = format!("{COSTS},cache=on,read_ahead=track");
+        // From block 0 on at 10 ms (the command takes 1 ms); the rest of the track has passed at 20 ms.
+        let (seen, acks, c) = go(
+            drive(&text, layer, "fcfs", None),
+            &[(0, request(Read, 0, 2)), (30_000, request(Read, 2, 20)), (60_000, request(Read, 5, 27))],
+        );
+        // 10.3125 ms and two blocks on the bus.
+        assert_eq!(acks, [11_313, 30_000 + 1000 + 10_000, 60_000 + 1000 + 13_500], "{layer}");
+        assert_eq!((seen.ops.len(), seen.ops[0].2), (1, 2), "{layer}: what is read ahead is no operation");
+        let b = c.drive().buffer_counters().unwrap();
+        assert_eq!((b.hits, b.misses, b.read_ahead), (2, 1, 30), "{layer}");
+        let off = format!("{COSTS},cache=on,read_ahead=off");
+        assert_eq!(
+            go(drive(&off, layer, "fcfs", None), &[(0, request(Read, 0, 2)), (30_000, request(Read, 2, 2))])
+                .2
+                .drive()
+                .buffer_counters()
+                .unwrap()
+                .hits,
+            0
+        );
+    }
+}
+
+/// Destaged writes are host writes to the layer: the same operations, and the host waits for the bus alone.
+#[test]
+fn a_write_cache_acknowledges_and_the_layer_writes() {
+    let requests = [(0, request(Write, 3, 4)), (1000, request(Write, 40, 2)), (2000, request(Flush, 0, 0))];
+    for layer in ["cmr", "rmw", "static-1234", "disk-cache,cache=10%", "s-block,sblock_blocks=160"] {
+        let ops = |seen: &Seen| seen.ops.iter().map(|o| (o.0, o.1, o.2)).collect::<Vec<_>>();
+        let (plain, ..) = go(drive("tiny", layer, "fcfs", None), &requests);
+        let (on, acks, c) = go(drive(&format!("{COSTS},write_cache=on"), layer, "fcfs", None), &requests);
+        let (off, through, _) =
+            go(drive(&format!("{COSTS},write_cache=off"), layer, "fcfs", None), &requests);
+        assert_eq!((ops(&on), ops(&off)), (ops(&plain), ops(&plain)), "{layer}");
+        // 1 ms and 4 blocks; the second begins then.
+        assert_eq!(acks[..2], [3000, 5000], "{layer}");
+        let last = on.ops.last().unwrap().4;
+        assert_eq!(acks[2], last.0.div_ceil(1000), "{layer}: a flush ends with the medium");
+        assert!(through[1] >= off.ops.last().unwrap().4.0 / 1000, "{layer}");
+        assert_eq!(c.drive().buffer_counters().unwrap().buffered, 2);
+        // FUA waits for the medium all the same.
+        let fua = HostRequest { fua: true, ..requests[0].1 };
+        let (seen, acks, _) = go(drive(&format!("{COSTS},write_cache=on"), layer, "fcfs", None), &[(0, fua)]);
+        assert!(us(acks[0]) >= seen.dispatched[0].1.ack && acks[0] > 3000, "{layer}: {acks:?}");
+    }
+}
+
+#[test]
+fn the_write_cache_has_so_much_room() {
+    // Two segments, one of them for writes, of 8 blocks each: the second write waits for the first to be on the medium.
+    let text = format!("{COSTS},write_cache=on,cache_size=16blk,segments=2");
+    let requests = [(0, request(Write, 8, 1)), (0, request(Write, 100, 1)), (0, request(Write, 101, 1))];
+    let (seen, acks, _) = go(drive(&text, "cmr", "fcfs", None), &requests);
+    assert_eq!(acks[0], 1500);
+    let first = seen.ops[0].4.0.div_ceil(1000);
+    assert_eq!(acks[1], first + 500, "one more block on the bus");
+    assert_eq!(acks[2], acks[1] + 1500, "what is appended needs no segment of its own");
+    // Longer than a segment: to the medium.
+    let (seen, acks, c) = go(drive(&text, "cmr", "fcfs", None), &[(0, request(Write, 0, 9))]);
+    assert_eq!(acks[0], seen.ops[0].4.0.div_ceil(1000));
+    assert_eq!(c.drive().buffer_counters().unwrap().through, 1);
+}
+
+/// A controller that costs nothing and keeps nothing changes nothing.
+#[test]
+fn off_is_off() {
+    for layer in ["cmr", "rmw", "disk-cache,cache=10%", "static-R(4123)"] {
+        for scheduler in ["fcfs", "sptf,depth=8"] {
+            let mut rng = Rng::new(7);
+            let requests: Vec<_> = (0..300)
+                .map(|i| {
+                    let op = if rng.one_in(2) { Write } else { Read };
+                    (i * rng.below(40_000), request(op, rng.below(1500), 1 + rng.below(8)))
+                })
+                .collect();
+            let mut requests = requests;
+            requests.sort_by_key(|r| r.0);
+            let (a, acks, _) = go(drive("tiny", layer, scheduler, None), &requests);
+            let (b, same, _) = go(drive("tiny,cache=off", layer, scheduler, None), &requests);
+            assert_eq!(acks, same, "{layer} {scheduler}");
+            assert_eq!(a.ops, b.ops, "{layer} {scheduler}");
+        }
+    }
+}
+
+#[test]
+fn a_scheduler_chooses_among_reads_and_what_is_to_be_written() {
+    let text = format!("{COSTS},write_cache=on");
+    let requests = [
+        (0, request(Read, 900, 1)),
+        (100, request(Write, 8, 4)),
+        (200, request(Write, 700, 1)),
+        // All of it is in the newest write that it concerns.
+        (300, request(Read, 9, 2)),
+        (400, request(Flush, 0, 0)),
+        (500, request(Write, 700, 1)),
+        // A part of it is not.
+        (600, request(Read, 7, 2)),
+    ];
+    let (seen, acks, c) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
+    // One after the other on the bus: 0.1 + 1 + 2, + 1 + 0.5, + 1 + 1.
+    assert_eq!((acks[1], acks[2], acks[3]), (3100, 4600, 6600));
+    assert_eq!(seen.accepted.iter().map(|a| a.0).collect::<Vec<_>>(), [1, 2, 5]);
+    assert_eq!(seen.answered.iter().map(|a| a.0).collect::<Vec<_>>(), [3]);
+    // The flush waits for both writes; what came after it waits for the flush on the medium, not in the buffer.
+    let write_ends: Vec<_> = seen.ops.iter().filter(|o| o.0 == Dir::Write).map(|o| o.4).collect();
+    assert_eq!(write_ends.len(), 3);
+    assert_eq!(acks[4], write_ends[1].0.div_ceil(1000));
+    assert!(acks[5] < acks[4] && acks[6] > acks[4]);
+    assert_eq!(c.drive().buffer_counters().unwrap().buffered, 3);
+}
+
+/// Whatever comes: all are answered once, a flush not before what was accepted is on the medium, and what concerns the same
+/// blocks keeps its order.
+#[test]
+fn behind_a_scheduler_order_and_flushes_are_kept() {
+    for (seed, layer) in (1..).zip(["cmr", "rmw", "static-124R(3)", "cmr"]) {
+        let text = format!("{COSTS},write_cache=on,cache_size=64blk,segments=8");
+        let mut rng = Rng::new(seed);
+        let mut at = 0;
+        let requests: Vec<_> = (0..2000)
+            .map(|_| {
+                at += rng.below(12_000);
+                let op = [Read, Read, Write, Write, Write, Flush][rng.below(6) as usize];
+                let op = if op == Flush && !rng.one_in(8) { Write } else { op };
+                let (lba, blocks) = (rng.below(300), 1 + rng.below(10));
+                (at, if op == Flush { request(op, 0, 0) } else { request(op, lba, blocks) })
+            })
+            .collect();
+        let (seen, _, _) = go(drive(&text, layer, "sptf,depth=16", None), &requests);
+        let order: Vec<u64> = seen.dispatched.iter().map(|a| a.0).collect();
+        let mut all: Vec<u64> = order.iter().copied().chain(seen.answered.iter().map(|a| a.0)).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..2000), "{layer}");
+        let place = |id: u64| order.iter().position(|o| *o == id);
+        let span = |id: u64| requests[id as usize].1.lba.span(requests[id as usize].1.blocks);
+        for (a, (_, first)) in (0..).zip(&requests) {
+            for (b, (_, then)) in (0..).zip(&requests).skip(a as usize + 1).take(60) {
+                let (x, y) = (span(a), span(b));
+                let overlap = x.start < y.end && y.start < x.end && (first.op, then.op) != (Read, Read);
+                if (overlap || first.op == Flush || then.op == Flush)
+                    && let (Some(p), Some(q)) = (place(a), place(b))
+                {
+                    assert!(p < q, "{layer}: {a} {first:?} and {b} {then:?}");
+                }
+            }
+        }
+        for (id, served) in &seen.dispatched {
+            if requests[*id as usize].1.op == Flush {
+                let writes =
+                    seen.dispatched.iter().filter(|(o, _)| o < id && requests[*o as usize].1.op == Write);
+                assert!(writes.map(|w| w.1.end).all(|end| end <= served.ack), "{layer}: flush {id}");
+            }
+        }
+    }
+}
