@@ -1,4 +1,4 @@
-"""Figures 7 to 10 of the emulator's paper (sheet 004), from our own runs on served devices.
+"""Figures 7 to 10 of the emulator's paper (Pitchumani 2012), from our own runs on served devices.
 
 Bandwidth without timing shows what the emulator costs: `nbdkit memory` is the bare store, served by the same program.
 Server and client share one core; contestants take turns in every round, ratios are medians over the rounds' pairs, and

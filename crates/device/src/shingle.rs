@@ -2,7 +2,7 @@
 //!
 //! A write only notes its run. A block at some angle of a track holds the data of the latest writer at that angle among the
 //! track itself and the `k - 1` tracks upstream, and those data lie at the writer's own address: one level, never more
-//! (sheet 004, 1.5). All that has to be known is who wrote last, so a write costs the same for every `k`.
+//! (Pitchumani 2012, section 3.2.3). All that has to be known is who wrote last, so a write costs the same for every `k`.
 
 use crate::error::Result;
 use crate::leaves::Room;

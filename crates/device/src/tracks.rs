@@ -191,7 +191,7 @@ impl Tracks {
     /// each with the first sector of the victims that it destroys. Between tracks of unequal length only the ranges
     /// count, and they may be too large.
     ///
-    /// The mapping is that of the emulator's paper with its rounding repaired (sheet 004, 1.3): towards fewer sectors
+    /// The mapping is that of the emulator's paper with its rounding repaired (Pitchumani 2012, section 3.2.2): towards fewer sectors
     /// several writers share a victim, towards more a writer destroys all that it reaches into.
     pub fn writers(&self, victim: &Track, from: u64, n: u64, writer: &Track) -> [(u64, Range<u64>); 2] {
         let (tv, tw) = (victim.turn, writer.turn);

@@ -93,12 +93,12 @@ pub struct Bands {
     random_access: Option<RandomAccess>,
 }
 
-/// `W * N / (N + W - 1)`: tracks of data gained over a drive whose tracks are as wide as the head (sheet 003, 1.1).
+/// `W * N / (N + W - 1)`: tracks of data gained over a drive whose tracks are as wide as the head (He & Du 2014, section 3).
 pub fn space_gain(tracks: u64, head_width: u64) -> f64 {
     head_width as f64 * efficiency(tracks, head_width)
 }
 
-/// `N / (N + W - 1)`: the share of tracks that hold data (sheet 003, 1.1).
+/// `N / (N + W - 1)`: the share of tracks that hold data (He & Du 2014, section 3).
 pub fn efficiency(tracks: u64, head_width: u64) -> f64 {
     tracks as f64 / (tracks + head_width - 1) as f64
 }

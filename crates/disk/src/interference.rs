@@ -1,8 +1,8 @@
 //! What a write destroys.
 //!
-//! Two descriptions (sheet 001, 1.0): the *physical* profile says how many tracks are hit on either side and how far the
+//! Two descriptions (Cassuto et al. 2010, II.A): the *physical* profile says how many tracks are hit on either side and how far the
 //! damage reaches along them; the *block* profile says how many consecutive PBAs from the written one on are damaged.
-//! Victims on other tracks follow the corrected formula of sheet 004 (1.3).
+//! Victims on other tracks follow the formula of Pitchumani 2012, section 3.2.2, corrected (docs/papers/dm-shingle.md).
 
 use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, Place, REVOLUTION, Toward, TrackNo, ZoneRun};

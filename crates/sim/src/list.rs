@@ -25,11 +25,14 @@ fn params(all: &[Param]) -> Value {
 fn layers() -> Vec<Value> {
     let entry = |l: &&smrlab_stl::LayerEntry| {
         let c = &l.capabilities;
+        let journal = c.survives_cut && l.params.iter().any(|p| p.name == "journal");
         json!({
             "kind": "layer", "name": l.name, "aliases": l.aliases, "summary": l.summary, "reference": l.reference,
             "page": l.page, "params": params(l.params),
             "capabilities": {
-                "keeps_data": c.keeps_data, "survives_cut": c.survives_cut, "locates": c.locates,
+                "keeps_data": c.keeps_data,
+                "survives_cut": if journal { json!("with journal=on") } else { json!(c.survives_cut) },
+                "locates": c.locates,
                 "stable_location": c.stable_location, "discards": c.discards,
             },
         })

@@ -52,8 +52,8 @@ const WRITES: f64 = 75_615.0;
 
 /// 50 194 reads, 50 896 writes, 2.79 million blocks written: as many blocks as in the paper's trace, but a ninth of its
 /// reads and two thirds of its writes, so slowdown is taken with the paper's own time without shingling and overloading over
-/// its number of writes. Where every associated band is rewritten (the reading of Table I in sheet 001, 3.2) the stand-in
-/// then lies in the sheet's bands; where only bands that are present are, as the algorithm says, the load is too local to
+/// its number of writes. Where every associated band is rewritten (as Table I of Cassuto et al. 2010, IV.C, must be read) the stand-in
+/// then lies in the bands around the paper's figures; where only bands that are present are, as the algorithm says, the load is too local to
 /// come near the paper's numbers.
 #[test]
 fn s1_and_s2_desktops_in_place_of_the_papers_trace() {

@@ -1,4 +1,4 @@
-//! Sheet 003, B2 to B12: the static maps of He & Du on synthetic input, within the sheet's tolerances.
+//! The claims of He & Du 2014, sections 4 and 5: the static maps on synthetic input.
 
 use serde_json::Value;
 use smrlab_sim::{Control, Spec, run};

@@ -1,4 +1,4 @@
-//! Sheet 001, S1 to S17: the disk cache and S-blocks of Cassuto et al. on the drive of the sheet's calibration, requests
+//! The claims of Cassuto et al. 2010 (IV and V): the disk cache and S-blocks on a calibrated drive, requests
 //! back to back. What the whole engine measures is in `papers/cassuto2010/verdicts.toml`; `--nocapture` prints it.
 
 use smrlab_disk::{Mechanics, model};
@@ -8,7 +8,7 @@ use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
 const DRIVE: &str = "cassuto2010-307gb";
-/// 1e8 blocks: what the sheet takes for the S-block runs, whose drive the paper does not state.
+/// 1e8 blocks: taken for the S-block runs, whose drive the paper does not state.
 const SMALL: &str = "cassuto2010-307gb,capacity=100000000blk";
 
 /// Adjusted operations: of at most 1000 blocks each.
@@ -118,7 +118,7 @@ fn claim(id: &str, got: f64, band: std::ops::RangeInclusive<f64>) {
     assert!(band.contains(&got), "{id}: {got} is not within {band:?}");
 }
 
-/// Table I: media traffic of the paper's disk cache, rebuilt from 21 cleanings of 98 regions (sheet 001, 3.2).
+/// Table I: media traffic of the paper's disk cache, rebuilt from 21 cleanings of 98 regions (Cassuto et al. 2010, IV.C).
 #[test]
 fn s1_to_s3_arithmetic_of_table_i() {
     let floor_plus_1 = |n: u64| n / 1000 + 1;
@@ -268,7 +268,7 @@ fn s13_to_s17_sblocks() {
     claim("S17 IOPS, closest-to-tail / most-cached", ratio, 5.0..=1e3);
 }
 
-/// The sheet's finding: destaging only where no block at all is invalid, as printed, collapses.
+/// Destaging only where no block at all is invalid, as printed, collapses.
 #[test]
 fn the_literal_rules_collapse() {
     // Algorithm V.2 copies block by block; in batches the stalls last a second, and the mean is as low.

@@ -79,7 +79,7 @@ impl Medium for PlainMedium {
     }
 }
 
-/// Of each block: the blocks on the following `width - 1` tracks that its angle hits (sheet 004, 1.3).
+/// Of each block: the blocks on the following `width - 1` tracks that its angle hits (Pitchumani 2012, section 3.2.2).
 fn by_angle(g: &Geometry, width: u32) -> Vec<Vec<u32>> {
     let sectors = |track: u64| u64::from(g.zone_of(TrackNo(track)).sectors);
     let slot = |pba: u64, n: u64| {

@@ -1,4 +1,4 @@
-//! Write amplification in exact counts: sheet 003, 1.1, 1.4 and B1-B8, on the paper's example of 2000 bands of four
+//! Write amplification in exact counts: He & Du 2014, sections 3 and 4, on the paper's example of 2000 bands of four
 //! tracks of 100 blocks and on other bands and heads. Each expected figure is a formula or a sum written out here.
 
 use smrlab_disk::DriveModel;
@@ -152,7 +152,7 @@ fn a_cold_sequential_write_amplifies_only_third_tracks() {
     }
 }
 
-/// A full band costs N on average whatever the head's width is (sheet 003, errata), and the ripple stops only where
+/// A full band costs N on average whatever the head's width is, and the ripple stops only where
 /// `W - 1` tracks in a row are free.
 #[test]
 fn other_bands_and_heads() {
@@ -168,7 +168,7 @@ fn other_bands_and_heads() {
         run.fill(3);
         assert_eq!(run.write(40, 8).0, want, "W={width}");
     }
-    // SFS: bands of 100 tracks (sheet 003, 5).
+    // SFS: bands of 100 tracks (He & Du 2014, section 3).
     let mut run = Run::new("static,order=1-100", &drives::plain(101, TRACK as u32, 2, 4));
     run.fill(100);
     assert_eq!((run.write(40, 8).0, run.updates(100)), (199, 100 * 100));

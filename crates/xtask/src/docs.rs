@@ -156,7 +156,7 @@ fn entry(e: &Value, level: &str) -> String {
     }
     if let Some(Value::Object(capabilities)) = e.get("capabilities") {
         let has: Vec<String> =
-            capabilities.iter().filter(|(_, v)| **v == true).map(|(k, _)| k.replace('_', " ")).collect();
+            capabilities.iter().filter(|(_, v)| **v != false).map(|(k, v)| capability(k, v)).collect();
         let _ =
             write!(out, "\nCapabilities: {}.\n", if has.is_empty() { "none".into() } else { has.join(", ") });
     }
@@ -232,4 +232,10 @@ mod tests {
         let page = entry(&json!({"name": "x", "summary": "s", "params": [{"name": "k", "doc": "a|b"}]}), "#");
         assert!(page.contains("| `k` |  |  | a\\|b |"), "{page}");
     }
+}
+
+/// A capability in words, with its condition where it has one.
+fn capability(key: &str, value: &Value) -> String {
+    let condition = value.as_str().map(|c| format!(" {c}")).unwrap_or_default();
+    key.replace('_', " ") + &condition
 }

@@ -12,13 +12,15 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str =
-    "usage: cargo xtask tidy | docs [--check] | mutants [--list] [--area A] [--bug NAME] [--every N]";
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | mutants [--list] [--area A] [--bug NAME] [--every N] [--resume]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let faults = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => [tidy::faults(&root()), floors::faults(&root()), docs::faults(&root())].concat(),
+        ["tidy"] => {
+            let root = root();
+            [tidy::faults(&root), floors::faults(&root), docs::faults(&root), mutants::faults(&root)].concat()
+        }
         ["mutants", ..] => mutants::run(&root(), &args[1..].iter().map(String::as_str).collect::<Vec<_>>()),
         ["docs"] => docs::write(&root()).err().into_iter().collect(),
         ["docs", "--check"] => docs::faults(&root()),

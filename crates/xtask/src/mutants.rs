@@ -1,21 +1,16 @@
 //! `cargo xtask mutants`: planted bugs, each of which its named check must catch.
 //!
 //! The list is `crates/xtask/mutants/*.toml`, a file for each area. A bug is a text of a file and what stands there instead.
-//! Bugs are planted one at a time in a copy of the tree under the target folder, which keeps its own build from run to
-//! run (cargo cannot tell two trees in one target folder apart), so that only what a bug touches is built again. The tree itself is never changed.
+//! `cargo xtask tidy` refuses a bug whose text is not there any more, so the list is kept up with the code.
 
+mod plant;
+
+use plant::Outcome;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// A check that takes longer was caught: a bug that hangs is a bug that is seen.
-const PATIENCE: Duration = Duration::from_secs(900);
-
-/// Where the copy lies in the target folder.
-const TREE: &str = "mutants/tree";
+use std::path::Path;
+use std::time::Instant;
 
 /// One planted bug.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,7 +32,7 @@ struct Bug {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Area {
-    /// The command that has to catch them, where a bug names no other.
+    /// The command that has to catch them, where a bug names no other: of cargo, or `pytest FILE`.
     check: String,
     bug: Vec<Bug>,
 }
@@ -46,10 +41,14 @@ struct Area {
 #[derive(Default)]
 struct Wanted {
     list: bool,
+    resume: bool,
     areas: Vec<String>,
     names: Vec<String>,
     every: usize,
 }
+
+const KNOWN: &str =
+    "mutants knows --list, --area A, --bug NAME, --every N and --resume (leave out what was caught before)";
 
 /// Runs the command with these arguments; answers with what is wrong.
 pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
@@ -57,17 +56,33 @@ pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
         (Ok(areas), Ok(wanted)) => (areas, wanted),
         (Err(faults), _) | (_, Err(faults)) => return faults,
     };
+    if let Some(unknown) = wanted.areas.iter().find(|a| !areas.contains_key(*a)) {
+        let known: Vec<&str> = areas.keys().map(String::as_str).collect();
+        return vec![format!("--area {unknown}: there are {}", known.join(", "))];
+    }
     let faults = faults_of(root, &areas);
     if wanted.list {
-        for (area, bugs) in &areas {
+        for (area, bugs) in areas.iter().filter(|(name, _)| wanted.has(name)) {
             println!("{area}: {} bugs", bugs.bug.len());
             bugs.bug.iter().for_each(|b| println!("    {}", b.name));
         }
+        println!("{} bugs", areas.values().map(|a| a.bug.len()).sum::<usize>());
         return faults;
     }
     match plant_all(root, &areas, &wanted) {
         Ok(survivors) => [faults, survivors].concat(),
         Err(e) => vec![format!("mutants: {e}")],
+    }
+}
+
+/// What is wrong with the list itself.
+pub fn faults(root: &Path) -> Vec<String> {
+    read(root).map_or_else(|faults| faults, |areas| faults_of(root, &areas))
+}
+
+impl Wanted {
+    fn has(&self, area: &String) -> bool {
+        self.areas.is_empty() || self.areas.contains(area)
     }
 }
 
@@ -79,6 +94,7 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
             || rest.next().map(|v| (*v).to_owned()).ok_or_else(|| vec![format!("{arg} needs a value")]);
         match *arg {
             "--list" => wanted.list = true,
+            "--resume" => wanted.resume = true,
             "--area" => wanted.areas.push(value()?),
             "--bug" => wanted.names.push(value()?),
             "--every" => {
@@ -89,11 +105,7 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
                     .filter(|n| *n > 0)
                     .ok_or_else(|| vec![format!("--every {n}: a number from 1")])?;
             }
-            other => {
-                return Err(vec![format!(
-                    "mutants knows --list, --area A, --bug NAME and --every N, not {other}"
-                )]);
-            }
+            other => return Err(vec![format!("{KNOWN}, not {other}")]),
         }
     }
     Ok(wanted)
@@ -117,15 +129,17 @@ fn read(root: &Path) -> Result<BTreeMap<String, Area>, Vec<String>> {
     if faults.is_empty() { Ok(areas) } else { Err(faults) }
 }
 
-/// Bugs that cannot be planted: their text is not there, or not once. So the list is kept up with the code.
+/// Bugs that cannot be planted: their text is not there, or not once.
 fn faults_of(root: &Path, areas: &BTreeMap<String, Area>) -> Vec<String> {
-    let (mut faults, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
+    let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
     for (area, bug) in areas.iter().flat_map(|(name, a)| a.bug.iter().map(move |b| (name, b))) {
+        let at = format!("crates/xtask/mutants/{area}.toml: '{}'", bug.name);
         if !can_be_planted(root, bug) {
-            faults.push(format!("mutants/{area}.toml: '{}': its text is not once in {}", bug.name, bug.file));
+            faults
+                .push(format!("{at}: its text is not once in {}; copy the text that is there now", bug.file));
         }
         if bug.find == bug.replace || !seen.insert(&bug.name) {
-            faults.push(format!("mutants/{area}.toml: '{}' changes nothing, or is there twice", bug.name));
+            faults.push(format!("{at} changes nothing, or is there twice"));
         }
     }
     faults
@@ -137,114 +151,30 @@ fn can_be_planted(root: &Path, bug: &Bug) -> bool {
 
 /// Plants what was asked for; answers with the survivors.
 fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> std::io::Result<Vec<String>> {
-    let scratch = scratch(root)?;
-    let (mut survivors, mut sums) = (Vec::new(), BTreeMap::new());
-    for (name, area) in areas.iter().filter(|(n, _)| wanted.areas.is_empty() || wanted.areas.contains(n)) {
+    let mut place = plant::Place::new(root, wanted.resume)?;
+    let (mut faults, mut sums) = (Vec::new(), BTreeMap::new());
+    for (name, area) in areas.iter().filter(|(name, _)| wanted.has(name)) {
         let chosen = |b: &&Bug| wanted.names.is_empty() || wanted.names.contains(&b.name);
         for bug in area.bug.iter().filter(chosen).step_by(wanted.every) {
             let check = bug.check.as_ref().unwrap_or(&area.check);
             let begun = Instant::now();
-            if !can_be_planted(root, bug) {
-                continue;
-            }
-            let outcome = plant(&scratch, bug, check)?;
-            println!("{:<9} {name}: {} ({:.0} s)", outcome.name(), bug.name, begun.elapsed().as_secs_f64());
+            let outcome = match can_be_planted(root, bug) {
+                true => place.plant(bug, check)?,
+                false => continue,
+            };
+            println!("{:<10} {name}: {} ({:.0} s)", outcome.name(), bug.name, begun.elapsed().as_secs_f64());
             let sum: &mut (u32, u32) = sums.entry(name).or_default();
             sum.0 += u32::from(outcome == Outcome::Caught);
             sum.1 += 1;
             if outcome != Outcome::Caught {
-                survivors.push(format!("{name}: '{}' {} {check}", bug.name, outcome.why()));
+                faults.push(format!("{name}: '{}' {} {check}", bug.name, outcome.why()));
             }
         }
     }
-    for (name, (caught, all)) in sums {
+    for (name, (caught, all)) in &sums {
         println!("{name}: {caught} of {all} caught");
     }
-    Ok(survivors)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Caught,
-    Survived,
-    DoesNotBuild,
-}
-
-impl Outcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Caught => "caught",
-            Self::Survived => "SURVIVED",
-            Self::DoesNotBuild => "no build",
-        }
-    }
-
-    fn why(self) -> &'static str {
-        if self == Self::DoesNotBuild { "does not build for" } else { "survives" }
-    }
-}
-
-/// Plants one bug, runs its check, and takes the bug out again.
-fn plant(scratch: &Path, bug: &Bug, check: &str) -> std::io::Result<Outcome> {
-    let file = scratch.join(&bug.file);
-    let text = fs::read_to_string(&file)?;
-    fs::write(&file, text.replacen(&bug.find, &bug.replace, 1))?;
-    let build = done(scratch, &format!("{check} --no-run"));
-    let outcome = match build {
-        Ok(false) => Ok(Outcome::DoesNotBuild),
-        Ok(true) => done(scratch, check).map(|ok| if ok { Outcome::Survived } else { Outcome::Caught }),
-        Err(e) => Err(e),
-    };
-    fs::write(&file, text)?;
-    outcome
-}
-
-/// Whether a command ended well, in time.
-fn done(scratch: &Path, command: &str) -> std::io::Result<bool> {
-    // What follows `--` goes to the tests, so other options come before it.
-    let (command, no_run) = match command.strip_suffix(" --no-run") {
-        Some(rest) => (rest, true),
-        None => (command, false),
-    };
-    let mut words: Vec<&str> = command.split_whitespace().collect();
-    if no_run {
-        words.truncate(words.iter().position(|w| *w == "--").unwrap_or(words.len()));
-        words.push("--no-run");
-    }
-    let mut child = Command::new(words[0])
-        .args(&words[1..])
-        .current_dir(scratch)
-        .env("CARGO_TARGET_DIR", scratch.with_file_name("build"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
-        }
-        if !no_run && begun.elapsed() > PATIENCE {
-            child.kill()?;
-            child.wait()?;
-            return Ok(false);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// The copy of the tree, brought up to date: files that are the same keep their time, so that they are not built again.
-fn scratch(root: &Path) -> std::io::Result<PathBuf> {
-    let tree =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join(TREE);
-    let files = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
-    for name in files.stdout.split(|b| *b == 0).filter(|n| !n.is_empty()) {
-        let name = String::from_utf8_lossy(name).into_owned();
-        let (from, to) = (root.join(&name), tree.join(&name));
-        let Ok(text) = fs::read(&from) else { continue };
-        if fs::read(&to).ok().as_deref() != Some(&text) {
-            fs::create_dir_all(to.parent().unwrap_or(&tree))?;
-            fs::write(&to, text)?;
-        }
-    }
-    Ok(tree)
+    let all = sums.values().fold((0, 0), |(caught, all), sum| (caught + sum.0, all + sum.1));
+    println!("in all {} of {} caught", all.0, all.1);
+    Ok(faults)
 }

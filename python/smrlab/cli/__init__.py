@@ -34,8 +34,8 @@ def build(words: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="smrlab",
         help="A laboratory for shingled (SMR) disks: simulate them on block traces, or serve them as block devices.",
-        epilog="Start with: [bold]smrlab compare --trace synth:uniform --layer cmr --layer rmw --layer static-1234"
-        "[/bold]",
+        epilog="Start with: [bold]smrlab compare --trace synth:uniform --drive he2014-example --arrivals closed "
+        "--prefill 100% --layer cmr --layer rmw --layer static-1234[/bold]",
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,

@@ -101,7 +101,7 @@ def _metric(doc: dict[str, Any]) -> str:
 
 def _capabilities(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(k.replace("_", " ") if v is True else f"{k}: {v}" for k, v in value.items() if v)
+        return ", ".join(k.replace("_", " ") + ("" if v is True else f" {v}") for k, v in value.items() if v)
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 

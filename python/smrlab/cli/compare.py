@@ -16,9 +16,9 @@ LBAs are wrapped to the smallest capacity among the runs, so that all see the sa
 
 [bold]Examples[/bold]
 
-  smrlab compare --trace web_0.csv.gz --drive modern-7200 --layer cmr --layer rmw --layer static-1234 --out out
+  smrlab compare --trace web_0.csv.gz --layer cmr --layer rmw --layer static-1234 --prefill read --out out
 
-  smrlab compare --trace synth:zipf,requests=1000000 --layer cmr --layer 'static-R(4123)' --json
+  smrlab compare --trace synth:zipf,requests=1000000 --prefill 100% --layer cmr --layer 'static-R(4123)' --json
 """
 
 

@@ -129,7 +129,7 @@ impl ZoneRun {
         s % REVOLUTION
     }
 
-    /// The slot (sector-sized angle) at which sector 0 of a track lies: skew rounded to whole sectors (sheet 004, 1.2).
+    /// The slot (sector-sized angle) at which sector 0 of a track lies: skew rounded to whole sectors (Pitchumani 2012, section 3.2.1).
     #[inline]
     pub(crate) fn start_slot(&self, p: Place) -> u64 {
         let n = self.sectors.divisor();

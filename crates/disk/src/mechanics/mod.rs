@@ -22,9 +22,9 @@ use transfer::SwitchCosts;
 /// Which parts of the mechanics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Everything, with the exact angle (the sheets' M1).
+    /// Everything, with the exact angle.
     Full,
-    /// Seek and transfer only (the sheets' M0): no rotational delay, no switches within a transfer.
+    /// Seek and transfer only: no rotational delay, no switches within a transfer.
     NoRotation,
     /// Nothing takes time.
     Instant,
@@ -59,7 +59,7 @@ impl Model {
 pub enum Distance {
     /// Cylinders.
     Cylinders,
-    /// Blocks, from the end of the last operation (the sheets' C2).
+    /// Blocks, from the end of the last operation.
     Blocks,
 }
 

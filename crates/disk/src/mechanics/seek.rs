@@ -7,7 +7,7 @@ use smrlab_units::SimTime;
 pub enum SeekCurve {
     /// The same for every distance.
     Constant(SimTime),
-    /// `base + span * sqrt(d / full)` (sheets, common C2).
+    /// `base + span * sqrt(d / full)` (Ruemmler and Wilkes 1994).
     Sqrt {
         /// Time of an infinitely short seek.
         base: SimTime,

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use timeline::Timeline;
 use updates::Updates;
 
-/// How transfers are counted in units of at most so many blocks (sheet 001, 1.1).
+/// How transfers are counted in units of at most so many blocks (Cassuto et al. 2010, III.B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adjusted {
     /// Blocks in a unit, at least 1.

@@ -21,7 +21,7 @@ use std::ops::Range;
 /// Where the cache bands lie among the native bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// All at the lowest PBAs (the sheet's calibration).
+    /// All at the lowest PBAs.
     Contiguous,
     /// One before each group of as many native bands as a cache band serves.
     PerSet,

@@ -1,4 +1,4 @@
-//! The write amplifier (He & Du 2014, sheet 003, 1.3): what an update in place destroys and has to put back.
+//! The write amplifier (He & Du 2014, sections 3 and 4): what an update in place destroys and has to put back.
 //!
 //! An update destroys the live blocks that interfere with it; writing those again destroys further ones, until a write
 //! hits nothing live. For a head of width `W` that is when `W - 1` tracks in a row hold nothing live at these angles. All

@@ -181,7 +181,7 @@ fn a_full_drive_moves_in_steps() {
 }
 
 #[test]
-fn sizes_of_the_sheet() {
+fn sizes_of_the_papers_drive() {
     // D = 1e8, K = 10, S = 2000, 1 % + 1 %.
     let o = Options::default();
     let s = Sizes::of(10_000_000, &o, 2000).unwrap();
