@@ -132,9 +132,8 @@ pub const KEYS: &[Key] = &[
     key("mb_per_s", "MB/s", "10^6 bytes/s", "bytes read and written by the host a second, over the whole run")
         .is("512 * (host.blocks_read + host.blocks_written) / 10^6 / makespan_s"),
     key("movement.track_switches", "track switches", "operations", "operations that began on another track than the last one ended on"),
-    key("movement.track_distance", "track distance", "tracks", "tracks between the end of an operation and the beginning of \
-         the next, summed"),
-    key("movement.cylinder_distance", "cylinder distance", "cylinders", "the same in cylinders"),
+    key("movement.track_distance", "track distance", "cylinders", "cylinders between the end of an operation and the \
+         beginning of the next, summed: tracks, where a drive has one surface"),
     key("movement.band_switches", "band switches", "operations", "operations that began in another band than the last one ended in"),
     key("cleaning.count", "cleanings", "events", "times that the layer made room or put things in order, in the foreground or in idle time")
         .also(&["cleaning"]),
@@ -188,7 +187,6 @@ pub const KEYS: &[Key] = &[
     key("backlog_exact", "backlog is exact", "", "backlog_max was counted request by request; false: it is the largest number \
          at the end of a window of the timeline, because too many were waiting to count"),
     key("backlog_max", "longest backlog", "requests", "most requests that were sent and not yet completed"),
-    key("backlog_at_windows", "backlog estimated", "", "whether the longest backlog was looked at the ends of windows only"),
     key("space.gain", "space gain", "", "data held, of what tracks as wide as the head would hold").from(CASSUTO),
     key("space.efficiency", "space efficiency", "share", "blocks that the host sees, of the blocks of the medium outside its \
          random-access part")

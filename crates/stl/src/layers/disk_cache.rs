@@ -109,6 +109,13 @@ impl Shares {
     }
 }
 
+/// What a read found: blocks in the cache, blocks elsewhere.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    hits: bool,
+    misses: bool,
+}
+
 /// Events that are counted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
@@ -318,26 +325,22 @@ impl DiskCache {
 
     /// Algorithm IV.3 for the blocks of one native band.
     #[inline]
-    fn read_part(&mut self, part: Part, runs: &mut ReadRuns, plan: &mut Plan) {
+    fn read_part(&self, part: Part, found: &mut Found, runs: &mut ReadRuns, plan: &mut Plan) {
         let native = self.native_start(part.native);
-        let Some((set, slot)) = self.homes.of(part.native) else {
-            self.counters.read_misses += 1;
+        let home = self.homes.of(part.native).filter(|&(set, slot)| self.sets[set].live(slot) > 0);
+        let Some((set, slot)) = home else {
+            found.misses = true;
             return runs.push(native + Blocks(part.offset), part.blocks, plan);
         };
-        if self.sets[set].live(slot) == 0 {
-            self.counters.read_misses += 1;
-            return runs.push(native + Blocks(part.offset), part.blocks, plan);
-        }
         let (units, g) = (self.units(), self.options.granularity);
-        let (mut hits, mut misses) = (false, false);
         let mut offset = part.offset;
         let end = part.offset + part.blocks;
         while offset < end {
             let (unit, within) = (offset / g, offset % g);
             let n = (g - within).min(end - offset);
             let cached = self.sets[set].find(slot, units, unit);
-            hits |= cached.is_some();
-            misses |= cached.is_none();
+            found.hits |= cached.is_some();
+            found.misses |= cached.is_none();
             let pba = match cached {
                 Some(p) => self.sets[set].base.0 + u64::from(p) * g + within,
                 None => native.0 + offset,
@@ -345,16 +348,13 @@ impl DiskCache {
             runs.push(Pba(pba), n, plan);
             offset += n;
         }
-        self.counters.read_hits += u64::from(hits && !misses);
-        self.counters.read_misses += u64::from(misses && !hits);
-        self.counters.read_split += u64::from(hits && misses);
     }
 
     fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        let mut runs = ReadRuns::to_host(0);
+        let (mut runs, mut found) = (ReadRuns::to_host(0), Found::default());
         if self.discarded.is_empty() {
             for part in self.parts(lba, blocks) {
-                self.read_part(part, &mut runs, plan);
+                self.read_part(part, &mut found, &mut runs, plan);
             }
         } else {
             let mut at = lba.0;
@@ -362,7 +362,7 @@ impl DiskCache {
             while at < end {
                 let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
                 for part in self.parts(Lba(at), Blocks(zero - at)) {
-                    self.read_part(part, &mut runs, plan);
+                    self.read_part(part, &mut found, &mut runs, plan);
                 }
                 at = self.discarded.next_unset(zero).min(end);
                 if at > zero {
@@ -370,6 +370,9 @@ impl DiskCache {
                 }
             }
         }
+        self.counters.read_hits += u64::from(found.hits && !found.misses);
+        self.counters.read_misses += u64::from(!found.hits);
+        self.counters.read_split += u64::from(found.hits && found.misses);
         let ops = runs.end(plan);
         plan.set_extents(ops.max(1));
     }

@@ -62,6 +62,7 @@ struct Stream {
 struct Counters {
     read_hits: u64,
     read_misses: u64,
+    read_split: u64,
     packets: u64,
     journal_commits: u64,
     bands_cleaned: u64,
@@ -397,6 +398,7 @@ impl TranslationLayer for PersistentCache {
         let c = &self.counters;
         out("read_hits", c.read_hits);
         out("read_misses", c.read_misses);
+        out("read_split", c.read_split);
         out("packets", c.packets);
         out("packets_live", self.log.live);
         out("cached_blocks", self.log.live_blocks);

@@ -226,34 +226,38 @@ impl SBlockLayer {
         }
     }
 
-    fn read_range(&mut self, lba: u64, blocks: u64, runs: &mut ReadRuns, plan: &mut Plan) {
+    /// Plans a read, and answers how many of its blocks were in the cache.
+    fn read_range(&mut self, lba: u64, blocks: u64, runs: &mut ReadRuns, plan: &mut Plan) -> u64 {
+        let mut all = 0;
         for p in self.pieces(lba, blocks) {
             let s = &self.sections[p.section];
             let parts = &mut self.work.parts;
             let any = s.read_runs(p.x, p.offset, p.blocks, parts, runs, plan);
-            let cached: u64 = if any { parts.iter().map(|q| q.blocks).sum() } else { 0 };
-            let c = &mut self.work.counters;
-            c.read_hits += u64::from(cached == p.blocks);
-            c.read_misses += u64::from(cached == 0);
-            c.read_split += u64::from(cached > 0 && cached < p.blocks);
+            all += if any { parts.iter().map(|q| q.blocks).sum() } else { 0 };
         }
+        all
     }
 
     fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        let mut runs = ReadRuns::to_host(0);
+        let (mut runs, mut cached, mut zeroes) = (ReadRuns::to_host(0), 0, 0);
         if self.discarded.is_empty() {
-            self.read_range(lba.0, blocks.0, &mut runs, plan);
+            cached = self.read_range(lba.0, blocks.0, &mut runs, plan);
         } else {
             let (mut at, end) = (lba.0, lba.0 + blocks.0);
             while at < end {
                 let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-                self.read_range(at, zero - at, &mut runs, plan);
+                cached += self.read_range(at, zero - at, &mut runs, plan);
                 at = self.discarded.next_unset(zero).min(end);
                 if at > zero {
                     runs.zeroes(at - zero, plan);
+                    zeroes += at - zero;
                 }
             }
         }
+        let (c, whole) = (&mut self.work.counters, cached + zeroes == blocks.0);
+        c.read_hits += u64::from(cached > 0 && whole);
+        c.read_misses += u64::from(cached == 0);
+        c.read_split += u64::from(cached > 0 && !whole);
         let ops = runs.end(plan);
         plan.set_extents(ops.max(1));
     }

@@ -90,8 +90,9 @@ impl PersistentCache {
         }
         let ops = runs.end(plan);
         plan.set_extents(ops.max(1));
-        self.counters.read_hits += u64::from(hit);
-        self.counters.read_misses += u64::from(missed && !hit);
+        self.counters.read_hits += u64::from(hit && !missed);
+        self.counters.read_misses += u64::from(!hit);
+        self.counters.read_split += u64::from(hit && missed);
         // What is being collected is in memory: such a read waits for nothing.
         if !self.collecting(lba.span(blocks)) {
             self.wait_after(plan);
