@@ -238,7 +238,7 @@ impl DiskCache {
         at: Pba,
         plan: &mut Plan,
     ) {
-        let mut stage = |gap: Range<u64>, plan: &mut Plan| {
+        let stage = |gap: Range<u64>, plan: &mut Plan| {
             if gap.is_empty() {
                 return None;
             }
