@@ -23,6 +23,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "log-structured bands with greedy compaction, as small as can be",
     reference: "the template for layers of one's own",
     page: "What it does, what it costs, what it promises: the user's page.",
+    idle: "nothing: bands are compacted while writes wait",
     params: &[],
     capabilities: Capabilities {
         keeps_data: true,

@@ -198,6 +198,7 @@ static ENTRY: LayerEntry = LayerEntry {
     summary: "A layer that is written in Python",
     reference: "the user's own",
     page: "A class that extends smrlab.TranslationLayer.",
+    idle: "what the class says",
     params: &[],
     capabilities: Capabilities {
         keeps_data: true,

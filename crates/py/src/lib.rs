@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smrlab_sim::error::RunError;
 use smrlab_sim::resolve::Resolved;
-use smrlab_sim::{Control, RunResult, Spec};
-use std::path::Path;
+use smrlab_sim::{Control, Keep, RunResult, Spec};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use traces::TraceSpec;
 
@@ -28,9 +28,12 @@ struct PyControl(Arc<Control>);
 
 #[pymethods]
 impl PyControl {
+    /// `keep`: a folder in which prefills are kept, the bytes that they may take, and which program this is.
     #[new]
-    fn new() -> Self {
-        Self(Arc::new(Control::new()))
+    #[pyo3(signature = (keep=None))]
+    fn new(keep: Option<(PathBuf, u64, String)>) -> Self {
+        let keep = keep.map(|(folder, bytes, program)| Keep { folder, bytes, program });
+        Self(Arc::new(Control::keeping(keep)))
     }
 
     fn cancel(&self) {
@@ -201,6 +204,32 @@ mod _core {
     fn import_disksim(py: Python<'_>, path: &str) -> PyResult<(String, Vec<String>)> {
         let done = py.detach(|| smrlab_sim::import::disksim(path));
         or_raise(py, done).map(|drive| (drive.toml, drive.left_out))
+    }
+
+    /// A drive file after the drive `base`; rates in bytes a second, outermost and innermost.
+    #[pyfunction]
+    #[pyo3(signature = (base, name, capacity=None, rpm=None, zones=None, rate=None, surfaces=None, tracks=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+    fn drive_like(
+        py: Python<'_>,
+        base: &str,
+        name: String,
+        capacity: Option<u64>,
+        rpm: Option<u32>,
+        zones: Option<u32>,
+        rate: Option<(f64, f64)>,
+        surfaces: Option<u32>,
+        tracks: Option<u32>,
+    ) -> PyResult<String> {
+        let capacity = capacity.map(|bytes| smrlab_units::Blocks(bytes.div_ceil(512)));
+        let wanted = smrlab_disk::model::Like { name, capacity, rpm, zones, rate, surfaces, tracks };
+        or_raise(py, smrlab_sim::import::like(base, &wanted))
+    }
+
+    /// A drive, a preset or a file: as it is listed, with its zones and bands.
+    #[pyfunction]
+    fn drive_json(py: Python<'_>, drive: &str) -> PyResult<String> {
+        or_raise(py, py.detach(|| smrlab_sim::list::drive_json(drive).map(|v| v.to_string())))
     }
 
     /// Bytes of a size such as 8GiB, 25MB or 2000blk; shares are refused.

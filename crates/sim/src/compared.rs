@@ -1,6 +1,7 @@
 //! Several runs that are compared.
 
 use crate::error::RunError;
+use crate::prefill::without_cache;
 use crate::resolve::Resolved;
 use crate::spec::Spec;
 
@@ -18,7 +19,13 @@ pub fn compared(
     let mut specs = Vec::new();
     let mut least = u64::MAX;
     for (i, layer) in layers.iter().enumerate() {
-        let spec = Spec { layer: layer.clone(), ..base.clone() };
+        let mut spec = Spec { layer: layer.clone(), ..base.clone() };
+        if let Some(nothing) = spec.prefill.as_deref().and_then(without_cache) {
+            let without = Spec { prefill: Some(nothing.clone()), ..spec.clone() };
+            if resolve(i, &without).is_ok_and(|run| run.drive.built.layer.facts().cache.is_none()) {
+                spec.prefill = Some(nothing);
+            }
+        }
         match resolve(i, &spec) {
             Ok(run) => least = least.min(run.host.0),
             Err(RunError::Spec(more)) => {

@@ -1,6 +1,7 @@
 //! What a caller on another thread may see and do while a run is under way.
 
 use crate::error::RunError;
+use crate::kept::Keep;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Cancel flag and progress of one run; shared by reference or `Arc`.
@@ -10,12 +11,23 @@ pub struct Control {
     requests: AtomicU64,
     share: AtomicU64,
     prefilling: AtomicBool,
+    keep: Option<Keep>,
 }
 
 impl Control {
     /// Nothing done, not cancelled.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same for runs whose prefills are kept in files, and taken from there.
+    pub fn keeping(keep: Option<Keep>) -> Self {
+        Self { keep, ..Self::default() }
+    }
+
+    /// Where prefills are kept.
+    pub(crate) fn keep(&self) -> Option<&Keep> {
+        self.keep.as_ref()
     }
 
     /// Asks the run to stop; it does so within a few milliseconds.

@@ -1,6 +1,7 @@
-//! Drive files from files of other simulators, on disk.
+//! Drive files from files of other simulators, and after other drives.
 
 use crate::error::RunError;
+use crate::resolve::read_drive;
 use smrlab_disk::import::Imported;
 use std::path::Path;
 
@@ -17,4 +18,13 @@ pub fn disksim(path: &str) -> Result<Imported, RunError> {
             .map_err(|e| format!("{}: {e}", file.display()))
     };
     smrlab_disk::import::disksim(path, &read).map_err(RunError::Request)
+}
+
+/// Makes a drive file after the drive `base`, a preset or a file.
+///
+/// # Errors
+/// As loading a drive; what does not make one, by field.
+pub fn like(base: &str, wanted: &smrlab_disk::model::Like) -> Result<String, RunError> {
+    let base = smrlab_disk::model::load(base, read_drive).map_err(|e| RunError::field("like", e))?;
+    smrlab_disk::model::like(&base, wanted).map_err(|e| RunError::Request(e.to_string()))
 }

@@ -9,6 +9,7 @@ pub mod control;
 pub mod engine;
 pub mod error;
 pub mod import;
+mod kept;
 pub mod keys;
 pub mod list;
 mod logs;
@@ -26,6 +27,7 @@ mod watch;
 
 pub use control::Control;
 pub use error::RunError;
+pub use kept::Keep;
 pub use list::{explain_json, list_json};
 pub use resolve::{resolve, resolve_with};
 pub use run::{RunResult, run, run_resolved};

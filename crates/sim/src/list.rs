@@ -2,6 +2,7 @@
 
 use crate::error::RunError;
 use crate::keys::{self, KEYS};
+use crate::resolve::read_drive;
 use crate::spec::FIELDS;
 use serde_json::{Value, json};
 use smrlab_disk::model::OVERRIDES;
@@ -13,8 +14,17 @@ use smrlab_trace::generators::GENERATORS;
 use smrlab_units::spec::{Param, SpecError, nearest, split_item};
 
 /// What can be listed.
-pub const KINDS: &[&str] =
-    &["drives", "layers", "arrays", "formats", "generators", "schedulers", "fields", "metrics"];
+pub const KINDS: &[&str] = &[
+    "drives",
+    "layers",
+    "arrays",
+    "formats",
+    "generators",
+    "schedulers",
+    "fields",
+    "metrics",
+    "drive-fields",
+];
 
 fn params(all: &[Param]) -> Value {
     all.iter()
@@ -28,7 +38,7 @@ fn layers() -> Vec<Value> {
         let journal = c.survives_cut && l.params.iter().any(|p| p.name == "journal");
         json!({
             "kind": "layer", "name": l.name, "aliases": l.aliases, "summary": l.summary, "reference": l.reference,
-            "page": l.page, "params": params(l.params),
+            "page": l.page, "idle": l.idle, "params": params(l.params),
             "capabilities": {
                 "keeps_data": c.keeps_data,
                 "survives_cut": if journal { json!("with journal=on") } else { json!(c.survives_cut) },
@@ -71,6 +81,12 @@ fn own_drive(text: &str) -> Option<Result<Value, RunError>> {
     }
     let model = smrlab_disk::model::load(text, crate::resolve::read_drive);
     Some(model.map(|d| of_drive(text, &d)).map_err(|e| RunError::field("name", e)))
+}
+
+/// The fields of a drive file.
+fn drive_fields() -> Vec<Value> {
+    let entry = |f: smrlab_disk::model::FieldDoc| json!({"kind": "drive-field", "name": f.path, "summary": f.doc, "accepts": f.accepts, "needed": f.needed});
+    smrlab_disk::model::fields().into_iter().map(entry).collect()
 }
 
 fn formats() -> Vec<Value> {
@@ -137,10 +153,37 @@ pub fn list_json(kind: &str) -> Result<Value, RunError> {
         "generators" => generators(),
         "schedulers" | "policies" => schedulers(),
         "fields" => fields(),
+        "drive-fields" => drive_fields(),
         "metrics" => KEYS.iter().map(keys::json).collect(),
         other => return Err(not_known("kind", other, KINDS.iter().copied())),
     }
     .into())
+}
+
+/// A drive, a preset or a file, with overrides where they are given: as it is listed, with its zones and bands.
+///
+/// # Errors
+/// As loading a drive.
+pub fn drive_json(text: &str) -> Result<Value, RunError> {
+    let d = smrlab_disk::model::load(text, read_drive).map_err(|e| RunError::field("drive", e))?;
+    let mut doc = of_drive(d.name(), &d);
+    let mechanics = &d.spec().mechanics;
+    let rate = |sectors: u32| {
+        mechanics.rate.map_or(f64::from(sectors) * 512.0 * f64::from(mechanics.rpm) / 60.0, |r| r as f64)
+    };
+    let zones: Vec<Value> = d.geometry().zones().map(|z| json!({
+        "first_pba": z.first.0, "tracks": z.tracks, "blocks_a_track": z.sectors, "mb_per_s": rate(z.sectors) / 1e6,
+    })).collect();
+    doc["zones"] = zones.into();
+    doc["rpm"] = mechanics.rpm.into();
+    doc["medium_blocks"] = d.geometry().blocks().0.into();
+    doc["bands"] = match d.bands(None) {
+        Ok(b) => {
+            json!({"count": b.len(), "data_blocks": b.data_blocks().0, "mean_blocks": b.data_blocks().0 / b.len().max(1)})
+        }
+        Err(e) => json!({"problem": e.to_string()}),
+    };
+    Ok(doc)
 }
 
 /// The entry of this name, whatever it is (what follows it as parameters counts for drives only); several keys of a result where `name` means several.

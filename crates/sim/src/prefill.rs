@@ -5,7 +5,7 @@ use crate::engine::{Feed, HostObserver};
 use crate::error::RunError;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
-use smrlab_stl::{HostRequest, TranslationLayer};
+use smrlab_stl::{Built, HostRequest};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};
 
@@ -13,6 +13,10 @@ use smrlab_units::{Blocks, HostOp, Lba, parse_share};
 const UNIT: u64 = 8;
 /// Blocks of a write of a sequential prefill.
 const CHUNK: u64 = 1 << 15;
+/// Writes of a random prefill that are known before the first of them is done.
+const BATCH: usize = 1 << 12;
+/// How far ahead a layer's memory is fetched.
+const AHEAD: usize = 16;
 
 /// The parameters after the share.
 pub const PARAMS: &[Param] = &[
@@ -43,6 +47,16 @@ pub struct Prefill {
     seed: u64,
     /// It writes what the trace reads before it writes it, for traces without a past.
     pub of_reads: bool,
+}
+
+fn no_cache(built: &Built) -> String {
+    format!("{} has no cache; with of=space the share is of the host's space", built.entry.name)
+}
+
+/// What a comparison gives to a layer without a cache where it asks for a share of the caches; `None`: it does not.
+pub fn without_cache(text: &str) -> Option<String> {
+    let (_, pairs) = split_item(text);
+    pairs.iter().any(|p| p.0 == "of" && p.1 == "cache").then(|| "0%,of=cache".to_owned())
 }
 
 /// The prefill of what the trace reads.
@@ -81,12 +95,7 @@ impl Prefill {
     ///
     /// # Errors
     /// A share, key or value that is not accepted, or a layer without a cache where the share is of that.
-    pub fn parse(
-        text: &str,
-        host: Blocks,
-        layer: &dyn TranslationLayer,
-        seed: u64,
-    ) -> Result<Self, SpecError> {
+    pub fn parse(text: &str, host: Blocks, built: &Built, seed: u64) -> Result<Self, SpecError> {
         let (share, pairs) = split_item(text);
         if text == READ {
             let resolved = READ.to_owned();
@@ -98,7 +107,12 @@ impl Prefill {
         let part = |n: u64| ((n as f64 * share).round() as u64).min(n);
         let (span, volume) = match values.text("of") {
             Some("cache") => {
-                let cache = layer.facts().cache.ok_or_else(|| values.bad("of", "this layer has no cache"))?;
+                let cache = match built.layer.facts().cache {
+                    // Nothing of no cache: what a comparison gives its layers without one.
+                    None if share == 0.0 => Blocks::ZERO,
+                    None => return Err(values.bad("of", &no_cache(built))),
+                    Some(cache) => cache,
+                };
                 (host, part(cache.0).min(host.0))
             }
             _ => (Blocks(part(host.0)), part(host.0)),
@@ -118,10 +132,33 @@ impl Prefill {
         reads: &BlockSet,
         control: &Control,
     ) -> Result<(), RunError> {
+        // Over a huge drive the layer's maps are cache misses: a batch is there before its first write is done, so that
+        // the memory of later ones is on its way.
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut write = |batch: &mut Vec<HostRequest>| {
+            for (i, request) in batch.iter().enumerate() {
+                if let Some(later) = batch.get(i + AHEAD) {
+                    drive.layer().prefetch(later);
+                }
+                drive.instantly(request);
+                observer.prefilled(request, drive.plan());
+            }
+            batch.clear();
+        };
         self.each(reads, control, |request| {
-            drive.instantly(&request);
-            observer.prefilled(&request, drive.plan());
-        })
+            batch.push(request);
+            // What writes much is done at once, for the sake of Ctrl-C.
+            if batch.len() == BATCH || request.blocks.0 > UNIT {
+                write(&mut batch);
+            }
+        })?;
+        write(&mut batch);
+        Ok(())
+    }
+
+    /// How much it writes, in blocks, where that is known before the trace is read.
+    pub fn volume(&self) -> Option<u64> {
+        (!self.of_reads).then_some(self.volume)
     }
 
     /// The writes, in their order.

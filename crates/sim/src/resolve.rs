@@ -127,12 +127,17 @@ pub fn resolve_with(
         let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.array.host_blocks());
         spec.host_blocks.map_or(own, |limit| own.min(Blocks(limit)))
     });
-    if host == Some(Blocks::ZERO) {
-        faults.add("layer", "the host's space has no blocks on this drive");
+    if spec.host_blocks == Some(0) {
+        faults.add("host_blocks", "0 is not accepted: a whole number from 1");
+    } else if host == Some(Blocks::ZERO) {
+        faults.add(
+            "layer",
+            format!("{}: the host's space has no blocks on this drive: use a larger one", given.layer),
+        );
     }
     let prefill = match (&spec.prefill, host, &built) {
         (Some(text), Some(host), Some(built)) => {
-            faults.keep("prefill", Prefill::parse(text, host, &*built.layer, spec.seed))
+            faults.keep("prefill", Prefill::parse(text, host, built, spec.seed))
         }
         _ => None,
     };
@@ -159,7 +164,7 @@ pub fn resolve_with(
 fn window(text: &str, faults: &mut Problems) -> Option<SimTime> {
     match parse_time(text) {
         Ok(t) if t > SimTime::ZERO => return Some(t),
-        Ok(_) => faults.add("window", "a window of no width is not accepted"),
+        Ok(_) => faults.add("window", format!("{text} is not accepted: a time from 1ns")),
         Err(e) => faults.add("window", e),
     }
     None

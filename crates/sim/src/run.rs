@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::engine::{self, Feed, HostObserver};
 use crate::error::RunError;
+use crate::kept::{self, Kept};
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
@@ -98,12 +99,15 @@ struct Parts {
     reads: BlockSet,
     host: smrlab_units::Blocks,
     space: (f64, f64),
+    /// Everything that the drive is made of.
+    model: String,
 }
 
 impl Parts {
     fn new(run: Resolved) -> Result<Self, RunError> {
         let own = run.drive.built.layer.host_blocks().0;
         let space = efficiency(&run.drive, own as f64);
+        let model = format!("{:?}", run.drive.built.drive.spec());
         let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
         Ok(Self {
             spec: run.spec,
@@ -114,6 +118,7 @@ impl Parts {
             reads: BlockSet::new(),
             host: run.host,
             space,
+            model,
         })
     }
 
@@ -128,7 +133,9 @@ impl Parts {
             state::restore(&state, self.controller.drive_mut(), &mut observer);
         }
         if let Some(prefill) = &self.prefill {
-            prefill.write(self.controller.drive_mut(), &mut observer, &self.reads, control)?;
+            let drive = self.controller.drive_mut();
+            let kept = control.keep().and_then(|k| Kept::new(k, &self.spec, prefill, drive, &self.model));
+            kept::write(prefill, kept.as_ref(), drive, &mut observer, (&self.reads, control))?;
         }
         let before = counters(self.controller.drive().layer());
         let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;

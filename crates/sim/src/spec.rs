@@ -161,7 +161,8 @@ impl FromValue for Vec<String> {
 impl FromValue for f64 {
     const ACCEPTS: &str = "a number";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
-        v.as_f64().or_else(|| v.as_str()?.parse().ok()).filter(|x: &f64| x.is_finite()).ok_or("a number")
+        let number = v.as_f64().or_else(|| v.as_str()?.parse().ok());
+        number.filter(|x: &f64| x.is_finite()).ok_or("a number such as 0.5 or 20")
     }
     fn default_from(text: &str) -> Self {
         text.parse().unwrap_or_default()

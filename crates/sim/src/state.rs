@@ -36,9 +36,14 @@ pub fn summary(path: &Path) -> Result<Value, RunError> {
     }))
 }
 
+/// Whether a layer is the user's own, in Python.
+pub(crate) fn own_layer(resolved: &str) -> bool {
+    resolved.contains(".py:") || resolved.starts_with("python:")
+}
+
 /// The state that a run begins with, checked against its drive.
 pub(crate) fn begin(spec: &Spec, drive: &Assembled) -> Result<Option<State>, RunError> {
-    let own = drive.built.resolved.contains(".py:") || drive.built.resolved.starts_with("python:");
+    let own = own_layer(&drive.built.resolved);
     for (field, given) in [("from_state", &spec.from_state), ("save_state", &spec.save_state)] {
         if own && given.is_some() {
             return Err(RunError::field(field, "layers in Python have no checkpoint: use a built-in layer"));

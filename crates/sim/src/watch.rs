@@ -8,6 +8,7 @@ use crate::verify::Verify;
 use smrlab_drive::{Effects, Executed, Observer, OpDone, Served};
 use smrlab_stl::{Facts, HostRequest, Pause, Plan};
 use smrlab_units::SimTime;
+use std::ops::Range;
 
 /// Metrics alone: the fast way.
 impl Effects for Metrics {
@@ -52,6 +53,10 @@ impl HostObserver for Metrics {
 
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
         self.updates.prefilled(request.lba, request.blocks);
+    }
+
+    fn written(&mut self) -> Vec<Range<u64>> {
+        self.updates.written()
     }
 }
 
@@ -133,5 +138,9 @@ impl HostObserver for Watch {
         if let Some(verify) = &mut self.verify {
             verify.prefilled(request, plan);
         }
+    }
+
+    fn written(&mut self) -> Vec<Range<u64>> {
+        self.metrics.updates.written()
     }
 }

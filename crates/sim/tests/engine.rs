@@ -37,6 +37,9 @@ impl Effects for Order {
 impl HostObserver for Order {
     fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
     fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
+    fn written(&mut self) -> Vec<std::ops::Range<u64>> {
+        Vec::new()
+    }
 }
 
 fn record(arrival: u64, op: HostOp, lba: u64, blocks: u32) -> Record {

@@ -98,3 +98,20 @@ fn a_state_of_something_else_is_refused_with_what_to_write() {
     std::fs::write(&file, "smrlab state 1\nnonsense").unwrap();
     assert!(says("s-block,sblock_blocks=256", &from).contains("damaged"));
 }
+
+/// A share of the caches, on layers of which one has none: that one begins as it is, and its result says so.
+#[test]
+fn a_comparison_fills_the_caches_that_there_are() {
+    let text = "trace = 'synth:uniform,requests=10'\ndrive = 'tiny'\nprefill = '50%,of=cache'";
+    let base = Spec::from_toml(text).unwrap();
+    let layers = ["cmr".to_owned(), "disk-cache".to_owned()];
+    let specs =
+        smrlab_sim::compared::compared(&base, &layers, &|_, s| smrlab_sim::resolve(s)).unwrap();
+    let given = |i: usize| specs[i].prefill.as_deref();
+    assert_eq!((given(0), given(1)), (Some("0%,of=cache"), Some("50%,of=cache")));
+    let json = run(&specs[0], &Control::new(), None).unwrap().json;
+    assert_eq!(json["spec"]["prefill"], "0%,order=sequential,of=cache");
+    let alone = Spec { layer: "cmr".into(), ..base };
+    let e = run(&alone, &Control::new(), None).unwrap_err().to_string();
+    assert!(e.contains("cmr has no cache; with of=space"), "{e}");
+}

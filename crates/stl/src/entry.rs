@@ -133,6 +133,8 @@ pub struct LayerEntry {
     pub reference: &'static str,
     /// The user's page: what it does, what it costs, what it promises.
     pub page: &'static str,
+    /// What it does when the drive is idle: by default, and with which option.
+    pub idle: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
     /// What it promises with its best options; [`Built::capabilities`] has what holds for the options given.

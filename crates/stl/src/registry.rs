@@ -127,6 +127,33 @@ mod tests {
         BuildContext::new(Arc::new(tiny))
     }
 
+    /// What an entry says of idle time is what the layer does: one that says it does nothing by default has nothing to do
+    /// after writes, and one that names an option has something to do with it.
+    #[test]
+    fn layers_do_in_idle_time_what_they_say() {
+        for entry in LAYERS {
+            let idles = |text: &str| {
+                let mut layer = build(text, &context()).unwrap().layer;
+                let mut plan = crate::Plan::new(false, false);
+                let host = layer.host_blocks().0;
+                (0..2000).any(|i| {
+                    let lba = smrlab_units::Lba(i * 977 * 8 % (host - 8));
+                    let request = crate::HostRequest::new(smrlab_units::HostOp::Write, lba, Blocks(8));
+                    plan.clear();
+                    layer.submit(smrlab_units::SimTime::ZERO, &request, &mut plan);
+                    layer.background_after().is_some()
+                })
+            };
+            let says_nothing = entry.idle.starts_with("nothing");
+            assert_eq!(idles(entry.name), !says_nothing, "{}: {}", entry.name, entry.idle);
+            let option = entry.params.iter().any(|p| p.name == "idle");
+            assert_eq!(option, entry.idle.contains("idle=TIME"), "{}: {}", entry.name, entry.idle);
+            if option {
+                assert!(idles(&format!("{},idle=10ms", entry.name)), "{}", entry.name);
+            }
+        }
+    }
+
     #[test]
     fn unknown_names_and_keys_come_with_the_nearest() {
         let e = build("cmmr", &context()).unwrap_err().to_string();

@@ -60,8 +60,8 @@ impl Filter {
     /// # Errors
     /// Unknown keys and values that are not accepted, all at once.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
-        let item = format!("filter,{text}");
-        let values = Values::check("filter", PARAMS, &split_item(&item).1)?;
+        let item = format!("requests,{text}");
+        let values = Values::check("requests", PARAMS, &split_item(&item).1)?;
         let mut ops = [true; 4];
         if let Some(names) = values.text("op") {
             ops = [false; 4];

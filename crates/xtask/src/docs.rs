@@ -109,6 +109,7 @@ fn pages() -> Result<BTreeMap<PathBuf, String>, String> {
     }
     out.insert(folder.join("spec.md"), fields()?);
     out.insert(folder.join("metrics.md"), metrics()?);
+    out.insert(folder.join("drive-files.md"), drive_files()?);
     Ok(out)
 }
 
@@ -121,6 +122,43 @@ fn fields() -> Result<String, String> {
     for f in entries("fields")? {
         let (name, default, doc) = (text(&f, "name"), text(&f, "default"), text(&f, "summary"));
         let _ = writeln!(page, "| `{name}` | {} | {} |", code(default), cell(doc));
+    }
+    Ok(page)
+}
+
+const DRIVE_FILES: &str = "A drive is a TOML file: `--drive FILE.toml` wherever a preset's name goes. The shortest way to one is another \
+drive:\n\n\
+    smrlab drive new --like modern-7200 --capacity 2TB --rpm 5400 --zones 25 --rate 210MB/s..100MB/s --out mine.toml\n    \
+    smrlab drive check mine.toml\n\n\
+`drive check` says what is wrong with a file, all of it at once, or what drive it is: size, zones, rates, bands, and how much \
+of it is known. `smrlab drive show mine.toml` lists every number; `smrlab drive import disksim` and `smrlab geometry extract` \
+make files from DiskSim's parameters and from a real drive.\n\n\
+A number is written with its unit, its kind (`spec`, `measured`, `fitted` or `assumed`) and its source:\n\n\
+    rpm = { value = 7200, unit = \"1/min\", kind = \"spec\", source = \"product manual, table 2\" }\n\n\
+or alone, and then it counts as *assumed*: `rpm = 7200`, `head_switch = \"1 ms\"` (a time needs its unit; other bare numbers \
+are in the first unit below). Lists have one `kind` and `source` for all of their rows. Unknown fields are refused. The \
+columns of a zone: cylinders, sectors a track, spare sectors a track, spare cylinders, blocks left out at the front, at the \
+end, spare blocks a range of cylinders, cylinders in a range, and its own track skew, cylinder skew and start of the first \
+track in sectors; the first two are needed. Tables in which no field is needed may be left out.\n";
+
+/// The fields of a drive file.
+fn drive_files() -> Result<String, String> {
+    let mut page = format!("{HEAD}# Drive files\n\n{DRIVE_FILES}");
+    let mut table = None;
+    for f in entries("drive-fields")? {
+        let name = text(&f, "name");
+        let (of, field) = name.rsplit_once('.').unwrap_or(("", name));
+        if table.as_deref() != Some(of) {
+            let title = if of.is_empty() { "The file itself".to_owned() } else { format!("`[{of}]`") };
+            let _ = write!(
+                page,
+                "\n## {title}\n\n| field | needed | units or words | what it is |\n|---|---|---|---|\n"
+            );
+            table = Some(of.to_owned());
+        }
+        let needed = if f.get("needed") == Some(&Value::Bool(true)) { "yes" } else { "" };
+        let (accepts, doc) = (cell(text(&f, "accepts")), cell(text(&f, "summary")));
+        let _ = writeln!(page, "| `{field}` | {needed} | {accepts} | {doc} |");
     }
     Ok(page)
 }
@@ -150,6 +188,9 @@ fn entry(e: &Value, level: &str) -> String {
     let mut out = format!("{level} {}\n\n{}\n", text(e, "name"), sentence(text(e, "summary")));
     if !text(e, "page").is_empty() {
         let _ = write!(out, "\n{}\n", text(e, "page").trim());
+    }
+    if !text(e, "idle").is_empty() {
+        let _ = write!(out, "\nWhen it is idle: {}.\n", text(e, "idle").trim_end_matches('.'));
     }
     if !text(e, "reference").is_empty() {
         let _ = write!(out, "\nReference: {}.\n", text(e, "reference").trim_end_matches('.'));
@@ -207,6 +248,9 @@ fn undocumented(kind: &str, e: &Value) -> Vec<String> {
     if kind == "layers" && (text(e, "page").is_empty() || text(e, "reference").is_empty()) {
         out.push(format!("{kind}: {name} has no page or no reference"));
     }
+    if kind == "layers" && text(e, "idle").is_empty() {
+        out.push(format!("{kind}: {name} does not say what it does when it is idle"));
+    }
     let params = e.get("params").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let silent = params.iter().filter(|p| text(p, "doc").is_empty());
     out.extend(silent.map(|p| format!("{kind}: {name}: parameter {} has no documentation", text(p, "name"))));
@@ -221,8 +265,8 @@ mod tests {
     #[test]
     fn an_entry_without_documentation_is_found() {
         let e = json!({"name": "x", "summary": "", "params": [{"name": "k", "doc": ""}]});
-        assert_eq!(undocumented("layers", &e).len(), 3);
-        let e = json!({"name": "x", "summary": "s", "page": "p", "reference": "r", "params": [{"name": "k", "doc": "d"}]});
+        assert_eq!(undocumented("layers", &e).len(), 4);
+        let e = json!({"name": "x", "summary": "s", "page": "p", "idle": "i", "reference": "r", "params": [{"name": "k", "doc": "d"}]});
         assert_eq!(undocumented("layers", &e), Vec::<String>::new());
     }
 

@@ -2,6 +2,8 @@
 
 mod cache;
 mod controller;
+mod fields;
+mod like;
 mod parse;
 mod presets;
 mod reader;
@@ -11,6 +13,8 @@ mod writer;
 
 pub use cache::CacheSpec;
 pub use controller::{BufferSpec, ControllerSpec, ReadAhead, WriteBack};
+pub use fields::{FieldDoc, fields};
+pub use like::{Like, like};
 pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
 pub use reader::Provenance;
 pub use writer::{Origin, write};

@@ -10,6 +10,15 @@ use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::{Blocks, SimTime};
 use toml::{Table, Value};
 
+/// What the reader asks for in a file, in its order: place, what is accepted, and whether it has to be there.
+pub(super) fn asked(text: &str) -> Vec<(String, String, bool)> {
+    let log = Log::default();
+    if let Ok(table) = text.parse::<Table>() {
+        drive(&Reader::new(&table, "", &log));
+    }
+    log.asked.into_inner()
+}
+
 pub(super) fn parse(text: &str) -> Result<DriveModel, DriveError> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));

@@ -181,6 +181,12 @@ fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel, DriveErro
         })?;
     }
     if let Some(blocks) = values.size("capacity", drive.counted_blocks()) {
+        if blocks == Blocks::ZERO {
+            let text = values.text("capacity").unwrap_or_default();
+            let problem =
+                format!("{text} is less than a block of 512 bytes: write 2TB, 25GiB, 100000blk or 10%");
+            return Err(DriveError::one("capacity", problem));
+        }
         drive = drive.shorten(Blocks(blocks.0))?;
     }
     for key in ["rpm", "band_tracks", "random_access"] {

@@ -62,7 +62,12 @@ pub(super) fn time(ns: f64) -> SimTime {
 pub(super) struct Log {
     pub faults: RefCell<Faults>,
     pub provenance: RefCell<Vec<Provenance>>,
+    /// What was asked for: place, what is accepted, and whether it has to be there.
+    pub asked: RefCell<Vec<(String, String, bool)>>,
 }
+
+/// The source of a number of which the file says nothing else.
+pub(super) const NOT_STATED: &str = "not stated in the file";
 
 /// One table of the file.
 pub(super) struct Reader<'a> {
@@ -93,6 +98,10 @@ impl<'a> Reader<'a> {
         self.table.get(key)
     }
 
+    fn asked(&self, key: &str, what: impl Into<String>, needed: bool) {
+        self.log.asked.borrow_mut().push((self.at(key), what.into(), needed));
+    }
+
     fn need(&self, key: &'static str, what: &str) -> Option<&'a Value> {
         let v = self.get(key);
         if v.is_none() {
@@ -102,6 +111,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn text(&self, key: &'static str) -> Option<&'a str> {
+        self.asked(key, "a text", true);
         let v = self.need(key, "a text")?;
         let t = v.as_str().filter(|t| !t.is_empty());
         if t.is_none() {
@@ -111,6 +121,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn choice(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+        self.asked(key, words.join(", "), true);
         let v = self.text(key)?;
         let found = words.iter().find(|w| **w == v).copied();
         if found.is_none() {
@@ -125,11 +136,13 @@ impl<'a> Reader<'a> {
 
     /// A sub-table that has to be there.
     pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
+        self.asked(key, "a table", true);
         let v = self.need(key, "a table")?;
         self.as_table(key, v)
     }
 
     pub(super) fn opt_table(&self, key: &'static str) -> Option<Reader<'a>> {
+        self.asked(key, "a table", false);
         let v = self.get(key)?;
         self.as_table(key, v)
     }
@@ -144,16 +157,23 @@ impl<'a> Reader<'a> {
 
     /// A number with unit, kind and source, in the base of `units`.
     pub(super) fn number(&self, key: &'static str, units: Units) -> Option<f64> {
+        self.asked(key, accepts(units), true);
         self.need(key, &form(units))?;
         self.opt_number(key, units)
     }
 
     /// As [`number`](Self::number), for a field that may be left out.
     pub(super) fn opt_number(&self, key: &'static str, units: Units) -> Option<f64> {
+        self.asked(key, accepts(units), false);
         let v = self.get(key)?;
         let Some(t) = v.as_table() else {
-            self.fault(key, format!("{v} is not accepted: {}", form(units)));
-            return None;
+            let Some((value, unit, factor)) = plain(v, units) else {
+                self.fault(key, format!("{v} is not accepted: {}", form(units)));
+                return None;
+            };
+            let r = Reader { place: self.at(key), ..Reader::new(self.table, "", self.log) };
+            r.note(format!("{value} {unit}"), "assumed", NOT_STATED);
+            return Some(value * factor);
         };
         let r = Reader::new(t, &self.at(key), self.log);
         let value = r.need("value", "a number").and_then(|v| {
@@ -173,15 +193,23 @@ impl<'a> Reader<'a> {
 
     /// Notes kind and source of this table's numbers.
     pub(super) fn provenance(&self, value: Option<String>, unit: &str) {
-        let (kind, source) = (self.choice("kind", &KINDS), self.text("source"));
+        let (kind, source) = if self.get("kind").is_none() && self.get("source").is_none() {
+            (Some("assumed"), Some(NOT_STATED))
+        } else {
+            (self.choice("kind", &KINDS), self.text("source"))
+        };
         if let (Some(value), Some(kind), Some(source)) = (value, kind, source) {
-            self.log.provenance.borrow_mut().push(Provenance {
-                field: self.place.clone(),
-                value: format!("{value} {unit}").trim_end().to_owned(),
-                kind: kind.to_owned(),
-                source: source.to_owned(),
-            });
+            self.note(format!("{value} {unit}"), kind, source);
         }
+    }
+
+    fn note(&self, value: String, kind: &str, source: &str) {
+        self.log.provenance.borrow_mut().push(Provenance {
+            field: self.place.clone(),
+            value: value.trim_end().to_owned(),
+            kind: kind.to_owned(),
+            source: source.to_owned(),
+        });
     }
 
     /// Refuses the fields that nobody asked for.
@@ -197,10 +225,32 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A number that stands alone: `7200`, or with its unit, `"0.8 ms"`; a bare time would leave its unit open.
+fn plain(v: &Value, units: Units) -> Option<(f64, &'static str, f64)> {
+    let (number, unit) = match v {
+        Value::Integer(n) => (*n as f64, ""),
+        Value::Float(x) => (*x, ""),
+        Value::String(text) => {
+            let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+            (text[..split].parse().ok()?, text[split..].trim())
+        }
+        _ => return None,
+    };
+    let open = unit.is_empty() && units == TIME && number != 0.0;
+    let (name, factor) = units.iter().find(|u| u.0 == unit).or(units.first().filter(|_| unit.is_empty()))?;
+    (number.is_finite() && number >= 0.0 && !open).then_some((number, *name, *factor))
+}
+
+/// What a number accepts, for the page of drive files.
+fn accepts(units: Units) -> String {
+    units.iter().map(|u| if u.0 == "1" { "a number" } else { u.0 }).collect::<Vec<_>>().join(", ")
+}
+
 fn form(units: Units) -> String {
     let words: Vec<_> = units.iter().map(|u| u.0).collect();
+    let alone = if units == TIME { "\"1 ms\"".to_owned() } else { format!("\"1 {}\"", words[0]) };
     format!(
-        "a number as {{ value = 1, unit = \"{}\", kind = \"{}\", source = \"...\" }}",
+        "a number as {alone} (which counts as assumed), or as {{ value = 1, unit = \"{}\", kind = \"{}\", source = \"...\" }}",
         words.join("|"),
         KINDS.join("|")
     )

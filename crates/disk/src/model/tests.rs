@@ -15,6 +15,12 @@ fn every_shipped_drive_is_whole() {
         let d = entry.drive();
         assert_eq!(d.name(), entry.name);
         assert!(!d.spec().summary.is_empty() && d.provenance().len() > 10, "{}", entry.name);
+        let silent = d.provenance().iter().find(|p| p.source == super::reader::NOT_STATED);
+        assert!(
+            silent.is_none(),
+            "{}: every number of a shipped drive has its source: {silent:?}",
+            entry.name
+        );
         d.mechanics(None).unwrap();
         d.bands(None).unwrap();
     }
@@ -169,4 +175,62 @@ fn drives_are_written_and_read_back() {
         let again = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{}: {e}\n{text}", entry.name));
         assert_eq!(again.spec(), drive.spec(), "{}", entry.name);
     }
+}
+
+#[test]
+fn numbers_may_stand_alone_and_count_as_assumed() {
+    let whole = DRIVES[3].toml;
+    let start = whole.find("rpm = {").unwrap();
+    let end = start + whole[start..].find('\n').unwrap();
+    let with = |text: &str| DriveModel::from_toml(&format!("{}{text}{}", &whole[..start], &whole[end..]));
+    for text in ["rpm = 6000", "rpm = \"6000 1/min\"", "rpm = { value = 6000, unit = \"1/min\" }"] {
+        let d = with(text).unwrap();
+        assert_eq!(d.spec(), DRIVES[3].drive().spec(), "{text}");
+        let p = d.provenance().iter().find(|p| p.field == "mechanics.rpm").unwrap();
+        assert_eq!((&*p.kind, &*p.value), ("assumed", "6000 1/min"), "{text}");
+    }
+    let e = with("rpm = 6000\nwrite_head_switch = 2").unwrap_err().to_string();
+    assert!(e.contains("mechanics.write_head_switch: 2 is not accepted: a number as \"1 ms\""), "{e}");
+    assert_eq!(
+        with("rpm = 6000\nwrite_head_switch = \"2 ms\"").unwrap().spec().mechanics.write_head_switch,
+        Some(SimTime::from_ms(2))
+    );
+    assert!(with("rpm = \"fast\"").is_err() && with("rpm = -1").is_err());
+}
+
+#[test]
+fn a_drive_is_made_after_another() {
+    let base = preset("modern-7200");
+    let wanted = Like {
+        name: "mine".into(),
+        capacity: Some(Blocks(2_000_000_000_000 / 512)),
+        rpm: Some(5400),
+        zones: Some(25),
+        rate: Some((210e6, 100e6)),
+        ..Like::default()
+    };
+    let text = like(&base, &wanted).unwrap();
+    let d = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let size = d.counted_blocks().bytes() as f64;
+    assert!((2.0e12..2.001e12).contains(&size), "{size}");
+    let zones = &d.spec().geometry.zones;
+    assert_eq!((zones.len(), d.spec().mechanics.rpm), (25, 5400));
+    // One block more or less on a track of 90 turns a second.
+    let rate = |i: usize| f64::from(zones[i].sectors) * 512.0 * 90.0;
+    assert!(
+        (rate(0) - 210e6).abs() < 46_080.0 && (rate(24) - 100e6).abs() < 46_080.0,
+        "{} {}",
+        rate(0),
+        rate(24)
+    );
+    // As many surfaces as leave cylinders about as many: the seek curve is that of a drive of this kind.
+    let cylinders = |d: &DriveModel| f64::from(d.geometry().cylinders());
+    assert!((0.6..1.6).contains(&(cylinders(&d) / cylinders(&base))), "{}", cylinders(&d));
+    assert!(d.provenance().iter().all(|p| p.kind == "assumed"));
+    assert!(d.provenance().iter().any(|p| p.field == "geometry.surfaces" && p.source.contains("asked of")));
+    assert_eq!(like(&base, &Like { zones: Some(0), ..wanted.clone() }).unwrap_err().0[0].place, "zones");
+    assert_eq!(like(&base, &Like { rate: Some((1.0, 1.0)), ..wanted }).unwrap_err().0[0].place, "rate");
+    // Nothing asked: the same drive.
+    let same = like(&base, &Like { name: base.name().into(), ..Like::default() }).unwrap();
+    assert_eq!(DriveModel::from_toml(&same).unwrap().spec().geometry, base.spec().geometry);
 }

@@ -16,6 +16,7 @@ use crate::error::RunError;
 use smrlab_drive::{Controller, Effects};
 use smrlab_stl::{HostRequest, Plan};
 use smrlab_units::SimTime;
+use std::ops::Range;
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,9 @@ pub trait HostObserver: Effects<Error = RunError> {
 
     /// A write was served before the run, without time, by `plan`.
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
+
+    /// What was written so far, before the run or in it, as ascending ranges of LBAs.
+    fn written(&mut self) -> Vec<Range<u64>>;
 }
 
 /// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two

@@ -13,9 +13,12 @@ struct Request {
     lba: u64,
     blocks: u32,
     ops: u32,
-    /// Of a write; 0: a read.
+    /// Of a write; 0: a read; [`BEFORE`].
     extents: u32,
 }
+
+/// For `extents`: written before the run, and counted as nothing.
+const BEFORE: u32 = u32::MAX;
 
 /// Reads of blocks that were never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +46,12 @@ impl Updates {
 
     /// Blocks that were written before the run.
     pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
-        self.written.insert(lba.span(blocks));
+        match u32::try_from(blocks.0) {
+            Ok(blocks) if blocks <= 64 => {
+                self.gather(Request { lba: lba.0, blocks, ops: 0, extents: BEFORE })
+            }
+            _ => _ = self.written.insert(lba.span(blocks)),
+        }
     }
 
     /// A write that took `ops` media operations in `extents` extents.
@@ -84,7 +92,7 @@ impl Updates {
                     let never = n - written.count_in(w.lba..w.lba + n);
                     unwritten.blocks += never;
                     unwritten.reads += u64::from(never > 0);
-                } else if written.insert(w.lba..w.lba + n) < n {
+                } else if written.insert(w.lba..w.lba + n) < n && w.extents != BEFORE {
                     total.add(u64::from(w.ops), u64::from(w.extents));
                 }
             },

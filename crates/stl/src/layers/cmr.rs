@@ -22,6 +22,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "conventional drive: the same geometry without shingling",
     reference: "the baseline of He & Du 2014 (\"HDD\") and Cassuto et al. 2010",
     page: PAGE,
+    idle: "nothing, by default and with any option: every write is in place when it is acknowledged",
     params: &[],
     capabilities: Capabilities {
         keeps_data: true,

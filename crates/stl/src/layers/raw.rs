@@ -25,6 +25,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "the shingled medium without translation: writes destroy the following tracks",
     reference: "Pitchumani et al. 2012, Emulating a shingled write disk (dm-shingle)",
     page: PAGE,
+    idle: "nothing, by default and with any option: there is nothing that could be put off",
     params: &[
         Param {
             name: "band",

@@ -33,6 +33,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "bands rewritten in place: read-modify-write, whole or from the written block on",
     reference: "the strawman of Cassuto et al. 2010 (III) and He & Du 2014; partial: Le Moal et al. 2012 (SFS)",
     page: PAGE,
+    idle: "nothing, by default and with any option: a band is rewritten while its write waits",
     params: &[
         Param {
             name: "mode",

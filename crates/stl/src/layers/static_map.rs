@@ -136,6 +136,7 @@ const COMMON: LayerEntry = LayerEntry {
     summary: "",
     reference: "He & Du 2014, Novel Address Mappings for Shingled Write Disks ",
     page: "",
+    idle: "nothing, by default and with any option: what follows in the band is rewritten while its write waits",
     params: &[TRACKS, JOURNAL],
     capabilities: Capabilities {
         keeps_data: true,

@@ -45,6 +45,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "set-associative cache bands on the medium; a full one is written home band by band",
     reference: "Cassuto et al. 2010, Indirection systems for shingled-recording disk drives, section IV",
     page: PAGE,
+    idle: "nothing by default: the cache stays as full as it is. With `idle=TIME` it cleans native band after native band of the fullest cache band, from so long after the last request until the cache is empty",
     params: PARAMS,
     capabilities: Capabilities {
         keeps_data: true,
@@ -161,8 +162,12 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     if starts.len() < 2 {
         return Err(refuse(format!(
-            "only {} bands of {band} blocks fit on this drive: use a smaller band=",
-            starts.len()
+            "{} of {band} blocks on this drive, and it takes two: {}",
+            if starts.is_empty() { "there is no room for a band" } else { "there is room for one band" },
+            match largest(&context.drive, band) {
+                0 => "use a larger drive".to_owned(),
+                fits => format!("band={fits}blk is the largest that fits"),
+            }
         )));
     }
     Ok(Box::new(DiskCache::new(BandSpace { starts, band }, options).map_err(refuse)?))
@@ -197,6 +202,17 @@ fn lay(drive: &DriveModel, band: u64) -> Result<Vec<Pba>, SpecError> {
         }
     }
     Ok(starts)
+}
+
+/// The largest band below `band`, in whole units of 4 KiB, of which two fit; 0: none.
+fn largest(drive: &DriveModel, band: u64) -> u64 {
+    let (mut fits, mut not) = (0, band.div_ceil(8));
+    while not - fits > 1 {
+        let middle = fits.midpoint(not);
+        let enough = lay(drive, middle * 8).is_ok_and(|starts| starts.len() >= 2);
+        *(if enough { &mut fits } else { &mut not }) = middle;
+    }
+    fits * 8
 }
 
 /// Bands fewer than this are halved where the user gave no size.

@@ -50,6 +50,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "log-structured bands: writes are appended, bands with dead data compacted",
     reference: "Amer et al. 2010; Rosenblum & Ousterhout 1992; Lin et al. 2012 (H-SWD); Jones et al. 2015, 2016",
     page: PAGE,
+    idle: "nothing by default. With `idle=TIME` it compacts band after band, from so long after the last request until `idle_free` of the bands are free or none is left of which `idle_dead` is dead",
     params: PARAMS,
     capabilities: Capabilities {
         keeps_data: true,

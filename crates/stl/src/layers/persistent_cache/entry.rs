@@ -55,6 +55,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "drive-managed drive: a log on the medium with a limited map, cleaned band by band while requests wait",
     reference: "Shafaei, Hajkazemi, Desnoyers, Aghayev 2017, Modeling Drive-Managed SMR Performance, ACM TOS 13(4), and the released model",
     page: PAGE,
+    idle: "by default, 1.2 s after the last request (or what the drive's file says) it cleans band after band until its log is empty. `idle=TIME` changes the wait; `idle=off`: nothing",
     params: PARAMS,
     capabilities: Capabilities {
         keeps_data: true,

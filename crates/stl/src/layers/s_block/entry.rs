@@ -60,6 +60,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "sections with a ring of cached blocks and a ring of S-blocks; group destage and two defrags",
     reference: "Cassuto et al. 2010, Indirection systems for shingled-recording disk drives, section V",
     page: PAGE,
+    idle: "nothing, by default and with any option: destaging, copying and turning the rings are done while writes wait, so a full cache is as full after a night's rest",
     params: PARAMS,
     capabilities: Capabilities {
         keeps_data: true,

@@ -41,6 +41,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     summary: "bands cut by angle into segments; an update rewrites its segment's tail in place",
     reference: "Luo et al., DVS (segment layout of its section on shingled disks); Wan et al. 2012, HWSR",
     page: PAGE,
+    idle: "nothing, by default and with any option: a segment's tail is rewritten while its write waits",
     params: &[
         Param {
             name: "chunk",
