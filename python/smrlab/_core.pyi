@@ -40,7 +40,8 @@ class Plan:
 class Control:
     """What another thread may see and do while a run is under way."""
 
-    def __init__(self) -> None: ...
+    def __init__(self, keep: tuple[str, int, str] | None = None) -> None:
+        """`keep`: a folder in which prefills are kept, the bytes that they may take, and which program this is."""
     def cancel(self) -> None:
         """Asks the run to stop; it does so within a few milliseconds."""
     def requests(self) -> int:
@@ -80,6 +81,21 @@ def validate(drive: str, trace: str, layer: str, reference: str) -> tuple[str, l
 
 def import_disksim(path: str) -> tuple[str, list[str]]:
     """A drive file made of DiskSim's parameter files, and what it cannot express."""
+
+def drive_like(
+    base: str,
+    name: str,
+    capacity: int | None = None,
+    rpm: int | None = None,
+    zones: int | None = None,
+    rate: tuple[float, float] | None = None,
+    surfaces: int | None = None,
+    tracks: int | None = None,
+) -> str:
+    """A drive file after the drive `base`; capacity in bytes, rates in bytes a second, outermost and innermost."""
+
+def drive_json(drive: str) -> str:
+    """A drive, a preset or a file: as it is listed, with its zones and bands."""
 
 def size_bytes(text: str) -> int:
     """Bytes of a size such as 8GiB, 25MB or 2000blk; shares are refused."""

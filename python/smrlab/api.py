@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _core
 from .errors import InputError, Interrupted
+from .kept import Choice
 from .layer import TranslationLayer, load
 from .outdir import filling, guard
 from .results import Result, Results, run_folder
@@ -57,13 +58,15 @@ def run(
     name: str | None = None,
     force: bool = False,
     watch: Watch | None = None,
+    prefill_cache: Choice = True,
     **options: Any,
 ) -> Result:
     """Runs one trace on one drive with one layer; other fields of a specification go by their names.
 
     `layer` is `NAME[,k=v...]`, `PATH.py:CLASS`, or a class that extends TranslationLayer. With `out` the result files
     are written there, tables first; results of another experiment are replaced only with `force`. Ctrl-C stops it
-    within a second (KeyboardInterrupt).
+    within a second (KeyboardInterrupt). What `prefill` writes is kept in the user's cache folder for the next run that
+    begins so; `prefill_cache` is another folder, or False.
     Raises InputError for a wrong specification, with all its faults, and CheckFailed where data was destroyed.
     """
     text, own = layer_class(layer) if layer is not None else (None, None)
@@ -74,7 +77,8 @@ def run(
         guard(Path(out), lambda: [_core.resolved(json.dumps(spec), own)])
     with _filling(out) as folder:
         logs = str(folder) if folder else None
-        doc, tables = attended(lambda control: _core.run(json.dumps(spec), control, logs, own), title, watch)
+        go = lambda control: _core.run(json.dumps(spec), control, logs, own)  # noqa: E731 - a job is a callable
+        doc, tables = attended(go, title, watch, prefill_cache)
         result = Result(title, labelled(json.loads(doc), _labels(traces)), Path(out) if out else None, tables)
         if folder:
             result.save(folder)
@@ -97,6 +101,7 @@ def compare(
     jobs: int | None = None,
     force: bool = False,
     watch: Watch | None = None,
+    prefill_cache: Choice = True,
     **options: Any,
 ) -> Results:
     """Runs the same requests on each of `layers` (given as for `run`), on `jobs` threads (default: all cores).
@@ -123,7 +128,7 @@ def compare(
             return lambda control: _core.run(spec, control, str(sub) if sub else None, own)
 
         todo = [(n, work(s, sub, own)) for n, s, sub, (_, own) in zip(names, specs, subs, classes, strict=True)]
-        done, interrupted = attend(todo, jobs, watch)
+        done, interrupted = attend(todo, jobs, watch, prefill_cache)
         if interrupted and not done:
             raise Interrupted(f"interrupted; none of {len(names)} runs was finished")
         numbers = [i + 1 for i, _ in done]

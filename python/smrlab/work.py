@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from . import _core
 from .errors import Interrupted
+from .kept import Choice, keep
 
 T = TypeVar("T")
 Work = Callable[["_core.Control"], T]
@@ -40,23 +41,27 @@ class Job:
 Watch = Callable[[Sequence[Job]], None]
 
 
-def attended(work: Work[T], name: str = "run", watch: Watch | None = None) -> T:
+def attended(work: Work[T], name: str = "run", watch: Watch | None = None, prefills: Choice = True) -> T:
     """The value of `work`, done on a thread; Ctrl-C cancels it and raises KeyboardInterrupt."""
-    results, _ = attend([(name, work)], 1, watch)
+    results, _ = attend([(name, work)], 1, watch, prefills)
     if not results:
         raise KeyboardInterrupt
     return results[0][1]
 
 
 def attend(
-    work: Sequence[tuple[str, Work[T]]], threads: int | None = None, watch: Watch | None = None
+    work: Sequence[tuple[str, Work[T]]],
+    threads: int | None = None,
+    watch: Watch | None = None,
+    prefills: Choice = True,
 ) -> tuple[list[tuple[int, T]], bool]:
-    """Does all the work on `threads` threads (default: one a core).
+    """Does all the work on `threads` threads (default: one a core), prefills being kept as `prefills` says.
 
     Gives what was finished, with its number, in the order given, and whether Ctrl-C came. The first error cancels the
     rest and is raised.
     """
-    controls = [_core.Control() for _ in work]
+    kept = keep(prefills)
+    controls = [_core.Control(kept) for _ in work]
     count = min(len(work), threads or os.cpu_count() or 1)
     interrupted = False
     with ThreadPoolExecutor(max(count, 1)) as pool:

@@ -14,6 +14,12 @@ from smrlab import cli
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture(autouse=True)
+def no_kept_prefills(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests neither fill the user's cache folder nor depend on it."""
+    monkeypatch.setenv("SMRLAB_PREFILL_CACHE", "off")
+
+
 @pytest.fixture
 def smrlab(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Invoke:
     monkeypatch.setenv("COLUMNS", "160")

@@ -2,7 +2,8 @@
 //! and layer, and by which program.
 //!
 //! A file is a [`State`]; in the place of the drive's name stands everything that the state depends on, and it is
-//! compared when the file is read. What takes longer to read than to do again is not kept.
+//! compared when the file is read. What takes longer to read than to do again is not kept. The run from it does what the
+//! run that wrote it did, operation by operation; `map_bytes_peak` alone may differ, by what containers had grown to.
 
 use crate::control::Control;
 use crate::engine::HostObserver;
@@ -32,7 +33,7 @@ pub struct Keep {
 /// Blocks of a prefill below which doing it is faster than reading it.
 const LEAST: u64 = 1 << 21;
 /// Records of the layer's checkpoint above which doing the prefill again is faster, and takes less memory.
-const MOST_RECORDS: usize = 1 << 22;
+const MOST_RECORDS: usize = 1 << 24;
 /// Blocks of the prefill for each record of the checkpoint, at least: reading a record takes about as long as writing
 /// some 4 KiB.
 const BLOCKS_A_RECORD: u64 = 32;
@@ -94,6 +95,10 @@ impl<'a> Kept<'a> {
     /// none, and no fault of the run.
     pub fn put(&self, drive: &Drive, volume: u64, written: Vec<Range<u64>>) {
         let most = MOST_RECORDS.min((volume / BLOCKS_A_RECORD) as usize);
+        // Each neighbourhood in a cache is a record: a look at a large checkpoint takes long, too.
+        if drive.layer().facts().cached.is_some_and(|n| n.0 / 8 > most as u64) {
+            return;
+        }
         let Some(records) = checkpoint(drive, most.saturating_sub(written.len())) else { return };
         let state = State {
             drive: self.what.clone(),

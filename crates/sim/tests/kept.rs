@@ -35,19 +35,25 @@ fn done(layer: &str, prefill: &str, folder: &Path, bytes: u64, program: &str) ->
     run(&Spec::from_toml(&text).unwrap(), &Control::keeping(Some(keep)), None).unwrap().json
 }
 
-/// A megabyte of writes is more than a kept state of it, for these; a layer whose state is larger is not kept.
+/// A layer whose state is larger than what it takes to get there is not kept.
 #[test]
 fn a_run_from_a_kept_prefill_is_the_run_that_wrote_it() {
     let layers = smrlab_stl::LAYERS.iter().map(|l| l.name).filter(|&l| l != "raw");
     let mut kept = Vec::new();
     for layer in layers {
         let folder = folder(&layer.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
-        let first = done(layer, "30%", &folder.0, 1 << 30, "test");
+        let done = |layer| {
+            let mut doc = done(layer, "30%", &folder.0, 1 << 30, "test");
+            // Containers that grew in another order.
+            doc["space"].as_object_mut().unwrap().remove("map_bytes_peak");
+            doc
+        };
+        let first = done(layer);
         let found = files(&folder.0);
         if found.len() == 1 {
             kept.push(layer);
         }
-        let again = done(layer, "30%", &folder.0, 1 << 30, "test");
+        let again = done(layer);
         assert_eq!(first, again, "{layer}");
         assert_eq!(found, files(&folder.0), "{layer}: the second run writes nothing");
     }

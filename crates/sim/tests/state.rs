@@ -110,7 +110,7 @@ fn a_comparison_fills_the_caches_that_there_are() {
     let given = |i: usize| specs[i].prefill.as_deref();
     assert_eq!((given(0), given(1)), (Some("0%,of=cache"), Some("50%,of=cache")));
     let json = run(&specs[0], &Control::new(), None).unwrap().json;
-    assert_eq!(json["spec"]["prefill"], "0%,order=sequential,of=cache");
+    assert_eq!(json["spec"]["prefill"], "0%,of=cache,order=sequential");
     let alone = Spec { layer: "cmr".into(), ..base };
     let e = run(&alone, &Control::new(), None).unwrap_err().to_string();
     assert!(e.contains("cmr has no cache; with of=space"), "{e}");

@@ -78,6 +78,8 @@ def _page(doc: dict[str, Any]) -> None:
     print(f"{plain.bold(doc['name'])} ({doc.get('kind', '')}): {doc.get('summary', '')}")
     if doc.get("page"):
         print("\n" + doc["page"].strip())
+    if doc.get("idle"):
+        print(f"\nWhen it is idle: {doc['idle']}.")
     if doc.get("reference"):
         print(f"\nReference: {doc['reference']}")
     if doc.get("capabilities"):

@@ -35,6 +35,7 @@ def compare(
             help="NAME[,k=v...]; repeat it.", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers
         ),
     ] = None,
+    prefill_cache: o.CacheOption = None,
     sets: o.SetOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.", metavar="N")] = None,
     out: o.OutOption = None,
@@ -54,7 +55,13 @@ def compare(
 
     with console.progress() as watch:
         results = api.compare(
-            layers=layer, out=out, force=force, jobs=jobs, watch=watch, **{"wrap": "capacity", **spec}
+            layers=layer,
+            out=out,
+            force=force,
+            jobs=jobs,
+            watch=watch,
+            prefill_cache=prefill_cache or True,
+            **{"wrap": "capacity", **spec},
         )
     if as_json:
         console.print_json(results.doc)

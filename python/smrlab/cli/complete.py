@@ -50,7 +50,7 @@ def traces(incomplete: str) -> list[str]:
 
 def names(incomplete: str) -> list[str]:
     """Whatever can be explained."""
-    kinds = ("layers", "drives", "formats", "generators", "schedulers")
+    kinds = ("layers", "drives", "arrays", "formats", "generators", "schedulers", "metrics")
     return [name for kind in kinds for name in item(kind)(incomplete)]
 
 

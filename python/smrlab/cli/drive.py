@@ -1,4 +1,4 @@
-"""`smrlab drive`: the presets and what their numbers rest on."""
+"""`smrlab drive`: the presets and files of drives, what their numbers rest on, and new ones."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core
-from ..errors import MissingError
-from . import catalogue, complete, console
+from .. import _core, text
+from ..errors import InputError, MissingError
+from . import catalogue, complete, console, picture
 from . import options as o
 from .console import escape
 
 importer = typer.Typer(help="Make a drive file from files of another simulator.", no_args_is_help=True)
-app = typer.Typer(help="Drive presets: what there is, and what every number rests on.", no_args_is_help=True)
+app = typer.Typer(
+    help="Drives: presets, what every number rests on, files of your own (docs/reference/drive-files.md).",
+    no_args_is_help=True,
+)
+Named = Annotated[
+    str,
+    typer.Argument(
+        help="A preset's name, or the path of a drive file.", autocompletion=complete.drives, metavar="DRIVE|FILE"
+    ),
+]
 
 
 def register(parent: typer.Typer) -> None:
@@ -30,15 +39,129 @@ def show_all(as_json: o.JsonOption = False) -> None:
     catalogue.show("drives", as_json)
 
 
+NEW = """Make a drive file after another drive; what follows from nothing that you give is taken over from there.
+
+[bold]Example[/bold]
+
+  smrlab drive new --like modern-7200 --capacity 2TB --rpm 5400 --zones 25 --rate 210MB/s..100MB/s --out mine.toml
+"""
+
+
+@app.command("new", help=NEW)
+def new(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The drive file to write.", metavar="DRIVE.toml")],
+    like: Annotated[
+        str,
+        typer.Option(help="The drive that it is made after.", autocompletion=complete.drives, metavar="DRIVE|FILE"),
+    ] = "modern-7200",
+    capacity: Annotated[str | None, typer.Option(help="Size of the medium, such as 2TB.", metavar="SIZE")] = None,
+    rpm: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Revolutions a minute; without --rate the rate follows.")
+    ] = None,
+    zones: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Recording zones, of as many cylinders each.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Outermost and innermost, such as 210MB/s..100MB/s.", metavar="A..B")
+    ] = None,
+    surfaces: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Heads; default: as many as leave the seeks as they are.")
+    ] = None,
+    tracks: Annotated[int | None, typer.Option(min=1, max=64, help="Head width in tracks; 1: conventional.")] = None,
+    name: Annotated[str | None, typer.Option(help="The drive's name; default: the file's.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one.")] = False,
+) -> None:
+    """Make a drive file."""
+    if out.exists() and not force:
+        raise InputError(f"{out}: is there already; give another --out, or --force")
+    size = None if capacity is None else _core.size_bytes(capacity)
+    ends = None if rate is None else _rates(rate)
+    made = _core.drive_like(like, name or out.stem, size, rpm, zones, ends, surfaces, tracks)
+    try:
+        out.write_text(made)
+    except OSError as e:
+        raise MissingError(f"{out}: cannot be written: {e.strerror}; choose another --out") from None
+    typer.echo(f"{out} written", err=True)
+    _describe(str(out), json.loads(_core.drive_json(_path(out))))
+
+
+def _path(file: Path) -> str:
+    """A file's name such that it is not taken for a preset's."""
+    path = str(file)
+    return path if "/" in path or path.endswith(".toml") else f"./{path}"
+
+
+def _rates(given: str) -> tuple[float, float]:
+    """Bytes a second at the outer and the inner diameter; one rate is both."""
+    outer, between, inner = given.partition("..")
+    try:
+        found = [_core.size_bytes(part.strip().removesuffix("/s")) for part in (outer, inner if between else outer)]
+    except InputError:
+        raise InputError(f"--rate {given}: write the outermost and the innermost rate, as 210MB/s..100MB/s") from None
+    return float(found[0]), float(found[1])
+
+
+@app.command("check", help="Check a drive file: all its faults at once, or what drive it is, with a picture.")
+def check(
+    file: Named,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the picture of its zones here.", metavar="FILE.svg")
+    ] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Check a drive file."""
+    doc: dict[str, Any] = json.loads(_core.drive_json(file if "," in file else _known(file)))
+    if out is not None:
+        from ..plots import drives
+
+        drives.save(doc, out)
+    if as_json:
+        console.print_json(doc)
+        return
+    _describe(file, doc)
+    if out is not None:
+        console.note(f"Picture: {out}")
+
+
+def _known(name: str) -> str:
+    return _path(Path(name)) if Path(name).is_file() else name
+
+
+def _describe(name: str, doc: dict[str, Any]) -> None:
+    """What drive it is, how fast where, and how much of it is known."""
+    page = console.out()
+    page.print(f"[bold]{escape(name)}[/bold]: {escape(str(doc['summary']))}")
+    kinds = [row["kind"] for row in doc["numbers"]]
+    count = ", ".join(f"{kinds.count(k)} {k}" for k in ("spec", "measured", "fitted", "assumed") if k in kinds)
+    zones, bands = doc["zones"], doc["bands"]
+    rates = [z["mb_per_s"] for z in zones]
+    inside = (
+        bands["problem"]
+        if "problem" in bands
+        else f"{bands['count']:,} of {text.size(bands['mean_blocks'] * 512)} each, "
+        f"{text.size(bands['data_blocks'] * 512)} in all"
+    )
+    for label, value in (
+        ("size", f"{doc['bytes'] / 1e12:.4g} TB ({text.size(doc['bytes'])}), {doc['blocks']:,} blocks"),
+        ("rotation", f"{doc['rpm']:,} rpm, a revolution is {60e3 / doc['rpm']:.3g} ms"),
+        ("tracks", f"{doc['tracks']:,} on {doc['surfaces']} surfaces; a head is {doc['head_width']} wide"),
+        ("rates", f"{max(rates):.0f} to {min(rates):.0f} MB/s in {len(zones)} zones"),
+        ("bands", inside),
+        ("numbers", f"{len(kinds)}: {count}"),
+    ):
+        page.print(f"{label:<10}{escape(value)}")
+    page.print()
+    for line in picture.rates([(z["first_pba"], z["mb_per_s"]) for z in zones], doc["medium_blocks"]):
+        page.print(line, markup=False)
+
+
 @app.command("show", help="Show every number of a drive, and whether it is spec, measured, fitted or assumed.")
 def show(
-    name: Annotated[
-        str, typer.Argument(help="A preset's name, or the path of a drive file.", autocompletion=complete.drives)
-    ],
+    name: Named,
     as_json: o.JsonOption = False,
 ) -> None:
     """Show one drive."""
-    doc: dict[str, Any] = json.loads(_core.explain_json(name))
+    doc: dict[str, Any] = json.loads(_core.drive_json(name))
     if as_json:
         console.print_json(doc)
         return
@@ -58,9 +181,9 @@ def disksim(
     out: Annotated[Path, typer.Option(help="The drive file to write.", metavar="DRIVE.toml")],
 ) -> None:
     """Import one drive; what a drive file cannot express is listed on stderr."""
-    text, left_out = _core.import_disksim(str(file))
+    made, left_out = _core.import_disksim(str(file))
     try:
-        out.write_text(text)
+        out.write_text(made)
     except OSError as e:
         raise MissingError(f"{out}: cannot be written: {e.strerror}; choose another --out") from None
     for line in left_out:

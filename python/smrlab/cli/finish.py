@@ -21,8 +21,24 @@ def show_comparison(results: Results) -> None:
         table.add_row(*map(console.escape, row))
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc)) for run in results]
+    tell_filled(named)
     warn_overload(named)
     warn_unwritten(named)
+
+
+def tell_filled(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says what was written before where a comparison fills caches: a layer without one begins as it is."""
+    given = [(name, str(text.dig(doc, "spec.prefill") or "")) for name, doc in runs]
+    if not any("of=cache" in prefill for _, prefill in given):
+        return
+    cached = {name: text.dig(doc, "cache.cache_blocks") for name, doc in runs}
+    parts = []
+    for name, prefill in given:
+        of = cached[name]
+        size = f" ({text.size(of * 512)})" if of else ""
+        share = prefill.partition(",")[0]
+        parts.append(f"{name} nothing, it has no cache" if share == "0%" else f"{name} {share} of its cache{size}")
+    console.note("Written before the run: " + "; ".join(parts) + ".")
 
 
 def show_run(run: Result) -> None:

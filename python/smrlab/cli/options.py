@@ -109,6 +109,17 @@ SetOption = Annotated[
 ]
 SpecArgument = Annotated[Path | None, typer.Argument(help="A TOML file with the same fields.", metavar="[SPEC.toml]")]
 
+CacheOption = Annotated[
+    str | None,
+    _option(
+        "--prefill-cache",
+        help="Where prefills are kept for the next run that begins so (4 GiB at most): a folder, or off. Default: "
+        "$SMRLAB_PREFILL_CACHE, else smrlab/prefills in your cache folder.",
+        panel=WORK,
+        metavar="DIR|off",
+    ),
+]
+
 # Parameters of these fields can be set by themselves: `--set layer.cache=1%`.
 _ITEMS = ("layer", "array", "scheduler", "arrivals")
 

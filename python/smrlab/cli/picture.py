@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import text
@@ -102,3 +102,21 @@ def _shade(value: int, most: int) -> str:
     if value == 0:
         return SHADES[0]
     return SHADES[max(1, round((value / most) ** 0.5 * (len(SHADES) - 1)))]
+
+
+def rates(zones: Sequence[tuple[int, float]], blocks: int) -> list[str]:
+    """Rate over address as a skyline: `zones` are first blocks and MB/s."""
+    across, up = PICTURE[0], 10
+    most = max(rate for _, rate in zones)
+    columns = []
+    for x in range(across):
+        at = (x + 0.5) * blocks / across
+        columns.append([rate for first, rate in zones if first <= at][-1] / most * up)
+    blocks_of = " ▁▂▃▄▅▆▇█"
+    lines = []
+    for row in range(up - 1, -1, -1):
+        cells = "".join(blocks_of[round(min(max(height - row, 0), 1) * 8)] for height in columns)
+        label = f"{most:.0f} MB/s" if row == up - 1 else ""
+        lines.append(f"{label:>9} │{cells}")
+    end = text.size(blocks * 512)
+    return [*lines, f"{'0':>9} └{'─' * across}", f"{'':>11}0{end:>{across - 1}}"]

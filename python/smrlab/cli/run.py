@@ -36,6 +36,7 @@ def run(
         str | None,
         typer.Option(help="NAME[,k=v...].", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers),
     ] = None,
+    prefill_cache: o.CacheOption = None,
     sets: o.SetOption = None,
     out: o.OutOption = None,
     force: o.ForceOption = False,
@@ -51,7 +52,7 @@ def run(
     from .. import api
 
     with console.progress() as watch:
-        result = api.run(out=out, force=force, watch=watch, **spec)
+        result = api.run(out=out, force=force, watch=watch, prefill_cache=prefill_cache or True, **spec)
     if as_json:
         console.print_json(dict(result.doc))
     else:

@@ -34,6 +34,7 @@ pub(super) fn parse(text: &str) -> Result<DriveModel, DriveError> {
 }
 
 fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
+    r.asked("schema", "1", true);
     if r.get("schema").and_then(Value::as_integer) != Some(1) {
         r.fault("schema", "not accepted: 1 (the version of the file format)");
     }
@@ -119,6 +120,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
 /// Rows of whole numbers, `names` of which the first `needed` must be there.
 fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
     let shape = || format!("rows of whole numbers [{}], the first {needed} needed", names.join(", "));
+    r.asked("list", "rows of whole numbers", true);
     let Some(list) = r.get("list").and_then(Value::as_array) else {
         r.fault("list", format!("missing: {}", shape()));
         return None;

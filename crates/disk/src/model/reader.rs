@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         self.table.get(key)
     }
 
-    fn asked(&self, key: &str, what: impl Into<String>, needed: bool) {
+    pub(super) fn asked(&self, key: &str, what: impl Into<String>, needed: bool) {
         self.log.asked.borrow_mut().push((self.at(key), what.into(), needed));
     }
 

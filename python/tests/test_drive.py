@@ -1,0 +1,64 @@
+"""Drives of one's own: made after another, checked, shown, run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import TINY, Invoke
+
+NEW = ("drive", "new", "--capacity", "2TB", "--rpm", "5400", "--zones", "25", "--rate", "210MB/s..100MB/s")
+
+
+@pytest.fixture
+def mine(smrlab: Invoke, tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    ended = smrlab(*NEW, "--out", path)
+    assert ended.status == 0, ended.err
+    return path
+
+
+def test_a_drive_made_after_another_is_what_was_asked_for(smrlab: Invoke, mine: Path) -> None:
+    doc = smrlab("drive", "check", mine, "--json").json()
+    assert 2.0e12 <= doc["bytes"] < 2.001e12
+    assert doc["rpm"] == 5400
+    assert abs(doc["zones"][0]["mb_per_s"] - 210) < 0.1
+    assert abs(doc["zones"][-1]["mb_per_s"] - 100) < 0.1
+    assert len({z["blocks_a_track"] for z in doc["zones"]}) == 25
+    assert {n["kind"] for n in doc["numbers"]} == {"assumed"}
+    run = smrlab("run", "--trace", TINY, "--drive", mine, "--layer", "rmw", "--json")
+    assert run.status == 0, run.err
+
+
+def test_check_says_size_zones_bands_and_draws_them(smrlab: Invoke, mine: Path, tmp_path: Path) -> None:
+    ended = smrlab("drive", "check", mine, "--out", tmp_path / "mine.svg")
+    assert ended.status == 0, ended.err
+    for words in ("2 TB", "5,400 rpm", "210 to 100 MB/s in 25 zones", "bands", "assumed", "█"):
+        assert words in ended.out, words
+    assert "<svg" in (tmp_path / "mine.svg").read_text()
+    assert "as in modern-7200" in smrlab("drive", "show", mine).out
+
+
+def test_faults_of_a_file_come_all_at_once(smrlab: Invoke, mine: Path) -> None:
+    text = mine.read_text().replace("rpm = {", "rmp = {").replace('model = "full"', 'model = "ful"')
+    mine.write_text(text)
+    ended = smrlab("drive", "check", mine)
+    assert ended.status == 2
+    for words in ("mechanics.rmp: unknown field (did you mean 'rpm'?)", "did you mean 'full'?"):
+        assert words in ended.err, ended.err
+
+
+def test_a_number_may_stand_alone(smrlab: Invoke, mine: Path) -> None:
+    lines = [("rpm = 5400" if line.startswith("rpm = ") else line) for line in mine.read_text().splitlines()]
+    mine.write_text("\n".join(lines))
+    doc = smrlab("drive", "check", mine, "--json").json()
+    rpm = next(n for n in doc["numbers"] if n["field"] == "mechanics.rpm")
+    assert (rpm["kind"], rpm["source"]) == ("assumed", "not stated in the file")
+
+
+def test_what_makes_no_drive_is_refused_by_option(smrlab: Invoke, mine: Path, tmp_path: Path) -> None:
+    assert "--force" in smrlab(*NEW, "--out", mine).err
+    other = tmp_path / "other.toml"
+    assert "210MB/s..100MB/s" in smrlab("drive", "new", "--rate", "fast", "--out", other).err
+    assert smrlab("drive", "new", "--rate", "1MB/s", "--rpm", "100000", "--out", other).status == 2
+    assert not other.exists()
