@@ -135,6 +135,8 @@ def _describe(name: str, doc: dict[str, Any]) -> None:
     count = ", ".join(f"{kinds.count(k)} {k}" for k in ("spec", "measured", "fitted", "assumed") if k in kinds)
     zones, bands = doc["zones"], doc["bands"]
     rates = [z["mb_per_s"] for z in zones]
+    # A zone lies on several surfaces.
+    lengths = len({z["blocks_a_track"] for z in zones})
     inside = (
         bands["problem"]
         if "problem" in bands
@@ -145,7 +147,7 @@ def _describe(name: str, doc: dict[str, Any]) -> None:
         ("size", f"{doc['bytes'] / 1e12:.4g} TB ({text.size(doc['bytes'])}), {doc['blocks']:,} blocks"),
         ("rotation", f"{doc['rpm']:,} rpm, a revolution is {60e3 / doc['rpm']:.3g} ms"),
         ("tracks", f"{doc['tracks']:,} on {doc['surfaces']} surfaces; a head is {doc['head_width']} wide"),
-        ("rates", f"{max(rates):.0f} to {min(rates):.0f} MB/s in {len(zones)} zones"),
+        ("rates", f"{max(rates):.0f} to {min(rates):.0f} MB/s in {lengths} zones"),
         ("bands", inside),
         ("numbers", f"{len(kinds)}: {count}"),
     ):
