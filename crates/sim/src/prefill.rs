@@ -110,7 +110,7 @@ impl Prefill {
                 let cache = match built.layer.facts().cache {
                     // Nothing of no cache: what a comparison gives its layers without one.
                     None if share == 0.0 => Blocks::ZERO,
-                    None => return Err(values.bad("of", &no_cache(built))),
+                    None => return Err(values.bad("of", no_cache(built))),
                     Some(cache) => cache,
                 };
                 (host, part(cache.0).min(host.0))
