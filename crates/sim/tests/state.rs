@@ -105,8 +105,7 @@ fn a_comparison_fills_the_caches_that_there_are() {
     let text = "trace = 'synth:uniform,requests=10'\ndrive = 'tiny'\nprefill = '50%,of=cache'";
     let base = Spec::from_toml(text).unwrap();
     let layers = ["cmr".to_owned(), "disk-cache".to_owned()];
-    let specs =
-        smrlab_sim::compared::compared(&base, &layers, &|_, s| smrlab_sim::resolve(s)).unwrap();
+    let specs = smrlab_sim::compared::compared(&base, &layers, &|_, s| smrlab_sim::resolve(s)).unwrap();
     let given = |i: usize| specs[i].prefill.as_deref();
     assert_eq!((given(0), given(1)), (Some("0%,of=cache"), Some("50%,of=cache")));
     let json = run(&specs[0], &Control::new(), None).unwrap().json;

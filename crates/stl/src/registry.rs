@@ -149,7 +149,8 @@ mod tests {
             let option = entry.params.iter().any(|p| p.name == "idle");
             assert_eq!(option, entry.idle.contains("idle=TIME"), "{}: {}", entry.name, entry.idle);
             if option {
-                let soon = if entry.params.iter().any(|p| p.name == "idle_free") { ",idle_free=90%" } else { "" };
+                let soon =
+                    if entry.params.iter().any(|p| p.name == "idle_free") { ",idle_free=90%" } else { "" };
                 assert!(idles(&format!("{},idle=10ms{soon}", entry.name)), "{}", entry.name);
             }
         }
