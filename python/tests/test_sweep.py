@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from smrlab import InputError, sweep
+from smrlab import InputError, _core, sweep
+from smrlab.sweep.run import Digests, address
 from smrlab.sweep.table import plot, quantity
 
 BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=500"], "layer": "rmw", "wrap": "capacity"}
@@ -72,6 +74,53 @@ def test_a_trace_whose_content_changed_is_another_point(tmp_path: Path) -> None:
     trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n2.0 0 16 8 0\n")
     again = sweep.run_sweep(points, tmp_path / "out")
     assert (again.finished, again.reused) == (1, 0)
+
+
+def test_a_trace_that_changed_and_kept_its_size_is_another_point(tmp_path: Path) -> None:
+    trace = tmp_path / "t.trace"
+    points = sweep.expand({"base": {**BASE, "trace": [f"{trace}:disksim"]}}, "test.toml")
+    made = []
+    for lba in (8, 9):
+        trace.write_text(f"0.0 0 0 8 0\n1.0 0 {lba} 8 0\n")
+        os.utime(trace, ns=(lba * 10**9, lba * 10**9))
+        outcome = sweep.run_sweep(points, tmp_path / "out")
+        made.append((outcome.finished, outcome.reused))
+    assert made == [(1, 0), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"drive": "he2014-example"},
+        {"layer": "rmw,journal=on"},
+        {"trace": ["synth:uniform,requests=501"]},
+        {"array": "striped,disks=2"},
+        {"arrivals": "closed"},
+        {"scheduler": "sptf"},
+        {"mechanics": "no-rotation"},
+        {"metadata": "media"},
+        {"prefill": "10%"},
+        {"wrap": "prefilled", "prefill": "100%"},
+        {"scale_time": 2.0},
+        {"seed": 2},
+        {"limit": 100},
+        {"from": "1s"},
+        {"until": "1s"},
+        {"filter": "op=write"},
+        {"host_blocks": 1000},
+        {"window": "1s"},
+        {"stall": "1s"},
+        {"adjusted_blocks": 10},
+        {"adjusted_rule": "floor+1"},
+        {"verify_media": True},
+        {"requests": True},
+        {"media_log": True},
+    ],
+)
+def test_every_field_is_in_the_address_of_a_point(other: dict[str, Any], tmp_path: Path) -> None:
+    digests = Digests(tmp_path / "digests.json")
+    plain, changed = (_core.resolved(json.dumps({**BASE, **more}), None) for more in ({}, other))
+    assert address(plain, digests) != address(changed, digests)
 
 
 def test_a_python_layer_is_a_point_and_another_one_when_its_file_changes(tmp_path: Path) -> None:

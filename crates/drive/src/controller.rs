@@ -323,6 +323,7 @@ impl Controller {
         if !self.drive.stable_locations() {
             self.waiting.relocate(&self.drive, affected(&self.drive, &w.request));
         }
+        debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(w.accepted.is_none().then_some(served))
     }
 
@@ -342,6 +343,7 @@ impl Controller {
         if moved && !self.drive.stable_locations() {
             self.waiting.relocate(&self.drive, 0..u64::MAX);
         }
+        debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(())
     }
 

@@ -150,6 +150,13 @@ impl WaitingList {
         }
     }
 
+    /// Whether all that may be chosen start where the layer would start them now.
+    pub fn is_fresh(&self, drive: &Drive) -> bool {
+        let same = |c: &Candidate, (pba, dir)| (c.target.pba(), c.dir) == (pba, dir);
+        let all = self.candidates.iter().zip(&self.free);
+        all.into_iter().all(|(c, w)| drive.locate(&w.request).is_none_or(|at| same(c, at)))
+    }
+
     /// The oldest that may be chosen, if it has waited for `limit` at `now`.
     pub fn overdue(&self, now: SimTime, limit: SimTime) -> Option<usize> {
         let (i, w) = self.free.iter().enumerate().min_by_key(|(_, w)| w.seq)?;

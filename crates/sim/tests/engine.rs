@@ -162,6 +162,51 @@ fn writes_do_not_overtake_what_they_overlap() {
     }
 }
 
+/// The newer one is nearer to the head, and ends with the first block of the older one.
+#[test]
+fn requests_that_overlap_by_one_block_from_below_keep_their_order() {
+    let drive = tiny();
+    let at = |track: u64| drive.geometry().track_start(TrackNo(track)).0;
+    for (blocks, swaps) in [(4, false), (3, true)] {
+        let records = vec![
+            record(0, HostOp::Read, at(20), 1),
+            record(1, HostOp::Write, at(61), 8),
+            record(2, HostOp::Read, at(61) - 3, blocks),
+        ];
+        for scheduler in ["sstf", "look", "c-look"] {
+            let order = ids(&serve(records.clone(), Arrivals::Trace, scheduler).0);
+            assert_eq!(order, if swaps { [0, 2, 1] } else { [0, 1, 2] }, "{scheduler}, {blocks} blocks");
+        }
+    }
+}
+
+/// Taking a request moves the last one to its place in the list, and still the older of two equals goes first.
+#[test]
+fn of_equals_the_oldest_is_served_first() {
+    let drive = tiny();
+    let at = |track: u64| drive.geometry().track_start(TrackNo(track)).0;
+    let places = [at(20), at(21), at(30), at(30), at(30), at(30)];
+    let records: Vec<_> =
+        places.iter().enumerate().map(|(i, &lba)| record(i as u64, HostOp::Read, lba, 1)).collect();
+    for scheduler in ["sstf", "look", "c-look", "sptf", "sstf,max_wait=1us"] {
+        let order = ids(&serve(records.clone(), Arrivals::Trace, scheduler).0);
+        assert_eq!(order, [0, 1, 2, 3, 4, 5], "{scheduler}");
+    }
+}
+
+/// A layer moves what other requests wait for; the controller asserts that it knows where they start.
+#[test]
+fn places_are_looked_up_again_after_a_layer_moved_them() {
+    for layer in smrlab_stl::LAYERS.iter().flat_map(|e| e.texts()) {
+        let text = format!(
+            "drive = 'tiny'\nmechanics = 'full'\nlayer = '{layer}'\nscheduler = 'sptf,depth=24'\n\
+             trace = 'synth:bursty,requests=600,size=2KiB,write=60%,span=500blk'\nprefill = '100%,order=random'"
+        );
+        let host = &json(&text)["host"];
+        assert_eq!(host["reads"].as_u64().unwrap() + host["writes"].as_u64().unwrap(), 600, "{layer}");
+    }
+}
+
 fn json(text: &str) -> Value {
     run(&Spec::from_toml(text).unwrap(), &Control::new(), None).unwrap_or_else(|e| panic!("{text}\n{e}")).json
 }

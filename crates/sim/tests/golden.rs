@@ -22,6 +22,7 @@ const ELSEWHERE: [&str; 9] = [
     "/space/map_bytes_peak",
 ];
 
+const IDLE_NS: u64 = 5_000_000;
 const LAYERS: [&str; 3] = ["rmw", "static-1234", "disk-cache,band=24blk,cache=10%,idle=5ms"];
 
 fn adjusted(blocks: u64) -> u64 {
@@ -56,6 +57,13 @@ fn logs(d: &Done) {
     }
     for pair in d.media.windows(2) {
         assert!(pair[0].end <= pair[1].start && pair[0].start < pair[0].end, "{pair:?}");
+        if pair[0].request >= 0 && pair[1].request < 0 {
+            assert_eq!(
+                pair[1].start,
+                pair[0].end + IDLE_NS,
+                "idle work waits for so long after the last request"
+            );
+        }
     }
 }
 

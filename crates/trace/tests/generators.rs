@@ -195,3 +195,20 @@ fn the_streams_of_the_dvs_study_fit_its_table() {
         assert!((updated / all - updates).abs() < 0.012, "{name}: updates {}, not {updates}", updated / all);
     }
 }
+
+/// Nothing at the ends is left out: the first and the last place, the shortest and the longest request.
+#[test]
+fn every_place_and_every_size_of_the_ranges_is_drawn() {
+    for name in ["uniform", "back-to-back", "idle-gaps", "bursty"] {
+        let places = all(&format!("{name},requests=3000,size=4blk,align=4blk,span=64blk"));
+        let seen: std::collections::BTreeSet<u64> = places.lba.iter().map(|l| l.0).collect();
+        assert_eq!(
+            seen.into_iter().collect::<Vec<_>>(),
+            (0..16).map(|i| 4 * i).collect::<Vec<_>>(),
+            "{name}"
+        );
+        let sizes = all(&format!("{name},requests=3000,size=uniform(3blk;9blk),align=1blk,span=1000blk"));
+        let seen: std::collections::BTreeSet<u32> = sizes.blocks.iter().copied().collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), (3..=9).collect::<Vec<_>>(), "{name}");
+    }
+}

@@ -141,7 +141,10 @@ fn mark(bug: &Bug, check: &str) -> String {
 
 /// Brings the copy up to date: files that are the same keep their time, so that they are not built again.
 fn copy(root: &Path, tree: &Path) -> io::Result<()> {
-    let files = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
+    let files = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()?;
     let names = String::from_utf8_lossy(&files.stdout).into_owned();
     let built = ["python/smrlab/_core.abi3.so", "python/smrlab/libsmrlab_nbdkit.so"];
     for name in names.split('\0').filter(|n| !n.is_empty()).chain(built) {

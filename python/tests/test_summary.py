@@ -1,0 +1,94 @@
+"""What tables show under a name is the figure of that name."""
+
+from __future__ import annotations
+
+import re
+
+from smrlab import summary
+
+TIMES = {"mean": 1.5, "p50": 2.5, "p90": 3.5, "p95": 4.5, "p99": 5.5, "p999": 6.5, "max": 7.5}
+DOC = {
+    "host": {"reads": 10, "writes": 20, "flushes": 3, "discards": 4},
+    "iops": 123.0,
+    "mb_per_s": 45.0,
+    "response_ms": TIMES,
+    "read_response_ms": {k: v + 10 for k, v in TIMES.items()},
+    "write_response_ms": {k: v + 20 for k, v in TIMES.items()},
+    "service_ms": {k: v + 30 for k, v in TIMES.items()},
+    "stalls": {"count": 8, "first_s": 61.0, "max_s": 9.0, "share": 0.25, "total_s": 77.0},
+    "cleaning": {"first_s": 11.0, "max_s": 12.0, "total_s": 30.0, "clean_again_s": 14.0},
+    "busy_s": 60.0,
+    "write_amplification": 3.25,
+    "war": {"per_update": 4.25, "per_write": 5.25, "per_request": 6.25},
+    "write_overloading": 7.25,
+    "makespan_s": 100.0,
+    "offered_load": 0.75,
+    "backlog_max": 16,
+    "space": {"efficiency": 0.9, "gain": 1.8, "map_bytes_peak": 2048},
+}
+COMPARED = {
+    "run": "a",
+    "IOPS": "123",
+    "mean": "1.5 ms",
+    "p99": "5.5 ms",
+    "worst": "7.5 ms",
+    "time stalled": "25 %",
+    "first cleaning": "11 s",
+    "clean again": "14 s",
+    "cleaning": "50 %",
+    "write amplification": "3.25",
+    "WAR per write": "5.25",
+    "write overloading": "7.25",
+    "space efficiency": "90 %",
+}
+ALONE = {
+    "requests": "37",
+    "IOPS": "123",
+    "MB/s": "45",
+    "response, mean": "1.5 ms",
+    "response, p50": "2.5 ms",
+    "response, p99": "5.5 ms",
+    "response, p99.9": "6.5 ms",
+    "response, worst": "7.5 ms",
+    "reads, response, mean": "11.5 ms",
+    "writes, response, mean": "21.5 ms",
+    "stalls": "8",
+    "first stall": "61 s",
+    "worst stall": "9 s",
+    "time stalled": "25 %",
+    "first cleaning": "11 s",
+    "longest cleaning": "12 s",
+    "cleaning": "50 %",
+    "clean again": "14 s",
+    "write amplification": "3.25",
+    "WAR per update": "4.25",
+    "WAR per write": "5.25",
+    "write overloading": "7.25",
+    "simulated time": "100 s",
+    "offered load": "0.75",
+    "longest backlog": "16",
+    "space efficiency": "90 %",
+    "map memory, peak": "2 KiB",
+}
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_every_column_of_a_comparison_is_what_its_head_says() -> None:
+    lines = [line for line in summary.plainly([("a", DOC), ("b", DOC)]).splitlines() if line.strip("- ")]
+    assert dict(zip(cells(lines[0]), cells(lines[1]), strict=True)) == COMPARED
+
+
+def test_every_row_of_a_run_is_what_its_name_says() -> None:
+    rows = {label: value for _, label, value in summary.details(DOC)}
+    assert rows == ALONE
+    assert "<th" in summary.as_html([("a", DOC)])
+
+
+def test_a_column_that_one_run_lacks_stays_for_the_others() -> None:
+    without = {k: v for k, v in DOC.items() if k != "cleaning"}
+    lines = [line for line in summary.plainly([("a", without), ("b", DOC)]).splitlines() if line.strip("- ")]
+    rows = [dict(zip(cells(lines[0]), cells(line), strict=True)) for line in lines[1:]]
+    assert (rows[0]["first cleaning"], rows[1]["first cleaning"]) == ("–", "11 s")

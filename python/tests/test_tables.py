@@ -1,0 +1,43 @@
+"""Tables of requests in memory become the requests that they say, in order of time."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from smrlab import InputError, Trace
+
+
+def test_bytes_become_every_block_that_they_touch() -> None:
+    table = pa.table(
+        {
+            "time_s": [0.0, 1.0, 2.0, 3.0],
+            "op": ["read", "W", "trim", "flush"],
+            "offset": [100, 512, 1024, 0],
+            "size": [512, 512, 1, 0],
+        }
+    )
+    rows = Trace.from_table(table).table().to_pydict()
+    assert (rows["lba"], rows["blocks"]) == ([0, 1, 2, 0], [2, 1, 1, 0])
+    assert (rows["op"], rows["arrival_ns"]) == ([0, 1, 3, 2], [0, 10**9, 2 * 10**9, 3 * 10**9])
+
+
+def test_rows_are_sorted_by_their_time_and_equals_keep_their_order() -> None:
+    table = pa.table({"arrival_ns": [30, 10, 20, 10], "op": [0, 1, 0, 1], "lba": [3, 1, 2, 9], "blocks": [1, 1, 1, 2]})
+    rows = Trace.from_table(table).table().to_pydict()
+    assert (rows["arrival_ns"], rows["lba"], rows["blocks"]) == ([10, 10, 20, 30], [1, 9, 2, 3], [1, 2, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"lba": [-1]}, "'lba' of the table has negative"),
+        ({"op": ["wirte"]}, "'wirte'"),
+        ({"lba": [None]}, "1 nulls"),
+        ({"blocks": [0.5]}, "'blocks'"),
+    ],
+)
+def test_what_no_request_can_have_is_named(column: dict[str, list[object]], message: str) -> None:
+    good: dict[str, list[object]] = {"arrival_ns": [0], "op": ["read"], "lba": [0], "blocks": [1]}
+    with pytest.raises(InputError, match=message):
+        Trace.from_table(pa.table({**good, **column}))
