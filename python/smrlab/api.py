@@ -74,7 +74,7 @@ def run(
     spec = make_spec(traces, {"drive": drive, "layer": text, **options})
     title = name or str(spec.get("layer", "cmr"))
     if out is not None and not force:
-        guard(Path(out), lambda: [_core.resolved(json.dumps(spec), own)])
+        guard(Path(out), lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
     with _filling(out) as folder:
         logs = str(folder) if folder else None
         go = lambda control: _core.run(json.dumps(spec), control, logs, own)  # noqa: E731 - a job is a callable
@@ -83,6 +83,11 @@ def run(
         if folder:
             result.save(folder)
     return result
+
+
+def _resolved(spec: str, own: type[TranslationLayer] | None, labels: Mapping[str, str]) -> str:
+    """The specification as a result carries it: traces by their labels."""
+    return json.dumps(labelled({"spec": json.loads(_core.resolved(spec, own))}, labels)["spec"])
 
 
 def layer_class(layer: Layer) -> tuple[str, type[TranslationLayer] | None]:
@@ -113,12 +118,12 @@ def compare(
         raise InputError("compare needs at least one layer")
     traces = trace_list(trace)
     spec = make_spec(traces, {"drive": drive, **options})
-    spec, labels = _read_once(spec, _labels(traces), watch)
+    spec, labels = _read_once(spec, _labels(traces))
     classes = [layer_class(layer) for layer in layers]
     specs = _core.compared(json.dumps(spec), classes)
     names = unique_names([text for text, _ in classes])
     if out is not None and not force:
-        guard(Path(out), lambda: [_core.resolved(s, own) for s, (_, own) in zip(specs, classes, strict=True)])
+        guard(Path(out), lambda: [_resolved(s, own, labels) for s, (_, own) in zip(specs, classes, strict=True)])
     with _filling(out) as folder:
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
 
@@ -152,7 +157,7 @@ def compare(
     return results
 
 
-def _read_once(spec: Spec, labels: dict[str, str], watch: Watch | None) -> tuple[Spec, dict[str, str]]:
+def _read_once(spec: Spec, labels: dict[str, str]) -> tuple[Spec, dict[str, str]]:
     """The specification with standard input stored in a file, for several runs cannot read it."""
     traces = spec.get("trace") or []
     traces = [traces] if isinstance(traces, str) else traces
@@ -161,13 +166,18 @@ def _read_once(spec: Spec, labels: dict[str, str], watch: Watch | None) -> tuple
         return spec, labels
     if len(piped) > 1:
         raise InputError("standard input can be one trace only")
+    import sys
     import tempfile
 
-    file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".parquet")  # noqa: SIM115 - lives as long as its label
-    once = json.dumps({"trace": piped, **{k: spec[k] for k in ("skip_bad",) if k in spec}})
-    attended(lambda control: _core.trace_write(once, file.name, control), "standard input", watch)
-    labels = _Labels(labels | {file.name: piped[0]}, file)
-    return {**spec, "trace": [file.name if t == piped[0] else t for t in traces]}, labels
+    import pyarrow as pa
+
+    # As it came, so that each run passes over bad lines, and counts them, itself.
+    file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".zst")  # noqa: SIM115 - lives as long as its label
+    with pa.CompressedOutputStream(pa.OSFile(file.name, "wb"), "zstd") as stored:
+        shutil.copyfileobj(sys.stdin.buffer, stored)
+    there = file.name + piped[0].removeprefix("-")
+    labels = _Labels(labels | {there: piped[0]}, file)
+    return {**spec, "trace": [there if t == piped[0] else t for t in traces]}, labels
 
 
 class _Labels(dict[str, str]):

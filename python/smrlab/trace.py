@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import os
@@ -100,7 +101,8 @@ class Trace:
 
         file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".parquet")  # noqa: SIM115 - kept by the trace
         rows = stored(table, file.name)
-        return Trace(file.name, kept={file.name: (f"table of {rows} requests", file)})
+        digest = hashlib.sha256(Path(file.name).read_bytes()).hexdigest()[:8]
+        return Trace(file.name, kept={file.name: (f"table of {rows} requests, {digest}", file)})
 
     @staticmethod
     def chain(*traces: Trace, gap: str = "0") -> Trace:

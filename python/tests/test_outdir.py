@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import smrlab
 from smrlab.errors import InputError
 from smrlab.outdir import filling
 
@@ -46,3 +51,28 @@ def test_nothing_is_left_of_a_run_that_failed(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), filling(wanted) as folder:
         (folder / "result.json").write_text(str(1 // 0))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_of_a_table_or_of_standard_input_is_the_same_experiment_again(tmp_path: Path) -> None:
+    rows = {"arrival_ns": [0, 10**7], "op": ["write", "read"], "lba": [0, 800], "blocks": [8, 8]}
+
+    def run(lba: int) -> None:
+        table = pa.table({**rows, "lba": [0, lba]})
+        smrlab.run(table, drive="tiny", layer="cmr", wrap="capacity", out=tmp_path / "out")
+
+    run(800)
+    run(800)
+    with pytest.raises(InputError, match="another experiment"):
+        run(808)
+
+
+def test_standard_input_of_a_comparison_keeps_its_name(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "smrlab", "compare", "--trace", "-:csv,columns=time:ms;op;lba;size", "--drive",
+               "tiny", "--layer", "cmr", "--layer", "rmw", "--out", str(tmp_path / "out")]  # fmt: skip
+    command += ["--skip-bad", "1", "--json"]
+    for _ in "ab":
+        done = subprocess.run(command, input=b"0,W,0,512\nrubbish\n5,R,8,512\n", capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    for run in json.loads(done.stdout)["runs"]:
+        assert run["provenance"]["skipped_bad"] == 1
+        assert run["spec"]["trace"] == ["-:csv,columns=time:ms;op;lba;size"]
