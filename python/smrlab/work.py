@@ -61,7 +61,7 @@ def attend(
     rest and is raised.
     """
     kept = keep(prefills)
-    controls = [_core.Control(kept) for _ in work]
+    controls = [_core.Control(kept) if kept else _core.Control() for _ in work]
     count = min(len(work), threads or os.cpu_count() or 1)
     interrupted = False
     with ThreadPoolExecutor(max(count, 1)) as pool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -16,6 +16,7 @@ from .. import text
 from .style import COLORS, HATCHES, SETTINGS, legend, line_style, new_figure
 
 Payload = list[dict[str, Any]]
+Writer = Callable[[float], str]
 CAUSES = ("host", "clean", "destage", "defrag", "metadata", "journal", "fill", "parity", "rebuild", "seek", "rotation")
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
 
@@ -46,8 +47,10 @@ def _having(runs: Payload, key: str) -> list[tuple[int, dict[str, Any]]]:
     return [(i, r) for i, r in enumerate(runs) if r["timeline"] and key in r["timeline"]]
 
 
-def over_time(runs: Payload, key: str, label: str, *, log: bool = False, factor: float = 1.0) -> Figure | None:
-    """One curve a run of a series of the timeline."""
+def over_time(
+    runs: Payload, key: str, label: str, *, log: bool = False, factor: float = 1.0, write: Writer = text.number
+) -> Figure | None:
+    """One curve a run of a series of the timeline; `write` gives the texts of its axis."""
     found = _having(runs, key)
     if not found:
         return None
@@ -64,12 +67,12 @@ def over_time(runs: Payload, key: str, label: str, *, log: bool = False, factor:
         axes.set_xlim(0, end / unit)
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel(label)
-        _from_zero(axes, log)
+        _from_zero(axes, log, write)
         legend(figure, axes, len(found))
     return figure
 
 
-def _from_zero(axes: Axes, log: bool) -> None:
+def _from_zero(axes: Axes, log: bool, write: Writer) -> None:
     if log:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
@@ -78,9 +81,9 @@ def _from_zero(axes: Axes, log: bool) -> None:
             axes.set_ylim(low / 1.5, high * 1.5)
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: text.number(v)))
     else:
         axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
 
 
 def iops(runs: Payload) -> Figure | None:
@@ -90,12 +93,12 @@ def iops(runs: Payload) -> Figure | None:
 
 def response(runs: Payload) -> Figure | None:
     """Mean response time."""
-    return over_time(runs, "mean", "mean response time (ms)", log=True)
+    return over_time(runs, "mean", "mean response time", log=True, write=text.milliseconds)
 
 
 def response_max(runs: Payload) -> Figure | None:
     """Longest response time of each window."""
-    return over_time(runs, "max", "longest response time (ms)", log=True)
+    return over_time(runs, "max", "longest response time", log=True, write=text.milliseconds)
 
 
 def write_amplification(runs: Payload) -> Figure | None:
