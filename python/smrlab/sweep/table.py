@@ -129,6 +129,13 @@ def quantity(value: Any) -> tuple[float, str] | None:
     return (float(found[1].replace("_", "")) * unit[0], unit[1]) if found and unit else None
 
 
+def called(setting: str) -> str:
+    """A setting as people call it: `layer.cache` is the cache of the layer, `scale_time` scale time."""
+    of, dot, name = setting.rpartition(".")
+    words = name.replace("_", " ")
+    return f"{words} ({of})" if dot else words
+
+
 def _order(value: Any) -> tuple[int, float, str]:
     number = quantity(value)
     return (0, number[0], "") if number else (1, 0.0, str(value))
@@ -160,7 +167,7 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
         means += mean
         low = [m - min(v) for m, v in zip(mean, line.values(), strict=True)]
         high = [max(v) - m for m, v in zip(mean, line.values(), strict=True)]
-        label = None if name is None else f"{by} = {name}"
+        label = None if name is None or by is None else f"{called(by)}: {name}"
         axes.errorbar(
             [place[x] for x in line], mean, yerr=[low, high], marker="osD^v<>PX*"[i % 10], capsize=3, label=label
         )
@@ -173,7 +180,7 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    axes.set_xlabel(against)
+    axes.set_xlabel(called(against))
     axes.set_ylabel(keys.axis(metric))
     axes.grid(alpha=0.3)
     if by:

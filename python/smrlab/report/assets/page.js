@@ -98,12 +98,12 @@ function causes() {
 
 function causeRow(run, parts, width, top) {
   const total = parts.reduce((a, [, s]) => a + s, 0);
-  const out = [sv("text", { class: "name", x: 0, y: top + 14 }, run.name), sv("text", { x: width, y: top + 14, "text-anchor": "end" }, `${num(total, 4)} s`)];
+  const out = [sv("text", { class: "name", x: 0, y: top + 14 }, run.name), sv("text", { x: width, y: top + 14, "text-anchor": "end" }, ms(total * 1000))];
   let x = 0;
   for (const [cause, seconds] of parts) {
     const w = (seconds / total) * width;
     const bar = sv("rect", { x, y: top + 20, width: Math.max(w - 1.5, 0.5), height: 20, rx: 2, style: `fill:${causeColor(cause)}` });
-    const say = (e) => tip.show(e, run.name, [[causeColor(cause), cause, `${percent(seconds / total)}, ${num(seconds)} s`]]);
+    const say = (e) => tip.show(e, run.name, [[causeColor(cause), cause, `${percent(seconds / total)}, ${ms(seconds * 1000)}`]]);
     bar.onpointermove = say;
     bar.onpointerdown = say;
     out.push(bar);
