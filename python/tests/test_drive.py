@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from commands import TINY, Invoke
 
+from smrlab.cli import complete
+
 NEW = ("drive", "new", "--capacity", "2TB", "--rpm", "5400", "--zones", "25", "--rate", "210MB/s..100MB/s")
 
 
@@ -62,3 +64,10 @@ def test_what_makes_no_drive_is_refused_by_option(smrlab: Invoke, mine: Path, tm
     assert "210MB/s..100MB/s" in smrlab("drive", "new", "--rate", "fast", "--out", other).err
     assert smrlab("drive", "new", "--rate", "1MB/s", "--rpm", "100000", "--out", other).status == 2
     assert not other.exists()
+
+
+def test_the_shell_offers_names_parameters_and_their_words() -> None:
+    assert complete.layers("disk-c") == ["disk-cache"]
+    assert "disk-cache,cleaning=" in complete.layers("disk-cache,cle")
+    assert complete.layers("disk-cache,cleaning=p") == ["disk-cache,cleaning=partial"]
+    assert complete.drives("seagate-st5") == ["seagate-st5000as0011"]

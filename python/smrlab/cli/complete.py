@@ -10,7 +10,7 @@ from .. import _core
 
 
 def item(kind: str) -> Callable[[str], list[str]]:
-    """Offers the names of a registry and, behind a comma, the parameters of the name that was typed."""
+    """Offers the names of a registry and, behind a comma, the parameters of the name, then their words."""
 
     def offer(incomplete: str) -> list[str]:
         entries = json.loads(_core.list_json(kind))
@@ -19,6 +19,11 @@ def item(kind: str) -> Callable[[str], list[str]]:
             return [e["name"] for e in entries if e["name"].startswith(incomplete)]
         entry = next((e for e in entries if name in (e["name"], *e.get("aliases", ()))), None)
         before, _, part = incomplete.rpartition(",")
+        key, equals, value = part.partition("=")
+        if equals:
+            accepts = next((p["accepts"] for p in (entry or {}).get("params", []) if p["name"] == key), "")
+            words = accepts.removeprefix("one of ").split(", ") if accepts.startswith("one of ") else []
+            return [f"{before},{key}={w}" for w in words if w.startswith(value)]
         used = {pair.partition("=")[0] for pair in before.split(",")[1:]}
         names = [p["name"] for p in (entry or {}).get("params", [])]
         return [f"{before},{n}=" for n in names if n.startswith(part) and n not in used]

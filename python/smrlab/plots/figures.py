@@ -138,7 +138,6 @@ def head(runs: Payload) -> Figure | None:
         line = run["timeline"]
         if "head_min" in line and "head_max" in line:
             low, high = numbers(line["head_min"]), numbers(line["head_max"])
-            # Head positions are numbers of tracks: none where the drive did nothing, and a band only where it went.
             axes.fill_between(numbers(line["t"]) / unit, low, high, color=COLORS[i % len(COLORS)], alpha=0.13, lw=0)
     return figure
 
