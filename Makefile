@@ -4,7 +4,6 @@
 # make bench   requests per second and memory of the engine
 # make bench-device   served devices against nbdkit's own plugins
 # make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html
-# make figures-device   figures 7 to 10 of the emulator's paper, its claims and its page, from new measurements (5 minutes)
 # Set-up is remembered in .setup/; a second call does only what changed.
 
 PYTHON ?= python3
@@ -15,7 +14,7 @@ SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -nam
 # Goes into every result.
 export SMRLAB_GIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: papers demo test soak bench bench-device figures-device setup lint test-rust test-python docs clean
+.PHONY: papers demo test soak bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -47,11 +46,8 @@ bench: .setup/venv
 bench-device: .setup/packages-test .setup/native
 	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so --json out/bench-device.json
 
-papers: .setup/native
+papers: .setup/packages-test .setup/native
 	$(BIN)/smrlab paper run all --out out/papers
-
-figures-device: .setup/packages-test .setup/native
-	$(BIN)/python benches/device/figures.py --again
 
 docs:
 	cargo xtask docs

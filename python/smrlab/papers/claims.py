@@ -20,11 +20,16 @@ def percentile(ascending: list[float], share: float) -> float:
     return ascending[max(0, min(len(ascending) - 1, -int(-share * len(ascending) // 1) - 1))]
 
 
+def slope(x: list[float], y: list[float]) -> float:
+    """Of the straight line of least squares."""
+    return statistics.linear_regression(x, y).slope
+
+
 # What an expression of a claim may use beside the experiments and the names before it.
 FUNCTIONS: dict[str, Any] = {
     "abs": abs, "all": all, "any": any, "enumerate": enumerate, "float": float, "int": int, "len": len,
     "list": list, "max": max, "mean": statistics.fmean, "min": min, "percentile": percentile, "range": range,
-    "round": round, "sorted": sorted, "str": str, "sum": sum, "zip": zip,
+    "round": round, "slope": slope, "sorted": sorted, "str": str, "sum": sum, "zip": zip,
 }  # fmt: skip
 
 

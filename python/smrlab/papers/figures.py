@@ -30,14 +30,17 @@ def series(figure: Figure, runs: Runs, others: Mapping[str, Runs]) -> list[Serie
     chosen = runs.where(**figure.where) if figure.where else runs
     if figure.kind == "windows":
         return [(_name(figure, run), *_windows(figure, run)) for run in chosen]
+    keys = figure.keys or {"": figure.y}
     if figure.kind == "curves":
-        return [(_name(figure, run), run.items(figure.x), run.items(figure.y)) for run in chosen]
-    if figure.kind != "lines":
-        raise InputError(f"figure {figure.id}: unknown kind '{figure.kind}'")
+        return [
+            (key or _name(figure, run), run.items(figure.x), run.items(y)) for run in chosen for key, y in keys.items()
+        ]
     lines = []
     for name in dict.fromkeys(_name(figure, run) for run in chosen):
         members = [run for run in chosen if _name(figure, run) == name]
-        lines.append((name, [_number(r.point[figure.x]) for r in members], [r.value(figure.y) for r in members]))
+        for key, y in keys.items():
+            title = f"{name}, {key}" if key and figure.series else key or name
+            lines.append((title, [_number(r.point[figure.x]) for r in members], [r.value(y) for r in members]))
     across = sorted({x for _, xs, _ in lines for x in xs})
     for level in figure.levels:
         if level in others:
@@ -64,8 +67,10 @@ def _windows(figure: Figure, run: Run) -> tuple[list[float], list[float]]:
 def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     """Writes the figure as SVG and its data as CSV beside it; gives the SVG's path."""
     runs = experiments[figure.experiment]
-    if figure.kind == "histograms":
-        return _histograms(figure, runs, folder)
+    if figure.kind in ("histograms", "bars"):
+        return (_histograms if figure.kind == "histograms" else _bars)(figure, runs, folder)
+    if figure.kind not in ("lines", "windows", "curves"):
+        raise InputError(f"figure {figure.id}: unknown kind '{figure.kind}'")
     lines = series(figure, runs, experiments)
     drawing, (axes,) = style.new_figure()
     points = figure.kind == "lines"
@@ -83,13 +88,40 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     style.legend(drawing, axes, len(lines))
     path = folder / f"{figure.id}.svg"
     style.save_svg(drawing, path)
-    _data(path, ("series", figure.x or "time_s", figure.y),
+    _data(path, ("series", figure.x or "time_s", figure.y or "value"),
           [(name, a, b) for name, x, y in lines for a, b in zip(x, y, strict=True)])  # fmt: skip
     return path
 
 
 def _label(figure: Figure) -> str:
     return f"{figure.x.replace('_', ' ')} [{figure.x_unit}]" if figure.x_unit else figure.x.replace("_", " ")
+
+
+def _bars(figure: Figure, runs: Runs, folder: Path) -> Path:
+    """A group for each value of the grid, a bar in it for each key or each value of the series."""
+    drawing, (axes,) = style.new_figure()
+    names = list(dict.fromkeys(str(run.point[figure.x]) for run in runs))
+    if figure.series:
+        labels = dict.fromkeys(str(run.point[figure.series]) for run in runs)
+        bars = {label: runs.where(**{figure.series: label}).values(figure.y) for label in labels}
+    else:
+        bars = {label: runs.values(key) for label, key in figure.keys.items()}
+    width = 0.8 / len(bars)
+    rows: list[tuple[Any, ...]] = []
+    for i, (label, heights) in enumerate(bars.items()):
+        at = [j + (i - (len(bars) - 1) / 2) * width for j in range(len(names))]
+        axes.bar(at, heights, width * 0.92, label=label, color=style.COLORS[i], hatch=style.HATCHES[i],
+                 edgecolor="white", linewidth=0.4)  # fmt: skip
+        rows += [(label, name, value) for name, value in zip(names, heights, strict=True)]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel(figure.unit)
+    if figure.log:
+        axes.set_yscale("log")
+    style.legend(drawing, axes, len(bars))
+    path = folder / f"{figure.id}.svg"
+    style.save_svg(drawing, path)
+    _data(path, ("bar", figure.x, "value"), rows)
+    return path
 
 
 def _histograms(figure: Figure, runs: Runs, folder: Path) -> Path:
@@ -126,7 +158,8 @@ def _data(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Non
 def tabulate(table: Table, experiments: Mapping[str, Runs], folder: Path) -> list[list[str]]:
     """The cells of a table, head first, our rows before the paper's; written as CSV too."""
     cells = [[table.row, *table.columns]]
-    rows = [(str(run.point[table.row]), run) for run in experiments[table.experiment]]
+    keys = table.row.split(", ")
+    rows = [(", ".join(str(run.point[key]) for key in keys), run) for run in experiments[table.experiment]]
     rows += [(name, experiments[name][0]) for name in table.also if name in experiments]
     cells += [[name, *(_cell(run.value(key)) for key in table.columns.values())] for name, run in rows]
     for row in table.paper:

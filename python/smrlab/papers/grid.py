@@ -44,7 +44,9 @@ def points(paper: Paper, experiment: Experiment, scale: str, traces: Path | None
         point = {key: names[key] for key in grid}
         try:
             for name, text in experiment.derive.items():
-                names[name] = eval(text, {"__builtins__": {}, "min": min, "max": max, "round": round}, names)
+                names[name] = eval(
+                    text, {"__builtins__": {}, "min": min, "max": max, "round": round, "str": str}, names
+                )
             names = _common(paper, names)
             spec = {key: _number(filled(value, names)) for key, value in experiment.spec.items()}
         except (KeyError, NameError, TypeError) as e:

@@ -1,4 +1,4 @@
-"""What a paper is made of: papers/ID/paper.toml, read and checked."""
+"""What a paper is made of: papers/ID/paper.toml, its claims there or in claims.toml beside it, read and checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Experiment:
 
     A value of the grid that is a table stands under its `name`, and gives all its entries. `values` are keys of
     results computed from others: expressions over `v('key')`. With `measure` (FILE.py:FUNCTION in the paper's folder)
-    the function gives a point's result instead of the simulator.
+    the function gives a point's result instead of the simulator. `missing` says what the program lacks for it.
     """
 
     id: str
@@ -33,6 +33,7 @@ class Experiment:
     derive: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     measure: str | None = None
+    missing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,18 @@ class Figure:
     """A figure of one experiment's runs.
 
     Kinds: `lines` of a key against a grid value (with `levels`, experiments of one run that are horizontal lines),
-    `windows` of runs over time, `histograms` of response times in four scales, `curves` of two lists of the result.
+    `windows` of runs over time, `histograms` of response times in four scales, `curves` of two lists of the result,
+    `bars` for each value of the grid. With `keys` (name, key) each of these is a line or a bar instead of `y`.
+    `series` is the value of the grid that tells lines or bars apart.
     """
 
     id: str
     title: str
     experiment: str
     kind: str
-    y: str
     unit: str
+    y: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict)
     x: str = ""
     x_unit: str = ""
     series: str = ""
@@ -145,6 +149,9 @@ def load(name: str) -> Paper:
         raise InputError(f"unknown paper '{name}': one of {', '.join(known())}")
     try:
         doc = tomllib.loads(path.read_text())
+        claims = path.with_name("claims.toml")
+        if claims.is_file():
+            doc |= tomllib.loads(claims.read_text())
         return Paper(
             id=name,
             title=doc["title"],

@@ -101,6 +101,8 @@ def _plan(
     for experiment in paper.experiments:
         if only and experiment.id not in only:
             absent[experiment.id] = "not asked for"
+        elif experiment.missing:
+            absent[experiment.id] = experiment.missing
         elif experiment.needs and not (traces and (traces / experiment.needs).exists()):
             absent[experiment.id] = f"the trace {experiment.needs} is not there (--traces DIR)"
         else:
