@@ -29,7 +29,7 @@ lint: .setup/venv .setup/components
 
 # The same cases on every run; `make soak` looks for new ones.
 test-rust:
-	PROPTEST_RNG_SEED=20261122 cargo test --workspace --quiet
+	tools/test-rust.sh
 
 soak:
 	tools/soak.sh $(or $(SOAK),600)

@@ -133,18 +133,34 @@ mod tests {
         let mut plain = std::collections::HashSet::new();
         updates.prefilled(Lba(0), Blocks(1000));
         plain.extend(0..1000);
-        let (mut want, mut state) = (0, 1u64);
+        let (mut want, mut ops, mut state) = (0, 0, 1u64);
         // More than are gathered at once.
         for _ in 0..(1u64 << 18) + 1000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (lba, n) = ((state >> 40) % (host - 16), 1 + (state >> 33) % 16);
             let new = (lba..lba + n).filter(|b| plain.insert(*b)).count() as u64;
+            // Which of two writes is the update is seen by what it took.
+            let took = 1 + state % 1000;
             want += u64::from(new < n);
-            updates.add(Lba(lba), Blocks(n), 3, 2);
+            ops += if new < n { took } else { 0 };
+            updates.add(Lba(lba), Blocks(n), took, 2);
         }
         let total = updates.total();
-        assert_eq!((total.requests, total.ops, total.extents), (want, want * 3, want * 2));
+        assert_eq!((total.requests, total.ops, total.extents), (want, ops, want * 2));
         assert!(want > 1000);
+    }
+
+    /// Whatever the neighbourhoods are: the write across their border comes after the one behind it.
+    #[test]
+    fn the_order_across_a_border_is_kept() {
+        let mut updates = Updates::new(Blocks(1 << 24));
+        let borders = (1u64 << 12..1 << 24).step_by(1 << 12);
+        for at in borders.clone() {
+            updates.add(Lba(at), Blocks(4), 1, 1);
+            updates.add(Lba(at - 4), Blocks(8), 10, 1);
+        }
+        let n = borders.count() as u64;
+        assert_eq!((updates.total().requests, updates.total().ops), (n, 10 * n));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use smrlab_trace::{OpenContext, TraceSource, open, read_all};
 use smrlab_units::HostOp;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 /// A file of the shared traces; `None` (and a printed reason) where they are absent.
@@ -15,8 +15,14 @@ pub fn shared(path: &str) -> Option<String> {
     if file.exists() {
         return Some(file.to_str()?.to_owned());
     }
-    println!("skipped: {} is not here (set SMRLAB_SHARED)", file.display());
+    skipped(&format!("{} is not here (set SMRLAB_SHARED)", file.display()));
     None
+}
+
+/// Past the harness, which keeps what a passing test prints to itself.
+fn skipped(why: &str) {
+    let this = std::thread::current();
+    let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", this.name().unwrap_or_default());
 }
 
 /// A row of a norm file: microseconds, device, operation, first block, blocks.
