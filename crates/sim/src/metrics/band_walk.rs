@@ -49,6 +49,7 @@ mod tests {
         let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
         let bands = drive.bands(None).unwrap();
         let first = |i: u64| bands.band(BandId(i)).first;
+        let end = |i: u64| first(i).0 + bands.band(BandId(i)).blocks.0;
         let mut walk = BandWalk::new(bands.clone());
         for (pba, blocks, switches) in [
             (first(0), 8, 0),
@@ -58,6 +59,10 @@ mod tests {
             (Pba(first(3).0 - 40), 50, 1),
             (Pba(first(3).0 + 20), 1, 1),
             (first(0), 1, 2),
+            // It ends on the first block of the guard, goes on from there, and comes back.
+            (Pba(end(0) - 1), 2, 2),
+            (Pba(end(0)), 1, 2),
+            (first(0), 1, 3),
         ] {
             walk.op(pba, Blocks(blocks));
             assert_eq!(walk.switches, switches, "at {pba}");
