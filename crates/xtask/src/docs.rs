@@ -257,6 +257,12 @@ fn undocumented(kind: &str, e: &Value) -> Vec<String> {
     out
 }
 
+/// A capability in words, with its condition where it has one.
+fn capability(key: &str, value: &Value) -> String {
+    let condition = value.as_str().map(|c| format!(" {c}")).unwrap_or_default();
+    key.replace('_', " ") + &condition
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,10 +282,4 @@ mod tests {
         let page = entry(&json!({"name": "x", "summary": "s", "params": [{"name": "k", "doc": "a|b"}]}), "#");
         assert!(page.contains("| `k` |  |  | a\\|b |"), "{page}");
     }
-}
-
-/// A capability in words, with its condition where it has one.
-fn capability(key: &str, value: &Value) -> String {
-    let condition = value.as_str().map(|c| format!(" {c}")).unwrap_or_default();
-    key.replace('_', " ") + &condition
 }
