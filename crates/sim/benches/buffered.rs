@@ -1,0 +1,197 @@
+//! `cargo bench -p smrlab-sim --bench buffered [-- WORD...]`: requests per second of user CPU time, whole process without
+//! start-up, on drives with their own cache and bus. The trace is DiskSim ASCII: 4 KiB requests, 67 % reads, at times that are
+//! 20 ms apart on the average. The drives have round figures of their class, not those of a product. A last line runs
+//! a hundred times as many requests, for the peak of memory (`long`).
+
+mod support;
+
+use smrlab_sim::{Control, Spec, run};
+use smrlab_trace::{Batch, OpenContext, open};
+use smrlab_units::HostOp;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use support::{Wanted, measure};
+
+/// As in the Python module.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const REQUESTS: u64 = 1_000_000;
+
+/// A server drive of the late nineties: 10 000 rpm, 12 surfaces, 9 GB, three segments, or its successor with half the heads,
+/// tracks half as long again, and ten segments.
+fn drive(name: &str, surfaces: u32, zones: &[[u32; 2]], segments: u32, segment: u32, bus_ns: u32) -> PathBuf {
+    let figure = |value: &dyn std::fmt::Display, unit: &str| {
+        format!(
+            "{{ value = {value}, unit = \"{unit}\", kind = \"assumed\", source = \"round figure of the class\" }}"
+        )
+    };
+    let mut text = format!(
+        "schema = 1\nname = \"{name}\"\nsummary = \"for the bench\"\nreference = \"round figures\"\n"
+    );
+    let table = |text: &mut String, name: &str, fields: &[(&str, &dyn std::fmt::Display, &str)]| {
+        let _ = writeln!(text, "[{name}]");
+        for (key, value, unit) in fields {
+            let _ = match *unit {
+                "" => writeln!(text, "{key} = \"{value}\""),
+                unit => writeln!(text, "{key} = {}", figure(value, unit)),
+            };
+        }
+    };
+    let skews: [(&str, &dyn std::fmt::Display, &str); 4] = [
+        ("surfaces", &surfaces, "surfaces"),
+        ("layout", &"cylinder", ""),
+        ("track_skew", &0.16, "rev"),
+        ("cylinder_skew", &0.22, "rev"),
+    ];
+    table(&mut text, "geometry", &skews);
+    let _ = writeln!(
+        text,
+        "[geometry.zones]\nlist = {zones:?}\nkind = \"assumed\"\nsource = \"round figures of the class\""
+    );
+    table(&mut text, "interference", &[("s_id", &1, "tracks"), ("s_od", &1, "tracks")]);
+    table(
+        &mut text,
+        "mechanics",
+        &[
+            ("model", &"full", ""),
+            ("rpm", &10_000, "1/min"),
+            ("seek_over", &"cylinders", ""),
+            ("head_switch", &0.8, "ms"),
+            ("write_settle", &0.3, "ms"),
+            ("read_overhead", &0, "ms"),
+            ("write_overhead", &0, "ms"),
+        ],
+    );
+    table(
+        &mut text,
+        "mechanics.read_seek",
+        &[
+            ("curve", &"three-point", ""),
+            ("single", &0.8, "ms"),
+            ("average", &5.4, "ms"),
+            ("full_stroke", &10.5, "ms"),
+        ],
+    );
+    let (hit, miss, bus) = (0.2, 0.3, f64::from(bus_ns) / 1e6);
+    table(
+        &mut text,
+        "controller",
+        &[
+            ("read_hit_after_read", &hit, "ms"),
+            ("read_hit_after_write", &hit, "ms"),
+            ("read_miss_after_read", &miss, "ms"),
+            ("read_miss_after_write", &miss, "ms"),
+            ("write_hit_after_read", &miss, "ms"),
+            ("write_hit_after_write", &miss, "ms"),
+            ("write_miss_after_read", &miss, "ms"),
+            ("write_miss_after_write", &miss, "ms"),
+            ("bus_read", &bus, "ms"),
+            ("bus_write", &bus, "ms"),
+        ],
+    );
+    table(
+        &mut text,
+        "controller.buffer",
+        &[
+            ("segments", &segments, "1"),
+            ("segment_blocks", &segment, "blk"),
+            ("write_segments", &segments.div_ceil(3), "1"),
+            ("read_ahead", &"two-tracks", ""),
+            ("read_ahead_blocks", &segment, "blk"),
+            ("passing_blocks", &"off", ""),
+            ("ahead_on_hit", &"off", ""),
+            ("zero_latency_reads", &"off", ""),
+            ("zero_latency_writes", &"off", ""),
+            ("write_back", &"on", ""),
+            ("written_hits", &"on", ""),
+        ],
+    );
+    let path = support::folder().join(format!("{name}.toml"));
+    std::fs::write(&path, text).expect("the target directory can be written");
+    path
+}
+
+/// A trace of DiskSim's format, of 17 500 000 blocks.
+fn trace(name: &str, generator: &str) -> PathBuf {
+    let path = support::folder().join(name);
+    if path.exists() {
+        return path;
+    }
+    let text = format!(
+        "synth:{generator},requests={REQUESTS},size=4KiB,write=33%,span=8900MB,interarrival=exp(20ms)"
+    );
+    let mut source = open(&text, &OpenContext::default()).expect("a valid generator");
+    let (mut batch, mut out) = (Batch::new(), String::new());
+    while source.next_batch(&mut batch).expect("a generator") {
+        for i in 0..batch.len() {
+            let at = batch.arrival[i].0;
+            let read = u8::from(batch.op[i] == HostOp::Read);
+            let (ms, us) = (at / 1_000_000, at % 1_000_000 / 1000);
+            let _ = writeln!(out, "{ms}.{us:03} 0 {} {} {read}", batch.lba[i], batch.blocks[i]);
+        }
+    }
+    std::fs::write(&path, out).expect("the target directory can be written");
+    path
+}
+
+fn simulate(drive: &Path, trace: &Path, fields: &str) -> u64 {
+    let text = format!("drive = '{}'\ntrace = '{}:disksim'\n{fields}", drive.display(), trace.display());
+    let spec = Spec::from_toml(&text).expect("valid fields");
+    let result = run(&spec, &Control::new(), None).unwrap_or_else(|e| panic!("{fields}: {e}"));
+    let count = |key: &str| result.json["host"][key].as_u64().unwrap_or(0);
+    count("reads") + count("writes")
+}
+
+fn main() {
+    let Wanted { rounds, words } = Wanted::from_args();
+    let wanted = |name: &str| words.iter().any(|w| name.contains(w.as_str()));
+    let drives = [
+        drive(
+            "server-9gb-12-heads",
+            12,
+            &[[1700, 250], [1700, 230], [1700, 205], [1862, 180]],
+            3,
+            560,
+            105_000,
+        ),
+        drive(
+            "server-9gb-6-heads",
+            6,
+            &[[2500, 334], [2500, 310], [2500, 280], [2542, 245]],
+            10,
+            408,
+            26_000,
+        ),
+    ];
+    let random = trace("random-1m.disksim", "uniform");
+    let sequential = trace("sequential-1m.disksim", "sequential");
+    println!(
+        "{:<44}{:>13} {:>12} {:>12}",
+        "1 M requests of DiskSim's format, cache and bus", "user CPU", "a request", "peak"
+    );
+    for (drive, class) in drives.iter().zip(["12 heads", "6 heads"]) {
+        for (what, target, trace, fields) in [
+            ("random", 5e6, &random, ""),
+            ("sequential reads", 8e6, &sequential, "filter = 'op=read'"),
+            ("sptf depth 32", 1e6, &random, "scheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'"),
+        ] {
+            let name = format!("{class}, {what}");
+            if words.is_empty() || wanted(&name) {
+                // The clock has ticks of 10 ms.
+                let many = || (0..4).map(|_| simulate(drive, trace, fields)).sum();
+                measure(&name, target, rounds, many);
+            }
+        }
+    }
+    if wanted("long") {
+        let traces = vec![format!("'{}:disksim'", random.display()); 100].join(",");
+        let text = format!("drive = '{}'\ntrace = [{traces}]\njoin = 'chain'", drives[0].display());
+        let spec = Spec::from_toml(&text).expect("valid fields");
+        measure("12 heads, random, 100 M (long)", 5e6, 1, || {
+            let result = run(&spec, &Control::new(), None).unwrap_or_else(|e| panic!("{e}"));
+            result.json["host"]["reads"].as_u64().unwrap_or(0)
+                + result.json["host"]["writes"].as_u64().unwrap_or(0)
+        });
+    }
+}
