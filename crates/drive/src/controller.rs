@@ -187,16 +187,22 @@ impl Controller {
                 self.accepted.1 += request.blocks.0;
                 effects.accepted(now, request, &served).map(|()| Some(served))
             }
-            HostOp::Read => match self.waiting.concerns(request) {
-                Concern::Whole => {
-                    let served = self.drive.answer(now, request);
-                    effects.answered(now, request, &served).map(|()| Some(served))
+            HostOp::Read => {
+                let held = self.drive.holds(now, request);
+                if !held && self.accepted.0 == 0 {
+                    return Ok(None);
                 }
-                Concern::Nothing if self.drive.holds(now, request) => {
-                    self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some)
+                match self.waiting.concerns(request) {
+                    Concern::Whole => {
+                        let served = self.drive.answer(now, request);
+                        effects.answered(now, request, &served).map(|()| Some(served))
+                    }
+                    Concern::Nothing if held => {
+                        self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some)
+                    }
+                    _ => Ok(None),
                 }
-                _ => Ok(None),
-            },
+            }
             _ => Ok(None),
         }
     }

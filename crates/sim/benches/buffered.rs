@@ -118,9 +118,7 @@ fn trace(name: &str, generator: &str) -> PathBuf {
     if path.exists() {
         return path;
     }
-    let text = format!(
-        "synth:{generator},requests={REQUESTS},size=4KiB,write=33%,span=8900MB,interarrival=exp(20ms)"
-    );
+    let text = format!("synth:{generator},requests={REQUESTS},size=4KiB,span=8900MB,interarrival=exp(20ms)");
     let mut source = open(&text, &OpenContext::default()).expect("a valid generator");
     let (mut batch, mut out) = (Batch::new(), String::new());
     while source.next_batch(&mut batch).expect("a generator") {
@@ -164,8 +162,8 @@ fn main() {
             26_000,
         ),
     ];
-    let random = trace("random-1m.disksim", "uniform");
-    let sequential = trace("sequential-1m.disksim", "sequential");
+    let random = trace("random-1m.disksim", "uniform,write=33%");
+    let sequential = trace("sequential-reads-1m.disksim", "sequential,write=0%");
     println!(
         "{:<44}{:>13} {:>12} {:>12}",
         "1 M requests of DiskSim's format, cache and bus", "user CPU", "a request", "peak"
@@ -173,7 +171,7 @@ fn main() {
     for (drive, class) in drives.iter().zip(["12 heads", "6 heads"]) {
         for (what, target, trace, fields) in [
             ("random", 5e6, &random, ""),
-            ("sequential reads", 8e6, &sequential, "filter = 'op=read'"),
+            ("sequential reads", 8e6, &sequential, ""),
             ("sptf depth 32", 1e6, &random, "scheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'"),
         ] {
             let name = format!("{class}, {what}");

@@ -181,6 +181,12 @@ impl Geometry {
         Pba(self.slips.to_dense(self.track_raw(track)))
     }
 
+    /// Sectors of a track, those without a block included.
+    #[inline]
+    pub fn sectors(&self, track: TrackNo) -> u32 {
+        self.zone_runs[self.zone_run_of(track).0].sectors.divisor() as u32
+    }
+
     /// How many blocks a track holds.
     #[inline]
     pub fn track_blocks(&self, track: TrackNo) -> Blocks {

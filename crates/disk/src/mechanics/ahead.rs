@@ -1,7 +1,8 @@
 //! What a controller asks of the mechanics beside plain operations: how far a transfer will have come, and access that begins
 //! with whichever block passes first.
 
-use super::{Mechanics, Model};
+use super::transfer::EndPlace;
+use super::{Mechanics, Model, Positioning, Target};
 use crate::geometry::REVOLUTION;
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
@@ -24,29 +25,103 @@ impl Mechanics {
         (end(self.full_transfer(dir, &target, aim, pba, Blocks(1)).0), end(units))
     }
 
-    /// How many blocks of an operation of at most `most` blocks that starts at `start` have passed the head at `until`.
-    pub fn passed(&self, start: SimTime, dir: Dir, pba: Pba, most: Blocks, until: SimTime) -> Blocks {
+    /// Reads as many of at most `most` blocks from `start` on as have passed the head at `until`. Answers how many, and when the
+    /// last of them had passed.
+    pub fn read_until(
+        &mut self,
+        start: SimTime,
+        pba: Pba,
+        most: Blocks,
+        until: SimTime,
+    ) -> (Blocks, SimTime) {
         let (target, aim) = self.aim(pba);
-        let p = match self.model {
-            Model::Instant => return most,
-            _ => self.position(start, dir, &target),
-        };
-        let end = |n: u64| match self.model {
-            Model::Full => {
-                let (units, _) = self.full_transfer(dir, &target, aim, pba, Blocks(n));
-                p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64)
-            }
-            _ => p.arrive + self.plain_transfer(aim, pba, Blocks(n)),
-        };
-        if p.arrive >= until.0 {
-            return Blocks::ZERO;
+        if self.model != Model::Full {
+            let done = self.passed_plainly(start, pba, most, until);
+            let end = if done > Blocks::ZERO { self.service(start, Dir::Read, pba, done) } else { start };
+            return (done, end);
         }
+        let p = self.position(start, Dir::Read, &target);
+        if p.arrive >= until.0 {
+            return (Blocks::ZERO, start);
+        }
+        let end = |units: u64| p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64);
+        let upto = |n: u64| self.full_transfer(Dir::Read, &target, aim, pba, Blocks(n));
+        let (mut done, (mut units, mut place)) = (most.0, upto(most.0));
+        if end(units) > until.0 {
+            let mut not = most.0;
+            done = 0;
+            // On the first track sectors come one each so long: near enough to look right there.
+            let each = REVOLUTION / self.geometry.zone_runs()[aim.zone_run].sectors.divisor();
+            let angle = ((until.0 - p.arrive) * self.rpm).saturating_sub(p.wait.max(0) as u64);
+            let guess = (angle / each.max(1)).min(not - 1);
+            for n in [guess.saturating_sub(1), guess, guess + 1] {
+                if n > done && n < not {
+                    if end(upto(n).0) <= until.0 { done = n } else { not = n }
+                }
+            }
+            while not - done > 1 {
+                let middle = done + (not - done) / 2;
+                if end(upto(middle).0) <= until.0 { done = middle } else { not = middle }
+            }
+            if done == 0 {
+                return (Blocks::ZERO, start);
+            }
+            (units, place) = upto(done);
+        }
+        let end = SimTime(end(units));
+        self.leave(start, p, target, (place, pba + Blocks(done), Dir::Read, end));
+        (Blocks(done), end)
+    }
+
+    /// How many blocks have passed at `until` where the angle does not count.
+    fn passed_plainly(&self, start: SimTime, pba: Pba, most: Blocks, until: SimTime) -> Blocks {
+        let (target, aim) = self.aim(pba);
+        if self.model == Model::Instant {
+            return most;
+        }
+        let arrive = self.position(start, Dir::Read, &target).arrive;
         let (mut done, mut not) = (0, most.0 + 1);
         while not - done > 1 {
             let middle = if not > most.0 { most.0 } else { done + (not - done) / 2 };
-            if end(middle) <= until.0 { done = middle } else { not = middle }
+            let end = arrive + self.plain_transfer(aim, pba, Blocks(middle));
+            if end <= until.0 { done = middle } else { not = middle }
         }
-        Blocks(done)
+        Blocks(if arrive < until.0 { done } else { 0 })
+    }
+
+    /// As [`service`](Self::service) of a read; answers also when its first `gather` blocks have passed the head.
+    pub fn read_gathering(
+        &mut self,
+        start: SimTime,
+        pba: Pba,
+        blocks: Blocks,
+        gather: Blocks,
+    ) -> (SimTime, SimTime) {
+        if self.model != Model::Full {
+            let (_, gathered) = self.preview(start, Dir::Read, pba, gather);
+            return (gathered, self.service(start, Dir::Read, pba, blocks));
+        }
+        let (target, aim) = self.aim(pba);
+        let p = self.position(start, Dir::Read, &target);
+        let end =
+            |units: u64| SimTime(p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64));
+        let first = end(self.full_transfer(Dir::Read, &target, aim, pba, gather).0);
+        let (units, place) = self.full_transfer(Dir::Read, &target, aim, pba, blocks);
+        let last = end(units);
+        self.leave(start, p, target, (place, pba + blocks, Dir::Read, last));
+        (first, last)
+    }
+
+    fn leave(
+        &mut self,
+        start: SimTime,
+        p: Positioning,
+        began: Target,
+        (place, next, dir, end): (EndPlace, Pba, Dir, SimTime),
+    ) {
+        place.leave(&mut self.head);
+        (self.head.next, self.head.ready, self.head.dir) = (next, end, dir);
+        (self.last, self.began) = ((start.0, p), began);
     }
 
     /// As [`service`](Self::service), but begins with whichever of the blocks passes the head first, where they lie on

@@ -3,6 +3,17 @@
 use smrlab_disk::{Mechanics, TrackNo};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
+/// The blocks of a track.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Track {
+    /// First block.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// How long the head takes to pass a block's length.
+    pub block: SimTime,
+}
+
 /// Blocks by their number, on a medium that takes time.
 pub trait Medium {
     /// How many blocks there are.
@@ -22,23 +33,8 @@ pub trait Medium {
     /// Writes from `start` on, the first block not before `data`. Answers when the last one has passed the head.
     fn write(&mut self, start: SimTime, data: SimTime, lba: u64, blocks: Blocks, any: bool) -> SimTime;
 
-    /// How many of the blocks right before `lba` on its track passed the head before the last transfer began.
-    fn passing(&self, lba: u64) -> u64;
-
-    /// How long the head takes to pass a block's length at `lba`.
-    fn block_time(&self, lba: u64) -> SimTime;
-
-    /// [`transfer`](Self::transfer) of a read, without doing it.
-    fn preview(&self, start: SimTime, lba: u64, blocks: Blocks) -> (SimTime, SimTime);
-
-    /// How many of at most `most` blocks that are read from `start` on have passed the head at `until`.
-    fn passed(&self, start: SimTime, lba: u64, most: Blocks, until: SimTime) -> Blocks;
-
-    /// The first block of the track that holds `lba`.
-    fn track_start(&self, lba: u64) -> u64;
-
-    /// One past the last block of the track that holds `lba`.
-    fn track_end(&self, lba: u64) -> u64;
+    /// The track that holds `lba`; of the last block's where that is beyond the end.
+    fn track(&self, lba: u64) -> Track;
 
     /// One past the last block of the cylinder that holds `lba`.
     fn cylinder_end(&self, lba: u64) -> u64;
@@ -61,8 +57,7 @@ impl Medium for Mechanics {
         if any {
             return self.service_any(start, Dir::Read, Pba(lba), blocks);
         }
-        let (_, gathered) = Mechanics::preview(self, start, Dir::Read, Pba(lba), gather);
-        (gathered, self.service(start, Dir::Read, Pba(lba), blocks))
+        self.read_gathering(start, Pba(lba), blocks, gather)
     }
 
     fn write(&mut self, start: SimTime, data: SimTime, lba: u64, blocks: Blocks, any: bool) -> SimTime {
@@ -72,33 +67,12 @@ impl Medium for Mechanics {
         self.service_from(start, data, Dir::Write, Pba(lba), blocks)
     }
 
-    fn passing(&self, lba: u64) -> u64 {
-        let waited = self.phases().rotation;
-        (waited.0 / self.block_time(lba).0.max(1)).min(lba - self.track_start(lba))
-    }
-
-    fn block_time(&self, lba: u64) -> SimTime {
-        let g = self.geometry();
-        let sectors = g.zone_of(g.track_of(Pba(lba))).sectors;
-        SimTime(60_000_000_000 / (u64::from(self.rpm()) * u64::from(sectors)))
-    }
-
-    fn preview(&self, start: SimTime, lba: u64, blocks: Blocks) -> (SimTime, SimTime) {
-        Mechanics::preview(self, start, Dir::Read, Pba(lba), blocks)
-    }
-
-    fn passed(&self, start: SimTime, lba: u64, most: Blocks, until: SimTime) -> Blocks {
-        Mechanics::passed(self, start, Dir::Read, Pba(lba), most, until)
-    }
-
-    fn track_start(&self, lba: u64) -> u64 {
-        Mechanics::geometry(self).track_start(self.geometry().track_of(Pba(lba))).0
-    }
-
-    fn track_end(&self, lba: u64) -> u64 {
+    fn track(&self, lba: u64) -> Track {
         let g = self.geometry();
         let track = g.track_of(Pba(lba.min(g.blocks().0 - 1)));
-        g.track_start(TrackNo(track.0 + 1)).0
+        let (start, end) = (g.track_start(track).0, g.track_start(TrackNo(track.0 + 1)).0);
+        let turn = u64::from(self.rpm()) * u64::from(g.sectors(track));
+        Track { start, end, block: SimTime(60_000_000_000 / turn) }
     }
 
     fn cylinder_end(&self, lba: u64) -> u64 {

@@ -12,12 +12,13 @@ mod medium;
 mod tests;
 mod writes;
 
-pub use medium::Medium;
+use medium::Medium;
+pub use medium::Track;
 
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::{ControllerSpec, ReadAhead};
 use smrlab_stl::MediaOp;
-use smrlab_units::{Blocks, Dir, SimTime};
+use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::collections::VecDeque;
 use writes::Dirty;
 
@@ -112,6 +113,8 @@ pub struct Onboard {
     /// Commands wait in a queue: the medium's do not keep others from being answered.
     queued: bool,
     passed: Option<Passed>,
+    /// The track that was looked at last.
+    at: Track,
     counters: Counters,
 }
 
@@ -133,6 +136,7 @@ impl Onboard {
             chosen: SimTime::ZERO,
             queued: false,
             passed: None,
+            at: Track::default(),
             counters: Counters::default(),
             spec,
         }
@@ -270,9 +274,8 @@ impl Onboard {
     fn read_on(&mut self, now: SimTime, m: &mut Mechanics) {
         let Some(mut a) = self.ahead.take() else { return };
         let most = a.to - a.from;
-        let done = Medium::passed(m, a.began, a.from, Blocks(most), now).0;
+        let (Blocks(done), end) = m.read_until(a.began, Pba(a.from), Blocks(most), now);
         if done > 0 {
-            let (_, end) = Medium::read(m, a.began, a.from, Blocks(done), Blocks(1), false);
             (a.from, a.began) = (a.from + done, end);
             self.counters.read_ahead += done;
             let size = u64::from(self.spec.buffer.segment_blocks);
@@ -381,12 +384,27 @@ impl Onboard {
         // What has to be gathered before the bus is asked for.
         let gather = (blocks * u64::from(self.spec.read_gather) / 1000).max(1);
         let (first, last) = self.pass(begin, begin, (lba, blocks, gather, any), m);
-        let passed = if b.passing { m.passing(lba) } else { 0 };
+        let waited = m.phases().rotation;
+        let passed = if b.passing { self.passing(lba, waited, m) } else { 0 };
         let passed = passed.min(u64::from(b.segment_blocks).saturating_sub(blocks));
         if let Some(i) = self.keep(lba - passed, lba + blocks) {
             self.begin_ahead(i, lba + blocks, last, lba, m);
         }
         (first + self.bus(Dir::Read, blocks)).max(self.drained(blocks, lba + blocks, last, m))
+    }
+
+    /// The track that holds a block.
+    pub(super) fn track(&mut self, lba: u64, m: &Mechanics) -> Track {
+        if !(self.at.start..self.at.end).contains(&lba) {
+            self.at = m.track(lba);
+        }
+        self.at
+    }
+
+    /// How many of the blocks right before `lba` on its track passed the head while it waited.
+    fn passing(&mut self, lba: u64, waited: SimTime, m: &Mechanics) -> u64 {
+        let track = self.track(lba, m);
+        (waited.0 / track.block.0.max(1)).min(lba - track.start)
     }
 
     /// Blocks that a request of several operations read; reads ahead behind them where they were the `last`.
@@ -398,9 +416,10 @@ impl Onboard {
 
     /// When the bus can have delivered what was read last, `blocks` up to `end`, of which the last one passed the head at
     /// `last`: all of the last track, which came in one go.
-    pub(crate) fn drained(&self, blocks: u64, end: u64, last: SimTime, m: &Mechanics) -> SimTime {
-        let there = blocks.min(end - m.track_start(end - 1));
-        let passing = SimTime(m.block_time(end - 1).0 * (there - 1));
+    pub(crate) fn drained(&mut self, blocks: u64, end: u64, last: SimTime, m: &Mechanics) -> SimTime {
+        let track = self.track(end - 1, m);
+        let there = blocks.min(end - track.start);
+        let passing = SimTime(track.block.0 * (there - 1));
         (last.since(passing) + self.bus(Dir::Read, there)).max(last + self.bus(Dir::Read, 1))
     }
 
@@ -430,23 +449,23 @@ impl Onboard {
     }
 
     /// How far to read ahead behind a request that ended at `end`.
-    fn limit(&self, end: u64, stream: u64, m: &Mechanics) -> u64 {
-        let b = &self.spec.buffer;
+    fn limit(&mut self, end: u64, stream: u64, m: &Mechanics) -> u64 {
+        let b = self.spec.buffer;
         let most = end + u64::from(b.read_ahead_blocks);
         let to = match b.read_ahead {
             ReadAhead::Off => end,
             ReadAhead::Segment => most,
-            ReadAhead::Track => m.track_end(end - 1),
+            ReadAhead::Track => self.track(end - 1, m).end,
             ReadAhead::Cylinder => m.cylinder_end(end - 1),
             ReadAhead::TwoTracks => {
-                let track = m.track_end(end - 1);
-                if u64::from(b.segment_blocks) < track - m.track_start(end - 1) {
+                let track = self.track(end - 1, m);
+                if u64::from(b.segment_blocks) < track.end - track.start {
                     // A track would wash out its own beginning: only what is read in sequence is read ahead.
                     if self.sequential { most } else { end }
-                } else if m.track_end(stream) < track {
-                    m.track_end(track)
+                } else if stream < track.start {
+                    m.track(track.end).end
                 } else {
-                    track
+                    track.end
                 }
             }
         };

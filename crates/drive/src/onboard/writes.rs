@@ -104,10 +104,10 @@ impl Onboard {
     }
 
     /// The earliest time for a write's first block such that the bus, which begins at `start`, keeps up with the medium.
-    fn fed(&self, start: SimTime, lba: u64, blocks: u64, m: &Mechanics) -> SimTime {
+    fn fed(&mut self, start: SimTime, lba: u64, blocks: u64, m: &Mechanics) -> SimTime {
         let all = self.bus(Dir::Write, blocks);
         let start = start + self.spec.write_delay;
-        start + self.bus(Dir::Write, 1).max(all.since(SimTime(m.block_time(lba).0 * (blocks - 1))))
+        start + self.bus(Dir::Write, 1).max(all.since(SimTime(self.track(lba, m).block.0 * (blocks - 1))))
     }
 
     fn through(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
