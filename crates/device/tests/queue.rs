@@ -6,11 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn served(layer: &str, scheduler: &str, speed: f64) -> Arc<Device> {
+    of_drive("tiny", layer, scheduler, speed, StoreKind::Memory)
+}
+
+fn of_drive(drive: &str, layer: &str, scheduler: &str, speed: f64, store: StoreKind) -> Arc<Device> {
     let scheduler = scheduler.to_owned();
     let timing = Timing::Model;
-    let config = Config { timing, speed, scheduler, ..Config::new("q", "tiny", layer, StoreKind::Memory) };
+    let config = Config { timing, speed, scheduler, ..Config::new("q", drive, layer, store) };
     Device::open(config).unwrap()
 }
+
+/// `tiny` with a write cache of so little that it is often full.
+const CACHED: &str = "tiny,write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
 
 /// 16 threads write 4 KiB blocks of their own in a scattered order and read them back; answers the model's time.
 fn scattered(device: &Arc<Device>, rounds: u64) -> f64 {
@@ -43,6 +50,52 @@ fn what_waits_in_the_queue_keeps_its_data() {
             let device = served(layer, scheduler, 300.0);
             scattered(&device, 12);
             device.close().unwrap();
+        }
+    }
+}
+
+/// Writes are answered before they are written, read back from the drive's buffer, and none is lost.
+#[test]
+fn what_the_buffer_took_is_read_back() {
+    for layer in ["cmr", "s-block", "disk-cache", "static-R(4123)"] {
+        for scheduler in ["sptf,depth=32", "fcfs"] {
+            let device = of_drive(CACHED, layer, scheduler, 300.0, StoreKind::Memory);
+            scattered(&device, 12);
+            device.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn closing_and_asking_for_extents_write_what_the_buffer_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || StoreKind::Directory(folder.path().to_owned());
+    for layer in ["cmr", "rmw"] {
+        // So slow that nothing is written by itself before the device is closed.
+        let device = of_drive(CACHED, layer, "sptf,depth=32", 0.2, store());
+        for i in 0..4u64 {
+            device.write(i * 16_384, &[i as u8 + 1; 4096], false).unwrap();
+        }
+        let mut seen = 0;
+        device.extents(0, 65_536, &mut |_, len, data| seen += if data { len } else { 0 }).unwrap();
+        assert!(seen >= 4 * 4096, "{layer}: {seen}");
+        device.write(0, &[9; 4096], false).unwrap();
+        device.close().unwrap();
+        drop(device);
+        let device = of_drive(CACHED, layer, "sptf,depth=32", 300.0, store());
+        let mut out = [0; 4096];
+        for i in 0..4u64 {
+            device.read(i * 16_384, &mut out).unwrap();
+            assert_eq!(out, [if i == 0 { 9 } else { i as u8 + 1 }; 4096], "{layer} {i}");
+        }
+        drop(device);
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                std::fs::remove_dir_all(path).unwrap()
+            } else {
+                std::fs::remove_file(path).unwrap()
+            }
         }
     }
 }

@@ -40,6 +40,23 @@ pub const DRIVES: &[DriveEntry] = &[
         toml: include_str!("../../../../drives/seagate-st8000as0002.toml"),
     },
     DriveEntry {
+        name: "seagate-st8000dm004",
+        toml: include_str!("../../../../drives/seagate-st8000dm004.toml"),
+    },
+    DriveEntry { name: "seagate-exos-x24", toml: include_str!("../../../../drives/seagate-exos-x24.toml") },
+    DriveEntry {
+        name: "seagate-exos-2x18-half",
+        toml: include_str!("../../../../drives/seagate-exos-2x18-half.toml"),
+    },
+    DriveEntry {
+        name: "wd-ultrastar-dc-hc680",
+        toml: include_str!("../../../../drives/wd-ultrastar-dc-hc680.toml"),
+    },
+    DriveEntry {
+        name: "wd-ultrastar-dc-hc690",
+        toml: include_str!("../../../../drives/wd-ultrastar-dc-hc690.toml"),
+    },
+    DriveEntry {
         name: "arrays-interleaving",
         toml: include_str!("../../../../drives/arrays-interleaving.toml"),
     },
