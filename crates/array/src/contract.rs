@@ -56,6 +56,23 @@ pub trait Array: Send {
     /// Plans the first phase of `work`, whose stripes are its own now.
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
 
+    /// Plans the first phase of a write of several ranges of the host's blocks, ascending and apart, of which the host's
+    /// buffer holds one after the other. `false`: it takes one range at a time.
+    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) -> bool {
+        let _ = (now, ticket, runs, plan);
+        false
+    }
+
+    /// Blocks of the host's that are best written together.
+    fn group_blocks(&self) -> Option<Blocks> {
+        None
+    }
+
+    /// Blocks that it needs on an SSD, from the first on.
+    fn journal_blocks(&self) -> Blocks {
+        Blocks::ZERO
+    }
+
     /// A phase is over: plans the next one, acknowledges, or ends the work.
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan);
 

@@ -3,7 +3,7 @@
 //! An array ends in its [`ArrayEntry`]: parsing, errors, `smrlab list arrays`, `smrlab explain`, the reference page and the
 //! tests of all arrays are made from it.
 
-use crate::{Array, Capabilities};
+use crate::{Array, Capabilities, cache};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
@@ -104,7 +104,11 @@ pub struct ArrayEntry {
 impl ArrayEntry {
     /// All its parameters.
     pub fn parameters(&self) -> Vec<Param> {
-        let common = if self.params.is_empty() { &[] } else { COMMON };
-        self.params.iter().chain(common).copied().collect()
+        let mut all = self.params.to_vec();
+        if !all.is_empty() {
+            all.extend_from_slice(COMMON);
+            all.extend_from_slice(cache::PARAMS);
+        }
+        all
     }
 }

@@ -11,6 +11,7 @@
 //! which frees its stripes. A member that dies, is replaced, or answers too late is told to the array in between.
 
 pub mod bytes;
+mod cache;
 pub mod contract;
 pub mod controller;
 pub mod entry;

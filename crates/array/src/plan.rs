@@ -215,6 +215,34 @@ impl MemberPlan {
         self.cleanings.push((kind, ticket, relocated));
     }
 
+    /// Takes back that a work is over, and tells how it ended: for an array around the one that planned it.
+    pub(crate) fn take_outcome(&mut self, ticket: Ticket) -> Option<Outcome> {
+        let ends = |o: &Outcome| matches!(o, Outcome::Ended(t) | Outcome::Refused(t, _) if *t == ticket);
+        let i = self.outcomes.iter().position(ends)?;
+        Some(self.outcomes.remove(i))
+    }
+
+    /// What the writes of `ticket` take from the host's buffer comes from a slot, `at` blocks behind its start.
+    pub(crate) fn redirect(&mut self, ticket: Ticket, slot: u32, at: u64) {
+        let Self { ops, parts, terms, .. } = self;
+        let own = ops.iter().filter(|o| o.ticket == ticket && o.request.op == HostOp::Write);
+        for op in own {
+            for part in &mut parts[op.parts.0 as usize..op.parts.1 as usize] {
+                match part.end {
+                    End::Host(from) => part.end = End::Slot(slot, from + Blocks(at)),
+                    End::Xor(first, end) => {
+                        for term in &mut terms[first as usize..end as usize] {
+                            if let Term::Host(from) = *term {
+                                *term = Term::Slot(slot, from + Blocks(at));
+                            }
+                        }
+                    }
+                    End::Slot(..) | End::Zero | End::Records => {}
+                }
+            }
+        }
+    }
+
     /// Member requests, in the order in which they are issued.
     #[inline]
     pub fn ops(&self) -> &[MemberOp] {

@@ -4,7 +4,7 @@
 
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
 use crate::layouts::{dedicated, dvs, raid5, single, spanning, striped};
-use crate::{MemberId, Schedule};
+use crate::{Array, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use smrlab_units::{SimTime, parse_time};
 
@@ -45,7 +45,14 @@ impl Chosen {
     /// # Errors
     /// What does not fit on them.
     pub fn build(&self, context: &ArrayContext<'_>) -> BuildResult {
-        (self.entry.build)(context, &self.values)
+        let array = (self.entry.build)(context, &self.values)?;
+        let discards = self.entry.capabilities.discards;
+        if self.is_single() { Ok(array) } else { cache::before(array, context, &self.values, discards) }
+    }
+
+    /// The SSD that the array needs beside its disks, as the member behind them.
+    pub fn ssd(&self, array: &dyn Array) -> Option<Ssd> {
+        if self.is_single() { None } else { cache::ssd(&self.values, array) }
     }
 }
 

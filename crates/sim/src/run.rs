@@ -167,7 +167,7 @@ impl Parts {
     }
 }
 
-type Counters = Vec<(&'static str, u64)>;
+pub(crate) type Counters = Vec<(&'static str, u64)>;
 
 fn counters(layer: &dyn TranslationLayer) -> Counters {
     let mut all = Vec::new();
@@ -176,7 +176,7 @@ fn counters(layer: &dyn TranslationLayer) -> Counters {
 }
 
 /// What was counted since `before`: the prefill is no part of the run. Levels stay as they are.
-fn counted_since(now: Counters, before: &Counters) -> Counters {
+pub(crate) fn counted_since(now: Counters, before: &Counters) -> Counters {
     let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
     now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// A disk: a layer on a medium.
 struct Disk {
+    /// Of an SSD, which is the last member: its bytes.
+    ssd: Option<Vec<u8>>,
     layer: Box<dyn TranslationLayer>,
     medium: PlainMedium,
     exec: Executor,
@@ -29,6 +31,7 @@ impl Disk {
         let built = smrlab_stl::build(layer, context).unwrap_or_else(|e| panic!("{e}"));
         let medium = PlainMedium::new(built.drive.geometry(), built.drive.interference());
         Self {
+            ssd: None,
             layer: built.layer,
             medium,
             exec: Executor::default(),
@@ -39,6 +42,15 @@ impl Disk {
     }
 
     fn carry_out(&mut self, request: &HostRequest, host: HostBuffer<'_>) {
+        if let Some(ssd) = &mut self.ssd {
+            let at = range(request.lba, request.blocks);
+            match host {
+                HostBuffer::Write(data) => ssd[at].copy_from_slice(data),
+                HostBuffer::Read(out) => out.copy_from_slice(&ssd[at]),
+                HostBuffer::None => {}
+            }
+            return;
+        }
         let mut plan = Plan::new(true, false);
         self.layer.submit(SimTime::ZERO, request, &mut plan);
         assert_eq!(plan.refusal(), None);
@@ -67,6 +79,8 @@ pub struct ArrayHarness {
     layer: String,
     context: BuildContext,
     disks: Vec<Disk>,
+    /// How many of them are disks.
+    real: usize,
     /// The array.
     pub array: Box<dyn Array>,
     staging: Staging,
@@ -99,15 +113,21 @@ impl ArrayHarness {
     pub fn new(text: &str, layer: &str, drive: &Arc<DriveModel>) -> Self {
         let context = BuildContext::new(Arc::clone(drive));
         let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
-        let disks: Vec<Disk> = (0..chosen.disks).map(|_| Disk::new(layer, &context)).collect();
+        let mut disks: Vec<Disk> = (0..chosen.disks).map(|_| Disk::new(layer, &context)).collect();
         let array = Self::build(text, &disks);
-        let discards = chosen.entry.capabilities.discards && disks.iter().all(|d| d.discards);
+        let real = disks.len();
+        disks.extend(chosen.ssd(&*array).map(|ssd| Disk {
+            ssd: Some(vec![0x44; ssd.blocks.bytes() as usize]),
+            ..Disk::new(layer, &context)
+        }));
+        let discards = chosen.entry.capabilities.discards && disks[..real].iter().all(|d| d.discards);
         let bytes = array.host_blocks().bytes() as usize;
         Self {
             text: text.to_owned(),
             layer: layer.to_owned(),
             context,
             disks,
+            real,
             array,
             staging: Staging::default(),
             running: BTreeMap::new(),
@@ -132,7 +152,7 @@ impl ArrayHarness {
 
     /// How many disks it has.
     pub fn disks(&self) -> usize {
-        self.disks.len()
+        self.real
     }
 
     /// Sends a request; it is carried out by [`step`](Self::step).
@@ -372,7 +392,7 @@ impl ArrayHarness {
     /// Blocks at which the XOR over all disks is not zero.
     pub fn parity_faults(&mut self) -> usize {
         let mut sum = self.disk(0);
-        for i in 1..self.disks.len() {
+        for i in 1..self.real {
             sum.iter_mut().zip(self.disk(i)).for_each(|(a, b)| *a ^= b);
         }
         sum.chunks(BYTES).filter(|b| b.iter().any(|x| *x != 0)).count()
@@ -395,7 +415,7 @@ impl ArrayHarness {
         }
         self.disks.iter_mut().for_each(|d| d.queue.clear());
         self.staging = Staging::default();
-        self.array = Self::build(&self.text, &self.disks);
+        self.array = Self::build(&self.text, &self.disks[..self.real]);
         let records = std::mem::take(&mut self.records);
         self.planned(|array, _, plan| array.recover(&mut records.iter().copied(), plan));
         self.records.clear();

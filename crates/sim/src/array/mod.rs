@@ -11,7 +11,7 @@ use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::resolve::Resolved;
 use crate::result::{self, Facts};
-use crate::run::{RunResult, document, efficiency, layer_bands};
+use crate::run::{Counters, RunResult, counted_since, document, efficiency, layer_bands};
 use serde_json::{Map, Value, json};
 use smrlab_array::{Array, ArrayContext, Chosen, Controller, Member, MemberId, registry};
 use smrlab_blockmap::BlockSet;
@@ -90,6 +90,7 @@ pub(crate) fn run(
     let mut members = vec![member(run.drive)];
     members.extend(others.into_iter().map(member));
     let spares = members.split_off(disks);
+    members.extend(chosen.ssd(&*array).map(Member::Ssd));
     let mut controller = Controller::new(array, members, spares, chosen.schedule.clone(), false);
     if let Some(prefill) = run.prefill.take() {
         prefill.each(reads, control, |request| {
@@ -97,6 +98,7 @@ pub(crate) fn run(
             watch.host_prefilled(&request);
         })?;
     }
+    let before = counted(&controller);
     let most = engine::run(&mut controller, &mut feed, run.arrivals, &mut watch, control)?;
     let ArrayWatch { mut total, mut members, .. } = watch.finish()?;
     let mut json = document(&run.spec, &feed);
@@ -120,7 +122,7 @@ pub(crate) fn run(
         }
     }
     json.extend(result::summary(&mut total, &of_all));
-    json.insert("array".into(), array_json(&controller, &total));
+    json.insert("array".into(), array_json(&controller, &before, &total));
     let all = members.iter_mut().zip(&facts).map(|(m, f)| Value::Object(result::summary(m, f)));
     json.insert("members".into(), all.collect());
     Ok(RunResult { json: json.into(), tables: result::tables(&total) })
@@ -150,11 +152,19 @@ fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metri
     }
 }
 
+fn counted(controller: &Controller) -> Counters {
+    let mut all = Vec::new();
+    controller.array().counters(&mut |name, n| all.push((name, n)));
+    all
+}
+
 /// What the array itself counted, and what befell its drives.
-fn array_json(controller: &Controller, total: &Metrics) -> Value {
+fn array_json(controller: &Controller, before: &Counters, total: &Metrics) -> Value {
     let refused = total.refused;
     let mut out = Map::new();
-    controller.array().counters(&mut |name, n| _ = out.insert(name.into(), json!(n)));
+    for (name, n) in counted_since(counted(controller), before) {
+        out.insert(name.into(), json!(n));
+    }
     if controller.deaths() > 0 || refused > 0 {
         out.insert("deaths".into(), json!(controller.deaths()));
         out.insert("refused".into(), json!(refused));

@@ -22,6 +22,8 @@ pub struct Chunk {
     pub new: Range<u64>,
     /// Where they are in the host's buffer; `None`: zeroes.
     pub host: Option<u64>,
+    /// More blocks of it that are new, behind those, and where they are in the host's buffer.
+    pub more: Vec<(Range<u64>, u64)>,
     /// Where the rest comes from; `None`: zeroes.
     pub old: Option<Old>,
 }
@@ -31,6 +33,8 @@ impl Chunk {
     fn terms(&self, at: u64, out: &mut Vec<Term>) {
         if self.new.contains(&at) {
             out.extend(self.host.map(|host| Term::Host(Blocks(host + at - self.new.start))));
+        } else if let Some((run, host)) = self.more.iter().find(|(run, _)| run.contains(&at)) {
+            out.push(Term::Host(Blocks(host + at - run.start)));
         } else if let Some(old) = &self.old {
             out.extend(old.slots.clone().map(|slot| Term::Slot(slot, Blocks(at - old.from))));
         }
@@ -38,6 +42,7 @@ impl Chunk {
 
     fn borders(&self, out: &mut Vec<u64>) {
         out.extend([self.new.start, self.new.end]);
+        out.extend(self.more.iter().flat_map(|(run, _)| [run.start, run.end]));
     }
 }
 
@@ -149,7 +154,7 @@ impl Destage {
             }
             let Some(place) = tables.place(lcn) else { continue };
             let old = slots.chunk(shape, (self.group, tables), place, 0..shape.chunk, alive)?;
-            self.chunks.push(Chunk { lcn, new: 0..0, host: None, old: Some(old) });
+            self.chunks.push(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
         }
         let mut all = lcns(&self.chunks);
         all.sort_unstable();

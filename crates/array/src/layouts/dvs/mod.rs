@@ -75,6 +75,8 @@ struct State {
     slots: Slots,
     /// Of a read: offset in the request, blocks, slots to put together.
     missing: Vec<(u64, u64, Range<u32>)>,
+    /// Of a write of several runs: these.
+    runs: Vec<Range<u64>>,
 }
 
 /// What is counted.
@@ -134,13 +136,9 @@ impl Dvs {
         }
     }
 
-    /// Blocks of the host's in a group.
-    fn group_blocks(&self) -> u64 {
-        self.shape.logical * self.shape.chunk
-    }
-
     fn groups_of(&self, blocks: &Range<u64>) -> Range<u64> {
-        blocks.start / self.group_blocks()..blocks.end.div_ceil(self.group_blocks())
+        let group = self.shape.logical * self.shape.chunk;
+        blocks.start / group..blocks.end.div_ceil(group)
     }
 
     /// The chunks of a range: group, chunk, blocks within it, offset in the range.
@@ -168,7 +166,7 @@ impl Dvs {
 
     fn begin(&self, work: &Work, at: At) -> State {
         let (changes, destages, missing) = (self.changes, Vec::new(), Vec::new());
-        State { work: *work, at, changes, destages, slots: Slots::default(), missing }
+        State { work: *work, at, changes, destages, slots: Slots::default(), missing, runs: Vec::new() }
     }
 
     fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<State, Lost> {
@@ -255,7 +253,7 @@ fn record_stripe(group: u64, stripe: u64, cells: &[Cell], out: &mut dyn FnMut(Re
 
 impl Array for Dvs {
     fn host_blocks(&self) -> Blocks {
-        Blocks(self.shape.groups * self.group_blocks())
+        Blocks(self.shape.groups * self.shape.logical * self.shape.chunk)
     }
 
     fn locks(&self, work: &Work) -> Locks {
@@ -275,11 +273,30 @@ impl Array for Dvs {
         self.begin_work(now, ticket, work, plan);
     }
 
+    fn start_runs(&mut self, _: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) -> bool {
+        match self.prepare_runs(runs) {
+            Ok(mut state) => {
+                self.first_phase(ticket, &mut state, plan);
+                self.states.put(ticket, state);
+            }
+            Err(Lost) => plan.refuse(ticket, Refusal::Lost),
+        }
+        true
+    }
+
+    fn group_blocks(&self) -> Option<Blocks> {
+        Some(Blocks(self.shape.logical * self.shape.chunk))
+    }
+
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
         if phase.lost {
             // Nothing was written yet: the same without the disk that died.
+            if state.changes != self.changes && !state.runs.is_empty() {
+                self.start_runs(now, ticket, &state.runs, plan);
+                return;
+            }
             if state.changes != self.changes {
                 return self.begin_work(now, ticket, &state.work, plan);
             }

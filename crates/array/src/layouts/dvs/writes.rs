@@ -6,7 +6,34 @@ impl Dvs {
     /// What is written to each group, with what must be read for it.
     pub(super) fn prepare(&mut self, r: &HostRequest, host: bool) -> Result<State, Lost> {
         let mut state = self.begin(&Work::Host(*r), At::Olds);
-        for (group, lcn, new, offset) in self.chunks(r.lba.span(r.blocks)) {
+        self.prepare_run(&mut state, r.lba.span(r.blocks), 0, host)?;
+        self.pack(&mut state, false)?;
+        Ok(state)
+    }
+
+    /// Several runs, of which the host's buffer holds one after the other.
+    pub(super) fn prepare_runs(&mut self, runs: &[Range<u64>]) -> Result<State, Lost> {
+        let (first, last) = (runs.first().map_or(0, |r| r.start), runs.last().map_or(0, |r| r.end));
+        let r = HostRequest::new(HostOp::Write, Lba(first), Blocks(last - first));
+        let mut state = self.begin(&Work::Host(r), At::Olds);
+        let mut at = 0;
+        for run in runs {
+            self.prepare_run(&mut state, run.clone(), at, true)?;
+            at += run.end - run.start;
+        }
+        state.runs = runs.to_vec();
+        self.pack(&mut state, false)?;
+        Ok(state)
+    }
+
+    fn prepare_run(&mut self, state: &mut State, run: Range<u64>, at: u64, host: bool) -> Result<(), Lost> {
+        for (group, lcn, new, offset) in self.chunks(run) {
+            // What the first run of a chunk leaves to be read holds the gaps before the others too.
+            let last = state.destages.last_mut().filter(|d| d.group == group);
+            if let Some(chunk) = last.and_then(|d| d.chunks.last_mut()).filter(|c| c.lcn == lcn) {
+                chunk.more.push((new, at + offset));
+                continue;
+            }
             let place = self.group(group).and_then(|g| g.place(lcn));
             // Nothing is left there to discard.
             if !host && place.is_none() {
@@ -19,7 +46,7 @@ impl Dvs {
                 _ => None,
             };
             self.counts.fills += u64::from(old.is_some());
-            let chunk = Chunk { lcn, new, host: host.then_some(offset), old };
+            let chunk = Chunk { lcn, new, host: host.then_some(at + offset), more: Vec::new(), old };
             match state.destages.last_mut().filter(|d| d.group == group) {
                 Some(destage) => destage.chunks.push(chunk),
                 None => state.destages.push(Destage {
@@ -31,8 +58,7 @@ impl Dvs {
                 }),
             }
         }
-        self.pack(&mut state, false)?;
-        Ok(state)
+        Ok(())
     }
 
     pub(super) fn pack(&mut self, state: &mut State, collect: bool) -> Result<(), Lost> {
@@ -71,14 +97,18 @@ impl Dvs {
             self.unmap(r, plan);
         }
         let mut state = self.prepare(r, host)?;
+        self.first_phase(ticket, &mut state, plan);
+        Ok(state)
+    }
+
+    pub(super) fn first_phase(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
         if state.destages.is_empty() {
             plan.end(ticket);
         } else if state.slots.reads.is_empty() {
-            self.write(ticket, &mut state, plan);
+            self.write(ticket, state, plan);
         } else {
             state.slots.plan(ticket, Cause::Fill, plan);
         }
-        Ok(state)
     }
 
     pub(super) fn write(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {

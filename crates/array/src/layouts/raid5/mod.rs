@@ -256,6 +256,10 @@ impl Array for Raid5 {
         Blocks(self.rows.rows * self.rows.chunk * self.rows.data())
     }
 
+    fn group_blocks(&self) -> Option<Blocks> {
+        Some(Blocks(self.rows.chunk * self.rows.data()))
+    }
+
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,

@@ -1,0 +1,158 @@
+//! Destaging: dirty pages of a group are read from the SSD and written to the array within.
+
+use super::*;
+use crate::End;
+use smrlab_stl::Cause;
+
+/// A group that is being destaged.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Destage {
+    group: u64,
+    /// Its pages, with their stamps when they were read.
+    pages: Vec<(u64, u64)>,
+    /// Runs of the host's blocks, ascending and apart; the slot holds one after the other.
+    runs: Vec<Range<u64>>,
+    /// Runs that the array within has done or is doing; all at once where it takes them so.
+    next: usize,
+    /// Where in the slot that is which it is doing.
+    at: u64,
+}
+
+impl Cached {
+    /// A request for all of a group.
+    pub(super) fn group_request(&self, group: u64) -> HostRequest {
+        let size = self.settings.group * self.settings.page;
+        let (start, end) = (group * size, ((group + 1) * size).min(self.inner.host_blocks().0));
+        HostRequest::new(HostOp::Write, Lba(start), Blocks(end - start))
+    }
+
+    fn group_pages(&self, group: u64) -> Range<u64> {
+        group * self.settings.group..(group + 1) * self.settings.group
+    }
+
+    /// How many groups may be destaged at a time now.
+    fn allowed(&mut self) -> u64 {
+        let (n, Settings { high, low, depth, rate, .. }) = (self.dirty.len(), self.settings);
+        self.draining = n > high || (self.draining && n > low);
+        match rate {
+            // The controller of STOW: nothing at the low mark, all at the high one.
+            true if n > low => (depth * (n - low)).div_ceil((high - low).max(1)).min(depth),
+            true => 0,
+            false => if self.draining { depth } else { 0 },
+        }
+        .max(u64::from(!self.waiting.is_empty() && n >= self.settings.write))
+    }
+
+    /// Begins to destage what should be.
+    pub(super) fn destage_more(&mut self, plan: &mut MemberPlan) {
+        let allowed = self.allowed();
+        while (self.destaging.len() as u64) < allowed {
+            let (dirty, size) = (&self.dirty, self.settings.group);
+            let tell = |group: u64| {
+                let mut pages = dirty.range(group * size..(group + 1) * size);
+                let first = pages.next().map_or(0, |p| p.0 - group * size);
+                Dirty { pages: 1 + pages.count() as u64, first, of: size }
+            };
+            let Some(group) = self.evict.victim(&tell) else { return };
+            if !self.destaging.contains(&group) && self.dirty.range(self.group_pages(group)).next().is_some() {
+                self.destaging.push(group);
+                plan.job(DESTAGE + group);
+            }
+        }
+    }
+
+    pub(super) fn start_destage(&mut self, now: SimTime, ticket: Ticket, group: u64, plan: &mut MemberPlan) {
+        let own = self.dirty.range(self.group_pages(group)).map(|(n, p)| (n, *p));
+        // A page that is being written keeps its place until that is done.
+        let size = self.settings.page;
+        let mut chosen: Vec<(u64, Page)> =
+            own.filter(|(n, _)| !self.writing.meets(&(n * size..(n + 1) * size))).collect();
+        let batch = self.settings.batch as usize;
+        if batch > 0 && chosen.len() > batch {
+            chosen.sort_unstable_by_key(|(n, p)| (p.stamp, *n));
+            chosen.truncate(batch);
+            chosen.sort_unstable_by_key(|(n, _)| *n);
+        }
+        let mut destage = Destage { group, ..Destage::default() };
+        let mut at = 0;
+        for (page, found) in chosen {
+            destage.pages.push((page, found.stamp));
+            pages::runs(found.valid, |r| {
+                let n = Blocks(r.end - r.start);
+                let lba = self.on_ssd(false, found.slot, r.start);
+                let read = HostRequest { why: Cause::Destage, ..HostRequest::new(HostOp::Read, lba, n) };
+                plan.ask(ticket, self.settings.ssd, read, |p| p.push(n, End::Slot(SLOT, Blocks(at))));
+                at += n.0;
+                let run = page * self.settings.page + r.start..page * self.settings.page + r.end;
+                match destage.runs.last_mut().filter(|last| last.end == run.start) {
+                    Some(last) => last.end = run.end,
+                    None => destage.runs.push(run),
+                }
+            });
+        }
+        self.counts.destages += 1;
+        self.counts.destaged_pages += destage.pages.len() as u64;
+        self.counts.destaged_blocks += at;
+        if destage.runs.is_empty() {
+            return self.destaged(now, ticket, destage, false, plan);
+        }
+        self.doing.put(ticket, Doing::Destage(destage));
+    }
+
+    /// A phase of a destage is over: what was read from the SSD is written, all at once or run by run.
+    pub(super) fn destage_phase(
+        &mut self,
+        now: SimTime,
+        phase: Phase,
+        mut destage: Destage,
+        plan: &mut MemberPlan,
+    ) {
+        let ticket = phase.ticket;
+        if destage.next > 0 {
+            self.inner.complete(now, phase, plan);
+        } else if self.inner.start_runs(now, ticket, &destage.runs, plan) {
+            destage.next = destage.runs.len();
+        } else {
+            self.next_run(now, ticket, &mut destage, plan);
+        }
+        loop {
+            plan.redirect(ticket, SLOT, destage.at);
+            match plan.take_outcome(ticket) {
+                None => return self.doing.put(ticket, Doing::Destage(destage)),
+                Some(Outcome::Refused(..)) => return self.destaged(now, ticket, destage, true, plan),
+                Some(_) if destage.next == destage.runs.len() => {
+                    return self.destaged(now, ticket, destage, false, plan);
+                }
+                Some(_) => self.next_run(now, ticket, &mut destage, plan),
+            }
+        }
+    }
+
+    fn next_run(&mut self, now: SimTime, ticket: Ticket, destage: &mut Destage, plan: &mut MemberPlan) {
+        destage.at = destage.runs[..destage.next].iter().map(|r| r.end - r.start).sum();
+        let run = destage.runs[destage.next].clone();
+        destage.next += 1;
+        let r = HostRequest::new(HostOp::Write, Lba(run.start), Blocks(run.end - run.start));
+        self.inner.start(now, ticket, &Work::Host(r), plan);
+    }
+
+    /// The pages that were not written again meanwhile are clean, and their places are free.
+    fn destaged(&mut self, now: SimTime, ticket: Ticket, destage: Destage, refused: bool, plan: &mut MemberPlan) {
+        for (page, stamp) in destage.pages {
+            // What the array cannot take any more is lost: the cache does not wait for it for ever.
+            if self.dirty.get(page).is_some_and(|p| p.stamp == stamp || refused) {
+                self.dirty.remove(page);
+                plan.record(Record { tag: GONE, words: [page, 0, 0] });
+            }
+        }
+        self.destaging.retain(|g| *g != destage.group);
+        // Pages that are being written come back when they are.
+        let left = self.dirty.range(self.group_pages(destage.group)).next().is_some();
+        if left && destage.next > 0 {
+            self.evict.touched(destage.group);
+        }
+        plan.end(ticket);
+        self.admit(now, plan);
+        self.destage_more(plan);
+    }
+}

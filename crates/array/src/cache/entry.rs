@@ -1,0 +1,71 @@
+//! Building the caches that are asked for before an array.
+
+use super::{Cached, Settings, evict, lists, pages};
+use crate::{Array, ArrayContext, MemberId, Ssd};
+use smrlab_units::spec::{SpecError, Values};
+use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
+
+fn asked(values: &Values, key: &str, host: Blocks) -> Blocks {
+    values.size(key, host).unwrap_or_default()
+}
+
+/// Whether an SSD cache is asked for.
+pub(crate) fn wanted(values: &Values) -> bool {
+    ["ssd_read", "ssd_write"].iter().any(|k| asked(values, k, Blocks(1 << 40)) > Blocks::ZERO)
+}
+
+/// The SSD that is needed beside an array with so large a space.
+pub(crate) fn ssd(values: &Values, array: &dyn Array) -> Option<Ssd> {
+    let host = array.host_blocks();
+    let caches = if wanted(values) { asked(values, "ssd_read", host) + asked(values, "ssd_write", host) } else { Blocks::ZERO };
+    let all = caches + array.journal_blocks();
+    (all > Blocks::ZERO).then(|| {
+        let rate = values.real("ssd_rate").unwrap_or(200.0);
+        let block_ns = (BLOCK_BYTES as f64 * 1e3 / rate).round() as u64;
+        Ssd::new(values.time("ssd_latency").unwrap_or(SimTime(75_000)), block_ns, all)
+    })
+}
+
+/// Puts the caches that are asked for before an array.
+pub(crate) fn before(
+    array: Box<dyn Array>,
+    context: &ArrayContext<'_>,
+    values: &Values,
+    discards: bool,
+) -> Result<Box<dyn Array>, SpecError> {
+    if !wanted(values) {
+        return Ok(array);
+    }
+    let host = array.host_blocks();
+    let page = asked(values, "ssd_page", host).0;
+    if page == 0 || page > pages::LARGEST {
+        return Err(values.bad("ssd_page", "from one block to 64KiB"));
+    }
+    let (read, write) = (asked(values, "ssd_read", host).0 / page, asked(values, "ssd_write", host).0 / page);
+    if read + write == 0 {
+        return Err(values.bad("ssd_write", format!("a cache of at least a page of {page} blocks")));
+    }
+    let (high, low) = (values.share("ssd_high").unwrap_or(0.9), values.share("ssd_low").unwrap_or(0.8));
+    if low > high {
+        return Err(values.bad("ssd_low", "at most ssd_high"));
+    }
+    let group = values.size("ssd_group", host).or_else(|| array.group_blocks()).unwrap_or(Blocks(2048));
+    let settings = Settings {
+        ssd: MemberId(context.disks().len() as u32),
+        base: array.journal_blocks().0,
+        page,
+        group: (group.0 / page).max(1),
+        read,
+        write,
+        high: (write as f64 * high) as u64,
+        low: (write as f64 * low) as u64,
+        rate: values.text("ssd_control") == Some("rate"),
+        depth: values.count("ssd_depth").unwrap_or(4),
+        batch: values.count("ssd_batch").unwrap_or(0),
+        round: values.on("ssd_round"),
+        discards,
+    };
+    let reads = lists::named(values.text("ssd_read_policy").unwrap_or_default(), read);
+    let evict = evict::named(values.text("ssd_write_policy").unwrap_or_default(), values.count("ssd_age").unwrap_or(10_000));
+    Ok(Box::new(Cached::new(array, settings, reads, evict)))
+}

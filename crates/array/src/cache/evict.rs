@@ -1,0 +1,209 @@
+//! Which group of the write cache is destaged next: one type a policy, one line each in [`named`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a policy may know of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Dirty {
+    /// Dirty pages.
+    pub pages: u64,
+    /// Place of the first of them in the group.
+    pub first: u64,
+    /// Pages of a group.
+    pub of: u64,
+}
+
+/// Chooses among the groups that have dirty pages.
+pub trait Evict: Send {
+    /// A page of this group was written.
+    fn touched(&mut self, group: u64);
+    /// The group to destage next; it is forgotten until it is touched again. `dirty` tells about a group.
+    fn victim(&mut self, dirty: &dyn Fn(u64) -> Dirty) -> Option<u64>;
+}
+
+/// Names of the policies.
+pub const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan"];
+
+/// The policy of this name. `age`: accesses after which references are halved.
+pub fn named(name: &str, age: u64) -> Box<dyn Evict> {
+    match name {
+        "lru" => Box::new(Recent { lru: Order::default(), rewrite: false }),
+        "least-rewrite" => Box::new(Recent { lru: Order::default(), rewrite: true }),
+        "scan" => Box::new(Scan { groups: BTreeMap::new(), at: 0 }),
+        _ => Box::new(LruLfu {
+            age,
+            accesses: 0,
+            refs: BTreeMap::new(),
+            lru: Order::default(),
+            lfu: BTreeSet::new(),
+        }),
+    }
+}
+
+/// Groups by when they were last touched.
+#[derive(Default)]
+struct Order {
+    stamp: u64,
+    stamps: BTreeMap<u64, u64>,
+    oldest: BTreeMap<u64, u64>,
+}
+
+impl Order {
+    fn touch(&mut self, group: u64) {
+        self.remove(group);
+        self.stamp += 1;
+        self.stamps.insert(group, self.stamp);
+        self.oldest.insert(self.stamp, group);
+    }
+
+    fn remove(&mut self, group: u64) {
+        if let Some(stamp) = self.stamps.remove(&group) {
+            self.oldest.remove(&stamp);
+        }
+    }
+
+    fn pop(&mut self) -> Option<u64> {
+        let group = *self.oldest.first_key_value()?.1;
+        self.remove(group);
+        Some(group)
+    }
+
+    fn len(&self) -> usize {
+        self.stamps.len()
+    }
+}
+
+/// Luo et al.: the groups used last are kept in order of use; those that fall out of that list stand in order of how often
+/// they were used, and the least used goes. References age by halving, rounded up, so one stays one.
+struct LruLfu {
+    age: u64,
+    accesses: u64,
+    refs: BTreeMap<u64, u64>,
+    lru: Order,
+    /// References, when it fell out of the other list, group.
+    lfu: BTreeSet<(u64, u64, u64)>,
+}
+
+impl LruLfu {
+    fn forget(&mut self, group: u64) {
+        self.lru.remove(group);
+        self.lfu.retain(|e| e.2 != group);
+    }
+}
+
+impl Evict for LruLfu {
+    fn touched(&mut self, group: u64) {
+        self.accesses += 1;
+        *self.refs.entry(group).or_insert(0) += 1;
+        // A group is in one of the two lists.
+        if !self.lru.stamps.contains_key(&group) {
+            self.lfu.retain(|e| e.2 != group);
+        }
+        self.lru.touch(group);
+        let half = (self.refs.len() / 2).max(1);
+        if self.lru.len() > half
+            && let Some(out) = self.lru.pop()
+        {
+            self.lfu.insert((self.refs.get(&out).copied().unwrap_or(1), self.accesses, out));
+        }
+        if self.accesses.is_multiple_of(self.age) {
+            self.refs.values_mut().for_each(|r| *r = r.div_ceil(2));
+            self.lfu = self.lfu.iter().map(|(r, at, g)| (r.div_ceil(2), *at, *g)).collect();
+        }
+    }
+
+    fn victim(&mut self, _: &dyn Fn(u64) -> Dirty) -> Option<u64> {
+        let group = self.lfu.first().map(|e| e.2).or_else(|| self.lru.oldest.values().next().copied())?;
+        self.forget(group);
+        self.refs.remove(&group);
+        Some(group)
+    }
+}
+
+/// The group that was not touched for longest; or, of the 32 such, the one of which fewest pages are rewritten for each
+/// page freed (Wan et al. 2012): an in-place segment is rewritten from its first dirty page to its end.
+struct Recent {
+    lru: Order,
+    rewrite: bool,
+}
+
+impl Evict for Recent {
+    fn touched(&mut self, group: u64) {
+        self.lru.touch(group);
+    }
+
+    fn victim(&mut self, dirty: &dyn Fn(u64) -> Dirty) -> Option<u64> {
+        if !self.rewrite {
+            return self.lru.pop();
+        }
+        let cost = |group: u64| {
+            let d = dirty(group);
+            ((d.of - d.first) * 1000 / d.pages.max(1), group)
+        };
+        let group = self.lru.oldest.values().take(32).copied().min_by_key(|g| cost(*g))?;
+        self.lru.remove(group);
+        Some(group)
+    }
+}
+
+/// WOW and STOW (Gill et al.): groups in the order of their addresses, round and round; one that was touched since the hand
+/// last came by is passed over once.
+struct Scan {
+    /// Whether it was touched again.
+    groups: BTreeMap<u64, bool>,
+    at: u64,
+}
+
+impl Evict for Scan {
+    fn touched(&mut self, group: u64) {
+        self.groups.entry(group).and_modify(|again| *again = true).or_insert(false);
+    }
+
+    fn victim(&mut self, _: &dyn Fn(u64) -> Dirty) -> Option<u64> {
+        for _ in 0..=2 * self.groups.len() {
+            let next = self.groups.range(self.at..).next().or_else(|| self.groups.iter().next());
+            let (group, again) = next.map(|(g, a)| (*g, *a))?;
+            self.at = group + 1;
+            if !again {
+                self.groups.remove(&group);
+                return Some(group);
+            }
+            self.groups.insert(group, false);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(policy: &str, touches: &[u64], dirty: &dyn Fn(u64) -> Dirty) -> Vec<u64> {
+        let mut policy = named(policy, 1000);
+        touches.iter().for_each(|g| policy.touched(*g));
+        std::iter::from_fn(|| policy.victim(dirty)).collect()
+    }
+
+    #[test]
+    fn every_policy_has_its_order_and_gives_every_group_once() {
+        let dirty = |group: u64| Dirty { pages: 1 + group % 3, first: group % 3, of: 10 };
+        let touches = [5, 5, 5, 1, 2, 2, 3, 4];
+        assert_eq!(order("lru", &touches, &dirty), [5, 1, 2, 3, 4]);
+        // Half of the groups are in the list of those used last; of the others 1 and 5 the less used goes first.
+        assert_eq!(order("lru-lfu", &touches, &dirty), [1, 2, 5, 3, 4]);
+        // Pages rewritten for each page freed: 8/3 for 2 and 5, 9/2 for 1 and 4, 10 for 3.
+        assert_eq!(order("least-rewrite", &touches, &dirty), [2, 5, 1, 4, 3]);
+        // By address; 2 and 5 were touched again and are passed over once.
+        assert_eq!(order("scan", &touches, &dirty), [1, 3, 4, 2, 5]);
+    }
+
+    #[test]
+    fn references_age() {
+        let mut policy = named("lru-lfu", 8);
+        [1, 1, 1, 1, 2, 3, 4, 4].iter().for_each(|g| policy.touched(*g));
+        // 1 fell out with four references; after ageing it has two, and 2 still one.
+        let dirty = |_| Dirty { pages: 1, first: 0, of: 1 };
+        assert_eq!(policy.victim(&dirty), Some(2));
+        assert_eq!(policy.victim(&dirty), Some(1));
+    }
+}

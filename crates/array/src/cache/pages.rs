@@ -1,0 +1,140 @@
+//! Pages on the SSD: which sectors of them are valid, and where they are.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Sectors of a page, a bit each.
+pub type Mask = u128;
+
+/// Most blocks of a page: 64 KiB.
+pub const LARGEST: u64 = 128;
+
+/// The bits of blocks `within` a page.
+pub fn mask(within: &Range<u64>) -> Mask {
+    let below = |n: u64| if n >= 128 { Mask::MAX } else { (1 << n) - 1 };
+    below(within.end) & !below(within.start)
+}
+
+/// The runs of ones.
+pub fn runs(mut mask: Mask, mut each: impl FnMut(Range<u64>)) {
+    let mut at = 0;
+    while mask != 0 {
+        let skip = u64::from(mask.trailing_zeros());
+        mask >>= skip;
+        at += skip;
+        let n = u64::from(mask.trailing_ones());
+        each(at..at + n);
+        mask = if n >= 128 { 0 } else { mask >> n };
+        at += n;
+    }
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Where it is, in pages of its part of the SSD.
+    pub slot: u64,
+    /// Sectors that are valid.
+    pub valid: Mask,
+    /// When it was last written: larger is later.
+    pub stamp: u64,
+}
+
+/// A part of the SSD.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    pages: BTreeMap<u64, Page>,
+    free: Vec<u64>,
+    room: u64,
+}
+
+impl Pages {
+    /// Of so many pages.
+    pub fn new(room: u64) -> Self {
+        Self { pages: BTreeMap::new(), free: (0..room).rev().collect(), room }
+    }
+
+    /// All that it can hold.
+    pub fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// Pages held.
+    pub fn len(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    /// The page of this number.
+    #[inline]
+    pub fn get(&self, page: u64) -> Option<&Page> {
+        self.pages.get(&page)
+    }
+
+    /// Its valid sectors.
+    #[inline]
+    pub fn valid(&self, page: u64) -> Mask {
+        self.get(page).map_or(0, |p| p.valid)
+    }
+
+    /// Pages of a range, ascending.
+    pub fn range(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, &Page)> {
+        self.pages.range(pages).map(|(n, p)| (*n, p))
+    }
+
+    /// Makes sectors valid; a page that is not there takes a free place. `None`: there is none.
+    pub fn put(&mut self, page: u64, sectors: Mask, stamp: u64) -> Option<u64> {
+        if let Some(p) = self.pages.get_mut(&page) {
+            p.valid |= sectors;
+            p.stamp = stamp;
+            return Some(p.slot);
+        }
+        let slot = self.free.pop()?;
+        self.pages.insert(page, Page { slot, valid: sectors, stamp });
+        Some(slot)
+    }
+
+    /// Puts a page where a record says it is.
+    pub fn restore(&mut self, page: u64, found: Page) {
+        self.remove(page);
+        self.free.retain(|s| *s != found.slot);
+        self.pages.insert(page, found);
+    }
+
+    /// Makes sectors invalid; `true`: the page is gone by that.
+    pub fn drop_sectors(&mut self, page: u64, sectors: Mask) -> bool {
+        let Some(p) = self.pages.get_mut(&page) else { return false };
+        p.valid &= !sectors;
+        let gone = p.valid == 0;
+        if gone {
+            self.remove(page);
+        }
+        gone
+    }
+
+    /// The page is gone.
+    pub fn remove(&mut self, page: u64) {
+        if let Some(p) = self.pages.remove(&page) {
+            self.free.push(p.slot);
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> u64 {
+        (self.pages.len() * 48 + self.free.len() * 8) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_a_mask_are_its_ranges() {
+        for ranges in [vec![0..1], vec![3..5, 7..128], vec![0..128], vec![0..64, 65..66, 127..128], vec![]] {
+            let all = ranges.iter().fold(0, |m, r| m | mask(r));
+            let mut found = Vec::new();
+            runs(all, |r| found.push(r));
+            assert_eq!(found, ranges);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Host requests: what the SSD has, what it takes, and what has to wait.
+
+use super::*;
+use crate::{End, Term};
+use smrlab_stl::Cause;
+
+fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+impl Cached {
+    /// A host request comes in.
+    pub(super) fn arrive(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        if r.op == HostOp::Flush {
+            // The SSD keeps what it has; the disks may not.
+            self.doing.put(ticket, Doing::Passed);
+            return self.inner.start(now, ticket, &Work::Host(*r), plan);
+        }
+        let span = r.lba.span(r.blocks);
+        let waits = |other: &Ticket| match self.doing.get(*other) {
+            Some(Doing::Waiting(o, _)) => meet(&o.lba.span(o.blocks), &span) || (self.caches(o) && self.caches(r)),
+            _ => false,
+        };
+        if self.waiting.iter().any(waits) || !self.may_begin(r, 0) {
+            self.counts.write_waits += u64::from(r.op == HostOp::Write);
+            self.doing.put(ticket, Doing::Waiting(*r, 0));
+            self.waiting.push_back(ticket);
+            return self.destage_more(plan);
+        }
+        self.begin(ticket, r, 0, plan);
+    }
+
+    /// Whether a request is a write to the SSD.
+    fn caches(&self, r: &HostRequest) -> bool {
+        r.op == HostOp::Write && self.settings.write > 0
+    }
+
+    /// Whether nothing under way, nor want of room, keeps a request from going on.
+    fn may_begin(&self, r: &HostRequest, done: u64) -> bool {
+        let span = r.lba.span(r.blocks);
+        let first = (span.start + done) / self.settings.page;
+        match r.op {
+            HostOp::Read => !self.writing.meets(&span),
+            HostOp::Write if self.caches(r) => {
+                let room = self.dirty.get(first).is_some() || self.dirty.len() < self.dirty.room();
+                room && !self.reading.meets(&span) && !self.writing.meets(&span)
+            }
+            _ => !self.reading.meets(&span) && !self.writing.meets(&span),
+        }
+    }
+
+    /// Lets those go on that waited.
+    pub(super) fn admit(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        let _ = now;
+        while let Some(&ticket) = self.waiting.front() {
+            let Some(Doing::Waiting(r, done)) = self.doing.get(ticket).cloned() else {
+                self.waiting.pop_front();
+                continue;
+            };
+            if !self.may_begin(&r, done) {
+                return;
+            }
+            self.waiting.pop_front();
+            self.begin(ticket, &r, done, plan);
+        }
+    }
+
+    fn begin(&mut self, ticket: Ticket, r: &HostRequest, done: u64, plan: &mut MemberPlan) {
+        match r.op {
+            HostOp::Read => self.read(ticket, r, plan),
+            HostOp::Write if self.caches(r) => self.write(ticket, r, done, plan),
+            _ => {
+                // Where discarded blocks keep what they held, dirty ones may too.
+                if r.op == HostOp::Write || self.settings.discards {
+                    self.forget(r, plan);
+                }
+                self.changing.add(ticket, r);
+                self.ask(ticket, r, plan);
+            }
+        }
+    }
+
+    fn ask(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        self.doing.put(ticket, Doing::Asked(*r));
+        plan.job(OWN + u64::from(ticket.0));
+    }
+
+    /// What the SSD has of these blocks is out of date.
+    fn forget(&mut self, r: &HostRequest, plan: &mut MemberPlan) {
+        for (page, within, _) in self.pages(&r.lba.span(r.blocks)) {
+            let sectors = pages::mask(&within);
+            self.forget_clean(page, sectors);
+            if self.dirty.valid(page) & sectors != 0 {
+                let gone = Record { tag: GONE, words: [page, 0, 0] };
+                plan.record(gone);
+                if !self.dirty.drop_sectors(page, sectors)
+                    && let Some(found) = self.dirty.get(page)
+                {
+                    plan.record(self.record_put(page, found));
+                }
+            }
+        }
+    }
+
+    fn forget_clean(&mut self, page: u64, sectors: pages::Mask) {
+        if self.clean.get(page).is_some() && self.clean.drop_sectors(page, sectors) {
+            self.reads.remove(page);
+        }
+    }
+
+    /// Reads `sectors` of a page from the SSD to where `end` says; `at`: where the page begins in the request.
+    fn read_ssd(
+        &self,
+        ticket: Ticket,
+        (of_reads, slot): (bool, u64),
+        sectors: pages::Mask,
+        plan: &mut MemberPlan,
+        mut end: impl FnMut(&Range<u64>) -> End,
+    ) {
+        pages::runs(sectors, |run| {
+            let n = Blocks(run.end - run.start);
+            let r = HostRequest::new(HostOp::Read, self.on_ssd(of_reads, slot, run.start), n);
+            plan.ask(ticket, self.settings.ssd, r, |p| p.push(n, end(&run)));
+        });
+    }
+
+    fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        let span = r.lba.span(r.blocks);
+        let all = |(page, within, _): (u64, Range<u64>, u64)| {
+            pages::mask(&within) & !(self.dirty.valid(page) | self.clean.valid(page)) == 0
+        };
+        if !self.pages(&span).all(all) {
+            self.counts.read_misses += 1;
+            self.reading.add(ticket, r);
+            return self.ask(ticket, r, plan);
+        }
+        self.counts.read_hits += 1;
+        for (page, within, at) in self.pages(&span) {
+            let host = |run: &Range<u64>| End::Host(Blocks(at + run.start - within.start));
+            let wanted = pages::mask(&within);
+            let dirty = wanted & self.dirty.valid(page);
+            if let Some(found) = self.dirty.get(page) {
+                self.read_ssd(ticket, (false, found.slot), dirty, plan, host);
+            }
+            if wanted != dirty
+                && let Some(found) = self.clean.get(page)
+            {
+                self.read_ssd(ticket, (true, found.slot), wanted & !dirty, plan, host);
+                self.reads.hit(page);
+            }
+        }
+        self.doing.put(ticket, Doing::Last);
+    }
+
+    /// Writes the blocks from offset `done` on to the SSD, as far as there is room.
+    fn write(&mut self, ticket: Ticket, r: &HostRequest, done: u64, plan: &mut MemberPlan) {
+        let span = r.lba.0 + done..r.lba.0 + r.blocks.0;
+        let mut end = done;
+        let mut hit = true;
+        for (page, within, at) in self.pages(&span) {
+            hit &= self.dirty.get(page).is_some();
+            // A stamp of its own keeps the place, whatever is being destaged.
+            let stamp = self.stamp();
+            let Some(slot) = self.dirty.put(page, 0, stamp) else { break };
+            self.forget_clean(page, pages::mask(&within));
+            let n = Blocks(within.end - within.start);
+            let own = HostRequest { lba: self.on_ssd(false, slot, within.start), blocks: n, ..*r };
+            plan.ask(ticket, self.settings.ssd, own, |p| p.push(n, End::Host(Blocks(done + at))));
+            end = done + at + n.0;
+        }
+        self.counts.write_hits += u64::from(hit && done == 0);
+        self.writing.add(ticket, r);
+        self.doing.put(ticket, Doing::Write(*r, done..end));
+    }
+
+    /// The SSD has these blocks of a write.
+    pub(super) fn written(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        r: HostRequest,
+        done: &Range<u64>,
+        plan: &mut MemberPlan,
+    ) {
+        for (page, within, _) in self.pages(&(r.lba.0 + done.start..r.lba.0 + done.end)) {
+            let whole = self.settings.round && !plan.wants_data();
+            let sectors = if whole { 0..self.settings.page } else { within };
+            let stamp = self.stamp();
+            self.dirty.put(page, pages::mask(&sectors), stamp);
+            if let Some(found) = self.dirty.get(page) {
+                plan.record(self.record_put(page, found));
+            }
+            self.evict.touched(page / self.settings.group);
+        }
+        self.writing.remove(ticket);
+        if done.end == r.blocks.0 {
+            plan.end(ticket);
+        } else if self.may_begin(&r, done.end) {
+            self.write(ticket, &r, done.end, plan);
+        } else {
+            self.doing.put(ticket, Doing::Waiting(r, done.end));
+            self.waiting.push_front(ticket);
+        }
+        self.admit(now, plan);
+        self.destage_more(plan);
+    }
+
+    /// A request that needs the disks has the stripes for it, by `job`.
+    pub(super) fn granted(&mut self, now: SimTime, ticket: Ticket, job: Ticket, plan: &mut MemberPlan) {
+        let Some(Doing::Asked(r)) = self.doing.take(ticket) else { return plan.end(job) };
+        self.inner.start(now, ticket, &Work::Host(r), plan);
+        let mut overlay = Overlay::default();
+        match plan.take_outcome(ticket) {
+            Some(Outcome::Refused(_, why)) => {
+                self.over(ticket, job);
+                plan.refuse(ticket, why);
+                plan.end(job);
+                return self.admit(now, plan);
+            }
+            outcome => overlay.done = outcome.is_some(),
+        }
+        if r.op == HostOp::Read {
+            for (page, within, at) in self.pages(&r.lba.span(r.blocks)) {
+                let Some(found) = self.dirty.get(page) else { continue };
+                self.read_ssd(ticket, (false, found.slot), found.valid & pages::mask(&within), plan, |run| {
+                    End::Slot(SLOT, Blocks(at + run.start - within.start))
+                });
+                pages::runs(found.valid & pages::mask(&within), |run| {
+                    overlay.dirty.push((at + run.start - within.start, run.end - run.start));
+                });
+            }
+        }
+        if overlay.done && overlay.dirty.is_empty() {
+            return self.done(now, ticket, (r, job, overlay), plan);
+        }
+        self.doing.put(ticket, Doing::Within(r, job, overlay));
+    }
+
+    /// A phase of a request that needs the disks is over.
+    pub(super) fn within(
+        &mut self,
+        now: SimTime,
+        phase: Phase,
+        (r, job, overlay): (HostRequest, Ticket, Overlay),
+        plan: &mut MemberPlan,
+    ) {
+        let ticket = phase.ticket;
+        if !overlay.done {
+            self.inner.complete(now, phase, plan);
+            match plan.take_outcome(ticket) {
+                None => return self.doing.put(ticket, Doing::Within(r, job, overlay)),
+                Some(Outcome::Refused(_, why)) => {
+                    self.over(ticket, job);
+                    plan.refuse(ticket, why);
+                    plan.end(job);
+                    return self.admit(now, plan);
+                }
+                Some(_) => {}
+            }
+        }
+        self.done(now, ticket, (r, job, overlay), plan);
+    }
+
+    fn over(&mut self, ticket: Ticket, _: Ticket) {
+        self.reading.remove(ticket);
+        self.changing.remove(ticket);
+    }
+
+    /// The disks have done their part: dirty blocks are laid over a read, and what it brought is cached.
+    fn done(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        (r, job, overlay): (HostRequest, Ticket, Overlay),
+        plan: &mut MemberPlan,
+    ) {
+        self.over(ticket, job);
+        plan.end(job);
+        for &(at, n) in &overlay.dirty {
+            plan.deliver(ticket, Blocks(at), Blocks(n), &[Term::Slot(SLOT, Blocks(at))]);
+        }
+        let before = plan.ops().len();
+        if r.op == HostOp::Read && self.settings.read > 0 && !self.changing.meets(&r.lba.span(r.blocks)) {
+            self.fill(ticket, &r, plan);
+        }
+        if plan.ops().len() > before {
+            plan.acknowledge(ticket);
+            self.doing.put(ticket, Doing::Last);
+        } else {
+            plan.end(ticket);
+        }
+        self.admit(now, plan);
+    }
+
+    fn fill(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        for (page, within, at) in self.pages(&r.lba.span(r.blocks)) {
+            let sectors = pages::mask(&within) & !self.dirty.valid(page);
+            if sectors == 0 {
+                continue;
+            }
+            match self.clean.get(page) {
+                Some(_) => self.reads.hit(page),
+                None => {
+                    if let Some(gone) = self.reads.insert(page) {
+                        self.clean.remove(gone);
+                    }
+                }
+            }
+            let stamp = self.stamp();
+            let Some(slot) = self.clean.put(page, sectors, stamp) else { continue };
+            self.counts.fills += 1;
+            pages::runs(sectors, |run| {
+                let n = Blocks(run.end - run.start);
+                let write = HostRequest::new(HostOp::Write, self.on_ssd(true, slot, run.start), n);
+                let write = HostRequest { why: Cause::Fill, ..write };
+                let from = Blocks(at + run.start - within.start);
+                plan.ask(ticket, self.settings.ssd, write, |p| p.push(n, End::Host(from)));
+            });
+        }
+    }
+}
