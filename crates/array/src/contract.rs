@@ -58,7 +58,13 @@ pub trait Array: Send {
 
     /// Plans the first phase of a write of several ranges of the host's blocks, ascending and apart, of which the host's
     /// buffer holds one after the other. `false`: it takes one range at a time.
-    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) -> bool {
+    fn start_runs(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        runs: &[Range<u64>],
+        plan: &mut MemberPlan,
+    ) -> bool {
         let _ = (now, ticket, runs, plan);
         false
     }

@@ -38,7 +38,13 @@ impl Cached {
             // The controller of STOW: nothing at the low mark, all at the high one.
             true if n > low => (depth * (n - low)).div_ceil((high - low).max(1)).min(depth),
             true => 0,
-            false => if self.draining { depth } else { 0 },
+            false => {
+                if self.draining {
+                    depth
+                } else {
+                    0
+                }
+            }
         }
         .max(u64::from(!self.waiting.is_empty() && n >= self.settings.write))
     }
@@ -54,7 +60,8 @@ impl Cached {
                 Dirty { pages: 1 + pages.count() as u64, first, of: size }
             };
             let Some(group) = self.evict.victim(&tell) else { return };
-            if !self.destaging.contains(&group) && self.dirty.range(self.group_pages(group)).next().is_some() {
+            if !self.destaging.contains(&group) && self.dirty.range(self.group_pages(group)).next().is_some()
+            {
                 self.destaging.push(group);
                 plan.job(DESTAGE + group);
             }
@@ -137,7 +144,14 @@ impl Cached {
     }
 
     /// The pages that were not written again meanwhile are clean, and their places are free.
-    fn destaged(&mut self, now: SimTime, ticket: Ticket, destage: Destage, refused: bool, plan: &mut MemberPlan) {
+    fn destaged(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        destage: Destage,
+        refused: bool,
+        plan: &mut MemberPlan,
+    ) {
         for (page, stamp) in destage.pages {
             // What the array cannot take any more is lost: the cache does not wait for it for ever.
             if self.dirty.get(page).is_some_and(|p| p.stamp == stamp || refused) {

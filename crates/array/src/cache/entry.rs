@@ -17,7 +17,11 @@ pub(crate) fn wanted(values: &Values) -> bool {
 /// The SSD that is needed beside an array with so large a space.
 pub(crate) fn ssd(values: &Values, array: &dyn Array) -> Option<Ssd> {
     let host = array.host_blocks();
-    let caches = if wanted(values) { asked(values, "ssd_read", host) + asked(values, "ssd_write", host) } else { Blocks::ZERO };
+    let caches = if wanted(values) {
+        asked(values, "ssd_read", host) + asked(values, "ssd_write", host)
+    } else {
+        Blocks::ZERO
+    };
     let all = caches + array.journal_blocks();
     (all > Blocks::ZERO).then(|| {
         let rate = values.real("ssd_rate").unwrap_or(200.0);
@@ -66,6 +70,9 @@ pub(crate) fn before(
         discards,
     };
     let reads = lists::named(values.text("ssd_read_policy").unwrap_or_default(), read);
-    let evict = evict::named(values.text("ssd_write_policy").unwrap_or_default(), values.count("ssd_age").unwrap_or(10_000));
+    let evict = evict::named(
+        values.text("ssd_write_policy").unwrap_or_default(),
+        values.count("ssd_age").unwrap_or(10_000),
+    );
     Ok(Box::new(Cached::new(array, settings, reads, evict)))
 }

@@ -150,7 +150,8 @@ mod tests {
     /// Pages used again and again beside a scan that never comes back: LRU forgets the former, ARC keeps them.
     #[test]
     fn arc_keeps_what_is_used_again_from_a_scan() {
-        let mixed = || (0..6000u64).map(|i| if i % 3 == 0 { i / 3 % 8 } else { 1000 + i });
+        let twice = || (0..16).map(|i| i % 8);
+        let mixed = || twice().chain((0..6000).map(|i| if i % 3 == 0 { i / 3 % 8 } else { 1000 + i }));
         let (lru, arc) = (hits("lru", 16, mixed()), hits("arc", 16, mixed()));
         assert!(lru < 100 && arc > 1500, "lru {lru}, arc {arc}");
     }

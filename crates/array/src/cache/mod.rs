@@ -151,7 +151,12 @@ pub struct Cached {
 
 impl Cached {
     /// Before `inner`.
-    fn new(inner: Box<dyn Array>, settings: Settings, reads: Box<dyn ReadPolicy>, evict: Box<dyn Evict>) -> Self {
+    fn new(
+        inner: Box<dyn Array>,
+        settings: Settings,
+        reads: Box<dyn ReadPolicy>,
+        evict: Box<dyn Evict>,
+    ) -> Self {
         Self {
             inner,
             dirty: Pages::new(settings.write),
@@ -204,7 +209,9 @@ impl Array for Cached {
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(_) => Locks::NONE,
-            Work::Job(job) if *job >= DESTAGE => self.inner.locks(&Work::Host(self.group_request(job - DESTAGE))),
+            Work::Job(job) if *job >= DESTAGE => {
+                self.inner.locks(&Work::Host(self.group_request(job - DESTAGE)))
+            }
             Work::Job(job) if *job >= OWN => match self.doing.get(Ticket((job - OWN) as u32)) {
                 Some(Doing::Asked(r)) => self.inner.locks(&Work::Host(*r)),
                 _ => Locks::NONE,
@@ -289,7 +296,9 @@ impl Array for Cached {
         self.inner.allocated(lba, blocks, &mut |r| all.push(r));
         for (page, within, _) in self.pages(&lba.span(blocks)) {
             let base = page * self.settings.page;
-            pages::runs(self.dirty.valid(page) & pages::mask(&within), |r| all.push(base + r.start..base + r.end));
+            pages::runs(self.dirty.valid(page) & pages::mask(&within), |r| {
+                all.push(base + r.start..base + r.end)
+            });
         }
         all.sort_unstable_by_key(|r| r.start);
         let mut open: Option<Range<u64>> = None;

@@ -18,7 +18,9 @@ impl Cached {
         }
         let span = r.lba.span(r.blocks);
         let waits = |other: &Ticket| match self.doing.get(*other) {
-            Some(Doing::Waiting(o, _)) => meet(&o.lba.span(o.blocks), &span) || (self.caches(o) && self.caches(r)),
+            Some(Doing::Waiting(o, _)) => {
+                meet(&o.lba.span(o.blocks), &span) || (self.caches(o) && self.caches(r))
+            }
             _ => false,
         };
         if self.waiting.iter().any(waits) || !self.may_begin(r, 0) {

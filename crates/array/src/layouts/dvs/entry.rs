@@ -25,7 +25,7 @@ host's: without any, a full group is collected by every write.
 
 A dead drive's chunks are made from their stripes, obsolete members included; a replaced drive is rebuilt group by group, \
 only what was written. Acknowledged data survive a power cut, but for one in mid-collection: live chunks are in memory \
-then and nowhere else. The published design has them in an SSD; that is not modelled here, nor its write cache.",
+then and nowhere else. The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     params: &[
         Param { name: "disks", kind: Kind::Count(3, 64), default: "5", doc: "drives, parity included" },
         Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "blocks that are placed together" },
