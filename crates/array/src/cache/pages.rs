@@ -130,7 +130,10 @@ mod tests {
 
     #[test]
     fn runs_of_a_mask_are_its_ranges() {
-        for ranges in [vec![0..1], vec![3..5, 7..128], vec![0..128], vec![0..64, 65..66, 127..128], vec![]] {
+        let cases: [&[(u64, u64)]; 5] =
+            [&[(0, 1)], &[(3, 5), (7, 128)], &[(0, 128)], &[(0, 64), (65, 66), (127, 128)], &[]];
+        for ranges in cases {
+            let ranges: Vec<Range<u64>> = ranges.iter().map(|(from, to)| *from..*to).collect();
             let all = ranges.iter().fold(0, |m, r| m | mask(r));
             let mut found = Vec::new();
             runs(all, |r| found.push(r));
