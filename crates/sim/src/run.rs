@@ -167,16 +167,16 @@ impl Parts {
     }
 }
 
-pub(crate) type Counters = Vec<(&'static str, u64)>;
+pub(crate) type Counted = Vec<(&'static str, u64)>;
 
-fn counters(layer: &dyn TranslationLayer) -> Counters {
+fn counters(layer: &dyn TranslationLayer) -> Counted {
     let mut all = Vec::new();
     layer.counters(&mut |name, n| all.push((name, n)));
     all
 }
 
 /// What was counted since `before`: the prefill is no part of the run. Levels stay as they are.
-pub(crate) fn counted_since(now: Counters, before: &Counters) -> Counters {
+pub(crate) fn counted_since(now: Counters, before: &Counters) -> Counted {
     let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
     now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }

@@ -11,7 +11,7 @@ use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::resolve::Resolved;
 use crate::result::{self, Facts};
-use crate::run::{Counters, RunResult, counted_since, document, efficiency, layer_bands};
+use crate::run::{Counted, RunResult, counted_since, document, efficiency, layer_bands};
 use serde_json::{Map, Value, json};
 use smrlab_array::{Array, ArrayContext, Chosen, Controller, Member, MemberId, registry};
 use smrlab_blockmap::BlockSet;
@@ -152,14 +152,14 @@ fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metri
     }
 }
 
-fn counted(controller: &Controller) -> Counters {
+fn counted(controller: &Controller) -> Counted {
     let mut all = Vec::new();
     controller.array().counters(&mut |name, n| all.push((name, n)));
     all
 }
 
 /// What the array itself counted, and what befell its drives.
-fn array_json(controller: &Controller, before: &Counters, total: &Metrics) -> Value {
+fn array_json(controller: &Controller, before: &Counted, total: &Metrics) -> Value {
     let refused = total.refused;
     let mut out = Map::new();
     for (name, n) in counted_since(counted(controller), before) {
