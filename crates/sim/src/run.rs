@@ -176,7 +176,7 @@ fn counters(layer: &dyn TranslationLayer) -> Counted {
 }
 
 /// What was counted since `before`: the prefill is no part of the run. Levels stay as they are.
-pub(crate) fn counted_since(now: Counters, before: &Counters) -> Counted {
+pub(crate) fn counted_since(now: Counted, before: &Counted) -> Counted {
     let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
     now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }
