@@ -3,7 +3,7 @@
 //! `cargo bench -p smrlab-probe --bench truth_table` prints it as Markdown; `docs/probe.md` holds its last results.
 
 use smrlab_drive::{Drive, DriveSetup};
-use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Mapping, identify};
+use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Limit, Mapping, identify};
 use smrlab_probe::{Quiet, SimTarget};
 use smrlab_stl::{BuildContext, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
@@ -17,10 +17,22 @@ struct Row {
     band: Option<u64>,
     mapping: Option<Mapping>,
     cleaning: Option<Cleaning>,
+    holds: Holds,
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy)]
+enum Holds {
+    /// As many blocks as the layer says.
+    Facts,
+    /// So many writes, whatever their size.
+    Entries(u64),
+    /// No cache, but so many bands beside the host's are free at first (those that must stay free left out).
+    Room,
 }
 
 fn row(layer: String, kind: DriveKind, band: Option<u64>, how: Option<(Mapping, Cleaning)>) -> Row {
-    Row { layer, kind, band, mapping: how.map(|h| h.0), cleaning: how.map(|h| h.1) }
+    Row { layer, kind, band, mapping: how.map(|h| h.0), cleaning: how.map(|h| h.1), holds: Holds::Facts }
 }
 
 /// Layers at three settings each; `track` is a track of the drive's outermost zone in blocks.
@@ -50,15 +62,41 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
         }
         let how = Some((Mapping::Dynamic, Cleaning::Lazy));
         out.push(row(format!("s-block,cache={cache}"), DriveManaged, None, how));
+        out.push(row(format!("segment,band={n}"), DriveManaged, Some(n * 128), in_place));
+    }
+    // A log that fills, a map that does, and packets that take at least 0.4 tracks of the log.
+    for (n, cache, holds) in [
+        (bands[0], "log=0.5%,slot=0,map_trigger=1000000,map_limit=1000100", Holds::Facts),
+        (bands[1], "log=2%,slot=0,map_trigger=4000,map_limit=4100", Holds::Entries(4000)),
+        (bands[2], "log=5%,map_trigger=2000,map_limit=2060", Holds::Entries(2000)),
+    ] {
+        for (idle, cleaning) in [("off", Cleaning::Lazy), ("1s", Cleaning::Aggressive)] {
+            let text = format!("persistent-cache,{cache},band={n},idle={idle}");
+            let how = Some((Mapping::Static, cleaning));
+            out.push(Row { holds, ..row(text, DriveManaged, Some(n * track), how) });
+        }
+    }
+    for (n, space) in bands.into_iter().zip(["2%", "5%", "10%"]) {
+        for (idle, cleaning) in [("", Cleaning::Lazy), (",idle=1s,idle_dead=1%,idle_free=20%", Cleaning::Aggressive)] {
+            let text = format!("log,band={n},overprovision={space}{idle}");
+            let how = Some((Mapping::Dynamic, cleaning));
+            out.push(Row { holds: Holds::Room, ..row(text, DriveManaged, None, how) });
+        }
     }
     out
 }
 
 /// All of the drive's space is written before.
-fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>), String> {
+fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>, u64), String> {
     let model = smrlab_disk::model::load(model, |_| Err("no files".to_owned())).map_err(|e| e.to_string())?;
     let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).map_err(|e| e.to_string())?;
-    let cache = built.layer.facts().cache.map(|b| b.0);
+    let facts = built.layer.facts();
+    let cache = facts.cache.map(|b| b.0);
+    // Two bands are kept free.
+    let room = facts.bands.map_or(0, |b| {
+        let data = b.data_blocks().0;
+        data.saturating_sub(built.layer.host_blocks().0 + 2 * data / u64::from(b.len()))
+    });
     let mechanics = built.drive.mechanics(None).map_err(|e| e.to_string())?;
     let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
     let blocks = drive.layer().host_blocks().0;
@@ -67,7 +105,11 @@ fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>), String> {
         drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
     }
     let id = identify(&mut SimTarget::new(drive), &mut Quiet).map_err(|e| e.to_string())?;
-    Ok((id, cache))
+    if std::env::args().any(|a| a == "-v") {
+        id.evidence.iter().for_each(|e| eprintln!("    {}: {}", e.test, e.saw));
+        eprintln!("    {:?} {:?} {:?} {:?} {:?}", id.cache_size, id.band, id.bands_along, id.toward, id.idle);
+    }
+    Ok((id, cache, room))
 }
 
 /// Found, truth and whether they agree.
@@ -92,10 +134,12 @@ fn main() {
     println!("|---|---|---|---|---|---|---|---|");
     let mut right = [0; 4];
     let mut all = [0; 4];
+    // Only layers whose text contains the argument.
+    let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
     for (drive, track, bands) in drives {
-        for r in rows(track, bands) {
+        for r in rows(track, bands).into_iter().filter(|r| r.layer.contains(&wanted)) {
             let begin = Instant::now();
-            let (id, cache) = match probed(drive, &r.layer) {
+            let (id, cache, room) = match probed(drive, &r.layer) {
                 Ok(found) => found,
                 Err(e) => {
                     println!("| {drive} | {} | {} |", r.layer, e.replace('\n', " "));
@@ -103,15 +147,25 @@ fn main() {
                 }
             };
             let kind = id.kind == r.kind;
-            let (cache, cache_right) = number(id.cache_size.map(|c| c.blocks), cache, |t| t / 20);
-            let (band, band_right) = number(id.band.map(|b| b.blocks), r.band, |_| track);
+            let (cache, cache_right) = match r.holds {
+                Holds::Facts => number(id.cache_size.map(|c| c.blocks), cache, |t| t / 20),
+                Holds::Room => number(id.cache_size.map(|c| c.blocks), Some(room), |t| t / 20),
+                Holds::Entries(n) => number(id.cache_size.map(|c| c.writes), Some(n), |t| t / 20),
+            };
+            let limit = id.cache_size.and_then(|c| c.limit);
+            let wanted = match r.holds {
+                Holds::Entries(_) => Some(Limit::Entries),
+                _ => id.cache_size.map(|_| Limit::Bytes),
+            };
+            let of = if limit == wanted { "" } else { " **no**" };
+            let (band, band_right) = number(id.band.map(|b| b.blocks), r.band, |t| track.min(t / 4));
             let how = (id.mapping, id.cleaning) == (r.mapping, r.cleaning);
             for (i, good) in [kind, cache_right, band_right, how].into_iter().enumerate() {
                 right[i] += u32::from(good);
                 all[i] += 1;
             }
             println!(
-                "| {drive} | {} | {:?}{} | {cache} | {band} | {:?} {:?}{} | {:.1} | {:.1} |",
+                "| {drive} | {} | {:?}{} | {cache} {limit:?}{of} | {band} | {:?} {:?}{} | {:.1} | {:.1} |",
                 r.layer,
                 id.kind,
                 if kind { "" } else { " **no**" },

@@ -150,6 +150,16 @@ impl<'a> Dial<'a> {
         Ok(t)
     }
 
+    /// Writes and makes it durable: a write that the drive's own memory takes is over when it is on the medium.
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub fn write(&mut self, lba: u64, blocks: u64) -> Result<Timing, ProbeError> {
+        let start = self.access(Dir::Write, lba, blocks)?.start;
+        let end = self.flush()?.end;
+        Ok(Timing { start, end })
+    }
+
     /// Sends nothing for this many nanoseconds.
     pub fn pause(&mut self, ns: f64) {
         self.target.pause(SimTime(ns.max(0.0) as u64));

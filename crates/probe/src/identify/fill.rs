@@ -1,12 +1,21 @@
 //! Writes until it breaks: how much the cache holds.
 
 use super::Evidence;
-use super::moved::spread;
+use super::moved::{Places, SMALL, spread};
 use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::median;
 use serde::Serialize;
-use smrlab_units::Dir;
+
+/// What a cache has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// So many bytes.
+    Bytes,
+    /// So many writes, whatever their size: entries of a map.
+    Entries,
+}
 
 /// How much fits into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -17,6 +26,9 @@ pub struct CacheSize {
     pub writes: u64,
     /// Blocks in each of them.
     pub write_blocks: u64,
+    /// What it has room for; nothing where cleaning costs too little to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
 }
 
 /// Writes whose mean time is compared.
@@ -24,37 +36,79 @@ const CHUNK: usize = 240;
 /// The most writes, and the longest time in nanoseconds.
 const MOST: u64 = 4_000_000;
 const LONGEST: f64 = 12.0 * 3600e9;
+/// How much larger the writes are that tell bytes from entries.
+const LARGER: u64 = 8;
+/// How often.
+const ROUNDS: u32 = 8;
 
-/// Writes evenly over the drive until a write takes very much longer than the ones before.
-pub(super) fn until_it_breaks(
-    dial: &mut Dial<'_>,
-    evidence: &mut Vec<Evidence>,
-) -> Result<Option<CacheSize>, ProbeError> {
-    dial.stage("filling the cache");
-    let blocks = dial.blocks();
-    // So that a cache of half a per cent takes thousands of writes, and one of five per cent not millions.
-    let size = (blocks >> 21).next_power_of_two().clamp(8, 512);
-    let begin = dial.now().0 as f64;
-    let (mut times, mut means) = (Vec::new(), Vec::new());
-    let (mut points, mut sum) = (Vec::new(), 0.0);
-    for i in 0..MOST {
-        // Behind the places that were written before, which are looked at again afterwards.
-        let lba = spread(i + 1001, blocks / size - 1) * size + size / 2;
-        let t = dial.access(Dir::Write, lba, size)?.took();
-        times.push(t);
-        sum += t;
-        if times.len() % CHUNK == 0 {
+/// Writes spread evenly over the drive, past what is looked at again.
+pub(super) struct Fill<'p> {
+    places: &'p Places,
+    next: u64,
+    /// Blocks of a write.
+    size: u64,
+    /// Mean time of a write with room, and of one that waits for cleaning, in nanoseconds.
+    usual: f64,
+    steady: f64,
+}
+
+impl<'p> Fill<'p> {
+    /// So that a cache of half a per cent takes thousands of writes, and one of five per cent not millions.
+    pub fn new(blocks: u64, places: &'p Places) -> Self {
+        let size = (blocks >> 21).next_power_of_two().clamp(8, 128);
+        Self { places, next: 1001, size, usual: 0.0, steady: 0.0 }
+    }
+
+    fn write(&mut self, dial: &mut Dial<'_>, size: u64) -> Result<f64, ProbeError> {
+        let slots = (dial.blocks() / size).saturating_sub(1).max(1);
+        let mut lba = 0;
+        for _ in 0..64 {
+            lba = spread(self.next, slots) * size + size / 2;
+            self.next += 1;
+            if !self.places.touches(lba, size) {
+                break;
+            }
+        }
+        Ok(dial.write(lba, size)?.took())
+    }
+
+    /// The mean time of `n` writes.
+    fn mean(&mut self, dial: &mut Dial<'_>, size: u64, n: u64) -> Result<f64, ProbeError> {
+        let mut sum = 0.0;
+        for _ in 0..n.max(1) {
+            sum += self.write(dial, size)?;
+        }
+        Ok(sum / n.max(1) as f64)
+    }
+
+    /// Writes until a write takes very much longer than the ones before, and some more; `held` small pieces are in the
+    /// cache already.
+    pub fn until_it_breaks(
+        &mut self,
+        dial: &mut Dial<'_>,
+        held: u64,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<Option<CacheSize>, ProbeError> {
+        dial.stage("filling the cache");
+        let begin = dial.now().0 as f64;
+        let (mut times, mut means) = (Vec::new(), Vec::new());
+        let (mut points, mut sum) = (Vec::new(), 0.0);
+        for i in 0..MOST {
+            let t = self.write(dial, self.size)?;
+            times.push(t);
+            sum += t;
+            if times.len() % CHUNK > 0 {
+                continue;
+            }
             let mean = sum / CHUNK as f64;
             points.push(((i + 1) as f64, mean / 1e6));
             if let Some(at) = broken(&times, &means, mean) {
+                self.usual = median(&means);
                 let writes = at as u64;
-                // Some more, so that there is something to see of cleaning.
-                for k in 0..writes / 4 {
-                    let lba = spread(i + 1002 + k, blocks / size - 1) * size + size / 2;
-                    dial.access(Dir::Write, lba, size)?;
-                }
-                evidence.push(filled(size, points, Some(writes)));
-                return Ok(Some(CacheSize { blocks: writes * size, writes, write_blocks: size }));
+                evidence.push(filled(self.size, points, Some(writes)));
+                let limit = self.limit(dial, writes, evidence)?;
+                let (blocks, write_blocks) = (writes * self.size + held * SMALL, self.size);
+                return Ok(Some(CacheSize { blocks, writes: writes + held, write_blocks, limit }));
             }
             means.push(mean);
             sum = 0.0;
@@ -63,9 +117,99 @@ pub(super) fn until_it_breaks(
                 break;
             }
         }
+        evidence.push(filled(self.size, points, None));
+        Ok(None)
     }
-    evidence.push(filled(size, points, None));
-    Ok(None)
+
+    /// The cache is full of small writes now, and each new one makes room for itself. A larger write makes room for many of
+    /// them where bytes are what is short, and for one where entries are.
+    fn limit(
+        &mut self,
+        dial: &mut Dial<'_>,
+        writes: u64,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<Option<Limit>, ProbeError> {
+        self.mean(dial, self.size, (writes / 4).max(CHUNK as u64))?;
+        // In turns, for what cleaning costs goes up and down with the age of what is cleaned.
+        let mut sums = [0.0; 2];
+        for _ in 0..ROUNDS {
+            sums[0] += self.mean(dial, self.size, CHUNK as u64)?;
+            sums[1] += self.mean(dial, LARGER * self.size, CHUNK as u64 / 4)?;
+        }
+        let [steady, larger] = sums.map(|s| s / f64::from(ROUNDS));
+        self.steady = steady;
+        let (few, many) = (self.steady - self.usual, larger - self.usual);
+        if few < 0.02 * self.usual {
+            return self.limit_by_count(dial, writes, evidence);
+        }
+        let limit = if many / few > (LARGER as f64).sqrt() { Limit::Bytes } else { Limit::Entries };
+        evidence.push(Evidence {
+            test: "larger writes",
+            did: format!("with the cache full, writes {LARGER} times as large"),
+            saw: format!(
+                "they wait {:.1} times as long for cleaning: it has room for so many {}",
+                many / few,
+                if limit == Limit::Bytes { "bytes" } else { "writes, whatever their size" }
+            ),
+            axes: ["", ""],
+            points: Vec::new(),
+        });
+        Ok(Some(limit))
+    }
+
+    /// A cache that is cleaned as a whole, in one long stall: how many larger writes there are between two of them.
+    fn limit_by_count(
+        &mut self,
+        dial: &mut Dial<'_>,
+        writes: u64,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<Option<Limit>, ProbeError> {
+        let mut between = [0; 2];
+        for count in &mut between {
+            while *count < 2 * writes {
+                *count += 1;
+                if self.write(dial, LARGER * self.size)? > 50.0 * self.usual {
+                    break;
+                }
+            }
+        }
+        let Some(share) = Some(between[1] as f64 / writes as f64).filter(|_| between[1] < 2 * writes) else {
+            return Ok(None);
+        };
+        let limit = if share < 1.0 / (LARGER as f64).sqrt() { Limit::Bytes } else { Limit::Entries };
+        evidence.push(Evidence {
+            test: "larger writes",
+            did: format!("writes {LARGER} times as large, from one long stall to the next"),
+            saw: format!("{} of them fit between two stalls", between[1]),
+            axes: ["", ""],
+            points: Vec::new(),
+        });
+        Ok(Some(limit))
+    }
+
+    /// Whether an hour of rest makes room in a cache that is full.
+    pub fn rest_helps(
+        &mut self,
+        dial: &mut Dial<'_>,
+        size: CacheSize,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<bool, ProbeError> {
+        dial.stage("rest");
+        dial.pause(3600e9);
+        let limit = self.usual + 0.5 * (self.steady - self.usual);
+        let mut writes = 0;
+        while self.mean(dial, self.size, CHUNK as u64)? < limit && writes < size.writes {
+            writes += CHUNK as u64;
+        }
+        evidence.push(Evidence {
+            test: "rest of a full cache",
+            did: "left the drive alone for an hour, and went on with the small writes".to_owned(),
+            saw: format!("{writes} of them did not have to wait"),
+            axes: ["", ""],
+            points: Vec::new(),
+        });
+        Ok(writes > size.writes / 4)
+    }
 }
 
 /// Which write was the first slow one, if the last chunk's mean is very much above those before, or three of them are well
@@ -79,10 +223,25 @@ fn broken(times: &[f64], means: &[f64], mean: f64) -> Option<usize> {
     if usual(last).is_some_and(|m| mean > 4.0 * m) {
         let (old, new) = times.split_at(times.len() - CHUNK);
         let most = old.iter().skip(4 * CHUNK).copied().fold(0.0, f64::max);
-        return Some(last * CHUNK + new.iter().position(|t| *t > 1.3 * most).unwrap_or(0));
+        let first = last * CHUNK + new.iter().position(|t| *t > 1.3 * most).unwrap_or(0);
+        return Some(back(times, first));
     }
     let high = usual(last.checked_sub(2)?)? * 1.5;
-    (mean > high && means[last - 2..].iter().all(|m| *m > high)).then_some((last - 2) * CHUNK)
+    let risen = mean > high && means[last - 2..].iter().all(|m| *m > high);
+    risen.then(|| back(times, (last - 2) * CHUNK))
+}
+
+/// The beginning of the row of mostly slow writes that leads to `first`.
+fn back(times: &[f64], mut first: usize) -> usize {
+    const RUN: usize = 16;
+    let typical = median(&times[(4 * CHUNK).min(first / 2)..first.max(1)]);
+    let slow = |t: &f64| *t > 1.5 * typical;
+    while first >= RUN && 2 * times[first - RUN..first].iter().filter(|t| slow(t)).count() > RUN {
+        first -= RUN;
+    }
+    // To the write, within a run.
+    let from = first.saturating_sub(RUN);
+    from + times[from..first].iter().rposition(|t| !slow(t)).map_or(0, |i| i + 1)
 }
 
 fn filled(size: u64, points: Vec<(f64, f64)>, writes: Option<u64>) -> Evidence {

@@ -6,19 +6,26 @@
 mod bands;
 mod fill;
 mod moved;
+mod pausing;
+mod tail;
 #[cfg(test)]
 mod tests;
+mod turns;
 
-pub use bands::BandSize;
-pub use fill::CacheSize;
+pub use bands::{BandAt, BandSize, Toward};
+pub use fill::{CacheSize, Limit};
+pub use pausing::{Idle, Order};
 
 use crate::ProbeError;
 use crate::dial::{Dial, Quality};
 use crate::geometry::rotation;
 use crate::target::TimedTarget;
 use crate::watch::Watch;
-use moved::Places;
+use fill::Fill;
+use moved::{Places, SMALL};
+use pausing::Pausing;
 use serde::Serialize;
+use tail::Tail;
 
 /// Kinds of drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -106,6 +113,15 @@ pub struct Identity {
     /// Bands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub band: Option<BandSize>,
+    /// Bands elsewhere on the drive.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bands_along: Vec<BandAt>,
+    /// Which way tracks overlap in a band, in LBA order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub toward: Option<Toward>,
+    /// Cleaning in idle time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
     /// How blocks find their place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<Mapping>,
@@ -124,6 +140,9 @@ pub struct Identity {
 /// The target's, [`ProbeError::NotADisk`], [`ProbeError::Interrupted`].
 pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<Identity, ProbeError> {
     let mut dial = Dial::new(target, watch);
+    // A drive that cleans when it is idle does so first, else its turning would be measured while it is at work.
+    dial.pause(600e9);
+    moved::calm(&mut dial)?;
     let rpm = rotation::find(&mut dial, false)?.value;
     let mut out = Identity {
         schema: 1,
@@ -135,6 +154,9 @@ pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<I
         cache_place: None,
         cache_size: None,
         band: None,
+        bands_along: Vec::new(),
+        toward: None,
+        idle: None,
         mapping: None,
         cleaning: None,
         evidence: Vec::new(),
@@ -151,7 +173,7 @@ pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<I
         out.confidence = 1.0 - 0.5f64.powi((slow * places.len() as f64) as i32);
         out.mapping = Some(Mapping::Static);
         out.cleaning = Some(Cleaning::InPlace);
-        out.band = bands::in_place(&mut dial, &places, &mut out.evidence)?;
+        in_place(&mut dial, &mut out, &places)?;
     } else {
         out.confidence = 1.0 - slow - moved;
     }
@@ -169,16 +191,135 @@ fn cached(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<()
     }
     let (cleaning, home) = moved::after_rest(dial, places, &mut out.evidence)?;
     out.cleaning = Some(cleaning);
-    out.cache_size = fill::until_it_breaks(dial, &mut out.evidence)?;
+    let held = if cleaning == Cleaning::Lazy { places.len() as u64 } else { 0 };
+    let mut fill = Fill::new(dial.blocks(), places);
+    out.cache_size = fill.until_it_breaks(dial, held, &mut out.evidence)?;
     out.mapping = match home {
         Some(m) => Some(m),
         None => moved::after_cleaning(dial, places, &mut out.evidence)?,
     };
+    if let (Some(Mapping::Dynamic), Some(size)) = (out.mapping, out.cache_size)
+        && cleaning == Cleaning::Lazy
+        && fill.rest_helps(dial, size, &mut out.evidence)?
+    {
+        out.cleaning = Some(Cleaning::Aggressive);
+    }
     // Only a layer that brings blocks home has bands that show.
     if out.mapping == Some(Mapping::Static) {
-        out.band = bands::cleaned(dial, &mut out.evidence)?;
+        cached_bands(dial, out, places)?;
     }
     Ok(())
+}
+
+/// Where bands are looked at: shares of the drive.
+const ALONG: [f64; 3] = [1.0 / 3.0, 0.02, 0.97];
+
+/// Bands of a drive that rewrites in place.
+fn in_place(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<(), ProbeError> {
+    dial.stage("bands");
+    let mut slow: Vec<u64> = places.slow().collect();
+    slow.sort_unstable();
+    let n = slow.len();
+    let start = slow[n / 2];
+    out.band = bands::in_place(dial, start, &mut out.evidence)?;
+    let Some(band) = out.band else { return Ok(()) };
+    out.toward = bands::toward(dial, &band)?;
+    out.evidence.push(said(&band, "writes of growing length, and writes along the drive"));
+    for at in [slow[n / 32], slow[n - 1 - n / 16]] {
+        if let Some(found) = bands::in_place(dial, at, &mut Vec::new())? {
+            out.bands_along.push(BandAt { lba: at, blocks: found.blocks });
+        }
+    }
+    Ok(())
+}
+
+/// How bands of a cache are told.
+enum How {
+    Turns,
+    Pausing(Pausing),
+    Tail(Tail),
+}
+
+impl How {
+    fn band(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
+        match self {
+            Self::Turns => turns::two_spots(dial, start),
+            Self::Pausing(p) => p.band(dial, start),
+            Self::Tail(t) => t.band(dial, start),
+        }
+    }
+
+    fn toward(&self, dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+        match self {
+            Self::Turns => Ok(None),
+            Self::Pausing(p) => p.toward(dial, band),
+            Self::Tail(t) => t.toward(dial, band),
+        }
+    }
+
+    fn did(&self) -> &'static str {
+        match self {
+            Self::Turns => "two spots at growing distance written in turn until the drive had to clean",
+            Self::Pausing(_) => {
+                "two spots at growing distance written, and a rest that is just long enough to clean one band"
+            }
+            Self::Tail(_) => "two spots at growing distance written, then a third one until the log was full",
+        }
+    }
+}
+
+/// Bands of a drive with a cache.
+fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<(), ProbeError> {
+    let aggressive = out.cleaning == Some(Cleaning::Aggressive);
+    let mut how = Vec::new();
+    if aggressive && let Some(pausing) = Pausing::new(dial, places)? {
+        out.idle = Some(pausing.idle());
+        how.push(How::Pausing(pausing));
+    }
+    dial.stage("bands");
+    if !aggressive && let Some(size) = out.cache_size {
+        tail::drain(dial, places, size)?;
+    }
+    let starts = ALONG.map(|share| (share * dial.blocks() as f64) as u64 / SMALL * SMALL);
+    how.push(How::Turns);
+    let mut found = None;
+    while let Some(way) = how.pop() {
+        if let Some(band) = way.band(dial, starts[0])? {
+            found = Some((way, band));
+            break;
+        }
+    }
+    if found.is_none()
+        && !aggressive
+        && let Some(size) = out.cache_size
+        && let Some(tail) = Tail::new(dial, places, size)?
+        && let Some(band) = tail.band(dial, starts[0])?
+    {
+        found = Some((How::Tail(tail), band));
+    }
+    let Some((way, band)) = found else { return Ok(()) };
+    out.band = Some(band);
+    out.toward = way.toward(dial, &band)?;
+    out.evidence.push(said(&band, way.did()));
+    for &start in &starts[1..] {
+        if let Some(found) = way.band(dial, start)? {
+            out.bands_along.push(BandAt { lba: start, blocks: found.blocks });
+        }
+    }
+    Ok(())
+}
+
+fn said(band: &BandSize, did: &str) -> Evidence {
+    Evidence {
+        test: "bands",
+        did: did.to_owned(),
+        saw: format!(
+            "what is rewritten together has {} blocks; that takes {:.2} s",
+            band.blocks, band.rewrite_s
+        ),
+        axes: ["", ""],
+        points: Vec::new(),
+    }
 }
 
 fn answer(id: &Identity) -> String {

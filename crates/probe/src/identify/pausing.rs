@@ -1,0 +1,207 @@
+//! Drives that clean when they are idle: after how long, in which order, how long a band takes, and where bands end.
+
+use super::bands::{BandSize, Toward, band_end};
+use super::moved::{Places, SMALL, calm, look_once, settled};
+use crate::ProbeError;
+use crate::dial::Dial;
+use crate::stats::wrap;
+use serde::Serialize;
+
+/// Which of two bands is cleaned first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// The one that was written first.
+    Oldest,
+    /// The one that was written last.
+    Newest,
+    /// The same one, whichever was written first.
+    ByPlace,
+}
+
+/// Cleaning in idle time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Idle {
+    /// Seconds without a request before it begins.
+    pub after_s: f64,
+    /// Seconds that a band takes.
+    pub band_s: f64,
+    /// Which band comes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+}
+
+/// The shortest and the longest rest, in seconds.
+const SHORTEST: f64 = 0.02;
+const LONGEST: f64 = 3600.0;
+
+/// A piece, and its own angle.
+type Spot = (u64, f64);
+
+/// A drive whose cache was empty, and the rest after which it is again.
+pub(super) struct Pausing {
+    slack: f64,
+    /// Seconds after which a few pieces are home.
+    rest: f64,
+    idle: Idle,
+}
+
+impl Pausing {
+    /// Waits until the cache is empty, and measures how a drive cleans that is idle; `None` where it does not come to rest.
+    pub fn new(dial: &mut Dial<'_>, places: &Places) -> Result<Option<Self>, ProbeError> {
+        dial.stage("idle cleaning");
+        let none = Idle { after_s: 0.0, band_s: 0.0, order: None };
+        let mut out = Self { slack: places.slack(), rest: 10.0, idle: none };
+        let (a, b) = (places.native(0), places.native(7));
+        let mut empty = false;
+        for _ in 0..24 {
+            empty = out.home_after(dial, &[a], LONGEST)?[0];
+            if empty {
+                break;
+            }
+        }
+        if !empty {
+            return Ok(None);
+        }
+        let (Some(one), Some(other)) = (out.least(dial, &[a])?, out.least(dial, &[b])?) else {
+            return Ok(None);
+        };
+        out.rest = 4.0 * (one + other);
+        let Some(both) = out.least(dial, &[a, b])? else { return Ok(None) };
+        out.idle.band_s = (both - other).max(0.0);
+        out.idle.after_s = (one + other - both).max(0.0);
+        out.idle.order = out.order(dial, [a, b], both)?;
+        Ok(Some(out))
+    }
+
+    pub fn idle(&self) -> Idle {
+        self.idle
+    }
+
+    /// Writes the pieces in turn, so that each lies elsewhere.
+    fn write(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<(), ProbeError> {
+        for &(lba, home) in spots {
+            for _ in 0..4 {
+                dial.write(lba, SMALL)?;
+                if !self.is_home(dial, (lba, home))? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the drive alone until they are home.
+    fn finish(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<(), ProbeError> {
+        let mut rest = self.rest;
+        while !self.all_home(dial, spots)? && rest <= LONGEST {
+            dial.pause(rest * 1e9);
+            rest *= 4.0;
+        }
+        Ok(())
+    }
+
+    /// Writes the pieces, leaves the drive alone for `seconds`, and looks which are home; then lets it finish.
+    fn home_after(&self, dial: &mut Dial<'_>, spots: &[Spot], seconds: f64) -> Result<Vec<bool>, ProbeError> {
+        self.write(dial, spots)?;
+        dial.pause(seconds * 1e9);
+        let mut seen = Vec::new();
+        for &spot in spots {
+            seen.push(self.is_home(dial, spot)?);
+        }
+        self.finish(dial, spots)?;
+        Ok(seen)
+    }
+
+    fn all_home(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<bool, ProbeError> {
+        for &spot in spots {
+            if !self.is_home(dial, spot)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_home(&self, dial: &mut Dial<'_>, (lba, home): Spot) -> Result<bool, ProbeError> {
+        let (first, _) = look_once(dial, lba)?;
+        let (second, quiet) = look_once(dial, lba)?;
+        Ok(quiet && [first, second].iter().all(|now| wrap(now - home).abs() <= self.slack))
+    }
+
+    /// The shortest rest after which all of them are home, to one per cent; the shorter of two measurements.
+    fn least(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<Option<f64>, ProbeError> {
+        let one = self.bisected(dial, spots)?;
+        let other = self.bisected(dial, spots)?;
+        Ok(one.zip(other).map(|(a, b)| a.min(b)))
+    }
+
+    fn bisected(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<Option<f64>, ProbeError> {
+        let all = |dial: &mut Dial<'_>, s: f64| Ok::<_, ProbeError>(!self.home_after(dial, spots, s)?.contains(&false));
+        let mut hi = SHORTEST;
+        while !all(dial, hi)? {
+            hi *= 2.0;
+            if hi > LONGEST {
+                return Ok(None);
+            }
+        }
+        let mut lo = if hi > SHORTEST { hi / 2.0 } else { 0.0 };
+        while hi - lo > 0.01 * hi {
+            let mid = (lo + hi) / 2.0;
+            if all(dial, mid)? { hi = mid } else { lo = mid }
+        }
+        Ok(Some(hi))
+    }
+
+    /// The rest ends while the first band is at work, and the drive is kept busy until that is done: which one is home?
+    fn order(&self, dial: &mut Dial<'_>, [a, b]: [Spot; 2], both: f64) -> Result<Option<Order>, ProbeError> {
+        let short = both - 1.4 * self.idle.band_s;
+        let mut seen = Vec::new();
+        for spots in [[a, b], [b, a]] {
+            self.write(dial, &spots)?;
+            dial.pause(short * 1e9);
+            calm(dial)?;
+            seen.push([self.is_home(dial, spots[0])?, self.is_home(dial, spots[1])?]);
+            self.finish(dial, &spots)?;
+        }
+        Ok(match (seen[0], seen[1]) {
+            ([true, false], [true, false]) => Some(Order::Oldest),
+            ([false, true], [false, true]) => Some(Order::Newest),
+            ([true, false], [false, true]) | ([false, true], [true, false]) => Some(Order::ByPlace),
+            _ => None,
+        })
+    }
+
+    /// The band behind the one of `start`: pieces that are home no later than one alone are cleaned with it.
+    pub fn band(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
+        // What others left in the cache goes home first.
+        dial.pause((self.rest + 600.0) * 1e9);
+        let mut from = start / SMALL * SMALL;
+        let (mut ends, mut longest) = (Vec::new(), 0.0);
+        for _ in 0..2 {
+            let first = (from, settled(dial, from, self.slack)?);
+            let Some(alone) = self.least(dial, &[first])? else { return Ok(None) };
+            longest = alone - self.idle.after_s;
+            let rest = alone + 0.4 * self.idle.band_s.min(longest.max(0.1 * self.idle.band_s));
+            let end = band_end(dial, (from, SMALL), &mut |dial, lba| {
+                let other = (lba, settled(dial, lba, self.slack)?);
+                Ok(!self.home_after(dial, &[first, other], rest)?.contains(&false))
+            })?;
+            let Some(end) = end else { return Ok(None) };
+            ends.push(end);
+            from = end + SMALL;
+        }
+        let blocks = ends[1] - ends[0];
+        Ok((blocks > 64).then_some(BandSize { blocks, end: ends[1], spread: 8.0, rewrite_s: longest }))
+    }
+
+    /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
+    pub fn toward(&self, dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+        let mut times = Vec::new();
+        for lba in [band.end - band.blocks + SMALL, band.end - 2 * SMALL] {
+            let spot = (lba, settled(dial, lba, self.slack)?);
+            let Some(least) = self.least(dial, &[spot])? else { return Ok(None) };
+            times.push(least - self.idle.after_s);
+        }
+        Ok(Toward::of(times[0], times[1]))
+    }
+}

@@ -1,0 +1,142 @@
+//! Bands of drives that never clean a piece that is written again: the log's oldest pieces are cleaned when it is full, and
+//! what goes with them shows.
+
+use super::bands::{BandSize, Toward, band_end};
+use super::fill::{CacheSize, Limit};
+use super::moved::{Places, SMALL};
+use crate::ProbeError;
+use crate::dial::Dial;
+use crate::stats::median;
+
+/// A log into which one piece, the filler, is written again and again: its old copies die, but the log grows as long as
+/// an older piece lives.
+pub(super) struct Tail {
+    filler: u64,
+    /// Another one, that is written once: what is cleaned after the pieces.
+    marker: u64,
+    size: u64,
+    /// Writes that fill the log.
+    most: u64,
+}
+
+/// Writes without a wait after which a cleaning is over.
+const QUIET: usize = 48;
+
+impl Tail {
+    /// Of a drive that was [drained](drain); `None` where the log does not fill.
+    pub fn new(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<Option<Self>, ProbeError> {
+        let (size, fills) = large(cache);
+        let (filler, marker) = (places.native(11).0, places.native(17).0);
+        let out = Self { filler, marker, size, most: 2 * fills + 1000 };
+        // Until what others left is cleaned, no two times are alike.
+        let mut last = 0.0;
+        for _ in 0..12 {
+            let Some(waited) = out.cleaned(dial, &[])? else { return Ok(None) };
+            eprintln!("new: {waited}");
+            if (waited / last - 1.0f64).abs() < 0.1 {
+                return Ok(Some(out));
+            }
+            last = waited;
+        }
+        Ok(None)
+    }
+
+    /// Writes the pieces and the marker, then the filler until the log was full and is clean again: how long was waited for
+    /// that, in revolutions.
+    fn cleaned(&self, dial: &mut Dial<'_>, spots: &[u64]) -> Result<Option<f64>, ProbeError> {
+        for &lba in spots.iter().chain([&self.marker]) {
+            dial.write(lba, SMALL)?;
+        }
+        let period = dial.period();
+        let mut times = Vec::new();
+        for _ in 0..64 {
+            times.push(dial.write(self.filler, self.size)?.took());
+        }
+        let usual = median(&times);
+        let (mut waits, mut begun) = (Vec::new(), None);
+        loop {
+            waits.push((dial.write(self.filler, self.size)?.took() - usual).max(0.0) / period);
+            let n = waits.len();
+            let many = |last: usize| waits[n - last..].iter().filter(|w| **w > 0.5).count() >= 2;
+            match begun {
+                None if n >= 4 && many(4) => begun = Some(n - 4),
+                None if n as u64 > self.most => return Ok(None),
+                Some(begin) if n > begin + QUIET && !many(QUIET) => break,
+                _ => {}
+            }
+        }
+        let begin = begun.unwrap_or_default();
+        let journal = regular(&waits[..begin]);
+        let own = |i: &usize| journal.is_none_or(|(at, every)| (i - at) % every > 0);
+        let waited = (begin..waits.len()).filter(own).map(|i| waits[i]).sum::<f64>();
+        Ok(Some(waited))
+    }
+
+    /// The band behind the one of `start`: with a piece that is cleaned with another, the same is seen as with that one alone.
+    pub fn band(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
+        let mut from = start / SMALL * SMALL;
+        let (mut ends, mut longest) = (Vec::new(), 0.0);
+        for _ in 0..2 {
+            let Some(alone) = self.cleaned(dial, &[from, from + SMALL])? else { return Ok(None) };
+            longest = alone / 2.0;
+            let end = band_end(dial, (from, SMALL), &mut |dial, lba| {
+                let seen = self.cleaned(dial, &[from, lba])?;
+                Ok(seen.is_some_and(|waited| waited < 1.25 * alone))
+            })?;
+            eprintln!("{from} {alone} {end:?}");
+            let Some(end) = end else { return Ok(None) };
+            ends.push(end);
+            from = end + SMALL;
+        }
+        let rewrite_s = longest * dial.period() / 1e9;
+        let blocks = ends[1] - ends[0];
+        Ok((blocks > 64).then_some(BandSize { blocks, end: ends[1], spread: 8.0, rewrite_s }))
+    }
+
+    /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
+    pub fn toward(&self, dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+        let front = band.end - band.blocks + SMALL;
+        let (Some(a), Some(b)) =
+            (self.cleaned(dial, &[front])?, self.cleaned(dial, &[band.end - 2 * SMALL])?)
+        else {
+            return Ok(None);
+        };
+        Ok(Toward::of(a, b))
+    }
+}
+
+/// Blocks of a large write, and how many of them fill the cache.
+fn large(cache: CacheSize) -> (u64, u64) {
+    let size = 8 * cache.write_blocks;
+    (size, if cache.limit == Some(Limit::Bytes) { cache.blocks / size } else { cache.writes })
+}
+
+/// Writes one piece until nothing older is left to be cleaned.
+pub(super) fn drain(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<(), ProbeError> {
+    const RUN: usize = 512;
+    let (lba, (size, fills)) = (places.native(3).0, large(cache));
+    let mut writes = 0;
+    while writes < 12 * fills + 4096 {
+        let mut times = Vec::with_capacity(RUN);
+        for _ in 0..RUN {
+            times.push(dial.write(lba, size)?.took());
+        }
+        writes += RUN as u64;
+        let waits = times.iter().filter(|t| **t > 1.5 * least(&times)).count();
+        if writes > fills + fills / 3 && waits < RUN / 32 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn least(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::MAX, f64::min)
+}
+
+/// Waits that come alone and at equal distances are the drive's book-keeping: the last of them, and the distance.
+fn regular(waits: &[f64]) -> Option<(usize, usize)> {
+    let mut at = waits.iter().enumerate().rev().filter(|w| *w.1 > 0.5).map(|w| w.0);
+    let (last, before) = (at.next()?, at.next()?);
+    Some((last, last - before))
+}
