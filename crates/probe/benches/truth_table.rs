@@ -77,7 +77,9 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
         }
     }
     for (n, space) in bands.into_iter().zip(["2%", "5%", "10%"]) {
-        for (idle, cleaning) in [("", Cleaning::Lazy), (",idle=1s,idle_dead=1%,idle_free=20%", Cleaning::Aggressive)] {
+        for (idle, cleaning) in
+            [("", Cleaning::Lazy), (",idle=1s,idle_dead=1%,idle_free=20%", Cleaning::Aggressive)]
+        {
             let text = format!("log,band={n},overprovision={space}{idle}");
             let how = Some((Mapping::Dynamic, cleaning));
             out.push(Row { holds: Holds::Room, ..row(text, DriveManaged, None, how) });
@@ -95,10 +97,11 @@ fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>, u64), Stri
     // Two bands are kept free.
     let room = facts.bands.map_or(0, |b| {
         let data = b.data_blocks().0;
-        data.saturating_sub(built.layer.host_blocks().0 + 2 * data / u64::from(b.len()))
+        data.saturating_sub(built.layer.host_blocks().0 + 2 * data / b.len())
     });
     let mechanics = built.drive.mechanics(None).map_err(|e| e.to_string())?;
-    let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
+    let mut drive =
+        Drive::new(built.layer, mechanics, DriveSetup::default()).behind(built.drive.spec().controller);
     let blocks = drive.layer().host_blocks().0;
     for lba in (0..blocks).step_by(1 << 16) {
         let n = (blocks - lba).min(1 << 16);
@@ -136,13 +139,13 @@ fn main() {
     let mut all = [0; 4];
     // Only layers whose text contains the argument.
     let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    for (drive, track, bands) in drives {
+    for (name, (drive, track, bands)) in ["A", "B"].into_iter().zip(drives) {
         for r in rows(track, bands).into_iter().filter(|r| r.layer.contains(&wanted)) {
             let begin = Instant::now();
             let (id, cache, room) = match probed(drive, &r.layer) {
                 Ok(found) => found,
                 Err(e) => {
-                    println!("| {drive} | {} | {} |", r.layer, e.replace('\n', " "));
+                    println!("| {name} | {} | {} |", r.layer, e.replace('\n', " "));
                     continue;
                 }
             };
@@ -153,6 +156,8 @@ fn main() {
                 Holds::Entries(n) => number(id.cache_size.map(|c| c.writes), Some(n), |t| t / 20),
             };
             let limit = id.cache_size.and_then(|c| c.limit);
+            let kinds = [(Limit::Bytes, "bytes"), (Limit::Entries, "entries")];
+            let limits = kinds.iter().find(|k| Some(k.0) == limit).map_or("", |k| k.1);
             let wanted = match r.holds {
                 Holds::Entries(_) => Some(Limit::Entries),
                 _ => id.cache_size.map(|_| Limit::Bytes),
@@ -165,12 +170,11 @@ fn main() {
                 all[i] += 1;
             }
             println!(
-                "| {drive} | {} | {:?}{} | {cache} {limit:?}{of} | {band} | {:?} {:?}{} | {:.1} | {:.1} |",
+                "| {name} | {} | {}{} | {cache} {limits}{of} | {band} | {}{} | {:.1} | {:.1} |",
                 r.layer,
-                id.kind,
+                if id.kind == DriveKind::Cmr { "cmr" } else { "drive-managed" },
                 if kind { "" } else { " **no**" },
-                id.mapping,
-                id.cleaning,
+                id.mapping.zip(id.cleaning).map_or("-".to_owned(), |(m, c)| format!("{m:?} {c:?}")),
                 if how { "" } else { " **no**" },
                 id.quality.seconds / 3600.0,
                 begin.elapsed().as_secs_f64()

@@ -39,6 +39,7 @@ pub struct Dial<'a> {
     quality: Quality,
     stage: String,
     last: SimTime,
+    last_lba: u64,
     seed: u64,
 }
 
@@ -56,6 +57,7 @@ impl<'a> Dial<'a> {
             quality: Quality::default(),
             stage: String::new(),
             last: SimTime::ZERO,
+            last_lba: 0,
             seed: 1,
         }
     }
@@ -128,6 +130,7 @@ impl<'a> Dial<'a> {
         self.quality.requests += 1;
         let t = self.target.access(dir, Lba(lba), Blocks(blocks))?;
         self.last = t.end;
+        self.last_lba = lba;
         Ok(t)
     }
 
@@ -176,14 +179,16 @@ impl<'a> Dial<'a> {
         ((u128::from(self.seed >> 1) * u128::from(n)) >> 63) as u64
     }
 
-    /// Pushes everything out of the drive's cache by reads far from each other.
+    /// Pushes everything out of the drive's cache by reads not far from each other.
     ///
     /// # Errors
     /// As [`access`](Self::access).
     pub fn evict(&mut self) -> Result<(), ProbeError> {
         let blocks = self.blocks();
+        let window = (blocks / 128).max(1 << 20).min(blocks);
+        let first = self.last_lba.saturating_sub(window / 2).min(blocks - window);
         for _ in 0..self.evictions {
-            let lba = self.random(blocks);
+            let lba = first + self.random(window);
             self.read(lba)?;
         }
         Ok(())

@@ -94,11 +94,19 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         rows.append(("cache", f"{cache}{where}"))
     if size := doc.get("cache_size"):
         each = size["write_blocks"] // 2
-        rows.append(("cache size", f"{_size(size['blocks'])}: {size['writes']:,} writes of {each} KiB"))
+        limit = {"entries": ", limited by the number of writes", "bytes": ", limited by their size"}.get(size.get("limit"), "")
+        rows.append(("cache size", f"{_size(size['blocks'])}: {size['writes']:,} writes of {each} KiB{limit}"))
     if band := doc.get("band"):
         spread = f" ± {band['spread']:.0f}"
         rows.append(("band", f"{band['blocks']:,}{spread} blocks ({_size(band['blocks'])}), {band['rewrite_s']:.2f} s"))
+    if along := doc.get("bands_along"):
+        rows.append(("elsewhere", ", ".join(f"{b['blocks']:,} blocks at LBA {b['lba']:,}" for b in along)))
+    if toward := doc.get("toward"):
+        rows.append(("shingled", f"towards {toward} LBAs"))
     rows += [(key, doc[key]) for key in ("mapping", "cleaning") if key in doc]
+    if idle := doc.get("idle"):
+        order = {"oldest": ", oldest first", "newest": ", newest first", "by-place": ", by place"}.get(idle.get("order"), "")
+        rows.append(("idle", f"after {idle['after_s']:.2f} s, {idle['band_s']:.2f} s a band{order}"))
     for name, value in rows:
         out.print(f"  {name:<12}{escape(value)}")
     out.print("[bold]what was done and seen[/bold]")

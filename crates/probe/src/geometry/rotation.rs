@@ -63,18 +63,28 @@ fn find_cache(dial: &mut Dial<'_>, typical: f64) -> Result<(), ProbeError> {
     let limit = (2.0 * hit + 5e4).min(typical / 4.0);
     let mut reads = 1;
     while reads <= 4096 {
-        let lba = dial.random(blocks);
-        dial.read(lba)?;
-        dial.set_cache(limit, reads);
-        dial.evict()?;
-        if dial.read(lba)?.took() > limit {
+        if pushes_out(dial, limit, reads)? {
+            let (mut lo, mut hi) = (reads / 2, reads);
+            while hi - lo > 1 {
+                let mid = lo + (hi - lo) / 2;
+                if pushes_out(dial, limit, mid)? { hi = mid } else { lo = mid }
+            }
             // Some room, because segments may be replaced at random.
-            dial.set_cache(limit, reads + reads / 2 + 1);
+            dial.set_cache(limit, hi + hi / 8 + 1);
             return Ok(());
         }
         reads *= 2;
     }
     Err(ProbeError::NotADisk("repeated reads are always answered from a cache: switch it off".to_owned()))
+}
+
+/// Whether so many reads elsewhere push a block out of the drive's cache.
+fn pushes_out(dial: &mut Dial<'_>, limit: f64, reads: u64) -> Result<bool, ProbeError> {
+    let lba = dial.random(dial.blocks());
+    dial.read(lba)?;
+    dial.set_cache(limit, reads);
+    dial.evict()?;
+    Ok(dial.read(lba)?.took() > limit)
 }
 
 /// From reads of one block after the one behind it: nearly a revolution each.

@@ -15,7 +15,8 @@ fn model(text: &str) -> DriveModel {
 fn target(model: &DriveModel) -> SimTarget<Drive> {
     let built =
         smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(std::sync::Arc::new(model.clone()))).unwrap();
-    SimTarget::new(Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default()))
+    let drive = Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default());
+    SimTarget::new(drive.behind(model.spec().controller))
 }
 
 fn extraction(model: &DriveModel, noise_us: u64, options: Options) -> Extraction {
@@ -155,6 +156,23 @@ fn the_shipped_drives_come_out_as_they_are() {
         eprintln!("{}: {:?}", entry.name, e.quality);
         check_all(&m, &e);
         assert!(e.quality.seconds < 1200.0, "{} s of the drive's time", e.quality.seconds);
+    }
+}
+
+#[test]
+fn a_drives_own_cache_does_not_hide_it() {
+    for text in ["modern-7200,cache=on", "modern-7200,cache=on,write_cache=off,read_ahead=off"] {
+        let m = model(text);
+        assert!(m.spec().controller.is_some(), "{text} has a cache");
+        for noise in [0, 20] {
+            let e = extraction(&m, noise, Options::default());
+            eprintln!("{text} at {noise} us: {:?} {:?}", e.quality, e.cache);
+            check_all(&m, &e);
+            assert!(e.cache.unwrap().present);
+            // Each repetition of a noisy measurement pushes the block out of the cache first.
+            let most = if noise > 0 { 1800.0 } else { 1200.0 };
+            assert!(e.quality.seconds < most, "{} s of the drive's time", e.quality.seconds);
+        }
     }
 }
 

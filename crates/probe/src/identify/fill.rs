@@ -122,7 +122,7 @@ impl<'p> Fill<'p> {
     }
 
     /// The cache is full of small writes now, and each new one makes room for itself. A larger write makes room for many of
-    /// them where bytes are what is short, and for one where entries are.
+    /// them where bytes are what is short (though large pieces are cleaned more cheaply), and for one where entries are.
     fn limit(
         &mut self,
         dial: &mut Dial<'_>,
@@ -131,18 +131,18 @@ impl<'p> Fill<'p> {
     ) -> Result<Option<Limit>, ProbeError> {
         self.mean(dial, self.size, (writes / 4).max(CHUNK as u64))?;
         // In turns, for what cleaning costs goes up and down with the age of what is cleaned.
-        let mut sums = [0.0; 2];
+        let (mut sums, n) = ([0.0; 2], (writes / 16).clamp(CHUNK as u64, 4000));
         for _ in 0..ROUNDS {
-            sums[0] += self.mean(dial, self.size, CHUNK as u64)?;
-            sums[1] += self.mean(dial, LARGER * self.size, CHUNK as u64 / 4)?;
+            sums[0] += self.mean(dial, self.size, n)?;
+            sums[1] += self.mean(dial, LARGER * self.size, n / 4)?;
         }
         let [steady, larger] = sums.map(|s| s / f64::from(ROUNDS));
         self.steady = steady;
         let (few, many) = (self.steady - self.usual, larger - self.usual);
-        if few < 0.02 * self.usual {
+        if few < 0.5 * self.usual {
             return self.limit_by_count(dial, writes, evidence);
         }
-        let limit = if many / few > (LARGER as f64).sqrt() { Limit::Bytes } else { Limit::Entries };
+        let limit = if many / few > (LARGER as f64).cbrt() { Limit::Bytes } else { Limit::Entries };
         evidence.push(Evidence {
             test: "larger writes",
             did: format!("with the cache full, writes {LARGER} times as large"),
@@ -164,23 +164,31 @@ impl<'p> Fill<'p> {
         writes: u64,
         evidence: &mut Vec<Evidence>,
     ) -> Result<Option<Limit>, ProbeError> {
+        const STALLS: u64 = 4;
         let mut between = [0; 2];
-        for count in &mut between {
-            while *count < 2 * writes {
-                *count += 1;
-                if self.write(dial, LARGER * self.size)? > 50.0 * self.usual {
-                    break;
-                }
+        for (count, size) in between.iter_mut().zip([self.size, LARGER * self.size]) {
+            let (mut stalls, mut all) = (0, 0);
+            while stalls <= STALLS && all < 2 * STALLS * writes {
+                all += 1;
+                let long = self.write(dial, size)? > 20.0 * self.usual;
+                stalls += u64::from(long);
+                // From the first one on.
+                *count += u64::from(stalls > 0);
             }
         }
-        let Some(share) = Some(between[1] as f64 / writes as f64).filter(|_| between[1] < 2 * writes) else {
+        let share = between[1] as f64 / between[0].max(1) as f64;
+        if between.contains(&0) {
             return Ok(None);
-        };
-        let limit = if share < 1.0 / (LARGER as f64).sqrt() { Limit::Bytes } else { Limit::Entries };
+        }
+        let limit = if share < 1.0 / (LARGER as f64).cbrt() { Limit::Bytes } else { Limit::Entries };
         evidence.push(Evidence {
             test: "larger writes",
             did: format!("writes {LARGER} times as large, from one long stall to the next"),
-            saw: format!("{} of them fit between two stalls", between[1]),
+            saw: format!(
+                "{} of them fit between two stalls, and {} small ones",
+                between[1] / STALLS,
+                between[0] / STALLS
+            ),
             axes: ["", ""],
             points: Vec::new(),
         });

@@ -303,7 +303,8 @@ pub(super) fn after_cleaning(
         axes: ["", ""],
         points: Vec::new(),
     });
-    Ok(if pushed >= 4 {
+    // A few of these may have lain in the cache at first, and gone home.
+    Ok(if pushed >= 4 && home <= away + else_ {
         Some(Mapping::Dynamic)
     } else if home + else_ < 2 {
         None

@@ -70,7 +70,7 @@ impl Pausing {
         let Some(both) = out.least(dial, &[a, b])? else { return Ok(None) };
         out.idle.band_s = (both - other).max(0.0);
         out.idle.after_s = (one + other - both).max(0.0);
-        out.idle.order = out.order(dial, [a, b], both)?;
+        out.idle.order = out.order(dial, [a, b], out.idle.after_s + 0.5 * (both - one.max(other)))?;
         Ok(Some(out))
     }
 
@@ -81,9 +81,10 @@ impl Pausing {
     /// Writes the pieces in turn, so that each lies elsewhere.
     fn write(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<(), ProbeError> {
         for &(lba, home) in spots {
-            for _ in 0..4 {
+            // Small packets of a log lie close together.
+            for _ in 0..64 {
                 dial.write(lba, SMALL)?;
-                if !self.is_home(dial, (lba, home))? {
+                if wrap(settled(dial, lba, self.slack)? - home).abs() > 2.0 * self.slack {
                     break;
                 }
             }
@@ -128,15 +129,11 @@ impl Pausing {
         Ok(quiet && [first, second].iter().all(|now| wrap(now - home).abs() <= self.slack))
     }
 
-    /// The shortest rest after which all of them are home, to one per cent; the shorter of two measurements.
+    /// The shortest rest after which all of them are home, to one per cent.
     fn least(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<Option<f64>, ProbeError> {
-        let one = self.bisected(dial, spots)?;
-        let other = self.bisected(dial, spots)?;
-        Ok(one.zip(other).map(|(a, b)| a.min(b)))
-    }
-
-    fn bisected(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<Option<f64>, ProbeError> {
-        let all = |dial: &mut Dial<'_>, s: f64| Ok::<_, ProbeError>(!self.home_after(dial, spots, s)?.contains(&false));
+        let all = |dial: &mut Dial<'_>, s: f64| {
+            Ok::<_, ProbeError>(!self.home_after(dial, spots, s)?.contains(&false))
+        };
         let mut hi = SHORTEST;
         while !all(dial, hi)? {
             hi *= 2.0;
@@ -153,12 +150,11 @@ impl Pausing {
     }
 
     /// The rest ends while the first band is at work, and the drive is kept busy until that is done: which one is home?
-    fn order(&self, dial: &mut Dial<'_>, [a, b]: [Spot; 2], both: f64) -> Result<Option<Order>, ProbeError> {
-        let short = both - 1.4 * self.idle.band_s;
+    fn order(&self, dial: &mut Dial<'_>, [a, b]: [Spot; 2], rest: f64) -> Result<Option<Order>, ProbeError> {
         let mut seen = Vec::new();
         for spots in [[a, b], [b, a]] {
             self.write(dial, &spots)?;
-            dial.pause(short * 1e9);
+            dial.pause(rest * 1e9);
             calm(dial)?;
             seen.push([self.is_home(dial, spots[0])?, self.is_home(dial, spots[1])?]);
             self.finish(dial, &spots)?;

@@ -16,24 +16,20 @@ pub(super) struct Tail {
     marker: u64,
     size: u64,
     /// Writes that fill the log.
-    most: u64,
+    fills: u64,
 }
-
-/// Writes without a wait after which a cleaning is over.
-const QUIET: usize = 48;
 
 impl Tail {
     /// Of a drive that was [drained](drain); `None` where the log does not fill.
     pub fn new(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<Option<Self>, ProbeError> {
         let (size, fills) = large(cache);
         let (filler, marker) = (places.native(11).0, places.native(17).0);
-        let out = Self { filler, marker, size, most: 2 * fills + 1000 };
+        let out = Self { filler, marker, size, fills };
         // Until what others left is cleaned, no two times are alike.
         let mut last = 0.0;
-        for _ in 0..12 {
+        for _ in 0..24 {
             let Some(waited) = out.cleaned(dial, &[])? else { return Ok(None) };
-            eprintln!("new: {waited}");
-            if (waited / last - 1.0f64).abs() < 0.1 {
+            if (waited / last - 1.0f64).abs() < 0.02 {
                 return Ok(Some(out));
             }
             last = waited;
@@ -53,22 +49,17 @@ impl Tail {
             times.push(dial.write(self.filler, self.size)?.took());
         }
         let usual = median(&times);
-        let (mut waits, mut begun) = (Vec::new(), None);
-        loop {
+        let mut waits = Vec::new();
+        for _ in 0..self.fills + (self.fills / 3).max(200) {
             waits.push((dial.write(self.filler, self.size)?.took() - usual).max(0.0) / period);
-            let n = waits.len();
-            let many = |last: usize| waits[n - last..].iter().filter(|w| **w > 0.5).count() >= 2;
-            match begun {
-                None if n >= 4 && many(4) => begun = Some(n - 4),
-                None if n as u64 > self.most => return Ok(None),
-                Some(begin) if n > begin + QUIET && !many(QUIET) => break,
-                _ => {}
-            }
         }
-        let begin = begun.unwrap_or_default();
-        let journal = regular(&waits[..begin]);
-        let own = |i: &usize| journal.is_none_or(|(at, every)| (i - at) % every > 0);
-        let waited = (begin..waits.len()).filter(own).map(|i| waits[i]).sum::<f64>();
+        // As long as there is room, only the drive's book-keeping makes writes wait.
+        let journal = regular(&waits[..self.fills as usize * 4 / 5]);
+        let own = |i: &usize| journal.is_none_or(|(at, every)| i.abs_diff(at) % every > 0);
+        let waited = (0..waits.len()).filter(own).map(|i| waits[i]).sum::<f64>();
+        if waited < 1.0 {
+            return Ok(None);
+        }
         Ok(Some(waited))
     }
 
@@ -83,7 +74,6 @@ impl Tail {
                 let seen = self.cleaned(dial, &[from, lba])?;
                 Ok(seen.is_some_and(|waited| waited < 1.25 * alone))
             })?;
-            eprintln!("{from} {alone} {end:?}");
             let Some(end) = end else { return Ok(None) };
             ends.push(end);
             from = end + SMALL;
@@ -134,9 +124,12 @@ fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::MAX, f64::min)
 }
 
-/// Waits that come alone and at equal distances are the drive's book-keeping: the last of them, and the distance.
+/// Waits that come alone and at equal distances are the drive's book-keeping: one of them, and the distance.
 fn regular(waits: &[f64]) -> Option<(usize, usize)> {
-    let mut at = waits.iter().enumerate().rev().filter(|w| *w.1 > 0.5).map(|w| w.0);
-    let (last, before) = (at.next()?, at.next()?);
-    Some((last, last - before))
+    let at: Vec<usize> = waits.iter().enumerate().filter(|w| *w.1 > 0.5).map(|w| w.0).collect();
+    // What comes close together is cleaning.
+    let mut steps: Vec<usize> = at.windows(2).map(|w| w[1] - w[0]).filter(|step| *step >= 16).collect();
+    steps.sort_unstable();
+    let every = *steps.get(steps.len() / 2)?;
+    at.windows(2).find(|w| w[1] - w[0] == every).map(|w| (w[0], every))
 }

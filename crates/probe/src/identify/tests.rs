@@ -89,3 +89,34 @@ fn caches_are_found() {
         assert_eq!(id.cache, Some(CacheKind::Disk), "{layer}");
     }
 }
+
+#[test]
+fn a_persistent_cache_shows_its_entries_its_bands_and_its_rest() {
+    for (idle, cleaning) in [("off", Cleaning::Lazy), ("1s", Cleaning::Aggressive)] {
+        let layer =
+            format!("persistent-cache,log=2%,slot=0,map_trigger=2000,map_limit=2060,band=20,idle={idle}");
+        let (id, _) = identified(DRIVE, &layer, true);
+        assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Static), Some(cleaning)), "{layer}");
+        let size = id.cache_size.unwrap();
+        assert_eq!(size.limit, Some(Limit::Entries), "{layer}");
+        assert!(size.writes.abs_diff(2000) <= 100, "{} writes fill a map of 2000", size.writes);
+        let band = id.band.unwrap().blocks;
+        assert!(band.abs_diff(20 * 4248) < 4248, "bands of 20 tracks are {band} blocks");
+        assert_eq!(id.toward, Some(Toward::Higher), "{layer}");
+        if let Some(seen) = id.idle {
+            assert!((seen.after_s - 1.0).abs() < 0.15, "cleaning begins after {} s", seen.after_s);
+        }
+        assert_eq!(id.idle.is_some(), cleaning == Cleaning::Aggressive);
+    }
+}
+
+#[test]
+fn a_log_moves_what_was_never_written() {
+    for (idle, cleaning) in
+        [("", Cleaning::Lazy), (",idle=1s,idle_dead=1%,idle_free=20%", Cleaning::Aggressive)]
+    {
+        let (id, _) = identified(DRIVE, &format!("log,band=20,overprovision=5%{idle}"), true);
+        assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Dynamic), Some(cleaning)), "{idle}");
+        assert_eq!(id.cache_size.unwrap().limit, Some(Limit::Bytes));
+    }
+}

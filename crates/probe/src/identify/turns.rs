@@ -75,7 +75,9 @@ enum Alike {
 fn steady(dial: &mut Dial<'_>, spot: u64, size: u64) -> Result<Alike, ProbeError> {
     let (mut last, mut alike) = (0.0, 0);
     for _ in 0..8 {
-        let Some((writes, _)) = until_cleaned(dial, &[spot], size, MOST_WRITES)? else { return Ok(Alike::Never) };
+        let Some((writes, _)) = until_cleaned(dial, &[spot], size, MOST_WRITES)? else {
+            return Ok(Alike::Never);
+        };
         alike = if like(writes as f64, last) { alike + 1 } else { 0 };
         last = writes as f64;
         if alike == 2 {
@@ -86,7 +88,9 @@ fn steady(dial: &mut Dial<'_>, spot: u64, size: u64) -> Result<Alike, ProbeError
         return Ok(Alike::No);
     }
     for _ in 0..2 {
-        let Some((small, _)) = until_cleaned(dial, &[spot], size / 2, MOST_WRITES)? else { return Ok(Alike::Never) };
+        let Some((small, _)) = until_cleaned(dial, &[spot], size / 2, MOST_WRITES)? else {
+            return Ok(Alike::Never);
+        };
         last = last.min(small as f64 / 1.5);
     }
     let Some((again, _)) = until_cleaned(dial, &[spot], size, MOST_WRITES)? else { return Ok(Alike::Never) };
