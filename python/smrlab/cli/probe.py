@@ -17,6 +17,9 @@ from . import console
 from . import options as o
 from .geometry import DestroyOption, TargetArgument, YesOption
 
+LIMITS = {"entries": ", limited by the number of writes", "bytes": ", limited by their size"}
+ORDERS = {"oldest": ", oldest first", "newest": ", newest first", "by-place": ", by place"}
+
 
 def register(parent: typer.Typer) -> None:
     """Adds the command."""
@@ -94,7 +97,7 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         rows.append(("cache", f"{cache}{where}"))
     if size := doc.get("cache_size"):
         each = size["write_blocks"] // 2
-        limit = {"entries": ", limited by the number of writes", "bytes": ", limited by their size"}.get(size.get("limit"), "")
+        limit = LIMITS.get(size.get("limit"), "")
         rows.append(("cache size", f"{_size(size['blocks'])}: {size['writes']:,} writes of {each} KiB{limit}"))
     if band := doc.get("band"):
         spread = f" ± {band['spread']:.0f}"
@@ -105,7 +108,7 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         rows.append(("shingled", f"towards {toward} LBAs"))
     rows += [(key, doc[key]) for key in ("mapping", "cleaning") if key in doc]
     if idle := doc.get("idle"):
-        order = {"oldest": ", oldest first", "newest": ", newest first", "by-place": ", by place"}.get(idle.get("order"), "")
+        order = ORDERS.get(idle.get("order"), "")
         rows.append(("idle", f"after {idle['after_s']:.2f} s, {idle['band_s']:.2f} s a band{order}"))
     for name, value in rows:
         out.print(f"  {name:<12}{escape(value)}")
