@@ -21,7 +21,7 @@ table{border-collapse:collapse;width:100%;font-size:.88em}
 td,th{border-bottom:1px solid #ddd;padding:.3em .6em;text-align:left;vertical-align:top}
 code,pre{font-size:.82em}pre{background:#f6f6f4;padding:.6em;overflow-x:auto}
 .scroll{overflow-x:auto}figure{margin:1em 0}figure svg{width:44em;max-width:100%;height:auto}
-figcaption,details{color:#444;font-size:.9em}td:nth-child(6){white-space:nowrap;font-weight:bold}
+figcaption,details{color:#444;font-size:.9em}.verdicts td:nth-child(6){white-space:nowrap;font-weight:bold}
 .numbers td{text-align:right}.numbers td:first-child{text-align:left}
 .reproduced td:nth-child(6){color:#14632a}.partly td:nth-child(6){color:#8a5a00}
 .not td:nth-child(6){color:#a11d12}.not-run td:nth-child(6){color:#666}
@@ -41,7 +41,7 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
         statement = f"<td>{html.escape(v.statement)}{why}</td>"
         rest = _cells("td", (v.paper, v.ours, v.tolerance, v.verdict))
         rows += f"<tr class='{v.verdict.replace(' ', '-')}'><td>{v.id}</td>{statement}{rest}</tr>"
-    return f"<div class=scroll><table><tr>{head}</tr>{rows}</table></div>"
+    return f"<div class=scroll><table class=verdicts><tr>{head}</tr>{rows}</table></div>"
 
 
 def command(found: Reproduction, figure: str = "") -> str:
