@@ -210,6 +210,7 @@ pub const KEYS: &[Key] = &[
     key("array.collections_background", "collections, background", "groups", "groups collected in idle time"),
     key("array.collections_given_up", "collections given up", "groups", "collections that a request broke off before they wrote"),
     key("array.chunks_moved", "chunks moved", "chunks", "live chunks that collections moved"),
+    key("array.chunks_journalled", "chunks journalled", "chunks", "chunks of collections that were written to the journal on the SSD first"),
     key("array.ssd_read_hits", "SSD read hits", "requests", "reads that the SSD alone served"),
     key("array.ssd_read_misses", "SSD read misses", "requests", "reads that needed a drive"),
     key("array.ssd_fills", "SSD fills", "pages", "pages that reads brought to the read cache"),

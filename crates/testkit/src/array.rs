@@ -254,6 +254,12 @@ impl ArrayHarness {
         {
             self.acked[range(r.lba, r.blocks)].copy_from_slice(&w.host);
         }
+        if let Work::Host(r) = w.work
+            && r.op == HostOp::Discard
+            && self.discards
+        {
+            self.acked[range(r.lba, r.blocks)].fill(0);
+        }
     }
 
     fn over(&mut self, ticket: Ticket, refusal: Option<Refusal>) {
@@ -407,10 +413,13 @@ impl ArrayHarness {
         let mut may: Vec<(std::ops::Range<usize>, Vec<u8>)> = Vec::new();
         for w in std::mem::take(&mut self.running).into_values() {
             if let Work::Host(r) = w.work
-                && r.op == HostOp::Write
                 && !w.acked
             {
-                may.push((range(r.lba, r.blocks), w.host));
+                match r.op {
+                    HostOp::Write => may.push((range(r.lba, r.blocks), w.host)),
+                    HostOp::Discard => may.push((range(r.lba, r.blocks), vec![0; r.blocks.bytes() as usize])),
+                    HostOp::Read | HostOp::Flush => {}
+                }
             }
         }
         self.disks.iter_mut().for_each(|d| d.queue.clear());

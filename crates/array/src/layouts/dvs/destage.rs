@@ -59,6 +59,8 @@ pub struct Destage {
     pub collect: bool,
     /// The new stripes.
     pub stripes: Vec<Vec<Cell>>,
+    /// The place in the journal that its chunks have, while it is collected.
+    pub journal: Option<u64>,
 }
 
 /// Reads that a work needs, one slot each.
@@ -109,6 +111,13 @@ impl Slots {
             }
         }
         Ok(Old { slots: first..self.reads.len() as u32, from: range.start })
+    }
+
+    /// Reads blocks of the SSD, which stands behind the disks.
+    pub fn read(&mut self, ssd: u64, start: u64, blocks: u64) -> Old {
+        let slot = self.reads.len() as u32;
+        self.reads.push((ssd, start, blocks));
+        Old { slots: slot..slot + 1, from: 0 }
     }
 
     /// Plans the reads.
@@ -202,6 +211,16 @@ impl Destage {
         }
     }
 
+    /// Writes all its chunks to a place of the journal that begins at this block of the SSD.
+    pub fn write_journal(&self, shape: &Shape, ticket: Ticket, start: u64, plan: &mut MemberPlan) {
+        let blocks = Blocks(self.chunks.len() as u64 * shape.chunk);
+        let write = HostRequest::new(HostOp::Write, Lba(start), blocks);
+        let write = HostRequest { why: Cause::Journal, ..write };
+        plan.ask(ticket, MemberId(shape.disks as u32), write, |out| {
+            self.chunks.iter().for_each(|c| pieces(shape, &[c], out));
+        });
+    }
+
     fn cause(&self, cell: Cell) -> Option<Cause> {
         match cell.holds() {
             Holds::Nothing => None,
@@ -222,15 +241,20 @@ impl Destage {
                 .filter_map(|c| if let Holds::Chunk(lcn) = c.holds() { Some(self.chunk(lcn)) } else { None })
                 .collect(),
         };
-        let mut borders = vec![0, shape.chunk];
-        of.iter().for_each(|c| c.borders(&mut borders));
-        borders.sort_unstable();
-        borders.dedup();
-        for pair in borders.windows(2) {
-            let mut terms = Vec::new();
-            of.iter().for_each(|c| c.terms(pair[0], &mut terms));
-            let end = out.xor(&terms);
-            out.push(Blocks(pair[1] - pair[0]), end);
-        }
+        pieces(shape, &of, out);
+    }
+}
+
+/// The XOR of chunks, in parts each with the same terms throughout.
+fn pieces(shape: &Shape, of: &[&Chunk], out: &mut crate::plan::Parts<'_>) {
+    let mut borders = vec![0, shape.chunk];
+    of.iter().for_each(|c| c.borders(&mut borders));
+    borders.sort_unstable();
+    borders.dedup();
+    for pair in borders.windows(2) {
+        let mut terms = Vec::new();
+        of.iter().for_each(|c| c.terms(pair[0], &mut terms));
+        let end = out.xor(&terms);
+        out.push(Blocks(pair[1] - pair[0]), end);
     }
 }

@@ -25,7 +25,8 @@ host's: without any, a full group is collected by every write.
 
 A dead drive's chunks are made from their stripes, obsolete members included; a replaced drive is rebuilt group by group, \
 only what was written. Acknowledged data survive a power cut, but for one in mid-collection: live chunks are in memory \
-then and nowhere else. The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
+then and nowhere else. With `journal=on` all chunks of a collection are on an SSD (`ssd_latency`, `ssd_rate`) before their \
+segments are reset, and it is done again after a cut. The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     params: &[
         Param { name: "disks", kind: Kind::Count(3, 64), default: "5", doc: "drives, parity included" },
         Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "blocks that are placed together" },
@@ -47,6 +48,12 @@ then and nowhere else. The published write cache is `ssd_write` with `ssd_write_
             kind: Kind::Share(0.0, 1.0),
             default: "25%",
             doc: "groups with a smaller share of obsolete chunks are not collected in idle time",
+        },
+        Param {
+            name: "journal",
+            kind: Kind::Switch,
+            default: "off",
+            doc: "a collection has its chunks on an SSD before it resets their segments, so that a power cut loses nothing",
         },
         Param { name: "rebuild_depth", kind: Kind::Count(1, 1024), default: "1", doc: "groups rebuilt at a time" },
     ],
@@ -75,6 +82,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         idle: values.time("idle"),
         obsolete: values.share("obsolete").unwrap_or(0.25),
         depth: values.count("rebuild_depth").unwrap_or(1),
+        journal: values.on("journal"),
         seed: context.seed,
     };
     Ok(Box::new(Dvs::new(shape, options)))

@@ -7,6 +7,7 @@
 pub mod destage;
 mod entry;
 pub mod group;
+mod journal;
 mod rebuild;
 mod writes;
 
@@ -17,9 +18,10 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Shape};
+use journal::Kept;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// [`Record`]: group, stripe and disk, cell.
@@ -37,6 +39,11 @@ const REBUILT: u32 = 6;
 /// All of it is.
 const WHOLE: u32 = 7;
 
+/// The journal holds this chunk of this group: place and number there.
+const KEPT: u32 = 8;
+
+/// Jobs from this number on do again a collection that the journal holds.
+const REDO: u64 = 3 << 61;
 /// Jobs from this number on collect a group in idle time; below, they rebuild one.
 const COLLECT: u64 = 1 << 62;
 
@@ -49,6 +56,8 @@ pub struct Options {
     pub obsolete: f64,
     /// Groups rebuilt at a time.
     pub depth: u64,
+    /// Collections are journalled on an SSD.
+    pub journal: bool,
     /// Seed of what is drawn.
     pub seed: u64,
 }
@@ -60,6 +69,10 @@ enum At {
     Last,
     /// The reads before a write.
     Olds,
+    /// Waits for a place of the journal.
+    Room,
+    /// The chunks of a collection being written to the journal.
+    Journal,
     /// The writes.
     Writes,
     /// The reads of a rebuild.
@@ -89,6 +102,7 @@ struct Counts {
     background: u64,
     given_up: u64,
     moved: u64,
+    journalled: u64,
     rebuilds: u64,
     rebuild_ns: u64,
 }
@@ -105,6 +119,9 @@ pub struct Dvs {
     /// Obsolete chunks and group, of those worth collecting.
     victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
     collecting: bool,
+    journals: Vec<Option<Kept>>,
+    /// Works that wait for a place of the journal.
+    room: VecDeque<Ticket>,
     counts: Counts,
 }
 
@@ -132,6 +149,8 @@ impl Dvs {
             states: Tickets::default(),
             victims: BTreeSet::new(),
             collecting: false,
+            journals: vec![None; if options.journal { journal::PLACES as usize } else { 0 }],
+            room: VecDeque::new(),
             counts: Counts::default(),
         }
     }
@@ -200,7 +219,7 @@ impl Dvs {
         let mut state = self.begin(&Work::Job(job), At::Olds);
         let group = job - COLLECT;
         let (chunks, stripes) = (Vec::new(), Vec::new());
-        state.destages.push(Destage { group, chunks, fresh: 0, collect: true, stripes });
+        state.destages.push(Destage { group, chunks, fresh: 0, collect: true, stripes, journal: None });
         self.pack(&mut state, true)?;
         match state.slots.reads.is_empty() {
             true => self.write(ticket, &mut state, plan),
@@ -222,6 +241,7 @@ impl Dvs {
                     Ok(self.begin(work, At::Last))
                 }
             },
+            Work::Job(job) if *job >= REDO => self.start_redo(ticket, *job, plan),
             Work::Job(job) if *job >= COLLECT => self.start_collection(ticket, *job, plan),
             Work::Job(job) => Ok(self.start_rebuild(ticket, *job, plan)),
         };
@@ -263,7 +283,8 @@ impl Array for Dvs {
                 Locks { stripes: self.groups_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
             }
             Work::Job(job) => {
-                let group = job & (COLLECT - 1);
+                let kept = job.checked_sub(REDO).and_then(|place| self.journals[place as usize].as_ref());
+                let group = kept.map_or(job & (COLLECT - 1), |k| k.group);
                 Locks { stripes: group..group + 1, shared: false }
             }
         }
@@ -282,6 +303,10 @@ impl Array for Dvs {
             Err(Lost) => plan.refuse(ticket, Refusal::Lost),
         }
         true
+    }
+
+    fn journal_blocks(&self) -> Blocks {
+        self.journal_size()
     }
 
     fn group_blocks(&self) -> Option<Blocks> {
@@ -303,12 +328,18 @@ impl Array for Dvs {
             self.refused(&state.work);
             return plan.refuse(ticket, Refusal::Lost);
         }
-        let collection = matches!(state.work, Work::Job(job) if job >= COLLECT);
+        let collection = matches!(state.work, Work::Job(job) if (COLLECT..REDO).contains(&job));
         match state.at {
             At::Olds if collection && phase.busy => {
                 self.collecting = false;
                 self.counts.given_up += 1;
                 plan.end(ticket);
+            }
+            At::Room => self.states.put(ticket, state),
+            At::Journal => {
+                self.journalled(&state, plan);
+                self.write(ticket, &mut state, plan);
+                self.states.put(ticket, state);
             }
             At::Olds => {
                 self.write(ticket, &mut state, plan);
@@ -321,6 +352,7 @@ impl Array for Dvs {
                 self.commit(&state, plan);
                 self.collecting &= !collection;
                 plan.end(ticket);
+                self.room(plan);
             }
             At::Sources => {
                 self.write_rebuilt(ticket, &mut state, plan);
@@ -374,7 +406,7 @@ impl Array for Dvs {
         self.rebuild.is_some()
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut MemberPlan) {
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
         let disks = self.shape.disks as usize;
         let mut stripe: Vec<Cell> = Vec::with_capacity(disks);
         for Record { tag, words: [a, b, c] } in records {
@@ -386,7 +418,11 @@ impl Array for Dvs {
                         stripe.clear();
                     }
                 }
-                RESET => self.group_mut(a).reset(),
+                RESET => {
+                    self.group_mut(a).reset();
+                    self.close_journal(a);
+                }
+                KEPT => self.recover_journal([a, b, c]),
                 UNMAP => self.group_mut(a).unmap(b),
                 DEAD => self.lose(a),
                 REPLACED => _ = self.replace(a, SimTime::ZERO),
@@ -396,6 +432,8 @@ impl Array for Dvs {
             }
         }
         (0..self.shape.groups).for_each(|g| self.list(g));
+        let open = (0..).zip(&self.journals).filter(|j| j.1.is_some());
+        open.for_each(|(place, _)| plan.job(REDO + place));
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
@@ -409,6 +447,9 @@ impl Array for Dvs {
             });
             let gone: BTreeSet<u64> = chunks.filter(|lcn| tables.place(*lcn).is_none()).collect();
             gone.into_iter().for_each(|lcn| out(Record { tag: UNMAP, words: [i, lcn, 0] }));
+        }
+        for (place, kept) in (0..).zip(&self.journals) {
+            kept.iter().for_each(|k| k.records(place, out));
         }
         let mut say = |tag, word| out(Record { tag, words: [word, 0, 0] });
         (0..self.shape.disks).filter(|d| self.dead[*d as usize]).for_each(|d| say(DEAD, d));
@@ -439,6 +480,9 @@ impl Array for Dvs {
         out("collections_background", c.background);
         out("collections_given_up", c.given_up);
         out("chunks_moved", c.moved);
+        if self.options.journal {
+            out("chunks_journalled", c.journalled);
+        }
         out("chunks_live", self.groups.iter().flatten().map(|g| g.live_chunks()).sum());
         if c.rebuilds > 0 {
             out("rebuilds", c.rebuilds);

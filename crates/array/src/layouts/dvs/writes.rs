@@ -55,6 +55,7 @@ impl Dvs {
                     fresh: 0,
                     collect: false,
                     stripes: Vec::new(),
+                    journal: None,
                 }),
             }
         }
@@ -111,7 +112,12 @@ impl Dvs {
         }
     }
 
+    /// Writes what is prepared; a collection has its chunks in the journal first.
     pub(super) fn write(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
+        let open = state.destages.iter().filter(|d| d.collect && d.journal.is_none()).count();
+        if self.options.journal && open > 0 {
+            return self.journal(ticket, state, open, plan);
+        }
         state.at = At::Writes;
         let request = match state.work {
             Work::Host(r) => r,
@@ -138,6 +144,10 @@ impl Dvs {
                 tables.reset();
                 plan.record(Record { tag: RESET, words: [group, 0, 0] });
             }
+            if let Some(place) = destage.journal {
+                self.journals[place as usize] = None;
+            }
+            let tables = self.group_mut(group);
             let first = tables.stripes().count() as u64;
             for (i, stripe) in destage.stripes.iter().enumerate() {
                 tables.append(stripe);

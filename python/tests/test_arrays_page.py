@@ -1,0 +1,30 @@
+"""The commands of docs/arrays.md work, at small scale."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+import smrlab
+
+PAGE = Path(__file__).parents[2] / "docs/arrays.md"
+RUNS = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    smrlab run ")]
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(command: str) -> None:
+    words = shlex.split(command)[2:]
+    given = {k[2:]: v for k, v in zip(words[::2], words[1::2], strict=False) if k != "--json"}
+    trace = ",".join("requests=300" if p.startswith("requests=") else p for p in given.pop("trace").split(","))
+    given["drive"] = given["drive"].replace("capacity=4GB", "capacity=1GB")
+    array = smrlab.run(trace, **given).array
+    if "ssd_write" in given["array"]:
+        assert array.ssd_destages > 0
+        assert array.ssd_write_hits > 0
+    elif "timeout" in given["array"]:
+        assert array.deaths >= 1
+    else:
+        assert array.rebuilds == 1
+        assert array.rebuild_ms > 0
