@@ -10,7 +10,7 @@ use smrlab_array::{
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A disk: a layer on a medium.
@@ -92,6 +92,8 @@ pub struct ArrayHarness {
     pub model: Vec<u8>,
     /// Of each block: what it may be after a cut.
     acked: Vec<u8>,
+    /// Blocks that were discarded where that promises nothing, and not written since.
+    vague: BTreeSet<u64>,
     records: Vec<Record>,
     last_read: Vec<u8>,
     /// Member requests carried out.
@@ -136,6 +138,7 @@ impl ArrayHarness {
             now: SimTime::ZERO,
             model: vec![0; bytes],
             acked: vec![0; bytes],
+            vague: BTreeSet::new(),
             records: Vec::new(),
             last_read: Vec::new(),
             done: 0,
@@ -254,11 +257,14 @@ impl ArrayHarness {
         {
             self.acked[range(r.lba, r.blocks)].copy_from_slice(&w.host);
         }
-        if let Work::Host(r) = w.work
-            && r.op == HostOp::Discard
-            && self.discards
-        {
-            self.acked[range(r.lba, r.blocks)].fill(0);
+        if let Work::Host(r) = w.work {
+            let blocks = r.lba.0..r.lba.0 + r.blocks.0;
+            match r.op {
+                HostOp::Discard if self.discards => self.acked[range(r.lba, r.blocks)].fill(0),
+                HostOp::Discard => self.vague.extend(blocks),
+                HostOp::Write => blocks.for_each(|b| _ = self.vague.remove(&b)),
+                HostOp::Read | HostOp::Flush => {}
+            }
         }
     }
 
@@ -417,7 +423,10 @@ impl ArrayHarness {
             {
                 match r.op {
                     HostOp::Write => may.push((range(r.lba, r.blocks), w.host)),
-                    HostOp::Discard => may.push((range(r.lba, r.blocks), vec![0; r.blocks.bytes() as usize])),
+                    HostOp::Discard if self.discards => {
+                        may.push((range(r.lba, r.blocks), vec![0; r.blocks.bytes() as usize]));
+                    }
+                    HostOp::Discard => self.vague.extend(r.lba.0..r.lba.0 + r.blocks.0),
                     HostOp::Read | HostOp::Flush => {}
                 }
             }
@@ -442,13 +451,14 @@ impl ArrayHarness {
                 .filter(|(r, _)| r.contains(&at.start))
                 .any(|(r, data)| block == &data[at.start - r.start..][..BYTES]);
             assert!(
-                new || block == &self.acked[at.clone()],
+                new || block == &self.acked[at.clone()] || self.vague.contains(&(i as u64)),
                 "{}: block {i} is neither old nor new",
                 self.text
             );
         }
         self.model.copy_from_slice(&found);
         self.acked.copy_from_slice(&found);
+        self.vague.clear();
     }
 
     /// All of the host's space, not compared with anything.
