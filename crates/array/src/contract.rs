@@ -30,6 +30,17 @@ pub struct Phase {
     pub busy: bool,
 }
 
+/// What a disk is to its array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It holds all that it should.
+    Whole,
+    /// Dead, and not replaced.
+    Dead,
+    /// Replaced: the first number of parts is rebuilt, of the second.
+    Rebuilding(u64, u64),
+}
+
 /// What an array promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -90,6 +101,15 @@ pub trait Array: Send {
     /// A fresh drive, never written, takes the place of a dead member.
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
         let _ = (now, member, plan);
+    }
+
+    /// How a disk is.
+    fn health(&self, member: MemberId) -> Health;
+
+    /// The host lost its power, and nobody knows which requests reached the disks: plans, or makes itself do later, what
+    /// makes them fit each other again.
+    fn unclean(&mut self, plan: &mut MemberPlan) {
+        let _ = plan;
     }
 
     /// When it wants to be woken; `idle`: since when no request of the host's is in the array, if none is.

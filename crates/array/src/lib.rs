@@ -23,7 +23,7 @@ pub mod registry;
 mod tickets;
 
 pub use bytes::Staging;
-pub use contract::{Array, Capabilities, Locks, Phase};
+pub use contract::{Array, Capabilities, Health, Locks, Phase};
 pub use controller::{ArrayObserver, Controller, Done, Schedule};
 pub use entry::{ArrayContext, ArrayEntry};
 pub use member::{Issued, Member, Ssd};

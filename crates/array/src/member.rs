@@ -85,9 +85,32 @@ fn catch_up(drive: &mut Drive, now: SimTime, of: &mut Of<'_, impl ArrayObserver>
     }
 }
 
+/// How a request is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// Without time.
+    pub instantly: bool,
+    /// Without the background work that is due.
+    pub by_step: bool,
+}
+
 impl Slot {
     pub(crate) fn new(member: Member) -> Self {
         Self { member, dead: false, dies_at: None }
+    }
+
+    /// Does a step of the background work that is due at `now`; answers whether there was one.
+    pub(crate) fn idle_step(
+        &mut self,
+        id: MemberId,
+        now: SimTime,
+        watch: &mut impl ArrayObserver,
+    ) -> bool {
+        let Member::Disk(drive) = &mut self.member else { return false };
+        let mut of = Of(id, None, watch);
+        let Some(step) = drive.next_step(now, &mut of) else { return false };
+        of.2.background(id, &step);
+        true
     }
 
     /// Does a request at `now`; answers when it was acknowledged.
@@ -96,12 +119,12 @@ impl Slot {
         now: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        instantly: bool,
+        how: How,
         watch: &mut impl ArrayObserver,
     ) -> (Served, Option<Refusal>) {
         let nothing = Served { start: now, ack: now, end: now };
         match &mut self.member {
-            Member::Disk(drive) if instantly => {
+            Member::Disk(drive) if how.instantly => {
                 drive.instantly(&op.request);
                 let refusal = drive.plan().refusal();
                 let done = drive.plan().ops().len();
@@ -117,14 +140,16 @@ impl Slot {
                 (nothing, refusal)
             }
             Member::Disk(drive) => {
-                catch_up(drive, now, &mut Of(op.member, None, watch));
+                if !how.by_step {
+                    catch_up(drive, now, &mut Of(op.member, None, watch));
+                }
                 let executed =
                     drive.dispatch(now, &op.request, &mut Of(op.member, Some(op.request.id), watch));
                 let answer = (executed.served, executed.plan.refusal());
                 watch.issued(now, op, plan, &executed.served, Some(&executed));
                 answer
             }
-            Member::Ssd(_) if instantly => {
+            Member::Ssd(_) if how.instantly => {
                 watch.prefilled(op, plan, None);
                 (nothing, None)
             }

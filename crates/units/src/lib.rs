@@ -8,6 +8,7 @@ mod quantity;
 pub mod reciprocal;
 pub mod rng;
 pub mod spec;
+pub mod stalls;
 mod time;
 
 pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
@@ -15,4 +16,5 @@ pub use histogram::Histogram;
 pub use quantity::{
     BandSize, Quantity, QuantityError, Size, parse_bytes, parse_count, parse_share, parse_time,
 };
+pub use stalls::Stalls;
 pub use time::SimTime;

@@ -1,6 +1,6 @@
 //! Layouts without redundancy: every block of the host's has one place, and a request has one phase.
 
-use crate::{Array, End, MemberId, MemberPlan, Phase, Ticket, Work};
+use crate::{Array, End, Health, MemberId, MemberPlan, Phase, Ticket, Work};
 use smrlab_stl::{HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -99,6 +99,10 @@ impl<M: Map> Array for Mapped<M> {
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
         self.dead[member.at()] = true;
         plan.record(Record { tag: DEAD, words: [u64::from(member.0), 0, 0] });
+    }
+
+    fn health(&self, member: MemberId) -> Health {
+        if self.dead[member.at()] { Health::Dead } else { Health::Whole }
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut MemberPlan) {

@@ -3,7 +3,6 @@
 pub mod band_walk;
 pub mod fill;
 pub mod heatmap;
-pub mod stalls;
 pub mod timeline;
 pub mod times;
 pub mod updates;
@@ -14,8 +13,7 @@ use fill::Fill;
 use heatmap::HeatMap;
 use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
-use smrlab_units::{Blocks, Histogram, HostOp, SimTime};
-use stalls::Stalls;
+use smrlab_units::{Blocks, Histogram, HostOp, SimTime, Stalls};
 use std::collections::BTreeMap;
 use timeline::Timeline;
 use updates::Updates;

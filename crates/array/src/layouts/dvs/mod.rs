@@ -15,7 +15,7 @@ pub use entry::ENTRY;
 
 use crate::layouts::raid5::rebuild::{Order, Rebuild};
 use crate::tickets::Tickets;
-use crate::{Array, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
+use crate::{Array, Health, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Shape};
 use journal::Kept;
@@ -376,6 +376,17 @@ impl Array for Dvs {
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
         if self.replace(u64::from(member.0), now) {
             plan.record(Record { tag: REPLACED, words: [u64::from(member.0), 0, 0] });
+        }
+    }
+
+    fn health(&self, member: MemberId) -> Health {
+        match &self.rebuild {
+            Some(rebuild) if rebuild.disk == u64::from(member.0) => {
+                let (done, all) = rebuild.progress();
+                Health::Rebuilding(done, all)
+            }
+            _ if self.dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
+            _ => Health::Whole,
         }
     }
 

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Rows in doubt after which it is remembered how far a resync is.
+const REMEMBERED: u64 = 1024;
+
 impl Raid5 {
     /// Rebuild of a unit, or resync of a row: reads all that it is made from.
     pub(super) fn start_job(&mut self, ticket: Ticket, job: u64, plan: &mut MemberPlan) {
@@ -15,7 +18,11 @@ impl Raid5 {
         let sources = (0..self.rows.disks).filter(|d| Some(*d) != target);
         let lost = sources.clone().any(|d| !self.has(d, rows.start));
         if target.is_none() || lost {
-            self.rebuild = None;
+            if job >= RESYNC {
+                self.looked_at(rows.start, plan);
+            } else {
+                self.rebuild = None;
+            }
             self.states.put(ticket, state);
             return self.end(ticket, plan);
         }
@@ -46,6 +53,17 @@ impl Raid5 {
         });
     }
 
+    /// The next row in doubt was looked at: it fits, or a disk that it needs is dead. Every so often that is remembered.
+    fn looked_at(&mut self, row: u64, plan: &mut MemberPlan) {
+        if self.resyncing && self.doubt.start == row {
+            self.resyncing = false;
+            self.doubt.start += 1;
+            if self.doubt.is_empty() || self.doubt.start.is_multiple_of(REMEMBERED) {
+                plan.record(Record { tag: DOUBT, words: [self.doubt.start, 0, 0] });
+            }
+        }
+    }
+
     pub(super) fn job_done(
         &mut self,
         now: SimTime,
@@ -56,6 +74,7 @@ impl Raid5 {
     ) {
         if job >= RESYNC {
             plan.record(Record { tag: CLEAN, words: [job - RESYNC, job - RESYNC + 1, 0] });
+            self.looked_at(job - RESYNC, plan);
         } else if let Some(rebuild) = self.rebuild.as_mut().filter(|_| changes == self.changes) {
             rebuild.under_way = rebuild.under_way.saturating_sub(1);
             plan.record(Record { tag: REBUILT, words: [job, 0, 0] });

@@ -15,7 +15,7 @@ pub use entry::ENTRY;
 
 use crate::plan::place;
 use crate::tickets::Tickets;
-use crate::{Array, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
+use crate::{Array, Health, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use rebuild::{Order, Rebuild};
 use rows::Rows;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
@@ -35,6 +35,9 @@ const WHOLE: u32 = 4;
 const DIRTY: u32 = 5;
 /// It fits again.
 const CLEAN: u32 = 6;
+
+/// After a power loss of the host the parity of the rows from this one on is in doubt; past the last one: of none.
+const DOUBT: u32 = 7;
 
 /// Jobs from this number on make the parity of a row anew.
 const RESYNC: u64 = 1 << 62;
@@ -91,6 +94,10 @@ pub struct Raid5 {
     /// Deaths ever, so that works notice that something changed.
     changes: u64,
     rebuild: Option<Rebuild>,
+    /// Rows whose parity is in doubt and not yet looked at.
+    doubt: Range<u64>,
+    /// A row of those is made good now.
+    resyncing: bool,
     states: Tickets<State>,
     pool: Vec<State>,
     rebuilds: u64,
@@ -111,6 +118,8 @@ impl Raid5 {
             deaths: 0,
             changes: 0,
             rebuild: None,
+            doubt: 0..0,
+            resyncing: false,
             states: Tickets::default(),
             pool: Vec::new(),
             rebuilds: 0,
@@ -329,12 +338,30 @@ impl Array for Raid5 {
         }
     }
 
+    fn health(&self, member: MemberId) -> Health {
+        match &self.rebuild {
+            Some(rebuild) if rebuild.disk == u64::from(member.0) => {
+                let (done, all) = rebuild.progress();
+                Health::Rebuilding(done, all)
+            }
+            _ if self.dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
+            _ => Health::Whole,
+        }
+    }
+
     fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {
+        if !self.doubt.is_empty() {
+            return (!self.resyncing).then_some(SimTime::ZERO);
+        }
         let open = |r: &&Rebuild| r.under_way < self.options.depth && !r.all_begun();
         self.rebuild.as_ref().filter(open).map(|r| r.next_at)
     }
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        if !self.doubt.is_empty() {
+            self.resyncing = true;
+            return plan.job(RESYNC + self.doubt.start);
+        }
         let pace = self.options.pace;
         if let Some(rebuild) = &mut self.rebuild
             && let Some(unit) = rebuild.begin()
@@ -345,7 +372,12 @@ impl Array for Raid5 {
     }
 
     fn unfinished(&self) -> bool {
-        self.rebuild.is_some()
+        self.rebuild.is_some() || !self.doubt.is_empty()
+    }
+
+    fn unclean(&mut self, plan: &mut MemberPlan) {
+        self.doubt = 0..self.rows.rows;
+        plan.record(Record { tag: DOUBT, words: [0; 3] });
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
@@ -357,6 +389,7 @@ impl Array for Raid5 {
                 REBUILT => _ = self.rebuild.as_mut().map(|r| r.finished(words[0])),
                 WHOLE => self.whole(),
                 DIRTY => (words[0]..words[1]).for_each(|row| *dirty.entry(row).or_insert(0u32) += 1),
+                DOUBT => self.doubt = words[0]..self.rows.rows,
                 CLEAN => (words[0]..words[1]).for_each(|row| _ = dirty.remove(&row)),
                 _ => {}
             }
@@ -371,6 +404,9 @@ impl Array for Raid5 {
         if let Some(rebuild) = &self.rebuild {
             say(REPLACED, rebuild.disk);
             rebuild.rebuilt().for_each(|unit| say(REBUILT, unit));
+        }
+        if !self.doubt.is_empty() {
+            say(DOUBT, self.doubt.start);
         }
         for (_, state) in self.states.iter() {
             if let (Work::Host(r), At::Last) = (state.work, &state.at)
@@ -395,6 +431,9 @@ impl Array for Raid5 {
             out("disks_dead", self.dead.iter().filter(|d| **d).count() as u64);
             out("rebuilds", self.rebuilds);
             out("rebuild_ms", self.rebuild_ns / 1_000_000);
+        }
+        if !self.doubt.is_empty() {
+            out("rows_in_doubt", self.doubt.end - self.doubt.start);
         }
         if let Some(rebuild) = &self.rebuild {
             let (done, all) = rebuild.progress();

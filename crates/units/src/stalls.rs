@@ -1,6 +1,6 @@
 //! Stalls: requests whose response takes longer than people wait, and the time in which any of them was waiting.
 
-use smrlab_units::SimTime;
+use crate::SimTime;
 
 /// Episodes that are kept apart; the oldest are closed beyond that, which no request waits long enough to notice.
 const KEPT: usize = 1 << 16;
