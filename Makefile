@@ -1,5 +1,7 @@
 # make demo    set-up, then the main job on a recorded trace: a table here, figures in demo-out/report.html
 # make test    set-up, then lints and every test
+# make wheel   a wheel with everything in it, the server of block devices too: dist/
+# make test-wheel   that wheel, installed in an empty environment, serves a device
 # make soak    the random tests with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
 # make bench   requests per second and memory of the engine
 # make bench-device   served devices against nbdkit's own plugins
@@ -14,7 +16,7 @@ SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -nam
 # Goes into every result.
 export SMRLAB_GIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: papers demo test soak bench bench-device setup lint test-rust test-python docs clean
+.PHONY: papers demo test wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -36,6 +38,14 @@ soak:
 
 test-python: .setup/native
 	$(BIN)/pytest
+
+wheel: .setup/native
+	rm -rf dist
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist
+	@ls dist/*.whl
+
+test-wheel: wheel
+	$(BIN)/pytest tests/wheel
 
 bench: .setup/venv
 	cargo bench --quiet -p smrlab-sim
@@ -80,4 +90,4 @@ docs:
 	@touch $@
 
 clean:
-	rm -rf .setup .venv $(TARGET) demo-out
+	rm -rf .setup .venv $(TARGET) demo-out dist

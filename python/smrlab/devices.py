@@ -17,12 +17,16 @@ from typing import Any
 
 from . import mounts
 from .errors import InputError, MissingError
+from .stores import Progress, copy_store, delete_store
 
 # The longest path that a unix socket can have on Linux, with the closing zero.
 SOCKET_PATH = 108
 START_S = 20.0
-# Is told how much is done, 0 to 1.
-Progress = Callable[[float], None]
+# How long clients have to leave by themselves when a server is stopped.
+DRAIN_S = 5.0
+# Events of a server that died that are shown.
+LAST = 5
+Say = Callable[[str], None]
 
 
 def home() -> Path:
@@ -47,12 +51,23 @@ def choice(option: str, value: str, words: tuple[str, ...]) -> str:
 
 
 def flat(doc: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Names with dots and values of a nested document."""
+    """Names with dots and values of a nested document; lists of documents are numbered from 0."""
     for key, value in doc.items():
         if isinstance(value, dict):
             yield from flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+            for i, one in enumerate(value):
+                yield from flat(one, f"{prefix}{key}.{i}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def nanoseconds(option: str, text: str) -> int:
+    """A time with its unit."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", text)
+    if not found:
+        raise InputError(f"{option} {text}: write a time such as 5ms")
+    return int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
 
 
 def faults(
@@ -66,10 +81,7 @@ def faults(
             raise InputError(f"--unreadable {unreadable}: write FIRST+BLOCKS, such as 4096+8")
         request["unreadable"] = [int(found[1]), int(found[1]) + int(found[2] or 1)]
     if slow is not None:
-        found = re.fullmatch(r"([\d.]+)(us|ms|s)", slow)
-        if not found:
-            raise InputError(f"--slow {slow}: write a time such as 5ms")
-        request["slow_ns"] = int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
+        request["slow_ns"] = nanoseconds("--slow", slow)
     request |= {k: v for k, v in (("error_at", error_at), ("cut_at", cut_at)) if v is not None}
     if request == {"clear": False}:
         raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at or --clear")
@@ -147,6 +159,7 @@ class Device:
         check_tls(listen, tls)
         config["store"] = device._store(store)
         config["control"] = str(device.path / "control.sock")
+        config["events"] = str(device.path / "events.jsonl")
         device.path.mkdir(parents=True, mode=0o700)
         try:
             device._write(config, {"listen": listen, "tls": tls})
@@ -229,15 +242,37 @@ class Device:
     def summary(self) -> dict[str, Any]:
         """One line of `device list`."""
         config = self.config()
-        state = "serving" if self.running() else "stopped"
-        return {"name": self.name, "state": state, **{k: config[k] for k in ("drive", "layer", "store")}}
+        state = "serving" if self.running() else "died" if self.died() else "stopped"
+        array = {"array": config["array"]} if config.get("array") else {}
+        return {"name": self.name, "state": state, **{k: config[k] for k in ("drive", "layer", "store")}, **array}
+
+    def died(self) -> bool:
+        """Whether the server ended without a goodbye: one that is stopped takes its control socket away."""
+        return not self.running() and (self.path / "control.sock").exists()
+
+    def last_events(self) -> list[dict[str, Any]]:
+        """What befell the server that ran last, as far as that was written down."""
+        found = []
+        with contextlib.suppress(OSError):
+            for line in (self.path / "events.jsonl").read_text(errors="replace").splitlines():
+                # The last line may be cut.
+                with contextlib.suppress(ValueError):
+                    found.append(json.loads(line))
+        return found
+
+    def clients(self) -> list[str]:
+        """Who is connected by NBD, in words."""
+        if not self.running():
+            return []
+        told = {c["peer"]: c for c in self.ask("clients")}
+        return [f"{c['name']} (pid {c['pid']})" if c.get("pid") else c["address"] for c in told.values()]
 
     def start(self) -> None:
         """Starts the server and waits until it answers."""
         if self.running():
             raise InputError(f"{self.name} is being served already")
         if shutil.which("nbdkit") is None:
-            raise MissingError("nbdkit is missing: apt-get install nbdkit")
+            raise MissingError("nbdkit is missing; all that devices use: sudo apt-get install nbdkit fuse3 libnbd-bin")
         if any(len(str(p)) >= SOCKET_PATH for p in (self.path / "control.sock", self.socket())):
             raise InputError(f"{self.path} is too long for a socket: set SMRLAB_STATE to a shorter directory")
         self._await_end()
@@ -249,7 +284,11 @@ class Device:
             server = subprocess.Popen(
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, umask=0o077
             )
-        self._await(server, before)
+        try:
+            self._await(server, before)
+        except BaseException:
+            (self.path / "control.sock").unlink(missing_ok=True)
+            raise
 
     def _command(self) -> list[str]:
         tls: dict[str, str] = self.server()["tls"]
@@ -304,8 +343,12 @@ class Device:
             if not Path(f"/proc/{pid}/cmdline").read_bytes():
                 self._gone(pid, 5.0)
 
-    def stop(self) -> None:
-        """Ends the server in good order."""
+    def stop(self, *, force: bool = False, say: Say = lambda _: None) -> None:
+        """Ends the server in good order.
+
+        Connected clients have a few seconds to leave; then, or at once with `force`, what they sent is answered and
+        their connections are closed.
+        """
         if (pid := self.pid()) is None:
             raise InputError(f"{self.name} is not being served")
         held = [Path(directory) for directory in self.ask("mounts")]
@@ -313,9 +356,16 @@ class Device:
             mounts.check_unused(directory)
         for directory in held:
             self.unmount(directory)
+        clients = self.clients()
         os.kill(pid, signal.SIGTERM)
+        if clients and not force:
+            say(f"{self.name}: connected: {', '.join(clients)}; closed in {DRAIN_S:.0f} s (--force: at once)")
+        if not (clients and force) and self._gone(pid, DRAIN_S):
+            return
+        with contextlib.suppress(OSError, InputError, MissingError):
+            self.ask("disconnect")
         if not self._gone(pid):
-            raise MissingError(f"{self.name} does not stop: are clients still writing? See {self.path / 'log'}")
+            raise MissingError(f"{self.name} does not stop: smrlab device crash {self.name}; see {self.path / 'log'}")
 
     def crash(self) -> None:
         """Ends the server as a power cut does."""
@@ -331,17 +381,17 @@ class Device:
                 os.kill(pid, signal.SIGKILL)
             self._gone(pid)
 
-    def remove(self, *, delete_store: bool = False) -> Path | None:
+    def remove(self, *, delete_own: bool = False, force: bool = False, say: Say = lambda _: None) -> Path | None:
         """Ends the server and deletes what was made under the state directory; the store that is kept, if there is one.
 
-        A store elsewhere is the user's: it is deleted only with `delete_store`.
+        A store elsewhere is the user's: it is deleted only with `delete_own`, and nothing else in its directory is.
         """
         if self.running():
-            self.stop()
+            self.stop(force=force, say=say)
         store, kept = self.store(), None
         if store is not None and (store / "header").exists() and not store.is_relative_to(self.path):
-            if delete_store:
-                shutil.rmtree(store)
+            if delete_own:
+                delete_store(store)
             else:
                 kept = store
         shutil.rmtree(self.path)
@@ -350,7 +400,8 @@ class Device:
     def ask(self, cmd: str, *, answered: bool = True, **more: Any) -> Any:
         """Sends a command to the server; gives its answer."""
         if not self.running():
-            raise InputError(f"{self.name} is not being served: smrlab device start {self.name}")
+            how = "died, restart with" if self.died() else "is not being served"
+            raise InputError(f"{self.name} {how}: smrlab device start {self.name}")
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.path / "control.sock"))
             s.sendall((json.dumps({"cmd": cmd, **more}) + "\n").encode())
@@ -412,6 +463,10 @@ class Device:
         served = self.running()
         if served and (held := self.ask("mounts")):
             raise InputError(f"{self.name} is mounted at {held[0]}: smrlab device unmount {self.name} {held[0]} first")
+        if served and (who := self.clients()):
+            raise InputError(
+                f"{self.name} is used by {', '.join(who)}: end that first, or smrlab device stop {self.name}"
+            )
         if served:
             self.stop()
         try:
@@ -430,38 +485,6 @@ def _ended(pid: int) -> bool:
         return state == "Z" and len(list((proc / "task").iterdir())) == 1
     except OSError:
         return True
-
-
-def _allocated(directory: Path) -> int:
-    """Bytes on disk of what is in a directory."""
-    total = 0
-    for path in directory.rglob("*"):
-        with contextlib.suppress(OSError):
-            total += path.stat().st_blocks * 512
-    return total
-
-
-def copy_store(source: Path, target: Path, progress: Progress | None = None) -> None:
-    """Copies a store that nobody serves: sparse, and copy-on-write where that is to be had; wholly, or not at all."""
-    staged = target.with_name(f".{target.name}.new")
-    shutil.rmtree(staged, ignore_errors=True)
-    total = max(1, _allocated(source))
-    command = ["cp", "-r", "--reflink=auto", "--sparse=always", str(source), str(staged)]
-    try:
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as copy:
-            while copy.poll() is None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    copy.wait(0.1)
-                if progress:
-                    progress(min(1.0, _allocated(staged) / total))
-            said = copy.stderr.read().strip() if copy.stderr else ""
-        if copy.returncode != 0:
-            raise MissingError(f"copying {source}: {said}")
-        if progress:
-            progress(1.0)
-        staged.rename(target)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
 
 
 def clone(source: str, name: str, progress: Progress | None = None) -> Device:
@@ -484,6 +507,7 @@ def clone(source: str, name: str, progress: Progress | None = None) -> Device:
     try:
         copy_store(state, made.path / "store", progress)
         config = device.config() | {"name": name, "control": str(made.path / "control.sock"), "record": None}
+        config["events"] = str(made.path / "events.jsonl")
         config["store"] = {"directory": str(made.path / "store")}
         made._write(config, {"listen": None, "tls": {}})
         made.start()

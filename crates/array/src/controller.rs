@@ -280,13 +280,7 @@ impl Controller {
     }
 
     /// A fresh drive takes the place of a dead member at `now`.
-    pub fn replace(
-        &mut self,
-        now: SimTime,
-        member: MemberId,
-        fresh: Member,
-        watch: &mut impl ArrayObserver,
-    ) {
+    pub fn replace(&mut self, now: SimTime, member: MemberId, fresh: Member, watch: &mut impl ArrayObserver) {
         self.now = self.now.max(now);
         self.members[member.at()] = Slot::new(fresh);
         let now = self.now;

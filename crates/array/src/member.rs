@@ -100,12 +100,7 @@ impl Slot {
     }
 
     /// Does a step of the background work that is due at `now`; answers whether there was one.
-    pub(crate) fn idle_step(
-        &mut self,
-        id: MemberId,
-        now: SimTime,
-        watch: &mut impl ArrayObserver,
-    ) -> bool {
+    pub(crate) fn idle_step(&mut self, id: MemberId, now: SimTime, watch: &mut impl ArrayObserver) -> bool {
         let Member::Disk(drive) = &mut self.member else { return false };
         let mut of = Of(id, None, watch);
         let Some(step) = drive.next_step(now, &mut of) else { return false };

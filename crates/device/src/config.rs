@@ -43,7 +43,10 @@ pub struct Config {
     pub drive: String,
     /// The layer, as `NAME[,key=value...]`.
     pub layer: String,
-    /// Bytes of medium to shorten the drive to.
+    /// The array, as `NAME[,key=value...]`, of as many such drives as it says; none: one drive.
+    #[serde(default)]
+    pub array: Option<String>,
+    /// Bytes of medium to shorten the drive, or each of them, to.
     #[serde(default)]
     pub size: Option<u64>,
     /// Bytes that the host is to see; the drive is shortened to as much medium as the layer needs for that.
@@ -78,6 +81,12 @@ pub struct Config {
     /// How many times faster than the modelled drive.
     #[serde(default = "speed")]
     pub speed: f64,
+    /// A response that takes longer is counted as a stall: ns of the model's time.
+    #[serde(default = "stall_ns")]
+    pub stall_ns: u64,
+    /// Where the first events are written down.
+    #[serde(default)]
+    pub events: Option<PathBuf>,
     /// The control socket.
     #[serde(default)]
     pub control: Option<PathBuf>,
@@ -105,6 +114,10 @@ fn block() -> u32 {
     512
 }
 
+fn stall_ns() -> u64 {
+    500_000_000
+}
+
 fn speed() -> f64 {
     1.0
 }
@@ -116,6 +129,7 @@ impl Config {
             name: name.to_owned(),
             drive: drive.to_owned(),
             layer: layer.to_owned(),
+            array: None,
             size: None,
             host_size: None,
             from_state: None,
@@ -128,6 +142,8 @@ impl Config {
             metadata: metadata(),
             seed: 0,
             speed: speed(),
+            stall_ns: stall_ns(),
+            events: None,
             control: None,
             record: None,
             map_budget: map_budget(),

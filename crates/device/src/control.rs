@@ -88,7 +88,8 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
         }
         "map" => {
             let cells = request["cells"].as_u64().unwrap_or(2048).min(1 << 16);
-            let mut map = device.medium().with_runs(|s| picture::cells(s, s.blocks(), cells));
+            let medium = device.medium(request["disk"].as_u64())?;
+            let mut map = medium.with_runs(|s| picture::cells(s, s.blocks(), cells));
             if let Ok(raw) = device.raw() {
                 let bands = (0..raw.bands().min(10_000)).map(|i| raw.band(i).map(|b| json!(b)));
                 map["bands"] = bands.collect::<Result<Value>>()?;
@@ -97,12 +98,21 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
         }
         "inject" => {
             let mut what = request.clone();
-            what.as_object_mut().map(|o| o.remove("cmd"));
+            let disk = request["disk"].as_u64();
+            what.as_object_mut().map(|o| (o.remove("cmd"), o.remove("disk")));
             let what: Injection =
                 serde_json::from_value(what).map_err(|e| DeviceError::input(format!("inject: {e}")))?;
             device.events.push("inject", None, format!("{what:?}"));
-            device.medium().faults.inject(&what);
+            device.medium(disk)?.faults.inject(&what);
             Ok(Value::Null)
+        }
+        "fail" => {
+            let (array, pace) = device.array()?;
+            array.fail(pace, number(&request, "disk")?)
+        }
+        "replace" => {
+            let (array, pace) = device.array()?;
+            array.replace(pace, number(&request, "disk")?)
         }
         "state" => {
             let path =

@@ -1,5 +1,6 @@
 //! The device that surfaces serve: bytes in, bytes out, errors with an errno.
 
+use crate::arrayed::Arrayed;
 use crate::capture::Recorder;
 use crate::config::Config;
 use crate::error::{DeviceError, Result};
@@ -8,9 +9,9 @@ use crate::medium::Medium;
 use crate::open::{self, Machine};
 use crate::pace::Pace;
 use crate::raw::Raw;
-use crate::stats::{Counters, Events};
+use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
-use smrlab_units::{BLOCK_BYTES, HostOp};
+use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,6 +27,8 @@ pub enum Engine {
     Raw(Box<Raw>),
     /// A translation layer on it.
     Layered(Box<Layered>),
+    /// An array of drives with layers.
+    Array(Box<Arrayed>),
 }
 
 /// A served device. All methods may be called from many threads at once; positions and lengths are in bytes.
@@ -36,7 +39,8 @@ pub struct Device {
     /// What clients did.
     pub counters: Counters,
     /// What happened.
-    pub events: Events,
+    pub events: Arc<Events>,
+    responses: Responses,
     blocks: u64,
 }
 
@@ -54,10 +58,12 @@ impl Device {
     /// # Errors
     /// As there.
     pub fn open_on(config: Config, host: Machine) -> Result<Arc<Self>> {
-        let engine = open::engine(&config, host)?;
+        let events = Arc::new(config.events.as_deref().map_or_else(Events::default, Events::kept_in));
+        let engine = open::engine(&config, host, &events)?;
         let all = match &engine {
             Engine::Raw(raw) => raw.blocks(),
             Engine::Layered(layered) => layered.blocks(),
+            Engine::Array(array) => array.blocks(),
         };
         let record =
             |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
@@ -65,13 +71,15 @@ impl Device {
         let all = config.host_size.map_or(all, |bytes| all.min(bytes.div_ceil(BLOCK_BYTES)));
         let unit = u64::from(config.block) / BLOCK_BYTES;
         let blocks = all / unit * unit;
+        events.push("start", None, "the device is served");
         Ok(Arc::new(Self {
+            responses: Responses::new(SimTime(config.stall_ns)),
             config,
             pace,
             engine,
             blocks,
             counters: Counters::default(),
-            events: Events::default(),
+            events,
         }))
     }
 
@@ -92,15 +100,43 @@ impl Device {
 
     /// Whether discarding frees space.
     pub fn can_trim(&self) -> bool {
-        matches!(&self.engine, Engine::Layered(l) if l.capabilities().discards)
+        match &self.engine {
+            Engine::Raw(_) => false,
+            Engine::Layered(layered) => layered.capabilities().discards,
+            Engine::Array(array) => array.discards(),
+        }
     }
 
-    /// The medium under it all.
-    pub fn medium(&self) -> &Medium {
+    /// The medium under it all, or that of a disk of an array; the first one's where none is named.
+    ///
+    /// # Errors
+    /// When there is no such disk.
+    pub fn medium(&self, disk: Option<u64>) -> Result<Arc<Medium>> {
+        let medium = match (&self.engine, disk) {
+            (Engine::Array(array), disk) => array.medium(disk.unwrap_or(0) as usize),
+            (Engine::Raw(raw), None | Some(0)) => Some(raw.medium.clone()),
+            (Engine::Layered(layered), None | Some(0)) => Some(layered.medium.clone()),
+            _ => None,
+        };
+        medium.ok_or_else(|| DeviceError::input(format!("there is no disk {}", disk.unwrap_or(0))))
+    }
+
+    /// The array that is served.
+    ///
+    /// # Errors
+    /// When it is one drive.
+    pub fn array(&self) -> Result<(&Arrayed, &Pace)> {
         match &self.engine {
-            Engine::Raw(raw) => &raw.medium,
-            Engine::Layered(layered) => &layered.medium,
+            Engine::Array(array) => Ok((array, &self.pace)),
+            _ => Err(DeviceError::input("only an array (device create --array) has that command")),
         }
+    }
+
+    /// A request that came at `arrival` is answered when the model's time is `ack`.
+    #[inline]
+    fn answered(&self, arrival: SimTime, ack: SimTime) {
+        self.pace.wait(ack);
+        self.responses.note(arrival, self.pace.now());
     }
 
     #[inline]
@@ -139,6 +175,7 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
+        let came = self.pace.now();
         Counters::add(&self.counters.reads, 1);
         Counters::add(&self.counters.bytes_read, buf.len() as u64);
         let ack = match &self.engine {
@@ -150,8 +187,9 @@ impl Device {
                 ack
             }
             Engine::Layered(layered) => self.noted(layered.read(&self.pace, start, buf), start)?,
+            Engine::Array(array) => self.noted(array.read(&self.pace, start, buf), start)?,
         };
-        self.pace.wait(ack);
+        self.answered(came, ack);
         Ok(())
     }
 
@@ -172,6 +210,7 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
+        let came = self.pace.now();
         Counters::add(&self.counters.writes, 1);
         Counters::add(&self.counters.bytes_written, buf.len() as u64);
         let ack = match &self.engine {
@@ -180,8 +219,9 @@ impl Device {
                 self.noted(raw.write(start, buf), start).map(|()| ack)
             }
             Engine::Layered(layered) => self.noted(layered.write(&self.pace, start, buf), start),
+            Engine::Array(array) => self.noted(array.write(&self.pace, start, buf), start),
         }?;
-        self.pace.wait(ack);
+        self.answered(came, ack);
         if fua { self.flush() } else { Ok(()) }
     }
 
@@ -190,6 +230,7 @@ impl Device {
     /// # Errors
     /// What the operating system answers.
     pub fn flush(&self) -> Result<()> {
+        let came = self.pace.now();
         Counters::add(&self.counters.flushes, 1);
         let ack = match &self.engine {
             Engine::Raw(raw) => {
@@ -197,8 +238,9 @@ impl Device {
                 self.noted(raw.medium.sync(), 0).map(|_| ack)
             }
             Engine::Layered(layered) => self.noted(layered.flush(&self.pace), 0),
+            Engine::Array(array) => self.noted(array.flush(&self.pace), 0),
         }?;
-        self.pace.wait(ack);
+        self.answered(came, ack);
         Ok(())
     }
 
@@ -209,12 +251,14 @@ impl Device {
     pub fn trim(&self, offset: u64, len: u64, fua: bool) -> Result<()> {
         let (start, blocks) = self.blocks_of(offset, len)?;
         Counters::add(&self.counters.trims, 1);
-        if let Engine::Layered(layered) = &self.engine
-            && self.can_trim()
-            && blocks > 0
-        {
-            let ack = self.noted(layered.zero(&self.pace, start, blocks), start)?;
-            self.pace.wait(ack);
+        if self.can_trim() && blocks > 0 {
+            let came = self.pace.now();
+            let ack = match &self.engine {
+                Engine::Raw(_) => Ok(SimTime::ZERO),
+                Engine::Layered(layered) => self.noted(layered.zero(&self.pace, start, blocks), start),
+                Engine::Array(array) => self.noted(array.zero(&self.pace, start, blocks), start),
+            }?;
+            self.answered(came, ack);
         }
         if fua { self.flush() } else { Ok(()) }
     }
@@ -228,6 +272,7 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
+        let came = self.pace.now();
         Counters::add(&self.counters.zeroes, 1);
         let ack = match &self.engine {
             Engine::Raw(raw) => {
@@ -235,8 +280,9 @@ impl Device {
                 self.noted(raw.write_zeroes(start, blocks), start).map(|()| ack)
             }
             Engine::Layered(layered) => self.noted(layered.zero(&self.pace, start, blocks), start),
+            Engine::Array(array) => self.noted(array.zero(&self.pace, start, blocks), start),
         }?;
-        self.pace.wait(ack);
+        self.answered(came, ack);
         if fua { self.flush() } else { Ok(()) }
     }
 
@@ -254,6 +300,7 @@ impl Device {
         match &self.engine {
             Engine::Raw(raw) => raw.medium.extents(start, start + blocks.min(STATUS), &mut each),
             Engine::Layered(layered) => layered.extents(start, blocks, &mut each),
+            Engine::Array(array) => array.extents(start, blocks, &mut each),
         }
         Ok(())
     }
@@ -263,6 +310,7 @@ impl Device {
         let done = match &self.engine {
             Engine::Raw(raw) => raw.medium.checkpoint(false),
             Engine::Layered(layered) => layered.idle(&self.pace).and_then(|()| layered.checkpoint(false)),
+            Engine::Array(array) => array.idle(&self.pace).and_then(|()| array.checkpoint(false)),
         };
         let _ = self.noted(done, 0);
     }
@@ -272,14 +320,14 @@ impl Device {
     /// # Errors
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
-        if let Engine::Layered(layered) = &self.engine {
-            layered.settle();
-        }
-        self.medium().sync()?;
         let _ = self.noted(self.pace.finish(), 0);
         match &self.engine {
-            Engine::Raw(raw) => raw.medium.checkpoint(true),
-            Engine::Layered(layered) => layered.checkpoint(true),
+            Engine::Raw(raw) => raw.medium.sync().and_then(|_| raw.medium.checkpoint(true)),
+            Engine::Layered(layered) => {
+                layered.settle();
+                layered.medium.sync().and_then(|_| layered.checkpoint(true))
+            }
+            Engine::Array(array) => array.close(),
         }
     }
 
@@ -291,6 +339,7 @@ impl Device {
             "engine": match &self.engine {
                 Engine::Raw(raw) => raw.info(),
                 Engine::Layered(layered) => layered.info(),
+                Engine::Array(array) => array.info(),
             },
         })
     }
@@ -298,13 +347,21 @@ impl Device {
     /// Counters and sizes.
     pub fn stats(&self) -> Value {
         let mut stats = json!({"host": self.counters.json()});
-        stats["medium"] = self.medium().with_runs(|s| {
-            let room = s.room();
-            json!({"runs": s.runs().len(), "map_bytes": room.resident, "map_spilled_bytes": room.spilled,
-                   "map_budget_bytes": s.runs().spills().then_some(self.config.map_budget)})
-        });
-        if let Engine::Layered(layered) = &self.engine {
-            stats["media"] = layered.stats();
+        (stats["response_ms"], stats["stalls"]) = self.responses.json(self.pace.now());
+        match &self.engine {
+            Engine::Raw(raw) => stats["medium"] = self.map_stats(&raw.medium),
+            Engine::Layered(layered) => {
+                stats["medium"] = self.map_stats(&layered.medium);
+                stats["media"] = layered.stats();
+            }
+            Engine::Array(array) => {
+                let (own, mut disks) = array.stats();
+                for disk in 0..array.disks() {
+                    let medium = array.medium(disk);
+                    disks[disk]["medium"] = medium.map_or(Value::Null, |m| self.map_stats(&m));
+                }
+                (stats["array"], stats["disks"]) = (own, disks);
+            }
         }
         if self.pace.modelled() {
             stats["lateness"] = self.pace.lateness();
@@ -312,12 +369,23 @@ impl Device {
         stats
     }
 
+    fn map_stats(&self, medium: &Medium) -> Value {
+        medium.with_runs(|s| {
+            let room = s.room();
+            json!({"runs": s.runs().len(), "map_bytes": room.resident, "map_spilled_bytes": room.spilled,
+                   "map_budget_bytes": s.runs().spills().then_some(self.config.map_budget)})
+        })
+    }
+
     /// Begins counting anew.
     pub fn reset_stats(&self) {
         self.counters.reset();
         self.pace.reset();
-        if let Engine::Layered(layered) = &self.engine {
-            layered.reset();
+        self.responses.reset(self.pace.now());
+        match &self.engine {
+            Engine::Raw(_) => {}
+            Engine::Layered(layered) => layered.reset(),
+            Engine::Array(array) => array.reset(),
         }
     }
 
@@ -328,7 +396,7 @@ impl Device {
     pub fn raw(&self) -> Result<&Raw> {
         match &self.engine {
             Engine::Raw(raw) => Ok(raw),
-            Engine::Layered(_) => Err(DeviceError::input("only a raw device (--layer raw) has that command")),
+            _ => Err(DeviceError::input("only a raw device (--layer raw) has that command")),
         }
     }
 
@@ -339,7 +407,8 @@ impl Device {
     /// A raw device, or a file that cannot be written.
     pub fn write_state(&self, path: &std::path::Path) -> Result<Value> {
         let Engine::Layered(layered) = &self.engine else {
-            let text = "a raw device has no state but its bytes: use device snapshot";
+            let text =
+                "raw devices and arrays have no state that a drive could begin with: use device snapshot";
             return Err(DeviceError::input(text));
         };
         let state = layered.state();

@@ -6,15 +6,16 @@
 //! that lost its power leaves behind is the state at the last fence or flush, and any part of what was written since: the
 //! fences of a plan see to it that this does no harm.
 
-use crate::error::{DeviceError, Result};
+use crate::carry::{Bytes, MediaCounts};
+use crate::error::Result;
 use crate::medium::{Begun, Medium};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
 use parking_lot::MutexGuard;
 use serde_json::{Map, Value, json};
 use smrlab_drive::{Assembled, Controller, Executed, State};
-use smrlab_stl::{Capabilities, Dir, Executor, HostBuffer, Part, Plan, Record, Step};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_stl::{Capabilities, Cause, HostBuffer, Record};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
 /// Zeroes that are written at a time, in blocks.
@@ -36,102 +37,13 @@ pub struct Layered {
     blocks: u64,
 }
 
-/// Media operations by cause and direction: operations and blocks.
-#[derive(Clone, Copy, Debug, Default)]
-struct MediaCounts {
-    by_cause: [[(u64, u64); 2]; smrlab_stl::Cause::ALL.len()],
-    /// Fences at which there was something to be made durable, where the store can.
-    fences: u64,
-}
-
-impl MediaCounts {
-    fn json(&self) -> Value {
-        let mut map = Map::new();
-        for (cause, [reads, writes]) in smrlab_stl::Cause::ALL.iter().zip(self.by_cause) {
-            if reads.0 + writes.0 > 0 {
-                let counts = json!({"reads": reads.0, "blocks_read": reads.1,
-                                    "writes": writes.0, "blocks_written": writes.1});
-                map.insert(cause.name().to_owned(), counts);
-            }
-        }
-        Value::Object(map)
-    }
-}
-
-/// Moves the bytes of plans.
-struct Bytes {
-    medium: Arc<Medium>,
-    executor: Executor,
-    media: MediaCounts,
-    /// Plans so far that changed anything.
-    changes: u64,
-}
-
-/// A medium as the executor wants it.
-struct Exclusive<'a>(&'a Medium);
-
-impl smrlab_stl::Medium for Exclusive<'_> {
-    type Error = DeviceError;
-
-    fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<()> {
-        self.0.read(pba.0, out).map(|_| ())
-    }
-
-    fn write(&mut self, pba: Pba, data: &[u8]) -> Result<()> {
-        self.0.write(pba.0, data)
-    }
-
-    fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<()> {
-        self.0.write_parts(pba.0, parts)
-    }
-
-    fn read_later(&mut self, pba: Pba, blocks: Blocks) -> Result<bool> {
-        self.0.read_later(pba.0, blocks.0)
-    }
-}
-
-impl Bytes {
-    /// Carries out the first `ops` operations of a plan; its records only where it is `whole`.
-    fn carry_out(
-        &mut self,
-        plan: &Plan,
-        (ops, whole): (usize, bool),
-        mut host: HostBuffer<'_>,
-    ) -> Result<()> {
-        let medium = &*self.medium;
-        self.executor.begin();
-        let changes = !plan.records().is_empty() || plan.ops().iter().any(|op| op.dir == Dir::Write);
-        self.changes += u64::from(changes);
-        for step in plan.walk() {
-            match step {
-                // A step that was given up changes nothing: its records are void.
-                Step::Record(record) if whole => medium.keep(record.tag, record.words)?,
-                Step::Fence => self.media.fences += u64::from(medium.sync()?),
-                Step::Op(id, op) => {
-                    if id.0 as usize == ops {
-                        break;
-                    }
-                    self.executor.step(plan, id, &mut host, &mut Exclusive(medium))?;
-                    let counts =
-                        &mut self.media.by_cause[op.cause as usize][usize::from(op.dir == Dir::Write)];
-                    counts.0 += 1;
-                    counts.1 += op.blocks.0;
-                }
-                Step::Record(_) | Step::Acknowledge | Step::Pause(_) => {}
-            }
-        }
-        Executor::finish(plan, &mut host);
-        Ok(())
-    }
-}
-
 impl Carry for Bytes {
     fn request(&mut self, executed: &Executed<'_>, host: HostBuffer<'_>) -> Result<()> {
-        self.carry_out(executed.plan, (executed.done, true), host)
+        self.carry_out(executed.plan, (executed.done, true), Cause::Host, host)
     }
 
     fn background(&mut self, step: &Executed<'_>) -> Result<()> {
-        self.carry_out(step.plan, (step.done, step.whole), HostBuffer::None)
+        self.carry_out(step.plan, (step.done, step.whole), Cause::Host, HostBuffer::None)
     }
 }
 
@@ -150,21 +62,9 @@ impl Layered {
         let (built, text) = (&drive.built, drive.drive.clone());
         let (resolved, capabilities) = (built.resolved.clone(), built.capabilities);
         let (identity, blocks) = (built.layer.facts().identity, built.layer.host_blocks().0);
-        let medium = Arc::new(medium);
         let (mut drive, scheduler) = drive.start(true, true);
-        let mut bytes = Bytes {
-            medium: medium.clone(),
-            executor: Executor::default(),
-            media: MediaCounts::default(),
-            changes: 0,
-        };
-        let mut plan = Plan::new(true, true);
-        if !records.is_empty() {
-            // A killed server left records that are not durable yet; a layer takes what it is given for durable.
-            medium.sync()?;
-            drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
-            bytes.carry_out(&plan, (plan.ops().len(), true), HostBuffer::None)?;
-        }
+        let bytes = Bytes::recovered(&mut drive, medium, records)?;
+        let medium = bytes.medium.clone();
         let queue = Queue::new(Controller::new(drive, &scheduler), bytes, by_step);
         Ok(Self {
             queue,
@@ -353,8 +253,13 @@ impl Layered {
         state.controller.drive().layer().counters(&mut |name, n| {
             own.insert(name.to_owned(), n.into());
         });
-        json!({"by_cause": state.carry.media.json(), "fences": state.carry.media.fences, "layer": own,
-               "map_bytes": state.controller.drive().layer().map_bytes()})
+        let layer = state.controller.drive().layer();
+        let mut stats = json!({"by_cause": state.carry.media.json(), "fences": state.carry.media.fences,
+                               "layer": own, "map_bytes": layer.map_bytes()});
+        if let (Some(cache), Some(cached)) = (layer.facts().cache, layer.facts().cached) {
+            stats["cache"] = json!({"blocks": cache.0, "cached_blocks": cached.0});
+        }
+        stats
     }
 
     /// Forgets the counters.

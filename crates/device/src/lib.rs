@@ -3,7 +3,9 @@
 //! [`shingle`] knows what a shingled medium holds, from the ordered runs of [`run_map`] and the geometry of [`tracks`];
 //! [`medium`] gives it bytes in a [`store`] and durable state in a [`log`].
 
+pub mod arrayed;
 pub mod capture;
+pub(crate) mod carry;
 pub mod config;
 pub mod control;
 pub mod device;
@@ -11,8 +13,10 @@ pub mod error;
 pub mod faults;
 pub mod layered;
 pub(crate) mod leaves;
+pub(crate) mod ledger;
 pub mod log;
 pub mod medium;
+pub(crate) mod members;
 pub mod open;
 pub mod pace;
 pub mod picture;

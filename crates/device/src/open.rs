@@ -1,17 +1,22 @@
 //! From a configuration to a device: drive, layer, store, recovery.
 
+use crate::arrayed::Arrayed;
 use crate::config::{Config, StoreKind, Timing};
 use crate::device::Engine;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
+use crate::ledger::{Found, Ledger};
 use crate::log::Log;
 use crate::medium::{Medium, Mode, Reading, recover, tag};
+use crate::members::{Members, Opened};
 use crate::raw::Raw;
 use crate::scan::this_boot;
 use crate::shingle::Shingle;
+use crate::stats::Events;
 use crate::store::header::{Header, StoreDir};
 use crate::store::{BlockDevice, Memory, Sparse, Store};
 use crate::tracks::Tracks;
+use smrlab_array::{ArrayContext, Chosen};
 use smrlab_disk::{Interference, Model, PhysicalProfile};
 use smrlab_drive::{Assembled, Controller, State, Wanted, assemble};
 use smrlab_stl::{Record, build};
@@ -29,9 +34,12 @@ const ROUNDS: usize = 12;
 pub struct Machine {
     /// Which boot it is: another number after every start of its kernel.
     pub boot: u64,
-    /// Comes between the device and the bytes of its store.
-    pub between: Box<dyn FnOnce(Box<dyn Store>) -> Box<dyn Store>>,
+    /// Comes between the device and the bytes of its store; not of an array's disks.
+    pub between: Between,
 }
+
+/// See [`Machine::between`].
+pub type Between = Box<dyn FnOnce(Box<dyn Store>) -> Box<dyn Store>>;
 
 impl Default for Machine {
     fn default() -> Self {
@@ -39,27 +47,114 @@ impl Default for Machine {
     }
 }
 
-/// Opens what `config` describes.
+/// Opens what `config` describes; what happens to its disks is noted in `events`.
 ///
 /// # Errors
-/// When the drive, the layer or the store is not as it should be.
-pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
-    let mut drive = drive(config)?;
+/// When the drive, the layer, the array or the store is not as it should be.
+pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<Engine> {
+    let array = config.array.as_deref().map(smrlab_array::parse).transpose().map_err(wrong)?;
+    if let Some(chosen) = array.filter(|a| !a.is_single()) {
+        return array_engine(config, chosen, host.boot, events).map(Box::new).map(Engine::Array);
+    }
+    let of_layer = |drive: &Assembled| Ok(drive.built.layer.host_blocks().0);
+    let drive = drive(config, 1, &of_layer)?;
+    let space = (drive.built.layer.host_blocks(), drive.built.layer.facts().bands.cloned());
+    let geometry = drive.built.drive.geometry().clone();
+    let head_width = drive.built.drive.head_width();
+    let raw = drive.built.entry.name == RAW;
+    let mut opened = opened(config, drive, host.boot, host.between)?;
+    if opened.blank
+        && let Some(state) = &config.from_state
+    {
+        let state = aged_state(state, config, &opened.drive)?;
+        opened.drive.mechanics.rest_at(Pba(state.head));
+        state.records.iter().try_for_each(|r| opened.medium.keep(r.tag, r.words))?;
+        opened.records = state.records;
+    }
+    if raw {
+        let clock = (config.timing == Timing::Model).then(|| {
+            let (drive, scheduler) = opened.drive.start(false, false);
+            Controller::new(drive, &scheduler)
+        });
+        let tracks = Arc::new(Tracks::new(geometry)?);
+        return Ok(Engine::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
+    }
+    let layered =
+        Layered::new(opened.drive, opened.medium, opened.records, (by_step(config), &config.metadata))?;
+    Ok(Engine::Layered(Box::new(layered)))
+}
+
+/// Whether idle work is done step by step: a capture has to replay to the same operations, which is what doing at once all
+/// that is due is for.
+fn by_step(config: &Config) -> bool {
+    config.timing == Timing::None && config.record.is_none()
+}
+
+fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>) -> Result<Arrayed> {
+    let refuse = |text: &str| Err(DeviceError::input(text));
+    if matches!(config.store, StoreKind::Device { .. }) {
+        return refuse("an array's store is a directory or memory, not one block device");
+    }
+    if config.from_state.is_some() {
+        return refuse("a state is that of one drive: an array cannot begin from one");
+    }
+    if !chosen.schedule.fails.is_empty() || chosen.schedule.replace_after.is_some() {
+        return refuse("fail= and replace= are for runs: smrlab device fail and device replace do it here");
+    }
+    if config.scheduler != "fcfs" {
+        return refuse("the drives of an array serve first come, first served: --scheduler fcfs");
+    }
+    let disks = chosen.disks as usize;
+    let build = |each: Blocks| {
+        let sizes = vec![each; disks];
+        chosen.build(&ArrayContext::new(&sizes).seeded(config.seed)).map_err(wrong)
+    };
+    let of_array = |drive: &Assembled| Ok(build(drive.built.layer.host_blocks())?.host_blocks().0);
+    let first = drive(config, disks as u64, &of_array)?;
+    let medium = Some(first.built.drive.geometry().blocks());
+    let array = build(first.built.layer.host_blocks())?;
+    let identity = format!("{};{}", chosen.resolved, first.built.resolved);
+    let about = |id| Header {
+        id,
+        blocks: array.host_blocks().0,
+        layer: identity.clone(),
+        drive: first.built.drive.resolved(),
+        device: None,
+    };
+    let members = Members::new(config, chosen.clone(), medium, boot, by_step(config));
+    let StoreKind::Directory(dir) = &config.store else {
+        let disks = (0..chosen.disks).map(|d| members.open(d)).collect::<Result<_>>()?;
+        return Arrayed::new(array, members, disks, (None, Found::default()), events.clone());
+    };
+    let at = match StoreDir::exists(dir) {
+        true => StoreDir::open(dir)?,
+        false => StoreDir::create(dir, about(fresh_id()))?,
+    };
+    at.expect(&about(at.header.id))?;
+    let (ledger, found) = Ledger::open(at, boot)?;
+    let disks = (0..chosen.disks).map(|d| members.open(d)).collect::<Result<_>>()?;
+    Arrayed::new(array, members, disks, (Some(ledger), found), events.clone())
+}
+
+/// Opens, or makes, the store of one drive; `between` comes between its medium and its bytes.
+///
+/// # Errors
+/// When the drive cannot be served, or the store is not as it should be.
+pub fn opened(config: &Config, drive: Assembled, boot: u64, between: Between) -> Result<Opened> {
     let built = &drive.built;
     served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
-    let head_width = built.drive.head_width();
     let mut shingle = match built.drive.interference() {
         Interference::Blocks(reach) if reach > 1 => Shingle::of_blocks(tracks.clone(), reach),
-        _ => Shingle::new(tracks.clone(), head_width),
+        _ => Shingle::new(tracks.clone(), built.drive.head_width()),
     };
     let mut records = Vec::new();
     let mut resolved = built.resolved.clone();
     if config.metadata == "media" {
         resolved += ",metadata=media";
     }
-    let (store, state) = store(config, &resolved, &built.drive.resolved(), &tracks)?;
-    let store = (host.between)(store);
+    let (store, state, fresh) = store(config, &resolved, &built.drive.resolved(), &tracks)?;
+    let store = between(store);
     let log = match state {
         Some((dir, id)) => {
             shingle.spill_into(&dir, config.map_budget)?;
@@ -68,45 +163,21 @@ pub fn engine(config: &Config, host: Machine) -> Result<Engine> {
                     records.push(Record { tag: e.tag & !tag::LAYER, words: e.words });
                 }
             };
-            Some(Log::open(&dir, id, host.boot, each)?)
+            Some(Log::open(&dir, id, boot, each)?)
         }
         None => None,
     };
-    let aged = match &config.from_state {
-        Some(path) if records.is_empty() && log.as_ref().is_none_or(Log::is_empty) => {
-            Some(aged_state(path, config, &drive)?)
-        }
-        _ => None,
+    let blank = records.is_empty() && log.as_ref().is_none_or(Log::is_empty);
+    let stale = built.layer.facts().identity && log.as_ref().is_some_and(Log::stale);
+    let reading = match built.entry.name == RAW {
+        true => Reading { mode: config.mode, errors: config.errors },
+        false => Reading { mode: Mode::Performance, errors: false },
     };
-    let tells_holes = built.layer.facts().identity;
-    let stale = tells_holes && log.as_ref().is_some_and(Log::stale);
-    if built.entry.name != RAW {
-        let reading = Reading { mode: Mode::Performance, errors: false };
-        let medium = Medium::new(shingle, store, log, reading);
-        if stale {
-            medium.forget_unknown()?;
-        }
-        if let Some(state) = aged {
-            drive.mechanics.rest_at(Pba(state.head));
-            state.records.iter().try_for_each(|r| medium.keep(r.tag, r.words))?;
-            records = state.records;
-        }
-        // A capture has to replay to the same operations, which is what doing at once all that is due is for.
-        let by_step = config.timing == Timing::None && config.record.is_none();
-        let layered = Layered::new(drive, medium, records, (by_step, &config.metadata))?;
-        return Ok(Engine::Layered(Box::new(layered)));
-    }
-    let reading = Reading { mode: config.mode, errors: config.errors };
     let medium = Medium::new(shingle, store, log, reading);
     if stale {
         medium.forget_unknown()?;
     }
-    let space = (built.layer.host_blocks(), built.layer.facts().bands.cloned());
-    let clock = (config.timing == Timing::Model).then(|| {
-        let (drive, scheduler) = drive.start(false, false);
-        Controller::new(drive, &scheduler)
-    });
-    Ok(Engine::Raw(Box::new(Raw::new(medium, tracks, head_width, space, clock))))
+    Ok(Opened { drive, medium, records, fresh, blank })
 }
 
 /// Refuses what the served medium does not destroy as the drive would.
@@ -139,19 +210,22 @@ fn aged_state(path: &std::path::Path, config: &Config, drive: &Assembled) -> Res
 }
 
 /// The drive with its layer, shortened to the medium asked for, or to what gives the host the size asked for.
-fn drive(config: &Config) -> Result<Assembled> {
+///
+/// `drives` of it offer the host what `host` says.
+fn drive(config: &Config, drives: u64, host: &dyn Fn(&Assembled) -> Result<u64>) -> Result<Assembled> {
     let Some(bytes) = config.host_size else {
         return assembled(config, config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)));
     };
     let wanted = bytes.div_ceil(BLOCK_BYTES);
-    let mut medium = wanted.max(1);
+    let mut medium = (wanted / drives).max(1);
     for _ in 0..ROUNDS {
         let Ok(drive) = assembled(config, Some(Blocks(medium))) else {
             // So little medium that the layer has no room, or more than the drive has.
             medium = medium.saturating_mul(2);
             continue;
         };
-        let host = drive.built.layer.host_blocks().0;
+        // An array may not fit on such small drives.
+        let host = host(&drive).unwrap_or(wanted / 2);
         if host >= wanted {
             return Ok(drive);
         }
@@ -159,19 +233,24 @@ fn drive(config: &Config) -> Result<Assembled> {
         medium = (scaled as u64).max(medium + medium / 256) + 1;
     }
     let whole = assembled(config, None)?;
-    let host = whole.built.layer.host_blocks().0;
+    let host = host(&whole)?;
     if host >= wanted {
         return Ok(whole);
     }
     let text = format!(
-        "{} on this drive offers the host {} bytes: --size can be no more",
+        "{} on {} offers the host {} bytes: --size can be no more",
         config.layer,
+        if drives == 1 { "this drive".to_owned() } else { format!("{drives} of this drive") },
         host * BLOCK_BYTES
     );
     Err(DeviceError::input(text))
 }
 
-fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
+/// The drive with its layer, with so much medium.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let wanted = Wanted {
         drive: &config.drive,
@@ -188,19 +267,19 @@ fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
         .ok_or_else(|| DeviceError::input(problems.to_string()))
 }
 
-/// The store, and where its state is kept with the number that tells it from others'; none in memory.
+/// The store, where its state is kept with the number that tells it from others' (none in memory), and whether it is new.
 fn store(
     config: &Config,
     layer: &str,
     drive: &str,
     tracks: &Tracks,
-) -> Result<(Box<dyn Store>, Option<(PathBuf, u64)>)> {
+) -> Result<(Box<dyn Store>, Option<(PathBuf, u64)>, bool)> {
     let bytes = tracks.blocks() * BLOCK_BYTES;
     let (layer, drive, blocks) = (layer.to_owned(), drive.to_owned(), tracks.blocks());
     let header =
         |device| Header { id: fresh_id(), blocks, layer: layer.clone(), drive: drive.clone(), device };
     let (dir, device) = match &config.store {
-        StoreKind::Memory => return Ok((Box::new(Memory::new(bytes)?), None)),
+        StoreKind::Memory => return Ok((Box::new(Memory::new(bytes)?), None, true)),
         StoreKind::Directory(dir) => (dir, None),
         StoreKind::Device { device, state } => (state, Some(device.clone())),
     };
@@ -214,7 +293,7 @@ fn store(
         None => Box::new(Sparse::open(&at.path, bytes)?),
     };
     let state = (at.path.clone(), at.header.id);
-    Ok((Box::new(Locked { store, _dir: at }), Some(state)))
+    Ok((Box::new(Locked { store, _dir: at }), Some(state), fresh))
 }
 
 fn on_device(path: &std::path::Path, bytes: u64) -> Result<BlockDevice> {

@@ -288,7 +288,7 @@ impl<C: Carry> Queue<C> {
 }
 
 /// What a layer's refusal is to a host.
-fn refused(why: Refusal) -> DeviceError {
+pub(crate) fn refused(why: Refusal) -> DeviceError {
     let errno = match why {
         Refusal::NotAtPointer | Refusal::OutOfRange | Refusal::Lost => libc::EIO,
         Refusal::WriteProtected => libc::EPERM,
@@ -298,7 +298,7 @@ fn refused(why: Refusal) -> DeviceError {
     DeviceError::new(errno, format!("the drive refuses the request: {}", why.name()))
 }
 
-fn stopped(e: &DeviceError) -> DeviceError {
+pub(crate) fn stopped(e: &DeviceError) -> DeviceError {
     let text = format!("the device stopped after an error of its store ({e}); start it again");
     DeviceError::new(libc::EIO, text)
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// See the [module](self).
 pub struct Raw {
     /// The medium.
-    pub medium: Medium,
+    pub medium: Arc<Medium>,
     tracks: Arc<Tracks>,
     head_width: u64,
     /// Blocks that the host sees.
@@ -64,6 +64,7 @@ impl Raw {
         clock: Option<Controller>,
     ) -> Self {
         let clock = clock.map(|controller| Queue::new(controller, NoBytes, false));
+        let medium = Arc::new(medium);
         Self { medium, tracks, head_width, blocks: blocks.0, bands, clock }
     }
 

@@ -2,13 +2,20 @@
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use smrlab_units::{SimTime, Stalls};
 use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Events that are kept.
 const KEPT: usize = 1000;
+/// Events of a server that are written down.
+const WRITTEN: u64 = 10_000;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -76,24 +83,97 @@ pub struct Event {
     pub text: String,
 }
 
-/// The last [`KEPT`] events.
+/// The last [`KEPT`] events; the first ones of a server also in a file, for who asks what befell one that died.
 #[derive(Debug, Default)]
-pub struct Events(Mutex<(u64, VecDeque<Event>)>);
+pub struct Events(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    count: u64,
+    last: VecDeque<Event>,
+    file: Option<File>,
+}
 
 impl Events {
+    /// Keeps events also in the file at `path`, begun anew.
+    pub fn kept_in(path: &Path) -> Self {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        Self(Mutex::new(Kept { file: file.ok(), ..Kept::default() }))
+    }
+
     /// Notes an event.
     pub fn push(&self, kind: &'static str, block: Option<u64>, text: impl Into<String>) {
         let time_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        let (count, kept) = &mut *self.0.lock();
-        *count += 1;
-        if kept.len() == KEPT {
-            kept.pop_front();
+        let kept = &mut *self.0.lock();
+        kept.count += 1;
+        if kept.last.len() == KEPT {
+            kept.last.pop_front();
         }
-        kept.push_back(Event { number: *count, time_s, kind, block, text: text.into() });
+        let event = Event { number: kept.count, time_s, kind, block, text: text.into() };
+        if let Some(file) = kept.file.as_mut().filter(|_| event.number <= WRITTEN) {
+            // Events are a help: the device does not fail for want of them.
+            let _ = file.write_all(format!("{}\n", json!(event)).as_bytes());
+        }
+        kept.last.push_back(event);
     }
 
     /// The events after number `after`.
     pub fn after(&self, after: u64) -> Vec<Event> {
-        self.0.lock().1.iter().filter(|e| e.number > after).cloned().collect()
+        self.0.lock().last.iter().filter(|e| e.number > after).cloned().collect()
+    }
+}
+
+/// How long requests took, in the model's time: the longest, and those that stalled.
+#[derive(Debug)]
+pub struct Responses {
+    threshold: SimTime,
+    /// The longest response, ns.
+    max: AtomicU64,
+    /// Stalls since `since`.
+    stalls: Mutex<(Stalls, SimTime)>,
+}
+
+impl Responses {
+    /// A stall is a response longer than `threshold`.
+    pub fn new(threshold: SimTime) -> Self {
+        Self {
+            threshold,
+            max: AtomicU64::new(0),
+            stalls: Mutex::new((Stalls::new(threshold), SimTime::ZERO)),
+        }
+    }
+
+    /// A request that came at `arrival` was answered at `ack`.
+    #[inline]
+    pub fn note(&self, arrival: SimTime, ack: SimTime) {
+        let took = ack.since(arrival);
+        if took.0 > self.max.load(Relaxed) {
+            self.max.fetch_max(took.0, Relaxed);
+        }
+        if took > self.threshold {
+            self.stalls.lock().0.response(arrival, ack, |_, _| ());
+        }
+    }
+
+    /// Begins anew at `now`.
+    pub fn reset(&self, now: SimTime) {
+        self.max.store(0, Relaxed);
+        *self.stalls.lock() = (Stalls::new(self.threshold), now);
+    }
+
+    /// The longest response and the stalls, with the keys that a run's result has.
+    pub fn json(&self, now: SimTime) -> (Value, Value) {
+        let seconds = |t: SimTime| t.0 as f64 / 1e9;
+        let (stalls, since) = &*self.stalls.lock();
+        let span = now.since(*since).0.max(1);
+        let mut out = json!({"threshold_s": seconds(self.threshold), "count": stalls.count,
+                             "share": stalls.waiting_ns as f64 / span as f64});
+        if stalls.count > 0 {
+            out["first_s"] = seconds(stalls.first.since(*since)).into();
+            out["total_s"] = seconds(stalls.total).into();
+            out["max_s"] = seconds(stalls.max).into();
+            out["episodes"] = stalls.episodes().into();
+        }
+        (json!({"max": self.max.load(Relaxed) as f64 / 1e6}), out)
     }
 }

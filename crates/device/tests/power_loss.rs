@@ -313,7 +313,7 @@ impl Lives {
             }
             // As housekeeping does for a long log: no flush, and yet durable state.
             1 if self.raw => {
-                device.medium().checkpoint(true).unwrap();
+                device.medium(None).unwrap().checkpoint(true).unwrap();
                 false
             }
             2 => {
@@ -348,7 +348,7 @@ impl Lives {
         self.model = self.all(device);
         self.allowed.add(0, &self.model);
         let mut pieces = Vec::new();
-        device.medium().with_runs(|s| s.resolve(0, s.blocks(), &mut pieces));
+        device.medium(None).unwrap().with_runs(|s| s.resolve(0, s.blocks(), &mut pieces));
         for p in pieces.iter().filter(|p| p.destroyed()) {
             for (at, from) in (p.at..p.at + p.blocks).zip(p.from..) {
                 for other in [from.wrapping_sub(1), from + 1].into_iter().filter(|o| written.contains(o)) {

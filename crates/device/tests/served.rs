@@ -142,7 +142,7 @@ fn a_torn_log_ends_at_its_last_whole_record() {
     bytes[(1 + 2 * 7) * 32 + 9] ^= 1;
     std::fs::write(&log, bytes).unwrap();
     let device = Device::open(config("raw,tracks=1", at(dir.path()))).unwrap();
-    assert_eq!(device.medium().with_runs(|s| s.runs().len()), 7);
+    assert_eq!(device.medium(None).unwrap().with_runs(|s| s.runs().len()), 7);
 }
 
 #[test]

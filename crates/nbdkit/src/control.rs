@@ -1,5 +1,6 @@
-//! Control commands that need a surface: mounting.
+//! Control commands that need a surface: mounting, and NBD's clients.
 
+use crate::clients;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use smrlab_device::{Device, DeviceError, Result};
@@ -9,9 +10,12 @@ use std::sync::Arc;
 
 static MOUNTS: Mutex<Vec<(PathBuf, Mounted)>> = Mutex::new(Vec::new());
 
-/// `mount` and `unmount`, both with `dir`.
+/// `mount` and `unmount`, both with `dir`; `clients` and `disconnect`.
 pub fn commands(device: Arc<Device>) -> impl Fn(&str, &Value) -> Option<Result<Value>> + Send + Sync {
+    let socket = device.config().control.clone().unwrap_or_default();
     move |cmd, request| match cmd {
+        "clients" => Some(Ok(clients::list(&socket))),
+        "disconnect" => Some(Ok(clients::disconnect(&socket).into())),
         "mount" => Some(dir(request).and_then(|d| mount(&device, d))),
         "unmount" => Some(dir(request).and_then(unmount)),
         "mounts" => Some(Ok(json!(MOUNTS.lock().iter().map(|m| m.0.clone()).collect::<Vec<_>>()))),

@@ -1,6 +1,7 @@
 //! The nbdkit plugin: `nbdkit smrlab-plugin.so config=FILE.json`. Glue only: everything happens in `smrlab-device`.
 #![allow(unsafe_code)]
 
+mod clients;
 mod control;
 
 use nbdkit::{Error, ExtentHandle, ExtentType, Flags, FuaFlags, Result, Server, ThreadModel};
@@ -215,6 +216,10 @@ extern "C" fn cleanup() {
         eprintln!("smrlab: closing the device: {e}");
     }
     control::unmount_all();
+    // Who finds it knows that the server died.
+    if let Some(socket) = DEVICE.get().and_then(|d| d.config().control.as_ref()) {
+        let _ = std::fs::remove_file(socket);
+    }
 }
 
 /// What nbdkit calls first.

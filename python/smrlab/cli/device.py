@@ -52,8 +52,17 @@ def create(
             "--layer", "-l", help="NAME[,key=value...]. Default: raw, the bare medium.", autocompletion=complete.layers
         ),
     ] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            "--array",
+            "-a",
+            help="An array of such drives, such as raid5,disks=5 (smrlab list arrays).",
+            autocompletion=complete.item("arrays"),
+        ),
+    ] = None,
     size: Annotated[str | None, typer.Option(help="What the host is to see, such as 8GiB.")] = None,
-    medium_size: Annotated[str | None, typer.Option(help="Shorten the drive's medium to this instead.")] = None,
+    medium_size: Annotated[str | None, typer.Option(help="Shorten the medium of each drive to this.")] = None,
     from_state: Annotated[
         Path | None, typer.Option(help="Begin as the drive was in FILE (run --save-state, device state).")
     ] = None,
@@ -74,6 +83,7 @@ def create(
     tls_certificates: Annotated[Path | None, typer.Option(help="Directory of TLS certificates (nbdkit).")] = None,
     tls_psk: Annotated[Path | None, typer.Option(help="File of TLS pre-shared keys (nbdkit).")] = None,
     record: Annotated[Path | None, typer.Option(help="Write what clients do as a trace (.parquet).")] = None,
+    stall: Annotated[str, typer.Option(help="A response that takes longer is a stall (device stats).")] = "500ms",
     map_budget: Annotated[str, typer.Option(help="Memory for the run map; the rest spills into the store.")] = "256MiB",
     as_json: o.JsonOption = False,
 ) -> None:
@@ -94,6 +104,8 @@ def create(
         "block": block,
         "record": None if record is None else str(record.absolute()),
         "map_budget": _core.size_bytes(map_budget),
+        "stall_ns": devices.nanoseconds("--stall", stall),
+        **({"array": array} if array else {}),
         **_identity(drive, layer, from_state),
     }
     given = {"certificates": tls_certificates, "psk": tls_psk}
@@ -125,12 +137,17 @@ def _made(device: Device, as_json: bool) -> None:
         console.print_json({"schema": 1, **info, "uri": device.uri()})
         return
     lines = [
-        f"[bold]{escape(device.name)}[/bold]: {info['size']:,} bytes, {escape(str(info['engine']['layer']))}, at",
+        f"[bold]{escape(device.name)}[/bold]: {info['size']:,} bytes, {escape(_what(info['engine']))}, at",
         f"  {escape(device.uri())}",
         "What to type next:",
         *(f"  {escape(line)}" for line in _clients(device)),
     ]
     console.out().print("\n".join(lines), soft_wrap=True, highlight=False)
+
+
+def _what(engine: dict[str, Any]) -> str:
+    """The layer, and the array of it."""
+    return f"{engine['array']} of {engine['layer']}" if "array" in engine else str(engine["layer"])
 
 
 def _clients(device: Device) -> list[str]:
@@ -175,15 +192,20 @@ def show_all(as_json: o.JsonOption = False) -> None:
     table = console.table("", ["name", "state", "drive", "layer", "store"])
     for device, row in zip(devices.every(), rows, strict=True):
         row["store"] = device.place()
+        row["layer"] = f"{row['array']} of {row['layer']}" if "array" in row else row["layer"]
         table.add_row(*(escape(str(row[k])) for k in ("name", "state", "drive", "layer", "store")))
     console.out().print(table)
 
 
-@app.command("info", help="Show what a device is.")
+@app.command("show", help="The same as info.", hidden=True)
+@app.command("info", help="Show what a device is, and how its disks are.")
 def info(name: Name, as_json: o.JsonOption = False) -> None:
     """Show one device."""
     device = Device.named(name)
     doc = device.ask("info") if device.running() else device.summary()
+    if device.died():
+        last = [f"{_clock(e)} {e['kind']}: {e['text']}" for e in device.last_events()[-devices.LAST :]]
+        doc |= {"state": f"died, restart with: smrlab device start {name}", "last_events": last}
     doc["uri"] = device.uri()
     if as_json:
         console.print_json(doc)
@@ -233,14 +255,21 @@ def _show_stats(device: Device, as_json: bool, watch: bool) -> None:
 @app.command("events", help="Show what happened: errors, destroyed blocks that were read, cuts.")
 def events(name: Name, as_json: o.JsonOption = False) -> None:
     """Show events."""
-    found: list[dict[str, Any]] = Device.named(name).ask("events")
+    device = Device.named(name)
+    found: list[dict[str, Any]] = device.ask("events") if device.running() else device.last_events()
+    if device.died():
+        console.note(f"{name} died, restart with: smrlab device start {name}; these are its last events")
     if as_json:
         console.print_json({"schema": 1, "events": found})
         return
     for e in found:
-        at = time.strftime("%H:%M:%S", time.localtime(e["time_s"]))
         block = "" if e["block"] is None else f" block {e['block']}"
-        console.out().print(f"{at} {e['kind']}{block}: {escape(e['text'])}", soft_wrap=True)
+        console.out().print(f"{_clock(e)} {e['kind']}{block}: {escape(e['text'])}", soft_wrap=True)
+
+
+def _clock(event: dict[str, Any]) -> str:
+    """When it happened."""
+    return time.strftime("%H:%M:%S", time.localtime(event["time_s"]))
 
 
 @app.command("start", help="Serve a device again.")
@@ -249,10 +278,43 @@ def start(name: Name) -> None:
     Device.named(name).start()
 
 
+Force = Annotated[bool, typer.Option("--force", help="Close the connections of clients at once.")]
+
+
 @app.command("stop", help="Stop serving; what was written stays (but for a memory store).")
-def stop(name: Name) -> None:
+def stop(name: Name, force: Force = False) -> None:
     """Stop."""
-    Device.named(name).stop()
+    Device.named(name).stop(force=force, say=console.note)
+
+
+Disk = Annotated[int, typer.Option("--disk", min=0, help="Its number in the array, from 0.")]
+
+
+@app.command("fail", help="A disk of an array dies.")
+def fail(name: Name, disk: Disk) -> None:
+    """Let a disk die."""
+    Device.named(name).ask("fail", disk=disk)
+    console.note(f"disk {disk} of {name} is dead; a fresh one: smrlab device replace {name} --disk {disk}")
+
+
+@app.command("replace", help="A fresh drive takes the place of a dead disk, and is rebuilt in the background.")
+def replace(
+    name: Name, disk: Disk, wait: Annotated[bool, typer.Option("--wait", help="Until it is rebuilt.")] = False
+) -> None:
+    """Replace a disk."""
+    device = Device.named(name)
+    state = device.ask("replace", disk=disk)[disk]
+    if not wait:
+        console.note(f"disk {disk} of {name} is being rebuilt: smrlab device info {name} shows how far it is")
+        return
+    with console.bar(f"{name}: rebuilding disk {disk}") as bar:
+        while state["state"] == "rebuilding":
+            time.sleep(0.2)
+            state = device.ask("info")["engine"]["disks"][disk]
+            if bar:
+                bar(state.get("share", 1.0))
+    if state["state"] != "whole":
+        raise InputError(f"disk {disk} of {name} is {state['state']}: smrlab device events {name}")
 
 
 @app.command("crash", help="Cut the power now: the server dies as it stands.")
@@ -265,9 +327,10 @@ def crash(name: Name) -> None:
 def remove(
     name: Name,
     delete_store: Annotated[bool, typer.Option("--delete-store", help="Delete the store that you gave, too.")] = False,
+    force: Force = False,
 ) -> None:
     """Remove."""
-    kept = Device.named(name).remove(delete_store=delete_store)
+    kept = Device.named(name).remove(delete_own=delete_store, force=force, say=console.note)
     if kept is not None:
         console.note(f"the store in {kept} is kept: --delete-store deletes it, device create --store {kept} serves it")
 
@@ -328,17 +391,26 @@ def reset_band(name: Name, band: Annotated[int, typer.Argument(help="Its number,
     Device.named(name).ask("reset-band", band=band)
 
 
+OneDisk = Annotated[int | None, typer.Option("--disk", min=0, help="Of an array: this disk of it. Default: the first.")]
+
+
+def _of(disk: int | None) -> dict[str, Any]:
+    """The part of a request that names a disk."""
+    return {} if disk is None else {"disk": disk}
+
+
 @app.command("map", help="Draw the tracks: written, destroyed, stale, guard, append points.")
 def draw(
     name: Name,
     out: Annotated[Path | None, typer.Option(help="Write an .svg or .html instead.")] = None,
     cells: Annotated[int, typer.Option(min=64, max=65536, help="Cells to divide the medium into.")] = 2048,
+    disk: OneDisk = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Draw the map."""
     from .. import devicemap
 
-    doc = Device.named(name).ask("map", cells=cells)
+    doc = Device.named(name).ask("map", cells=cells, **_of(disk))
     if as_json:
         console.print_json(doc)
     elif out is not None:
@@ -378,7 +450,8 @@ def inject(
     error_at: Annotated[int | None, typer.Option(help="The n-th media operation from now fails.")] = None,
     cut_at: Annotated[int | None, typer.Option(help="The power goes at the n-th media operation from now.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Mend everything first.")] = False,
+    disk: OneDisk = None,
 ) -> None:
     """Inject faults."""
     request = devices.faults(unreadable, slow, error_at, cut_at, clear)
-    Device.named(name).ask("inject", **request)
+    Device.named(name).ask("inject", **request, **_of(disk))

@@ -15,7 +15,7 @@ pub use entry::ENTRY;
 
 use crate::layouts::raid5::rebuild::{Order, Rebuild};
 use crate::tickets::Tickets;
-use crate::{Array, Health, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
+use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Shape};
 use journal::Kept;

@@ -15,7 +15,7 @@ pub use entry::ENTRY;
 
 use crate::plan::place;
 use crate::tickets::Tickets;
-use crate::{Array, Health, End, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
+use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use rebuild::{Order, Rebuild};
 use rows::Rows;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};

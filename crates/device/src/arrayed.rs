@@ -1,0 +1,674 @@
+//! An array of drives with real bytes: the layout says which disk does what, each disk's layer moves its own bytes.
+//!
+//! The members are drives as they are served alone, each with a store and a log of its own; what the array itself must
+//! remember is in its ledger. Requests are carried out under one lock; without modelled time each thread drives its own
+//! request to its end, and a rebuild goes on between them.
+
+use crate::carry::Bytes;
+use crate::error::{DeviceError, Result};
+use crate::ledger::{Found, Ledger};
+use crate::medium::{Begun, Medium};
+use crate::members::{Members, Opened};
+use crate::pace::Pace;
+use crate::queue::{refused, stopped};
+use crate::stats::Events;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use serde_json::{Map, Value, json};
+use smrlab_array::plan::Outcome;
+use smrlab_array::{
+    Array, ArrayObserver, Capabilities, Controller, Health, Member, MemberId, MemberOp, MemberPlan, Schedule,
+    Staging, Ticket,
+};
+use smrlab_drive::{Drive, Executed, Served};
+use smrlab_stl::{Cause, HostBuffer, HostRequest, Record, Refusal};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Zeroes that are written at a time, in blocks.
+const ZEROES: u64 = 2048;
+/// Events and steps of background work before others get the lock.
+const STEPS: usize = 16;
+/// Of these, so many rounds before there is another look at whether a checkpoint is due.
+const ROUNDS: usize = 64;
+
+/// A request of the host's.
+struct Pending {
+    op: HostOp,
+    /// What it writes, or what its reads have brought.
+    data: Vec<u8>,
+    /// When it was acknowledged, or why it was not done.
+    done: Option<(SimTime, Option<Refusal>)>,
+    /// A read met this, and there is no other copy.
+    failed: Option<DeviceError>,
+    /// Its thread has its answer; the work goes on.
+    answered: bool,
+}
+
+/// Does with member requests what is to be done beside timing them.
+struct Carry {
+    disks: Vec<Bytes>,
+    staging: Staging,
+    pending: BTreeMap<u64, Pending>,
+    /// The host requests whose works are under way.
+    tickets: BTreeMap<Ticket, u64>,
+    ledger: Option<Arc<Ledger>>,
+    events: Arc<Events>,
+    /// A disk that fails can be done without.
+    redundant: bool,
+    /// What the request that was issued last met.
+    fault: Option<(MemberId, u64, HostOp, DeviceError)>,
+    /// Disks that are being thrown out.
+    doomed: Vec<MemberId>,
+    /// Why nothing more is done.
+    broken: Option<DeviceError>,
+}
+
+impl Carry {
+    fn carry_out(&mut self, op: &MemberOp, plan: &MemberPlan, executed: &Executed<'_>) -> Result<()> {
+        let disk = &mut self.disks[op.member.at()];
+        let (all, why) = ((executed.done, true), op.request.why);
+        let host = self.pending.get_mut(&op.request.id);
+        match op.request.op {
+            HostOp::Write => {
+                let data = self.staging.gather(plan, op, host.map_or(&[], |p| &p.data));
+                disk.carry_out(executed.plan, all, why, HostBuffer::Write(&data))
+            }
+            HostOp::Read => {
+                let mut out = vec![0; op.request.blocks.bytes() as usize];
+                disk.carry_out(executed.plan, all, why, HostBuffer::Read(&mut out))?;
+                let host = host.map_or(&mut [][..], |p| &mut p.data);
+                self.staging.scatter(op.ticket, plan.parts(op), &out, host);
+                Ok(())
+            }
+            HostOp::Flush | HostOp::Discard => disk.carry_out(executed.plan, all, why, HostBuffer::None),
+        }
+    }
+
+    fn throw_out(&mut self, member: MemberId, e: &DeviceError) {
+        if !self.doomed.contains(&member) {
+            self.doomed.push(member);
+            self.events.push("disk-failed", None, format!("disk {} is thrown out: {e}", member.0));
+        }
+    }
+
+    /// The work of this ticket is over.
+    fn over(&mut self, ticket: Ticket) {
+        self.staging.end(ticket);
+        if let Some(id) = self.tickets.remove(&ticket)
+            && self.pending.get(&id).is_some_and(|p| p.answered)
+        {
+            self.pending.remove(&id);
+        }
+    }
+
+    /// What became of a request, once that is known.
+    fn answer(&mut self, id: u64) -> Option<Result<(SimTime, Vec<u8>)>> {
+        let working = self.tickets.values().any(|t| *t == id);
+        let pending = self.pending.get_mut(&id).filter(|p| p.done.is_some())?;
+        let (ack, refusal) = pending.done?;
+        let (failed, op) = (pending.failed.take(), pending.op);
+        pending.answered = true;
+        let data = match op {
+            HostOp::Read if working => pending.data.clone(),
+            HostOp::Read => std::mem::take(&mut pending.data),
+            _ => Vec::new(),
+        };
+        if !working {
+            self.pending.remove(&id);
+        }
+        Some(match (failed, refusal) {
+            (Some(e), _) => Err(e),
+            (None, Some(Refusal::Lost)) => {
+                Err(DeviceError::new(libc::EIO, "too many disks of the array are dead: the data are lost"))
+            }
+            (None, Some(why)) => Err(refused(why)),
+            (None, None) => Ok((ack, data)),
+        })
+    }
+}
+
+impl ArrayObserver for Carry {
+    fn issued(
+        &mut self,
+        _: SimTime,
+        op: &MemberOp,
+        plan: &MemberPlan,
+        _: &Served,
+        executed: Option<&Executed<'_>>,
+    ) {
+        if self.pending.contains_key(&op.request.id) {
+            self.tickets.insert(op.ticket, op.request.id);
+        }
+        if let Some(executed) = executed.filter(|e| e.plan.refusal().is_none())
+            && let Err(e) = self.carry_out(op, plan, executed)
+        {
+            self.fault = Some((op.member, op.request.id, op.request.op, e));
+        }
+    }
+
+    fn answered(&mut self) -> bool {
+        let Some((member, id, op, e)) = self.fault.take() else { return true };
+        if self.redundant && e.errno() == libc::EIO {
+            self.throw_out(member, &e);
+            return false;
+        }
+        match self.pending.get_mut(&id).filter(|_| op == HostOp::Read) {
+            Some(pending) => pending.failed = Some(e),
+            None => _ = self.broken.get_or_insert(stopped(&e)),
+        }
+        true
+    }
+
+    fn background(&mut self, member: MemberId, step: &Executed<'_>) {
+        let (disk, done) = (&mut self.disks[member.at()], (step.done, step.whole));
+        let done = disk.carry_out(step.plan, done, Cause::Host, HostBuffer::None);
+        match done {
+            Err(e) if self.redundant && e.errno() == libc::EIO => self.throw_out(member, &e),
+            Err(e) => _ = self.broken.get_or_insert(stopped(&e)),
+            Ok(()) => {}
+        }
+    }
+
+    fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
+        for delivery in plan.deliveries() {
+            let host = self.tickets.get(&delivery.ticket).and_then(|id| self.pending.get_mut(id));
+            if let Some(pending) = host {
+                self.staging.deliver(plan, delivery, &mut pending.data);
+            }
+        }
+        if let Some(ledger) = &self.ledger {
+            let kept = plan.records().iter().try_for_each(|record| ledger.keep(*record));
+            if let Err(e) = kept {
+                self.broken.get_or_insert(stopped(&e));
+            }
+        }
+        for outcome in plan.outcomes() {
+            match *outcome {
+                Outcome::Ended(ticket) | Outcome::Refused(ticket, _) => self.over(ticket),
+                Outcome::Acknowledged(_) => {}
+            }
+        }
+    }
+}
+
+/// What is behind the lock.
+struct State {
+    controller: Controller,
+    carry: Carry,
+    next: u64,
+}
+
+impl State {
+    /// Has the controller do something; answers whether requests were answered by that.
+    fn call<T>(&mut self, act: impl FnOnce(&mut Controller, &mut Carry) -> T) -> (T, bool) {
+        let done = act(&mut self.controller, &mut self.carry);
+        while let Some(&member) = self.carry.doomed.first() {
+            self.controller.fail(self.controller.now(), member, &mut self.carry);
+            self.carry.doomed.remove(0);
+        }
+        let mut any = false;
+        while let Some(done) = self.controller.next_done() {
+            any = true;
+            if let Some(pending) = self.carry.pending.get_mut(&done.request.id) {
+                pending.done = Some((done.ack, done.refusal));
+            }
+        }
+        (done, any)
+    }
+
+    fn drive(&self, disk: usize) -> Option<&Drive> {
+        match self.controller.members().nth(disk)? {
+            Member::Disk(drive) => Some(drive),
+            Member::Ssd(_) => None,
+        }
+    }
+
+    fn health(&self, disk: usize) -> Health {
+        self.controller.array().health(MemberId(disk as u32))
+    }
+
+    /// Disks that take part.
+    fn alive(&self) -> impl Iterator<Item = usize> {
+        (0..self.carry.disks.len()).filter(|d| self.health(*d) != Health::Dead)
+    }
+}
+
+/// See the [module](self). Positions and lengths are in blocks.
+pub struct Arrayed {
+    state: Mutex<State>,
+    served: Condvar,
+    ledger: Option<Arc<Ledger>>,
+    events: Arc<Events>,
+    members: Members,
+    array: String,
+    layer: String,
+    capabilities: Capabilities,
+    survives_cut: bool,
+    discards: bool,
+    blocks: u64,
+}
+
+impl Arrayed {
+    /// An array on its disks, brought to where its ledger says it was.
+    ///
+    /// # Errors
+    /// When what recovery has to write cannot be written.
+    pub(crate) fn new(
+        array: Box<dyn Array>,
+        members: Members,
+        disks: Vec<Opened>,
+        (ledger, found): (Option<Ledger>, Found),
+        events: Arc<Events>,
+    ) -> Result<Self> {
+        let chosen = &members.chosen;
+        let capabilities = chosen.entry.capabilities;
+        let (mut discards, mut survives_cut) = (capabilities.discards, capabilities.survives_cut);
+        let (mut bytes, mut drives, mut missing, mut layer) =
+            (Vec::new(), Vec::new(), Vec::new(), String::new());
+        for (i, disk) in disks.into_iter().enumerate() {
+            let own = disk.drive.built.capabilities;
+            discards &= own.discards;
+            survives_cut &= own.survives_cut;
+            if disk.fresh && found.formed {
+                missing.push(MemberId(i as u32));
+            }
+            layer.clone_from(&disk.drive.built.resolved);
+            let (drive, own) = disk.start()?;
+            drives.push(Member::Disk(Box::new(drive)));
+            bytes.push(own);
+        }
+        let ledger = ledger.map(Arc::new);
+        let blocks = array.host_blocks().0;
+        let schedule = Schedule { timeout: chosen.schedule.timeout, ..Schedule::default() };
+        let controller = Controller::new(array, drives, Vec::new(), schedule, true);
+        let controller = if members.by_step { controller.background_by_step() } else { controller };
+        let carry = Carry {
+            disks: bytes,
+            staging: Staging::default(),
+            pending: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            ledger: ledger.clone(),
+            events: events.clone(),
+            redundant: capabilities.losses > 0,
+            fault: None,
+            doomed: Vec::new(),
+            broken: None,
+        };
+        let mut state = State { controller, carry, next: 0 };
+        state.call(|c, carry| c.recover(found.records.into_iter(), found.unclean, carry));
+        if found.unclean {
+            let text = "the host lost its power: what was under way is made to fit again";
+            events.push("unclean", None, text);
+        }
+        missing.retain(|m| state.health(m.at()) != Health::Dead);
+        for member in missing {
+            events.push("disk-failed", None, format!("the store of disk {} is missing", member.0));
+            state.call(|c, carry| c.fail(SimTime::ZERO, member, carry));
+        }
+        if let Some(ledger) = ledger.as_ref().filter(|_| !found.formed) {
+            ledger.formed()?;
+        }
+        Ok(Self {
+            state: Mutex::new(state),
+            served: Condvar::new(),
+            ledger,
+            events,
+            array: members.chosen.resolved.clone(),
+            members,
+            layer,
+            capabilities,
+            survives_cut,
+            discards,
+            blocks,
+        })
+    }
+
+    /// Blocks that the host sees.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Whether discarded blocks read as zeroes.
+    pub fn discards(&self) -> bool {
+        self.discards
+    }
+
+    /// How many disks it has.
+    pub fn disks(&self) -> usize {
+        self.state.lock().carry.disks.len()
+    }
+
+    /// The medium of a disk.
+    pub fn medium(&self, disk: usize) -> Option<Arc<Medium>> {
+        self.state.lock().carry.disks.get(disk).map(|d| d.medium.clone())
+    }
+
+    fn submit(
+        &self,
+        pace: &Pace,
+        (op, start, blocks): (HostOp, u64, u64),
+        mut host: HostBuffer<'_>,
+    ) -> Result<SimTime> {
+        let mut state = self.state.lock();
+        if let Some(e) = &state.carry.broken {
+            return Err(e.clone());
+        }
+        let now = pace.arrive(op, start, blocks)?;
+        let id = state.next;
+        state.next += 1;
+        let data = match &host {
+            HostBuffer::Write(data) => data.to_vec(),
+            HostBuffer::Read(out) => vec![0; out.len()],
+            HostBuffer::None => Vec::new(),
+        };
+        state.carry.pending.insert(id, Pending { op, data, done: None, failed: None, answered: false });
+        let request = HostRequest::new(op, Lba(start), Blocks(blocks)).numbered(id);
+        state.call(|c, carry| {
+            if pace.modelled() {
+                c.advance(now, carry);
+            }
+            c.submit(now.max(c.now()), &request, carry);
+        });
+        let (ack, data) = self.finish(id, pace, &mut state)?;
+        if let HostBuffer::Read(out) = &mut host {
+            out.copy_from_slice(&data);
+        }
+        Ok(ack)
+    }
+
+    /// Goes on until a request is done.
+    fn finish(&self, id: u64, pace: &Pace, state: &mut MutexGuard<'_, State>) -> Result<(SimTime, Vec<u8>)> {
+        loop {
+            if let Some(e) = &state.carry.broken {
+                return Err(e.clone());
+            }
+            if let Some(answer) = state.carry.answer(id) {
+                return answer;
+            }
+            if !pace.modelled() {
+                let until = pace.now().max(state.controller.now());
+                let (more, _) = state.call(|c, carry| c.step(Some(until), carry) || c.step(None, carry));
+                if !more {
+                    return Err(DeviceError::new(libc::EIO, "the array does not answer the request"));
+                }
+                continue;
+            }
+            let now = pace.now();
+            let ((), any) = state.call(|c, carry| c.advance(now, carry));
+            if any {
+                self.served.notify_all();
+            } else if let Some(at) = state.controller.next_event() {
+                self.served.wait_until(state, pace.instant(at));
+            }
+        }
+    }
+
+    /// Reads blocks.
+    ///
+    /// # Errors
+    /// `EIO` where too many disks are dead; what a disk without a copy elsewhere answers.
+    pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<SimTime> {
+        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        self.submit(pace, (HostOp::Read, start, blocks), HostBuffer::Read(buf))
+    }
+
+    /// Writes blocks.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); after an error of a store the device answers with errors until it is started again.
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
+        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        self.submit(pace, (HostOp::Write, start, blocks), HostBuffer::Write(buf))
+    }
+
+    /// Makes blocks read as zeroes: by a discard where array and disks have it, else by writing.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
+        if self.discards {
+            return self.submit(pace, (HostOp::Discard, start, blocks), HostBuffer::None);
+        }
+        let zeroes = vec![0; (blocks.min(ZEROES) * BLOCK_BYTES) as usize];
+        let (mut at, mut ack) = (start, SimTime::ZERO);
+        while at < start + blocks {
+            let n = ZEROES.min(start + blocks - at);
+            ack = self.write(pace, at, &zeroes[..(n * BLOCK_BYTES) as usize])?;
+            at += n;
+        }
+        Ok(ack)
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// As [`Medium::sync`].
+    pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
+        let ack = self.submit(pace, (HostOp::Flush, 0, 0), HostBuffer::None)?;
+        self.sync()?;
+        Ok(ack)
+    }
+
+    /// First the disks, then the array's records, which say what is on them.
+    ///
+    /// # Errors
+    /// As [`Medium::sync`].
+    pub fn sync(&self) -> Result<()> {
+        let (disks, upto) = {
+            let state = self.state.lock();
+            let of = |d: usize| (d, state.carry.disks[d].medium.clone(), state.carry.disks[d].changes);
+            let disks: Vec<_> = state.alive().map(of).collect();
+            (disks, self.ledger.as_ref().map(|l| l.position()))
+        };
+        for (_, medium, _) in &disks {
+            medium.sync()?;
+        }
+        if let (Some(ledger), Some(upto)) = (&self.ledger, upto) {
+            ledger.sync(upto)?;
+        }
+        let mut state = self.state.lock();
+        for (disk, medium, before) in disks {
+            // A layer hears of it only if it planned nothing meanwhile, which would not be covered.
+            let own = &state.carry.disks[disk];
+            if own.changes == before && Arc::ptr_eq(&own.medium, &medium) {
+                let drive = state.controller.drive_mut(MemberId(disk as u32));
+                drive.into_iter().for_each(|d| d.layer_mut().durable());
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the work that is due and that no request waits for: rebuild, collection, the disks' own.
+    ///
+    /// # Errors
+    /// What stopped the device.
+    pub fn idle(&self, pace: &Pace) -> Result<()> {
+        let Some(mut state) = self.state.try_lock() else { return Ok(()) };
+        for _ in 0..ROUNDS {
+            if state.carry.broken.is_some() {
+                return Ok(());
+            }
+            let (now, modelled) = (pace.now(), pace.modelled());
+            let (more, any) = state.call(|c, carry| {
+                let until = if modelled { now } else { now.max(c.now()) };
+                let mut more = (0..STEPS).filter(|_| c.step(Some(until), carry)).count() > 0;
+                more |= c.idle_step(now, carry);
+                more
+            });
+            if any {
+                self.served.notify_all();
+            }
+            if !more {
+                return Ok(());
+            }
+            MutexGuard::bump(&mut state);
+        }
+        Ok(())
+    }
+
+    /// Which blocks hold data.
+    pub fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+        let mut ranges = Vec::new();
+        let state = self.state.lock();
+        state.controller.array().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
+        drop(state);
+        let mut at = start;
+        for r in ranges {
+            if at < r.start {
+                out(at, r.start, false);
+            }
+            out(r.start.max(at), r.end, true);
+            at = r.end;
+        }
+        if at < start + blocks {
+            out(at, start + blocks, false);
+        }
+    }
+
+    /// Writes checkpoints of disks and array where they are due.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+        for disk in 0..self.disks() {
+            let Some(medium) = self.medium(disk) else { continue };
+            if !medium.wants_checkpoint(anyway)? {
+                continue;
+            }
+            let state = self.state.lock();
+            let Some(drive) = state.drive(disk).filter(|_| state.carry.broken.is_none()) else { continue };
+            let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
+                drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
+            };
+            let begun = medium.begin_checkpoint(anyway, &records)?;
+            drop(state);
+            begun.map_or(Ok(()), Begun::finish)?;
+        }
+        let Some(ledger) = self.ledger.as_ref().filter(|l| l.wants_checkpoint(anyway)) else { return Ok(()) };
+        self.sync()?;
+        let state = self.state.lock();
+        if state.carry.broken.is_some() {
+            return Ok(());
+        }
+        let mut records: Vec<Record> = Vec::new();
+        state.controller.array().checkpoint(&mut |r| records.push(r));
+        for disk in state.alive() {
+            state.carry.disks[disk].medium.sync()?;
+        }
+        ledger.checkpoint(&records)
+    }
+
+    /// Makes everything durable, for the end of the server.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn close(&self) -> Result<()> {
+        self.sync()?;
+        self.checkpoint(true)?;
+        self.ledger.as_ref().map_or(Ok(()), |l| l.closed())
+    }
+
+    fn disk(&self, disk: u64) -> Result<usize> {
+        let disks = self.disks() as u64;
+        if disk < disks {
+            return Ok(disk as usize);
+        }
+        Err(DeviceError::input(format!("there is no disk {disk}: the array has disks 0 to {}", disks - 1)))
+    }
+
+    /// A disk dies.
+    ///
+    /// # Errors
+    /// When there is no such disk, or it is dead.
+    pub fn fail(&self, pace: &Pace, disk: u64) -> Result<Value> {
+        let at = self.disk(disk)?;
+        let mut state = self.state.lock();
+        if state.health(at) == Health::Dead {
+            return Err(DeviceError::input(format!("disk {disk} is dead already")));
+        }
+        let now = pace.now();
+        state.call(|c, carry| c.fail(now, MemberId(disk as u32), carry));
+        drop(state);
+        self.served.notify_all();
+        self.events.push("disk-failed", None, format!("disk {disk} was declared dead"));
+        self.sync()?;
+        Ok(self.health())
+    }
+
+    /// A fresh drive takes the place of a dead disk; what was on that is rebuilt in the background.
+    ///
+    /// # Errors
+    /// When the disk is not dead, or what was on it cannot be rebuilt.
+    pub fn replace(&self, pace: &Pace, disk: u64) -> Result<Value> {
+        let at = self.disk(disk)?;
+        if self.capabilities.losses == 0 {
+            let text = format!("{} has no redundancy: what was on disk {disk} is lost", self.array);
+            return Err(DeviceError::input(text + "; create the device anew"));
+        }
+        let mut state = self.state.lock();
+        if state.health(at) != Health::Dead {
+            let text = format!("disk {disk} is not dead: smrlab device fail NAME --disk {disk} first");
+            return Err(DeviceError::input(text));
+        }
+        if let Some(other) =
+            (0..state.carry.disks.len()).find(|d| *d != at && state.health(*d) != Health::Whole)
+        {
+            let text = format!("disk {other} is not whole either: what was on disk {disk} cannot be rebuilt");
+            return Err(DeviceError::input(text));
+        }
+        let (drive, bytes) = self.members.fresh(disk as u32)?.start()?;
+        state.carry.disks[at] = bytes;
+        let now = pace.now();
+        let member = Member::Disk(Box::new(drive));
+        state.call(|c, carry| c.replace(now, MemberId(disk as u32), member, carry));
+        drop(state);
+        self.events.push("disk-replaced", None, format!("disk {disk} was replaced: it is being rebuilt"));
+        self.sync()?;
+        Ok(self.health())
+    }
+
+    /// How each disk is.
+    fn health(&self) -> Value {
+        let state = self.state.lock();
+        let of = |disk: usize| match state.health(disk) {
+            Health::Whole => json!({"disk": disk, "state": "whole"}),
+            Health::Dead => json!({"disk": disk, "state": "dead"}),
+            Health::Rebuilding(done, of) => {
+                let share = done as f64 / of.max(1) as f64;
+                json!({"disk": disk, "state": "rebuilding", "rebuilt": done, "of": of, "share": share})
+            }
+        };
+        (0..state.carry.disks.len()).map(of).collect()
+    }
+
+    /// What it is.
+    pub fn info(&self) -> Value {
+        json!({"layer": self.layer, "array": self.array, "keeps_data": true, "survives_cut": self.survives_cut,
+               "discards": self.discards, "losses": self.capabilities.losses, "disks": self.health()})
+    }
+
+    /// Its counters, and those of each disk.
+    pub fn stats(&self) -> (Value, Value) {
+        let mut disks = self.health();
+        let state = self.state.lock();
+        let mut array = Map::new();
+        state.controller.array().counters(&mut |name, n| _ = array.insert(name.to_owned(), n.into()));
+        array.insert("map_bytes".into(), state.controller.array().map_bytes().into());
+        for (i, own) in state.carry.disks.iter().enumerate() {
+            disks[i]["by_cause"] = own.media.json();
+            disks[i]["fences"] = own.media.fences.into();
+            if let Some(drive) = state.drive(i) {
+                let mut layer = Map::new();
+                drive.layer().counters(&mut |name, n| _ = layer.insert(name.to_owned(), n.into()));
+                disks[i]["layer"] = layer.into();
+            }
+        }
+        (array.into(), disks)
+    }
+
+    /// Forgets the counters of media operations.
+    pub fn reset(&self) {
+        self.state.lock().carry.disks.iter_mut().for_each(|d| d.media = Default::default());
+    }
+}

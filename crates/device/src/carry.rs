@@ -1,0 +1,118 @@
+//! The bytes of a drive's plans: moved and recorded in the order of the plan.
+
+use crate::error::{DeviceError, Result};
+use crate::medium::Medium;
+use serde_json::{Map, Value, json};
+use smrlab_drive::Drive;
+use smrlab_stl::{Cause, Dir, Executor, HostBuffer, Part, Plan, Record, Step};
+use smrlab_units::{Blocks, Pba};
+use std::sync::Arc;
+
+/// Media operations by cause and direction: operations and blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MediaCounts {
+    pub(crate) by_cause: [[(u64, u64); 2]; Cause::ALL.len()],
+    /// Fences at which there was something to be made durable, where the store can.
+    pub(crate) fences: u64,
+}
+
+impl MediaCounts {
+    pub(crate) fn json(&self) -> Value {
+        let mut map = Map::new();
+        for (cause, [reads, writes]) in Cause::ALL.iter().zip(self.by_cause) {
+            if reads.0 + writes.0 > 0 {
+                let counts = json!({"reads": reads.0, "blocks_read": reads.1,
+                                    "writes": writes.0, "blocks_written": writes.1});
+                map.insert(cause.name().to_owned(), counts);
+            }
+        }
+        Value::Object(map)
+    }
+}
+
+/// Moves the bytes of plans.
+pub(crate) struct Bytes {
+    pub(crate) medium: Arc<Medium>,
+    executor: Executor,
+    pub(crate) media: MediaCounts,
+    /// Plans so far that changed anything.
+    pub(crate) changes: u64,
+}
+
+/// A medium as the executor wants it.
+struct Exclusive<'a>(&'a Medium);
+
+impl smrlab_stl::Medium for Exclusive<'_> {
+    type Error = DeviceError;
+
+    fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<()> {
+        self.0.read(pba.0, out).map(|_| ())
+    }
+
+    fn write(&mut self, pba: Pba, data: &[u8]) -> Result<()> {
+        self.0.write(pba.0, data)
+    }
+
+    fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<()> {
+        self.0.write_parts(pba.0, parts)
+    }
+
+    fn read_later(&mut self, pba: Pba, blocks: Blocks) -> Result<bool> {
+        self.0.read_later(pba.0, blocks.0)
+    }
+}
+
+impl Bytes {
+    /// The bytes of a drive on `medium`, whose layer is brought to where `records` say it was.
+    ///
+    /// # Errors
+    /// When what recovery has to write cannot be written.
+    pub(crate) fn recovered(drive: &mut Drive, medium: Medium, records: Vec<Record>) -> Result<Self> {
+        let medium = Arc::new(medium);
+        let (executor, media) = Default::default();
+        let mut bytes = Self { medium, executor, media, changes: 0 };
+        if !records.is_empty() {
+            // A killed server left records that are not durable yet; a layer takes what it is given for durable.
+            bytes.medium.sync()?;
+            let mut plan = Plan::new(true, true);
+            drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
+            bytes.carry_out(&plan, (plan.ops().len(), true), Cause::Host, HostBuffer::None)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Carries out the first `ops` operations of a plan that is there for `why`; its records only where it is `whole`.
+    pub(crate) fn carry_out(
+        &mut self,
+        plan: &Plan,
+        (ops, whole): (usize, bool),
+        why: Cause,
+        mut host: HostBuffer<'_>,
+    ) -> Result<()> {
+        let medium = &*self.medium;
+        self.executor.begin();
+        let changes = !plan.records().is_empty() || plan.ops().iter().any(|op| op.dir == Dir::Write);
+        self.changes += u64::from(changes);
+        for step in plan.walk() {
+            match step {
+                // A step that was given up changes nothing: its records are void.
+                Step::Record(record) if whole => medium.keep(record.tag, record.words)?,
+                Step::Fence => self.media.fences += u64::from(medium.sync()?),
+                Step::Op(id, op) => {
+                    if id.0 as usize == ops {
+                        break;
+                    }
+                    self.executor.step(plan, id, &mut host, &mut Exclusive(medium))?;
+                    let cause = if op.cause == Cause::Host { why } else { op.cause };
+                    let counts =
+                        &mut self.media.by_cause[cause as usize][usize::from(op.dir == Dir::Write)];
+                    counts.0 += 1;
+                    counts.1 += op.blocks.0;
+                }
+                Step::Record(_) | Step::Acknowledge | Step::Pause(_) => {}
+            }
+        }
+        Executor::finish(plan, &mut host);
+        Ok(())
+    }
+}

@@ -1,0 +1,305 @@
+//! Arrays with real bytes: read back over restarts, killed servers, disks that die and are rebuilt, and power losses.
+
+use serde_json::Value;
+use smrlab_device::config::StoreKind;
+use smrlab_device::open::Machine;
+use smrlab_device::{Config, Device};
+use std::path::Path;
+use std::sync::Arc;
+
+const ARRAYS: &[&str] = &[
+    "spanning,disks=3",
+    "striped,disks=4,stripe_unit=7blk",
+    "dedicated,disks=2",
+    "raid5,disks=5,chunk=8blk",
+    "raid5,disks=4,chunk=4KiB,layout=left-symmetric,intent=on",
+    "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%",
+];
+
+fn scratch() -> tempfile::TempDir {
+    let fast = Path::new("/dev/shm");
+    if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
+}
+
+fn config(array: &str, layer: &str, dir: &Path) -> Config {
+    let store = StoreKind::Directory(dir.join("store"));
+    let array = Some(array.to_owned());
+    Config { array, map_budget: 1 << 20, ..Config::new("a", "tiny", layer, store) }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// A device, and what it should hold.
+struct Checked {
+    device: Arc<Device>,
+    plain: Vec<u8>,
+    random: Random,
+}
+
+impl Checked {
+    fn new(config: Config) -> Self {
+        let device = Device::open(config).unwrap();
+        let plain = vec![0; device.size() as usize];
+        Self { device, plain, random: Random(88172645463325252) }
+    }
+
+    fn write(&mut self, requests: u64) {
+        let blocks = self.device.size() / 512;
+        for i in 0..requests {
+            let start = self.random.below(blocks);
+            let len = (1 + self.random.below(60)).min(blocks - start);
+            let range = (start * 512) as usize..((start + len) * 512) as usize;
+            match self.random.below(12) {
+                0 => {
+                    self.device.zero(start * 512, len * 512, false).unwrap();
+                    self.plain[range].fill(0);
+                }
+                1 => self.device.flush().unwrap(),
+                _ => {
+                    let stamp = self.random.below(255) as u8 | 1;
+                    for (j, byte) in self.plain[range.clone()].iter_mut().enumerate() {
+                        *byte = stamp ^ (j / 512 + i as usize) as u8;
+                    }
+                    self.device.write(start * 512, &self.plain[range], false).unwrap();
+                }
+            }
+        }
+    }
+
+    fn check(&self, when: &str) {
+        let mut all = vec![0xee; self.plain.len()];
+        let step = 97 * 512;
+        for (i, part) in all.chunks_mut(step).enumerate() {
+            self.device.read((i * step) as u64, part).unwrap();
+        }
+        if let Some(at) = all.iter().zip(&self.plain).position(|(a, b)| a != b) {
+            panic!("{when}: byte {at} of block {} differs", at / 512);
+        }
+    }
+
+    fn state(&self, disk: usize) -> String {
+        let info = self.device.info();
+        info["engine"]["disks"][disk]["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Lets the server do what it does between requests until the disk is rebuilt.
+    fn rebuilt(&mut self, disk: usize, meanwhile: u64) {
+        let mut last = 0;
+        for _ in 0..100_000 {
+            let state = &self.device.info()["engine"]["disks"][disk];
+            if state["state"] == "whole" {
+                return;
+            }
+            let done = state["rebuilt"].as_u64().unwrap();
+            assert!(done >= last, "the rebuild goes back from {last} to {done}");
+            last = done;
+            self.device.housekeeping();
+            self.write(meanwhile);
+        }
+        panic!("disk {disk} is not rebuilt: {}", self.device.stats());
+    }
+}
+
+fn events(device: &Device, kind: &str) -> usize {
+    device.events.after(0).iter().filter(|e| e.kind == kind).count()
+}
+
+#[test]
+fn every_array_keeps_data_over_restarts_and_killed_servers() {
+    for array in ARRAYS {
+        for layer in ["cmr", "s-block"] {
+            let dir = scratch();
+            let mut checked = Checked::new(config(array, layer, dir.path()));
+            for round in 0..4 {
+                checked.write(150);
+                checked.check(&format!("{array} on {layer}, round {round}"));
+                if round == 1 {
+                    checked.device.close().unwrap();
+                }
+                // Dropped as it is, as a killed server is.
+                let Checked { device, plain, random } = checked;
+                drop(device);
+                let device = Device::open(config(array, layer, dir.path())).unwrap();
+                checked = Checked { device, plain, random };
+                checked.check(&format!("{array} on {layer}, started after round {round}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disk_is_lost_and_rebuilt_while_the_array_is_used() {
+    for array in ARRAYS.iter().filter(|a| a.starts_with("raid5") || a.starts_with("dvs")) {
+        for layer in ["cmr", "s-block"] {
+            let dir = scratch();
+            let mut checked = Checked::new(config(array, layer, dir.path()));
+            checked.write(200);
+            let (served, pace) = checked.device.array().unwrap();
+            assert!(served.replace(pace, 1).unwrap_err().to_string().contains("not dead"));
+            served.fail(pace, 1).unwrap();
+            assert!(served.fail(pace, 1).unwrap_err().to_string().contains("dead already"));
+            assert!(served.fail(pace, 9).unwrap_err().to_string().contains("no disk 9"));
+            assert_eq!(checked.state(1), "dead");
+            checked.check(&format!("{array} on {layer}, degraded"));
+            checked.write(100);
+            // The dead disk stays dead over a restart, and the rebuild goes on after one.
+            let Checked { device, plain, random } = checked;
+            drop(device);
+            let device = Device::open(config(array, layer, dir.path())).unwrap();
+            let mut checked = Checked { device, plain, random };
+            assert_eq!(checked.state(1), "dead");
+            checked.check(&format!("{array} on {layer}, degraded and started again"));
+            let (served, pace) = checked.device.array().unwrap();
+            served.replace(pace, 1).unwrap();
+            assert_eq!(checked.state(1), "rebuilding");
+            checked.write(20);
+            let Checked { device, plain, random } = checked;
+            drop(device);
+            let device = Device::open(config(array, layer, dir.path())).unwrap();
+            let mut checked = Checked { device, plain, random };
+            checked.check(&format!("{array} on {layer}, rebuilding and started again"));
+            checked.rebuilt(1, 2);
+            checked.check(&format!("{array} on {layer}, rebuilt"));
+            // What was rebuilt is as good as what was lost.
+            let (served, pace) = checked.device.array().unwrap();
+            served.fail(pace, 2).unwrap();
+            checked.check(&format!("{array} on {layer}, another disk dead"));
+            assert!(events(&checked.device, "disk-failed") == 1);
+        }
+    }
+}
+
+#[test]
+fn a_missing_store_is_a_lost_disk() {
+    let dir = scratch();
+    let array = "raid5,disks=3,chunk=8blk";
+    let mut checked = Checked::new(config(array, "cmr", dir.path()));
+    checked.write(100);
+    let Checked { device, plain, random } = checked;
+    drop(device);
+    std::fs::remove_dir_all(dir.path().join("store/disk.2")).unwrap();
+    let device = Device::open(config(array, "cmr", dir.path())).unwrap();
+    let mut checked = Checked { device, plain, random };
+    assert_eq!(checked.state(2), "dead");
+    assert_eq!(events(&checked.device, "disk-failed"), 1);
+    checked.check("without disk 2");
+    let (served, pace) = checked.device.array().unwrap();
+    served.replace(pace, 2).unwrap();
+    checked.rebuilt(2, 0);
+    checked.check("rebuilt");
+}
+
+#[test]
+fn a_disk_that_answers_with_errors_is_thrown_out() {
+    let dir = scratch();
+    let mut checked = Checked::new(config("raid5,disks=3,chunk=8blk", "cmr", dir.path()));
+    checked.write(100);
+    let injection = serde_json::from_value(serde_json::json!({"unreadable": [0, 1 << 20]})).unwrap();
+    checked.device.medium(Some(1)).unwrap().faults.inject(&injection);
+    checked.check("with an unreadable disk");
+    assert_eq!(checked.state(1), "dead");
+    checked.write(50);
+    checked.check("without it");
+    assert_eq!(events(&checked.device, "disk-failed"), 1);
+}
+
+/// Without redundancy nothing is thrown out: reads fail where the disk does, and the rest is served.
+#[test]
+fn without_redundancy_an_error_is_an_error() {
+    let dir = scratch();
+    let mut checked = Checked::new(config("spanning,disks=2", "cmr", dir.path()));
+    checked.write(100);
+    let injection = serde_json::from_value(serde_json::json!({"unreadable": [0, 8]})).unwrap();
+    checked.device.medium(Some(1)).unwrap().faults.inject(&injection);
+    let half = checked.device.size() / 2;
+    let mut out = [0; 4096];
+    assert!(checked.device.read(half, &mut out).unwrap_err().to_string().contains("unreadable"));
+    checked.device.read(0, &mut out).unwrap();
+    assert_eq!(out[..], checked.plain[..4096]);
+    let (served, pace) = checked.device.array().unwrap();
+    served.fail(pace, 1).unwrap();
+    assert!(served.replace(pace, 1).unwrap_err().to_string().contains("no redundancy"));
+    assert_eq!(checked.device.read(half, &mut out).unwrap_err().errno(), libc::EIO);
+    checked.device.read(0, &mut out).unwrap();
+}
+
+/// A kernel that starts again without a goodbye leaves rows in doubt: all parity is made good, and remembered until it is.
+#[test]
+fn after_a_power_loss_parity_is_made_good() {
+    let open = |dir: &Path, boot| {
+        let machine = Machine { boot, ..Machine::default() };
+        Device::open_on(config("raid5,disks=4,chunk=8blk", "cmr", dir), machine).unwrap()
+    };
+    let doubt = |device: &Device| device.stats()["array"]["rows_in_doubt"].clone();
+    let dir = scratch();
+    let plain = vec![0; open(dir.path(), 1).size() as usize];
+    let mut checked = Checked { device: open(dir.path(), 1), plain, random: Random(7) };
+    checked.write(100);
+    checked.device.flush().unwrap();
+    // What a cut between data and parity leaves: a row that does not fit.
+    let spoiled = checked.device.medium(Some(0)).unwrap();
+    spoiled.write(3, &[0x77; 512]).unwrap();
+    drop((checked.device, spoiled));
+    let device = open(dir.path(), 2);
+    assert_eq!(events(&device, "unclean"), 1);
+    assert!(doubt(&device).as_u64().unwrap() > 0);
+    drop(device);
+    // Another start on the same boot: the doubt is not forgotten.
+    let device = open(dir.path(), 2);
+    assert_eq!(events(&device, "unclean"), 0);
+    for _ in 0..100_000 {
+        if doubt(&device) == Value::Null {
+            break;
+        }
+        device.housekeeping();
+    }
+    assert_eq!(doubt(&device), Value::Null);
+    let mut before = vec![0; device.size() as usize];
+    device.read(0, &mut before).unwrap();
+    let (served, pace) = device.array().unwrap();
+    served.fail(pace, 0).unwrap();
+    let mut after = vec![0; device.size() as usize];
+    device.read(0, &mut after).unwrap();
+    assert!(before == after, "a disk was made from parity that does not fit");
+    device.close().unwrap();
+    drop(device);
+    // Stopped in good order: another boot means nothing.
+    assert_eq!(events(&open(dir.path(), 3), "unclean"), 0);
+}
+
+#[test]
+fn what_cannot_be_served_says_why() {
+    let dir = scratch();
+    let said = |change: &dyn Fn(&mut Config)| {
+        let mut config = config("raid5,disks=3", "cmr", dir.path());
+        change(&mut config);
+        Device::open(config).err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    assert!(said(&|c| c.layer = "raw,tracks=3".into()).contains("keep their data"));
+    assert!(said(&|c| c.array = Some("raid5,disk=3".into())).contains("did you mean 'disks'"));
+    assert!(said(&|c| c.array = Some("raid5,fail=1@2s".into())).contains("device fail"));
+    assert!(said(&|c| c.scheduler = "sptf".into()).contains("fcfs"));
+    assert!(said(&|c| c.host_size = Some(1 << 60)).contains("of this drive offers the host"));
+}
+
+/// The size that the host is to see is that of the array.
+#[test]
+fn the_size_is_that_of_the_array() {
+    for array in ARRAYS {
+        for layer in ["cmr", "s-block"] {
+            let dir = scratch();
+            let wanted = 1 << 20;
+            let device = Device::open(Config { host_size: Some(wanted), ..config(array, layer, dir.path()) });
+            assert_eq!(device.unwrap().size(), wanted, "{array} on {layer}");
+        }
+    }
+}

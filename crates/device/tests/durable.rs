@@ -1,0 +1,160 @@
+//! What a flush may claim, and what a lost write leaves behind.
+
+use parking_lot::Mutex;
+use smrlab_device::config::StoreKind;
+use smrlab_device::open::Machine;
+use smrlab_device::store::Store;
+use smrlab_device::{Config, Device, Result};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+const BYTES: usize = 4096;
+
+/// What comes between a device and its store: counts syncs, and lets a write in while the first one armed runs.
+#[derive(Default)]
+struct Between {
+    device: Mutex<Weak<Device>>,
+    syncs: AtomicU64,
+    /// Where a write is to arrive during the next sync, and whether it can end before that does.
+    arrives: Mutex<Option<(u64, bool)>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Told of every write to the store.
+    writes: Mutex<Option<Sender<()>>>,
+}
+
+impl Between {
+    /// Begins a write; waits until it is done, or until the store has seen it.
+    fn arrive(&self, at: u64, ends: bool) {
+        let device = self.device.lock().upgrade().unwrap();
+        let (said, seen): (_, Receiver<()>) = channel();
+        *self.writes.lock() = Some(said);
+        let writer = std::thread::spawn(move || device.write(at, &[0xcc; BYTES], false).unwrap());
+        if ends {
+            writer.join().unwrap();
+        } else {
+            seen.recv().unwrap();
+            *self.writer.lock() = Some(writer);
+        }
+        *self.writes.lock() = None;
+    }
+}
+
+struct Watched {
+    inner: Box<dyn Store>,
+    between: Arc<Between>,
+}
+
+impl Store for Watched {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read(offset, buf)
+    }
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.inner.write(offset, buf)?;
+        if let Some(said) = &*self.between.writes.lock() {
+            let _ = said.send(());
+        }
+        Ok(())
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.zero(offset, len)
+    }
+    fn sync(&self) -> Result<()> {
+        self.between.syncs.fetch_add(1, Ordering::SeqCst);
+        // What arrives in the middle may be in the store, but not in what this sync began with.
+        self.inner.sync()?;
+        let arrives = self.between.arrives.lock().take();
+        if let Some((at, ends)) = arrives {
+            self.between.arrive(at, ends);
+        }
+        Ok(())
+    }
+}
+
+fn config(layer: &str, dir: &Path) -> Config {
+    let store = StoreKind::Directory(dir.join("store"));
+    Config { map_budget: 1 << 20, ..Config::new("t", "tiny", layer, store) }
+}
+
+fn watched(layer: &str, dir: &Path) -> (Arc<Device>, Arc<Between>) {
+    let between = Arc::new(Between::default());
+    let own = between.clone();
+    let machine = Machine {
+        between: Box::new(move |inner| Box::new(Watched { inner, between: own })),
+        ..Machine::default()
+    };
+    let device = Device::open_on(config(layer, dir), machine).unwrap();
+    *between.device.lock() = Arc::downgrade(&device);
+    (device, between)
+}
+
+/// The next flush syncs the store for what came while the one before ran; one after that has nothing to do.
+#[test]
+fn a_flush_does_not_claim_what_arrived_while_it_ran() {
+    for layer in ["cmr", "raw,tracks=3"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (device, between) = watched(layer, dir.path());
+        let syncs = || between.syncs.load(Ordering::SeqCst);
+        device.write(0, &[0xaa; BYTES], false).unwrap();
+        *between.arrives.lock() = Some((1 << 16, true));
+        let before = syncs();
+        device.flush().unwrap();
+        assert_eq!(syncs(), before + 1, "{layer}");
+        device.flush().unwrap();
+        assert_eq!(syncs(), before + 2, "{layer}: the flush claimed a write that came while it ran");
+        device.flush().unwrap();
+        assert_eq!(syncs(), before + 2, "{layer}: nothing came since");
+    }
+}
+
+/// A layer hears that all is durable only if that is so: what it planned meanwhile still needs its fence. With one band's
+/// update filling the journal, an update needs one fence before its home, and another before it where the last update may
+/// not be durable at home.
+#[test]
+fn a_layer_does_not_hear_of_what_arrived_while_a_flush_ran() {
+    let fences = |device: &Device| device.stats()["media"]["fences"].as_u64().unwrap();
+    let next = |arrives: Option<(u64, bool)>| {
+        let dir = tempfile::tempdir().unwrap();
+        let (device, between) = watched("rmw,journal=on", dir.path());
+        device.write(0, &[0xaa; BYTES], false).unwrap();
+        *between.arrives.lock() = arrives;
+        device.flush().unwrap();
+        let writer = between.writer.lock().take();
+        writer.map(|w| w.join().unwrap());
+        let before = fences(&device);
+        device.write(0, &[0xbb; BYTES], false).unwrap();
+        fences(&device) - before
+    };
+    assert_eq!(next(None), 1, "all was durable");
+    assert_eq!(next(Some((0, false))), 2, "an update came while the flush ran");
+}
+
+/// Data of a write whose record was lost with the host's power: on a disk whose space starts as zeroes, what is known to be
+/// written is all there is. Before the first run, between runs, and behind the last one.
+#[test]
+fn a_lost_write_leaves_zeroes_wherever_it_was() {
+    for layer in ["cmr", "raw,tracks=1"] {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |boot| Device::open_on(config(layer, dir.path()), Machine { boot, ..Machine::default() }).unwrap();
+        let device = open(1);
+        let end = device.size() - BYTES as u64;
+        let kept = [1u64 << 16, 3 << 16];
+        let lost = [0, 2 << 16, 4 << 16, end];
+        kept.iter().for_each(|at| device.write(*at, &[0xaa; BYTES], false).unwrap());
+        device.flush().unwrap();
+        lost.iter().for_each(|at| device.write(*at, &[0xbb; BYTES], false).unwrap());
+        drop(device);
+        let device = open(2);
+        let mut out = [0xee; BYTES];
+        for at in lost {
+            device.read(at, &mut out).unwrap();
+            assert_eq!(out, [0; BYTES], "{layer}: what was lost at {at}");
+        }
+        for at in kept {
+            device.read(at, &mut out).unwrap();
+            assert_eq!(out, [0xaa; BYTES], "{layer}: what was flushed at {at}");
+        }
+    }
+}

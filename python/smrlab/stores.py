@@ -1,0 +1,61 @@
+"""Stores of served devices, as files: copied, and deleted without anything that is not theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .errors import MissingError
+
+# Is told how much is done, 0 to 1.
+Progress = Callable[[float], None]
+# What a store is made of.
+FILES = re.compile(r"header|lock|(data|log|checkpoint)\.\d+|(header|checkpoint)(\.\d+)?\.new")
+
+
+def delete_store(store: Path) -> None:
+    """Deletes a store's own files; what else is in its directory stays, and the directory with it."""
+    for directory in [*store.glob("disk.*"), store]:
+        if not directory.is_dir():
+            continue
+        for file in directory.iterdir():
+            if FILES.fullmatch(file.name) and file.is_file():
+                file.unlink()
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+
+
+def _allocated(directory: Path) -> int:
+    """Bytes on disk of what is in a directory."""
+    total = 0
+    for path in directory.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_blocks * 512
+    return total
+
+
+def copy_store(source: Path, target: Path, progress: Progress | None = None) -> None:
+    """Copies a store that nobody serves: sparse, and copy-on-write where that is to be had; wholly, or not at all."""
+    staged = target.with_name(f".{target.name}.new")
+    shutil.rmtree(staged, ignore_errors=True)
+    total = max(1, _allocated(source))
+    command = ["cp", "-r", "--reflink=auto", "--sparse=always", str(source), str(staged)]
+    try:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as copy:
+            while copy.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    copy.wait(0.1)
+                if progress:
+                    progress(min(1.0, _allocated(staged) / total))
+            said = copy.stderr.read().strip() if copy.stderr else ""
+        if copy.returncode != 0:
+            raise MissingError(f"copying {source}: {said}")
+        if progress:
+            progress(1.0)
+        staged.rename(target)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
