@@ -104,8 +104,7 @@ impl Bytes {
                     }
                     self.executor.step(plan, id, &mut host, &mut Exclusive(medium))?;
                     let cause = if op.cause == Cause::Host { why } else { op.cause };
-                    let counts =
-                        &mut self.media.by_cause[cause as usize][usize::from(op.dir == Dir::Write)];
+                    let counts = &mut self.media.by_cause[cause as usize][usize::from(op.dir == Dir::Write)];
                     counts.0 += 1;
                     counts.1 += op.blocks.0;
                 }

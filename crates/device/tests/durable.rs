@@ -21,16 +21,22 @@ struct Between {
     /// Where a write is to arrive during the next sync, and whether it can end before that does.
     arrives: Mutex<Option<(u64, bool)>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Told of every write to the store.
-    writes: Mutex<Option<Sender<()>>>,
+    /// Told when the store is asked for something.
+    asked: Mutex<Option<Sender<()>>>,
 }
 
 impl Between {
-    /// Begins a write; waits until it is done, or until the store has seen it.
+    fn seen(&self) {
+        if let Some(said) = &*self.asked.lock() {
+            let _ = said.send(());
+        }
+    }
+
+    /// Begins a write; waits until it is done, or until it has begun: its fences wait for the sync that is under way.
     fn arrive(&self, at: u64, ends: bool) {
         let device = self.device.lock().upgrade().unwrap();
         let (said, seen): (_, Receiver<()>) = channel();
-        *self.writes.lock() = Some(said);
+        *self.asked.lock() = Some(said);
         let writer = std::thread::spawn(move || device.write(at, &[0xcc; BYTES], false).unwrap());
         if ends {
             writer.join().unwrap();
@@ -38,7 +44,7 @@ impl Between {
             seen.recv().unwrap();
             *self.writer.lock() = Some(writer);
         }
-        *self.writes.lock() = None;
+        *self.asked.lock() = None;
     }
 }
 
@@ -49,14 +55,12 @@ struct Watched {
 
 impl Store for Watched {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.between.seen();
         self.inner.read(offset, buf)
     }
     fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        self.inner.write(offset, buf)?;
-        if let Some(said) = &*self.between.writes.lock() {
-            let _ = said.send(());
-        }
-        Ok(())
+        self.between.seen();
+        self.inner.write(offset, buf)
     }
     fn zero(&self, offset: u64, len: u64) -> Result<()> {
         self.inner.zero(offset, len)
@@ -122,7 +126,9 @@ fn a_layer_does_not_hear_of_what_arrived_while_a_flush_ran() {
         *between.arrives.lock() = arrives;
         device.flush().unwrap();
         let writer = between.writer.lock().take();
-        writer.map(|w| w.join().unwrap());
+        if let Some(writer) = writer {
+            writer.join().unwrap();
+        }
         let before = fences(&device);
         device.write(0, &[0xbb; BYTES], false).unwrap();
         fences(&device) - before
@@ -137,7 +143,9 @@ fn a_layer_does_not_hear_of_what_arrived_while_a_flush_ran() {
 fn a_lost_write_leaves_zeroes_wherever_it_was() {
     for layer in ["cmr", "raw,tracks=1"] {
         let dir = tempfile::tempdir().unwrap();
-        let open = |boot| Device::open_on(config(layer, dir.path()), Machine { boot, ..Machine::default() }).unwrap();
+        let open = |boot| {
+            Device::open_on(config(layer, dir.path()), Machine { boot, ..Machine::default() }).unwrap()
+        };
         let device = open(1);
         let end = device.size() - BYTES as u64;
         let kept = [1u64 << 16, 3 << 16];
