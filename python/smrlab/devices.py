@@ -62,32 +62,6 @@ def flat(doc: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def nanoseconds(option: str, text: str) -> int:
-    """A time with its unit."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", text)
-    if not found:
-        raise InputError(f"{option} {text}: write a time such as 5ms")
-    return int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
-
-
-def faults(
-    unreadable: str | None, slow: str | None, error_at: int | None, cut_at: int | None, clear: bool
-) -> dict[str, Any]:
-    """The request of `device inject`."""
-    request: dict[str, Any] = {"clear": clear}
-    if unreadable is not None:
-        found = re.fullmatch(r"(\d+)(?:\+(\d+))?", unreadable)
-        if not found:
-            raise InputError(f"--unreadable {unreadable}: write FIRST+BLOCKS, such as 4096+8")
-        request["unreadable"] = [int(found[1]), int(found[1]) + int(found[2] or 1)]
-    if slow is not None:
-        request["slow_ns"] = nanoseconds("--slow", slow)
-    request |= {k: v for k, v in (("error_at", error_at), ("cut_at", cut_at)) if v is not None}
-    if request == {"clear": False}:
-        raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at or --clear")
-    return request
-
-
 def plugin() -> Path:
     """The nbdkit plugin that was built with the project."""
     here = Path(__file__).resolve().parent

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core, devices
+from .. import _core, devices, faults
 from ..devices import Device
 from ..errors import InputError
 from . import complete, console
@@ -104,7 +104,7 @@ def create(
         "block": block,
         "record": None if record is None else str(record.absolute()),
         "map_budget": _core.size_bytes(map_budget),
-        "stall_ns": devices.nanoseconds("--stall", stall),
+        "stall_ns": faults.nanoseconds("--stall", stall),
         **({"array": array} if array else {}),
         **_identity(drive, layer, from_state),
     }
@@ -453,5 +453,5 @@ def inject(
     disk: OneDisk = None,
 ) -> None:
     """Inject faults."""
-    request = devices.faults(unreadable, slow, error_at, cut_at, clear)
+    request = faults.faults(unreadable, slow, error_at, cut_at, clear)
     Device.named(name).ask("inject", **request, **_of(disk))
