@@ -18,7 +18,7 @@ pub use params::PARAMS;
 
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
-use crate::{Array, Locks, MemberId, MemberPlan, Phase, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Ticket, Work};
 use destage::Destage;
 use evict::{Dirty, Evict};
 use lists::ReadPolicy;
@@ -204,6 +204,14 @@ impl Cached {
 impl Array for Cached {
     fn host_blocks(&self) -> Blocks {
         self.inner.host_blocks()
+    }
+
+    fn health(&self, member: MemberId) -> Health {
+        self.inner.health(member)
+    }
+
+    fn unclean(&mut self, plan: &mut MemberPlan) {
+        self.inner.unclean(plan);
     }
 
     fn locks(&self, work: &Work) -> Locks {
