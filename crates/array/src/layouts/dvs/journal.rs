@@ -6,6 +6,13 @@ use super::*;
 /// Collections that the journal holds at a time; others wait.
 pub const PLACES: u64 = 16;
 
+/// A stripe as records.
+pub(super) fn record_stripe(group: u64, stripe: u64, cells: &[Cell], out: &mut dyn FnMut(Record)) {
+    for (disk, cell) in cells.iter().enumerate() {
+        out(Record { tag: CELL, words: [group, stripe << 16 | disk as u64, cell.word()] });
+    }
+}
+
 impl Dvs {
     /// Blocks of a place: all data chunks of a group.
     fn place_blocks(&self) -> u64 {

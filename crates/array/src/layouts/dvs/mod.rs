@@ -18,7 +18,7 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Shape};
-use journal::Kept;
+use journal::{Kept, record_stripe};
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::{BTreeSet, VecDeque};
@@ -261,13 +261,6 @@ impl Dvs {
             Work::Job(_) => self.rebuild = None,
             Work::Host(_) => {}
         }
-    }
-}
-
-/// A stripe as records.
-fn record_stripe(group: u64, stripe: u64, cells: &[Cell], out: &mut dyn FnMut(Record)) {
-    for (disk, cell) in cells.iter().enumerate() {
-        out(Record { tag: CELL, words: [group, stripe << 16 | disk as u64, cell.word()] });
     }
 }
 
