@@ -115,7 +115,16 @@ impl BlockSet {
     }
 
     /// How many blocks of `range` are in the set.
+    #[inline]
     pub fn count_in(&self, range: Range<u64>) -> u64 {
+        let unit = range.start / UNIT_BLOCKS;
+        if range.start < range.end && range.end <= (unit + 1) * UNIT_BLOCKS {
+            return (self.tree.get(unit) & mask(unit, &range)).weight();
+        }
+        self.count_in_units(range)
+    }
+
+    fn count_in_units(&self, range: Range<u64>) -> u64 {
         let mut count = 0;
         let mut unit = range.start / UNIT_BLOCKS;
         while unit * UNIT_BLOCKS < range.end {

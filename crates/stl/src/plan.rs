@@ -426,6 +426,17 @@ impl Plan {
         self.lasting.binary_search_by_key(&op.0, |l| l.0).ok().map(|i| self.lasting[i].1)
     }
 
+    /// The operations, where the plan is nothing else and is acknowledged at their end, as nearly all are.
+    #[inline]
+    pub fn plain(&self) -> Option<&[MediaOp]> {
+        let plain = self.ack.is_none()
+            && self.records.is_empty()
+            && self.fences.is_empty()
+            && self.pauses.is_empty()
+            && self.lasting.is_empty();
+        plain.then_some(&self.ops)
+    }
+
     /// All steps of the plan in order, see [`Step`].
     #[inline]
     pub fn walk(&self) -> Walk<'_> {

@@ -382,26 +382,29 @@ impl Mechanics {
     ) -> SimTime {
         debug_assert!(blocks.0 > 0 && start >= self.head.ready);
         let (target, aim) = self.aim(pba);
-        let mut p = Positioning { overhead: 0, arrive: start.0, wait: 0 };
         let end = match self.model {
             Model::Instant => {
+                self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait: 0 });
                 self.head_to_last(&target, aim, pba, blocks);
                 start.0
             }
             Model::NoRotation => {
-                p = self.position(start, dir, &target);
+                let mut p = self.position(start, dir, &target);
+                p.arrive = p.arrive.max(data.0);
+                self.last = (start.0, p);
                 let time = self.plain_transfer(aim, pba, blocks);
                 self.head_to_last(&target, aim, pba, blocks);
-                p.arrive = p.arrive.max(data.0);
                 p.arrive + time
             }
             Model::Full => {
-                p = self.position(start, dir, &target);
+                let mut p = self.position(start, dir, &target);
                 if data > start {
                     let missing =
                         (data.since(SimTime(p.arrive)).0 * self.rpm).saturating_sub(p.wait.max(0) as u64);
                     p.wait += (missing.div_ceil(REVOLUTION) * REVOLUTION) as i64;
                 }
+                // Noted before it has to be kept for the transfer: put together from parts it is slow to copy.
+                self.last = (start.0, p);
                 let (units, place) = self.full_transfer(dir, &target, aim, pba, blocks);
                 place.leave(&mut self.head);
                 p.arrive + self.per_rpm.div_ceil((p.wait + units as i64) as u64)
@@ -410,7 +413,6 @@ impl Mechanics {
         self.head.next = pba + blocks;
         self.head.ready = SimTime(end);
         self.head.dir = dir;
-        self.last = (start.0, p);
         self.began = target;
         SimTime(end)
     }

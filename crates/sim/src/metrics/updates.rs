@@ -1,24 +1,44 @@
 //! Which writes are updates: those that touch at least one block that had been written before. And which reads are of
 //! blocks that never were.
 //!
-//! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so requests
-//! are gathered, brought together by address (in their order), and looked up a neighbourhood at a time.
+//! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so once the
+//! set is too large for that, requests are gathered, brought together by address (in their order), and looked up a
+//! neighbourhood at a time.
 
 use super::Amplification;
 use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::{Blocks, Lba};
 
+/// Bytes of the set up to which it is looked at at once: it lies in the processor's caches.
+const NEAR: usize = 1 << 18;
+
+/// 16 bytes: there are many. Whole words, because a word that was put together from parts is slow to copy.
 #[derive(Clone, Copy, Debug, Default)]
 struct Request {
     lba: u64,
-    blocks: u32,
-    ops: u32,
-    /// Of a write; 0: a read; [`BEFORE`].
-    extents: u32,
+    /// Length, then operations (16 bits), then extents (16 bits) of a write; without extents a read; or [`BEFORE`].
+    what: u64,
+}
+
+impl Request {
+    #[inline]
+    fn blocks(self) -> u64 {
+        self.what & 0xffff_ffff
+    }
+
+    #[inline]
+    fn ops(self) -> u64 {
+        self.what >> 32 & 0xffff
+    }
+
+    #[inline]
+    fn extents(self) -> u64 {
+        self.what >> 48
+    }
 }
 
 /// For `extents`: written before the run, and counted as nothing.
-const BEFORE: u32 = u32::MAX;
+const BEFORE: u64 = 0xffff;
 
 /// Reads of blocks that were never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +47,15 @@ pub struct Unwritten {
     pub reads: u64,
     /// Such blocks.
     pub blocks: u64,
+}
+
+impl Unwritten {
+    #[inline]
+    fn read(&mut self, written: &BlockSet, lba: u64, n: u64) {
+        let never = n - written.count_in(lba..lba + n);
+        self.blocks += never;
+        self.reads += u64::from(never > 0);
+    }
 }
 
 /// See the [module](self).
@@ -48,7 +77,7 @@ impl Updates {
     pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
         match u32::try_from(blocks.0) {
             Ok(blocks) if blocks <= 64 => {
-                self.gather(Request { lba: lba.0, blocks, ops: 0, extents: BEFORE })
+                self.see(Request { lba: lba.0, what: u64::from(blocks) | BEFORE << 48 });
             }
             _ => _ = self.written.insert(lba.span(blocks)),
         }
@@ -57,25 +86,48 @@ impl Updates {
     /// A write that took `ops` media operations in `extents` extents.
     #[inline]
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
-        let (blocks, ops, extents) = (blocks.0 as u32, ops as u32, (extents as u32).max(1));
-        self.gather(Request { lba: lba.0, blocks, ops, extents });
+        let extents = extents.max(1);
+        if ops.max(extents) < BEFORE {
+            return self.see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
+        }
+        self.look_up();
+        self.wrote(lba.0, blocks.0, ops, extents);
     }
 
     /// A read.
     #[inline]
     pub fn read(&mut self, lba: Lba, blocks: Blocks) {
-        self.gather(Request { lba: lba.0, blocks: blocks.0 as u32, ops: 0, extents: 0 });
+        self.see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff });
     }
 
     #[inline]
-    fn gather(&mut self, r: Request) {
-        // What reaches into two neighbourhoods has its turn before and after all others.
-        let apart = self.gathered.apart(r.lba, r.lba + u64::from(r.blocks.max(1)) - 1);
-        if apart {
+    fn see(&mut self, r: Request) {
+        if self.written.bytes() < NEAR && self.gathered.is_empty() {
+            return self.done(r);
+        }
+        // What reaches into two neighbourhoods has its turn after all before it and before all behind.
+        if self.gathered.apart(r.lba, r.lba + r.blocks().max(1) - 1) {
+            self.look_up();
+            return self.done(r);
+        }
+        if self.gathered.push(r) {
             self.look_up();
         }
-        if self.gathered.push(r) || apart {
-            self.look_up();
+    }
+
+    #[inline]
+    fn done(&mut self, r: Request) {
+        match r.extents() {
+            0 => self.unwritten.read(&self.written, r.lba, r.blocks()),
+            BEFORE => _ = self.written.insert(r.lba..r.lba + r.blocks()),
+            extents => self.wrote(r.lba, r.blocks(), r.ops(), extents),
+        }
+    }
+
+    #[inline]
+    fn wrote(&mut self, lba: u64, n: u64, ops: u64, extents: u64) {
+        if self.written.insert(lba..lba + n) < n {
+            self.total.add(ops, extents);
         }
     }
 
@@ -85,15 +137,13 @@ impl Updates {
         let (total, unwritten) = (&mut self.total, &mut self.unwritten);
         self.gathered.drain(
             &mut self.written,
-            |w| w.lba,
-            |written, w| {
-                let n = u64::from(w.blocks);
-                if w.extents == 0 {
-                    let never = n - written.count_in(w.lba..w.lba + n);
-                    unwritten.blocks += never;
-                    unwritten.reads += u64::from(never > 0);
-                } else if written.insert(w.lba..w.lba + n) < n && w.extents != BEFORE {
-                    total.add(u64::from(w.ops), u64::from(w.extents));
+            |r| r.lba,
+            |written, r| {
+                let n = r.blocks();
+                if r.extents() == 0 {
+                    unwritten.read(written, r.lba, n);
+                } else if written.insert(r.lba..r.lba + n) < n && r.extents() != BEFORE {
+                    total.add(r.ops(), r.extents());
                 }
             },
         );
@@ -125,7 +175,7 @@ mod tests {
     #[test]
     fn the_order_of_writes_to_a_place_is_kept() {
         // From one neighbourhood to many small ones.
-        [1 << 12, 1 << 17, 1 << 24].into_iter().for_each(order_is_kept);
+        [1 << 12, 1 << 17, 1 << 24, 1 << 33].into_iter().for_each(order_is_kept);
     }
 
     fn order_is_kept(host: u64) {
@@ -161,6 +211,16 @@ mod tests {
         }
         let n = borders.count() as u64;
         assert_eq!((updates.total().requests, updates.total().ops), (n, 10 * n));
+    }
+
+    #[test]
+    fn a_write_of_very_many_operations_counts_them_all() {
+        let mut updates = Updates::new(Blocks(1 << 30));
+        updates.prefilled(Lba(0), Blocks(8));
+        updates.add(Lba(0), Blocks(8), 100_000, 1);
+        updates.add(Lba(0), Blocks(8), 2, 70_000);
+        let total = updates.total();
+        assert_eq!((total.requests, total.ops, total.extents), (2, 100_002, 70_001));
     }
 
     #[test]

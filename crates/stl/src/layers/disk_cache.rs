@@ -337,8 +337,8 @@ impl DiskCache {
         let end = part.offset + part.blocks;
         while offset < end {
             let (unit, within) = (offset / g, offset % g);
-            let n = (g - within).min(end - offset);
-            let cached = self.sets[set].find(slot, units, unit);
+            let (cached, n) = self.sets[set].find_run(slot, units, unit, (end - 1) / g + 1 - unit);
+            let n = (n * g - within).min(end - offset);
             found.hits |= cached.is_some();
             found.misses |= cached.is_none();
             let pba = match cached {

@@ -5,6 +5,7 @@ mod cache;
 mod choose;
 mod entry;
 mod items;
+mod lists;
 mod pieces;
 mod records;
 mod section;
@@ -29,6 +30,7 @@ use smrlab_blockmap::BlockSet;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +100,19 @@ pub struct SBlockLayer {
     /// Blocks that were discarded and not written since.
     discarded: BlockSet,
     work: Work,
+    hints: Hints,
 }
+
+/// The places of the requests that were hinted last: each takes three steps, for an address is only known when what led to
+/// it is in the processor's caches. Atomic only so that a layer can be shared; no order is needed.
+#[derive(Debug, Default)]
+struct Hints {
+    last: [AtomicU64; 2 * HINTS],
+    turn: AtomicUsize,
+}
+
+/// Hints between two steps.
+const HINTS: usize = 8;
 
 /// A part of a request within one S-block.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +183,7 @@ impl SBlockLayer {
             by_section: Reciprocal::new(sizes.sblocks),
             discarded: BlockSet::new(),
             work: Work { fences: 1, ..Work::default() },
+            hints: Hints::default(),
         })
     }
 
@@ -396,10 +411,24 @@ impl TranslationLayer for SBlockLayer {
 
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
-        let (id, _) = self.by_size.div_rem_wide(request.lba.0);
+        let (id, offset) = self.by_size.div_rem_wide(request.lba.0);
         let (section, x) = self.by_section.div_rem_wide(id);
         if let Some(s) = self.sections.get(section as usize) {
             s.blocks.prefetch(x as u32);
+        }
+        let turn = self.hints.turn.load(Relaxed);
+        self.hints.turn.store(turn.wrapping_add(1), Relaxed);
+        let hinted = |ago: usize| {
+            let hint = self.hints.last[turn.wrapping_sub(ago) % (2 * HINTS)].load(Relaxed);
+            (&self.sections[(hint >> 48) as usize], (hint >> 16) as u32, hint & 0xffff)
+        };
+        let (s, x2, unit) = hinted(HINTS);
+        s.cache.fetch_list(&s.blocks.at(x2), unit);
+        let (s, x3, unit) = hinted(2 * HINTS);
+        s.cache.fetch_listed(&s.blocks.at(x3), unit);
+        if section < self.sections.len().min(1 << 16) as u64 {
+            let hint = section << 48 | x << 16 | offset >> 3;
+            self.hints.last[turn % (2 * HINTS)].store(hint, Relaxed);
         }
     }
 

@@ -1,205 +1,97 @@
-//! Which position of an append-only area holds the newest copy of a key: a hash table whose entries are only positions.
+//! Which position of an append-only area holds the newest copy of a key.
 //!
-//! The keys themselves stand in the order of their positions, where the area's contents are known anyway: 4 bytes a
-//! position. An entry costs 2 bytes at half load, or 3 bytes at three quarters where there are more positions than 16 bits
-//! can tell; bits that the positions leave over tell keys apart without a look at them. Eight neighbouring keys share
-//! one group of entries, so that a request of several blocks touches one cache line of the table.
+//! Eight neighbouring keys are a *group*; keys of one group that were appended side by side are one item with a bit for
+//! each key of which it still is the newest copy. A hash table leads from a group to its newest item, and items to older
+//! ones of the group that still hold something. Memory follows the keys that are there: 16 bytes an item and 6 of the
+//! table, with room to grow at most twice that, for 1 to 8 keys; what was superseded is dropped before anything grows.
 
-/// Entries in a group; keys that differ in the lower three bits only lie in one group.
-const GROUP: usize = 8;
+/// Keys in a group.
+const GROUP: u32 = 8;
+/// No item; also an entry of the table that leads nowhere.
+const NONE: u32 = u32::MAX;
+/// Items that there is room for at first.
+const SMALLEST: usize = 12;
 
-/// A table entry: a position with a part of the key's hash above it, or one of two marks.
-trait Entry: Copy + Eq {
-    const EMPTY: Self;
-    const GONE: Self;
-    const BITS: u32;
-    /// Entries for so many positions.
-    const ENTRIES: usize;
-    const POSITIONS: usize;
-    fn pack(bits: u32) -> Self;
-    fn bits(self) -> u32;
-}
-
-impl Entry for u16 {
-    const EMPTY: Self = Self::MAX;
-    const GONE: Self = Self::MAX - 1;
-    const BITS: u32 = 16;
-    const ENTRIES: usize = 2;
-    const POSITIONS: usize = 1;
-    fn pack(bits: u32) -> Self {
-        bits as Self
-    }
-    fn bits(self) -> u32 {
-        u32::from(self)
-    }
-}
-
-impl Entry for [u8; 3] {
-    const EMPTY: Self = [0xff; 3];
-    const GONE: Self = [0xfe, 0xff, 0xff];
-    const BITS: u32 = 24;
-    const ENTRIES: usize = 4;
-    const POSITIONS: usize = 3;
-    fn pack(bits: u32) -> Self {
-        let [a, b, c, _] = bits.to_le_bytes();
-        [a, b, c]
-    }
-    fn bits(self) -> u32 {
-        u32::from_le_bytes([self[0], self[1], self[2], 0])
-    }
-}
-
-impl Entry for u32 {
-    const EMPTY: Self = Self::MAX;
-    const GONE: Self = Self::MAX - 1;
-    const BITS: u32 = 32;
-    const ENTRIES: usize = 4;
-    const POSITIONS: usize = 3;
-    fn pack(bits: u32) -> Self {
-        bits
-    }
-    fn bits(self) -> u32 {
-        self
-    }
-}
-
-/// The groups of entries.
-#[derive(Clone, Debug)]
-struct Table<T> {
-    entries: Vec<T>,
-    groups: u32,
-    /// The bits of an entry that are its position; no position has all of them set, nor all but the lowest.
-    position: u32,
-}
-
-/// Where the search for a key begins, and what an entry's upper bits are if it may be the key's.
-#[derive(Clone, Copy)]
-struct Sought {
-    at: usize,
-    tag: u32,
-}
-
-impl<T: Entry> Table<T> {
-    fn new(positions: u32) -> Self {
-        let groups = (positions as usize * T::ENTRIES).div_ceil(GROUP * T::POSITIONS).max(2);
-        let position = u32::MAX >> (positions + 1).leading_zeros();
-        Self { entries: vec![T::EMPTY; groups * GROUP], groups: groups as u32, position }
-    }
-
-    #[inline]
-    fn first(&self, key: u32) -> Sought {
-        let mixed = (key >> 3).wrapping_mul(0x9E37_79B1);
-        let mixed = mixed ^ (mixed >> 15);
-        let group = (u64::from(mixed) * u64::from(self.groups)) >> 32;
-        // Rotated by the hash, so that keys at a regular distance do not all want the same lane.
-        let at = group as usize * GROUP + (key.wrapping_add(mixed) as usize & (GROUP - 1));
-        // Its first bits are the lowest of the hash, which took the least part in choosing the group.
-        // Short entries have few bits to spare, and half load needs them less.
-        let tag = if T::BITS == 16 { 0 } else { mixed.swap_bytes() >> (32 - T::BITS) & !self.position };
-        Sought { at, tag }
-    }
-
-    /// The position in an entry, if the entry may be the key's: neither of the marks is.
-    #[inline]
-    fn position(&self, entry: T, sought: Sought) -> Option<usize> {
-        let bits = entry.bits();
-        if T::BITS == 16 {
-            return (entry != T::GONE).then_some(bits as usize);
-        }
-        (bits & !self.position == sought.tag && entry != T::GONE).then_some((bits & self.position) as usize)
-    }
-
-    /// The same lane of the next group; behind the last group the next lane, so that every entry is reached.
-    #[inline]
-    fn step(&self, at: usize) -> usize {
-        let next = at + GROUP;
-        if next < self.entries.len() { next } else { (at + 1) & (GROUP - 1) }
-    }
-
-    #[inline]
-    fn find(&self, keys: &[u32], key: u32) -> Option<(usize, u32)> {
-        let sought = self.first(key);
-        let mut at = sought.at;
-        loop {
-            let e = self.entries[at];
-            if e == T::EMPTY {
-                return None;
-            }
-            if let Some(position) = self.position(e, sought).filter(|&p| keys[p] == key) {
-                return Some((at, position as u32));
-            }
-            at = self.step(at);
-        }
-    }
-
-    /// Answers whether the key is new.
-    #[inline]
-    fn put(&mut self, keys: &[u32], key: u32, position: u32) -> bool {
-        let sought = self.first(key);
-        let new = T::pack(position | sought.tag);
-        let mut at = sought.at;
-        let mut gone = None;
-        loop {
-            let e = self.entries[at];
-            if e == T::EMPTY {
-                self.entries[gone.unwrap_or(at)] = new;
-                return true;
-            }
-            if e == T::GONE {
-                gone = gone.or(Some(at));
-            } else if self.position(e, sought).is_some_and(|p| keys[p] == key) {
-                self.entries[at] = new;
-                return false;
-            }
-            at = self.step(at);
-        }
-    }
-
-    fn remove(&mut self, keys: &[u32], key: u32) -> bool {
-        let found = self.find(keys, key);
-        found.is_some_and(|(at, _)| {
-            self.entries[at] = T::GONE;
-            true
-        })
-    }
-
-    fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<T>()
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Width {
-    Short(Table<u16>),
-    Middle(Table<[u8; 3]>),
-    Long(Table<u32>),
+/// Keys of one group that were appended side by side.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    group: u32,
+    /// The position at which the group's first key would lie; wraps around.
+    base: u32,
+    /// An older item of the group, or [`NONE`].
+    older: u32,
+    /// The keys of which this is the newest copy.
+    mask: u8,
 }
 
 /// See the [module](self). Memory is taken at the first key.
 #[derive(Clone, Debug)]
 pub struct PositionIndex {
-    table: Option<Width>,
-    /// The key appended at each position so far.
-    keys: Vec<u32>,
+    /// In the order of their positions.
+    items: Vec<Item>,
+    /// Newest item of a group, with a part of the group's hash in the bits that no item's number has.
+    table: Vec<u32>,
+    /// The bits of an entry that are an item's number; no number has all of them set.
+    number: u32,
+    appended: u32,
     positions: u32,
 }
 
 impl PositionIndex {
     /// For an area of `positions` positions.
     pub fn new(positions: u32) -> Self {
-        Self { table: None, keys: Vec::new(), positions }
+        Self { items: Vec::new(), table: Vec::new(), number: 0, appended: 0, positions }
     }
 
     /// How many positions have been appended since the last [`clear`](Self::clear).
     #[inline]
     pub fn appended(&self) -> u32 {
-        self.keys.len() as u32
+        self.appended
     }
 
     /// Positions that are left.
     #[inline]
     pub fn free(&self) -> u32 {
-        self.positions - self.appended()
+        self.positions - self.appended
+    }
+
+    /// Where the search for a group begins, and what the upper bits of its entry are.
+    #[inline]
+    fn sought(&self, group: u32) -> (usize, u32) {
+        let mixed = group.wrapping_mul(0x9E37_79B1);
+        let mixed = mixed ^ (mixed >> 15);
+        let first = (u64::from(mixed) * self.table.len() as u64) >> 32;
+        // The lowest bits of the hash took the least part in choosing the entry.
+        (first as usize, mixed.swap_bytes() & !self.number)
+    }
+
+    /// The group's entry, or the one that it would get. There must be a table.
+    #[inline]
+    fn entry(&self, group: u32) -> (usize, u32) {
+        let (mut at, tag) = self.sought(group);
+        loop {
+            let entry = self.table[at];
+            let same = |n: u32| self.items[n as usize].group == group;
+            if entry == NONE || (entry & !self.number == tag && same(entry & self.number)) {
+                return (at, tag);
+            }
+            at = if at + 1 < self.table.len() { at + 1 } else { 0 };
+        }
+    }
+
+    /// The items of a group, the newest one first; some may hold nothing any more.
+    #[inline]
+    fn group(&self, group: u32) -> impl Iterator<Item = &Item> {
+        let mut at = match self.table.is_empty() {
+            true => NONE,
+            false => self.table[self.entry(group).0],
+        };
+        at = if at == NONE { NONE } else { at & self.number };
+        std::iter::from_fn(move || {
+            let item = self.items.get(at as usize)?;
+            at = item.older;
+            Some(item)
+        })
     }
 
     /// Appends `n` consecutive keys from `key` on; answers how many of them were not there before.
@@ -209,99 +101,167 @@ impl PositionIndex {
     #[inline]
     pub fn append(&mut self, key: u32, n: u32) -> u32 {
         assert!(n <= self.free(), "appended past the end");
-        if self.table.is_none() {
-            self.allocate();
-        }
-        let first = self.appended();
-        self.keys.extend(key..key + n);
-        let keys = &self.keys;
-        let mut fresh = 0;
-        let mut put = |new: bool| fresh += u32::from(new);
-        match &mut self.table {
-            Some(Width::Short(t)) => (0..n).for_each(|i| put(t.put(keys, key + i, first + i))),
-            Some(Width::Middle(t)) => (0..n).for_each(|i| put(t.put(keys, key + i, first + i))),
-            Some(Width::Long(t)) => (0..n).for_each(|i| put(t.put(keys, key + i, first + i))),
-            None => {}
+        let (mut fresh, mut done) = (n, 0);
+        while done < n {
+            let (group, lane) = ((key + done) / GROUP, (key + done) % GROUP);
+            let k = (GROUP - lane).min(n - done);
+            let mask = (((1u32 << k) - 1) << lane) as u8;
+            fresh -= self.put(group, self.appended.wrapping_sub(lane), mask);
+            self.appended += k;
+            done += k;
         }
         fresh
     }
 
+    /// Appends an item; answers how many of its keys were there before.
+    #[inline]
+    fn put(&mut self, group: u32, base: u32, mask: u8) -> u32 {
+        if self.items.len() == self.items.capacity() {
+            self.make_room();
+        }
+        let (at, tag) = self.entry(group);
+        let newest = if self.table[at] == NONE { NONE } else { self.table[at] & self.number };
+        let (older, hits) = self.supersede(newest, mask);
+        let number = self.items.len() as u32;
+        match self.items.get_mut(older as usize) {
+            // It goes on where the last one ended.
+            Some(last) if older + 1 == number && last.base == base => {
+                last.mask |= mask;
+                self.table[at] = older | tag;
+            }
+            _ => {
+                self.items.push(Item { group, base, older, mask });
+                self.table[at] = number | tag;
+            }
+        }
+        hits
+    }
+
+    /// The items from `newest` on are no longer the newest copies of some keys; answers which one is the newest that
+    /// still holds something, and of how many keys there was a copy.
+    #[inline]
+    fn supersede(&mut self, newest: u32, mask: u8) -> (u32, u32) {
+        let (mut first, mut before, mut at, mut hits) = (NONE, NONE, newest, 0);
+        while at != NONE {
+            let item = &mut self.items[at as usize];
+            hits += (item.mask & mask).count_ones();
+            item.mask &= !mask;
+            let (older, gone) = (item.older, item.mask == 0);
+            match (gone, before) {
+                (true, NONE) => {}
+                (true, before) => self.items[before as usize].older = older,
+                (false, NONE) => (first, before) = (at, at),
+                (false, _) => before = at,
+            }
+            at = older;
+        }
+        (first, hits)
+    }
+
+    /// Drops items that hold nothing; makes room for more if few are.
     #[cold]
-    fn allocate(&mut self) {
-        self.keys = Vec::with_capacity(self.positions as usize);
-        self.table = Some(match self.positions {
-            n if n < u32::from(u16::GONE) => Width::Short(Table::new(n)),
-            n if n < (1 << 24) - 2 => Width::Middle(Table::new(n)),
-            n => Width::Long(Table::new(n)),
-        });
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let room = self.items.capacity();
+        self.items.retain(|item| item.mask != 0);
+        if self.items.len() * 4 >= room * 3 {
+            let more = (room / 2).max(SMALLEST) + room - self.items.len();
+            self.items.reserve_exact(more);
+        }
+        let room = self.items.capacity();
+        self.number = u32::MAX >> (room as u32 + 1).leading_zeros();
+        self.table.clear();
+        self.table.reserve_exact(room + room / 2);
+        self.table.resize(room + room / 2, NONE);
+        for i in 0..self.items.len() {
+            let (at, tag) = self.entry(self.items[i].group);
+            self.items[i].older = if self.table[at] == NONE { NONE } else { self.table[at] & self.number };
+            self.table[at] = i as u32 | tag;
+        }
     }
 
     /// Takes up positions whose contents are of no interest, up to `end`.
     pub fn skip_to(&mut self, end: u32) {
-        if self.table.is_none() && end > 0 {
-            self.allocate();
-        }
-        self.keys.resize((end as usize).max(self.keys.len()), u32::MAX);
+        self.appended = self.appended.max(end);
     }
 
     /// The position of the newest copy of `key`.
     #[inline]
     pub fn find(&self, key: u32) -> Option<u32> {
-        let found = match self.table.as_ref()? {
-            Width::Short(t) => t.find(&self.keys, key),
-            Width::Middle(t) => t.find(&self.keys, key),
-            Width::Long(t) => t.find(&self.keys, key),
-        };
-        found.map(|(_, position)| position)
+        self.find_run(key, 1).0
+    }
+
+    /// The same, and how many keys from `key` on, up to `most` and to the end of its group, follow it there or are missing
+    /// like it.
+    #[inline]
+    pub fn find_run(&self, key: u32, most: u32) -> (Option<u32>, u32) {
+        let lane = key % GROUP;
+        let most = most.min(GROUP - lane);
+        let mut others = 0;
+        for item in self.group(key / GROUP) {
+            let mask = item.mask >> lane;
+            if mask & 1 == 1 {
+                return (Some(item.base.wrapping_add(lane)), mask.trailing_ones().min(most));
+            }
+            others |= mask;
+        }
+        (None, others.trailing_zeros().min(most))
     }
 
     /// Forgets `key`; answers whether it was there. Its position stays taken.
     pub fn remove(&mut self, key: u32) -> bool {
-        match &mut self.table {
-            None => false,
-            Some(Width::Short(t)) => t.remove(&self.keys, key),
-            Some(Width::Middle(t)) => t.remove(&self.keys, key),
-            Some(Width::Long(t)) => t.remove(&self.keys, key),
+        if self.table.is_empty() {
+            return false;
         }
+        let bit = 1 << (key % GROUP);
+        let (at, _) = self.entry(key / GROUP);
+        let mut next = if self.table[at] == NONE { NONE } else { self.table[at] & self.number };
+        while let Some(item) = self.items.get_mut(next as usize) {
+            if item.mask & bit != 0 {
+                item.mask &= !bit;
+                return true;
+            }
+            next = item.older;
+        }
+        false
+    }
+
+    /// Forgets all keys of a range; answers how many were there. Looks at every item.
+    pub fn remove_range(&mut self, keys: std::ops::Range<u32>) -> u32 {
+        let mut gone = 0;
+        for item in &mut self.items {
+            let lane = |key: u32| key.saturating_sub(item.group * GROUP).min(GROUP);
+            let mask = ((1u32 << lane(keys.end)) - (1 << lane(keys.start))) as u8;
+            gone += (item.mask & mask).count_ones();
+            item.mask &= !mask;
+        }
+        gone
     }
 
     /// The keys that are there with their positions, in the order of the positions.
     pub fn live(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let keyed = self.keys.iter().enumerate().filter(|(_, k)| **k != u32::MAX);
-        keyed.map(|(p, k)| (*k, p as u32)).filter(|&(k, p)| self.find(k) == Some(p))
+        self.items.iter().flat_map(|item| {
+            let lanes = (0..GROUP).filter(|lane| item.mask >> lane & 1 == 1);
+            lanes.map(|lane| (item.group * GROUP + lane, item.base.wrapping_add(lane)))
+        })
     }
 
     /// Forgets everything; all positions are free again.
     pub fn clear(&mut self) {
-        self.keys.clear();
-        match &mut self.table {
-            None => {}
-            Some(Width::Short(t)) => t.entries.fill(u16::EMPTY),
-            Some(Width::Middle(t)) => t.entries.fill(Entry::EMPTY),
-            Some(Width::Long(t)) => t.entries.fill(u32::EMPTY),
-        }
+        *self = Self::new(self.positions);
     }
 
     /// A hint that `key` will be looked up or appended soon.
     #[inline]
     pub fn prefetch(&self, key: u32) {
-        match &self.table {
-            None => {}
-            Some(Width::Short(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key).at),
-            Some(Width::Middle(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key).at),
-            Some(Width::Long(t)) => smrlab_blockmap::prefetch(&t.entries, t.first(key).at),
+        if !self.table.is_empty() {
+            smrlab_blockmap::prefetch(&self.table, self.sought(key / GROUP).0);
         }
     }
 
     /// Bytes on the heap.
     pub fn bytes(&self) -> u64 {
-        let table = match &self.table {
-            None => 0,
-            Some(Width::Short(t)) => t.bytes(),
-            Some(Width::Middle(t)) => t.bytes(),
-            Some(Width::Long(t)) => t.bytes(),
-        };
-        (table + self.keys.capacity() * size_of::<u32>()) as u64
+        (self.items.capacity() * size_of::<Item>() + self.table.capacity() * size_of::<u32>()) as u64
     }
 }
 
@@ -328,11 +288,19 @@ mod tests {
                 assert_eq!(index.remove(key), model.remove(&key).is_some());
                 continue;
             }
+            if seed >> 57 == 63 {
+                let there = model.range(key..key + 30).count();
+                model.retain(|k, _| !(key..key + 30).contains(k));
+                assert_eq!(index.remove_range(key..key + 30) as usize, there);
+            }
             let at = index.appended();
             let before = model.len();
             model.extend((0..n).map(|i| (key + i, at + i)));
             assert_eq!(index.append(key, n) as usize, model.len() - before);
             assert_eq!(index.find(key ^ 1), model.get(&(key ^ 1)).copied());
+            let (position, run) = index.find_run(key ^ 1, 9);
+            let alike = |i: u32| model.get(&((key ^ 1) + i)).copied() == position.map(|p| p + i);
+            assert!(run > 0 && (0..run).all(alike), "{position:?}, {run} of {key}");
         }
     }
 
@@ -347,15 +315,28 @@ mod tests {
     }
 
     #[test]
-    fn eight_bytes_a_block_when_full() {
-        for blocks in [50_000, 131_072, 9_000_000] {
-            let mut index = PositionIndex::new(blocks);
-            assert_eq!(index.bytes(), 0);
-            for i in 0..blocks / 8 {
-                index.append(i * 104, 8);
-            }
-            assert_eq!(index.free(), 0);
-            assert!(index.bytes().abs_diff(8 * u64::from(blocks)) < 32, "{} bytes", index.bytes());
-        }
+    fn memory_follows_the_keys_that_are_there() {
+        let mut index = PositionIndex::new(9_000_000);
+        assert_eq!(index.bytes(), 0);
+        index.append(104, 8);
+        assert!(index.bytes() < 400, "{} bytes", index.bytes());
+        // The same thousand places again and again, until the area is full.
+        let places = (0..index.free() / 8).map(|i| i % 997);
+        places.for_each(|i| _ = index.append(i * 104, 8));
+        assert!(index.bytes() < 8 * 8000, "{} bytes for 8000 keys", index.bytes());
+        index.clear();
+        (0..index.free() / 8).for_each(|i| _ = index.append(i * 104, 8));
+        assert_eq!(index.free(), 0);
+        assert!(index.bytes() < 5 * 9_000_000, "{} bytes", index.bytes());
+        index.clear();
+        assert_eq!((index.bytes(), index.find(0), index.remove(0)), (0, None, false));
+    }
+
+    #[test]
+    fn keys_one_by_one_cost_no_more_than_together() {
+        let mut index = PositionIndex::new(100_000);
+        (0..80_000).for_each(|key| _ = index.append(key, 1));
+        assert!(index.bytes() < 5 * 80_000, "{} bytes", index.bytes());
+        assert_eq!((index.find(77_777), index.find_run(77_777, 9)), (Some(77_777), (Some(77_777), 7)));
     }
 }

@@ -211,9 +211,7 @@ impl DiskCache {
         let units = self.units();
         debug_assert_eq!(self.homes.native(set, slot, &self.sets), native);
         if self.sets[set].live(slot) > 0 {
-            for unit in 0..units {
-                self.cached -= u64::from(self.sets[set].forget(slot, units, unit));
-            }
+            self.cached -= self.sets[set].forget_band(slot, units);
         }
     }
 

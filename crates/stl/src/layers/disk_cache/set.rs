@@ -64,12 +64,29 @@ impl Set {
         self.index.find(Self::key(slot, units, unit))
     }
 
+    /// The same, and how many units up to `most` follow it there, or are not cached like it.
+    #[inline]
+    pub fn find_run(&self, slot: u32, units: u64, unit: u64, most: u64) -> (Option<u32>, u64) {
+        // A key's group may go on in the next band's units, which nobody asked for.
+        let (position, n) = self.index.find_run(Self::key(slot, units, unit), most as u32);
+        (position, u64::from(n))
+    }
+
     /// Takes a unit out; answers whether it was there.
     pub fn forget(&mut self, slot: u32, units: u64, unit: u64) -> bool {
         let was = self.index.remove(Self::key(slot, units, unit));
         self.live[slot as usize] -= u32::from(was);
         self.live_units -= u64::from(was);
         was
+    }
+
+    /// Takes all units of a native band out; answers how many there were.
+    pub fn forget_band(&mut self, slot: u32, units: u64) -> u64 {
+        let first = Self::key(slot, units, 0);
+        let gone = self.index.remove_range(first..first + units as u32);
+        self.live[slot as usize] -= gone;
+        self.live_units -= u64::from(gone);
+        u64::from(gone)
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! What is known of the S-blocks of a section. S-blocks that nobody touched lie where they lay at first, and cost nothing.
 
+use super::items::END;
 use crate::parts::chunked::Chunked;
 
 /// No item, no S-block.
@@ -10,9 +11,10 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct SBlock {
     /// Slot of the S-block ring, perhaps a virtual one.
     pub slot: u32,
-    /// First of its items, or [`NONE`].
+    /// First of its items, or the number of a table of them with the highest bit, or [`NONE`].
     pub first: u32,
-    /// Two bits for each unit that may be cached (a Bloom filter): most writes need not walk the list.
+    /// Two bits for each unit that may be cached (a Bloom filter): most writes need not walk the list. With a table, which
+    /// tells that as fast: how many items there are.
     pub filter: u64,
 }
 
@@ -24,7 +26,9 @@ impl SBlock {
     /// Whether any unit from `first` to `last` may be cached.
     #[inline]
     pub fn may_have(&self, first: u64, last: u64) -> bool {
-        if first == last { self.filter & bits(first) == bits(first) } else { self.first != NONE }
+        let listed = self.first != NONE;
+        let alone = first == last && self.first & END == 0;
+        if alone { self.filter & bits(first) == bits(first) } else { listed }
     }
 
     /// Notes that a unit is cached.

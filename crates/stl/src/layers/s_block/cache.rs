@@ -104,11 +104,7 @@ impl CacheRing {
             let id =
                 self.push(Item { next: END | x, unit: unit as u16, first: first as u8, mask }, k, blocks);
             let s = blocks.at_mut(x);
-            if s.first != NONE {
-                self.items.get_mut(id).next = s.first;
-            }
-            s.first = id;
-            s.has(unit);
+            self.items.link(s, id);
             self.ring.push(k);
             offset += k;
         }
@@ -134,8 +130,24 @@ impl CacheRing {
     }
 
     fn invalidate_listed(&mut self, s: &mut SBlock, offset: u64, n: u64) -> u64 {
-        let mut gone = 0;
-        let (mut before, mut id) = (NONE, s.first);
+        let (mut gone, mut items) = (0, 0);
+        for unit in self.items.lists_of(s, offset >> 3, (offset + n - 1) >> 3) {
+            let first = self.items.head(s, unit);
+            let (left, blocks, emptied) = self.thin_out(first, offset, n);
+            *self.items.head_mut(s, unit) = left;
+            (gone, items) = (gone + blocks, items + emptied);
+        }
+        self.items.uncounted(s, items);
+        self.live -= gone;
+        gone
+    }
+
+    /// Makes blocks of a list invalid; answers what its first item is then, how many blocks were valid, and how many items
+    /// hold nothing any more.
+    #[inline]
+    fn thin_out(&mut self, first: u32, offset: u64, n: u64) -> (u32, u64, u32) {
+        let (mut first, mut gone, mut emptied) = (first, 0, 0);
+        let (mut before, mut id) = (NONE, first);
         while id & END == 0 {
             let item = self.items.get_mut(id);
             let hit = item.mask & span_mask(u64::from(item.unit), offset, n);
@@ -144,18 +156,17 @@ impl CacheRing {
             let next = item.next;
             if item.mask != 0 {
                 before = id;
-            } else if before != NONE {
-                self.items.get_mut(before).next = next;
             } else {
-                s.first = if next & END == 0 { next } else { NONE };
+                emptied += 1;
+                if before != NONE {
+                    self.items.get_mut(before).next = next;
+                } else {
+                    first = if next & END == 0 { next } else { NONE };
+                }
             }
             id = next;
         }
-        if s.first == NONE {
-            s.filter = 0;
-        }
-        self.live -= gone;
-        gone
+        (first, gone, emptied)
     }
 
     /// The item behind `item` in its S-block's list, or [`NONE`]; where `item` is not valid any more, anything.
@@ -163,6 +174,21 @@ impl CacheRing {
     pub fn next_item(&self, item: u32) -> u32 {
         let next = self.items.get(item).next;
         if next & END == 0 { next } else { NONE }
+    }
+
+    /// Hints that a unit of an S-block will be asked for or written soon: first its list, later the list's first item.
+    #[inline]
+    pub fn fetch_list(&self, s: &SBlock, unit: u64) {
+        self.items.fetch_head(s, unit);
+    }
+
+    /// The second step of that.
+    #[inline]
+    pub fn fetch_listed(&self, s: &SBlock, unit: u64) {
+        let first = self.items.head(s, unit);
+        if first & END == 0 && s.may_have(unit, unit) {
+            self.items.fetch(first);
+        }
     }
 
     /// Hints that `item` will be looked at soon.
@@ -173,13 +199,17 @@ impl CacheRing {
 
     /// Makes all cached blocks of an S-block invalid; answers how many there were.
     pub fn invalidate_all(&mut self, s: &mut SBlock) -> u64 {
-        let (mut gone, mut id) = (0, s.first);
-        while id & END == 0 {
-            let item = self.items.get_mut(id);
-            gone += u64::from(item.mask.count_ones());
-            item.mask = 0;
-            id = item.next;
+        let mut gone = 0;
+        for list in 0..self.items.lists(s) {
+            let mut id = self.items.head(s, list);
+            while id & END == 0 {
+                let item = self.items.get_mut(id);
+                gone += u64::from(item.mask.count_ones());
+                item.mask = 0;
+                id = item.next;
+            }
         }
+        self.items.unlist(s);
         self.live -= gone;
         *s = SBlock::at(s.slot);
         gone
@@ -188,10 +218,18 @@ impl CacheRing {
     /// Adds the cached parts of an S-block that lie in `offset..offset + n`, in no particular order.
     #[inline]
     pub fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<Part>) {
-        if !s.may_have(offset >> 3, (offset + n - 1) >> 3) {
-            return;
+        let (first, last) = (offset >> 3, (offset + n - 1) >> 3);
+        if s.may_have(first, last) {
+            for unit in self.items.lists_of(s, first, last) {
+                self.parts_of(self.items.head(s, unit), offset, n, out);
+            }
         }
-        let mut id = s.first;
+    }
+
+    /// The same of one list.
+    #[inline]
+    fn parts_of(&self, first: u32, offset: u64, n: u64, out: &mut Vec<Part>) {
+        let mut id = first;
         while id & END == 0 {
             let item = self.items.get(id);
             let mut mask = item.mask & span_mask(u64::from(item.unit), offset, n);
@@ -270,12 +308,15 @@ impl CacheRing {
     /// How far the oldest cached block of an S-block lies from the head, as a share of the ring. Invalid places before
     /// it do not count: freeing them must not change a choice that was announced.
     pub fn age(&self, s: &SBlock) -> f64 {
-        let (mut most, mut id) = (0, s.first);
-        while id & END == 0 {
-            let item = self.items.get(id);
-            let at = self.items.position(id, self.tail()) + u64::from(item.valid().trailing_zeros());
-            most = most.max(self.ring.ahead(self.ring.wrap(at), self.ring.head()));
-            id = item.next;
+        let mut most = 0;
+        for list in 0..self.items.lists(s) {
+            let mut id = self.items.head(s, list);
+            while id & END == 0 {
+                let item = self.items.get(id);
+                let at = self.items.position(id, self.tail()) + u64::from(item.valid().trailing_zeros());
+                most = most.max(self.ring.ahead(self.ring.wrap(at), self.ring.head()));
+                id = item.next;
+            }
         }
         most as f64 / self.ring.size() as f64
     }
@@ -334,6 +375,8 @@ impl CacheRing {
         let (rest, _) = self.items.tail()?;
         self.items.get_mut(new).next = self.items.get(rest).next;
         self.items.get_mut(rest).next = new;
+        let owner = self.items.owner(new);
+        self.items.counted(blocks.at_mut(owner));
         None
     }
 

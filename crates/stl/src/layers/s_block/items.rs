@@ -7,6 +7,7 @@
 //! leaf is split, and one that stays nearly empty is joined with the one before.
 
 use super::blocks::SBlocks;
+use super::lists::Tables;
 use crate::parts::ring::Ring;
 
 /// Items in a leaf: five bits.
@@ -77,10 +78,63 @@ pub(super) struct Ends {
     pub tail: u64,
 }
 
+impl Leaf {
+    const EMPTY: Self = Self { order: [0; LEAF], used: 0, base: 0, next: END, items: [Item::INVALID; LEAF] };
+}
+
+/// Leaves that are taken together: more are added without moving any.
+const CHUNK: usize = 256;
+
+/// All leaves by their numbers.
+#[derive(Clone, Debug, Default)]
+struct Leaves {
+    chunks: Vec<Box<[Leaf]>>,
+    len: usize,
+}
+
+impl Leaves {
+    #[inline]
+    fn get(&self, leaf: usize) -> Option<&Leaf> {
+        (leaf < self.len).then(|| &self[leaf])
+    }
+
+    /// Adds an empty leaf; answers its number.
+    fn push(&mut self) -> usize {
+        if self.len.is_multiple_of(CHUNK) {
+            self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
+        }
+        self.len += 1;
+        self.len - 1
+    }
+
+    /// Hints that a leaf will be passed soon.
+    #[inline]
+    fn fetch(&self, leaf: usize) {
+        smrlab_blockmap::prefetch(&self.chunks[leaf / CHUNK], leaf % CHUNK);
+        (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self[leaf].items, i));
+    }
+}
+
+impl std::ops::Index<usize> for Leaves {
+    type Output = Leaf;
+
+    #[inline]
+    fn index(&self, leaf: usize) -> &Leaf {
+        &self.chunks[leaf / CHUNK][leaf % CHUNK]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Leaves {
+    #[inline]
+    fn index_mut(&mut self, leaf: usize) -> &mut Leaf {
+        &mut self.chunks[leaf / CHUNK][leaf % CHUNK]
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Items {
-    leaves: Vec<Leaf>,
+    leaves: Leaves,
     /// The cursor's leaf, and how many of its items were passed.
     leaf: usize,
     rank: usize,
@@ -88,11 +142,13 @@ pub(super) struct Items {
     before: usize,
     /// The first leaf that is not in use, or [`END`].
     unused: u32,
+    /// Where an S-block has many items.
+    pub tables: Tables,
 }
 
 impl Items {
     pub fn new() -> Self {
-        Self { leaves: Vec::new(), leaf: 0, rank: 0, before: 0, unused: END }
+        Self { leaves: Leaves::default(), leaf: 0, rank: 0, before: 0, unused: END, tables: Tables::default() }
     }
 
     #[inline]
@@ -170,7 +226,7 @@ impl Items {
     /// Puts an item at the head; answers its number.
     #[inline]
     pub fn push(&mut self, item: Item, len: u64, ends: Ends, blocks: &mut SBlocks) -> u32 {
-        if self.leaves.is_empty() {
+        if self.leaves.len == 0 {
             self.leaf = self.new_leaf();
             self.before = self.leaf;
             self.leaves[self.leaf].next = self.leaf as u32;
@@ -256,8 +312,7 @@ impl Items {
         let next = here.next as usize;
         // The leaf behind the next one will be needed some requests later.
         let later = self.leaves[next].next as usize;
-        smrlab_blockmap::prefetch(&self.leaves, later);
-        (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self.leaves[later].items, i));
+        self.leaves.fetch(later);
         let together = here.count() + self.leaves[self.before].count();
         if self.before != self.leaf && (here.used == 0 || together <= JOINED) {
             self.join(blocks);
@@ -323,12 +378,13 @@ impl Items {
 
     /// Whatever led to item `old` leads to `new`.
     fn relink(&mut self, old: u32, new: u32, blocks: &mut SBlocks) {
-        let s = blocks.at_mut(self.owner(new));
-        if s.first == old {
-            s.first = new;
+        let (owner, unit) = (self.owner(new), u64::from(self.get(new).unit));
+        let head = self.head_mut(blocks.at_mut(owner), unit);
+        if *head == old {
+            *head = new;
             return;
         }
-        let mut at = s.first;
+        let mut at = *head;
         while self.get(at).next != old {
             at = self.get(at).next;
         }
@@ -336,21 +392,16 @@ impl Items {
     }
 
     fn new_leaf(&mut self) -> usize {
-        let empty = Leaf { order: [0; LEAF], used: 0, base: 0, next: END, items: [Item::INVALID; LEAF] };
-        if self.unused != END {
-            let leaf = self.unused as usize;
-            self.unused = self.leaves[leaf].next;
-            self.leaves[leaf] = empty;
-            return leaf;
+        if self.unused == END {
+            return self.leaves.push();
         }
-        if self.leaves.len() == self.leaves.capacity() {
-            self.leaves.reserve_exact((self.leaves.len() / 4).max(4));
-        }
-        self.leaves.push(empty);
-        self.leaves.len() - 1
+        let leaf = self.unused as usize;
+        self.unused = self.leaves[leaf].next;
+        self.leaves[leaf] = Leaf::EMPTY;
+        leaf
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.leaves.capacity() * size_of::<Leaf>()) as u64
+        (self.leaves.chunks.len() * CHUNK * size_of::<Leaf>()) as u64 + self.tables.bytes()
     }
 }

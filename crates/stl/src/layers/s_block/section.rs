@@ -3,6 +3,7 @@
 use super::blocks::{NONE, SBlocks};
 use super::cache::{CacheRing, Front, Part};
 use super::choose::{Policy, Queue, View};
+use super::items::END;
 use super::pieces::{Fills, patched};
 use super::slots::SlotRing;
 use super::spare::Spare;
@@ -83,7 +84,7 @@ impl Section {
             Soon::Block(x) => self.blocks.at(x).first,
             Soon::Item(item) => self.cache.next_item(item),
         };
-        self.soon[i] = if first == NONE {
+        self.soon[i] = if first & END != 0 {
             Soon::Idle
         } else {
             self.cache.fetch(first);
