@@ -88,7 +88,8 @@ impl Updates {
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
         let extents = extents.max(1);
         if ops.max(extents) < BEFORE {
-            return self.see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
+            return self
+                .see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
         }
         self.look_up();
         self.wrote(lba.0, blocks.0, ops, extents);

@@ -148,7 +148,14 @@ pub(super) struct Items {
 
 impl Items {
     pub fn new() -> Self {
-        Self { leaves: Leaves::default(), leaf: 0, rank: 0, before: 0, unused: END, tables: Tables::default() }
+        Self {
+            leaves: Leaves::default(),
+            leaf: 0,
+            rank: 0,
+            before: 0,
+            unused: END,
+            tables: Tables::default(),
+        }
     }
 
     #[inline]
