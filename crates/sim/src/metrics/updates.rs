@@ -49,12 +49,35 @@ pub struct Unwritten {
     pub blocks: u64,
 }
 
-impl Unwritten {
+/// What came out so far.
+#[derive(Default)]
+struct Seen {
+    updates: Amplification,
+    unwritten: Unwritten,
+}
+
+impl Seen {
     #[inline]
-    fn read(&mut self, written: &BlockSet, lba: u64, n: u64) {
+    fn see(&mut self, r: Request, written: &mut BlockSet) {
+        match r.extents() {
+            0 => self.read(r.lba, r.blocks(), written),
+            BEFORE => _ = written.insert(r.lba..r.lba + r.blocks()),
+            extents => self.wrote(r.lba, r.blocks(), r.ops(), extents, written),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, lba: u64, n: u64, written: &BlockSet) {
         let never = n - written.count_in(lba..lba + n);
-        self.blocks += never;
-        self.reads += u64::from(never > 0);
+        self.unwritten.blocks += never;
+        self.unwritten.reads += u64::from(never > 0);
+    }
+
+    #[inline]
+    fn wrote(&mut self, lba: u64, n: u64, ops: u64, extents: u64, written: &mut BlockSet) {
+        if written.insert(lba..lba + n) < n {
+            self.updates.add(ops, extents);
+        }
     }
 }
 
@@ -62,15 +85,13 @@ impl Unwritten {
 pub struct Updates {
     written: BlockSet,
     gathered: Gather<Request>,
-    total: Amplification,
-    unwritten: Unwritten,
+    seen: Seen,
 }
 
 impl Updates {
     /// Nothing written yet in a space of `host` blocks.
     pub fn new(host: Blocks) -> Self {
-        let (written, total) = (BlockSet::new(), Amplification::default());
-        Self { written, gathered: Gather::new(host.0), total, unwritten: Unwritten::default() }
+        Self { written: BlockSet::new(), gathered: Gather::new(host.0), seen: Seen::default() }
     }
 
     /// Blocks that were written before the run.
@@ -92,7 +113,7 @@ impl Updates {
                 .see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
         }
         self.look_up();
-        self.wrote(lba.0, blocks.0, ops, extents);
+        self.seen.wrote(lba.0, blocks.0, ops, extents, &mut self.written);
     }
 
     /// A read.
@@ -104,50 +125,23 @@ impl Updates {
     #[inline]
     fn see(&mut self, r: Request) {
         if self.written.bytes() < NEAR && self.gathered.is_empty() {
-            return self.done(r);
+            return self.seen.see(r, &mut self.written);
         }
         // What reaches into two neighbourhoods has its turn after all before it and before all behind.
         if self.gathered.apart(r.lba, r.lba + r.blocks().max(1) - 1) {
             self.look_up();
-            return self.done(r);
+            return self.seen.see(r, &mut self.written);
         }
         if self.gathered.push(r) {
             self.look_up();
         }
     }
 
-    #[inline]
-    fn done(&mut self, r: Request) {
-        match r.extents() {
-            0 => self.unwritten.read(&self.written, r.lba, r.blocks()),
-            BEFORE => _ = self.written.insert(r.lba..r.lba + r.blocks()),
-            extents => self.wrote(r.lba, r.blocks(), r.ops(), extents),
-        }
-    }
-
-    #[inline]
-    fn wrote(&mut self, lba: u64, n: u64, ops: u64, extents: u64) {
-        if self.written.insert(lba..lba + n) < n {
-            self.total.add(ops, extents);
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn look_up(&mut self) {
-        let (total, unwritten) = (&mut self.total, &mut self.unwritten);
-        self.gathered.drain(
-            &mut self.written,
-            |r| r.lba,
-            |written, r| {
-                let n = r.blocks();
-                if r.extents() == 0 {
-                    unwritten.read(written, r.lba, n);
-                } else if written.insert(r.lba..r.lba + n) < n && r.extents() != BEFORE {
-                    total.add(r.ops(), r.extents());
-                }
-            },
-        );
+        let seen = &mut self.seen;
+        self.gathered.drain(&mut self.written, |r| r.lba, |written, r| seen.see(*r, written));
     }
 
     /// What was written so far, before the run or in it, as ranges of LBAs.
@@ -159,13 +153,13 @@ impl Updates {
     /// All updates so far, and what they took.
     pub fn total(&mut self) -> Amplification {
         self.look_up();
-        self.total
+        self.seen.updates
     }
 
     /// All reads so far of blocks that were never written.
     pub fn unwritten(&mut self) -> Unwritten {
         self.look_up();
-        self.unwritten
+        self.seen.unwritten
     }
 }
 
@@ -204,8 +198,11 @@ mod tests {
     /// Whatever the neighbourhoods are: the write across their border comes after the one behind it.
     #[test]
     fn the_order_across_a_border_is_kept() {
-        let mut updates = Updates::new(Blocks(1 << 24));
-        let borders = (1u64 << 12..1 << 24).step_by(1 << 12);
+        let mut updates = Updates::new(Blocks(1 << 30));
+        // So much that requests are gathered.
+        (0..1 << 17).for_each(|i| updates.prefilled(Lba(i << 13 | 1 << 11), Blocks(8)));
+        assert!(updates.written.bytes() >= NEAR);
+        let borders = (1u64 << 20..1 << 30).step_by(1 << 20);
         for at in borders.clone() {
             updates.add(Lba(at), Blocks(4), 1, 1);
             updates.add(Lba(at - 4), Blocks(8), 10, 1);
