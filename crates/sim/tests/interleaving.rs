@@ -4,9 +4,11 @@
 use serde_json::Value;
 use smrlab_sim::{Control, Spec, run};
 use std::path::Path;
+use std::sync::LazyLock;
 
-/// Tracks of 64 units of 4 KiB, bands of 16 tracks: the study's model, its footprints by four.
-fn drive() -> String {
+/// Tracks of 64 units of 4 KiB, bands of 16 tracks: the study's model, its footprints by four. Written once: the tests run
+/// at the same time.
+static DRIVE: LazyLock<String> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives/tiny.toml");
     let text = std::fs::read_to_string(root).unwrap();
     let text = text
@@ -15,7 +17,7 @@ fn drive() -> String {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interleaving.toml");
     std::fs::write(&file, text).unwrap();
     file.display().to_string()
-}
+});
 
 /// Footprint in MiB, hot share of runs, hot part, writes, mean run: the study gives none, these are stand-ins.
 const SOURCES: [(u64, u64, u64, u64, u64); 4] =
@@ -30,7 +32,7 @@ fn go(array: &str, layer: &str, burst: u64) -> Value {
     let text = format!(
         "drive = '{}'\nlayer = '{layer}'\narray = '{array}'\ntrace = [{}]\njoin = 'bursts,requests={burst}'\narrivals = 'closed'\n\
          mechanics = 'instant'\nprefill = '100%'\n",
-        drive(),
+        *DRIVE,
         traces.join(", ")
     );
     let spec = Spec::from_toml(&text).unwrap();
