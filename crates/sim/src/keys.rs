@@ -202,6 +202,9 @@ pub const KEYS: &[Key] = &[
     key("array.rebuilds", "rebuilds", "", "replaced drives that were rebuilt"),
     key("array.rebuild_ms", "rebuild time", "ms", "time from replacement to the last rebuilt unit, of all rebuilds"),
     key("array.deaths", "deaths", "", "drives that died or were thrown out"),
+    key("array.disks_dead", "dead drives", "", "drives that are dead or not wholly rebuilt at the end"),
+    key("array.dead", "dead drives", "", "numbers of the drives that are dead at the end"),
+    key("array.rebuilt_blocks", "rebuilt", "blocks of 512 B", "blocks written to replaced drives by rebuilding"),
     key("array.refused", "refused", "requests", "requests that could not be served because their data were lost"),
     key("array.stripes_full", "full stripes", "stripes", "stripes of a dvs array as wide as the array"),
     key("array.stripes_partial", "partial stripes", "stripes", "narrower stripes, which pay a parity chunk for fewer chunks"),
@@ -210,6 +213,7 @@ pub const KEYS: &[Key] = &[
     key("array.collections_background", "collections, background", "groups", "groups collected in idle time"),
     key("array.collections_given_up", "collections given up", "groups", "collections that a request broke off before they wrote"),
     key("array.chunks_moved", "chunks moved", "chunks", "live chunks that collections moved"),
+    key("array.used_chunks", "live chunks at the end", "chunks", "chunks of a dvs array that hold data at the end"),
     key("array.chunks_journalled", "chunks journalled", "chunks", "chunks of collections that were written to the journal on the SSD first"),
     key("array.ssd_read_hits", "SSD read hits", "requests", "reads that the SSD alone served"),
     key("array.ssd_read_misses", "SSD read misses", "requests", "reads that needed a drive"),
@@ -220,7 +224,7 @@ pub const KEYS: &[Key] = &[
     key("array.ssd_destaged_pages", "pages destaged", "pages", "pages of these groups"),
     key("array.ssd_destaged_blocks", "blocks destaged", "blocks of 512 B", "dirty blocks of these pages"),
     key("array.used_ssd_pages", "pages dirty at the end", "pages", "pages of the write cache that hold what the drives do not have yet"),
-    key("members.*", "members", "", "the same document for each disk of an array"),
+    key("members", "members", "", "for each disk of an array its own document, of the same form"),
 ];
 
 /// The entry of a key of a document, such as `media.by_cause.clean.reads`; an entry with its own words goes before one

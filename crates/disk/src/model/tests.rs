@@ -22,7 +22,11 @@ fn every_shipped_drive_is_whole() {
             entry.name
         );
         d.mechanics(None).unwrap();
-        d.bands(None).unwrap();
+        match d.spec().bands.blocks {
+            Some(blocks) => d.block_bands(blocks),
+            None => d.bands(None),
+        }
+        .unwrap();
     }
 }
 

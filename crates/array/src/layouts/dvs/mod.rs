@@ -487,7 +487,7 @@ impl Array for Dvs {
         if self.options.journal {
             out("chunks_journalled", c.journalled);
         }
-        out("chunks_live", self.groups.iter().flatten().map(|g| g.live_chunks()).sum());
+        out("used_chunks", self.groups.iter().flatten().map(|g| g.live_chunks()).sum());
         if c.rebuilds > 0 {
             out("rebuilds", c.rebuilds);
             out("rebuild_ms", c.rebuild_ns / 1_000_000);
