@@ -130,8 +130,8 @@ fn simulate(drive: &Path, trace: &Path, fields: &str) -> u64 {
 }
 
 fn main() {
-    let Wanted { rounds, words } = Wanted::from_args();
-    let wanted = |name: &str| words.iter().any(|w| name.contains(w.as_str()));
+    let wanted = Wanted::from_args();
+    let rounds = wanted.rounds.unwrap_or(3);
     let drives = [
         drive(
             "server-9gb-12-heads",
@@ -161,14 +161,14 @@ fn main() {
             ("sptf depth 32", 1e6, &random, "scheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'"),
         ] {
             let name = format!("{class}, {what}");
-            if words.is_empty() || wanted(&name) {
+            if wanted.has(&name) {
                 // The clock has ticks of 10 ms.
-                let many = || (0..4).map(|_| simulate(drive, trace, fields)).sum();
+                let many = || (0..4).map(|_| simulate(drive, trace, fields)).sum::<u64>();
                 measure(&name, target, rounds, many);
             }
         }
     }
-    if wanted("long") {
+    if !wanted.words.is_empty() && wanted.has("long") {
         let traces = vec![format!("'{}:disksim'", random.display()); 100].join(",");
         let text = format!("drive = '{}'\ntrace = [{traces}]\njoin = 'chain'", drives[0].display());
         let spec = Spec::from_toml(&text).expect("valid fields");

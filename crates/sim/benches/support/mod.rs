@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Which contestants, and how often.
 pub struct Wanted {
-    /// Repetitions, of which the median is shown.
-    pub rounds: usize,
+    /// Repetitions, of which the median is shown, where they are given.
+    pub rounds: Option<usize>,
     /// Parts of names; none: all.
     pub words: Vec<String>,
 }
@@ -16,8 +16,27 @@ impl Wanted {
     pub fn from_args() -> Self {
         let args = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
         let (rounds, words): (Vec<String>, Vec<String>) = args.partition(|a| a.starts_with("rounds="));
-        let rounds = rounds.iter().find_map(|a| a.strip_prefix("rounds=")?.parse().ok()).unwrap_or(3);
+        let rounds = rounds.iter().find_map(|a| a.strip_prefix("rounds=")?.parse().ok());
         Self { rounds, words }
+    }
+
+    /// Whether a part of the name was given, or none at all.
+    pub fn has(&self, name: &str) -> bool {
+        self.words.is_empty() || self.words.iter().any(|w| name.contains(w.as_str()))
+    }
+}
+
+/// What a contestant did.
+#[derive(Clone, Copy, Default)]
+pub struct Done {
+    pub requests: u64,
+    /// Bytes of map for each block that was cached at the end, where it caches.
+    pub bytes: Option<f64>,
+}
+
+impl From<u64> for Done {
+    fn from(requests: u64) -> Self {
+        Self { requests, bytes: None }
     }
 }
 
@@ -55,20 +74,21 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// Shows requests per second of user CPU time and peak memory of `work`, which answers how many it did.
-pub fn measure(name: &str, target: f64, rounds: usize, mut work: impl FnMut() -> u64) {
+/// Shows requests per second of user CPU time and peak memory of `work`, which answers what it did.
+pub fn measure<D: Into<Done>>(name: &str, target: f64, rounds: usize, mut work: impl FnMut() -> D) {
     let mut rates = Vec::new();
-    let mut peak = 0.0f64;
+    let (mut peak, mut done) = (0.0f64, Done::default());
     for _ in 0..rounds {
         reset_peak();
         let start = user_seconds();
-        let requests = work();
-        rates.push(requests as f64 / (user_seconds() - start).max(1e-9));
+        done = work().into();
+        rates.push(done.requests as f64 / (user_seconds() - start).max(1e-9));
         peak = peak.max(peak_mb());
     }
     let rate = median(rates);
+    let bytes = done.bytes.map_or(String::new(), |b| format!("   {b:.1} bytes a cached block"));
     println!(
-        "{name:<32}{:>9.2} M/s {:>9.1} ns {peak:>9.0} MB   target {:.0} M/s",
+        "{name:<32}{:>9.2} M/s {:>9.1} ns {peak:>9.0} MB   target {:.0} M/s{bytes}",
         rate / 1e6,
         1e9 / rate,
         target / 1e6
