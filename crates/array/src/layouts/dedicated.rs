@@ -28,7 +28,7 @@ impl Map for Dedicated {
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "dedicated",
     summary: "each source of a mixed workload has a drive to itself",
-    reference: "Jones et al.: the layout called dedicated",
+    reference: "Le, Holliday, Amer (FAST 2012, work in progress): the layout called dedicated",
     page: "\
 A request goes to drive `stream mod d`, at its own LBA: with several traces (`--trace` more than once) each is a stream. \
 Every source sees the space of one drive. It is no layout for one host, but the bound to which separation can lead.",

@@ -50,7 +50,7 @@ impl Map for Spanning {
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "spanning",
     summary: "drives one behind the other, without redundancy",
-    reference: "Jones et al.: the layout that the study of interleaving calls pure",
+    reference: "Le, Holliday, Amer (FAST 2012, work in progress): the layout called pure",
     page: "\
 The host's space is that of the first drive, then that of the second, and so on: `disk = a div C`, `lba = a mod C`. A \
 request that crosses a border becomes one request on each side. A lost drive takes its part of the space with it: \

@@ -48,7 +48,7 @@ impl Map for Striped {
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "striped",
     summary: "blocks dealt out over the drives in turn (RAID-0), without redundancy",
-    reference: "Patterson, Gibson, Katz (SIGMOD 1988); Jones et al. with a unit of one block",
+    reference: "Patterson, Gibson, Katz (SIGMOD 1988); Le, Holliday, Amer (FAST 2012, work in progress) with a unit of one block",
     page: "\
 Stripe unit `u` of the host's space is on drive `u mod d`, at unit `u div d`. A request asks each drive that it touches \
 once, for a run of its blocks. A lost drive takes part of every larger range with it: requests that touch it are refused.",

@@ -10,7 +10,7 @@ use smrlab_units::spec::{Kind, Param, Values};
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "dvs",
     summary: "dynamic variable-width striping: every write makes new stripes behind append pointers; parity without reads",
-    reference: "Luo, Wan, Huang, Zhao, Shi, Xie: DVS-RAID for segment-based shingled disks",
+    reference: "Luo, Yao, Qu, Wan, Xie: DVS: Dynamic Variable-width Striping RAID for Shingled Write Disks (NAS 2016)",
     page: "\
 A segment is `segment` chunks that a drive appends to; a group is one segment of every drive. A chunk has its home drive \
 for good (that of a left-asymmetric RAID-5), its place in the segment is where the append pointer was. A write packs its \
