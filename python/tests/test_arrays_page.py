@@ -18,7 +18,8 @@ RUNS = [line.strip() for line in PAGE.read_text().splitlines() if line.startswit
 def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(command: str) -> None:
     words = shlex.split(command)[2:]
     given: dict[str, Any] = {k[2:]: v for k, v in zip(words[::2], words[1::2], strict=False) if k != "--json"}
-    trace = ",".join("requests=300" if p.startswith("requests=") else p for p in given.pop("trace").split(","))
+    requests = "requests=6000" if "ssd_write" in given["array"] else "requests=300"  # as many as fill the SSD
+    trace = ",".join(requests if p.startswith("requests=") else p for p in given.pop("trace").split(","))
     given["drive"] = given["drive"].replace("capacity=4GB", "capacity=1GB")
     array = smrlab.run(trace, **given).array
     if "ssd_write" in given["array"]:
