@@ -127,4 +127,18 @@ mod tests {
         assert!(pace.start.elapsed() >= Duration::from_millis(10));
         assert_eq!(pace.lateness()["requests"], 1);
     }
+
+    /// At double speed 20 ms of the model pass in 10 ms, and the other way round.
+    #[test]
+    fn the_models_time_goes_by_the_speed() {
+        for speed in [0.25, 1.0, 4.0] {
+            let pace = Pace::new(Timing::Model, speed, None);
+            let due = pace.instant(SimTime::from_ms(20)) - pace.start;
+            assert_eq!(due, Duration::from_millis(20).div_f64(speed), "speed {speed}");
+            std::thread::sleep(Duration::from_millis(10));
+            let model = |real: Duration| (real.as_nanos() as f64 * speed) as u64;
+            let (from, now, to) = (model(pace.start.elapsed()), pace.now().0, model(pace.start.elapsed()));
+            assert!((from..=to).contains(&now), "speed {speed}: {now} is not in {from}..={to}");
+        }
+    }
 }

@@ -162,6 +162,10 @@ fn modes_and_guards() {
     let mut block = [0; 512];
     device.read((track * 512) as u64, &mut block).unwrap();
     assert_eq!((u64::from_le_bytes(block[..8].try_into().unwrap()), block[100]), (track as u64, 0xA5));
+    let mut both = [0; 1024];
+    device.read((track * 512) as u64, &mut both).unwrap();
+    let second = u64::from_le_bytes(both[512..520].try_into().unwrap());
+    assert_eq!((second, both[612]), (track as u64 + 1, 0xA5), "each block of a read has its own address");
     assert_eq!(raw.band(0).unwrap().append, 2 * track as u64);
     assert_eq!(raw.reset_band(0).unwrap().append, 0);
     device.read((track * 512) as u64, &mut block).unwrap();

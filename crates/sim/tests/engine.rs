@@ -91,6 +91,24 @@ fn a_closed_loop_sends_after_completions() {
     }
 }
 
+/// A request that comes when background work is due goes first: nothing is begun that it would have to end.
+#[test]
+fn background_work_begins_after_its_time_not_at_it() {
+    let layer = "disk-cache,band=16blk,cache=20%,idle=10ms";
+    let built = smrlab_stl::build(layer, &BuildContext::new(tiny())).unwrap();
+    let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
+    let mut drive = Simulated::new(built.layer, mechanics, DriveSetup::default());
+    let end = drive
+        .dispatch(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(0), Blocks(4)), &mut ())
+        .served
+        .end;
+    let due = end + SimTime::from_ms(10);
+    assert_eq!(drive.next_wake(), Some(due), "idle time counts from the end of the work");
+    assert!(drive.next_step(due, &mut ()).is_none() && drive.interrupt().is_none());
+    assert!(drive.next_step(SimTime(due.0 + 1), &mut ()).is_none(), "it takes longer than that");
+    assert!(drive.interrupt().is_some_and(|step| step.began == due && step.done == 1 && !step.whole));
+}
+
 fn ids(order: &Order) -> Vec<u64> {
     order.0.iter().map(|o| o.0).collect()
 }

@@ -80,7 +80,7 @@ fn reads_of_blocks_that_nobody_wrote_are_counted() {
 /// What the trace reads first is written before, and nothing else is.
 #[test]
 fn a_prefill_of_what_is_read_writes_no_more() {
-    let lines = ["0,R,10,4", "1,W,40,2", "2,W,12,1", "3,R,40,2"].map(str::to_owned);
+    let lines = ["0,R,10,4", "1,W,40,2", "2,W,12,1", "3,R,40,2", "4,R,39,4"].map(str::to_owned);
     let trace = TraceFile::new("first", &lines);
     let r = file(&trace, &format!("{TINY} layer = 'cmr'\nprefill = 'read'"));
     assert_eq!(number(&r, "/host/updates"), 1.0, "block 12 was read and counts as written, 40 was not");

@@ -122,6 +122,25 @@ fn every_place_and_every_length_is_drawn() {
     assert!((9_500..10_500).contains(&last), "{last} of 160000 requests at the last of 16 places");
 }
 
+/// Requests are cut off at the end of the span, and not before it.
+#[test]
+fn requests_end_with_the_span() {
+    for g in [
+        "uniform",
+        "hotcold",
+        "zipf",
+        "local-space",
+        "local-time",
+        "bursty",
+        "idle-gaps",
+        "back-to-back",
+        "sequential",
+    ] {
+        let a = all(&format!("{g},requests=5000,span=64KiB,size=uniform(4KiB;48KiB),align=4KiB"));
+        assert_eq!(a.iter().map(|r| r.end().0).max(), Some(128), "{g}");
+    }
+}
+
 #[test]
 fn phases_follow_each_other() {
     let of = "fill(25%,size=64KiB);idle(10s);burst(20,size=8KiB);idle(1min);probe(5);zipf(7,write=0%,interarrival=normal(5ms;1ms))";

@@ -161,6 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_value_need_not_be_the_last() {
+        let mut h = Histogram::default();
+        [3, 900, 7].into_iter().for_each(|v| h.add(v));
+        assert_eq!(h.max(), 900);
+    }
+
+    #[test]
     fn merging_equals_counting_together() {
         let (mut a, mut b, mut both) = (Histogram::default(), Histogram::default(), Histogram::default());
         for i in 0..1000u64 {

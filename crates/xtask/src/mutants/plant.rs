@@ -9,8 +9,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A test that takes longer was caught: a bug that hangs is a bug that is seen. Seconds.
-const PATIENCE: &str = "300";
+/// A test that takes longer was caught: a bug that hangs is a bug that is seen. Seconds of work, so that a machine that is
+/// busy with something else catches nothing; and of waiting, for what hangs without work.
+const WITHIN: [&str; 6] = ["timeout", "--foreground", "3600", "prlimit", "--cpu=300", "--"];
 
 /// What became of a bug.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,15 +117,11 @@ impl Place {
         let (program, rest) = check.split_once(' ').unwrap_or((check, ""));
         let words = rest.split_whitespace();
         if program == "cargo" {
-            let runner = format!("target.\"cfg(all())\".runner = ['timeout', '--foreground', '{PATIENCE}']");
+            let runner = format!("target.\"cfg(all())\".runner = {WITHIN:?}");
             return self.done(Command::new(program).args(["--config", &runner]).args(words));
         }
-        let mut command = Command::new("timeout");
-        command
-            .args(["--foreground", PATIENCE])
-            .arg(&self.python)
-            .args(["-m", program, "-q", "-x"])
-            .args(words);
+        let mut command = Command::new(WITHIN[0]);
+        command.args(&WITHIN[1..]).arg(&self.python).args(["-m", program, "-q", "-x"]).args(words);
         self.done(command.env("PYTHONPATH", "python"))
     }
 

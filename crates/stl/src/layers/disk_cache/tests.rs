@@ -153,6 +153,18 @@ fn idle_time_empties_the_cache_band_by_band() {
     rig.read_everything();
 }
 
+#[test]
+fn idle_time_begins_with_the_fullest_cache_band() {
+    let make = || make(8, 3, Options { cache: 0.25, idle: Some(SimTime(5)), ..Options::default() });
+    let mut rig = Rig::new(make, medium(8, 3));
+    rig.go(request(HostOp::Write, 0, 1), false);
+    rig.go(request(HostOp::Write, 3, 2), false);
+    rig.idle();
+    assert_eq!(ops(rig.plan()), "Rc 5+2, Rc 15+3, Wc 15+3");
+    rig.idle();
+    assert_eq!(ops(rig.plan()), "Rc 0+1, Rc 10+3, Wc 10+3");
+}
+
 fn variants() -> Vec<fn() -> DiskCache> {
     const C: f64 = 0.2;
     vec![
