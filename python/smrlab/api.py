@@ -166,15 +166,14 @@ def _read_once(spec: Spec, labels: dict[str, str]) -> tuple[Spec, dict[str, str]
         return spec, labels
     if len(piped) > 1:
         raise InputError("standard input can be one trace only")
-    import sys
     import tempfile
 
     import pyarrow as pa
 
     # As it came, so that each run passes over bad lines, and counts them, itself.
     file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".zst")  # noqa: SIM115 - lives as long as its label
-    with pa.CompressedOutputStream(pa.OSFile(file.name, "wb"), "zstd") as stored:
-        shutil.copyfileobj(sys.stdin.buffer, stored)
+    with open(0, "rb", closefd=False) as stdin, pa.CompressedOutputStream(pa.OSFile(file.name, "wb"), "zstd") as stored:
+        shutil.copyfileobj(stdin, stored)
     there = file.name + piped[0].removeprefix("-")
     labels = _Labels(labels | {there: piped[0]}, file)
     return {**spec, "trace": [there if t == piped[0] else t for t in traces]}, labels

@@ -107,17 +107,19 @@ def compiled() -> dict[str, tuple[list[str], str]]:
     """The same, from the module itself."""
     found: dict[str, tuple[list[str], str]] = {}
 
-    def take(name: str, thing: Any) -> None:
+    def parameters(thing: Any) -> list[str]:
         text = (getattr(thing, "__text_signature__", None) or "()").replace('"', "'")
         names = [n.strip() for n in text.strip("()").split(",")]
-        plain = [n.removeprefix("$") for n in names if n and n not in ("/", "*")]
-        found[name] = (plain, thing.__doc__ or "")
+        return [n.removeprefix("$") for n in names if n and n not in ("/", "*")]
+
+    def take(name: str, thing: Any) -> None:
+        found[name] = (parameters(thing), thing.__doc__ or "")
 
     for name, thing in vars(_core).items():
         if inspect.isclass(thing):
             for key, method in vars(thing).items():
                 if key == "__new__":
-                    found[f"{name}.__init__"] = (["self"], "")
+                    found[f"{name}.__init__"] = (["self", *parameters(thing)], "")
                 elif not key.startswith("_"):
                     take(f"{name}.{key}", method)
         elif callable(thing) and not name.startswith("_"):
