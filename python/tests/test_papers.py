@@ -21,16 +21,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["arrays-interleaving", "cassuto2010", "dm-shingle", "dvs-raid", "he2014"])
 def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path, smrlab: Invoke) -> None:
+    paper = papers.load(name)
+    measured = any(e.measure for e in paper.experiments)
     done = smrlab("paper", "run", name, "--quick", "--json", "--out", cache)
+    if measured and done.status == 1:
+        # Processor time is measured on a machine that others may use: worse is what is worse twice.
+        done = smrlab("paper", "run", name, "--quick", "--json", "--out", cache / "again")
+        cache = cache / "again"
     assert done.status == 0, done.err
     doc = done.json()
     assert (doc["schema"], doc["paper"]) == (1, name)
-    paper = papers.load(name)
     assert [c["id"] for c in doc["claims"]] == [c.id for c in paper.claims]
     recorded = record.recorded(paper)["quick"]
     found = {c["id"]: c["verdict"] for c in doc["claims"]}
     # What is measured on the machine may come out better than recorded; simulations come out the same.
-    if not any(e.measure for e in paper.experiments):
+    if not measured:
         assert found == {i: row["verdict"] for i, row in recorded.items()}
     if "not run" not in {v for i, v in found.items() if recorded[i]["verdict"] != "not run"}:
         text = (cache / name / f"{name}.html").read_text()
