@@ -9,7 +9,7 @@ mod told;
 
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
-use crate::medium::{Begun, Medium};
+use crate::medium::{Begun, Medium, write_zeroes};
 use crate::members::{Members, Opened};
 use crate::pace::Pace;
 use crate::stats::Events;
@@ -23,8 +23,6 @@ use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Zeroes that are written at a time, in blocks.
-const ZEROES: u64 = 2048;
 /// Events and steps of background work before others get the lock.
 const STEPS: usize = 16;
 /// Of these, so many rounds before there is another look at whether a checkpoint is due.
@@ -268,14 +266,7 @@ impl Arrayed {
         if self.discards {
             return self.submit(pace, (HostOp::Discard, start, blocks), HostBuffer::None);
         }
-        let zeroes = vec![0; (blocks.min(ZEROES) * BLOCK_BYTES) as usize];
-        let (mut at, mut ack) = (start, SimTime::ZERO);
-        while at < start + blocks {
-            let n = ZEROES.min(start + blocks - at);
-            ack = self.write(pace, at, &zeroes[..(n * BLOCK_BYTES) as usize])?;
-            at += n;
-        }
-        Ok(ack)
+        write_zeroes(start, blocks, |at, bytes| self.write(pace, at, bytes))
     }
 
     /// Makes everything acknowledged durable.

@@ -8,7 +8,7 @@
 
 use crate::carry::{Bytes, MediaCounts};
 use crate::error::Result;
-use crate::medium::{Begun, Medium};
+use crate::medium::{Begun, Medium, write_zeroes};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
 use parking_lot::MutexGuard;
@@ -18,8 +18,6 @@ use smrlab_stl::{Capabilities, Cause, HostBuffer, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
-/// Zeroes that are written at a time, in blocks.
-const ZEROES: u64 = 2048;
 /// Steps of background work before there is another look at whether a checkpoint is due.
 const STEPS: usize = 64;
 
@@ -126,14 +124,7 @@ impl Layered {
         if self.capabilities.discards {
             return self.submit(pace, HostOp::Discard, start, blocks, HostBuffer::None);
         }
-        let zeroes = vec![0; (blocks.min(ZEROES) * BLOCK_BYTES) as usize];
-        let (mut at, mut ack) = (start, SimTime::ZERO);
-        while at < start + blocks {
-            let n = ZEROES.min(start + blocks - at);
-            ack = self.write(pace, at, &zeroes[..(n * BLOCK_BYTES) as usize])?;
-            at += n;
-        }
-        Ok(ack)
+        write_zeroes(start, blocks, |at, bytes| self.write(pace, at, bytes))
     }
 
     /// Makes everything acknowledged durable.

@@ -10,9 +10,31 @@ use crate::store::Store;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use smrlab_stl::Part;
-use smrlab_units::BLOCK_BYTES;
+use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
 use std::sync::Arc;
+
+/// Zeroes that are written at a time, in blocks.
+const ZEROES: u64 = 2048;
+
+/// Writes zeroes with `write`, which takes a first block and bytes, piece by piece; answers with the last piece's answer.
+///
+/// # Errors
+/// Those of `write`.
+pub(crate) fn write_zeroes(
+    start: u64,
+    blocks: u64,
+    mut write: impl FnMut(u64, &[u8]) -> Result<SimTime>,
+) -> Result<SimTime> {
+    let zeroes = vec![0; (blocks.min(ZEROES) * BLOCK_BYTES) as usize];
+    let (mut at, mut ack) = (start, SimTime::ZERO);
+    while at < start + blocks {
+        let n = ZEROES.min(start + blocks - at);
+        ack = write(at, &zeroes[..(n * BLOCK_BYTES) as usize])?;
+        at += n;
+    }
+    Ok(ack)
+}
 
 /// What a destroyed block reads as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,42 +25,27 @@ impl DriveEntry {
     }
 }
 
+macro_rules! drives {
+    ($($name:literal,)*) => {
+        &[$(DriveEntry { name: $name, toml: include_str!(concat!("../../../../drives/", $name, ".toml")) },)*]
+    };
+}
+
 /// The registry: one file, one line.
-pub const DRIVES: &[DriveEntry] = &[
-    DriveEntry { name: "he2014-example", toml: include_str!("../../../../drives/he2014-example.toml") },
-    DriveEntry { name: "cassuto2010-307gb", toml: include_str!("../../../../drives/cassuto2010-307gb.toml") },
-    DriveEntry { name: "modern-7200", toml: include_str!("../../../../drives/modern-7200.toml") },
-    DriveEntry { name: "tiny", toml: include_str!("../../../../drives/tiny.toml") },
-    DriveEntry {
-        name: "seagate-st5000as0011",
-        toml: include_str!("../../../../drives/seagate-st5000as0011.toml"),
-    },
-    DriveEntry {
-        name: "seagate-st8000as0002",
-        toml: include_str!("../../../../drives/seagate-st8000as0002.toml"),
-    },
-    DriveEntry {
-        name: "seagate-st8000dm004",
-        toml: include_str!("../../../../drives/seagate-st8000dm004.toml"),
-    },
-    DriveEntry { name: "seagate-exos-x24", toml: include_str!("../../../../drives/seagate-exos-x24.toml") },
-    DriveEntry {
-        name: "seagate-exos-2x18-half",
-        toml: include_str!("../../../../drives/seagate-exos-2x18-half.toml"),
-    },
-    DriveEntry {
-        name: "wd-ultrastar-dc-hc680",
-        toml: include_str!("../../../../drives/wd-ultrastar-dc-hc680.toml"),
-    },
-    DriveEntry {
-        name: "wd-ultrastar-dc-hc690",
-        toml: include_str!("../../../../drives/wd-ultrastar-dc-hc690.toml"),
-    },
-    DriveEntry {
-        name: "arrays-interleaving",
-        toml: include_str!("../../../../drives/arrays-interleaving.toml"),
-    },
-    DriveEntry { name: "dvs-raid", toml: include_str!("../../../../drives/dvs-raid.toml") },
+pub const DRIVES: &[DriveEntry] = drives![
+    "he2014-example",
+    "cassuto2010-307gb",
+    "modern-7200",
+    "tiny",
+    "seagate-st5000as0011",
+    "seagate-st8000as0002",
+    "seagate-st8000dm004",
+    "seagate-exos-x24",
+    "seagate-exos-2x18-half",
+    "wd-ultrastar-dc-hc680",
+    "wd-ultrastar-dc-hc690",
+    "arrays-interleaving",
+    "dvs-raid",
 ];
 
 /// What may follow a drive's name as `key=value`.

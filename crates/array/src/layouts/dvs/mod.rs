@@ -13,7 +13,7 @@ mod writes;
 
 pub use entry::ENTRY;
 
-use crate::layouts::raid5::rebuild::{Order, Rebuild};
+use crate::layouts::raid5::rebuild::{Order, Rebuild, health};
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
@@ -373,14 +373,7 @@ impl Array for Dvs {
     }
 
     fn health(&self, member: MemberId) -> Health {
-        match &self.rebuild {
-            Some(rebuild) if rebuild.disk == u64::from(member.0) => {
-                let (done, all) = rebuild.progress();
-                Health::Rebuilding(done, all)
-            }
-            _ if self.dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
-            _ => Health::Whole,
-        }
+        health(self.rebuild.as_ref(), &self.dead, member)
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {

@@ -16,7 +16,7 @@ pub use entry::ENTRY;
 use crate::plan::place;
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
-use rebuild::{Order, Rebuild};
+use rebuild::{Order, Rebuild, health};
 use rows::Rows;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -339,14 +339,7 @@ impl Array for Raid5 {
     }
 
     fn health(&self, member: MemberId) -> Health {
-        match &self.rebuild {
-            Some(rebuild) if rebuild.disk == u64::from(member.0) => {
-                let (done, all) = rebuild.progress();
-                Health::Rebuilding(done, all)
-            }
-            _ if self.dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
-            _ => Health::Whole,
-        }
+        health(self.rebuild.as_ref(), &self.dead, member)
     }
 
     fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {

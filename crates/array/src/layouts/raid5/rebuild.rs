@@ -1,6 +1,8 @@
 //! The rebuild of a replaced disk, unit by unit.
 
+use crate::{Health, MemberId};
 use smrlab_units::SimTime;
+use smrlab_units::rng::splitmix;
 
 /// In which order units are rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +33,24 @@ pub struct Rebuild {
     pub began: SimTime,
 }
 
+/// How a disk is: under this rebuild, or among those that are dead, or neither.
+pub fn health(rebuild: Option<&Rebuild>, dead: &[bool], member: MemberId) -> Health {
+    match rebuild {
+        Some(rebuild) if rebuild.disk == u64::from(member.0) => {
+            let (done, all) = rebuild.progress();
+            Health::Rebuilding(done, all)
+        }
+        _ if dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
+        _ => Health::Whole,
+    }
+}
+
 /// A bijection of the numbers below `n` that looks random, the same everywhere.
 fn shuffled(n: u64, seed: u64) -> Vec<u32> {
     let mut all: Vec<u32> = (0..n as u32).collect();
     let mut state = seed;
     for i in (1..all.len()).rev() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        all.swap(i, ((z ^ (z >> 31)) % (i as u64 + 1)) as usize);
+        all.swap(i, (splitmix(&mut state) % (i as u64 + 1)) as usize);
     }
     all
 }
