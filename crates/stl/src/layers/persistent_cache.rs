@@ -23,7 +23,7 @@ use std::ops::Range;
 /// What can be chosen about the layer. Lengths are in blocks.
 #[derive(Clone, Copy, Debug)]
 struct Options {
-    /// Length of the log beyond which requests wait for whole rounds.
+    /// Length of the log beyond which requests wait for bands to go home.
     log: u64,
     /// Least length of a packet in the log, and what it takes beside its data.
     sizes: log::Sizes,

@@ -330,18 +330,27 @@ impl PersistentCache {
         }
     }
 
-    /// Makes room in the log for a packet that begins in `lap`: whole rounds, as many as it takes.
+    /// All that is left of the band at work, of a new round where none is under way; whether there was one.
+    fn finish_band(&mut self, plan: &mut Plan) -> bool {
+        if self.jobs.is_empty() {
+            self.begin_round(plan);
+        }
+        let bands = self.jobs.len();
+        while bands > 0 && self.jobs.len() == bands {
+            self.sub_step(plan);
+        }
+        bands > 0
+    }
+
+    /// Makes room in the log for a packet that begins in `lap`: band after band, as many as it takes.
     pub(super) fn make_room(&mut self, lap: u64, plan: &mut Plan) {
-        while !self.log.room(lap, self.layout.log.len() as u64) {
-            if self.jobs.is_empty() {
-                self.begin_round(plan);
-            }
+        while !self.log.room(lap, self.layout.log.len() as u64) && self.finish_band(plan) {
             self.counters.rounds_waited += 1;
-            self.finish_round(plan);
         }
     }
 
-    /// What a request waits for of cleaning: one sub-step; under pressure all of the round.
+    /// What a request waits for of cleaning: one sub-step; under pressure all of the round; where the log is full, band after
+    /// band until what it wrote has room. What was taken from the log takes room until it is home.
     pub(super) fn wait(&mut self, plan: &mut Plan) {
         self.begin_if_due(plan);
         if !self.pressure && self.log.live >= self.o.map_limit {
@@ -353,15 +362,8 @@ impl PersistentCache {
         } else {
             self.sub_step(plan);
         }
-        while self.log.span().1 > self.o.log {
-            if self.jobs.is_empty() {
-                self.begin_round(plan);
-            }
-            if self.jobs.is_empty() {
-                break;
-            }
+        while self.log.kept() > self.o.log && self.finish_band(plan) {
             self.counters.rounds_waited += 1;
-            self.finish_round(plan);
         }
     }
 

@@ -22,8 +22,9 @@ the highest block of the oldest packet. All cached blocks of a band are taken, a
 band goes home in phases of `memory` bytes: its tracks are read from the lowest cached block on, the packets are collected
 (`collect` each), the merged tracks go to a scratch band, then home. Each of these is a *sub-step*, and a request waits for one
 of them; requests are what brings a round forward, and where the host is idle the drive does (`idle`). With `map_limit`
-packets in use, or the log full, a request waits for the whole round instead: the *pressure* that turns a drive of 13 writes
-a second into one of 3.
+packets in use a request waits for the whole round instead: the *pressure* that turns a drive of 13 writes a second into one
+of 3. Where the log is full in bytes, a write waits band by band until there is room for it; what was taken of the log has
+no room to give until it is home. `rounds_waited_for` counts both.
 
 So what matters is the density of writes. With w packets a band the long-run mean of a small write is the time of a band
 (0.05 to 0.85 s) divided by w, and a commit on top.

@@ -81,6 +81,11 @@ impl Log {
         }
     }
 
+    /// Length of the log from the oldest packet that is kept, those included whose blocks are on their way home.
+    pub fn kept(&self) -> u64 {
+        self.packets.front().map_or(0, |p| self.head.length - p.before)
+    }
+
     /// Where a packet of `length` would begin, `bands` being the lengths of the log's bands.
     pub fn place(&self, length: u64, band: impl Fn(u64) -> u64) -> Head {
         let h = self.head;
