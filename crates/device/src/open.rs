@@ -114,7 +114,9 @@ fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>
     let medium = Some(first.built.drive.geometry().blocks());
     let array = build(first.built.layer.host_blocks())?;
     if chosen.ssd(&*array).is_some() {
-        return refuse("SSD caches (ssd_read=, ssd_write=) are for runs: a served array has disks only");
+        return refuse(
+            "an SSD (ssd_read=, ssd_write=, journal=on) is for runs: a served array has disks only",
+        );
     }
     let identity = format!("{};{}", chosen.resolved, first.built.resolved);
     let about = |id| Header {

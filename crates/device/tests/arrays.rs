@@ -303,3 +303,20 @@ fn the_size_is_that_of_the_array() {
         }
     }
 }
+
+#[test]
+fn an_ssd_is_refused_and_leaves_nothing_behind() {
+    for array in [
+        "raid5,ssd_write=10%",
+        "striped,disks=2,ssd_read=64KiB",
+        "dvs,disks=4,chunk=4blk,segment=8,journal=on",
+    ] {
+        let dir = scratch();
+        let Err(e) = Device::open(config(array, "s-block,sblock_blocks=200", dir.path())) else {
+            panic!("{array} is served")
+        };
+        let e = e.to_string();
+        assert!(e.contains("ssd_read=, ssd_write=, journal=on") && e.contains("for runs"), "{array}: {e}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{array}");
+    }
+}
