@@ -7,10 +7,11 @@
 mod carried;
 mod told;
 
+use crate::disk::Opened;
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
-use crate::medium::{Begun, Medium, write_zeroes};
-use crate::members::{Members, Opened};
+use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
+use crate::members::Members;
 use crate::pace::Pace;
 use crate::stats::Events;
 use carried::{Carry, Pending};
@@ -342,17 +343,7 @@ impl Arrayed {
         let state = self.state.lock();
         state.controller.array().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(state);
-        let mut at = start;
-        for r in ranges {
-            if at < r.start {
-                out(at, r.start, false);
-            }
-            out(r.start.max(at), r.end, true);
-            at = r.end;
-        }
-        if at < start + blocks {
-            out(at, start + blocks, false);
-        }
+        with_gaps(start..start + blocks, ranges, out);
     }
 
     /// Writes checkpoints of disks and array where they are due.

@@ -163,6 +163,12 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether idle work is done step by step: a capture has to replay to the same operations, which is what doing at once
+    /// all that is due is for.
+    pub fn by_step(&self) -> bool {
+        self.timing == Timing::None && self.record.is_none()
+    }
+
     fn check(&self) -> Result<()> {
         if !matches!(self.block, 512 | 4096) {
             return Err(DeviceError::input(format!("block={} is not accepted: 512 or 4096", self.block)));

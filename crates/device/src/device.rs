@@ -3,33 +3,20 @@
 use crate::arrayed::Arrayed;
 use crate::capture::Recorder;
 use crate::config::Config;
+use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
-use crate::layered::Layered;
 use crate::medium::Medium;
 use crate::open::{self, Machine};
 use crate::pace::Pace;
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
-use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
+use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Largest transfer in bytes (nbdkit's own limit).
 pub const MOST: u32 = 64 << 20;
-
-/// Blocks for which block status is given at a time.
-const STATUS: u64 = 1 << 17;
-
-/// What does the work.
-pub enum Engine {
-    /// The medium as it is.
-    Raw(Box<Raw>),
-    /// A translation layer on it.
-    Layered(Box<Layered>),
-    /// An array of drives with layers.
-    Array(Box<Arrayed>),
-}
 
 /// A served device. All methods may be called from many threads at once; positions and lengths are in bytes.
 pub struct Device {
@@ -60,15 +47,12 @@ impl Device {
     pub fn open_on(config: Config, host: Machine) -> Result<Arc<Self>> {
         let events = Arc::new(config.events.as_deref().map_or_else(Events::default, Events::kept_in));
         let engine = open::engine(&config, host, &events)?;
-        let all = match &engine {
-            Engine::Raw(raw) => raw.blocks(),
-            Engine::Layered(layered) => layered.blocks(),
-            Engine::Array(array) => array.blocks(),
-        };
         let record =
             |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
         let pace = Pace::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
-        let all = config.host_size.map_or(all, |bytes| all.min(bytes.div_ceil(BLOCK_BYTES)));
+        let all = config
+            .host_size
+            .map_or(engine.blocks(), |bytes| engine.blocks().min(bytes.div_ceil(BLOCK_BYTES)));
         let unit = u64::from(config.block) / BLOCK_BYTES;
         let blocks = all / unit * unit;
         events.push("start", None, "the device is served");
@@ -100,11 +84,7 @@ impl Device {
 
     /// Whether discarding frees space.
     pub fn can_trim(&self) -> bool {
-        match &self.engine {
-            Engine::Raw(_) => false,
-            Engine::Layered(layered) => layered.capabilities().discards,
-            Engine::Array(array) => array.discards(),
-        }
+        self.engine.discards()
     }
 
     /// The medium under it all, or that of a disk of an array; the first one's where none is named.
@@ -112,13 +92,8 @@ impl Device {
     /// # Errors
     /// When there is no such disk.
     pub fn medium(&self, disk: Option<u64>) -> Result<Arc<Medium>> {
-        let medium = match (&self.engine, disk) {
-            (Engine::Array(array), disk) => array.medium(disk.unwrap_or(0) as usize),
-            (Engine::Raw(raw), None | Some(0)) => Some(raw.medium.clone()),
-            (Engine::Layered(layered), None | Some(0)) => Some(layered.medium.clone()),
-            _ => None,
-        };
-        medium.ok_or_else(|| DeviceError::input(format!("there is no disk {}", disk.unwrap_or(0))))
+        let disk = disk.unwrap_or(0);
+        self.engine.medium(disk).ok_or_else(|| DeviceError::input(format!("there is no disk {disk}")))
     }
 
     /// The array that is served.
@@ -178,17 +153,10 @@ impl Device {
         let came = self.pace.now();
         Counters::add(&self.counters.reads, 1);
         Counters::add(&self.counters.bytes_read, buf.len() as u64);
-        let ack = match &self.engine {
-            Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Read, start, blocks)?;
-                if let Some(block) = self.noted(raw.medium.read(start, buf), start)? {
-                    self.destroyed(block);
-                }
-                ack
-            }
-            Engine::Layered(layered) => self.noted(layered.read(&self.pace, start, buf), start)?,
-            Engine::Array(array) => self.noted(array.read(&self.pace, start, buf), start)?,
-        };
+        let (ack, destroyed) = self.noted(self.engine.read(&self.pace, start, buf), start)?;
+        if let Some(block) = destroyed {
+            self.destroyed(block);
+        }
         self.answered(came, ack);
         Ok(())
     }
@@ -213,14 +181,7 @@ impl Device {
         let came = self.pace.now();
         Counters::add(&self.counters.writes, 1);
         Counters::add(&self.counters.bytes_written, buf.len() as u64);
-        let ack = match &self.engine {
-            Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks)?;
-                self.noted(raw.write(start, buf), start).map(|()| ack)
-            }
-            Engine::Layered(layered) => self.noted(layered.write(&self.pace, start, buf), start),
-            Engine::Array(array) => self.noted(array.write(&self.pace, start, buf), start),
-        }?;
+        let ack = self.noted(self.engine.write(&self.pace, start, buf), start)?;
         self.answered(came, ack);
         if fua { self.flush() } else { Ok(()) }
     }
@@ -232,14 +193,7 @@ impl Device {
     pub fn flush(&self) -> Result<()> {
         let came = self.pace.now();
         Counters::add(&self.counters.flushes, 1);
-        let ack = match &self.engine {
-            Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Flush, 0, 0)?;
-                self.noted(raw.medium.sync(), 0).map(|_| ack)
-            }
-            Engine::Layered(layered) => self.noted(layered.flush(&self.pace), 0),
-            Engine::Array(array) => self.noted(array.flush(&self.pace), 0),
-        }?;
+        let ack = self.noted(self.engine.flush(&self.pace), 0)?;
         self.answered(came, ack);
         Ok(())
     }
@@ -253,11 +207,7 @@ impl Device {
         Counters::add(&self.counters.trims, 1);
         if self.can_trim() && blocks > 0 {
             let came = self.pace.now();
-            let ack = match &self.engine {
-                Engine::Raw(_) => Ok(SimTime::ZERO),
-                Engine::Layered(layered) => self.noted(layered.zero(&self.pace, start, blocks), start),
-                Engine::Array(array) => self.noted(array.zero(&self.pace, start, blocks), start),
-            }?;
+            let ack = self.noted(self.engine.zero(&self.pace, start, blocks), start)?;
             self.answered(came, ack);
         }
         if fua { self.flush() } else { Ok(()) }
@@ -274,14 +224,7 @@ impl Device {
         }
         let came = self.pace.now();
         Counters::add(&self.counters.zeroes, 1);
-        let ack = match &self.engine {
-            Engine::Raw(raw) => {
-                let ack = raw.acknowledged(&self.pace, HostOp::Write, start, blocks)?;
-                self.noted(raw.write_zeroes(start, blocks), start).map(|()| ack)
-            }
-            Engine::Layered(layered) => self.noted(layered.zero(&self.pace, start, blocks), start),
-            Engine::Array(array) => self.noted(array.zero(&self.pace, start, blocks), start),
-        }?;
+        let ack = self.noted(self.engine.zero(&self.pace, start, blocks), start)?;
         self.answered(came, ack);
         if fua { self.flush() } else { Ok(()) }
     }
@@ -297,22 +240,13 @@ impl Device {
             return Ok(());
         }
         let mut each = |a: u64, b: u64, data| out(a * BLOCK_BYTES, (b - a) * BLOCK_BYTES, data);
-        match &self.engine {
-            Engine::Raw(raw) => raw.medium.extents(start, start + blocks.min(STATUS), &mut each),
-            Engine::Layered(layered) => layered.extents(start, blocks, &mut each),
-            Engine::Array(array) => array.extents(start, blocks, &mut each),
-        }
+        self.engine.extents(start, blocks, &mut each);
         Ok(())
     }
 
     /// Called every few milliseconds by the server: work that no request waits for.
     pub fn housekeeping(&self) {
-        let done = match &self.engine {
-            Engine::Raw(raw) => raw.medium.checkpoint(false),
-            Engine::Layered(layered) => layered.idle(&self.pace).and_then(|()| layered.checkpoint(false)),
-            Engine::Array(array) => array.idle(&self.pace).and_then(|()| array.checkpoint(false)),
-        };
-        let _ = self.noted(done, 0);
+        let _ = self.noted(self.engine.idle(&self.pace), 0);
     }
 
     /// Makes everything durable and leaves a checkpoint, so that the next start is immediate.
@@ -321,14 +255,7 @@ impl Device {
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
         let _ = self.noted(self.pace.finish(), 0);
-        match &self.engine {
-            Engine::Raw(raw) => raw.medium.sync().and_then(|_| raw.medium.checkpoint(true)),
-            Engine::Layered(layered) => {
-                layered.settle();
-                layered.medium.sync().and_then(|_| layered.checkpoint(true))
-            }
-            Engine::Array(array) => array.close(),
-        }
+        self.engine.close()
     }
 
     /// What it is, for people and programs.
@@ -336,45 +263,19 @@ impl Device {
         json!({
             "name": self.config.name, "size": self.size(), "block": self.config.block,
             "pid": std::process::id(), "config": self.config, "can_trim": self.can_trim(),
-            "engine": match &self.engine {
-                Engine::Raw(raw) => raw.info(),
-                Engine::Layered(layered) => layered.info(),
-                Engine::Array(array) => array.info(),
-            },
+            "engine": self.engine.info(),
         })
     }
 
     /// Counters and sizes.
     pub fn stats(&self) -> Value {
-        let mut stats = json!({"host": self.counters.json()});
+        let mut stats = self.engine.stats(self.config.map_budget);
+        stats["host"] = self.counters.json().into();
         (stats["response_ms"], stats["stalls"]) = self.responses.json(self.pace.now());
-        match &self.engine {
-            Engine::Raw(raw) => stats["medium"] = self.map_stats(&raw.medium),
-            Engine::Layered(layered) => {
-                stats["medium"] = self.map_stats(&layered.medium);
-                stats["media"] = layered.stats();
-            }
-            Engine::Array(array) => {
-                let (own, mut disks) = array.stats();
-                for disk in 0..array.disks() {
-                    let medium = array.medium(disk);
-                    disks[disk]["medium"] = medium.map_or(Value::Null, |m| self.map_stats(&m));
-                }
-                (stats["array"], stats["disks"]) = (own, disks);
-            }
-        }
         if self.pace.modelled() {
             stats["lateness"] = self.pace.lateness();
         }
         stats
-    }
-
-    fn map_stats(&self, medium: &Medium) -> Value {
-        medium.with_runs(|s| {
-            let room = s.room();
-            json!({"runs": s.runs().len(), "map_bytes": room.resident, "map_spilled_bytes": room.spilled,
-                   "map_budget_bytes": s.runs().spills().then_some(self.config.map_budget)})
-        })
     }
 
     /// Begins counting anew.
@@ -382,11 +283,7 @@ impl Device {
         self.counters.reset();
         self.pace.reset();
         self.responses.reset(self.pace.now());
-        match &self.engine {
-            Engine::Raw(_) => {}
-            Engine::Layered(layered) => layered.reset(),
-            Engine::Array(array) => array.reset(),
-        }
+        self.engine.reset();
     }
 
     /// The raw disk's own commands.

@@ -8,7 +8,7 @@
 
 use crate::carry::{Bytes, MediaCounts};
 use crate::error::Result;
-use crate::medium::{Begun, Medium, write_zeroes};
+use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
 use parking_lot::MutexGuard;
@@ -176,22 +176,17 @@ impl Layered {
         let state = self.settled();
         state.controller.drive().layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(state);
-        let mut at = start;
-        for r in ranges {
-            if at < r.start {
-                out(at, r.start, false);
-            }
-            out(r.start.max(at), r.end, true);
-            at = r.end;
-        }
-        if at < start + blocks {
-            out(at, start + blocks, false);
-        }
+        with_gaps(start..start + blocks, ranges, out);
     }
 
-    /// Writes what the drive's buffer holds.
-    pub fn settle(&self) {
+    /// Makes everything durable, what the drive's buffer holds included, and leaves a checkpoint.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn close(&self) -> Result<()> {
         drop(self.settled());
+        self.medium.sync()?;
+        self.checkpoint(true)
     }
 
     /// Writes a checkpoint; see [`Medium::begin_checkpoint`].

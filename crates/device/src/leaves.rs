@@ -4,7 +4,6 @@
 #![allow(unsafe_code)]
 
 use crate::error::{DeviceError, Result};
-use crate::run_map::Run;
 use std::fs::{File, OpenOptions};
 use std::ops::{Deref, Range};
 use std::os::fd::AsRawFd;
@@ -25,6 +24,18 @@ const CHUNK: usize = 16;
 const FEWEST: usize = 32;
 /// What one change of the map takes at most: leaves read back or put in.
 const SPARE: usize = 8;
+
+/// Consecutive blocks whose order among each other is ascending and that count, towards all blocks that they can
+/// destroy or be destroyed by, as written at `seq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First block.
+    pub start: u64,
+    /// One past the last block.
+    pub end: u64,
+    /// Number of the write; numbers rise and are never zero.
+    pub seq: u64,
+}
 
 /// Runs side by side, in columns: what is searched lies together.
 #[derive(Clone)]

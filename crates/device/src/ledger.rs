@@ -3,8 +3,9 @@
 //! A record survives the process at once, and the host once it was synced; that comes after the disks were synced, because
 //! records say what is on them.
 
+use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
-use crate::log::{Entry, Log};
+use crate::log::Log;
 use crate::medium::tag;
 use crate::scan::Position;
 use crate::store::header::StoreDir;

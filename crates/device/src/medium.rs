@@ -1,8 +1,9 @@
 //! The medium: bytes in a store, destroyed as a shingled head destroys them.
 
+use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
 use crate::faults::{Fate, Faults};
-use crate::log::{Checkpoint, Entry, Log};
+use crate::log::{Checkpoint, Log};
 use crate::run_map::Run;
 use crate::scan::Position;
 use crate::shingle::{Piece, Shingle};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use smrlab_stl::Part;
 use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Zeroes that are written at a time, in blocks.
@@ -34,6 +36,21 @@ pub(crate) fn write_zeroes(
         at += n;
     }
     Ok(ack)
+}
+
+/// Tells of `span` which part holds data and which does not, in order: (from, to, data); `data` ascends.
+pub(crate) fn with_gaps(span: Range<u64>, data: Vec<Range<u64>>, out: &mut dyn FnMut(u64, u64, bool)) {
+    let mut at = span.start;
+    for r in data {
+        if at < r.start {
+            out(at, r.start, false);
+        }
+        out(r.start.max(at), r.end, true);
+        at = r.end;
+    }
+    if at < span.end {
+        out(at, span.end, false);
+    }
 }
 
 /// What a destroyed block reads as.

@@ -1,41 +1,11 @@
 //! The disks of a served array: opened, made, made anew.
 
-use crate::carry::Bytes;
 use crate::config::{Config, StoreKind};
+use crate::disk::{self, Opened};
 use crate::error::{DeviceError, Result};
-use crate::medium::Medium;
-use crate::open;
 use smrlab_array::Chosen;
-use smrlab_drive::{Assembled, Drive};
-use smrlab_stl::Record;
 use smrlab_units::Blocks;
 use std::path::{Path, PathBuf};
-
-/// A drive on its medium, before it is started.
-pub struct Opened {
-    /// The drive with its layer.
-    pub drive: Assembled,
-    /// Its medium.
-    pub medium: Medium,
-    /// What the layer kept.
-    pub records: Vec<Record>,
-    /// Its store was made just now.
-    pub fresh: bool,
-    /// Nothing was written to it yet.
-    pub blank: bool,
-}
-
-impl Opened {
-    /// The drive at work, its layer brought to where the records say it was.
-    ///
-    /// # Errors
-    /// When what recovery has to write cannot be written.
-    pub(crate) fn start(self) -> Result<(Drive, Bytes)> {
-        let (mut drive, _) = self.drive.start(true, true);
-        let bytes = Bytes::recovered(&mut drive, self.medium, self.records)?;
-        Ok((drive, bytes))
-    }
-}
 
 /// How the disks of an array are made.
 pub struct Members {
@@ -66,14 +36,14 @@ impl Members {
             None => StoreKind::Memory,
         };
         let config = Config { seed, store, ..self.config.clone() };
-        let drive = open::assembled(&config, self.medium)?;
+        let drive = disk::assembled(&config, self.medium)?;
         if !drive.built.capabilities.keeps_data {
             let text = format!("the disks of an array must keep their data, which {} does not", config.layer);
             return Err(DeviceError::input(
                 text + ": give --layer cmr, s-block, disk-cache, ... (smrlab list layers)",
             ));
         }
-        open::opened(&config, drive, self.boot, Box::new(|store| store))
+        disk::opened(&config, drive, self.boot, Box::new(|store| store))
     }
 
     /// Makes a disk anew, in the place of a dead one.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use smrlab_disk::{BandId, Bands};
 use smrlab_drive::{Controller, Executed};
 use smrlab_stl::HostBuffer;
-use smrlab_units::{Blocks, HostOp, Pba, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Pba, SimTime};
 use std::sync::Arc;
 
 /// See the [module](self).
@@ -69,11 +69,8 @@ impl Raw {
     }
 
     /// When the modelled drive acknowledges a request that comes now; at once where there is none.
-    ///
-    /// # Errors
-    /// When the capture cannot be written on.
     #[inline]
-    pub fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
+    fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
         let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
         clock.submit(pace, (op, start, blocks), HostBuffer::None)
     }
@@ -130,23 +127,48 @@ impl Raw {
         Err(DeviceError::new(libc::EPERM, text))
     }
 
+    /// Reads blocks; answers with the model's time of the acknowledgement, and a destroyed block that was met.
+    ///
+    /// # Errors
+    /// As [`Medium::read`].
+    #[inline]
+    pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
+        let ack = self.acknowledged(pace, HostOp::Read, start, buf.len() as u64 / BLOCK_BYTES)?;
+        Ok((ack, self.medium.read(start, buf)?))
+    }
+
     /// Writes blocks.
     ///
     /// # Errors
     /// `EPERM` for a guard track; as [`Medium::write`].
     #[inline]
-    pub fn write(&self, start: u64, buf: &[u8]) -> Result<()> {
-        self.check_guard(start, buf.len() as u64 / smrlab_units::BLOCK_BYTES)?;
-        self.medium.write(start, buf)
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
+        let blocks = buf.len() as u64 / BLOCK_BYTES;
+        let ack = self.acknowledged(pace, HostOp::Write, start, blocks)?;
+        self.check_guard(start, blocks)?;
+        self.medium.write(start, buf)?;
+        Ok(ack)
     }
 
     /// Writes zeroes.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_zeroes(&self, start: u64, blocks: u64) -> Result<()> {
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
+        let ack = self.acknowledged(pace, HostOp::Write, start, blocks)?;
         self.check_guard(start, blocks)?;
-        self.medium.write_zeroes(start, blocks)
+        self.medium.write_zeroes(start, blocks)?;
+        Ok(ack)
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// As [`Medium::sync`].
+    pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
+        let ack = self.acknowledged(pace, HostOp::Flush, 0, 0)?;
+        self.medium.sync()?;
+        Ok(ack)
     }
 
     /// The geometry in short.

@@ -6,20 +6,9 @@
 //! Nodes are always in memory, at most 13 bytes a leaf that is half full at least.
 
 use crate::error::Result;
+pub use crate::leaves::Run;
 use crate::leaves::{FAN, LEAF, Leaf, Leaves, Node, Room, View, upto};
 use std::path::Path;
-
-/// Consecutive blocks whose order among each other is ascending and that count, towards all blocks that they can
-/// destroy or be destroyed by, as written at `seq`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// First block.
-    pub start: u64,
-    /// One past the last block.
-    pub end: u64,
-    /// Number of the write; numbers rise and are never zero.
-    pub seq: u64,
-}
 
 /// The position of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

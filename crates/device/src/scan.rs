@@ -5,8 +5,8 @@
 //! up. After a kill the page cache still has everything, so every whole record that is not void holds. After the host lost
 //! its power only durable ones do, because the others may have survived without their data.
 
+use crate::entry::{ENTRY, Entry, salt};
 use crate::error::{DeviceError, Result};
-use crate::log::{ENTRY, Entry, salt};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -101,6 +101,13 @@ impl StoreDir {
     }
 }
 
+/// A number that no other store has: the time and the process.
+pub fn fresh_id() -> u64 {
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    now ^ (u64::from(std::process::id()) << 40)
+}
+
 fn parse(text: &str) -> std::result::Result<Header, String> {
     let (magic, rest) = text.split_once('\n').ok_or("not a store")?;
     if magic != MAGIC {
