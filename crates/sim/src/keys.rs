@@ -215,6 +215,7 @@ pub const KEYS: &[Key] = &[
     key("array.chunks_moved", "chunks moved", "chunks", "live chunks that collections moved"),
     key("array.used_chunks", "live chunks at the end", "chunks", "chunks of a dvs array that hold data at the end"),
     key("array.chunks_journalled", "chunks journalled", "chunks", "chunks of collections that were written to the journal on the SSD first"),
+    key("array.rows_journalled", "rows journalled", "rows", "rows of a RAID-5 that were written to the journal on the SSD first"),
     key("array.ssd_read_hits", "SSD read hits", "requests", "reads that the SSD alone served"),
     key("array.ssd_read_misses", "SSD read misses", "requests", "reads that needed a drive"),
     key("array.ssd_fills", "SSD fills", "pages", "pages that reads brought to the read cache"),

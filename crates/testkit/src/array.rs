@@ -416,6 +416,14 @@ impl ArrayHarness {
     /// # Panics
     /// When a block is neither.
     pub fn cut(&mut self, rng: &mut Rng) {
+        self.cut_losing(None, rng);
+    }
+
+    /// The same; with the power a disk is lost.
+    ///
+    /// # Panics
+    /// When a block is neither old nor new.
+    pub fn cut_losing(&mut self, disk: Option<usize>, rng: &mut Rng) {
         let mut may: Vec<(std::ops::Range<usize>, Vec<u8>)> = Vec::new();
         for w in std::mem::take(&mut self.running).into_values() {
             if let Work::Host(r) = w.work
@@ -436,6 +444,11 @@ impl ArrayHarness {
         self.array = Self::build(&self.text, &self.disks[..self.real]);
         let records = std::mem::take(&mut self.records);
         self.planned(|array, _, plan| array.recover(&mut records.iter().copied(), plan));
+        if let Some(disk) = disk {
+            self.disks[disk].dead = true;
+            let member = MemberId(disk as u32);
+            self.planned(|array, now, plan| array.failed(now, member, plan));
+        }
         self.records.clear();
         let mut kept = Vec::new();
         self.array.checkpoint(&mut |r| kept.push(r));

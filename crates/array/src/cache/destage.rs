@@ -3,6 +3,7 @@
 use super::*;
 use crate::End;
 use smrlab_stl::Cause;
+use std::collections::BTreeSet;
 
 /// A group that is being destaged.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +124,6 @@ impl Cached {
             self.next_run(now, ticket, &mut destage, plan);
         }
         loop {
-            plan.redirect(ticket, SLOT, destage.at);
             match plan.take_outcome(ticket) {
                 None => return self.doing.put(ticket, Doing::Destage(destage)),
                 Some(Outcome::Refused(..)) => return self.destaged(now, ticket, destage, true, plan),
@@ -131,6 +131,19 @@ impl Cached {
                     return self.destaged(now, ticket, destage, false, plan);
                 }
                 Some(_) => self.next_run(now, ticket, &mut destage, plan),
+            }
+        }
+    }
+
+    /// What destages write is in their slots; a plan may have the writes of one that waited for the array within.
+    pub(super) fn redirect(&self, plan: &mut MemberPlan) {
+        if !plan.wants_data() {
+            return;
+        }
+        let tickets: BTreeSet<Ticket> = plan.ops().iter().map(|op| op.ticket).collect();
+        for ticket in tickets {
+            if let Some(Doing::Destage(destage)) = self.doing.get(ticket) {
+                plan.redirect(ticket, SLOT, destage.at);
             }
         }
     }

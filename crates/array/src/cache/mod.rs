@@ -252,6 +252,7 @@ impl Array for Cached {
             }
             _ => plan.end(ticket),
         }
+        self.redirect(plan);
     }
 
     fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {

@@ -1,6 +1,7 @@
 //! Writing chunks to a group: what must be read before, and what the stripes are made of.
 
 use super::group::{Cell, Group, Holds, Place, Shape, pack};
+use crate::layouts::disks::Disks;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
@@ -70,12 +71,6 @@ pub struct Slots {
     pub reads: Vec<(u64, u64, u64)>,
 }
 
-/// Which disks hold what they should of a group.
-pub trait Alive {
-    /// Whether `disk` does.
-    fn alive(&self, disk: u64, group: u64) -> bool;
-}
-
 /// A chunk cannot be read: too many disks are dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
@@ -88,14 +83,14 @@ impl Slots {
         (group, tables): (u64, &Group),
         place: Place,
         range: Range<u64>,
-        alive: &impl Alive,
+        alive: &Disks,
     ) -> Result<Old, Lost> {
         let first = self.reads.len() as u32;
         let mut read = |p: Place| {
             let start = ((group * shape.length + p.at) * shape.chunk) + range.start;
             self.reads.push((p.disk, start, range.end - range.start));
         };
-        if alive.alive(place.disk, group) {
+        if alive.has(place.disk, group) {
             read(place);
         } else {
             let stripe = tables.stripe_at(place).ok_or(Lost)?;
@@ -104,7 +99,7 @@ impl Slots {
                 if cell.holds() == Holds::Nothing || other.disk == place.disk {
                     continue;
                 }
-                if !alive.alive(other.disk, group) {
+                if !alive.has(other.disk, group) {
                     return Err(Lost);
                 }
                 read(other);
@@ -148,7 +143,7 @@ impl Destage {
         tables: &Group,
         collect: bool,
         slots: &mut Slots,
-        alive: &impl Alive,
+        alive: &Disks,
     ) -> Result<(), Lost> {
         let lcns = |chunks: &[Chunk]| chunks.iter().map(|c| c.lcn).collect::<Vec<_>>();
         let packed = if collect { None } else { pack(shape, &lcns(&self.chunks), tables.pointers()) };
@@ -182,11 +177,11 @@ impl Destage {
         shape: &Shape,
         ticket: Ticket,
         request: &HostRequest,
-        alive: &impl Alive,
+        alive: &Disks,
         plan: &mut MemberPlan,
     ) {
         let base = self.group * shape.length * shape.chunk;
-        for disk in (0..shape.disks).filter(|d| alive.alive(*d, self.group)) {
+        for disk in (0..shape.disks).filter(|d| alive.has(*d, self.group)) {
             let member = MemberId(disk as u32);
             if self.collect {
                 let blocks = Blocks(shape.length * shape.chunk);

@@ -26,21 +26,18 @@ impl Dvs {
 
     /// Writes the chunks of `count` collections to free places, or waits for these.
     pub(super) fn journal(&mut self, ticket: Ticket, state: &mut State, count: usize, plan: &mut MemberPlan) {
-        let free = self.journals.iter().filter(|j| j.is_none()).count();
-        if free < count || !self.room.is_empty() {
-            state.at = At::Room;
-            return self.room.push_back(ticket);
+        state.at = At::Room;
+        if self.places.admit(ticket, count) {
+            self.write_journals(ticket, state, plan);
         }
-        self.write_journals(ticket, state, plan);
     }
 
     fn write_journals(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
         state.at = At::Journal;
         for destage in state.destages.iter_mut().filter(|d| d.collect && d.journal.is_none()) {
-            let Some(place) = self.journals.iter().position(Option::is_none) else { continue };
-            let place = place as u64;
+            let kept = Kept { group: destage.group, lcns: Vec::new() };
+            let Some(place) = self.places.take(kept) else { continue };
             destage.journal = Some(place);
-            self.journals[place as usize] = Some(Kept { group: destage.group, lcns: Vec::new() });
             self.counts.journalled += destage.chunks.len() as u64;
             destage.write_journal(&self.shape, ticket, place * self.place_blocks(), plan);
         }
@@ -53,47 +50,34 @@ impl Dvs {
             let lcns: Vec<u64> = destage.chunks.iter().map(|c| c.lcn).collect();
             let kept = Kept { group: destage.group, lcns };
             kept.records(place, &mut |r| plan.record(r));
-            self.journals[place as usize] = Some(kept);
+            self.places.put(place, kept);
         }
     }
 
     /// Places are free again: those that waited go on, in their order.
     pub(super) fn room(&mut self, plan: &mut MemberPlan) {
-        while let Some(&ticket) = self.room.front() {
-            let Some(mut state) = self.states.take(ticket) else {
-                self.room.pop_front();
-                continue;
-            };
-            let count = state.destages.iter().filter(|d| d.collect).count();
-            let fits = self.journals.iter().filter(|j| j.is_none()).count() >= count;
-            if fits {
-                self.room.pop_front();
-                self.write_journals(ticket, &mut state, plan);
-            }
+        let needs = |s: &State| s.destages.iter().filter(|d| d.collect).count();
+        while let Some(ticket) = self.places.next(|t| self.states.get(t).map(needs)) {
+            let Some(mut state) = self.states.take(ticket) else { continue };
+            self.write_journals(ticket, &mut state, plan);
             self.states.put(ticket, state);
-            if !fits {
-                return;
-            }
         }
     }
 
     /// A record of the journal, at recovery.
     pub(super) fn recover_journal(&mut self, [group, index, lcn]: [u64; 3]) {
-        if let Some(place) = self.journals.get_mut((index >> 32) as usize) {
-            let fresh = index as u32 == 0;
-            let kept = place.take().filter(|k| !fresh && k.group == group);
-            let mut kept = kept.unwrap_or(Kept { group, lcns: Vec::new() });
-            kept.lcns.push(lcn);
-            *place = Some(kept);
-        }
+        let fresh = index as u32 == 0;
+        let kept = self.places.give(index >> 32).filter(|k| !fresh && k.group == group);
+        let mut kept = kept.unwrap_or(Kept { group, lcns: Vec::new() });
+        kept.lcns.push(lcn);
+        self.places.put(index >> 32, kept);
     }
 
     /// A group was emptied and written: its journal is over.
     pub(super) fn close_journal(&mut self, group: u64) {
-        self.journals
-            .iter_mut()
-            .filter(|j| j.as_ref().is_some_and(|k| k.group == group))
-            .for_each(|j| *j = None);
+        let of_group: Vec<u64> =
+            self.places.open().filter(|(_, kept)| kept.group == group).map(|(place, _)| place).collect();
+        of_group.into_iter().for_each(|place| _ = self.places.give(place));
     }
 
     /// Reads a journalled collection back, to do it again.
@@ -105,7 +89,7 @@ impl Dvs {
     ) -> Result<State, Lost> {
         let place = job - REDO;
         let mut state = self.begin(&Work::Job(job), At::Olds);
-        let Some(kept) = self.journals[place as usize].clone() else {
+        let Some(kept) = self.places.get(place).cloned() else {
             plan.end(ticket);
             return Ok(state);
         };

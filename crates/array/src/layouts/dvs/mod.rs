@@ -13,15 +13,17 @@ mod writes;
 
 pub use entry::ENTRY;
 
-use crate::layouts::raid5::rebuild::{Order, Rebuild, health};
+use crate::layouts::disks::Disks;
+use crate::layouts::places::Places;
+use crate::layouts::rebuild::{Order, Rebuild};
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
-use destage::{Alive, Chunk, Destage, Lost, Slots, missing};
+use destage::{Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Shape};
 use journal::{Kept, record_stripe};
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// [`Record`]: group, stripe and disk, cell.
@@ -30,15 +32,8 @@ const CELL: u32 = 1;
 const RESET: u32 = 2;
 /// This chunk of this group holds nothing any more.
 const UNMAP: u32 = 3;
-/// This disk is dead.
-const DEAD: u32 = 4;
-/// It was replaced.
-const REPLACED: u32 = 5;
-/// This group of it is rebuilt.
-const REBUILT: u32 = 6;
-/// All of it is.
-const WHOLE: u32 = 7;
-
+/// The first of four about disks.
+const DISKS: u32 = 4;
 /// The journal holds this chunk of this group: place and number there.
 const KEPT: u32 = 8;
 
@@ -103,8 +98,6 @@ struct Counts {
     given_up: u64,
     moved: u64,
     journalled: u64,
-    rebuilds: u64,
-    rebuild_ns: u64,
 }
 
 /// See the [module](self).
@@ -112,28 +105,13 @@ pub struct Dvs {
     shape: Shape,
     options: Options,
     groups: Vec<Option<Box<Group>>>,
-    dead: Vec<bool>,
-    changes: u64,
-    rebuild: Option<Rebuild>,
+    disks: Disks,
     states: Tickets<State>,
     /// Obsolete chunks and group, of those worth collecting.
     victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
     collecting: bool,
-    journals: Vec<Option<Kept>>,
-    /// Works that wait for a place of the journal.
-    room: VecDeque<Ticket>,
+    places: Places<Kept>,
     counts: Counts,
-}
-
-struct Disks<'a> {
-    dead: &'a [bool],
-    rebuild: Option<&'a Rebuild>,
-}
-
-impl Alive for Disks<'_> {
-    fn alive(&self, disk: u64, group: u64) -> bool {
-        !self.dead[disk as usize] || self.rebuild.is_some_and(|r| r.disk == disk && r.has(group))
-    }
 }
 
 impl Dvs {
@@ -143,14 +121,11 @@ impl Dvs {
             shape,
             options,
             groups: vec![None; shape.groups as usize],
-            dead: vec![false; shape.disks as usize],
-            changes: 0,
-            rebuild: None,
+            disks: Disks::new(shape.disks, DISKS),
             states: Tickets::default(),
             victims: BTreeSet::new(),
             collecting: false,
-            journals: vec![None; if options.journal { journal::PLACES as usize } else { 0 }],
-            room: VecDeque::new(),
+            places: Places::new(if options.journal { journal::PLACES } else { 0 }),
             counts: Counts::default(),
         }
     }
@@ -170,10 +145,6 @@ impl Dvs {
         })
     }
 
-    fn disks(&self) -> Disks<'_> {
-        Disks { dead: &self.dead, rebuild: self.rebuild.as_ref() }
-    }
-
     fn group(&self, group: u64) -> Option<&Group> {
         self.groups[group as usize].as_deref()
     }
@@ -184,7 +155,7 @@ impl Dvs {
     }
 
     fn begin(&self, work: &Work, at: At) -> State {
-        let (changes, destages, missing) = (self.changes, Vec::new(), Vec::new());
+        let (changes, destages, missing) = (self.disks.changes(), Vec::new(), Vec::new());
         State { work: *work, at, changes, destages, slots: Slots::default(), missing, runs: Vec::new() }
     }
 
@@ -197,7 +168,7 @@ impl Dvs {
                 plan.deliver(ticket, Blocks(host), Blocks(n), &[]);
                 continue;
             };
-            if self.disks().alive(place.disk, group) {
+            if self.disks.has(place.disk, group) {
                 let lba = Lba((group * self.shape.length + place.at) * self.shape.chunk + blocks.start);
                 let own = HostRequest { lba, blocks: Blocks(n), ..*r };
                 let member = MemberId(place.disk as u32);
@@ -205,7 +176,7 @@ impl Dvs {
                 continue;
             }
             let first = state.slots.reads.len() as u32;
-            state.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks())?;
+            state.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks)?;
             state.missing.push((host, n, first..state.slots.reads.len() as u32));
         }
         state.slots.plan(ticket, Cause::Parity, plan);
@@ -235,9 +206,7 @@ impl Dvs {
                 HostOp::Read => self.read(ticket, r, plan),
                 HostOp::Write | HostOp::Discard => self.start_write(ticket, r, plan),
                 HostOp::Flush => {
-                    for disk in (0..self.shape.disks).filter(|d| !self.dead[*d as usize]) {
-                        plan.ask(ticket, MemberId(disk as u32), *r, |_| {});
-                    }
+                    self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                     Ok(self.begin(work, At::Last))
                 }
             },
@@ -258,7 +227,7 @@ impl Dvs {
     fn refused(&mut self, work: &Work) {
         match work {
             Work::Job(job) if *job >= COLLECT => self.collecting = false,
-            Work::Job(_) => self.rebuild = None,
+            Work::Job(_) => self.disks.give_up(),
             Work::Host(_) => {}
         }
     }
@@ -276,7 +245,7 @@ impl Array for Dvs {
                 Locks { stripes: self.groups_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
             }
             Work::Job(job) => {
-                let kept = job.checked_sub(REDO).and_then(|place| self.journals[place as usize].as_ref());
+                let kept = job.checked_sub(REDO).and_then(|place| self.places.get(place));
                 let group = kept.map_or(job & (COLLECT - 1), |k| k.group);
                 Locks { stripes: group..group + 1, shared: false }
             }
@@ -311,11 +280,11 @@ impl Array for Dvs {
         let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
         if phase.lost {
             // Nothing was written yet: the same without the disk that died.
-            if state.changes != self.changes && !state.runs.is_empty() {
+            if state.changes != self.disks.changes() && !state.runs.is_empty() {
                 self.start_runs(now, ticket, &state.runs, plan);
                 return;
             }
-            if state.changes != self.changes {
+            if state.changes != self.disks.changes() {
                 return self.begin_work(now, ticket, &state.work, plan);
             }
             self.refused(&state.work);
@@ -362,24 +331,26 @@ impl Array for Dvs {
     }
 
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.lose(u64::from(member.0));
-        plan.record(Record { tag: DEAD, words: [u64::from(member.0), 0, 0] });
+        self.disks.failed(member, plan);
     }
 
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        if self.replace(u64::from(member.0), now) {
-            plan.record(Record { tag: REPLACED, words: [u64::from(member.0), 0, 0] });
-        }
+        let (rebuild, empty) = (self.rebuilds(now), self.empty_groups());
+        let begun = |disk| {
+            let mut rebuild = rebuild(disk);
+            empty.into_iter().for_each(|group| _ = rebuild.finished(group));
+            rebuild
+        };
+        self.disks.replace(member, begun, plan);
     }
 
     fn health(&self, member: MemberId) -> Health {
-        health(self.rebuild.as_ref(), &self.dead, member)
+        self.disks.health(member)
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
-        let open = |r: &&Rebuild| r.under_way < self.options.depth && !r.all_begun();
-        if let Some(rebuild) = self.rebuild.as_ref().filter(open) {
-            return Some(rebuild.next_at);
+        if let Some(at) = self.disks.next_at(self.options.depth) {
+            return Some(at);
         }
         let may = !self.collecting && !self.victims.is_empty();
         may.then_some(())?;
@@ -387,10 +358,7 @@ impl Array for Dvs {
     }
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        if let Some(rebuild) = &mut self.rebuild
-            && let Some(group) = rebuild.begin()
-        {
-            rebuild.next_at = now;
+        if let Some(group) = self.disks.begin(now, SimTime::ZERO) {
             return plan.job(group);
         }
         if let Some((_, group)) = self.victims.last() {
@@ -400,13 +368,15 @@ impl Array for Dvs {
     }
 
     fn unfinished(&self) -> bool {
-        self.rebuild.is_some()
+        self.disks.rebuild().is_some()
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
         let disks = self.shape.disks as usize;
         let mut stripe: Vec<Cell> = Vec::with_capacity(disks);
-        for Record { tag, words: [a, b, c] } in records {
+        let rebuild = self.rebuilds(SimTime::ZERO);
+        for record in records {
+            let Record { tag, words: [a, b, c] } = record;
             match tag {
                 CELL => {
                     stripe.push(Cell::from_word(c));
@@ -421,16 +391,11 @@ impl Array for Dvs {
                 }
                 KEPT => self.recover_journal([a, b, c]),
                 UNMAP => self.group_mut(a).unmap(b),
-                DEAD => self.lose(a),
-                REPLACED => _ = self.replace(a, SimTime::ZERO),
-                REBUILT => _ = self.rebuild.as_mut().map(|r| r.finished(a)),
-                WHOLE => self.whole(),
-                _ => {}
+                _ => self.disks.recover(&record, &rebuild),
             }
         }
         (0..self.shape.groups).for_each(|g| self.list(g));
-        let open = (0..).zip(&self.journals).filter(|j| j.1.is_some());
-        open.for_each(|(place, _)| plan.job(REDO + place));
+        self.places.open().for_each(|(place, _)| plan.job(REDO + place));
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
@@ -445,15 +410,8 @@ impl Array for Dvs {
             let gone: BTreeSet<u64> = chunks.filter(|lcn| tables.place(*lcn).is_none()).collect();
             gone.into_iter().for_each(|lcn| out(Record { tag: UNMAP, words: [i, lcn, 0] }));
         }
-        for (place, kept) in (0..).zip(&self.journals) {
-            kept.iter().for_each(|k| k.records(place, out));
-        }
-        let mut say = |tag, word| out(Record { tag, words: [word, 0, 0] });
-        (0..self.shape.disks).filter(|d| self.dead[*d as usize]).for_each(|d| say(DEAD, d));
-        if let Some(rebuild) = &self.rebuild {
-            say(REPLACED, rebuild.disk);
-            rebuild.rebuilt().for_each(|group| say(REBUILT, group));
-        }
+        self.places.open().for_each(|(place, kept)| kept.records(place, out));
+        self.disks.checkpoint(out);
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
@@ -481,10 +439,7 @@ impl Array for Dvs {
             out("chunks_journalled", c.journalled);
         }
         out("used_chunks", self.groups.iter().flatten().map(|g| g.live_chunks()).sum());
-        if c.rebuilds > 0 {
-            out("rebuilds", c.rebuilds);
-            out("rebuild_ms", c.rebuild_ns / 1_000_000);
-        }
+        self.disks.counters(out);
     }
 }
 

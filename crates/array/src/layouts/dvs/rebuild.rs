@@ -4,44 +4,29 @@ use super::group::{Holds, Place};
 use super::*;
 
 impl Dvs {
-    pub(super) fn lose(&mut self, disk: u64) {
-        self.rebuild = self.rebuild.take().filter(|r| r.disk != disk);
-        self.dead[disk as usize] = true;
-        self.changes += 1;
+    /// What the rebuild of a disk begins with.
+    pub(super) fn rebuilds(&self, now: SimTime) -> impl Fn(u64) -> Rebuild + use<> {
+        let (groups, seed) = (self.shape.groups, self.options.seed);
+        move |disk| Rebuild::new(disk, groups, ORDER, seed, now)
     }
 
-    pub(super) fn replace(&mut self, disk: u64, now: SimTime) -> bool {
-        let alone = self.dead.iter().filter(|d| **d).count() == 1 && self.dead[disk as usize];
-        if alone {
-            let mut rebuild = Rebuild::new(disk, self.shape.groups, ORDER, self.options.seed, now);
-            // What is being written now was planned without this disk.
-            let under_way: BTreeSet<u64> =
-                self.states.iter().flat_map(|(_, s)| s.destages.iter().map(|d| d.group)).collect();
-            let empty =
-                |g: &u64| !under_way.contains(g) && self.group(*g).is_none_or(|tables| tables.written() == 0);
-            let whole = (0..self.shape.groups).filter(empty).fold(false, |_, g| rebuild.finished(g));
-            self.rebuild = Some(rebuild);
-            if whole {
-                self.whole();
-            }
-        }
-        alone
-    }
-
-    pub(super) fn whole(&mut self) {
-        if let Some(rebuild) = self.rebuild.take() {
-            self.dead[rebuild.disk as usize] = false;
-        }
+    /// Groups of which a fresh disk lacks nothing: what is being written now was planned without it.
+    pub(super) fn empty_groups(&self) -> Vec<u64> {
+        let under_way: BTreeSet<u64> =
+            self.states.iter().flat_map(|(_, s)| s.destages.iter().map(|d| d.group)).collect();
+        let empty =
+            |g: &u64| !under_way.contains(g) && self.group(*g).is_none_or(|tables| tables.written() == 0);
+        (0..self.shape.groups).filter(empty).collect()
     }
 
     /// Reads all that the other disks' segments hold.
     pub(super) fn start_rebuild(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) -> State {
         let mut state = self.begin(&Work::Job(group), At::Sources);
-        let target = self.rebuild.as_ref().map(|r| r.disk);
+        let target = self.disks.target();
         let others = (0..self.shape.disks).filter(|d| Some(*d) != target);
-        let lost = others.clone().any(|d| !self.disks().alive(d, group));
+        let lost = others.clone().any(|d| !self.disks.has(d, group));
         let (Some(tables), false, true) = (self.group(group), lost, target.is_some()) else {
-            self.rebuild = None;
+            self.disks.give_up();
             plan.end(ticket);
             return state;
         };
@@ -65,7 +50,7 @@ impl Dvs {
     pub(super) fn write_rebuilt(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
         state.at = At::Writes;
         let Work::Job(group) = state.work else { return };
-        let target = self.rebuild.as_ref().map(|r| r.disk);
+        let target = self.disks.target();
         let (Some(disk), Some(tables)) = (target, self.group(group)) else { return plan.end(ticket) };
         let chunk = self.shape.chunk;
         let n = u64::from(tables.pointers()[disk as usize]);
@@ -96,16 +81,7 @@ impl Dvs {
 
     pub(super) fn rebuilt(&mut self, now: SimTime, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
         let Work::Job(group) = state.work else { return };
-        if let Some(rebuild) = self.rebuild.as_mut().filter(|_| state.changes == self.changes) {
-            rebuild.under_way = rebuild.under_way.saturating_sub(1);
-            plan.record(Record { tag: REBUILT, words: [group, 0, 0] });
-            if rebuild.finished(group) {
-                self.counts.rebuilds += 1;
-                self.counts.rebuild_ns += now.since(rebuild.began).0;
-                self.whole();
-                plan.record(Record { tag: WHOLE, words: [0; 3] });
-            }
-        }
+        self.disks.rebuilt(now, group, state.changes, plan);
         plan.end(ticket);
     }
 }

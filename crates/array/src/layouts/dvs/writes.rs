@@ -41,7 +41,7 @@ impl Dvs {
             }
             let old = match (missing(&self.shape, &new), place, self.group(group)) {
                 (Some(range), Some(place), Some(tables)) => {
-                    Some(state.slots.chunk(&self.shape, (group, tables), place, range, &self.disks())?)
+                    Some(state.slots.chunk(&self.shape, (group, tables), place, range, &self.disks)?)
                 }
                 _ => None,
             };
@@ -68,8 +68,7 @@ impl Dvs {
             let shape = self.shape;
             let entry = &mut self.groups[destage.group as usize];
             let tables = entry.get_or_insert_with(|| Box::new(Group::new(&shape)));
-            let disks = Disks { dead: &self.dead, rebuild: self.rebuild.as_ref() };
-            destage.prepare(&shape, tables, collect, &mut state.slots, &disks)?;
+            destage.prepare(&shape, tables, collect, &mut state.slots, &self.disks)?;
         }
         Ok(())
     }
@@ -125,7 +124,7 @@ impl Dvs {
         };
         let before = plan.ops().len();
         for destage in &state.destages {
-            destage.write(&self.shape, ticket, &request, &self.disks(), plan);
+            destage.write(&self.shape, ticket, &request, &self.disks, plan);
             if destage.collect {
                 let moved = Blocks((destage.chunks.len() - destage.fresh) as u64 * self.shape.chunk);
                 plan.cleaning("group-collection", ticket, moved);
@@ -145,7 +144,7 @@ impl Dvs {
                 plan.record(Record { tag: RESET, words: [group, 0, 0] });
             }
             if let Some(place) = destage.journal {
-                self.journals[place as usize] = None;
+                self.places.give(place);
             }
             let tables = self.group_mut(group);
             let first = tables.stripes().count() as u64;

@@ -1,11 +1,11 @@
 //! The registry entry.
 
-use super::rebuild::Order;
 use super::rows::{Rotation, Rows};
 use super::write::{Method, Preference};
 use super::{Options, Raid5};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::layouts::rebuild::Order;
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
@@ -27,8 +27,10 @@ anywhere); or such units gathered in batches of `rebuild_batch` and sorted. Rows
 degraded ones. A second death loses data: requests that need them are refused.
 
 A power cut can leave a row whose parity does not fit its data; with `intent=on` rows being written are remembered in \
-memory that survives, and their parity is made good after the cut. A cut together with a dead drive loses blocks of such \
-rows that nobody was writing (the write hole): no option here closes that.
+memory that survives, and their parity is made good after the cut. A cut together with a dead drive still loses blocks of \
+such rows that nobody was writing (the write hole). With `journal=on` the new blocks and the new parity of a row are on an SSD \
+(`ssd_latency`, `ssd_rate`) before its drives are written, and are written again after a cut: nothing is lost then, for one write \
+to the SSD a row.
 
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
     params: &[
@@ -51,6 +53,12 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
             kind: Kind::Switch,
             default: "off",
             doc: "rows that are being written are remembered, and resynchronised after a power cut",
+        },
+        Param {
+            name: "journal",
+            kind: Kind::Switch,
+            default: "off",
+            doc: "rows are on an SSD before their drives are written, so that a power cut and a lost drive together lose nothing",
         },
         Param {
             name: "rebuild_unit",
@@ -106,7 +114,10 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         _ => Order::Address,
     };
     let depth = values.count("rebuild_depth").unwrap_or(1);
-    let (intent, seed) = (values.on("intent"), context.seed);
-    let options = Options { preference, unit_rows, depth, pace, order, intent, seed };
+    let (intent, journal, seed) = (values.on("intent"), values.on("journal"), context.seed);
+    if journal && disks * chunk.0 > u64::from(u32::MAX) {
+        return Err(values.bad("chunk", "with journal=on rows of less than 2 TiB"));
+    }
+    let options = Options { preference, unit_rows, depth, pace, order, intent, journal, seed };
     Ok(Box::new(Raid5::new(rows, options)))
 }

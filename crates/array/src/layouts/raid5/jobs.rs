@@ -8,12 +8,15 @@ const REMEMBERED: u64 = 1024;
 impl Raid5 {
     /// Rebuild of a unit, or resync of a row: reads all that it is made from.
     pub(super) fn start_job(&mut self, ticket: Ticket, job: u64, plan: &mut MemberPlan) {
+        if job >= REDO {
+            return self.start_redo(ticket, job - REDO, plan);
+        }
         let mut state = self.begin(&Work::Job(job));
         state.at = At::Sources;
         let rows = if job >= RESYNC { job - RESYNC..job - RESYNC + 1 } else { self.rows_of_unit(job) };
         let target = match job >= RESYNC {
             true => Some(self.rows.disk(rows.start, self.rows.data())),
-            false => self.rebuild.as_ref().map(|r| r.disk),
+            false => self.disks.target(),
         };
         let sources = (0..self.rows.disks).filter(|d| Some(*d) != target);
         let lost = sources.clone().any(|d| !self.has(d, rows.start));
@@ -21,7 +24,7 @@ impl Raid5 {
             if job >= RESYNC {
                 self.looked_at(rows.start, plan);
             } else {
-                self.rebuild = None;
+                self.disks.give_up();
             }
             self.states.put(ticket, state);
             return self.end(ticket, plan);
@@ -36,10 +39,13 @@ impl Raid5 {
 
     /// The sources are read: the target is written.
     pub(super) fn write_job(&mut self, ticket: Ticket, job: u64, plan: &mut MemberPlan) {
+        if job >= REDO {
+            return self.write_redo(ticket, job - REDO, plan);
+        }
         let rows = if job >= RESYNC { job - RESYNC..job - RESYNC + 1 } else { self.rows_of_unit(job) };
         let target = match job >= RESYNC {
             true => Some(self.rows.disk(rows.start, self.rows.data())),
-            false => self.rebuild.as_ref().map(|r| r.disk),
+            false => self.disks.target(),
         };
         let Some(target) = target else { return self.end(ticket, plan) };
         let (lba, blocks) = place(rows.start * self.rows.chunk..rows.end * self.rows.chunk);
@@ -72,45 +78,20 @@ impl Raid5 {
         changes: u64,
         plan: &mut MemberPlan,
     ) {
-        if job >= RESYNC {
+        if job >= REDO {
+            self.give(&mut vec![job - REDO], plan);
+        } else if job >= RESYNC {
             plan.record(Record { tag: CLEAN, words: [job - RESYNC, job - RESYNC + 1, 0] });
             self.looked_at(job - RESYNC, plan);
-        } else if let Some(rebuild) = self.rebuild.as_mut().filter(|_| changes == self.changes) {
-            rebuild.under_way = rebuild.under_way.saturating_sub(1);
-            plan.record(Record { tag: REBUILT, words: [job, 0, 0] });
-            if rebuild.finished(job) {
-                self.rebuilds += 1;
-                self.rebuild_ns += now.since(rebuild.began).0;
-                self.whole();
-                plan.record(Record { tag: WHOLE, words: [0; 3] });
-            }
+        } else {
+            self.disks.rebuilt(now, job, changes, plan);
         }
         self.end(ticket, plan);
     }
 
-    /// The rebuilt disk is as good as any.
-    pub(super) fn whole(&mut self) {
-        if let Some(rebuild) = self.rebuild.take() {
-            self.dead[rebuild.disk as usize] = false;
-        }
-        if self.dead.iter().all(|d| !d) {
-            self.deaths = 0;
-        }
-    }
-
-    pub(super) fn lose(&mut self, disk: u64) {
-        self.rebuild = self.rebuild.take().filter(|r| r.disk != disk);
-        self.dead[disk as usize] = true;
-        self.deaths += 1;
-        self.changes += 1;
-    }
-
-    pub(super) fn replace(&mut self, disk: u64, now: SimTime) -> bool {
-        let alone = self.dead.iter().filter(|d| **d).count() == 1 && self.dead[disk as usize];
-        if alone {
-            let Options { order, seed, .. } = self.options;
-            self.rebuild = Some(Rebuild::new(disk, self.units(), order, seed, now));
-        }
-        alone
+    /// What the rebuild of a disk begins with.
+    pub(super) fn rebuilds(&self, now: SimTime) -> impl Fn(u64) -> Rebuild + use<> {
+        let (units, Options { order, seed, .. }) = (self.units(), self.options);
+        move |disk| Rebuild::new(disk, units, order, seed, now)
     }
 }

@@ -5,32 +5,28 @@
 
 mod entry;
 mod jobs;
+mod journal;
 mod reads;
-pub mod rebuild;
 pub mod rows;
 pub mod write;
 mod writes;
 
 pub use entry::ENTRY;
 
+use crate::layouts::disks::Disks;
+use crate::layouts::places::Places;
+use crate::layouts::rebuild::{Order, Rebuild};
 use crate::plan::place;
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
-use rebuild::{Order, Rebuild, health};
 use rows::Rows;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
 use write::{Method, Old, Planned, Preference};
 
-/// [`Record`]: this disk is dead.
-const DEAD: u32 = 1;
-/// This disk was replaced: nothing of it is rebuilt.
-const REPLACED: u32 = 2;
-/// This unit of the replaced disk is rebuilt.
-const REBUILT: u32 = 3;
-/// The replaced disk is whole.
-const WHOLE: u32 = 4;
+/// [`Record`]: the first of four about disks.
+const DISKS: u32 = 1;
 /// Parity of these rows may not fit their data.
 const DIRTY: u32 = 5;
 /// It fits again.
@@ -39,6 +35,13 @@ const CLEAN: u32 = 6;
 /// After a power loss of the host the parity of the rows from this one on is in doubt; past the last one: of none.
 const DOUBT: u32 = 7;
 
+/// The journal holds new blocks of this row: its place and whether the parity is there, which blocks.
+const KEPT: u32 = 8;
+/// The disks hold them too: this place is free.
+const FREE: u32 = 9;
+
+/// Jobs from this number on do again what a place of the journal holds.
+const REDO: u64 = 3 << 61;
 /// Jobs from this number on make the parity of a row anew.
 const RESYNC: u64 = 1 << 62;
 
@@ -57,6 +60,8 @@ pub struct Options {
     pub order: Order,
     /// Rows whose parity is in doubt are remembered, and made good after a power cut.
     pub intent: bool,
+    /// Rows are on an SSD before the disks are written.
+    pub journal: bool,
     /// Seed of what is drawn.
     pub seed: u64,
 }
@@ -70,6 +75,12 @@ enum At {
     Olds,
     /// The reads of a rebuild or resync.
     Sources,
+    /// Waits for room in the journal.
+    Room,
+    /// Rows being written to the journal.
+    Journal,
+    /// And then to the disks.
+    Writes,
 }
 
 /// A work under way.
@@ -77,31 +88,30 @@ enum At {
 struct State {
     work: Work,
     at: At,
-    /// [`Raid5::changes`] when it was planned.
+    /// [`Disks::changes`] when it was planned.
     changes: u64,
     planned: Vec<Planned>,
     olds: Vec<Old>,
     /// Of a read: what is put together at the end.
     missing: Vec<Old>,
+    /// Rows that are in the journal, and their places there.
+    batch: Range<u64>,
+    places: Vec<u64>,
 }
 
 /// See the [module](self).
 pub struct Raid5 {
     rows: Rows,
     options: Options,
-    dead: Vec<bool>,
-    deaths: u64,
-    /// Deaths ever, so that works notice that something changed.
-    changes: u64,
-    rebuild: Option<Rebuild>,
+    disks: Disks,
     /// Rows whose parity is in doubt and not yet looked at.
     doubt: Range<u64>,
     /// A row of those is made good now.
     resyncing: bool,
+    places: Places<journal::Kept>,
+    journalled: u64,
     states: Tickets<State>,
     pool: Vec<State>,
-    rebuilds: u64,
-    rebuild_ns: u64,
     degraded: u64,
     full: u64,
     modified: u64,
@@ -114,16 +124,13 @@ impl Raid5 {
         Self {
             rows,
             options,
-            dead: vec![false; rows.disks as usize],
-            deaths: 0,
-            changes: 0,
-            rebuild: None,
+            disks: Disks::new(rows.disks, DISKS),
             doubt: 0..0,
             resyncing: false,
+            places: journal::places(options.journal),
+            journalled: 0,
             states: Tickets::default(),
             pool: Vec::new(),
-            rebuilds: 0,
-            rebuild_ns: 0,
             degraded: 0,
             full: 0,
             modified: 0,
@@ -147,13 +154,12 @@ impl Raid5 {
     /// Whether a disk holds its part of a row.
     #[inline]
     fn has(&self, disk: u64, row: u64) -> bool {
-        !self.dead[disk as usize]
-            || self.rebuild.as_ref().is_some_and(|r| r.disk == disk && r.has(self.unit_of(row)))
+        !self.disks.degraded() || self.disks.has(disk, self.unit_of(row))
     }
 
     /// The role in a row whose disk does not hold its part; an error where there are two.
     fn dead_role(&self, row: u64) -> Result<Option<u64>, Refusal> {
-        if self.deaths == 0 {
+        if !self.disks.degraded() {
             return Ok(None);
         }
         let mut dead = (0..self.rows.disks).filter(|d| !self.has(*d, row));
@@ -181,11 +187,14 @@ impl Raid5 {
             planned: Vec::new(),
             olds: Vec::new(),
             missing: Vec::new(),
+            batch: 0..0,
+            places: Vec::new(),
         });
-        (state.work, state.at, state.changes) = (*work, At::Last, self.changes);
+        (state.work, state.at, state.changes) = (*work, At::Last, self.disks.changes());
         state.planned.clear();
         state.olds.clear();
         state.missing.clear();
+        state.places.clear();
         state
     }
 
@@ -199,7 +208,7 @@ impl Raid5 {
     fn refuse(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
         if let Some(state) = self.states.take(ticket) {
             if matches!(state.work, Work::Job(_)) {
-                self.rebuild = None;
+                self.disks.give_up();
             }
             self.pool.push(state);
         }
@@ -213,14 +222,18 @@ impl Raid5 {
         Some(Term::Slot(i as u32, Blocks(at - state.olds[i].blocks.start)))
     }
 
+    fn whole_rows(&self, r: &HostRequest) -> Range<u64> {
+        let (row, span) = (self.rows.chunk * self.rows.data(), r.lba.span(r.blocks));
+        span.start.div_ceil(row)..span.end / row
+    }
+
     /// Discards reach the disks where they take whole rows: then data and parity stay in step whatever a disk makes of it.
     fn discard(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
-        let row = self.rows.chunk * self.rows.data();
-        let span = r.lba.span(r.blocks);
-        let whole = span.start.div_ceil(row)..span.end / row;
-        if whole.is_empty() || self.deaths > 0 {
+        let whole = self.whole_rows(r);
+        if whole.is_empty() || self.disks.degraded() {
             return plan.end(ticket);
         }
+        self.dirty(r, plan);
         let (lba, blocks) = place(whole.start * self.rows.chunk..whole.end * self.rows.chunk);
         for disk in 0..self.rows.disks {
             plan.ask(ticket, MemberId(disk as u32), HostRequest { lba, blocks, ..*r }, |_| {});
@@ -234,7 +247,7 @@ impl Raid5 {
             HostOp::Write => {
                 let fits = self.plan_write(r, &mut state);
                 if fits && state.olds.is_empty() {
-                    self.write(ticket, r, &state, plan);
+                    self.begin_writes(ticket, r, &mut state, plan);
                 } else if fits {
                     state.at = At::Olds;
                     self.read_olds(ticket, &state, plan);
@@ -242,9 +255,7 @@ impl Raid5 {
                 fits
             }
             HostOp::Flush => {
-                for disk in (0..self.rows.disks).filter(|d| !self.dead[*d as usize]) {
-                    plan.ask(ticket, MemberId(disk as u32), *r, |_| {});
-                }
+                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                 true
             }
             HostOp::Discard => {
@@ -269,11 +280,19 @@ impl Array for Raid5 {
         Some(Blocks(self.rows.chunk * self.rows.data()))
     }
 
+    fn journal_blocks(&self) -> Blocks {
+        self.journal_size()
+    }
+
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
             Work::Host(r) => {
                 Locks { stripes: self.rows.rows_of(r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
+            }
+            Work::Job(job) if *job >= REDO => {
+                let row = self.kept_row(job - REDO);
+                Locks { stripes: row..row + 1, shared: false }
             }
             Work::Job(job) if *job >= RESYNC => {
                 Locks { stripes: job - RESYNC..job - RESYNC + 1, shared: false }
@@ -294,7 +313,7 @@ impl Array for Raid5 {
         let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
         let (work, at, changes) = (state.work, state.at.clone(), state.changes);
         if phase.lost {
-            let again = changes != self.changes;
+            let again = changes != self.disks.changes();
             self.states.put(ticket, state);
             return match (again, work) {
                 // Nothing was written yet: the same without the disk that died.
@@ -305,13 +324,16 @@ impl Array for Raid5 {
         }
         state.at = At::Last;
         match (work, at) {
-            (Work::Host(r), At::Olds) => self.write(ticket, &r, &state, plan),
+            (Work::Host(r), At::Olds) => self.begin_writes(ticket, &r, &mut state, plan),
+            (Work::Host(_), At::Room) => state.at = At::Room,
+            (Work::Host(r), At::Journal) => {
+                self.kept(&r, &state, plan);
+                self.write(ticket, &r, state.batch.clone(), &mut state, plan);
+            }
+            (Work::Host(r), At::Writes) if self.next_batch(ticket, &r, &mut state, plan) => {}
             (Work::Host(r), _) => {
                 self.deliver(ticket, &r, &state, plan);
-                if self.options.intent && r.op == HostOp::Write {
-                    let rows = self.rows.rows_of(r.lba.span(r.blocks));
-                    plan.record(Record { tag: CLEAN, words: [rows.start, rows.end, 0] });
-                }
+                self.clean(&r, plan);
                 self.states.put(ticket, state);
                 return self.end(ticket, plan);
             }
@@ -328,26 +350,23 @@ impl Array for Raid5 {
     }
 
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.lose(u64::from(member.0));
-        plan.record(Record { tag: DEAD, words: [u64::from(member.0), 0, 0] });
+        self.disks.failed(member, plan);
     }
 
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        if self.replace(u64::from(member.0), now) {
-            plan.record(Record { tag: REPLACED, words: [u64::from(member.0), 0, 0] });
-        }
+        let rebuild = self.rebuilds(now);
+        self.disks.replace(member, rebuild, plan);
     }
 
     fn health(&self, member: MemberId) -> Health {
-        health(self.rebuild.as_ref(), &self.dead, member)
+        self.disks.health(member)
     }
 
     fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {
         if !self.doubt.is_empty() {
             return (!self.resyncing).then_some(SimTime::ZERO);
         }
-        let open = |r: &&Rebuild| r.under_way < self.options.depth && !r.all_begun();
-        self.rebuild.as_ref().filter(open).map(|r| r.next_at)
+        self.disks.next_at(self.options.depth)
     }
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
@@ -355,17 +374,11 @@ impl Array for Raid5 {
             self.resyncing = true;
             return plan.job(RESYNC + self.doubt.start);
         }
-        let pace = self.options.pace;
-        if let Some(rebuild) = &mut self.rebuild
-            && let Some(unit) = rebuild.begin()
-        {
-            rebuild.next_at = now + pace;
-            plan.job(unit);
-        }
+        self.disks.begin(now, self.options.pace).into_iter().for_each(|unit| plan.job(unit));
     }
 
     fn unfinished(&self) -> bool {
-        self.rebuild.is_some() || !self.doubt.is_empty()
+        self.disks.rebuild().is_some() || !self.doubt.is_empty()
     }
 
     fn unclean(&mut self, plan: &mut MemberPlan) {
@@ -375,63 +388,57 @@ impl Array for Raid5 {
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
         let mut dirty = std::collections::BTreeMap::new();
-        for Record { tag, words } in records {
+        for record in records {
+            let Record { tag, words } = record;
             match tag {
-                DEAD => self.lose(words[0]),
-                REPLACED => _ = self.replace(words[0], SimTime::ZERO),
-                REBUILT => _ = self.rebuild.as_mut().map(|r| r.finished(words[0])),
-                WHOLE => self.whole(),
                 DIRTY => (words[0]..words[1]).for_each(|row| *dirty.entry(row).or_insert(0u32) += 1),
+                KEPT => self.recover_kept(words),
+                FREE => _ = self.places.give(words[0]),
                 DOUBT => self.doubt = words[0]..self.rows.rows,
                 CLEAN => (words[0]..words[1]).for_each(|row| _ = dirty.remove(&row)),
-                _ => {}
+                _ => {
+                    let rebuild = self.rebuilds(SimTime::ZERO);
+                    self.disks.recover(&record, rebuild);
+                }
             }
         }
         let whole = |row: &u64| (0..self.rows.disks).all(|d| self.has(d, *row));
+        self.redo(plan);
         dirty.into_keys().filter(whole).for_each(|row| plan.job(RESYNC + row));
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        let mut say = |tag, word| out(Record { tag, words: [word, 0, 0] });
-        (0..self.rows.disks).filter(|d| self.dead[*d as usize]).for_each(|d| say(DEAD, d));
-        if let Some(rebuild) = &self.rebuild {
-            say(REPLACED, rebuild.disk);
-            rebuild.rebuilt().for_each(|unit| say(REBUILT, unit));
-        }
+        self.disks.checkpoint(out);
         if !self.doubt.is_empty() {
-            say(DOUBT, self.doubt.start);
+            out(Record { tag: DOUBT, words: [self.doubt.start, 0, 0] });
         }
+        self.keep(out);
         for (_, state) in self.states.iter() {
-            if let (Work::Host(r), At::Last) = (state.work, &state.at)
-                && r.op == HostOp::Write
+            if let (Work::Host(r), At::Last | At::Writes) = (state.work, &state.at)
+                && let Some(rows) = self.changing(&r)
             {
-                let rows = self.rows.rows_of(r.lba.span(r.blocks));
                 out(Record { tag: DIRTY, words: [rows.start, rows.end, 0] });
             }
         }
     }
 
     fn map_bytes(&self) -> u64 {
-        self.rebuild.as_ref().map_or(0, |r| r.progress().1 * 4)
+        self.disks.bytes()
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
         out("rows_written_whole", self.full);
         out("rows_modified", self.modified);
         out("rows_reconstructed", self.reconstructed);
-        if self.degraded > 0 || self.deaths > 0 || self.rebuilds > 0 {
+        if self.degraded > 0 {
             out("degraded_rows", self.degraded);
-            out("disks_dead", self.dead.iter().filter(|d| **d).count() as u64);
-            out("rebuilds", self.rebuilds);
-            out("rebuild_ms", self.rebuild_ns / 1_000_000);
         }
+        if self.options.journal {
+            out("rows_journalled", self.journalled);
+        }
+        self.disks.counters(out);
         if !self.doubt.is_empty() {
             out("rows_in_doubt", self.doubt.end - self.doubt.start);
-        }
-        if let Some(rebuild) = &self.rebuild {
-            let (done, all) = rebuild.progress();
-            out("rebuild_units_done", done);
-            out("rebuild_units", all);
         }
     }
 }

@@ -29,16 +29,77 @@ impl Raid5 {
         }
     }
 
-    /// The second phase of a write.
-    pub(super) fn write(&mut self, ticket: Ticket, r: &HostRequest, state: &State, plan: &mut MemberPlan) {
+    /// Rows of which data and parity are being changed by a request, where that is to be remembered.
+    pub(super) fn changing(&self, r: &HostRequest) -> Option<Range<u64>> {
+        match r.op {
+            HostOp::Write if self.options.intent => Some(self.rows.rows_of(r.lba.span(r.blocks))),
+            HostOp::Discard if self.options.intent || self.options.journal => Some(self.whole_rows(r)),
+            _ => None,
+        }
+    }
+
+    /// The parity of these rows may not fit from here on.
+    pub(super) fn dirty(&self, r: &HostRequest, plan: &mut MemberPlan) {
+        if let Some(rows) = self.changing(r) {
+            plan.record(Record { tag: DIRTY, words: [rows.start, rows.end, 0] });
+        }
+    }
+
+    /// It fits again.
+    pub(super) fn clean(&self, r: &HostRequest, plan: &mut MemberPlan) {
+        if let Some(rows) = self.changing(r) {
+            plan.record(Record { tag: CLEAN, words: [rows.start, rows.end, 0] });
+        }
+    }
+
+    /// What a write needed is read: its rows are written, or go to the journal first.
+    pub(super) fn begin_writes(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) {
+        let rows = self.rows.rows_of(r.lba.span(r.blocks));
+        self.dirty(r, plan);
+        match self.options.journal {
+            true => self.journal(ticket, rows.start, state, plan),
+            false => self.write(ticket, r, rows, state, plan),
+        }
+    }
+
+    /// Rows that went through the journal are written: the next ones follow; `false`: there are none.
+    pub(super) fn next_batch(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) -> bool {
+        self.give(&mut state.places, plan);
+        let more = state.batch.end < self.rows.rows_of(r.lba.span(r.blocks)).end;
+        if more {
+            self.journal(ticket, state.batch.end, state, plan);
+        }
+        more
+    }
+
+    /// The writes of these rows.
+    pub(super) fn write(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        of: Range<u64>,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) {
         let span = r.lba.span(r.blocks);
         let rows = self.rows;
-        if self.options.intent {
-            let dirty = rows.rows_of(span.clone());
-            plan.record(Record { tag: DIRTY, words: [dirty.start, dirty.end, 0] });
+        if self.options.journal {
+            state.at = At::Writes;
         }
         let base = plan.ops().len();
-        for row in rows.rows_of(span.clone()) {
+        for row in of {
             let part = rows.within(row, &span);
             for chunk in rows.chunks(&part) {
                 let blocks = rows.of_chunk(chunk, &part);
@@ -55,6 +116,7 @@ impl Raid5 {
         }
         // All the disks that it would write are dead: nothing is left to wait for.
         if plan.ops().len() == base {
+            self.give(&mut state.places, plan);
             plan.end(ticket);
         }
     }

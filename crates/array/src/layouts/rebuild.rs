@@ -1,6 +1,5 @@
 //! The rebuild of a replaced disk, unit by unit.
 
-use crate::{Health, MemberId};
 use smrlab_units::SimTime;
 use smrlab_units::rng::splitmix;
 
@@ -31,18 +30,6 @@ pub struct Rebuild {
     pub next_at: SimTime,
     /// When it began.
     pub began: SimTime,
-}
-
-/// How a disk is: under this rebuild, or among those that are dead, or neither.
-pub fn health(rebuild: Option<&Rebuild>, dead: &[bool], member: MemberId) -> Health {
-    match rebuild {
-        Some(rebuild) if rebuild.disk == u64::from(member.0) => {
-            let (done, all) = rebuild.progress();
-            Health::Rebuilding(done, all)
-        }
-        _ if dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
-        _ => Health::Whole,
-    }
 }
 
 /// A bijection of the numbers below `n` that looks random, the same everywhere.
@@ -83,6 +70,11 @@ impl Rebuild {
             self.done[(unit / 64) as usize] |= 1 << (unit % 64);
             self.left -= 1;
         }
+        self.left == 0
+    }
+
+    /// Whether nothing is left.
+    pub fn all_done(&self) -> bool {
         self.left == 0
     }
 

@@ -1,0 +1,75 @@
+//! The places of a journal on the SSD, and the works that wait for some.
+
+use crate::Ticket;
+use std::collections::VecDeque;
+
+/// Places of equal size, each with what it holds.
+#[derive(Clone, Debug)]
+pub struct Places<K> {
+    kept: Vec<Option<K>>,
+    waiting: VecDeque<Ticket>,
+}
+
+impl<K> Places<K> {
+    /// So many, all free.
+    pub fn new(places: u64) -> Self {
+        Self { kept: (0..places).map(|_| None).collect(), waiting: VecDeque::new() }
+    }
+
+    fn free(&self) -> usize {
+        self.kept.iter().filter(|k| k.is_none()).count()
+    }
+
+    /// Whether `count` places are free for a work; if not, or if others wait already, it waits for its turn.
+    pub fn admit(&mut self, ticket: Ticket, count: usize) -> bool {
+        let fits = self.waiting.is_empty() && self.free() >= count;
+        if !fits {
+            self.waiting.push_back(ticket);
+        }
+        fits
+    }
+
+    /// The next of those that wait whose turn has come; `needs` says how many places a work wants, if it is still there.
+    pub fn next(&mut self, needs: impl Fn(Ticket) -> Option<usize>) -> Option<Ticket> {
+        while let Some(&ticket) = self.waiting.front() {
+            let count = needs(ticket);
+            if count.is_some_and(|n| n > self.free()) {
+                return None;
+            }
+            self.waiting.pop_front();
+            if count.is_some() {
+                return Some(ticket);
+            }
+        }
+        None
+    }
+
+    /// Takes a free place.
+    pub fn take(&mut self, kept: K) -> Option<u64> {
+        let place = self.kept.iter().position(Option::is_none)?;
+        self.kept[place] = Some(kept);
+        Some(place as u64)
+    }
+
+    /// What a place holds.
+    pub fn get(&self, place: u64) -> Option<&K> {
+        self.kept.get(place as usize)?.as_ref()
+    }
+
+    /// A place holds this from now on.
+    pub fn put(&mut self, place: u64, kept: K) {
+        if let Some(slot) = self.kept.get_mut(place as usize) {
+            *slot = Some(kept);
+        }
+    }
+
+    /// Gives a place back.
+    pub fn give(&mut self, place: u64) -> Option<K> {
+        self.kept.get_mut(place as usize)?.take()
+    }
+
+    /// Places that are in use.
+    pub fn open(&self) -> impl Iterator<Item = (u64, &K)> {
+        (0..).zip(&self.kept).filter_map(|(place, kept)| Some((place, kept.as_ref()?)))
+    }
+}
