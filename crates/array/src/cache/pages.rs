@@ -100,11 +100,11 @@ impl Pages {
         self.pages.insert(page, found);
     }
 
-    /// Makes sectors invalid; `true`: the page is gone by that.
-    pub fn drop_sectors(&mut self, page: u64, sectors: Mask) -> bool {
+    /// Makes sectors invalid; `true`: the page is gone by that. One that is to `stay` keeps its place.
+    pub fn drop_sectors(&mut self, page: u64, sectors: Mask, stay: bool) -> bool {
         let Some(p) = self.pages.get_mut(&page) else { return false };
         p.valid &= !sectors;
-        let gone = p.valid == 0;
+        let gone = p.valid == 0 && !stay;
         if gone {
             self.remove(page);
         }

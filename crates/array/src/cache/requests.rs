@@ -95,8 +95,11 @@ impl Cached {
             if self.dirty.valid(page) & sectors != 0 {
                 let gone = Record { tag: GONE, words: [page, 0, 0] };
                 plan.record(gone);
-                if !self.dirty.drop_sectors(page, sectors)
-                    && let Some(found) = self.dirty.get(page)
+                // More of it may be on its way to its place on the SSD.
+                let size = self.settings.page;
+                let stay = self.writing.meets(&(page * size..(page + 1) * size));
+                if !self.dirty.drop_sectors(page, sectors, stay)
+                    && let Some(found) = self.dirty.get(page).filter(|p| p.valid != 0)
                 {
                     plan.record(self.record_put(page, found));
                 }
@@ -105,7 +108,7 @@ impl Cached {
     }
 
     fn forget_clean(&mut self, page: u64, sectors: pages::Mask) {
-        if self.clean.get(page).is_some() && self.clean.drop_sectors(page, sectors) {
+        if self.clean.get(page).is_some() && self.clean.drop_sectors(page, sectors, false) {
             self.reads.remove(page);
         }
     }
