@@ -85,6 +85,13 @@ pub trait Array: Send {
         None
     }
 
+    /// Those of these ranges of the host's blocks that are best written now, whereas the rest had better wait in a write cache
+    /// for others; `None`: it never matters.
+    fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+        let _ = runs;
+        None
+    }
+
     /// Blocks that it needs on an SSD, from the first on.
     fn journal_blocks(&self) -> Blocks {
         Blocks::ZERO

@@ -58,6 +58,50 @@ fn single_chunks_are_cheaper_than_raid5_only_while_little_is_live() {
     assert!(all(1.0) > 20.0);
 }
 
+/// A stripe filled from old chunks is always full: N + 1 writes and N - 1 reads for one chunk, and a collection after
+/// (1 - rho) L + 1 of them. The paper rejects it; so do the figures: more than twice the cost of narrow stripes at rho = 0.25.
+#[test]
+fn filling_stripes_from_old_chunks_costs_more_than_narrow_ones() {
+    for rho in [0.25, 0.5] {
+        let (reads, writes) = per_chunk(&format!("{},stripes=fill", dvs(rho)), 2);
+        let rows = L * (1.0 - rho) + 1.0;
+        println!("filled, rho {rho}: {reads:.2} reads, {writes:.2} writes a chunk");
+        near(writes, (N + 1.0) * L / rows);
+        near(reads, ((N - 1.0) * (rows - 1.0) + rho * N * L - 1.0) / rows);
+        let (narrow_reads, narrow_writes) = per_chunk(&dvs(rho), 2);
+        println!("narrow, rho {rho}: {narrow_reads:.2} reads, {narrow_writes:.2} writes a chunk");
+        assert!(reads + writes > 2.0 * (narrow_reads + narrow_writes));
+    }
+}
+
+/// Runs single chunks through a write cache; full and narrow stripes, destages, waits, mean response in ms.
+fn cached(own: &str) -> [f64; 5] {
+    let text = format!(
+        "drive = 'tiny'\nlayer = 'cmr'\narray = '{},ssd_write=80blk,ssd_page=2blk{own}'\narrivals = 'closed'\nprefill = '100%'\n\
+         wrap = 'capacity'\ntrace = 'synth:uniform,requests=4000,size=2blk,align=2blk,write=100%,span=100%'\n",
+        dvs(0.5)
+    );
+    let r =
+        run(&Spec::from_toml(&text).unwrap(), &Control::new(), None).unwrap_or_else(|e| panic!("{e}")).json;
+    let n = |path: &str| r.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} in {r:#}"));
+    ["stripes_full", "stripes_partial", "ssd_destages", "ssd_write_waits"]
+        .map(|key| n(&format!("/array/{key}")))
+        .into_iter()
+        .chain([n("/response_ms/mean")])
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap()
+}
+
+/// Chunks that wait for a full stripe: fewer narrow ones, and writes that wait for room, as the paper says of this choice.
+#[test]
+fn waiting_for_full_stripes_makes_fewer_narrow_ones_and_fills_the_cache() {
+    let (narrow, waits) = (cached(""), cached(",stripes=wait"));
+    println!("full, narrow, destages, waits, mean ms: {narrow:.2?}; waiting: {waits:.2?}");
+    assert!(waits[1] < narrow[1] / 2.0 && waits[0] > narrow[0]);
+    assert!(waits[3] > narrow[3]);
+}
+
 /// A collection reads and writes in proportion to the length of the segment.
 #[test]
 fn collection_takes_as_long_as_the_segment() {

@@ -53,6 +53,8 @@ impl Cached {
     /// Begins to destage what should be.
     pub(super) fn destage_more(&mut self, plan: &mut MemberPlan) {
         let allowed = self.allowed();
+        // Groups that had better wait for more.
+        let mut unripe = Vec::new();
         while (self.destaging.len() as u64) < allowed {
             let (dirty, size) = (&self.dirty, self.settings.group);
             let tell = |group: u64| {
@@ -60,13 +62,39 @@ impl Cached {
                 let first = pages.next().map_or(0, |p| p.0 - group * size);
                 Dirty { pages: 1 + pages.count() as u64, first, of: size }
             };
-            let Some(group) = self.evict.victim(&tell) else { return };
-            if !self.destaging.contains(&group) && self.dirty.range(self.group_pages(group)).next().is_some()
-            {
-                self.destaging.push(group);
-                plan.job(DESTAGE + group);
+            let Some(group) = self.evict.victim(&tell) else { break };
+            let own: Vec<u64> = self.dirty.range(self.group_pages(group)).map(|(page, _)| page).collect();
+            if self.destaging.contains(&group) || own.is_empty() {
+                continue;
             }
+            if self.ripe(&own).is_some_and(|pages| pages.is_empty()) {
+                unripe.push(group);
+                continue;
+            }
+            self.destaging.push(group);
+            plan.job(DESTAGE + group);
         }
+        // Where the host waits for room, one goes as it is.
+        let stuck = self.destaging.is_empty() && self.dirty.len() >= self.settings.write;
+        if stuck && !unripe.is_empty() {
+            let group = unripe.remove(0);
+            self.destaging.push(group);
+            plan.job(DESTAGE + group);
+        }
+        unripe.into_iter().for_each(|group| self.evict.touched(group));
+    }
+
+    /// Those of a group's pages that the array within wants now; `None`: it does not matter.
+    fn ripe(&self, pages: &[u64]) -> Option<Vec<u64>> {
+        let size = self.settings.page;
+        let blocks: Vec<Range<u64>> = pages.iter().map(|p| p * size..(p + 1) * size).collect();
+        let ripe = self.inner.ripe(&blocks)?;
+        // A page is wanted where all of it is.
+        let all = |p: &u64| {
+            let within = |r: &Range<u64>| r.end.min((p + 1) * size).saturating_sub(r.start.max(p * size));
+            ripe.iter().map(within).sum::<u64>() == size
+        };
+        Some(pages.iter().copied().filter(all).collect())
     }
 
     pub(super) fn start_destage(&mut self, now: SimTime, ticket: Ticket, group: u64, plan: &mut MemberPlan) {
@@ -75,6 +103,10 @@ impl Cached {
         let size = self.settings.page;
         let mut chosen: Vec<(u64, Page)> =
             own.filter(|(n, _)| !self.writing.meets(&(n * size..(n + 1) * size))).collect();
+        let pages: Vec<u64> = chosen.iter().map(|(page, _)| *page).collect();
+        if let Some(ripe) = self.ripe(&pages).filter(|ripe| !ripe.is_empty()) {
+            chosen.retain(|(page, _)| ripe.contains(page));
+        }
         let batch = self.settings.batch as usize;
         if batch > 0 && chosen.len() > batch {
             chosen.sort_unstable_by_key(|(n, p)| (p.stamp, *n));

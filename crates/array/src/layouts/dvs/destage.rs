@@ -1,6 +1,6 @@
 //! Writing chunks to a group: what must be read before, and what the stripes are made of.
 
-use super::group::{Cell, Group, Holds, Place, Shape, pack};
+use super::group::{Cell, Group, Holds, Place, Shape, pack, pack_filled};
 use crate::layouts::disks::Disks;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
@@ -87,7 +87,7 @@ impl Slots {
     ) -> Result<Old, Lost> {
         let first = self.reads.len() as u32;
         let mut read = |p: Place| {
-            let start = ((group * shape.length + p.at) * shape.chunk) + range.start;
+            let start = shape.start(group) + p.at * shape.chunk + range.start;
             self.reads.push((p.disk, start, range.end - range.start));
         };
         if alive.has(place.disk, group) {
@@ -141,28 +141,51 @@ impl Destage {
         &mut self,
         shape: &Shape,
         tables: &Group,
-        collect: bool,
+        (collect, fill): (bool, bool),
         slots: &mut Slots,
         alive: &Disks,
     ) -> Result<(), Lost> {
         let lcns = |chunks: &[Chunk]| chunks.iter().map(|c| c.lcn).collect::<Vec<_>>();
-        let packed = if collect { None } else { pack(shape, &lcns(&self.chunks), tables.pointers()) };
-        if let Some(stripes) = packed {
-            self.stripes = stripes;
-            return Ok(());
+        if !collect {
+            let mut fillers = Vec::new();
+            let mut more = |disk, row| {
+                let taken = |lcn| fillers.contains(&lcn) || self.chunks.iter().any(|c| c.lcn == lcn);
+                let found = if fill { filler(shape, tables, (disk, row), taken) } else { None };
+                found.filter(|_| alive.has(disk, self.group)).inspect(|lcn| fillers.push(*lcn))
+            };
+            let packed = pack_filled(shape, &lcns(&self.chunks), tables.pointers(), &mut more);
+            if let Some(stripes) = packed {
+                self.stripes = stripes;
+                return fillers
+                    .into_iter()
+                    .try_for_each(|lcn| self.add_live(shape, tables, lcn, slots, alive));
+            }
         }
         self.collect = true;
         for lcn in tables.live() {
             if self.chunks.iter().any(|c| c.lcn == lcn) {
                 continue;
             }
-            let Some(place) = tables.place(lcn) else { continue };
-            let old = slots.chunk(shape, (self.group, tables), place, 0..shape.chunk, alive)?;
-            self.chunks.push(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
+            self.add_live(shape, tables, lcn, slots, alive)?;
         }
         let mut all = lcns(&self.chunks);
         all.sort_unstable();
         self.stripes = pack(shape, &all, &vec![0; shape.disks as usize]).ok_or(Lost)?;
+        Ok(())
+    }
+
+    /// A live chunk is read, to be written again.
+    fn add_live(
+        &mut self,
+        shape: &Shape,
+        tables: &Group,
+        lcn: u64,
+        slots: &mut Slots,
+        alive: &Disks,
+    ) -> Result<(), Lost> {
+        let place = tables.place(lcn).ok_or(Lost)?;
+        let old = slots.chunk(shape, (self.group, tables), place, 0..shape.chunk, alive)?;
+        self.chunks.push(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
         Ok(())
     }
 
@@ -180,7 +203,7 @@ impl Destage {
         alive: &Disks,
         plan: &mut MemberPlan,
     ) {
-        let base = self.group * shape.length * shape.chunk;
+        let base = shape.start(self.group);
         for disk in (0..shape.disks).filter(|d| alive.has(*d, self.group)) {
             let member = MemberId(disk as u32);
             if self.collect {
@@ -222,7 +245,11 @@ impl Destage {
             Holds::Parity => Some(Cause::Parity),
             Holds::Chunk(lcn) => {
                 let fresh = self.chunks[..self.fresh].iter().any(|c| c.lcn == u64::from(lcn));
-                Some(if fresh { Cause::Host } else { Cause::Clean })
+                Some(match fresh {
+                    true => Cause::Host,
+                    false if self.collect => Cause::Clean,
+                    false => Cause::Fill,
+                })
             }
         }
     }
@@ -238,6 +265,18 @@ impl Destage {
         };
         pieces(shape, &of, out);
     }
+}
+
+/// A live chunk of this disk and row, or else of the first row behind it that has one, that is not taken.
+fn filler(
+    shape: &Shape,
+    tables: &Group,
+    (disk, row): (u64, u64),
+    taken: impl Fn(u64) -> bool,
+) -> Option<u64> {
+    let (n, logical) = (shape.disks - 1, shape.logical);
+    let lcns = (0..logical + n).map(|i| (row * n + i) % (logical.div_ceil(n) * n)).filter(|l| *l < logical);
+    lcns.into_iter().find(|l| shape.home(*l) == disk && tables.place(*l).is_some() && !taken(*l))
 }
 
 /// The XOR of chunks, in parts each with the same terms throughout.

@@ -1,10 +1,12 @@
 //! The registry entry.
 
 use super::group::Shape;
-use super::{Dvs, Options};
+use super::tables::Zone;
+use super::{Dvs, Options, Stripes, victim};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
 use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::{Blocks, SimTime};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -24,7 +26,13 @@ of its chunks are; a request gives that up before its first write. `overprovisio
 host's: without any, a full group is collected by every write.
 
 A dead drive's chunks are made from their stripes, obsolete members included; a replaced drive is rebuilt group by group, \
-only what was written. Acknowledged data survive a power cut, but for one in mid-collection: live chunks are in memory \
+only what was written.
+
+With `tables=zone` the SSD has all tables, and those of groups that changed are written, `tables_every` after the \
+first change, to a zone in the middle of the drives (`tables_written`): the last chunk of each of its segments, which nothing \
+follows, so that a table is written in place and rewrites nothing; the rest of these segments is lost to the host.
+
+Acknowledged data survive a power cut, but for one in mid-collection: live chunks are in memory \
 then and nowhere else. With `journal=on` all chunks of a collection are on an SSD (`ssd_latency`, `ssd_rate`) before their \
 segments are reset, and it is done again after a cut. The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     params: &[
@@ -42,12 +50,37 @@ segments are reset, and it is done again after a cut. The published write cache 
             default: "0",
             doc: "share of a group's data chunks that the host does not see",
         },
+        Param {
+            name: "stripes",
+            kind: Kind::Choice(Stripes::NAMES),
+            default: "variable",
+            doc: "a stripe that is not full: written as it is; filled with old chunks, read and written again; or its chunks wait \
+                  in the write cache (`ssd_write`)",
+        },
         Param { name: "idle", kind: Kind::Time, default: "", doc: "idle time before groups are collected; never without it" },
         Param {
             name: "obsolete",
             kind: Kind::Share(0.0, 1.0),
             default: "25%",
             doc: "groups with a smaller share of obsolete chunks are not collected in idle time",
+        },
+        Param {
+            name: "victim",
+            kind: Kind::Choice(victim::NAMES),
+            default: "most-invalid",
+            doc: "which of these goes first: most obsolete chunks, fewest live ones, most requests, the last request, the oldest one",
+        },
+        Param {
+            name: "tables",
+            kind: Kind::Choice(&["nv", "zone"]),
+            default: "nv",
+            doc: "maps and stripe tables survive and cost nothing; or those that changed are written to a random-access zone, too",
+        },
+        Param {
+            name: "tables_every",
+            kind: Kind::Time,
+            default: "1s",
+            doc: "how long after a change, with tables=zone",
         },
         Param {
             name: "journal",
@@ -67,8 +100,8 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let length = values.count("segment").unwrap_or(50);
     let least = context.disks().iter().map(|b| b.0).min().unwrap_or(0);
     let disks = context.disks().len() as u64;
-    let groups = least / (chunk * length);
-    if groups == 0 {
+    let all_groups = least / (chunk * length);
+    if all_groups == 0 {
         return Err(values.bad("segment", format!("a segment that fits on a drive of {least} blocks")));
     }
     let all = (disks - 1) * length;
@@ -77,10 +110,30 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     }
     let share = values.share("overprovision").unwrap_or(0.0);
     let logical = ((all as f64 * (1.0 - share)).round() as u64).clamp(1, all);
-    let shape = Shape { chunk, disks, length, logical, groups };
+    let shape = Shape { chunk, disks, length, logical, groups: all_groups, zone: None };
+    let mut zone = None;
+    if values.text("tables") == Some("zone") {
+        let every = values.time("tables_every").unwrap_or(SimTime::from_ms(1000));
+        zone = Zone::new(&shape, all_groups, every);
+        if zone.is_none() {
+            return Err(values.bad(
+                "tables",
+                "a zone where a chunk holds a group's tables and drives have several groups",
+            ));
+        }
+    }
+    let shape = Shape { groups: all_groups - zone.map_or(0, |z| z.groups), zone, ..shape };
+    let stripes = Stripes::named(values.text("stripes").unwrap_or_default());
+    if stripes == Stripes::Wait
+        && values.size("ssd_write", Blocks(1 << 40)).unwrap_or_default() == Blocks::ZERO
+    {
+        return Err(values.bad("stripes", "wait only with ssd_write=, where chunks can wait"));
+    }
     let options = Options {
         idle: values.time("idle"),
         obsolete: values.share("obsolete").unwrap_or(0.25),
+        victim: victim::named(values.text("victim").unwrap_or_default()),
+        stripes,
         depth: values.count("rebuild_depth").unwrap_or(1),
         journal: values.on("journal"),
         seed: context.seed,

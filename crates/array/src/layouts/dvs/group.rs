@@ -1,5 +1,8 @@
 //! A segment-based stripe group: its tables, and how chunks are packed into stripes of any width.
 
+use super::tables::Zone;
+use super::victim::Seen;
+
 /// The shape of all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -11,11 +14,20 @@ pub struct Shape {
     pub length: u64,
     /// Logical chunks that the host sees in a group.
     pub logical: u64,
-    /// Groups.
+    /// Groups of the host's.
     pub groups: u64,
+    /// Groups that have the tables instead.
+    pub zone: Option<Zone>,
 }
 
 impl Shape {
+    /// The first block of a group's segment, on every disk.
+    #[inline]
+    pub fn start(&self, group: u64) -> u64 {
+        let behind = self.zone.filter(|z| group >= z.first).map_or(0, |z| z.groups);
+        (group + behind) * self.length * self.chunk
+    }
+
     /// The disk on which a logical chunk always is: that of a left-asymmetric RAID-5.
     #[inline]
     pub fn home(&self, lcn: u64) -> u64 {
@@ -90,6 +102,8 @@ pub struct Group {
     cells: Vec<Cell>,
     pointers: Vec<u16>,
     live: u32,
+    accesses: u32,
+    last: u64,
 }
 
 impl Group {
@@ -100,7 +114,21 @@ impl Group {
             cells: Vec::new(),
             pointers: vec![0; shape.disks as usize],
             live: 0,
+            accesses: 0,
+            last: 0,
         }
+    }
+
+    /// A request of the host's, of this number, touches it.
+    pub fn touch(&mut self, number: u64) {
+        self.accesses = self.accesses.saturating_add(1);
+        self.last = number;
+    }
+
+    /// What a rule for victims may know.
+    pub fn seen(&self) -> Seen {
+        let (live, accesses) = (self.live_chunks(), u64::from(self.accesses));
+        Seen { obsolete: self.obsolete(), live, accesses, last: self.last }
     }
 
     /// Where the current version of a chunk is.
@@ -188,6 +216,16 @@ impl Group {
 ///
 /// It takes as many stripes as there must be: the longest list, or all chunks over N where that is more.
 pub fn pack(shape: &Shape, lcns: &[u64], pointers: &[u16]) -> Option<Vec<Vec<Cell>>> {
+    pack_filled(shape, lcns, pointers, |_, _| None)
+}
+
+/// The same; `fill` is asked for another chunk of a disk, in a row or after it, to make a narrow stripe wider.
+pub fn pack_filled(
+    shape: &Shape,
+    lcns: &[u64],
+    pointers: &[u16],
+    mut fill: impl FnMut(u64, u64) -> Option<u64>,
+) -> Option<Vec<Vec<Cell>>> {
     let disks = shape.disks as usize;
     let mut lists = vec![std::collections::VecDeque::new(); disks];
     lcns.iter().for_each(|lcn| lists[shape.home(*lcn) as usize].push_back(*lcn));
@@ -207,6 +245,17 @@ pub fn pack(shape: &Shape, lcns: &[u64], pointers: &[u16]) -> Option<Vec<Vec<Cel
         let free = (0..disks).filter(|d| stripe[*d] == Cell::EMPTY);
         let parity = free.min_by_key(|d| (pointers[*d], *d))?;
         stripe[parity] = Cell { what: PARITY, at: pointers[parity] };
+        let row =
+            stripe.iter().find_map(|c| if let Holds::Chunk(lcn) = c.holds() { Some(lcn) } else { None });
+        let row = u64::from(row?) / (shape.disks - 1);
+        for disk in 0..disks {
+            if stripe[disk] == Cell::EMPTY
+                && u64::from(pointers[disk]) < shape.length
+                && let Some(lcn) = fill(disk as u64, row)
+            {
+                stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] };
+            }
+        }
         for (disk, cell) in stripe.iter().enumerate().filter(|(_, c)| c.holds() != Holds::Nothing) {
             if u64::from(cell.at) >= shape.length {
                 return None;
@@ -223,7 +272,7 @@ mod tests {
     use super::*;
 
     fn shape(disks: u64, length: u64) -> Shape {
-        Shape { chunk: 1, disks, length, logical: (disks - 1) * length, groups: 1 }
+        Shape { chunk: 1, disks, length, logical: (disks - 1) * length, groups: 1, zone: None }
     }
 
     fn destage(group: &mut Group, shape: &Shape, lcns: &[u64]) {
@@ -270,6 +319,25 @@ mod tests {
         assert_eq!(table, want);
         assert_eq!((group.live_chunks(), group.obsolete()), (14, 4));
         assert_eq!(group.pointers(), [5, 5, 5, 4, 4]);
+    }
+
+    /// The same example, where D8 and D9 take D10 and D11 with them if these are there: two chunks more are written, and a
+    /// chunk that is not there is not made up.
+    #[test]
+    fn a_narrow_stripe_is_filled_from_its_row() {
+        let shape = shape(5, 50);
+        let mut asked = Vec::new();
+        let stripes = pack_filled(&shape, &[8, 9], &[3, 3, 3, 3, 3], |disk, row| {
+            asked.push((disk, row));
+            (disk == 3).then_some(10)
+        });
+        let stripe = &stripes.unwrap()[0];
+        let holds: Vec<_> = stripe.iter().map(|c| c.holds()).collect();
+        let want = [Holds::Chunk(8), Holds::Chunk(9), Holds::Parity, Holds::Chunk(10), Holds::Nothing];
+        assert_eq!((holds, asked), (want.to_vec(), vec![(3, 2), (4, 2)]));
+        // A segment that is full is not filled up.
+        let full = pack_filled(&shape, &[8, 9], &[3, 3, 3, 50, 50], |_, _| panic!("no room there"));
+        assert_eq!(full.unwrap()[0][3].holds(), Holds::Nothing);
     }
 
     fn draws(mut state: u64) -> impl FnMut(u64) -> u64 {

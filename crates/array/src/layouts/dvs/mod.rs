@@ -8,10 +8,15 @@ pub mod destage;
 mod entry;
 pub mod group;
 mod journal;
+mod options;
 mod rebuild;
+pub mod tables;
+pub mod victim;
+mod wait;
 mod writes;
 
 pub use entry::ENTRY;
+pub use options::{Options, Stripes};
 
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
@@ -22,9 +27,10 @@ use destage::{Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Shape};
 use journal::{Kept, record_stripe};
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use tables::Changed;
 
 /// [`Record`]: group, stripe and disk, cell.
 const CELL: u32 = 1;
@@ -37,25 +43,12 @@ const DISKS: u32 = 4;
 /// The journal holds this chunk of this group: place and number there.
 const KEPT: u32 = 8;
 
+/// The job that writes tables to their zone.
+const TABLES: u64 = 7 << 60;
 /// Jobs from this number on do again a collection that the journal holds.
 const REDO: u64 = 3 << 61;
 /// Jobs from this number on collect a group in idle time; below, they rebuild one.
 const COLLECT: u64 = 1 << 62;
-
-/// How an array behaves beyond its shape.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Idle time before groups are collected; `None`: never.
-    pub idle: Option<SimTime>,
-    /// Only groups of whose written data chunks at least this share is obsolete.
-    pub obsolete: f64,
-    /// Groups rebuilt at a time.
-    pub depth: u64,
-    /// Collections are journalled on an SSD.
-    pub journal: bool,
-    /// Seed of what is drawn.
-    pub seed: u64,
-}
 
 /// What a work is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +90,7 @@ struct Counts {
     background: u64,
     given_up: u64,
     moved: u64,
+    filled: u64,
     journalled: u64,
 }
 
@@ -107,9 +101,12 @@ pub struct Dvs {
     groups: Vec<Option<Box<Group>>>,
     disks: Disks,
     states: Tickets<State>,
-    /// Obsolete chunks and group, of those worth collecting.
+    /// What the rule says, and group, of those worth collecting.
     victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
     collecting: bool,
+    /// Requests of the host's so far.
+    touches: u64,
+    changed: Changed,
     places: Places<Kept>,
     counts: Counts,
 }
@@ -125,6 +122,8 @@ impl Dvs {
             states: Tickets::default(),
             victims: BTreeSet::new(),
             collecting: false,
+            touches: 0,
+            changed: Changed::default(),
             places: Places::new(if options.journal { journal::PLACES } else { 0 }),
             counts: Counts::default(),
         }
@@ -169,7 +168,8 @@ impl Dvs {
                 continue;
             };
             if self.disks.has(place.disk, group) {
-                let lba = Lba((group * self.shape.length + place.at) * self.shape.chunk + blocks.start);
+                let at = place.at * self.shape.chunk + blocks.start;
+                let lba = Lba(self.shape.start(group) + at);
                 let own = HostRequest { lba, blocks: Blocks(n), ..*r };
                 let member = MemberId(place.disk as u32);
                 plan.ask(ticket, member, own, |p| p.push(Blocks(n), End::Host(Blocks(host))));
@@ -200,21 +200,25 @@ impl Dvs {
     }
 
     fn begin_work(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
-        let _ = now;
+        if let Work::Host(r) = work {
+            self.touch(self.groups_of(&r.lba.span(r.blocks)));
+        }
         let state = match work {
             Work::Host(r) => match r.op {
                 HostOp::Read => self.read(ticket, r, plan),
-                HostOp::Write | HostOp::Discard => self.start_write(ticket, r, plan),
+                HostOp::Write | HostOp::Discard => self.start_write(now, ticket, r, plan),
                 HostOp::Flush => {
                     self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                     Ok(self.begin(work, At::Last))
                 }
             },
+            Work::Job(TABLES) => Ok(self.write_tables(ticket, plan)),
             Work::Job(job) if *job >= REDO => self.start_redo(ticket, *job, plan),
             Work::Job(job) if *job >= COLLECT => self.start_collection(ticket, *job, plan),
             Work::Job(job) => Ok(self.start_rebuild(ticket, *job, plan)),
         };
         match state {
+            Ok(state) if state.work == Work::Job(TABLES) && plan.ops().is_empty() => plan.end(ticket),
             Ok(state) => self.states.put(ticket, state),
             Err(Lost) => {
                 plan.clear();
@@ -241,6 +245,7 @@ impl Array for Dvs {
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
+            Work::Job(TABLES) => Locks::NONE,
             Work::Host(r) => {
                 Locks { stripes: self.groups_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
             }
@@ -257,6 +262,9 @@ impl Array for Dvs {
     }
 
     fn start_runs(&mut self, _: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) -> bool {
+        let groups = |r: &Range<u64>| self.groups_of(r);
+        let touched: BTreeSet<u64> = runs.iter().flat_map(groups).collect();
+        touched.into_iter().for_each(|group| self.touch(group..group + 1));
         match self.prepare_runs(runs) {
             Ok(mut state) => {
                 self.first_phase(ticket, &mut state, plan);
@@ -265,6 +273,10 @@ impl Array for Dvs {
             Err(Lost) => plan.refuse(ticket, Refusal::Lost),
         }
         true
+    }
+
+    fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+        (self.options.stripes == Stripes::Wait).then(|| self.full_stripes(runs))
     }
 
     fn journal_blocks(&self) -> Blocks {
@@ -311,7 +323,7 @@ impl Array for Dvs {
                 self.rebuilt(now, ticket, &state, plan);
             }
             At::Writes => {
-                self.commit(&state, plan);
+                self.commit(now, &state, plan);
                 self.collecting &= !collection;
                 plan.end(ticket);
                 self.room(plan);
@@ -342,6 +354,7 @@ impl Array for Dvs {
             rebuild
         };
         self.disks.replace(member, begun, plan);
+        self.tables_gone(now, u64::from(member.0));
     }
 
     fn health(&self, member: MemberId) -> Health {
@@ -349,15 +362,18 @@ impl Array for Dvs {
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
-        if let Some(at) = self.disks.next_at(self.options.depth) {
-            return Some(at);
-        }
         let may = !self.collecting && !self.victims.is_empty();
-        may.then_some(())?;
-        Some(idle? + self.options.idle?)
+        let collect = || Some(idle? + self.options.idle?);
+        let next = self.disks.next_at(self.options.depth).or_else(|| if may { collect() } else { None });
+        // The earlier of the two.
+        self.changed.due.into_iter().chain(next).min()
     }
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        if self.changed.due.is_some_and(|due| due <= now) {
+            self.changed.due = None;
+            return plan.job(TABLES);
+        }
         if let Some(group) = self.disks.begin(now, SimTime::ZERO) {
             return plan.job(group);
         }
@@ -431,6 +447,13 @@ impl Array for Dvs {
         out("stripes_full", c.full);
         out("stripes_partial", c.partial);
         out("fill_reads", c.fills);
+        if self.options.stripes == Stripes::Fill {
+            out("chunks_filled", c.filled);
+        }
+        if self.shape.zone.is_some() {
+            out("tables_written", self.changed.written);
+            out("table_writes", self.changed.writes);
+        }
         out("collections_foreground", c.foreground);
         out("collections_background", c.background);
         out("collections_given_up", c.given_up);

@@ -30,7 +30,7 @@ impl Dvs {
             plan.end(ticket);
             return state;
         };
-        let start = group * self.shape.length * self.shape.chunk;
+        let start = self.shape.start(group);
         for disk in others {
             let blocks = u64::from(tables.pointers()[disk as usize]) * self.shape.chunk;
             if blocks > 0 {
@@ -58,7 +58,7 @@ impl Dvs {
             // Nothing to write: a flush ends the phase.
             return plan.ask(ticket, MemberId(disk as u32), HostRequest::flush(), |_| {});
         }
-        let (lba, blocks) = (Lba(group * self.shape.length * chunk), Blocks(n * chunk));
+        let (lba, blocks) = (Lba(self.shape.start(group)), Blocks(n * chunk));
         let request = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
         let slot = |disk: u64| state.slots.reads.iter().position(|r| r.0 == disk);
         plan.ask(ticket, MemberId(disk as u32), request, |out| {

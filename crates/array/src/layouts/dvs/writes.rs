@@ -63,24 +63,26 @@ impl Dvs {
     }
 
     pub(super) fn pack(&mut self, state: &mut State, collect: bool) -> Result<(), Lost> {
+        let fill = self.options.stripes == Stripes::Fill;
         for destage in &mut state.destages {
             destage.fresh = destage.chunks.len();
             let shape = self.shape;
             let entry = &mut self.groups[destage.group as usize];
             let tables = entry.get_or_insert_with(|| Box::new(Group::new(&shape)));
-            destage.prepare(&shape, tables, collect, &mut state.slots, &self.disks)?;
+            destage.prepare(&shape, tables, (collect, fill), &mut state.slots, &self.disks)?;
         }
         Ok(())
     }
 
     /// Chunks that a discard takes as a whole hold nothing any more.
-    pub(super) fn unmap(&mut self, r: &HostRequest, plan: &mut MemberPlan) {
+    pub(super) fn unmap(&mut self, now: SimTime, r: &HostRequest, plan: &mut MemberPlan) {
         for (group, lcn, part, _) in self.chunks(r.lba.span(r.blocks)) {
             let whole = part == (0..self.shape.chunk);
             if whole && self.group(group).is_some_and(|g| g.place(lcn).is_some()) {
                 self.unlist(group);
                 self.group_mut(group).unmap(lcn);
                 self.list(group);
+                self.table_changed(now, group);
                 plan.record(Record { tag: UNMAP, words: [group, lcn, 0] });
             }
         }
@@ -88,13 +90,14 @@ impl Dvs {
 
     pub(super) fn start_write(
         &mut self,
+        now: SimTime,
         ticket: Ticket,
         r: &HostRequest,
         plan: &mut MemberPlan,
     ) -> Result<State, Lost> {
         let host = r.op == HostOp::Write;
         if !host {
-            self.unmap(r, plan);
+            self.unmap(now, r, plan);
         }
         let mut state = self.prepare(r, host)?;
         self.first_phase(ticket, &mut state, plan);
@@ -134,7 +137,7 @@ impl Dvs {
     }
 
     /// The writes are done: the new stripes hold.
-    pub(super) fn commit(&mut self, state: &State, plan: &mut MemberPlan) {
+    pub(super) fn commit(&mut self, now: SimTime, state: &State, plan: &mut MemberPlan) {
         for destage in &state.destages {
             let group = destage.group;
             self.unlist(group);
@@ -153,6 +156,7 @@ impl Dvs {
                 record_stripe(group, first + i as u64, stripe, &mut |r| plan.record(r));
             }
             self.list(group);
+            self.table_changed(now, group);
             self.count(destage, matches!(state.work, Work::Job(_)));
         }
     }
@@ -163,6 +167,9 @@ impl Dvs {
         let partial = destage.stripes.iter().filter(|s| nothing(s)).count() as u64;
         counts.partial += partial;
         counts.full += destage.stripes.len() as u64 - partial;
+        if !destage.collect {
+            counts.filled += (destage.chunks.len() - destage.fresh) as u64;
+        }
         if destage.collect {
             counts.moved += (destage.chunks.len() - destage.fresh) as u64;
             *(if background { &mut counts.background } else { &mut counts.foreground }) += 1;
@@ -173,9 +180,25 @@ impl Dvs {
     pub(super) fn rank(&self, group: u64) -> Option<(u64, std::cmp::Reverse<u64>)> {
         self.options.idle?;
         let tables = self.group(group)?;
-        let obsolete = tables.obsolete();
-        let share = obsolete as f64 / (obsolete + tables.live_chunks()).max(1) as f64;
-        (obsolete > 0 && share >= self.options.obsolete).then_some((obsolete, std::cmp::Reverse(group)))
+        let seen = tables.seen();
+        let share = seen.obsolete as f64 / (seen.obsolete + seen.live).max(1) as f64;
+        let worth = seen.obsolete > 0 && share >= self.options.obsolete;
+        worth.then_some(((self.options.victim)(&seen), std::cmp::Reverse(group)))
+    }
+
+    /// A request of the host's touches these groups.
+    pub(super) fn touch(&mut self, groups: Range<u64>) {
+        if self.options.idle.is_none() {
+            return;
+        }
+        self.touches += 1;
+        for group in groups {
+            self.unlist(group);
+            if let Some(tables) = &mut self.groups[group as usize] {
+                tables.touch(self.touches);
+            }
+            self.list(group);
+        }
     }
 
     pub(super) fn unlist(&mut self, group: u64) {

@@ -1,0 +1,48 @@
+//! What is set by parameters beside the shape.
+
+use super::victim::Rule;
+use smrlab_units::SimTime;
+
+/// What becomes of a stripe that is not full: the three choices of Luo et al., who take the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stripes {
+    /// It is written as narrow as it is.
+    Variable,
+    /// Old chunks are read and written again to make it full.
+    Fill,
+    /// Its chunks wait in the write cache until there are enough.
+    Wait,
+}
+
+impl Stripes {
+    /// What users write.
+    pub const NAMES: &'static [&'static str] = &["variable", "fill", "wait"];
+
+    /// Of this name.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "fill" => Self::Fill,
+            "wait" => Self::Wait,
+            _ => Self::Variable,
+        }
+    }
+}
+
+/// How an array behaves beyond its shape.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Idle time before groups are collected; `None`: never.
+    pub idle: Option<SimTime>,
+    /// Only groups of whose written data chunks at least this share is obsolete.
+    pub obsolete: f64,
+    /// Which of them goes first.
+    pub victim: Rule,
+    /// What becomes of narrow stripes.
+    pub stripes: Stripes,
+    /// Groups rebuilt at a time.
+    pub depth: u64,
+    /// Collections are journalled on an SSD.
+    pub journal: bool,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}

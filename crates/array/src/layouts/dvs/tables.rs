@@ -1,0 +1,164 @@
+//! The tables of groups: the SSD has them all, and those that changed are written, at an interval, to a random-access zone in
+//! the middle of the disks, in place.
+//!
+//! The zone is some groups that hold nothing else: of each of their segments only the last chunk is used, which in a band of
+//! the segment's length no other data follow, so that nothing is rewritten for a table. A group's table is on one disk.
+
+use super::*;
+
+/// Where tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Blocks of a table.
+    table: u64,
+    /// Its first group, in the order on the disks.
+    pub first: u64,
+    /// Its groups.
+    pub groups: u64,
+    every: SimTime,
+}
+
+impl Zone {
+    /// For this many groups in all, its own among them; `None`: a table is larger than a chunk, or there is no room.
+    pub fn new(shape: &Shape, all: u64, every: SimTime) -> Option<Self> {
+        let bytes = 4 * shape.logical + shape.disks * (4 * shape.length + 2);
+        let table = bytes.div_ceil(BLOCK_BYTES);
+        let slot = (shape.chunk / table) * shape.disks;
+        // With g groups of data there are g / slot of tables.
+        let groups = if slot == 0 { all } else { all.div_ceil(slot + 1) };
+        (groups < all).then_some(Self { table, first: (all - groups) / 2, groups, every })
+    }
+
+    /// The disk that has the table of a group, and its first block there.
+    fn place(&self, shape: &Shape, group: u64) -> (u64, u64) {
+        let (disk, nth) = (group % shape.disks, group / shape.disks);
+        let tables = shape.chunk / self.table;
+        let last = (self.first + nth / tables + 1) * shape.length - 1;
+        (disk, last * shape.chunk + nth % tables * self.table)
+    }
+}
+
+/// Tables that changed since they were last written to the zone.
+#[derive(Clone, Debug, Default)]
+pub struct Changed {
+    groups: BTreeSet<u64>,
+    /// When they are written.
+    pub due: Option<SimTime>,
+    /// Tables written.
+    pub written: u64,
+    /// Requests that wrote them.
+    pub writes: u64,
+}
+
+impl Dvs {
+    /// The table of a group changed. What was written before the run begins, at time 0, is in the zone already.
+    pub(super) fn table_changed(&mut self, now: SimTime, group: u64) {
+        if let Some(zone) = self.shape.zone.filter(|_| now > SimTime::ZERO) {
+            self.changed.groups.insert(group);
+            self.changed.due.get_or_insert(now + zone.every);
+        }
+    }
+
+    /// A fresh disk has no tables.
+    pub(super) fn tables_gone(&mut self, now: SimTime, disk: u64) {
+        let step = self.shape.disks as usize;
+        let own = (disk..self.shape.groups).step_by(step).filter(|g| self.group(*g).is_some());
+        own.collect::<Vec<_>>().into_iter().for_each(|group| self.table_changed(now, group));
+    }
+
+    /// Writes the tables that changed, adjacent ones as one. Those of a dead disk are on the SSD alone.
+    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> State {
+        let state = self.begin(&Work::Job(TABLES), At::Last);
+        self.changed.due = None;
+        let groups = std::mem::take(&mut self.changed.groups);
+        let Some(zone) = self.shape.zone else { return state };
+        let mut places: Vec<(u64, u64)> = groups.iter().map(|g| zone.place(&self.shape, *g)).collect();
+        places.sort_unstable();
+        for run in places.chunk_by(|a, b| a.0 == b.0 && a.1 + zone.table == b.1) {
+            let member = MemberId(run[0].0 as u32);
+            if self.disks.answering().any(|m| m == member) {
+                let blocks = Blocks(run.len() as u64 * zone.table);
+                let write = HostRequest::new(HostOp::Write, Lba(run[0].1), blocks);
+                let write = HostRequest { why: Cause::Metadata, ..write };
+                plan.ask(ticket, member, write, |p| p.push(blocks, End::Records));
+                self.changed.written += run.len() as u64;
+                self.changed.writes += 1;
+            }
+        }
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Luo et al.'s shape: 200 entries of 4 bytes, 50 stripes of 5 cells of 4, 5 pointers of 2: 1810 bytes, 4 blocks, 32 tables
+    /// in a chunk, 160 in a group of the zone.
+    #[test]
+    fn a_table_is_where_nothing_follows_it() {
+        let shape = Shape { chunk: 128, disks: 5, length: 50, logical: 200, groups: 0, zone: None };
+        let zone = Zone::new(&shape, 1610, SimTime(1)).unwrap();
+        assert_eq!((zone.table, zone.first, zone.groups), (4, 800, 10));
+        // Group 7 is the second of disk 2, group 160 the 33rd of disk 0.
+        assert_eq!(zone.place(&shape, 7), (2, (800 * 50 + 49) * 128 + 4));
+        assert_eq!(zone.place(&shape, 160), (0, (801 * 50 + 49) * 128));
+        // The last group's is within the zone.
+        let (_, last) = zone.place(&shape, 1599);
+        assert!(last + 4 <= 810 * 50 * 128, "{last}");
+        assert_eq!(Zone::new(&Shape { chunk: 3, ..shape }, 1610, SimTime(1)), None);
+    }
+
+    fn dvs(zone: Option<Zone>) -> Dvs {
+        let (victim, stripes) = (victim::named("most-invalid"), Stripes::Variable);
+        let options =
+            Options { idle: None, obsolete: 0.25, victim, stripes, depth: 1, journal: false, seed: 1 };
+        let shape = Shape { chunk: 2, disks: 3, length: 4, logical: 8, groups: 9, zone };
+        Dvs::new(shape, options)
+    }
+
+    /// Does all phases of a work; what was asked of the disks: member, first block, blocks, cause.
+    fn carry_out(dvs: &mut Dvs, now: SimTime, work: Work) -> Vec<(u32, u64, u64, Cause)> {
+        let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::new(true), Vec::new());
+        dvs.start(now, ticket, &work, &mut plan);
+        while !plan.ops().is_empty() {
+            asked.extend(
+                plan.ops()
+                    .iter()
+                    .map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0, op.request.why)),
+            );
+            plan.clear();
+            dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+        }
+        asked
+    }
+
+    /// Three disks, 10 groups of 8 blocks a disk; tables of a block, six in a group of the zone, which is groups 4 and 5 on the disks.
+    /// Two writes to group 0 and one to group 3, whose table is behind it on disk 0, are one write a second after the first.
+    #[test]
+    fn tables_that_changed_are_written_once_and_together() {
+        let shape = dvs(None).shape;
+        let zone = Zone::new(&shape, 11, SimTime::from_ms(1000)).unwrap();
+        assert_eq!((zone.table, zone.first, zone.groups), (1, 4, 2));
+        let mut dvs = dvs(Some(zone));
+        let write = |lba| Work::Host(HostRequest::new(HostOp::Write, Lba(lba), Blocks(2)));
+        // Before the run: nothing is due.
+        carry_out(&mut dvs, SimTime::ZERO, write(100));
+        assert_eq!(dvs.wake_at(None), None);
+        let at = SimTime::from_ms;
+        carry_out(&mut dvs, at(10), write(0));
+        carry_out(&mut dvs, at(20), write(2));
+        carry_out(&mut dvs, at(30), write(50));
+        assert_eq!(dvs.wake_at(None), Some(at(1010)));
+        let mut plan = MemberPlan::new(true);
+        dvs.wake(at(1010), &mut plan);
+        assert_eq!(plan.jobs(), [TABLES]);
+        // Group 4 on the disks begins at block 32 and ends at 40; its last chunk is 38 and 39.
+        let asked = carry_out(&mut dvs, at(1010), Work::Job(TABLES));
+        assert_eq!(asked, [(0, 38, 2, Cause::Metadata)]);
+        assert_eq!((dvs.changed.written, dvs.changed.writes, dvs.wake_at(None)), (2, 1, None));
+        // Group 4 of the host's is behind the zone.
+        let asked = carry_out(&mut dvs, at(2000), write(64));
+        assert_eq!(asked[0].1, 48, "{asked:?}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Waiting for full stripes: which dirty chunks of the write cache make some.
+
+use super::group::{Holds, pack};
+use super::*;
+
+impl Dvs {
+    /// Those of `runs` that are chunks of full stripes, whole chunks at a time.
+    pub(super) fn full_stripes(&self, runs: &[Range<u64>]) -> Vec<Range<u64>> {
+        let chunk = self.shape.chunk;
+        let chunks: BTreeSet<u64> =
+            runs.iter().flat_map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
+        let mut full = BTreeSet::new();
+        let all: Vec<u64> = chunks.into_iter().collect();
+        for of_group in all.chunk_by(|a, b| a / self.shape.logical == b / self.shape.logical) {
+            let first = of_group[0] / self.shape.logical * self.shape.logical;
+            let lcns: Vec<u64> = of_group.iter().map(|c| c - first).collect();
+            let stripes = pack(&self.shape, &lcns, &vec![0; self.shape.disks as usize]).unwrap_or_default();
+            for stripe in stripes.iter().filter(|s| s.iter().all(|c| c.holds() != Holds::Nothing)) {
+                full.extend(stripe.iter().filter_map(|cell| match cell.holds() {
+                    Holds::Chunk(lcn) => Some(first + u64::from(lcn)),
+                    _ => None,
+                }));
+            }
+        }
+        let parts = runs.iter().flat_map(|r| {
+            let of = |c: u64| r.start.max(c * chunk)..r.end.min((c + 1) * chunk);
+            (r.start / chunk..r.end.div_ceil(chunk)).filter(|c| full.contains(c)).map(of)
+        });
+        parts.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Luo et al.'s example: of D0 to D4 the first four make a stripe, D8 and D9 none; the second group's chunks are its own.
+    #[test]
+    fn what_makes_no_full_stripe_waits() {
+        let shape = Shape { chunk: 2, disks: 5, length: 5, logical: 20, groups: 2, zone: None };
+        let (victim, stripes) = (victim::named("most-invalid"), Stripes::Wait);
+        let options =
+            Options { idle: None, obsolete: 0.25, victim, stripes, depth: 1, journal: false, seed: 1 };
+        let dvs = Dvs::new(shape, options);
+        assert_eq!(dvs.full_stripes(&[0..10]), [0..2, 2..4, 4..6, 6..8]);
+        assert_eq!(dvs.full_stripes(&[16..20]), []);
+        // D18 and D19 of the first group, D0 and D1 of the second: four chunks, and no stripe.
+        assert_eq!(dvs.full_stripes(&[36..44]), []);
+        // Half of D0 waits with D1 to D3 for nothing: it is a chunk.
+        assert_eq!(dvs.full_stripes(&[1..8]), [1..2, 2..4, 4..6, 6..8]);
+    }
+}
