@@ -1,8 +1,19 @@
 //! What a caller on another thread may see and do while a run is under way.
 
 use crate::error::RunError;
-use crate::kept::Keep;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Where prefills are kept, and how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// The folder; it is made.
+    pub folder: PathBuf,
+    /// The most that the files there may take, in bytes: the longest unused go.
+    pub bytes: u64,
+    /// Which program it is: what another one kept is not taken.
+    pub program: String,
+}
 
 /// Cancel flag and progress of one run; shared by reference or `Arc`.
 #[derive(Debug, Default)]

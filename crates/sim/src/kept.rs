@@ -5,7 +5,7 @@
 //! compared when the file is read. What takes longer to read than to do again is not kept. The run from it does what the
 //! run that wrote it did, operation by operation; `map_bytes_peak` alone may differ, by what containers had grown to.
 
-use crate::control::Control;
+use crate::control::{Control, Keep};
 use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::prefill::Prefill;
@@ -18,17 +18,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-/// Where prefills are kept, and how much.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keep {
-    /// The folder; it is made.
-    pub folder: PathBuf,
-    /// The most that the files there may take, in bytes: the longest unused go.
-    pub bytes: u64,
-    /// Which program it is: what another one kept is not taken.
-    pub program: String,
-}
 
 /// Blocks of a prefill below which doing it is faster than reading it.
 const LEAST: u64 = 1 << 21;

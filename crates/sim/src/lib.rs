@@ -1,11 +1,12 @@
 //! The engine: requests of a trace meet a drive, and a result comes out.
 //!
-//! [`drive`] is the drive itself, for simulator and served device alike. [`engine`] feeds it requests in simulated
-//! time, [`sched`] chooses among waiting ones, [`metrics`] counts. [`spec`] says what a run is made of.
+//! [`spec`] says what a run is made of, [`resolve`] makes it, [`engine`] (of several drives: [`array`]) feeds it requests in
+//! simulated time, [`metrics`] counts. The drive itself is `smrlab_drive`'s, for simulator and served device alike.
 
 pub mod array;
 pub mod compared;
 pub mod control;
+mod document;
 pub mod engine;
 pub mod error;
 pub mod import;
@@ -25,10 +26,10 @@ pub mod validate;
 pub mod verify;
 mod watch;
 
-pub use control::Control;
+pub use control::{Control, Keep};
+pub use document::RunResult;
 pub use error::RunError;
-pub use kept::Keep;
 pub use list::{explain_json, list_json};
 pub use resolve::{resolve, resolve_with};
-pub use run::{RunResult, run, run_resolved};
+pub use run::{run, run_resolved};
 pub use spec::Spec;

@@ -1,6 +1,6 @@
 //! From what a user wrote to everything that a run is made of; all faults at once.
 
-use crate::array::{ArrayRun, assemble_array};
+use crate::array::assemble::{ArrayRun, assemble_array};
 use crate::engine::Arrivals;
 use crate::error::RunError;
 use crate::metrics::Adjusted;

@@ -5,7 +5,6 @@
 //! asks [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
 
 use crate::Record;
-pub use crate::walk::{Step, Walk};
 pub use smrlab_units::Dir;
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
@@ -435,12 +434,6 @@ impl Plan {
             && self.pauses.is_empty()
             && self.lasting.is_empty();
         plain.then_some(&self.ops)
-    }
-
-    /// All steps of the plan in order, see [`Step`].
-    #[inline]
-    pub fn walk(&self) -> Walk<'_> {
-        Walk::new(self)
     }
 
     /// After how many operations and pauses the host is acknowledged, where that is not at the end.

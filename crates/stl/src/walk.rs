@@ -35,9 +35,17 @@ pub struct Walk<'a> {
     acknowledged: bool,
 }
 
+impl Plan {
+    /// All steps of the plan in order, see [`Step`].
+    #[inline]
+    pub fn walk(&self) -> Walk<'_> {
+        Walk::new(self)
+    }
+}
+
 impl<'a> Walk<'a> {
     #[inline]
-    pub(crate) fn new(plan: &'a Plan) -> Self {
+    fn new(plan: &'a Plan) -> Self {
         let plain = plan.ack().is_none()
             && plan.records().is_empty()
             && plan.fences().is_empty()

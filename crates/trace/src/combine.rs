@@ -1,6 +1,7 @@
 //! One trace out of several: merged by time or mixed in bursts, on the same addresses or side by side.
 
-use crate::open::{Raw, Start, open_raw, split_target};
+use crate::open::{open_raw, split_target};
+use crate::raw::{Raw, Start};
 use crate::transforms::{Chain, Concat, DeviceExtents, Interleave, Merge, Offset, Origin, Peeked, Started};
 use crate::{OpenContext, TraceError, TraceSource, generators, target};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};

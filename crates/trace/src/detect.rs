@@ -2,7 +2,7 @@
 
 use crate::formats::{FORMATS, Format, Open, Sample, Verdict};
 use crate::input::{Input, SAMPLE};
-use crate::open::open_as;
+use crate::raw::open_as;
 use crate::{Batch, TraceError};
 use smrlab_units::spec::Values;
 use smrlab_units::{BLOCK_BYTES, HostOp};

@@ -18,6 +18,7 @@ mod layout;
 mod open;
 mod parquet_writer;
 pub mod pipeline;
+mod raw;
 pub mod reader;
 mod record;
 mod source;

@@ -1,14 +1,13 @@
 //! From what a user writes to an open trace: `PATH[:FORMAT[,k=v...]]`, `-` or `synth:NAME[,k=v...]`.
 
 use crate::detect::detect;
-use crate::formats::{Clock, FORMATS, Format, Open};
+use crate::formats::{FORMATS, Format};
 use crate::generators;
 use crate::input::Input;
-use crate::reader::Tolerance;
-use crate::transforms::{Origin, SortWindow, Started};
+use crate::raw::{Raw, open_as};
 use crate::{TraceError, TraceSource};
+use smrlab_units::Blocks;
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
-use smrlab_units::{Blocks, SimTime};
 use std::path::Path;
 
 /// What a trace needs to know of the run that it is opened for.
@@ -20,36 +19,6 @@ pub struct OpenContext {
     pub seed: u64,
     /// Bad lines to pass over where the trace is not given `skip_bad`.
     pub skip_bad: u64,
-}
-
-/// Where the time of a trace that is being opened lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// As the trace says.
-    Keep,
-    /// The first request at 0.
-    Zero,
-    /// A date or time since boot, which says how files of one recording lie to each other; the format's name.
-    World(&'static str),
-}
-
-/// A trace before it is moved in time.
-pub(crate) struct Raw {
-    pub source: Box<dyn TraceSource>,
-    pub start: Start,
-    /// What messages call it.
-    pub file: String,
-}
-
-impl Raw {
-    /// The trace by itself.
-    pub(crate) fn started(self) -> Box<dyn TraceSource> {
-        let origin = match self.start {
-            Start::Keep => Origin::At(SimTime::ZERO),
-            Start::Zero | Start::World(_) => Origin::First,
-        };
-        Box::new(Started::new(self.source, origin, &self.file))
-    }
 }
 
 /// Opens the trace that `text` names.
@@ -78,30 +47,6 @@ pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<
     }
     let values = Values::check(format.name, &format.parameters(), &pairs)?;
     open_as(input, path, format, &values)
-}
-
-/// Opens `input` (the file at `path`) as `format` with checked parameters.
-pub(crate) fn open_as(input: Input, path: &str, format: &Format, values: &Values) -> Result<Raw, TraceError> {
-    let window = values.time("sort_window").unwrap_or_default();
-    let tolerance = Tolerance { skip_bad: values.count("skip_bad").unwrap_or(0), window };
-    let file = input.file().to_owned();
-    let mut source = match format.open {
-        Open::Stream(open) => open(input, values, tolerance)?,
-        Open::File(_) if path == "-" => {
-            let what = format!("{} needs a file that can be sought, not a pipe", format.name);
-            return Err(TraceError::unreadable(&file, what));
-        }
-        Open::File(open) => open(Path::new(path), values)?,
-    };
-    if window > SimTime::ZERO {
-        source = Box::new(SortWindow::new(source, window, &file));
-    }
-    let start = match (values.text("start"), format.clock) {
-        (Some("zero"), _) => Start::Zero,
-        (Some("keep"), _) | (_, Clock::Trace) => Start::Keep,
-        (_, Clock::World) => Start::World(format.name),
-    };
-    Ok(Raw { source, start, file })
 }
 
 /// Opens bytes that are already in memory, in the named format (and `k=v` parameters), as [`open`] would a file.

@@ -1,9 +1,12 @@
 //! Runs of arrays: several drives behind a layout.
 
+pub(crate) mod assemble;
 mod engine;
 mod watch;
 
+use crate::array::assemble::ArrayRun;
 use crate::control::Control;
+use crate::document::{Counted, RunResult, counted_since, document, efficiency, layer_bands};
 use crate::engine::Feed;
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
@@ -11,54 +14,15 @@ use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::resolve::Resolved;
 use crate::result::{self, Facts};
-use crate::run::{Counted, RunResult, counted_since, document, efficiency, layer_bands};
 use serde_json::{Map, Value, json};
-use smrlab_array::{Array, ArrayContext, Chosen, Controller, Member, MemberId, registry};
+use smrlab_array::{Controller, Member, MemberId};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Bands;
-use smrlab_drive::assemble::BuildLayer;
+use smrlab_drive::Assembled;
 use smrlab_drive::onboard::Counters;
-use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::Cause;
-use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, Dir};
 use watch::ArrayWatch;
-
-/// An array that can be started; its first drive is the run's own.
-pub struct ArrayRun {
-    /// What was asked for.
-    pub chosen: Chosen,
-    /// The state machine.
-    pub array: Box<dyn Array>,
-    /// The other drives, spares last.
-    pub others: Vec<Assembled>,
-}
-
-/// Builds the array of a run on drives like `first`; `None`: one drive alone, or faults were noted.
-pub(crate) fn assemble_array(
-    text: &str,
-    first: Option<&Assembled>,
-    wanted: &Wanted<'_>,
-    read: impl Fn(&str) -> Result<String, String> + Copy,
-    build: BuildLayer<'_>,
-    faults: &mut Problems,
-) -> Option<ArrayRun> {
-    let chosen = faults.keep("array", registry::parse(text))?;
-    let first = first.filter(|_| !chosen.is_single())?;
-    if first.scheduler.entry.reorders {
-        faults.add("scheduler", "the drives of an array serve first come, first served: use fcfs");
-    }
-    let mut others = Vec::new();
-    for i in 1..u64::from(chosen.disks + chosen.spares) {
-        let wanted = Wanted { seed: wanted.seed + i, ..*wanted };
-        others.push(assemble(&wanted, read, build, faults)?);
-    }
-    let all = std::iter::once(first).chain(&others).take(chosen.disks as usize);
-    let sizes: Vec<Blocks> = all.map(|d| d.built.layer.host_blocks()).collect();
-    let context = ArrayContext::new(&sizes).seeded(wanted.seed);
-    let array = faults.keep("array", chosen.build(&context))?;
-    Some(ArrayRun { chosen, array, others })
-}
 
 fn member(drive: Assembled) -> Member {
     Member::Disk(Box::new(drive.start(false, false).0))

@@ -7,6 +7,7 @@ mod extents;
 mod layout;
 mod log;
 mod read;
+mod records;
 mod recover;
 pub use entry::ENTRY;
 
@@ -194,7 +195,7 @@ impl PersistentCache {
         }
         self.plan_commit(at, blocks, joined.is_some(), host, plan);
         let place = (at.lap << 32) | if joined.is_some() { 1 << 63 } else { at.offset };
-        plan.record(Record { tag: recover::APPEND, words: [span.start, blocks, place] });
+        plan.record(Record { tag: records::APPEND, words: [span.start, blocks, place] });
         self.append(at, length, joined.is_some(), span);
         self.at_log = true;
         blocks
@@ -258,14 +259,14 @@ impl PersistentCache {
     fn write_directly(&mut self, span: Range<u64>, host: u64, plan: &mut Plan) {
         let (band, offset) = self.layout.native_of(span.start);
         if offset == 0 {
-            plan.record(Record { tag: recover::OPEN, words: [band as u64, 0, 0] });
+            plan.record(Record { tag: records::OPEN, words: [band as u64, 0, 0] });
             plan.fence();
             self.open_stream(band);
         }
         let blocks = Blocks(span.end - span.start);
         let home = self.layout.home(span.start);
         plan.write(Cause::Host, home, blocks, Source::Host(Blocks(host)));
-        plan.record(Record { tag: recover::DIRECT, words: [span.start, blocks.0, 0] });
+        plan.record(Record { tag: records::DIRECT, words: [span.start, blocks.0, 0] });
         self.counters.bypassed_blocks += blocks.0;
         self.written_directly(span);
         self.at_log = false;
@@ -296,7 +297,7 @@ impl PersistentCache {
     }
 
     fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        plan.record(Record { tag: recover::DISCARD, words: [lba.0, blocks.0, 0] });
+        plan.record(Record { tag: records::DISCARD, words: [lba.0, blocks.0, 0] });
         self.forget(lba.span(blocks));
     }
 

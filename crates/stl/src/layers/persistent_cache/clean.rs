@@ -5,7 +5,7 @@
 //! write damages the tracks behind it, which the next phase writes again from the scratch band.
 
 use super::extents::Extent;
-use super::{PersistentCache, recover};
+use super::{PersistentCache, records};
 use crate::{Cause, Piece, Plan, Record, Source};
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
@@ -91,7 +91,7 @@ impl PersistentCache {
         for _ in 0..self.o.round_bands {
             let Some(lba) = self.log.oldest() else { break };
             let band = self.layout.native_of(lba).0;
-            plan.record(Record { tag: recover::TAKE, words: [band as u64, 0, 0] });
+            plan.record(Record { tag: records::TAKE, words: [band as u64, 0, 0] });
             self.take(band);
         }
         if self.pressure && self.log.live <= self.o.map_trigger {
@@ -245,14 +245,14 @@ impl PersistentCache {
                 plan.lasting(*time);
             }
             Work::Home(r) if !r.is_empty() => {
-                plan.record(Record { tag: recover::HOME, words: [0; 3] });
+                plan.record(Record { tag: records::HOME, words: [0; 3] });
                 plan.fence();
                 self.plan_home(job, r, plan);
                 plan.lasting(*time);
             }
             _ => plan.pause(Cause::Clean, *time),
         }
-        plan.record(Record { tag: recover::STEP, words: [0; 3] });
+        plan.record(Record { tag: records::STEP, words: [0; 3] });
         if job.done + 1 == job.steps.len() {
             plan.cleaned("band-clean", first, Blocks(job.blocks()));
         }
@@ -369,7 +369,7 @@ impl PersistentCache {
 
     fn set_pressure(&mut self, on: bool, plan: &mut Plan) {
         self.pressure = on;
-        plan.record(Record { tag: recover::PRESSURE, words: [u64::from(on), 0, 0] });
+        plan.record(Record { tag: records::PRESSURE, words: [u64::from(on), 0, 0] });
     }
 
     /// Plans a sub-step of idle time: of the band under way, or the first one of the oldest packet's band.
@@ -382,7 +382,7 @@ impl PersistentCache {
         let Some(lba) = self.log.oldest() else { return };
         let band = self.layout.native_of(lba).0;
         let taken = self.log.map.within(self.layout.host(band)).collect();
-        plan.record(Record { tag: recover::TAKE, words: [band as u64, 0, 0] });
+        plan.record(Record { tag: records::TAKE, words: [band as u64, 0, 0] });
         self.plan_sub_step(&self.job(band, taken), plan);
         self.idle_step = Some(Some(band));
     }
