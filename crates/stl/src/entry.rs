@@ -5,7 +5,7 @@
 
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{Bands, DriveError, DriveModel, Interference};
-use smrlab_units::spec::{Param, SpecError, Values};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{BandSize, Blocks};
 use std::sync::Arc;
 
@@ -113,6 +113,14 @@ pub enum BandLength {
     /// In blocks.
     Blocks(Blocks),
 }
+
+/// The option by which a layer's bands are laid out for another head than the drive's.
+pub const HEAD_TRACKS: Param = Param {
+    name: "tracks",
+    kind: Kind::Count(1, 1024),
+    default: "",
+    doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
+};
 
 /// What is said of `band=` wherever a bare number means tracks.
 pub const BAND_OF_TRACKS: &str = "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a \

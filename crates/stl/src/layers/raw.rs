@@ -2,7 +2,7 @@
 
 use super::cmr::Identity;
 use crate::Capabilities;
-use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_units::spec::{Kind, Param, Values};
 
 const PAGE: &str = "\
@@ -34,12 +34,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
             doc: "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a bare number \
                   means tracks; default: no bands",
         },
-        Param {
-            name: "tracks",
-            kind: Kind::Count(1, 1024),
-            default: "",
-            doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-        },
+        HEAD_TRACKS,
     ],
     capabilities: Capabilities {
         keeps_data: false,

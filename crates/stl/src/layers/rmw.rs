@@ -1,9 +1,9 @@
 //! `rmw`: read-modify-write of bands, in place.
 
-use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
-use crate::parts::update::{Journal, Update, stage};
+use crate::parts::update::{JOURNAL, Journal, Update, stage, two_bands};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -42,18 +42,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
             doc: "whole: the whole band is read and written; partial: from the written block to the end of live data",
         },
         Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
-        Param {
-            name: "tracks",
-            kind: Kind::Count(1, 1024),
-            default: "",
-            doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-        },
-        Param {
-            name: "journal",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "write each update to a journal first, so that it survives a power cut",
-        },
+        HEAD_TRACKS,
+        JOURNAL,
     ],
     capabilities: Capabilities {
         keeps_data: true,
@@ -70,12 +60,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let size = context.band_length(values.band("band"), BandLength::Tracks);
     let bands = context.bands(&ENTRY, size)?;
-    let (journal, remain) = if values.on("journal") {
-        let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
-        (Some(journal), remain)
-    } else {
-        (None, bands.len())
-    };
+    let (journal, remain) = Journal::chosen(values, ENTRY.name, &bands)?;
     if (0..bands.len()).any(|b| bands.band(BandId(b)).blocks.0 > u64::from(u32::MAX)) {
         return Err(SpecError::Other(
             "rmw: a band has more than 2^32 blocks: use a smaller band=".to_owned(),
@@ -98,7 +83,7 @@ struct Rmw {
     bands: Bands,
     host_blocks: Blocks,
     whole: bool,
-    journal: Option<Journal>,
+    journal: Journal,
     /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
     live: LateLive,
     /// Of each band: the offset behind its last live block.
@@ -161,7 +146,7 @@ impl Rmw {
             self.update.piece(Blocks(behind.end - behind.start), Source::Staged(op, behind_read));
         }
         let live = &mut self.live;
-        self.update.emit(self.journal.as_mut(), plan, |plan| live.insert(lba..lba + data.0, plan));
+        self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + data.0, plan));
         if part.to > u64::from(self.ends.get(part.band.0)) {
             self.ends.set(part.band.0, part.to as u32);
         }
@@ -243,9 +228,7 @@ impl TranslationLayer for Rmw {
     }
 
     fn location_reach(&self) -> Option<Blocks> {
-        // What is live in a band decides; bands are of nearly the same size.
-        let last = self.bands.band(BandId(self.bands.len() - 1)).blocks;
-        Some(Blocks(2 * last.0.max(self.bands.band(BandId(0)).blocks.0)))
+        Some(two_bands(&self.bands))
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
@@ -263,7 +246,7 @@ impl TranslationLayer for Rmw {
             (part.pba(behind.start), Dir::Read)
         } else {
             let blocks = Blocks(part.to - part.from);
-            (self.journal.as_ref().map_or(part.pba(part.from), |j| j.first(blocks)), Dir::Write)
+            (self.journal.first(part.pba(part.from), blocks), Dir::Write)
         })
     }
 
@@ -278,26 +261,20 @@ impl TranslationLayer for Rmw {
                         layer.cut_tail(part, lba);
                     }
                 });
-            } else if let Some(journal) = &mut self.journal {
-                journal.take(&record);
+            } else {
+                self.journal.take(&record);
             }
         }
-        if let Some(journal) = &mut self.journal {
-            journal.recover(plan);
-        }
+        self.journal.recover(plan);
     }
 
     fn durable(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            journal.durable();
-        }
+        self.journal.durable();
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.live.ask(|live| live.checkpoint(out));
-        if let Some(journal) = &self.journal {
-            journal.checkpoint(out);
-        }
+        self.journal.checkpoint(out);
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -47,7 +47,7 @@ struct Kept {
 pub struct Segments {
     layout: Layout,
     rewrite: Rewrite,
-    journal: Option<Journal>,
+    journal: Journal,
     /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
     live: LateLive,
     update: Update,
@@ -57,7 +57,7 @@ pub struct Segments {
 
 impl Segments {
     /// Builds the layer.
-    pub fn new(layout: Layout, rewrite: Rewrite, journal: Option<Journal>) -> Self {
+    pub fn new(layout: Layout, rewrite: Rewrite, journal: Journal) -> Self {
         let live = LateLive::new(layout.host_blocks());
         Self { layout, rewrite, journal, live, update: Update::default(), pieces: Vec::new() }
     }
@@ -139,7 +139,7 @@ impl Segments {
         self.list(part.segment, &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
-        self.update.emit(self.journal.as_mut(), plan, |plan| live.insert(lba..lba + blocks, plan));
+        self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + blocks, plan));
         if relocated.0 > 0 {
             plan.cleaned("segment-rewrite", first_op, relocated);
         }
@@ -259,8 +259,7 @@ impl TranslationLayer for Segments {
                     return Some((pba, Dir::Read));
                 }
                 let blocks = Blocks(part.blocks.end - part.blocks.start);
-                let journal = self.journal.as_ref().map(|j| j.first(blocks));
-                Some((journal.unwrap_or_else(|| self.first_write(&part)), Dir::Write))
+                Some((self.journal.first(self.first_write(&part), blocks), Dir::Write))
             }
             HostOp::Flush | HostOp::Discard => None,
         }
@@ -268,28 +267,20 @@ impl TranslationLayer for Segments {
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         for record in records {
-            if self.live.now().take(&record).is_none()
-                && let Some(journal) = &mut self.journal
-            {
-                journal.take(&record);
+            if self.live.now().take(&record).is_none() {
+                self.journal.take(&record);
             }
         }
-        if let Some(journal) = &mut self.journal {
-            journal.recover(plan);
-        }
+        self.journal.recover(plan);
     }
 
     fn durable(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            journal.durable();
-        }
+        self.journal.durable();
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.live.ask(|live| live.checkpoint(out));
-        if let Some(journal) = &self.journal {
-            journal.checkpoint(out);
-        }
+        self.journal.checkpoint(out);
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -1,14 +1,14 @@
 //! Static maps: LBA to PBA by formula, updates in place with a write amplifier (He & Du 2014).
 
-use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::amplifier::{Amplifier, HostRun};
 use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
-use crate::parts::update::{Journal, Update};
+use crate::parts::update::{JOURNAL, Journal, Update, two_bands};
 use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
-use smrlab_disk::{BandId, Bands, Geometry, Interference};
+use smrlab_disk::{Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::cell::Cell;
@@ -37,18 +37,6 @@ A power cut between the first and the last write of an update destroys blocks th
     };
 }
 
-const JOURNAL: Param = Param {
-    name: "journal",
-    kind: Kind::Switch,
-    default: "off",
-    doc: "write each update to a journal first, so that it survives a power cut",
-};
-const TRACKS: Param = Param {
-    name: "tracks",
-    kind: Kind::Count(1, 1024),
-    default: "",
-    doc: "W: tracks that one track write touches, itself included; default: the drive's head width",
-};
 const ORDER: Param = Param {
     name: "order",
     kind: Kind::Text,
@@ -68,7 +56,7 @@ to one band after the other, `R(...)` fills each of its positions through all ba
 band of 100 tracks.
 "
     ),
-    params: &[ORDER, TRACKS, JOURNAL],
+    params: &[ORDER, HEAD_TRACKS, JOURNAL],
     tested: &["order=1-9", "order=1324", "order=R(21)", "order=13R(2)R(54)", "order=1", "order=14R(23),journal=on"],
     build: |context, values| {
         let order = Order::parse(values.text("order").unwrap_or_default())?;
@@ -137,7 +125,7 @@ const COMMON: LayerEntry = LayerEntry {
     reference: "He & Du 2014, Novel Address Mappings for Shingled Write Disks ",
     page: "",
     idle: "nothing, by default and with any option: what follows in the band is rewritten while its write waits",
-    params: &[TRACKS, JOURNAL],
+    params: &[HEAD_TRACKS, JOURNAL],
     capabilities: Capabilities {
         keeps_data: true,
         survives_cut: true,
@@ -152,12 +140,7 @@ const COMMON: LayerEntry = LayerEntry {
 
 fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult {
     let bands = context.bands(&ENTRY, Some(BandLength::Tracks(u64::from(order.tracks()))))?;
-    let (journal, count) = if values.on("journal") {
-        let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
-        (Some(journal), remain)
-    } else {
-        (None, bands.len())
-    };
+    let (journal, count) = Journal::chosen(values, ENTRY.name, &bands)?;
     let count = count.min(context.counted(&bands));
     let map = PositionMap::new(context.drive.geometry(), &bands, count, order);
     let first = (Lba(0), map.locate(&bands, Lba(0)));
@@ -189,7 +172,7 @@ struct StaticMap {
     hinted: [Cell<(Lba, Extent)>; HINTED],
     geometry: Arc<Geometry>,
     interference: Interference,
-    journal: Option<Journal>,
+    journal: Journal,
     /// PBAs that hold data.
     live: Live,
     /// Extents of the present write.
@@ -246,7 +229,7 @@ impl StaticMap {
     #[inline]
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
         let first = self.extent_at(r.lba);
-        if first.blocks >= r.blocks && self.journal.is_none() {
+        if first.blocks >= r.blocks && !self.journal.is_on() {
             let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
             if !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run) {
                 plan.write(Cause::Host, run.pba, run.blocks, Source::Host(Blocks::ZERO));
@@ -271,7 +254,7 @@ impl StaticMap {
         let first = plan.ops().len();
         self.amplifier.find(g, interference, live.set(), host);
         self.amplifier.plan(g, host, plan, &mut self.update);
-        self.update.emit(self.journal.as_mut(), plan, |plan| {
+        self.update.emit(&mut self.journal, plan, |plan| {
             host.iter().for_each(|h| live.insert(h.pba.span(h.blocks), plan));
         });
         let relocated = self.amplifier.blocks();
@@ -305,9 +288,7 @@ impl TranslationLayer for StaticMap {
     }
 
     fn location_reach(&self) -> Option<Blocks> {
-        // What is live in a band decides; bands are of nearly the same size.
-        let last = self.bands.band(BandId(self.bands.len() - 1)).blocks;
-        Some(Blocks(2 * last.0.max(self.bands.band(BandId(0)).blocks.0)))
+        Some(two_bands(&self.bands))
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
@@ -325,33 +306,25 @@ impl TranslationLayer for StaticMap {
         {
             return Some(self.first_of_update(r));
         }
-        Some((self.journal.as_ref().map_or(first.pba, |j| j.first(blocks)), Dir::Write))
+        Some((self.journal.first(first.pba, blocks), Dir::Write))
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         for record in records {
-            if self.live.take(&record).is_none()
-                && let Some(journal) = &mut self.journal
-            {
-                journal.take(&record);
+            if self.live.take(&record).is_none() {
+                self.journal.take(&record);
             }
         }
-        if let Some(journal) = &mut self.journal {
-            journal.recover(plan);
-        }
+        self.journal.recover(plan);
     }
 
     fn durable(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            journal.durable();
-        }
+        self.journal.durable();
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.live.checkpoint(out);
-        if let Some(journal) = &self.journal {
-            journal.checkpoint(out);
-        }
+        self.journal.checkpoint(out);
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
@@ -389,7 +362,7 @@ impl StaticMap {
         let mut amplifier = Amplifier::default();
         amplifier.find(&self.geometry, &self.interference, self.live.set(), &host);
         let blocks = Blocks(host.iter().map(|h| h.blocks.0).sum());
-        let plain = || self.journal.as_ref().map_or(host[0].pba, |j| j.first(blocks));
+        let plain = || self.journal.first(host[0].pba, blocks);
         amplifier.first().map_or_else(|| (plain(), Dir::Write), |impacted| (impacted, Dir::Read))
     }
 }

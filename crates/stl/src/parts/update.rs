@@ -7,7 +7,7 @@
 
 use crate::{Cause, OpId, Piece, Plan, Record, Source};
 use smrlab_disk::{BandId, Bands};
-use smrlab_units::spec::SpecError;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Pba};
 
 /// `words` = PBA, blocks, index within the update: one run that the journal holds, in the journal's order.
@@ -18,6 +18,14 @@ const COMMIT: u32 = 0x4a02;
 const DONE: u32 = 0x4a03;
 /// Of a checkpoint: `words` = place and blocks of the last update.
 const LAST: u32 = 0x4a04;
+
+/// The option of layers that update in place; see [`Journal::chosen`].
+pub const JOURNAL: Param = Param {
+    name: "journal",
+    kind: Kind::Switch,
+    default: "off",
+    doc: "write each update to a journal first, so that it survives a power cut",
+};
 
 #[derive(Clone, Copy, Debug)]
 struct Home {
@@ -68,8 +76,8 @@ impl Update {
     /// together with its commit.
     ///
     /// A write of nothing but the host's data is the host's; one that puts anything back is cleaning.
-    pub fn emit(&self, journal: Option<&mut Journal>, plan: &mut Plan, records: impl FnOnce(&mut Plan)) {
-        if let Some(journal) = journal {
+    pub fn emit(&self, journal: &mut Journal, plan: &mut Plan, records: impl FnOnce(&mut Plan)) {
+        if journal.is_on() {
             let place = journal.append(&self.pieces, plan);
             for (i, home) in self.homes.iter().enumerate() {
                 plan.record(Record { tag: HOME, words: [home.pba.0, home.blocks.0, i as u64] });
@@ -99,7 +107,9 @@ impl Update {
 /// Bands at the end of the medium that hold one update at a time: its plan is over before the next request starts. Yet an
 /// update goes behind the one before as long as there is room: then what makes the new one durable in the journal makes
 /// the old one so at home, and only where the journal begins anew it has to wait for that.
-#[derive(Debug)]
+///
+/// A journal without bands is off: updates go home at once.
+#[derive(Debug, Default)]
 pub struct Journal {
     extents: Vec<(Pba, Blocks)>,
     /// Where the last update begins, and how long it is; places count through all extents.
@@ -112,11 +122,15 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Takes as many of the last bands as hold the largest one; answers it and the number of bands that remain.
+    /// What [`JOURNAL`] says; answers it and the number of bands that remain. Where it is on it takes as many of the last
+    /// bands as hold the largest one.
     ///
     /// # Errors
     /// When no band would remain.
-    pub fn set_aside(layer: &str, bands: &Bands) -> Result<(Self, u64), SpecError> {
+    pub fn chosen(values: &Values, layer: &str, bands: &Bands) -> Result<(Self, u64), SpecError> {
+        if !values.on(JOURNAL.name) {
+            return Ok((Self::default(), bands.len()));
+        }
         let largest = (0..bands.len()).map(|b| bands.band(BandId(b)).blocks).max().unwrap_or_default();
         let (mut remain, mut held, mut extents) = (bands.len(), Blocks::ZERO, Vec::new());
         while held < largest && remain > 0 {
@@ -134,8 +148,13 @@ impl Journal {
             )));
         }
         extents.reverse();
-        let (last, pending) = Default::default();
-        Ok((Self { extents, last, pending, committed: false, needed: false }, remain))
+        Ok((Self { extents, ..Self::default() }, remain))
+    }
+
+    /// Whether updates go through it.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        !self.extents.is_empty()
     }
 
     /// Where an update of `blocks` begins, as a place.
@@ -145,8 +164,11 @@ impl Journal {
         if behind + blocks.0 <= size { behind } else { 0 }
     }
 
-    /// Where an update of `blocks` begins.
-    pub fn first(&self, blocks: Blocks) -> Pba {
+    /// Where an update of `blocks` begins whose home begins at `home`.
+    pub fn first(&self, home: Pba, blocks: Blocks) -> Pba {
+        if !self.is_on() {
+            return home;
+        }
         self.runs(self.place(blocks), blocks).next().expect("an update has blocks").0
     }
 
@@ -256,6 +278,13 @@ fn slice(pieces: &[Piece], from: Blocks, blocks: Blocks, out: &mut Vec<Piece>) {
         }
         at += p.blocks.0;
     }
+}
+
+/// How far the place that [`TranslationLayer::locate`](crate::TranslationLayer::locate) tells may change with an update
+/// elsewhere: what is live in a band decides, and bands are of nearly the same size.
+pub(crate) fn two_bands(bands: &Bands) -> Blocks {
+    let of = |b| bands.band(BandId(b)).blocks;
+    Blocks(2 * of(0).max(of(bands.len() - 1)).0)
 }
 
 /// Stages a run and answers where it is.

@@ -2,7 +2,7 @@
 
 use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
 use crate::Capabilities;
-use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry, does_not_fit};
+use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use smrlab_disk::{BandId, DriveModel, Interference, TrackNo};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Pba};
@@ -129,12 +129,7 @@ const PARAMS: &[Param] = &[
         default: "1",
         doc: "blocks in a unit of the map",
     },
-    Param {
-        name: "tracks",
-        kind: Kind::Count(1, 1024),
-        default: "",
-        doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-    },
+    HEAD_TRACKS,
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -2,7 +2,7 @@
 
 use super::{Idle, LogLayer, Options, Separate};
 use crate::Capabilities;
-use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -145,12 +145,7 @@ const PARAMS: &[Param] = &[
         default: "",
         doc: "blocks in a unit of the map; default: 8, or as many as a map of 2^32 units needs",
     },
-    Param {
-        name: "tracks",
-        kind: Kind::Count(1, 1024),
-        default: "",
-        doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-    },
+    HEAD_TRACKS,
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::log::Sizes;
 use super::{Options, PersistentCache};
 use crate::Capabilities;
-use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_disk::model::CacheSpec;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, SimTime, parse_time};
@@ -157,11 +157,7 @@ const PARAMS: &[Param] = &[
         doc: "each request waits for the sub-step that it brings forward, or only for one that runs when it comes",
     },
     param("band", Kind::Band, BAND_OF_TRACKS),
-    param(
-        "tracks",
-        Kind::Count(1, 1024),
-        "k: tracks that one track write touches, itself included; default: the drive's head width",
-    ),
+    HEAD_TRACKS,
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -2,7 +2,7 @@
 
 use super::{Options, Policy, Rules, SBlockLayer, Weights};
 use crate::Capabilities;
-use crate::entry::{BuildContext, BuildResult, LayerEntry};
+use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::stretches::MediumSpace;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
@@ -146,12 +146,7 @@ const PARAMS: &[Param] = &[
     param("bypass", Kind::Switch, "on", "writes of whole S-blocks do not go through the cache"),
     param("granularity", Kind::Choice(&["1", "8"]), "1", "blocks in a unit that is cached as a whole"),
     param("batch", Kind::Count(1, 1 << 20), "1000", "most blocks that one copy moves in the cache ring"),
-    param(
-        "tracks",
-        Kind::Count(1, 1024),
-        "",
-        "k: tracks that one track write touches, itself included; default: the drive's head width",
-    ),
+    HEAD_TRACKS,
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

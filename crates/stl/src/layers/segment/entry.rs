@@ -2,8 +2,8 @@
 
 use super::{Layout, Rewrite, Segments};
 use crate::Capabilities;
-use crate::entry::{BandLength, BuildContext, BuildResult, LayerEntry};
-use crate::parts::update::Journal;
+use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
+use crate::parts::update::{JOURNAL, Journal};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
@@ -62,18 +62,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
             doc: "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk, in whole tracks, which are the \
                   chunks of a segment; give a unit, a bare number means tracks; default: the drive's",
         },
-        Param {
-            name: "tracks",
-            kind: Kind::Count(1, 1024),
-            default: "",
-            doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-        },
-        Param {
-            name: "journal",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "write each update to a journal first, so that it survives a power cut",
-        },
+        HEAD_TRACKS,
+        JOURNAL,
     ],
     capabilities: Capabilities {
         keeps_data: true,
@@ -93,12 +83,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let size = context.band_length(values.band("band"), BandLength::Tracks);
     let tracks = size.map_or_else(own, |size| context.tracks_of(size));
     let bands = context.bands(&ENTRY, Some(BandLength::Tracks(tracks)))?;
-    let (journal, count) = if values.on("journal") {
-        let (journal, remain) = Journal::set_aside(ENTRY.name, &bands)?;
-        (Some(journal), remain)
-    } else {
-        (None, bands.len())
-    };
+    let (journal, count) = Journal::chosen(values, ENTRY.name, &bands)?;
     let count = count.min(context.counted(&bands));
     let shortest = context.drive.geometry().zones().map(|z| u64::from(z.sectors)).min().unwrap_or(1);
     let default = CHUNK.min((shortest / 4).max(1));
