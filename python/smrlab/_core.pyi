@@ -74,6 +74,7 @@ def run(
     Tables that grow with the trace (requests, media) are written into `folder`.
     """
 
+def fit(drive: str, trace: str, reference: str) -> tuple[str, str]: ...
 def validate(drive: str, trace: str, layer: str, reference: str) -> tuple[str, list[tuple[bool, int, int]]]:
     """A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and
     what the model took.

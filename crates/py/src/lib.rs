@@ -199,6 +199,17 @@ mod _core {
         Ok((doc.to_string(), rows.into_iter().map(row).collect()))
     }
 
+    /// A drive file fitted to the first half of a measured trace, and what was fitted.
+    #[pyfunction]
+    fn fit(py: Python<'_>, drive: &str, trace: &str, reference: &str) -> PyResult<(String, String)> {
+        let done = py.detach(|| {
+            let reference = smrlab_sim::validate::Reference::parse(reference)?;
+            let measured = smrlab_sim::validate::read_measured(trace, reference)?;
+            smrlab_sim::validate::fit(drive, trace, &measured)
+        });
+        or_raise(py, done).map(|f| (f.toml, f.doc.to_string()))
+    }
+
     /// A drive file made of DiskSim's parameter files, and what it cannot express.
     #[pyfunction]
     fn import_disksim(py: Python<'_>, path: &str) -> PyResult<(String, Vec<String>)> {

@@ -5,8 +5,10 @@
 //! drive. The figure of merit is the root mean square of the horizontal distance between the two cumulative distributions
 //! (the demerit figure of Ruemmler and Wilkes, *An introduction to disk drive modeling*, IEEE Computer 27(3), 1994).
 
+mod fit;
 mod measured;
 
+pub use fit::{Fitted, fit};
 pub use measured::{Measured, Reference, read_measured};
 
 use crate::error::RunError;
@@ -79,10 +81,20 @@ impl Effects for Unwatched {
 /// # Errors
 /// Faults of the drive and the layer, or a request beyond the host's space.
 pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Compared>, RunError> {
+    replay_on(drive, crate::resolve::read_drive, layer, measured)
+}
+
+/// The same on a drive whose file `read` reads.
+fn replay_on(
+    drive: &str,
+    read: impl Fn(&str) -> Result<String, String>,
+    layer: &str,
+    measured: &[Measured],
+) -> Result<Vec<Compared>, RunError> {
     let mut problems = Problems::default();
     let wanted =
         Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 1 };
-    let drive = assemble(&wanted, crate::resolve::read_drive, &smrlab_stl::build, &mut problems);
+    let drive = assemble(&wanted, read, &smrlab_stl::build, &mut problems);
     let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems.0))?;
     let host = drive.built.layer.host_blocks();
     let (drive, scheduler) = drive.start(false, false);

@@ -24,6 +24,11 @@ square of the distance between the two distributions over 10 000 quantiles.
   smrlab drive import disksim atlas10k.parv --out atlas10k.toml
 
   smrlab validate atlas10k.toml atlas10k.trace.zst --out out
+
+  smrlab validate cheetah4LP.toml cheetah4LP.trace.zst --fit fitted.toml
+
+--fit adds to the seeks and to the settling of the head what the first half of the trace asks for, and tells what the second
+half says to that.
 """
 
 KEYS = ("requests", "demerit_ms", "demerit_percent", "measured_mean_ms", "simulated_mean_ms", "mean_error_percent")
@@ -43,10 +48,17 @@ def validate(
     reference: Annotated[
         str, typer.Option(help="Of a reference model with two answers: rep (repaired) or rel (as released).")
     ] = "rep",
+    fit: Annotated[
+        str | None,
+        typer.Option(help="Drive file to make: DRIVE fitted to the first half of the trace.", metavar="FILE"),
+    ] = None,
     out: o.OutOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Replay a measured trace on a drive, and compare the distributions of service times."""
+    if fit is not None:
+        _fit(drive, trace, reference, Path(fit), as_json)
+        return
     text, rows = _core.validate(drive, trace, layer, reference)
     doc: dict[str, Any] = json.loads(text)
     if out is not None:
@@ -61,6 +73,30 @@ def validate(
         parts = (doc, doc["reads"], doc["writes"])
         table.add_row(key, *(_cell(part.get(key)) for part in parts))
     console.out().print(f"[bold]{escape(drive)}[/bold] against {escape(trace)}", table)
+
+
+def _fit(drive: str, trace: str, reference: str, to: Path, as_json: bool) -> None:
+    """Writes the fitted drive, and tells what was fitted and what it brought."""
+    toml, text = _core.fit(drive, trace, reference)
+    to.write_text(toml)
+    doc: dict[str, Any] = json.loads(text)
+    if as_json:
+        console.print_json(doc)
+        return
+    for change in doc["changes"]:
+        if "settle_after" in change:
+            what = f"settling after a {change['settle_after']}: {change['ms']:.1f} ms"
+        else:
+            last = change["to_cylinders"]
+            far = f"{change['from_cylinders']} to {last}" if last else f"{change['from_cylinders']} and more"
+            error, number = change["standard_error_ms"], change["requests"]
+            what = f"seeks of {change['seeks_of']} over {far} cylinders: {change['ms']:+.2f} ms"
+            what += f" (± {error:.2f}, {number} requests)"
+        console.out().print(f"fitted: {escape(what)}")
+    table = console.table("", ["demerit, ms", "before", "after"])
+    for name, half in zip(("first half, fitted to", "second half, judged on"), doc["halves"], strict=True):
+        table.add_row(name, _cell(half["before_ms"]), _cell(half["after_ms"]))
+    console.out().print(f"[bold]{escape(str(to))}[/bold]: {doc['fitted']} figures fitted", table)
 
 
 def _cell(value: Any) -> str:

@@ -27,7 +27,7 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
     let geometry = geometry(model, layout, &mut left_out)?;
     let cylinders = geometry.zones.iter().map(|z| u64::from(z.cylinders)).sum();
     let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".parv");
-    let spec = DriveSpec {
+    let mut spec = DriveSpec {
         name: stem.to_owned(),
         summary: String::new(),
         reference: format!(
@@ -42,6 +42,12 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
         counted: None,
         controller: Some(controller(disk, &top, &mut left_out)?),
     };
+    if let (Some(c), SeekCurve::Table(points)) = (&mut spec.controller, &spec.mechanics.read_seek)
+        && let Some(shortest) = points.first()
+    {
+        // Reading and writing elements lie apart: the head settles anew, though it does not seek.
+        c.read_settle[1] = SimTime(shortest.1.0 / 2);
+    }
     let drive = DriveModel::new(spec.clone(), Vec::new()).map_err(|e| e.to_string())?;
     let blocks = drive.geometry().blocks();
     if let Some(told) = model.number("Block count")
@@ -66,6 +72,10 @@ fn origin(stem: &str, field: &str) -> (&'static str, String) {
         _ if field.ends_with("_overhead") => {
             ("assumed", "charged once a host command, see [controller]".to_owned())
         }
+        _ if field == "controller.read_settle_after_write" => {
+            ("fitted", "half of the shortest seek, see docs/validation.md".to_owned())
+        }
+        _ if field == "controller.read_settle_after_read" => ("assumed", "not extracted".to_owned()),
         _ if field == "geometry.track_skew" || field == "geometry.cylinder_skew" => {
             ("assumed", "each zone has its own".to_owned())
         }
@@ -279,6 +289,7 @@ fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result
             _ => ReadAhead::TwoTracks,
         },
         read_ahead_blocks: count("Maximum read-ahead (blks)")?,
+        keeps_requested: t("Read-ahead over requested") == 0.0,
         passing: t("Read any free blocks") > 0.0,
         ahead_on_hit: t("Read-ahead on idle hit") > 0.0,
         // With "Immediate buffer read" DiskSim itself reads in order all the same, and so did the drives.
@@ -297,6 +308,7 @@ fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result
         read_miss,
         write_hit,
         write_miss,
+        read_settle: [SimTime::ZERO; 2],
         write_delay: ms(EXTRA_DISCONNECT.iter().map(|key| t(key)).sum()),
         read_gather: (t("High (read) water mark") * 1000.0) as u32,
         done: [

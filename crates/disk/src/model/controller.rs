@@ -43,6 +43,8 @@ pub struct BufferSpec {
     pub read_ahead: ReadAhead,
     /// The most that is read ahead.
     pub read_ahead_blocks: u32,
+    /// Reading ahead leaves what was asked for in the segment.
+    pub keeps_requested: bool,
     /// What passes the head on the way to the first block of a read is kept.
     pub passing: bool,
     /// A hit makes an idle medium go on reading ahead.
@@ -63,6 +65,7 @@ impl BufferSpec {
         write_segments: 0,
         read_ahead: ReadAhead::Off,
         read_ahead_blocks: 0,
+        keeps_requested: false,
         passing: false,
         ahead_on_hit: false,
         zero_latency: [false; 2],
@@ -78,6 +81,7 @@ impl BufferSpec {
         write_segments: 16,
         read_ahead: ReadAhead::Segment,
         read_ahead_blocks: 512,
+        keeps_requested: false,
         passing: false,
         ahead_on_hit: false,
         zero_latency: [false; 2],
@@ -103,6 +107,8 @@ pub struct ControllerSpec {
     pub bus: [SimTime; 2],
     /// Between a write's overhead and its first block on the bus.
     pub write_delay: SimTime,
+    /// Before a read of which the head is on the cylinder already.
+    pub read_settle: [SimTime; 2],
     /// Of a read so many thousandths are gathered before its first block goes over the bus.
     pub read_gather: u32,
     /// The buffer.
@@ -110,7 +116,7 @@ pub struct ControllerSpec {
 }
 
 /// The names of the overheads in a drive file, in the order of [`ControllerSpec::overheads`].
-pub(crate) const OVERHEADS: [&str; 13] = [
+pub(crate) const OVERHEADS: [&str; 15] = [
     "read_hit_after_read",
     "read_hit_after_write",
     "read_miss_after_read",
@@ -124,6 +130,8 @@ pub(crate) const OVERHEADS: [&str; 13] = [
     "bus_read",
     "bus_write",
     "write_delay",
+    "read_settle_after_read",
+    "read_settle_after_write",
 ];
 
 /// The words for [`ReadAhead`] and [`WriteBack`] in a drive file.
@@ -166,6 +174,7 @@ impl ControllerSpec {
         done: [SimTime::ZERO; 2],
         bus: [SimTime::ZERO; 2],
         write_delay: SimTime::ZERO,
+        read_settle: [SimTime::ZERO; 2],
         read_gather: 0,
         buffer: BufferSpec::OFF,
     };
@@ -224,13 +233,16 @@ impl ControllerSpec {
     }
 
     /// All times, in the order of the fields in a drive file.
-    pub(crate) fn overheads(&self) -> [SimTime; 13] {
+    pub(crate) fn overheads(&self) -> [SimTime; 15] {
         let [a, b, c, d, e] = [self.read_hit, self.read_miss, self.write_hit, self.write_miss, self.done];
-        let f = self.bus;
-        [a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1], e[0], e[1], f[0], f[1], self.write_delay]
+        let (f, g) = (self.bus, self.read_settle);
+        let pairs = [a, b, c, d, e, f, [self.write_delay, g[0]]];
+        let mut out = [g[1]; 15];
+        out.iter_mut().zip(pairs.as_flattened()).for_each(|(t, v)| *t = *v);
+        out
     }
 
-    pub(crate) fn of_overheads(t: [SimTime; 13], read_gather: u32, buffer: BufferSpec) -> Self {
+    pub(crate) fn of_overheads(t: [SimTime; 15], read_gather: u32, buffer: BufferSpec) -> Self {
         Self {
             read_hit: [t[0], t[1]],
             read_miss: [t[2], t[3]],
@@ -239,6 +251,7 @@ impl ControllerSpec {
             done: [t[8], t[9]],
             bus: [t[10], t[11]],
             write_delay: t[12],
+            read_settle: [t[13], t[14]],
             read_gather,
             buffer,
         }
@@ -298,6 +311,7 @@ fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
     let written_hits = switch("written_hits");
     let ahead_on_hit = switch("ahead_on_hit");
     let passing = switch("passing_blocks");
+    let keeps_requested = r.opt_choice("keeps_requested", &SWITCH).is_some_and(|w| w == "on");
     r.finish();
     Some(BufferSpec {
         segments: segments?,
@@ -305,6 +319,7 @@ fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
         write_segments: write_segments?,
         read_ahead: read_ahead?,
         read_ahead_blocks: read_ahead_blocks?,
+        keeps_requested,
         passing: passing?,
         ahead_on_hit: ahead_on_hit?,
         zero_latency: [zero.0?, zero.1?],

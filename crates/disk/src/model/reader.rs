@@ -122,6 +122,17 @@ impl<'a> Reader<'a> {
 
     pub(super) fn choice(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
         self.asked(key, words.join(", "), true);
+        self.word(key, words)
+    }
+
+    /// As [`choice`](Self::choice), for a field that may be left out.
+    pub(super) fn opt_choice(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+        self.asked(key, words.join(", "), false);
+        self.get(key)?;
+        self.word(key, words)
+    }
+
+    fn word(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
         let v = self.text(key)?;
         let found = words.iter().find(|w| **w == v).copied();
         if found.is_none() {

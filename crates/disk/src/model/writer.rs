@@ -256,6 +256,7 @@ impl Writer<'_> {
         self.number("write_segments", &b.write_segments.to_string(), "1");
         self.text("read_ahead", b.read_ahead.name());
         self.number("read_ahead_blocks", &b.read_ahead_blocks.to_string(), "blk");
+        self.text("keeps_requested", on(b.keeps_requested));
         self.text("passing_blocks", on(b.passing));
         self.text("ahead_on_hit", on(b.ahead_on_hit));
         self.text("zero_latency_reads", on(b.zero_latency[0]));

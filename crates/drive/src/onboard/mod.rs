@@ -102,6 +102,8 @@ pub struct Onboard {
     last: Dir,
     /// One past the last block that was read, and whether the present read began there.
     read_end: u64,
+    /// Blocks that the present read asks for.
+    asked: u64,
     sequential: bool,
     commands: u64,
     /// When the medium is free of what it was told to do.
@@ -129,6 +131,7 @@ impl Onboard {
             unwritten_blocks: 0,
             last: Dir::Write,
             read_end: u64::MAX,
+            asked: 0,
             sequential: false,
             commands: 0,
             free: SimTime::ZERO,
@@ -324,6 +327,7 @@ impl Onboard {
         let end = lba + blocks;
         self.sequential = lba == self.read_end;
         self.read_end = end;
+        self.asked = blocks;
         let bus = self.bus(Dir::Read, blocks);
         let start = self.over(now, self.spec.read_hit);
         if let Some(i) = self.dirty.iter().rposition(|d| d.start < end && lba < d.end) {
@@ -378,7 +382,10 @@ impl Onboard {
     fn miss(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
         self.counters.misses += 1;
         let start = self.over(now, self.spec.read_miss).max(self.free);
-        let begin = self.stop(start, m);
+        let mut begin = self.stop(start, m);
+        if m.target(Pba(lba)).cylinder() == m.head().cylinder() {
+            begin += self.spec.read_settle[self.last as usize];
+        }
         let b = self.spec.buffer;
         let any = b.zero_latency[0];
         // What has to be gathered before the bus is asked for.
@@ -451,7 +458,9 @@ impl Onboard {
     /// How far to read ahead behind a request that ended at `end`.
     fn limit(&mut self, end: u64, stream: u64, m: &Mechanics) -> u64 {
         let b = self.spec.buffer;
-        let most = end + u64::from(b.read_ahead_blocks);
+        let most = u64::from(b.read_ahead_blocks);
+        let room = u64::from(b.segment_blocks).saturating_sub(self.asked);
+        let most = end + if b.keeps_requested { most.min(room) } else { most };
         let to = match b.read_ahead {
             ReadAhead::Off => end,
             ReadAhead::Segment => most,

@@ -38,6 +38,7 @@ fn spec(read_ahead: ReadAhead, write_back: WriteBack) -> ControllerSpec {
         done: [us(10), us(20)],
         bus: [us(200); 2],
         write_delay: SimTime::ZERO,
+        read_settle: [SimTime::ZERO; 2],
         read_gather: 0,
         buffer: BufferSpec {
             segments: 2,
@@ -45,6 +46,7 @@ fn spec(read_ahead: ReadAhead, write_back: WriteBack) -> ControllerSpec {
             write_segments: 1,
             read_ahead,
             read_ahead_blocks: 16,
+            keeps_requested: false,
             passing: false,
             ahead_on_hit: false,
             zero_latency: [false; 2],
@@ -139,6 +141,31 @@ fn zero_latency_takes_one_revolution_at_most() {
     assert_eq!(durations(s, &[(0, Read, 0, 100)]).0, [10_800 + 1 + 10]);
     s.buffer.zero_latency = [false; 2];
     assert_eq!(durations(s, &[(0, Read, 0, 100)]).0, [20_000 + 1 + 10]);
+}
+
+#[test]
+fn a_head_on_its_cylinder_settles_anew_after_a_write() {
+    let mut s = spec(ReadAhead::Off, WriteBack::Off);
+    s.read_settle = [us(0), us(1500)];
+    // The write ends at 5.4 ms, its command 0.02 ms later; 0.7 ms of overhead and 1.5 of settling: block 77 passes from 7.7 ms on. After a
+    // read there is no settling: block 96 passes from 9.6 ms on.
+    let (t, _) = durations(s, &[(0, Write, 50, 4), (5420, Read, 77, 1), (9000, Read, 96, 1)]);
+    assert_eq!(t, [5420, 2380 + 200 + 10, 700 + 200 + 10]);
+    // Block 76 began at 7.6 ms: a revolution later.
+    assert_eq!(durations(s, &[(0, Write, 50, 4), (5420, Read, 76, 1)]).0[1], 12_280 + 200 + 10);
+    // Seeks settle by themselves: 2 ms, and block 2 of the other track passes from 10.2 ms on.
+    assert_eq!(durations(s, &[(0, Write, 50, 4), (5420, Read, 5002, 1)]).0[1], 10_300 - 5420 + 200 + 10);
+}
+
+#[test]
+fn reading_ahead_may_leave_what_was_asked_for() {
+    let mut s = spec(ReadAhead::Segment, WriteBack::Off);
+    s.buffer.read_ahead_blocks = 32;
+    // A segment of 32 blocks: with reading ahead over all of it the 4 that were asked for are gone, else 28 follow them.
+    let asked = [(0, Read, 50, 4), (30_000, Read, 50, 4)];
+    assert_eq!((durations(s, &asked).1.misses, durations(s, &asked).1.read_ahead), (2, 32));
+    s.buffer.keeps_requested = true;
+    assert_eq!((durations(s, &asked).1.misses, durations(s, &asked).1.read_ahead), (1, 28));
 }
 
 #[test]
