@@ -27,8 +27,8 @@ square of the distance between the two distributions over 10 000 quantiles.
 
   smrlab validate cheetah4LP.toml cheetah4LP.trace.zst --fit fitted.toml
 
---fit adds to the seeks and to the settling of the head what the first half of the trace asks for, and tells what the second
-half says to that.
+--fit adds to the seeks and to the settling of the head what the first half of the trace asks for, and tells what the
+second half says to that.
 """
 
 KEYS = ("requests", "demerit_ms", "demerit_percent", "measured_mean_ms", "simulated_mean_ms", "mean_error_percent")
