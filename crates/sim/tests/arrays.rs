@@ -82,3 +82,18 @@ fn a_drive_that_answers_too_late_is_thrown_out() {
     let thrown = with("1us");
     assert!(number(&thrown, "/array/deaths") >= 2.0 && number(&thrown, "/array/refused") > 0.0);
 }
+
+/// Destaging ends at the low mark however many groups may be destaged at a time: four groups of 16 pages are not emptied
+/// where one of them is enough, so as many writes find their page as with one at a time.
+#[test]
+fn more_destages_at_a_time_do_not_empty_the_cache() {
+    let hits = |depth: u64| {
+        let array = format!(
+            "striped,disks=2,ssd_write=64blk,ssd_page=1blk,ssd_group=16blk,ssd_high=90%,ssd_low=70%,ssd_depth={depth}"
+        );
+        let trace = "synth:uniform,requests=4000,size=1blk,align=1blk,write=100%,span=80blk";
+        number(&go(&array, "cmr", trace, "arrivals = 'closed'\n"), "/array/ssd_write_hits")
+    };
+    let (one, four) = (hits(1), hits(4));
+    assert!(one > 2000.0 && four > 0.95 * one, "{four} hits against {one}");
+}

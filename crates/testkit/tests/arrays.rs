@@ -24,6 +24,7 @@ const ARRAYS: &[&str] = &[
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,stripes=wait,ssd_write=40blk,ssd_page=2blk,idle=1s,victim=recent",
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,stripes=fill,tables=zone,journal=on",
     "striped,disks=3,stripe_unit=7blk,ssd_read=20blk,ssd_page=5blk,ssd_read_policy=arc",
+    "striped,disks=2,stripe_unit=4blk,ssd_write=12blk,ssd_page=3blk,ssd_high=100%,ssd_low=100%",
     "raid5,disks=4,chunk=4blk,ssd_write=40blk,ssd_page=4blk,ssd_high=50%,ssd_low=20%",
     "raid5,disks=4,chunk=4blk,ssd_write=64blk,ssd_read=30blk,ssd_page=3blk,ssd_write_policy=scan,ssd_control=rate",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,ssd_write=24blk,ssd_page=2blk,ssd_read=10blk,ssd_batch=3",

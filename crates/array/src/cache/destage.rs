@@ -55,7 +55,13 @@ impl Cached {
         let allowed = self.allowed();
         // Groups that had better wait for more.
         let mut unripe = Vec::new();
-        while (self.destaging.len() as u64) < allowed {
+        // What is on its way to the disks counts as gone: more at a time do not empty the cache below its low mark.
+        let going = self.destaging.iter().map(|g| self.dirty.range(self.group_pages(*g)).count() as u64);
+        let mut left = self.dirty.len() - going.sum::<u64>();
+        let full = self.dirty.len() >= self.settings.write;
+        while (self.destaging.len() as u64) < allowed
+            && (left > self.settings.low || (full && self.destaging.is_empty()))
+        {
             let (dirty, size) = (&self.dirty, self.settings.group);
             let tell = |group: u64| {
                 let mut pages = dirty.range(group * size..(group + 1) * size);
@@ -72,11 +78,11 @@ impl Cached {
                 continue;
             }
             self.destaging.push(group);
+            left -= own.len() as u64;
             plan.job(DESTAGE + group);
         }
         // Where the host waits for room, one goes as it is.
-        let stuck = self.destaging.is_empty() && self.dirty.len() >= self.settings.write;
-        if stuck && !unripe.is_empty() {
+        if full && self.destaging.is_empty() && !unripe.is_empty() {
             let group = unripe.remove(0);
             self.destaging.push(group);
             plan.job(DESTAGE + group);
