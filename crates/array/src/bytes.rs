@@ -11,27 +11,40 @@ use std::ops::Range;
 /// What fills blocks that nobody reads back.
 const RECORDS: u8 = 0x5a;
 
-fn bytes(at: Blocks, blocks: Blocks) -> Range<usize> {
-    (at.0 * BLOCK_BYTES) as usize..((at.0 + blocks.0) * BLOCK_BYTES) as usize
-}
-
 /// The slots of all works.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Staging {
+    block: usize,
     slots: BTreeMap<(Ticket, u32), Vec<u8>>,
 }
 
+impl Default for Staging {
+    fn default() -> Self {
+        Self::of_blocks(BLOCK_BYTES as usize)
+    }
+}
+
 impl Staging {
+    /// For blocks of so many bytes: fewer where something smaller stands for a block's bytes.
+    pub fn of_blocks(bytes: usize) -> Self {
+        Self { block: bytes, slots: BTreeMap::new() }
+    }
+
+    fn bytes(&self, at: Blocks, blocks: Blocks) -> Range<usize> {
+        at.0 as usize * self.block..(at.0 + blocks.0) as usize * self.block
+    }
+
     /// What a write to a member puts there; `host`: the data of the host's write.
     ///
     /// # Panics
     /// When the plan names a slot that no read filled, or was made without data.
     pub fn gather(&self, plan: &MemberPlan, op: &MemberOp, host: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(op.request.blocks.bytes() as usize);
+        let all = op.request.blocks.0 as usize * self.block;
+        let mut out = Vec::with_capacity(all);
         for part in plan.parts(op) {
             self.append(plan, op.ticket, part, host, &mut out);
         }
-        assert_eq!(out.len() as u64, op.request.blocks.bytes(), "a write without data: {op:?}");
+        assert_eq!(out.len(), all, "a write without data: {op:?}");
         out
     }
 
@@ -40,12 +53,12 @@ impl Staging {
     pub fn scatter(&mut self, ticket: Ticket, parts: &[Part], data: &[u8], host: &mut [u8]) {
         let mut at = Blocks::ZERO;
         for part in parts {
-            let from = &data[bytes(at, part.blocks)];
+            let from = &data[self.bytes(at, part.blocks)];
             match part.end {
-                End::Host(to) => host[bytes(to, part.blocks)].copy_from_slice(from),
+                End::Host(to) => host[self.bytes(to, part.blocks)].copy_from_slice(from),
                 End::Slot(slot, to) => {
+                    let to = self.bytes(to, part.blocks);
                     let slot = self.slots.entry((ticket, slot)).or_default();
-                    let to = bytes(to, part.blocks);
                     slot.resize(slot.len().max(to.end), 0);
                     slot[to].copy_from_slice(from);
                 }
@@ -59,7 +72,7 @@ impl Staging {
     pub fn deliver(&self, plan: &MemberPlan, delivery: &Delivery, host: &mut [u8]) {
         let mut out = Vec::new();
         self.append(plan, delivery.ticket, &delivery.part, host, &mut out);
-        host[bytes(delivery.at, delivery.part.blocks)].copy_from_slice(&out);
+        host[self.bytes(delivery.at, delivery.part.blocks)].copy_from_slice(&out);
     }
 
     /// The work is over: its slots are gone.
@@ -69,10 +82,12 @@ impl Staging {
     }
 
     fn append(&self, plan: &MemberPlan, ticket: Ticket, part: &Part, host: &[u8], out: &mut Vec<u8>) {
-        let len = part.blocks.bytes() as usize;
+        let len = part.blocks.0 as usize * self.block;
         match part.end {
-            End::Host(at) => out.extend_from_slice(&host[bytes(at, part.blocks)]),
-            End::Slot(slot, at) => out.extend_from_slice(self.slot(ticket, slot, bytes(at, part.blocks))),
+            End::Host(at) => out.extend_from_slice(&host[self.bytes(at, part.blocks)]),
+            End::Slot(slot, at) => {
+                out.extend_from_slice(self.slot(ticket, slot, self.bytes(at, part.blocks)))
+            }
             End::Zero => out.resize(out.len() + len, 0),
             End::Records => out.resize(out.len() + len, RECORDS),
             End::Xor(first, end) => {
@@ -80,8 +95,8 @@ impl Staging {
                 out.resize(start + len, 0);
                 for term in plan.terms((first, end)) {
                     let from = match *term {
-                        Term::Host(at) => &host[bytes(at, part.blocks)],
-                        Term::Slot(slot, at) => self.slot(ticket, slot, bytes(at, part.blocks)),
+                        Term::Host(at) => &host[self.bytes(at, part.blocks)],
+                        Term::Slot(slot, at) => self.slot(ticket, slot, self.bytes(at, part.blocks)),
                     };
                     out[start..].iter_mut().zip(from).for_each(|(a, b)| *a ^= b);
                 }

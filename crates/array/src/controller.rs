@@ -79,6 +79,11 @@ pub trait ArrayObserver {
         let _ = (member, executed);
     }
 
+    /// A fresh drive took the place of a dead member.
+    fn replaced(&mut self, member: MemberId) {
+        let _ = member;
+    }
+
     /// A work of the array's was a cleaning event.
     fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
         let _ = (kind, from, to, relocated);
@@ -296,6 +301,7 @@ impl Controller {
             Event::Replaced(member) => {
                 let Some(spare) = self.spares.pop() else { return };
                 self.members[member.at()] = Slot::new(spare);
+                watch.replaced(member);
                 self.planned(|array, plan| array.replaced(now, member, plan), watch);
             }
         }

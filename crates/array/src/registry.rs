@@ -50,6 +50,11 @@ impl Chosen {
         if self.is_single() { Ok(array) } else { cache::before(array, context, &self.values, discards) }
     }
 
+    /// Writes make more dirty than the host wrote (`ssd_round`): nobody can say what that is.
+    pub fn invents(&self) -> bool {
+        !self.is_single() && self.values.on("ssd_round")
+    }
+
     /// The SSD that the array needs beside its disks, as the member behind them.
     pub fn ssd(&self, array: &dyn Array) -> Option<Ssd> {
         if self.is_single() { None } else { cache::ssd(&self.values, array) }

@@ -42,3 +42,59 @@ fn following_identities_changes_nothing_else() {
         assert_eq!(with[key], without[key], "{key}");
     }
 }
+
+fn array_run(array: &str, layer: &str, more: &str) -> Result<RunResult, RunError> {
+    let text = format!(
+        "drive = 'tiny'\nlayer = '{layer}'\narray = '{array}'\nwrap = 'capacity'\nverify_media = true\narrivals = 'closed'\n\
+         trace = 'synth:uniform,requests=3000,size=uniform(1blk;60blk),align=1blk,write=60%'\n{more}"
+    );
+    run(&Spec::from_toml(&text).unwrap(), &Control::new(), None)
+}
+
+/// Every array returns what was written, however it comes by it: from the SSD, from other disks, from a disk rebuilt.
+#[test]
+fn arrays_return_what_was_written() {
+    for array in [
+        "spanning,disks=2",
+        "striped,disks=3,ssd_read=2MiB,ssd_write=1MiB",
+        "dedicated,disks=2",
+        "raid5,disks=4,fail=1@2s,replace=1s",
+        "raid5,disks=5,chunk=8KiB,journal=on,ssd_write=1MiB,fail=0@1s",
+        "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,idle=1ms,fail=2@2s,replace=1s",
+        "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,ssd_write=1MiB,stripes=fill,journal=on,fail=2@2s",
+    ] {
+        for (layer, more) in [("s-block", ""), ("rmw", "prefill = '50%'"), ("cmr", "prefill = '100%'")] {
+            let r = array_run(array, layer, more).unwrap_or_else(|e| panic!("{array} on {layer}: {e}"));
+            let refused = r.json.pointer("/array/refused").and_then(serde_json::Value::as_u64);
+            assert_eq!((r.json["verify"]["ok"].as_bool(), refused.unwrap_or(0)), (Some(true), 0));
+            let deaths = r.json.pointer("/array/deaths").and_then(serde_json::Value::as_u64);
+            assert_eq!(deaths.is_some(), array.contains("fail="), "{array}");
+        }
+    }
+}
+
+/// The same run without following anything.
+#[test]
+fn following_an_array_changes_nothing_else() {
+    let array = "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,ssd_write=1MiB,ssd_read=1MiB";
+    let with = array_run(array, "s-block", "prefill = '100%'").unwrap().json;
+    let spec: Spec = serde_json::from_value::<serde_json::Map<_, _>>(with["spec"].clone())
+        .map(|map| Spec { verify_media: false, ..Spec::from_map(map).unwrap() })
+        .unwrap();
+    let without = run(&spec, &Control::new(), None).unwrap().json;
+    for key in ["media", "host", "response_ms", "cleaning", "array", "members"] {
+        assert_eq!(with[key], without[key], "{key}");
+    }
+}
+
+#[test]
+fn an_array_of_shingled_drives_without_translation_is_caught_with_the_disk_named() {
+    for array in ["striped,disks=3", "raid5,disks=4"] {
+        let e = array_run(array, "raw", "").unwrap_err();
+        assert_eq!(e.kind(), Kind::Verification);
+        let text = e.to_string();
+        assert!(text.contains("disk ") && text.contains("destroyed it"), "{text}");
+    }
+    let e = array_run("dvs,ssd_write=1MiB,ssd_round=on", "cmr", "").unwrap_err().to_string();
+    assert!(e.contains("ssd_round"), "{e}");
+}

@@ -14,8 +14,9 @@ use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::resolve::Resolved;
 use crate::result::{self, Facts};
+use crate::verify::{ArrayVerify, Verify};
 use serde_json::{Map, Value, json};
-use smrlab_array::{Controller, Member, MemberId};
+use smrlab_array::{Chosen, Controller, Member, MemberId};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Bands;
 use smrlab_drive::Assembled;
@@ -24,8 +25,17 @@ use smrlab_stl::Cause;
 use smrlab_units::{Blocks, Dir};
 use watch::ArrayWatch;
 
-fn member(drive: Assembled) -> Member {
-    Member::Disk(Box::new(drive.start(false, false).0))
+fn member(drive: Assembled, data: bool) -> Member {
+    Member::Disk(Box::new(drive.start(data, false).0))
+}
+
+/// What follows every block of an array on drives like `drive`.
+fn verify(chosen: &Chosen, drive: &Assembled) -> ArrayVerify {
+    let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
+    let discards = drive.built.capabilities.discards;
+    let fresh = move || Verify::new(geometry.clone(), interference, discards);
+    let of_array = chosen.entry.capabilities.discards;
+    ArrayVerify::new(chosen.disks as usize, Box::new(fresh), (discards, of_array))
 }
 
 /// Runs a resolved array.
@@ -49,22 +59,25 @@ pub(crate) fn run(
         m.bands = bands.clone().map(BandWalk::new);
         m
     };
-    let mut watch = ArrayWatch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs);
+    let verify = run.spec.verify_media.then(|| verify(&chosen, &run.drive));
+    let data = verify.is_some();
+    let mut watch = ArrayWatch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs, verify);
     let space = efficiency(&run.drive, array.host_blocks().0 as f64 / disks as f64);
-    let mut members = vec![member(run.drive)];
-    members.extend(others.into_iter().map(member));
+    let mut members = vec![member(run.drive, data)];
+    members.extend(others.into_iter().map(|d| member(d, data)));
     let spares = members.split_off(disks);
     members.extend(chosen.ssd(&*array).map(Member::Ssd));
-    let mut controller = Controller::new(array, members, spares, chosen.schedule.clone(), false);
+    let mut controller = Controller::new(array, members, spares, chosen.schedule.clone(), data);
     if let Some(prefill) = run.prefill.take() {
         prefill.each(reads, control, |request| {
+            let request = watch.prefills(request);
             controller.instantly(&request, &mut watch);
             watch.host_prefilled(&request);
         })?;
     }
     let before = counted(&controller);
     let most = engine::run(&mut controller, &mut feed, run.arrivals, &mut watch, control)?;
-    let ArrayWatch { mut total, mut members, .. } = watch.finish()?;
+    let ArrayWatch { mut total, mut members, verify, .. } = watch.finish()?;
     let mut json = document(&run.spec, &feed);
     let facts: Vec<Facts> = controller.members().map(|m| of_drive(m, run.arrivals, &members)).collect();
     let mut of_all = Facts {
@@ -89,6 +102,9 @@ pub(crate) fn run(
     json.insert("array".into(), array_json(&controller, &before, &total));
     let all = members.iter_mut().zip(&facts).map(|(m, f)| Value::Object(result::summary(m, f)));
     json.insert("members".into(), all.collect());
+    if let Some(verify) = verify {
+        json.insert("verify".into(), json!({"ok": true, "bytes_peak": verify.bytes()}));
+    }
     Ok(RunResult { json: json.into(), tables: result::tables(&total) })
 }
 

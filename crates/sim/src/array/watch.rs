@@ -3,6 +3,7 @@
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
+use crate::verify::ArrayVerify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{HostRequest, Pause};
@@ -16,6 +17,8 @@ pub(crate) struct ArrayWatch {
     pub members: Vec<Metrics>,
     requests: Option<RequestLog>,
     media: Option<MediaLog>,
+    /// What every block holds, where that is followed.
+    pub verify: Option<ArrayVerify>,
     /// What went wrong with a log.
     failed: Option<RunError>,
 }
@@ -25,13 +28,15 @@ impl ArrayWatch {
         total: Metrics,
         members: Vec<Metrics>,
         (requests, media): (Option<RequestLog>, Option<MediaLog>),
+        verify: Option<ArrayVerify>,
     ) -> Self {
-        Self { total, members, requests, media, failed: None }
+        Self { total, members, requests, media, verify, failed: None }
     }
 
     /// A request is sent.
     pub fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         self.total.arrived(at, request);
+        self.verify.iter_mut().for_each(|v| v.arrived(request));
     }
 
     /// A request is done, or was refused.
@@ -44,7 +49,15 @@ impl ArrayWatch {
         if let Some(log) = &mut self.requests {
             log.add(done.arrival, &done.request, &served)?;
         }
+        if let Some(verify) = &mut self.verify {
+            verify.done(done.request.id, done.refusal.is_some())?;
+        }
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// A write before the run, as it is to be sent.
+    pub fn prefills(&mut self, request: HostRequest) -> HostRequest {
+        self.verify.as_mut().map_or(request, |v| v.prefill(&request))
     }
 
     /// A write was served before the run.
@@ -87,10 +100,11 @@ impl ArrayObserver for ArrayWatch {
         &mut self,
         at: SimTime,
         op: &MemberOp,
-        _: &MemberPlan,
+        plan: &MemberPlan,
         _: &Served,
         executed: Option<&Executed<'_>>,
     ) {
+        self.verify.iter_mut().for_each(|v| v.issued(op, plan, executed));
         if let Some(executed) = executed {
             let member = &mut self.members[op.member.at()];
             member.arrived(at, &op.request);
@@ -99,7 +113,8 @@ impl ArrayObserver for ArrayWatch {
         }
     }
 
-    fn prefilled(&mut self, op: &MemberOp, _: &MemberPlan, _: Option<&Executed<'_>>) {
+    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
+        self.verify.iter_mut().for_each(|v| v.prefilled(op, plan, executed));
         if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)
         {
             member.updates.prefilled(op.request.lba, op.request.blocks);
@@ -109,6 +124,15 @@ impl ArrayObserver for ArrayWatch {
     fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
         self.total.executed(executed);
         self.members[member.at()].executed(executed);
+        self.verify.iter_mut().for_each(|v| v.background(member, executed));
+    }
+
+    fn replaced(&mut self, member: MemberId) {
+        self.verify.iter_mut().for_each(|v| v.replaced(member));
+    }
+
+    fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
+        self.verify.iter_mut().for_each(|v| v.planned(plan));
     }
 
     fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {

@@ -4,7 +4,10 @@
 //! it. What a layer reads for the host must be what the host last wrote there. Tags are 31 bits: a mistake goes
 //! unnoticed with a chance of about one in 2^31 a block.
 
+mod array;
 mod tags;
+
+pub use array::ArrayVerify;
 
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};
