@@ -91,8 +91,9 @@ fn more_destages_at_a_time_do_not_empty_the_cache() {
         let array = format!(
             "striped,disks=2,ssd_write=64blk,ssd_page=1blk,ssd_group=16blk,ssd_high=90%,ssd_low=70%,ssd_depth={depth}"
         );
-        let trace = "synth:uniform,requests=4000,size=1blk,align=1blk,write=100%,span=80blk";
-        number(&go(&array, "cmr", trace, "arrivals = 'closed'\n"), "/array/ssd_write_hits")
+        let trace =
+            "synth:uniform,requests=4000,size=1blk,align=1blk,write=100%,span=80blk,interarrival=100ms";
+        number(&go(&array, "cmr", trace, ""), "/array/ssd_write_hits")
     };
     let (one, four) = (hits(1), hits(4));
     assert!(one > 2000.0 && four > 0.95 * one, "{four} hits against {one}");

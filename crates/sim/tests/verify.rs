@@ -95,6 +95,8 @@ fn an_array_of_shingled_drives_without_translation_is_caught_with_the_disk_named
         let text = e.to_string();
         assert!(text.contains("disk ") && text.contains("destroyed it"), "{text}");
     }
-    let e = array_run("dvs,ssd_write=1MiB,ssd_round=on", "cmr", "").unwrap_err().to_string();
+    let e = array_run("dvs,segment=20,chunk=8KiB,ssd_write=1MiB,ssd_round=on", "cmr", "")
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("ssd_round"), "{e}");
 }
