@@ -88,6 +88,20 @@ pub fn resolve(given: &Spec) -> Result<Resolved, RunError> {
     resolve_with(given, &smrlab_stl::build)
 }
 
+/// What a run of an array cannot do.
+fn not_of_arrays(array: &ArrayRun, spec: &Spec, faults: &mut Problems) {
+    if spec.from_state.is_some() {
+        faults.add("from_state", "states are of one drive: run it on array=single");
+    }
+    if spec.save_state.is_some() {
+        faults.add("save_state", "states are of one drive: run it on array=single");
+    }
+    if spec.verify_media && array.chosen.invents() {
+        let problem = "with ssd_round=on the host's writes are less than what is written: leave one out";
+        faults.add("verify_media", problem);
+    }
+}
+
 /// Like [`resolve`], with a layer that is not in the registry: `build` makes it from the specification's text.
 ///
 /// # Errors
@@ -114,18 +128,7 @@ pub fn resolve_with(
     let drive = assemble(&wanted, read_drive, build, &mut faults);
     let built = drive.as_ref().map(|d| &d.built);
     let array = assemble_array(&given.array, drive.as_ref(), &wanted, read_drive, build, &mut faults);
-    if array.is_some() && spec.from_state.is_some() {
-        faults.add("from_state", "states are of one drive: run it on array=single");
-    }
-    if array.is_some() && spec.save_state.is_some() {
-        faults.add("save_state", "states are of one drive: run it on array=single");
-    }
-    if spec.verify_media && array.as_ref().is_some_and(|a| a.chosen.invents()) {
-        faults.add(
-            "verify_media",
-            "with ssd_round=on the host's writes are less than what is written: leave one out",
-        );
-    }
+    array.iter().for_each(|a| not_of_arrays(a, &spec, &mut faults));
     let host = built.as_ref().map(|b| {
         let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.array.host_blocks());
         spec.host_blocks.map_or(own, |limit| own.min(Blocks(limit)))
