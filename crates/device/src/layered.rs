@@ -8,11 +8,12 @@
 
 use crate::carry::{Bytes, MediaCounts};
 use crate::error::Result;
-use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
+use crate::medium::{Begun, Medium, tag, with_gaps, write_zeroes};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
+use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, Controller, Executed, State};
 use smrlab_stl::{Capabilities, Cause, HostBuffer, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -33,6 +34,8 @@ pub struct Layered {
     /// LBA equals PBA: the medium knows what was written.
     identity: bool,
     blocks: u64,
+    /// The host's blocks that were ever written, here or before the state that it began from. Locked before the medium.
+    written: Mutex<BlockSet>,
 }
 
 impl Carry for Bytes {
@@ -61,6 +64,15 @@ impl Layered {
         let (resolved, capabilities) = (built.resolved.clone(), built.capabilities);
         let (identity, blocks) = (built.layer.facts().identity, built.layer.host_blocks().0);
         let (mut drive, scheduler) = drive.start(true, true);
+        let mut written = BlockSet::new();
+        let mut records = records;
+        records.retain(|r| {
+            let of_host = r.tag == tag::HOST;
+            if of_host {
+                written.insert(r.words[0]..r.words[1]);
+            }
+            !of_host
+        });
         let bytes = Bytes::recovered(&mut drive, medium, records)?;
         let medium = bytes.medium.clone();
         let queue = Queue::new(Controller::new(drive, &scheduler), bytes, by_step);
@@ -73,6 +85,7 @@ impl Layered {
             capabilities,
             identity,
             blocks,
+            written: Mutex::new(written),
         })
     }
 
@@ -113,7 +126,17 @@ impl Layered {
     /// As [`Medium::write`]; after that the device answers with errors until it is started again.
     pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
         let blocks = buf.len() as u64 / BLOCK_BYTES;
+        self.note_written(start, start + blocks)?;
         self.submit(pace, HostOp::Write, start, blocks, HostBuffer::Write(buf))
+    }
+
+    /// Notes that the host writes blocks: once, so that who writes the same again waits for no log.
+    fn note_written(&self, start: u64, end: u64) -> Result<()> {
+        let mut written = self.written.lock();
+        if written.insert(start..end) == 0 {
+            return Ok(());
+        }
+        self.medium.keep(tag::HOST, [start, end, 0])
     }
 
     /// Makes blocks read as zeroes: by a discard where the layer has it, else by writing.
@@ -201,11 +224,13 @@ impl Layered {
         if state.broken.is_some() {
             return Ok(());
         }
+        let written = self.written.lock();
         let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
             state.controller.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
+            written.runs().for_each(|r| out(tag::HOST, [r.start, r.end, 0]));
         };
         let begun = self.medium.begin_checkpoint(anyway, &records)?;
-        drop(state);
+        drop((written, state));
         begun.map_or(Ok(()), Begun::finish)
     }
 
@@ -213,8 +238,7 @@ impl Layered {
     pub fn state(&self) -> State {
         let state = self.settled();
         let drive = state.controller.drive();
-        let mut written = Vec::new();
-        drive.layer().allocated(Lba(0), Blocks(self.blocks), &mut |range| written.push(range));
+        let written = self.written.lock().runs().collect();
         let identity = State {
             drive: self.drive.clone(),
             layer: self.resolved.clone(),

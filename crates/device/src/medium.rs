@@ -74,6 +74,8 @@ pub mod tag {
     pub const FORGET: u32 = 2;
     /// The layer's record with the tag in the lower bits.
     pub const LAYER: u32 = 1 << 31;
+    /// Kept among the layer's: the host wrote its blocks `words[0]..words[1]`, for the first time or again.
+    pub const HOST: u32 = LAYER - 1;
 }
 
 /// Runs that are copied at a time, for which writes wait.

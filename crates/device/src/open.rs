@@ -53,8 +53,9 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
     {
         let state = aged_state(state, config, &opened.drive)?;
         opened.drive.mechanics.rest_at(Pba(state.head));
-        state.records.iter().try_for_each(|r| opened.medium.keep(r.tag, r.words))?;
-        opened.records = state.records;
+        let written = state.written.iter().map(|r| Record { tag: tag::HOST, words: [r.start, r.end, 0] });
+        opened.records = state.records.iter().copied().chain(written).collect();
+        opened.records.iter().try_for_each(|r| opened.medium.keep(r.tag, r.words))?;
     }
     if raw {
         let clock = (config.timing == Timing::Model).then(|| {

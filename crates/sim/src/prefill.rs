@@ -5,7 +5,8 @@ use crate::engine::{Feed, HostObserver};
 use crate::error::RunError;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
-use smrlab_stl::{Built, HostRequest};
+use smrlab_stl::{Built, HostRequest, Parts};
+use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};
 
@@ -17,6 +18,8 @@ const CHUNK: u64 = 1 << 15;
 const BATCH: usize = 1 << 12;
 /// How far ahead a layer's memory is fetched.
 const AHEAD: usize = 16;
+/// Writes of a random prefill among which those to one part of the layer's space are brought together.
+const ROUND: usize = 1 << 22;
 
 /// The parameters after the share.
 pub const PARAMS: &[Param] = &[
@@ -134,6 +137,7 @@ impl Prefill {
     ) -> Result<(), RunError> {
         // Over a huge drive the layer's maps are cache misses: a batch is there before its first write is done, so that
         // the memory of later ones is on its way.
+        let parts = drive.layer().facts().parts;
         let mut batch = Vec::with_capacity(BATCH);
         let mut write = |batch: &mut Vec<HostRequest>| {
             for (i, request) in batch.iter().enumerate() {
@@ -145,7 +149,7 @@ impl Prefill {
             }
             batch.clear();
         };
-        self.each(reads, control, |request| {
+        self.each((reads, parts), control, |request| {
             batch.push(request);
             // What writes much is done at once, for the sake of Ctrl-C.
             if batch.len() == BATCH || request.blocks.0 > UNIT {
@@ -161,13 +165,14 @@ impl Prefill {
         (!self.of_reads).then_some(self.volume)
     }
 
-    /// The writes, in their order.
+    /// The writes, in an order that leaves what their own one would: random ones by `parts`, where there are any, so that the
+    /// maps of a part lie in the processor's caches.
     ///
     /// # Errors
     /// A cancelled run.
     pub fn each(
         &self,
-        reads: &BlockSet,
+        (reads, parts): (&BlockSet, Option<Parts>),
         control: &Control,
         mut go: impl FnMut(HostRequest),
     ) -> Result<(), RunError> {
@@ -200,11 +205,43 @@ impl Prefill {
             return in_order(0, self.volume);
         }
         let units = self.span.0.div_ceil(UNIT);
-        for unit in Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize) {
-            write(unit * UNIT, UNIT.min(self.span.0 - unit * UNIT))?;
+        let mut order = Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize);
+        let (mut round, mut together) = (Vec::new(), Vec::new());
+        loop {
+            round.extend(order.by_ref().take(ROUND));
+            if round.is_empty() {
+                return Ok(());
+            }
+            if let Some(parts) = &parts {
+                bring_together(&mut round, &mut together, parts);
+            }
+            for unit in round.drain(..) {
+                write(unit * UNIT, UNIT.min(self.span.0 - unit * UNIT))?;
+            }
         }
-        Ok(())
     }
+}
+
+/// Sorts units by the parts in which they lie, keeping the order within each; `spare` is memory.
+fn bring_together(units: &mut Vec<u64>, spare: &mut Vec<u64>, parts: &Parts) {
+    if !parts.each.0.is_multiple_of(UNIT) {
+        // Units may lie in two parts.
+        return;
+    }
+    let (each, count) = (Reciprocal::new(parts.each.0 / UNIT), Reciprocal::new(parts.count));
+    let part = |unit: u64| count.div_rem_wide(each.div_wide(unit)).1 as usize;
+    let mut ends = vec![0; parts.count as usize + 1];
+    units.iter().for_each(|&unit| ends[part(unit) + 1] += 1);
+    for i in 1..ends.len() {
+        ends[i] += ends[i - 1];
+    }
+    spare.resize(units.len(), 0);
+    for &unit in &*units {
+        let to = &mut ends[part(unit)];
+        spare[*to] = unit;
+        *to += 1;
+    }
+    std::mem::swap(units, spare);
 }
 
 /// The numbers below `n`, each once, in an order that looks random: a generator of full period, numbers from `n` on
@@ -252,6 +289,18 @@ impl Iterator for Shuffled {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_brought_together_keeps_its_order() {
+        let parts = Parts { count: 3, each: Blocks(16) };
+        let mut units = vec![7, 0, 1, 6, 2, 13, 4, 12, 3];
+        bring_together(&mut units, &mut vec![99; 40], &parts);
+        // Units 0, 1, 6, 7, 12, 13 lie in part 0, 2, 3 in part 1, 4 in part 2.
+        assert_eq!(units, [7, 0, 1, 6, 13, 12, 2, 3, 4]);
+        let mut units = vec![5, 0, 1];
+        bring_together(&mut units, &mut Vec::new(), &Parts { each: Blocks(12), ..parts });
+        assert_eq!(units, [5, 0, 1], "unit 1 lies in two parts");
+    }
 
     #[test]
     fn a_shuffle_visits_everything_once_and_not_in_order() {

@@ -34,6 +34,26 @@ pub struct Facts<'a> {
     pub cached: Option<Blocks>,
     /// LBA equals PBA.
     pub identity: bool,
+    /// Parts of the host's space that know nothing of each other.
+    pub parts: Option<Parts>,
+}
+
+/// Parts of the host's space of which each has its own cache and maps: writes to different parts can change places, those to
+/// one part keeping their order, and the layer's state is the same after them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// How many there are.
+    pub count: u64,
+    /// So many blocks belong to a part, the next so many to the next one, and so round and round.
+    pub each: Blocks,
+}
+
+impl Parts {
+    /// The part to which a block belongs.
+    #[inline]
+    pub fn of(&self, lba: Lba) -> u64 {
+        lba.0 / self.each.0 % self.count
+    }
 }
 
 /// What a layer promises; tests and commands go by it.

@@ -1,9 +1,9 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
-use smrlab_stl::Metadata;
+use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
 use smrlab_testkit::medium::DESTROYED;
 use smrlab_testkit::{BlockState, ByteMedia, ByteMedium, Harness, Rng, Workload, drives, layers};
-use smrlab_units::Pba;
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn run(text: &str, drive: &str, requests: u64) -> Option<u64> {
@@ -117,4 +117,45 @@ fn a_layer_that_recovers_goes_on_as_if_nothing_had_been() {
         }
     }
     assert!(others.is_empty(), "go on otherwise: {others:#?}");
+}
+
+/// The parts of which a layer says that they know nothing of each other: brought together by parts, the same writes leave
+/// the same layer.
+#[test]
+fn parts_of_the_space_know_nothing_of_each_other() {
+    let drive = drives::preset("tiny");
+    let mut with_parts = 0;
+    for text in layers().into_iter().flat_map(smrlab_stl::LayerEntry::texts) {
+        let fresh = || smrlab_stl::build(&text, &BuildContext::new(drive.clone())).unwrap().layer;
+        let Some(parts) = fresh().facts().parts else { continue };
+        let (each, host) = (parts.each.0, fresh().host_blocks().0);
+        let mut rng = Rng::new(5);
+        // Enough for caches to be cleaned many times; within one part each.
+        let mut writes: Vec<HostRequest> = (0..3000)
+            .map(|_| {
+                let lba = rng.below(host);
+                let most = (each - lba % each).min(host - lba).min(40);
+                HostRequest::new(HostOp::Write, Lba(lba), Blocks(1 + rng.below(most)))
+            })
+            .collect();
+        let left = [false, true].map(|together| {
+            if together {
+                writes.sort_by_key(|w| parts.of(w.lba));
+            }
+            let (mut layer, mut plan, mut cleanings) = (fresh(), Plan::new(false, false), 0);
+            for w in &writes {
+                plan.clear();
+                layer.submit(SimTime::ZERO, w, &mut plan);
+                cleanings += plan.cleanings().len();
+            }
+            assert!(cleanings > 50, "{text}: {cleanings} cleanings");
+            let (mut records, mut counters) = (Vec::new(), Vec::new());
+            layer.checkpoint(&mut |r| records.push(r));
+            layer.counters(&mut |name, n| counters.push((name, n)));
+            (records, counters, cleanings)
+        });
+        assert!(left[0] == left[1], "{text}");
+        with_parts += 1;
+    }
+    assert!(with_parts >= 10, "{with_parts} layers with parts");
 }

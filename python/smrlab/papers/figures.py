@@ -80,9 +80,9 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     axes.set_xlabel(f"time [{figure.x_unit or 's'}]" if figure.kind == "windows" else _label(figure))
     axes.set_ylabel(figure.unit)
     if figure.log_x:
-        axes.set_xscale("log")
+        style.log_axis(axes, "x")
     if figure.log:
-        axes.set_yscale("log")
+        style.log_axis(axes)
     else:
         axes.set_ylim(bottom=0)
     style.legend(drawing, axes, len(lines))
@@ -116,7 +116,7 @@ def _bars(figure: Figure, runs: Runs, folder: Path) -> Path:
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel(figure.unit)
     if figure.log:
-        axes.set_yscale("log")
+        style.log_axis(axes)
     style.legend(drawing, axes, len(bars))
     path = folder / f"{figure.id}.svg"
     style.save_svg(drawing, path)
@@ -136,7 +136,7 @@ def _histograms(figure: Figure, runs: Runs, folder: Path) -> Path:
             counts, edges = np.histogram(run.responses(), bins=BINS, range=(0, BINS * width))
             axes.stairs(np.where(counts > 0, counts, np.nan), edges, label=_name(figure, run), **style.line_style(i))
             rows += [(_name(figure, run), width, float(a), int(n)) for a, n in zip(edges, counts, strict=False)]
-        axes.set_yscale("log")
+        style.log_axis(axes)
         axes.set_xlabel(f"ms, bins of {width:g}")
         if panel == 0:
             axes.set_ylabel(figure.unit)

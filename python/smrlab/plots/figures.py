@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from .. import text
-from .style import COLORS, HATCHES, SETTINGS, legend, line_style, new_figure
+from .style import COLORS, HATCHES, SETTINGS, legend, line_style, log_axis, new_figure
 
 Payload = list[dict[str, Any]]
 Writer = Callable[[float], str]
@@ -74,16 +74,10 @@ def over_time(
 
 def _from_zero(axes: Axes, log: bool, write: Writer) -> None:
     if log:
-        axes.set_yscale("log")
-        low, high = axes.get_ylim()
-        if high / low < 10:
-            # Less than a decade: plain numbers, not 6.25 x 10^0.
-            axes.set_ylim(low / 1.5, high * 1.5)
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_minor_formatter(NullFormatter())
+        log_axis(axes, "y", write)
     else:
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
 
 
 def iops(runs: Payload) -> Figure | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from .. import text
 from ..outdir import write_whole
 
 # Alternating dark and light, so that neighbours differ without colour; the line styles differ as well.
@@ -45,6 +48,20 @@ def new_figure(columns: int = 1, height: float = SIZE[1]) -> tuple[Figure, list[
         figure = Figure(figsize=(SIZE[0] * (1.3 if columns > 1 else 1), height), layout="constrained")
         axes = [figure.add_subplot(1, columns, i + 1) for i in range(columns)]
     return figure, axes
+
+
+def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.number) -> None:
+    """A logarithmic axis with plain numbers, not 6.25 x 10^0; `which`: x or y."""
+    (axes.set_yscale if which == "y" else axes.set_xscale)("log")
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
+    if high / low < 10:
+        # Less than a decade: at least two numbers are seen.
+        (axes.set_ylim if which == "y" else axes.set_xlim)(low / 1.5, high * 1.5)
+    if high / low < 30:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
 
 
 def legend(figure: Figure, axes: Axes, count: int) -> None:

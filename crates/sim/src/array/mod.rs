@@ -69,7 +69,7 @@ pub(crate) fn run(
     members.extend(chosen.ssd(&*array).map(Member::Ssd));
     let mut controller = Controller::new(array, members, spares, chosen.schedule.clone(), data);
     if let Some(prefill) = run.prefill.take() {
-        prefill.each(reads, control, |request| {
+        prefill.each((reads, None), control, |request| {
             let request = watch.prefills(request);
             controller.instantly(&request, &mut watch);
             watch.host_prefilled(&request);

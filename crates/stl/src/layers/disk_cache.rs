@@ -10,7 +10,7 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::split::{ReadRuns, unset_runs};
-use crate::{Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Facts, HostRequest, Parts, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Bands;
@@ -480,6 +480,9 @@ impl TranslationLayer for DiskCache {
             cache: Some(Blocks(cache)),
             cached: Some(Blocks(cached)),
             bands: self.bands.as_ref(),
+            // Where association is dynamic, or there is one scratch band for all, sets know of each other.
+            parts: (!self.options.dynamic && !self.options.journal)
+                .then_some(Parts { count: self.shares.cache, each: Blocks(self.space.band) }),
             ..Facts::default()
         }
     }

@@ -384,7 +384,7 @@ impl TranslationLayer for PersistentCache {
             bands: Some(&self.layout.bands),
             cache: Some(Blocks(self.o.log)),
             cached: Some(Blocks(self.log.live_blocks + held)),
-            identity: false,
+            ..Facts::default()
         }
     }
 

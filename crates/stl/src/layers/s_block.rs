@@ -21,7 +21,7 @@ pub use entry::ENTRY;
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
-use crate::{Facts, HostRequest, Plan, Record, TranslationLayer};
+use crate::{Facts, HostRequest, Parts, Plan, Record, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;
 use section::{Section, Work};
@@ -439,7 +439,9 @@ impl TranslationLayer for SBlockLayer {
     fn facts(&self) -> Facts<'_> {
         let cache = self.sections.iter().map(|s| s.cache.capacity()).sum();
         let cached = self.sections.iter().map(|s| s.cache.live()).sum();
-        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), ..Facts::default() }
+        let each = Blocks(self.by_section.divisor() * self.rules.size);
+        let parts = Some(Parts { count: self.sections.len() as u64, each });
+        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), parts, ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {

@@ -154,9 +154,13 @@ const SUMMARY = [
 function summary() {
   const { section } = card("summary", "Summary", "best of each column in bold", true);
   const cols = SUMMARY.filter(([, path]) => RUNS.some((r) => get(r.doc, path) !== undefined));
-  const best = cols.map(([, path, , sign]) => Math.max(...RUNS.map((r) => get(r.doc, path)).filter((v) => v !== undefined).map((v) => v * sign)) * sign);
+  // Where a run has no such figure (it never cleaned), or all are alike, none is the best.
+  const best = cols.map(([, path, , sign]) => {
+    const all = RUNS.map((r) => get(r.doc, path));
+    return all.includes(undefined) || new Set(all).size === 1 ? undefined : Math.max(...all.map((v) => v * sign)) * sign;
+  });
   const rows = RUNS.map((r) => el("tr", {}, el("th", { scope: "row" }, el("span", { className: "dot", style: `background:${r.color}` }), r.name),
-    ...cols.map(([, path, format], i) => el("td", { className: RUNS.length > 1 && get(r.doc, path) === best[i] ? "best" : "" }, get(r.doc, path) === undefined ? "–" : format(get(r.doc, path))))));
+    ...cols.map(([, path, format], i) => el("td", { className: best[i] !== undefined && get(r.doc, path) === best[i] ? "best" : "" }, get(r.doc, path) === undefined ? "–" : format(get(r.doc, path))))));
   section.append(el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "run"), ...cols.map(([t, path]) => el("th", { title: explained(path), scope: "col" }, t)))), el("tbody", {}, ...rows))));
   redraws.push(() => rows.forEach((tr, i) => tr.classList.toggle("off", !RUNS[i].on)));
 }

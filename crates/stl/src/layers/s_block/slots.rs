@@ -27,8 +27,9 @@ pub(super) struct SlotRing {
     invalid: BlockSet,
     /// A bit for each slot whose S-block has cached blocks, the virtual ones too.
     cached: Chunked<u64>,
-    /// How many of these are virtual slots.
+    /// How many of these are virtual slots, and the first of them; where there is none, any number.
     unplaced_cached: u64,
+    first_unplaced: u64,
     /// Slots behind the head that a write at the head damages.
     guard: u64,
 }
@@ -52,6 +53,7 @@ impl SlotRing {
             invalid,
             cached: Chunked::new((slots as usize + sblocks as usize).div_ceil(64)),
             unplaced_cached: 0,
+            first_unplaced: 0,
             guard: guard_slots(reach, size),
         }
     }
@@ -141,11 +143,13 @@ impl SlotRing {
         self.invalid.insert(u64::from(slot)..u64::from(slot) + 1);
     }
 
-    /// How far the first invalid slot lies from the tail, and how many follow it without a gap.
+    /// How far the first invalid slot lies from the tail, and how many follow it without a gap: none are counted behind
+    /// the tail itself, where there may be very many.
     pub fn next_invalid(&self) -> Option<(u64, u64)> {
         let (tail, size) = (self.ring.tail(), self.ring.size());
         let behind = |from: u64, end: u64| self.invalid.next_set(from).filter(|&slot| slot < end);
         let (slot, distance) = match behind(tail, size) {
+            Some(slot) if slot == tail => return Some((0, 1)),
             Some(slot) => (slot, slot - tail),
             None => behind(0, tail).map(|slot| (slot, slot + size - tail))?,
         };
@@ -175,7 +179,14 @@ impl SlotRing {
         let was = *word >> (slot % 64) & 1;
         *word = *word & !(1 << (slot % 64)) | u64::from(cached) << (slot % 64);
         if !self.is_placed(slot) {
-            self.unplaced_cached = self.unplaced_cached + u64::from(cached) - was;
+            let (slot, before) = (u64::from(slot), self.unplaced_cached);
+            self.unplaced_cached = before + u64::from(cached) - was;
+            if cached && (before == 0 || slot < self.first_unplaced) {
+                self.first_unplaced = slot;
+            } else if !cached && slot == self.first_unplaced && self.unplaced_cached > 0 {
+                let end = u64::from(self.first_virtual()) + u64::from(self.sblocks);
+                self.first_unplaced = self.next_marked(slot, end).unwrap_or(slot);
+            }
         }
     }
 
@@ -190,7 +201,7 @@ impl SlotRing {
         let without = u64::from(self.sblocks);
         if from < without && self.unplaced_cached > 0 {
             let first = u64::from(self.first_virtual());
-            if let Some(slot) = self.next_marked(first + from, first + without) {
+            if let Some(slot) = self.next_marked(self.first_unplaced.max(first + from), first + without) {
                 return Some(((slot - first) as u32, slot - first));
             }
         }
@@ -236,7 +247,7 @@ impl SlotRing {
         (self.at_first, self.placed) = (0, 0);
         self.invalid = BlockSet::new();
         self.cached.clear();
-        self.unplaced_cached = 0;
+        (self.unplaced_cached, self.first_unplaced) = (0, 0);
     }
 
     /// The next slot at the head holds `owner`, or nothing of interest.
