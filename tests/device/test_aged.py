@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nbdclient import WRITE, Client
 from served import Make, need, run
 
 DRIVE = Path(__file__).parent / "drive.toml"
@@ -35,4 +36,37 @@ def test_a_drive_aged_in_the_simulator_is_served_and_goes_on_where_it_was(
     # The same operations on both sides of the border; an idle server has nothing to add.
     assert ours["media"] == theirs["media"]
     assert ours["movement"] == theirs["movement"]
+    # What was written before is known on both sides: updates, and reads of what never was.
+    assert ours["host"] == theirs["host"]
+    assert ours["war"] == theirs["war"]
     assert simulate(layer, 2)["movement"] != ours["movement"], "the state matters"
+
+
+@pytest.mark.parametrize("layer", ["cmr", "disk-cache"])
+def test_a_state_says_what_the_host_of_a_served_device_wrote(make: Make, tmp_path: Path, layer: str) -> None:
+    need("nbdkit")
+    device = make("written", drive=str(DRIVE), layer=layer)
+
+    def write(*at: int) -> None:
+        with Client(device.socket()) as client:
+            for block in at:
+                assert client.ask(WRITE, block * 512, 4096, bytes(4096))[0] == 0
+
+    def unwritten() -> object:
+        """Reads of blocks that were never written, of a run that reads blocks 0 to 799 from the device's state."""
+        state = tmp_path / "written.state"
+        run(sys.executable, "-m", "smrlab", "device", "state", "written", "--out", state)
+        trace = "synth:sequential,requests=100,size=4KiB,write=0%"
+        done = run(sys.executable, "-m", "smrlab", "run", "--trace", trace, "--from-state", state, "--json")
+        return json.loads(done.stdout)["host"]["reads_unwritten"]
+
+    assert unwritten() == 100
+    write(0, 8, 80)
+    assert unwritten() == 97
+    write(8, 84)
+    assert unwritten() == 97, "blocks 88 to 95 are half written"
+    write(92)
+    assert unwritten() == 96
+    device.stop()
+    device.start()
+    assert unwritten() == 96, "kept with the store"

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
 use crate::ledger::{Found, Ledger};
+use crate::medium::tag;
 use crate::members::Members;
 use crate::raw::Raw;
 use crate::scan::this_boot;
@@ -15,6 +16,8 @@ use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::tracks::Tracks;
 use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, Controller, State};
+use smrlab_stl::Record;
+use smrlab_units::spec::split_item;
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
@@ -65,9 +68,19 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
         let tracks = Arc::new(Tracks::new(geometry)?);
         return Ok(Engine::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
     }
+    if config.size.is_some() || config.host_size.is_some() {
+        opened.drive.drive = shortened(&opened.drive);
+    }
     let layered =
         Layered::new(opened.drive, opened.medium, opened.records, (config.by_step(), &config.metadata))?;
     Ok(Engine::Layered(Box::new(layered)))
+}
+
+/// The text of a drive whose medium was shortened to the size asked for, as a run takes it.
+fn shortened(drive: &Assembled) -> String {
+    let (name, pairs) = split_item(&drive.drive);
+    let kept = pairs.iter().filter(|(key, _)| *key != "capacity").map(|(key, value)| format!(",{key}={value}"));
+    format!("{name}{},capacity={}blk", kept.collect::<String>(), drive.built.drive.geometry().blocks())
 }
 
 fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>) -> Result<Arrayed> {

@@ -161,6 +161,9 @@ fn phases_follow_each_other() {
     assert_eq!(twice.len(), 96);
     assert!(twice.iter().take(48).eq(a.iter()), "the first time is as without repetition");
     assert!(twice.lba[48 + 16..48 + 36] != a.lba[16..36], "other places the second time");
+    let led = all("phases,span=4MiB,of=idle(3s);idle(2s);probe(2);idle(1s);probe(1)");
+    let arrivals: Vec<u64> = led.iter().map(|r| r.arrival.0 / 1_000_000).collect();
+    assert_eq!(arrivals, [5000, 5100, 6200], "the pause before the first request is kept");
     for (of, needle) in [
         ("idle(5)", "a time"),
         ("idle(5s)", "no phase has requests"),

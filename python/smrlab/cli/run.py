@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, Interrupted
 from . import complete, console
 from . import options as o
 
@@ -51,8 +51,12 @@ def run(
         raise InputError("no trace: give --trace PATH, --trace synth:NAME, or a SPEC.toml that names one")
     from .. import api
 
-    with console.progress() as watch:
-        result = api.run(out=out, force=force, watch=watch, prefill_cache=prefill_cache or True, **spec)
+    try:
+        with console.progress() as watch:
+            result = api.run(out=out, force=force, watch=watch, prefill_cache=prefill_cache or True, **spec)
+    except KeyboardInterrupt:
+        kept = f"; {out} is as it was" if out else ""
+        raise Interrupted(f"interrupted; a run that did not end keeps nothing{kept}") from None
     if as_json:
         console.print_json(dict(result.doc))
     else:

@@ -29,6 +29,11 @@ use smrlab_units::{Lba, SimTime};
 pub trait Pattern: Send {
     /// The next request, `None` where the pattern has come to its end; everything random comes from `common`.
     fn next(&mut self, common: &mut Common) -> Option<Drawn>;
+
+    /// How long nothing comes before the first request, known when that was given.
+    fn lead(&self) -> SimTime {
+        SimTime::ZERO
+    }
 }
 
 /// What making a pattern gives.
@@ -108,7 +113,7 @@ pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, T
     Ok(Box::new(Synth { pattern, common, left: total, total, now: SimTime::ZERO, started: false }))
 }
 
-/// A pattern as a source. The first request arrives at 0.
+/// A pattern as a source. The first request arrives at 0, or behind its lead.
 struct Synth {
     pattern: Box<dyn Pattern>,
     common: Common,
@@ -127,9 +132,8 @@ impl TraceSource for Synth {
                 self.left = 0;
                 return Ok(!out.is_empty());
             };
-            if self.started {
-                self.now = SimTime(self.now.0.saturating_add(d.gap.0));
-            }
+            let gap = if self.started { d.gap } else { self.pattern.lead() };
+            self.now = SimTime(self.now.0.saturating_add(gap.0));
             self.started = true;
             let (lba, blocks) = (Lba(d.lba), d.blocks);
             out.push(Record { arrival: self.now, op: d.op, lba, blocks, device: 0, stream: 0 });

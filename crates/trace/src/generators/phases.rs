@@ -73,6 +73,9 @@ struct Phases {
     current: Option<Current>,
     /// Idle time before the next request.
     idle: SimTime,
+    /// The same before the first one of all.
+    lead: SimTime,
+    started: bool,
     context: OpenContext,
 }
 
@@ -91,7 +94,7 @@ fn make(v: &Values, common: &Common) -> Made {
         return Err(v.bad("of", "no phase has requests"));
     }
     let repeat = v.count("repeat").unwrap_or(1);
-    Ok(Box::new(Phases { phases, repeat, begun: 0, current: None, idle: SimTime::ZERO, context }))
+    Ok(Box::new(Phases { phases, repeat, begun: 0, current: None, idle: SimTime::ZERO, lead: SimTime::ZERO, started: false, context }))
 }
 
 /// The text cut at semicolons outside parentheses.
@@ -169,6 +172,9 @@ impl Pattern for Phases {
                 c.pattern.next(&mut c.common)
             });
             if let Some(mut drawn) = drawn {
+                if !std::mem::replace(&mut self.started, true) {
+                    self.lead = self.idle;
+                }
                 drawn.gap = SimTime(drawn.gap.0.saturating_add(std::mem::take(&mut self.idle).0));
                 return Some(drawn);
             }
@@ -177,5 +183,9 @@ impl Pattern for Phases {
                 return None;
             }
         }
+    }
+
+    fn lead(&self) -> SimTime {
+        self.lead
     }
 }
