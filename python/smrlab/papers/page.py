@@ -20,7 +20,8 @@ h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2.2em;border-top:1px solid #cc
 table{border-collapse:collapse;width:100%;font-size:.88em}
 td,th{border-bottom:1px solid #ddd;padding:.3em .6em;text-align:left;vertical-align:top}
 code,pre{font-size:.82em}pre{background:#f6f6f4;padding:.6em;overflow-x:auto}
-.scroll{overflow-x:auto;margin-top:.8em}.verdicts td:first-child{white-space:nowrap}figure{margin:1em 0}figure svg{width:44em;max-width:100%;height:auto}
+.scroll{overflow-x:auto;margin-top:.8em}.verdicts td:first-child{white-space:nowrap}
+figure{margin:1em 0}figure svg{width:44em;max-width:100%;height:auto}
 figcaption,details{color:#444;font-size:.9em}.verdicts td:nth-child(6){white-space:nowrap;font-weight:bold}
 .numbers td{text-align:right}.numbers td:first-child{text-align:left}
 .reproduced td:nth-child(6){color:#14632a}.partly td:nth-child(6){color:#8a5a00}
