@@ -79,7 +79,8 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
 /// The text of a drive whose medium was shortened to the size asked for, as a run takes it.
 fn shortened(drive: &Assembled) -> String {
     let (name, pairs) = split_item(&drive.drive);
-    let kept = pairs.iter().filter(|(key, _)| *key != "capacity").map(|(key, value)| format!(",{key}={value}"));
+    let kept =
+        pairs.iter().filter(|(key, _)| *key != "capacity").map(|(key, value)| format!(",{key}={value}"));
     format!("{name}{},capacity={}blk", kept.collect::<String>(), drive.built.drive.geometry().blocks())
 }
 

@@ -94,7 +94,16 @@ fn make(v: &Values, common: &Common) -> Made {
         return Err(v.bad("of", "no phase has requests"));
     }
     let repeat = v.count("repeat").unwrap_or(1);
-    Ok(Box::new(Phases { phases, repeat, begun: 0, current: None, idle: SimTime::ZERO, lead: SimTime::ZERO, started: false, context }))
+    Ok(Box::new(Phases {
+        phases,
+        repeat,
+        begun: 0,
+        current: None,
+        idle: SimTime::ZERO,
+        lead: SimTime::ZERO,
+        started: false,
+        context,
+    }))
 }
 
 /// The text cut at semicolons outside parentheses.
