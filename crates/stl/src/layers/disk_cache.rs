@@ -475,16 +475,12 @@ impl TranslationLayer for DiskCache {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let (cache, cached) = (self.shares.cache * self.space.band, self.cached * self.options.granularity);
-        Facts {
-            cache: Some(Blocks(cache)),
-            cached: Some(Blocks(cached)),
-            bands: self.bands.as_ref(),
-            // Where association is dynamic, or there is one scratch band for all, sets know of each other.
-            parts: (!self.options.dynamic && !self.options.journal)
-                .then_some(Parts { count: self.shares.cache, each: Blocks(self.space.band) }),
-            ..Facts::default()
-        }
+        let (cache, each) = (Some(Blocks(self.shares.cache * self.space.band)), Blocks(self.space.band));
+        let cached = Some(Blocks(self.cached * self.options.granularity));
+        // Where association is dynamic, or there is one scratch band for all, sets know of each other.
+        let apart = !self.options.dynamic && !self.options.journal;
+        let parts = apart.then_some(Parts { count: self.shares.cache, each });
+        Facts { cache, cached, bands: self.bands.as_ref(), parts, ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
