@@ -12,7 +12,7 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | mutants [--list] [--area A] [--bug NAME] [--every N] [--resume]";
+const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | mutants [--list] [--area A] [--bug NAME] [--every N] [--resume] [--draw FILE --check COMMAND]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

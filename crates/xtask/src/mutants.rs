@@ -3,12 +3,15 @@
 //! The list is `crates/xtask/mutants/*.toml`, a file for each area. A bug is a text of a file and what stands there instead.
 //! `cargo xtask tidy` refuses a bug whose text is not there any more, so the list is kept up with the code.
 
+mod draw;
 mod plant;
+mod switch;
 
 use plant::Outcome;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
@@ -26,6 +29,22 @@ struct Bug {
     replace: String,
     /// The check that has to catch it, if not the area's.
     check: Option<String>,
+    /// Where the text is, for bugs that were drawn.
+    #[serde(skip)]
+    at: Option<usize>,
+}
+
+impl Bug {
+    fn new(name: &str, file: &str, find: &str, replace: &str) -> Self {
+        let [name, file, find, replace] = [name, file, find, replace].map(str::to_owned);
+        Self { name, file, find, replace, check: None, at: None }
+    }
+
+    /// Where it goes in the text of its file.
+    fn place(&self, text: &str) -> Option<Range<usize>> {
+        let start = self.at.or_else(|| text.find(&self.find))?;
+        Some(start..start + self.find.len())
+    }
 }
 
 /// The bugs of an area.
@@ -45,14 +64,21 @@ struct Wanted {
     areas: Vec<String>,
     names: Vec<String>,
     every: usize,
+    /// Files of which bugs are drawn instead, and the command that has to catch them.
+    draw: Vec<String>,
+    check: Option<String>,
 }
 
-const KNOWN: &str =
-    "mutants knows --list, --area A, --bug NAME, --every N and --resume (leave out what was caught before)";
+const KNOWN: &str = "mutants knows --list, --area A, --bug NAME, --every N, --resume (leave out what was caught before), and \
+                     --draw FILE --check COMMAND";
 
 /// Runs the command with these arguments; answers with what is wrong.
 pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
     let (areas, wanted) = match (read(root), parse(args)) {
+        (Ok(_), Ok(wanted)) if !wanted.draw.is_empty() => match drawn(root, &wanted) {
+            Ok(areas) => (areas, wanted),
+            Err(e) => return vec![format!("--draw: {e}")],
+        },
         (Ok(areas), Ok(wanted)) => (areas, wanted),
         (Err(faults), _) | (_, Err(faults)) => return faults,
     };
@@ -60,7 +86,7 @@ pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
         let known: Vec<&str> = areas.keys().map(String::as_str).collect();
         return vec![format!("--area {unknown}: there are {}", known.join(", "))];
     }
-    let faults = faults_of(root, &areas);
+    let faults = if wanted.draw.is_empty() { faults_of(root, &areas) } else { Vec::new() };
     if wanted.list {
         for (area, bugs) in areas.iter().filter(|(name, _)| wanted.has(name)) {
             println!("{area}: {} bugs", bugs.bug.len());
@@ -97,6 +123,8 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
             "--resume" => wanted.resume = true,
             "--area" => wanted.areas.push(value()?),
             "--bug" => wanted.names.push(value()?),
+            "--draw" => wanted.draw.push(value()?),
+            "--check" => wanted.check = Some(value()?),
             "--every" => {
                 let n = value()?;
                 wanted.every = n
@@ -109,6 +137,17 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
         }
     }
     Ok(wanted)
+}
+
+/// An area of bugs that are drawn.
+fn drawn(root: &Path, wanted: &Wanted) -> Result<BTreeMap<String, Area>, String> {
+    let check = wanted.check.clone().ok_or("it needs the --check that is to catch them")?;
+    let mut bug = Vec::new();
+    for file in &wanted.draw {
+        let text = fs::read_to_string(root.join(file)).map_err(|e| format!("{file}: {e}"))?;
+        bug.extend(draw::drawn(file, &text));
+    }
+    Ok(BTreeMap::from([("drawn".to_owned(), Area { check, bug })]))
 }
 
 /// The areas by name, which is that of their file.
@@ -146,29 +185,39 @@ fn faults_of(root: &Path, areas: &BTreeMap<String, Area>) -> Vec<String> {
 }
 
 fn can_be_planted(root: &Path, bug: &Bug) -> bool {
-    fs::read_to_string(root.join(&bug.file)).is_ok_and(|t| t.matches(&bug.find).count() == 1)
+    let once = |text: String| text.matches(&bug.find).count() == 1;
+    bug.at.is_some() || fs::read_to_string(root.join(&bug.file)).is_ok_and(once)
 }
 
 /// Plants what was asked for; answers with the survivors.
 fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> std::io::Result<Vec<String>> {
-    let mut place = plant::Place::new(root, wanted.resume)?;
-    let (mut faults, mut sums) = (Vec::new(), BTreeMap::new());
+    let mut chosen = Vec::new();
     for (name, area) in areas.iter().filter(|(name, _)| wanted.has(name)) {
-        let chosen = |b: &&Bug| wanted.names.is_empty() || wanted.names.contains(&b.name);
-        for bug in area.bug.iter().filter(chosen).step_by(wanted.every) {
-            let check = bug.check.as_ref().unwrap_or(&area.check);
-            let begun = Instant::now();
-            let outcome = match can_be_planted(root, bug) {
-                true => place.plant(bug, check)?,
-                false => continue,
-            };
-            println!("{:<10} {name}: {} ({:.0} s)", outcome.name(), bug.name, begun.elapsed().as_secs_f64());
-            let sum: &mut (u32, u32) = sums.entry(name).or_default();
-            sum.0 += u32::from(outcome == Outcome::Caught);
-            sum.1 += 1;
-            if outcome != Outcome::Caught {
-                faults.push(format!("{name}: '{}' {} {check}", bug.name, outcome.why()));
-            }
+        let named = |b: &&Bug| wanted.names.is_empty() || wanted.names.contains(&b.name);
+        let bugs = area.bug.iter().filter(named).step_by(wanted.every).filter(|b| can_be_planted(root, b));
+        chosen.extend(bugs.map(|bug| (name, bug, bug.check.as_ref().unwrap_or(&area.check))));
+    }
+    // The copy has the same bugs whatever is asked for, so that it need not be built again; of those drawn, what is asked.
+    let all: Vec<&Bug> = match wanted.draw.is_empty() {
+        true => areas.values().flat_map(|a| &a.bug).filter(|b| can_be_planted(root, b)).collect(),
+        false => chosen.iter().map(|(_, bug, _)| *bug).collect(),
+    };
+    let mut place = plant::Place::new(root, wanted.resume, &all)?;
+    let (mut faults, mut sums) = (Vec::new(), BTreeMap::new());
+    // Those that need a build of their own come last.
+    chosen.sort_by_key(|(_, bug, _)| !place.has_switch(bug));
+    for (name, bug, check) in chosen {
+        let begun = Instant::now();
+        let outcome = place.plant(bug, check)?;
+        println!("{:<10} {name}: {} ({:.0} s)", outcome.name(), bug.name, begun.elapsed().as_secs_f64());
+        if !wanted.draw.is_empty() && outcome == Outcome::DoesNotBuild {
+            continue;
+        }
+        let sum: &mut (u32, u32) = sums.entry(name).or_default();
+        sum.0 += u32::from(outcome == Outcome::Caught);
+        sum.1 += 1;
+        if outcome != Outcome::Caught {
+            faults.push(format!("{name}: '{}' {} {check}", bug.name, outcome.why()));
         }
     }
     for (name, (caught, all)) in &sums {

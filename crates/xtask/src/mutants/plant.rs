@@ -1,17 +1,17 @@
-//! Planting one bug at a time, in a copy of the tree under the target folder. The copy keeps its own build from run to run
-//! (cargo cannot tell two trees in one target folder apart), so that only what a bug touches is built again; the tree
-//! itself is never changed.
+//! Planting bugs in a copy of the tree under the target folder. The copy keeps its own build from run to run (cargo cannot
+//! tell two trees in one target folder apart); the tree itself is never changed. All bugs that can be [switched] are in one
+//! build, the others are planted one at a time.
+//!
+//! [switched]: super::switch
 
 use super::Bug;
+use super::switch::{SWITCH, Switched, switched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// A test that takes longer was caught: a bug that hangs is a bug that is seen. Seconds of work, so that a machine that is
-/// busy with something else catches nothing; and of waiting, for what hangs without work.
-const WITHIN: [&str; 6] = ["timeout", "--foreground", "3600", "prlimit", "--cpu=300", "--"];
+use std::process::{Command, Output, Stdio};
 
 /// What became of a bug.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,23 +45,33 @@ impl Outcome {
 
 /// The copy of the tree, and what is known from this run and, if it is resumed, the ones before.
 pub struct Place {
+    root: PathBuf,
+    bugs: Vec<Bug>,
     tree: PathBuf,
     build: PathBuf,
     /// The Python that runs `pytest`.
     python: PathBuf,
-    /// Checks that were run without a bug, and whether they pass.
-    sound: BTreeMap<String, bool>,
+    /// Files with bugs behind switches, as they stand in the copy.
+    files: BTreeMap<String, Switched>,
+    /// Checks that were run without a bug: the seconds of processor time that they may take, if they pass.
+    sound: BTreeMap<String, Option<u64>>,
     /// Bugs that were caught, by [`mark`].
     caught: BTreeSet<String>,
     log: fs::File,
 }
 
 impl Place {
-    pub fn new(root: &Path, resume: bool) -> io::Result<Self> {
+    /// A copy of the tree below `root`, with all of `bugs` in it that can be switched.
+    pub fn new(root: &Path, resume: bool, bugs: &[&Bug]) -> io::Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let home = target.join("mutants");
         let tree = home.join("tree");
-        copy(root, &tree)?;
+        let mut files = BTreeMap::new();
+        for file in bugs.iter().map(|b| &b.file).filter(|f| f.ends_with(".rs")).collect::<BTreeSet<_>>() {
+            let own: Vec<&Bug> = bugs.iter().copied().filter(|b| &b.file == file).collect();
+            files.insert(file.clone(), switched(&fs::read_to_string(root.join(file))?, &own));
+        }
+        copy(root, &tree, &files)?;
         let log = home.join("caught");
         let before = if resume { fs::read_to_string(&log).unwrap_or_default() } else { String::new() };
         let caught = before.lines().map(str::to_owned).collect();
@@ -69,66 +79,179 @@ impl Place {
             fs::OpenOptions::new().create(true).append(resume).write(true).truncate(!resume).open(log)?;
         let python =
             std::env::var_os("SMRLAB_PYTHON").map_or_else(|| root.join(".venv/bin/python"), PathBuf::from);
-        Ok(Self { tree, build: home.join("build"), python, sound: BTreeMap::new(), caught, log })
+        let (root, build, sound) = (root.to_owned(), home.join("build"), BTreeMap::new());
+        Ok(Self {
+            root,
+            bugs: bugs.iter().map(|b| (*b).clone()).collect(),
+            tree,
+            build,
+            python,
+            files,
+            sound,
+            caught,
+            log,
+        })
     }
 
-    /// Plants one bug, runs its check, and takes the bug out again.
+    /// Whether a bug has a switch.
+    pub fn has_switch(&self, bug: &Bug) -> bool {
+        self.files.get(&bug.file).is_some_and(|f| f.lines.iter().any(|(_, name)| *name == bug.name))
+    }
+
+    /// Runs the check of one bug with it.
     pub fn plant(&mut self, bug: &Bug, check: &str) -> io::Result<Outcome> {
         let mark = mark(bug, check);
         if self.caught.contains(&mark) {
             return Ok(Outcome::Caught);
         }
-        if !self.sound.contains_key(check) {
-            let passes = self.builds(check)? && self.passes(check)?;
-            self.sound.insert(check.to_owned(), passes);
-        }
-        if !self.sound[check] {
-            return Ok(Outcome::FailsAnyway);
-        }
-        let file = self.tree.join(&bug.file);
-        let text = fs::read_to_string(&file)?;
-        fs::write(&file, text.replacen(&bug.find, &bug.replace, 1))?;
-        let outcome = match self.builds(check) {
-            Ok(false) => Ok(Outcome::DoesNotBuild),
-            Ok(true) => self.passes(check).map(|ok| if ok { Outcome::Survived } else { Outcome::Caught }),
-            Err(e) => Err(e),
+        let within = match self.sound.get(check) {
+            Some(within) => *within,
+            None => self.try_out(check)?,
         };
-        fs::write(&file, text)?;
-        if let Ok(Outcome::Caught) = outcome {
+        let Some(within) = within else { return Ok(Outcome::FailsAnyway) };
+        let outcome = match self.has_switch(bug) {
+            true => self.passes(check, within, &bug.name)?,
+            // Drawn, and it does not compile, or stands where no switch can.
+            false if bug.at.is_some() => Outcome::DoesNotBuild,
+            false => self.alone(bug, check, within)?,
+        };
+        if outcome == Outcome::Caught {
             writeln!(self.log, "{mark}")?;
             self.caught.insert(mark);
         }
+        Ok(outcome)
+    }
+
+    /// Builds a check and runs it with no bug switched on; answers with the time that it may take with one.
+    fn try_out(&mut self, check: &str) -> io::Result<Option<u64>> {
+        while let Some(failed) = self.builds(check)? {
+            if !self.leave_out(&failed)? {
+                eprintln!("{failed}");
+                self.sound.insert(check.to_owned(), None);
+                return Ok(None);
+            }
+        }
+        let before = work()?;
+        let passes = self.passes(check, 3600, "")? == Outcome::Survived;
+        // A bug that hangs is a bug that is seen: by its work, so that a machine that is busy catches nothing.
+        let within = passes.then_some(20 + 4 * (work()? - before));
+        self.sound.insert(check.to_owned(), within);
+        Ok(within)
+    }
+
+    /// Takes the bugs that do not compile out of the copy, or where it is none of them all of a file; answers whether
+    /// anything was left to take out.
+    fn leave_out(&mut self, failed: &str) -> io::Result<bool> {
+        let mut changed = BTreeSet::new();
+        for (name, line) in errors(failed) {
+            let Some(file) = self.files.get_mut(&name).filter(|f| !f.lines.is_empty()) else { continue };
+            let before = file.lines.len();
+            let guilty = |(lines, _): &(Range<usize>, String)| lines.contains(&line);
+            match file.lines.iter().any(guilty) {
+                true => file.lines.retain(|one| !guilty(one)),
+                false if changed.contains(&name) => {}
+                false => file.lines.clear(),
+            }
+            if file.lines.len() < before {
+                changed.insert(name);
+            }
+        }
+        for name in &changed {
+            let kept: Vec<String> = self.files[name].lines.iter().map(|(_, bug)| bug.clone()).collect();
+            let own = self.bugs.iter().filter(|b| &b.file == name && kept.contains(&b.name));
+            let text = fs::read_to_string(self.root.join(name))?;
+            let file = switched(&text, &own.collect::<Vec<_>>());
+            fs::write(self.tree.join(name), &file.text)?;
+            self.files.insert(name.clone(), file);
+        }
+        Ok(!changed.is_empty())
+    }
+
+    /// Plants a bug that has no switch, runs its check, and takes it out again.
+    fn alone(&self, bug: &Bug, check: &str, within: u64) -> io::Result<Outcome> {
+        let file = self.tree.join(&bug.file);
+        let before = fs::read_to_string(&file)?;
+        let text = fs::read_to_string(self.root.join(&bug.file))?;
+        let place = bug.place(&text).unwrap_or_default();
+        fs::write(&file, format!("{}{}{}", &text[..place.start], bug.replace, &text[place.end..]))?;
+        let outcome = self.builds(check).and_then(|failed| match failed {
+            Some(_) => Ok(Outcome::DoesNotBuild),
+            None => self.passes(check, within, ""),
+        });
+        fs::write(&file, before)?;
         outcome
     }
 
-    fn builds(&self, check: &str) -> io::Result<bool> {
+    /// Builds what a check runs; answers with what the compiler says if it fails.
+    fn builds(&self, check: &str) -> io::Result<Option<String>> {
         let mut words: Vec<&str> = check.split_whitespace().collect();
-        if words[0] != "cargo" {
-            return Ok(true);
+        if is_served(check) {
+            words = vec!["cargo", "build", "-q", "-p", "smrlab-nbdkit"];
+        } else if words[0] == "cargo" {
+            // What follows `--` goes to the tests.
+            words.truncate(words.iter().position(|w| *w == "--").unwrap_or(words.len()));
+            words.push("--no-run");
+        } else {
+            return Ok(None);
         }
-        // What follows `--` goes to the tests.
-        words.truncate(words.iter().position(|w| *w == "--").unwrap_or(words.len()));
-        words.push("--no-run");
-        self.done(Command::new(words[0]).args(&words[1..]))
+        let done = self.done(Command::new(words[0]).args(&words[1..]))?;
+        Ok((!done.status.success()).then(|| String::from_utf8_lossy(&done.stderr).into_owned()))
     }
 
-    /// Whether the check passes in time. `timeout` in the foreground ends the test itself, and leaves Ctrl-C to all.
-    fn passes(&self, check: &str) -> io::Result<bool> {
+    /// Runs a check with a bug switched on: caught, or not. `timeout` in the foreground ends the test itself, and leaves
+    /// Ctrl-C to all; it is for what hangs without work.
+    fn passes(&self, check: &str, within: u64, bug: &str) -> io::Result<Outcome> {
         let (program, rest) = check.split_once(' ').unwrap_or((check, ""));
-        let words = rest.split_whitespace();
+        let cpu = format!("--cpu={within}");
+        let limits = ["timeout", "--foreground", "3600", "prlimit", &cpu, "--"];
+        let mut command = Command::new(if program == "cargo" { program } else { limits[0] });
         if program == "cargo" {
-            let runner = format!("target.\"cfg(all())\".runner = {WITHIN:?}");
-            return self.done(Command::new(program).args(["--config", &runner]).args(words));
+            command.arg("--config").arg(format!("target.\"cfg(all())\".runner = {limits:?}"));
+        } else {
+            command.args(&limits[1..]).arg(&self.python).args(["-m", program, "-q", "-x"]);
         }
-        let mut command = Command::new(WITHIN[0]);
-        command.args(&WITHIN[1..]).arg(&self.python).args(["-m", program, "-q", "-x"]).args(words);
-        self.done(command.env("PYTHONPATH", "python"))
+        command.args(rest.split_whitespace()).env("PYTHONPATH", self.tree.join("python")).env(SWITCH, bug);
+        if is_served(check) {
+            command.env("SMRLAB_NBDKIT_PLUGIN", self.build.join("debug/libsmrlab_nbdkit.so"));
+        }
+        let passed = self.done(&mut command)?.status.success();
+        Ok(if passed { Outcome::Survived } else { Outcome::Caught })
     }
 
-    fn done(&self, command: &mut Command) -> io::Result<bool> {
+    fn done(&self, command: &mut Command) -> io::Result<Output> {
         let command = command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.build);
-        Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?.success())
+        // Nobody reads these tests' traces: less to build and to link.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "none").stdin(Stdio::null()).output()
     }
+}
+
+/// Whether a check needs a server with the bug.
+fn is_served(check: &str) -> bool {
+    check.starts_with("pytest tests/device")
+}
+
+/// Where the compiler found errors: files and lines.
+fn errors(said: &str) -> Vec<(String, usize)> {
+    let (mut found, mut wrong) = (Vec::new(), false);
+    for line in said.lines() {
+        if line.starts_with("error") || line.starts_with("warning") {
+            wrong = line.starts_with("error");
+        }
+        let place = line.trim_start().strip_prefix("--> ").filter(|_| wrong);
+        let mut parts = place.into_iter().flat_map(|p| p.split(':'));
+        if let (Some(file), Some(Ok(line))) = (parts.next(), parts.next().map(str::parse)) {
+            found.push((file.to_owned(), line));
+        }
+    }
+    found
+}
+
+/// Seconds of processor time of everything that was run so far.
+fn work() -> io::Result<u64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // What follows the name in brackets; of it the children's user and system time in hundredths.
+    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(13).take(2);
+    Ok(fields.filter_map(|f| f.parse::<u64>().ok()).sum::<u64>() / 100)
 }
 
 /// A line that stands for a bug and its check as they are.
@@ -137,7 +260,7 @@ fn mark(bug: &Bug, check: &str) -> String {
 }
 
 /// Brings the copy up to date: files that are the same keep their time, so that they are not built again.
-fn copy(root: &Path, tree: &Path) -> io::Result<()> {
+fn copy(root: &Path, tree: &Path, switched: &BTreeMap<String, Switched>) -> io::Result<()> {
     let files = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -146,7 +269,8 @@ fn copy(root: &Path, tree: &Path) -> io::Result<()> {
     let built = ["python/smrlab/_core.abi3.so", "python/smrlab/libsmrlab_nbdkit.so"];
     for name in names.split('\0').filter(|n| !n.is_empty()).chain(built) {
         let (from, to) = (root.join(name), tree.join(name));
-        let Ok(text) = fs::read(&from) else { continue };
+        let Ok(own) = fs::read(&from) else { continue };
+        let text = switched.get(name).map_or(own, |s| s.text.clone().into_bytes());
         if fs::read(&to).ok().as_deref() != Some(&text) {
             fs::create_dir_all(to.parent().unwrap_or(tree))?;
             fs::write(&to, text)?;
