@@ -125,6 +125,8 @@ pub const KEYS: &[Key] = &[
     key("makespan_s", "simulated time", "s", "from the first arrival to the last completion")
         .also(&["makespan"]),
     key("busy_s", "busy", "s", "time in which the drive worked, in idle time too"),
+    key("busy_before_s", "busy before", "s", "the part of it before the first request came, which is in no window of the timeline")
+        .is("busy_s - sum over timeline.parquet of busy_share * window"),
     key("time_by_cause_s.*", "busy by cause", "s", "busy time by what was done and why")
         .is("sum over media.parquet of end - start, by cause"),
     key("iops", "IOPS", "requests/s", "requests completed a second, over the whole run")

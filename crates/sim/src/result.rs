@@ -195,6 +195,9 @@ fn rates(m: &Metrics, out: &mut Json) {
     let makespan = seconds(m.last_ack.since(first));
     out.insert("makespan_s".into(), json!(makespan));
     out.insert("busy_s".into(), json!(seconds(SimTime(m.busy_ns))));
+    if m.before_ns > 0 {
+        out.insert("busy_before_s".into(), json!(seconds(SimTime(m.before_ns))));
+    }
     let by_cause = Cause::ALL.iter().map(|&c| (c.name(), m.of_cause(c).iter().map(|t| t.ns).sum::<u64>()));
     let by_cause: Json = by_cause
         .filter(|(_, ns)| *ns > 0)

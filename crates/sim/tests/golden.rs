@@ -7,7 +7,7 @@ use serde_json::Value;
 use smrlab_sim::table::Column;
 use smrlab_stl::LAYERS as ALL;
 use std::collections::{BTreeMap, HashSet};
-use support::{ADJUSTED, Done, Op, Served, WINDOW_NS, go, real};
+use support::{ADJUSTED, Done, Op, Served, WINDOW_NS, go, go_from, real};
 
 /// What other tests look at: sums of these are worked out here, or they are not results.
 const ELSEWHERE: [&str; 9] = [
@@ -206,8 +206,17 @@ fn rates(d: &Done) {
     d.is("/busy_s", causes.values().filter_map(Value::as_f64).sum());
     let shares: f64 = real(d.table("timeline"), "busy_share").iter().flatten().sum();
     let windows = shares * WINDOW_NS as f64 / 1e9;
-    let inside = d.get("/busy_s") - d.before_the_first();
-    assert!(d.pauses || (windows - inside).abs() < 1e-6, "{windows} s busy in windows, by hand {inside}");
+    // What was done before the first request came is in no window.
+    let before = match d.result.json.pointer("/busy_before_s") {
+        Some(_) => d.get("/busy_before_s"),
+        None => 0.0,
+    };
+    assert!(d.pauses || (before - d.before_the_first()).abs() < 1e-9, "{before} s before the first request");
+    let all = d.get("/busy_s");
+    assert!(
+        (windows + before - all).abs() < 1e-6,
+        "{windows} s in windows and {before} s before, {all} s in all"
+    );
     d.is("/iops", d.asked.len() as f64 / makespan);
     d.is("/mb_per_s", blocks as f64 * 512.0 / 1e6 / makespan);
     let span = d.asked.last().unwrap().at - d.first_arrival();
@@ -505,4 +514,18 @@ fn figures_agree_with_the_logs_on_every_layer() {
         everywhere(&go(&text, 500, ""));
         everywhere(&go(&text, 500, "prefill = '100%'\nstall = '30ms'"));
     }
+}
+
+/// The first request comes in the middle of what the drive does in a pause: the part before it is in no window.
+#[test]
+fn work_before_the_first_request_is_told_to_the_nanosecond() {
+    let mut in_the_middle = 0;
+    for from in (0..20).map(|i| i * 3_700_000) {
+        let d =
+            go_from(from, "disk-cache,band=24blk,cache=10%,idle=5ms", 500, "prefill = '100%,order=random'");
+        everywhere(&d);
+        let first = d.first_arrival();
+        in_the_middle += usize::from(d.media.iter().any(|o| o.start < first && first < o.end));
+    }
+    assert!(in_the_middle > 2, "the first request came between two operations in all but {in_the_middle}");
 }

@@ -162,6 +162,8 @@ pub struct Metrics {
     pub stalls: Stalls,
     /// Time in which the drive worked, ns.
     pub busy_ns: u64,
+    /// That of it which lies before the first arrival, and so in no window of the timeline, ns.
+    pub before_ns: u64,
     /// Media blocks moved in background steps, and the time for it.
     pub background: Tally,
     /// First arrival.
@@ -209,6 +211,7 @@ impl Metrics {
             fill: Fill::default(),
             stalls: Stalls::new(setup.stall),
             busy_ns: 0,
+            before_ns: 0,
             background: Tally::default(),
             first_arrival: None,
             last_arrival: SimTime::ZERO,
@@ -233,6 +236,16 @@ impl Metrics {
     /// The first arrival, from which on the results count time.
     fn origin(&self) -> SimTime {
         self.first_arrival.unwrap_or_default()
+    }
+
+    /// The drive was busy from `start` to `end`.
+    #[inline]
+    fn worked(&mut self, start: SimTime, end: SimTime) {
+        self.busy_ns += end.0 - start.0;
+        let origin = self.origin();
+        if start < origin {
+            self.before_ns += end.min(origin).0 - start.0;
+        }
     }
 
     /// A request that arrived at `arrival` was served.
@@ -354,7 +367,7 @@ impl Observer for Metrics {
         let ns = done.end.0 - done.start.0;
         let units = self.adjusted.units(n);
         self.media[done.cause as usize][done.op.dir as usize].add(n, units, ns);
-        self.busy_ns += ns;
+        self.worked(done.start, done.end);
         if done.background {
             self.background.add(n, units, ns);
         }
@@ -363,13 +376,13 @@ impl Observer for Metrics {
         if let Some(walk) = &mut self.bands {
             walk.op(done.op.pba, done.op.blocks);
         }
-        self.timeline.media(done, self.first_arrival.unwrap_or_default());
+        self.timeline.media(done, self.origin());
     }
 
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
-        self.busy_ns += pause.time.0;
+        self.worked(start, start + pause.time);
         self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
-        self.timeline.paused(start, start + pause.time, self.first_arrival.unwrap_or_default());
+        self.timeline.paused(start, start + pause.time, self.origin());
         if background {
             self.background.ns += pause.time.0;
         }

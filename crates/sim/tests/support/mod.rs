@@ -8,6 +8,7 @@ use smrlab_sim::{Control, RunResult, Spec, run};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub const WINDOW_NS: u64 = 250_000_000;
 pub const ADJUSTED: u64 = 4;
@@ -40,9 +41,9 @@ pub struct Op {
     pub blocks: u64,
 }
 
-/// Reads and writes of 1 to 8 blocks, half of them within 200 blocks, the others within `span`, from 1000 s on: pauses, bursts and updates.
-fn trace(span: u64) -> Vec<Asked> {
-    let (mut state, mut at) = (7u64, 1_000_000_000_000u64);
+/// Reads and writes of 1 to 8 blocks, half of them within 200 blocks, the others within `span`, from `from` ns on: pauses, bursts and updates.
+fn trace(span: u64, from: u64) -> Vec<Asked> {
+    let (mut state, mut at) = (7u64, from);
     let mut draw = |n: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % n
@@ -94,16 +95,23 @@ fn text(field: &Field) -> &str {
     }
 }
 
-fn scratch(layer: &str) -> PathBuf {
-    let name: String = layer.chars().filter(char::is_ascii_alphanumeric).collect();
-    let dir = std::env::temp_dir().join(format!("smrlab-golden-{name}-{}", std::process::id()));
+/// A folder of this run's own, of whatever test.
+fn scratch() -> PathBuf {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("smrlab-golden-{}-{run}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     dir
 }
 
-/// Runs it on the small drive, with more lines of the specification.
+/// Runs it on the small drive, from 1000 s on, with more lines of the specification.
 pub fn go(layer: &str, span: u64, more: &str) -> Done {
-    let (dir, asked) = (scratch(layer), trace(span));
+    go_from(1_000_000_000_000, layer, span, more)
+}
+
+/// The same from another time on, in ns; the first request comes 0.4 s later.
+pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
+    let (dir, asked) = (scratch(), trace(span, from));
     let line = |a: &Asked| {
         let op = if a.write { 'W' } else { 'R' };
         format!("{}.{:09},{op},{},{}\n", a.at / 1_000_000_000, a.at % 1_000_000_000, a.lba, a.blocks)
