@@ -79,7 +79,13 @@ def details(source: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Key, label and value of each figure that applies to one run."""
     doc = derived(source)
     found = [(path, text.dig(doc, path)) for path in DETAILS]
-    return [(path, label(path), keys.written(path, value)) for path, value in found if value is not None]
+    return [(path, label(path), _shown(doc, path, value)) for path, value in found if value is not None]
+
+
+def _shown(doc: Mapping[str, Any], path: str, value: Any) -> str:
+    """A figure as people read it; a backlog that was not counted request by request is a lower bound, and says so."""
+    shown = keys.written(path, value)
+    return f"≥ {shown}" if path == "backlog_max" and doc.get("backlog_exact") is False else shown
 
 
 def label(path: str) -> str:

@@ -76,6 +76,16 @@ def test_an_overloaded_drive_is_said_so(smrlab: Invoke) -> None:
     assert "--scale-time" in ended.err
 
 
+def test_a_band_without_a_unit_is_told_what_it_means(smrlab: Invoke) -> None:
+    """Tracks in one layer, blocks in another; with a unit, and by default, there is nothing to tell."""
+    trace = ("--trace", "synth:uniform,requests=20", "--drive", "tiny")
+    ended = smrlab("compare", *trace, "--layer", "rmw,band=4", "--layer", "disk-cache,band=24,cache=10%")
+    assert "band=4 of rmw means 4 tracks" in ended.err
+    assert "band=24 of disk-cache means 24 blocks" in ended.err
+    for layer in ("rmw,band=4tracks", "rmw", "disk-cache,band=24blk,cache=10%"):
+        assert "Give a unit" not in smrlab("run", *trace, "--layer", layer).err
+
+
 def test_closed_arrivals_have_no_overload(smrlab: Invoke) -> None:
     ended = smrlab(*RUN, "--arrivals", "closed,depth=4", "--scheduler", "sptf", "--json")
     assert ended.status == 0, ended.err

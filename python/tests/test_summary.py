@@ -87,6 +87,13 @@ def test_every_row_of_a_run_is_what_its_name_says() -> None:
     assert "<th" in summary.as_html([("a", DOC)])
 
 
+def test_a_backlog_that_was_not_counted_says_so() -> None:
+    rows = {label: value for _, label, value in summary.details({**DOC, "backlog_exact": True})}
+    assert rows == ALONE
+    rows = {label: value for _, label, value in summary.details({**DOC, "backlog_exact": False})}
+    assert rows == {**ALONE, "longest backlog": "≥ 16"}
+
+
 def test_a_column_that_one_run_lacks_stays_for_the_others() -> None:
     without = {k: v for k, v in DOC.items() if k != "cleaning"}
     lines = [line for line in summary.plainly([("a", without), ("b", DOC)]).splitlines() if line.strip("- ")]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Iterable
 from typing import Any
 
-from .. import keys, summary, text
+from .. import _core, keys, summary, text
 from ..results import Result, Results
 from . import console
 
@@ -22,6 +25,7 @@ def show_comparison(results: Results) -> None:
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc)) for run in results]
     tell_filled(named)
+    tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_unwritten(named)
 
@@ -41,6 +45,24 @@ def tell_filled(runs: list[tuple[str, dict[str, Any]]]) -> None:
     console.note("Written before the run: " + "; ".join(parts) + ".")
 
 
+def tell_bare_bands(layers: Iterable[str]) -> None:
+    """Asks for a unit where the size of a band has none: it means tracks in one layer and blocks in another."""
+    found = {layer: re.search(r",band=([\d_.eE+]+[kKmMgG]?)(?=,|$)", layer) for layer in layers}
+    bare = {layer.partition(",")[0]: bare[1] for layer, bare in found.items() if bare}
+    if not bare:
+        return
+    docs = {
+        entry["name"]: parameter["doc"]
+        for entry in json.loads(_core.list_json("layers"))
+        for parameter in entry["params"]
+        if parameter["name"] == "band"
+    }
+    means = {name: re.search(r"bare number means (\w+)", docs.get(name, "")) for name in bare}
+    told = [f"{n} of {name} means {n} {unit[1]}" for name, n in bare.items() if (unit := means[name])]
+    if told:
+        console.note(f"band={'; band='.join(told)}. Give a unit: 64tracks, 50000blk or 25MB.")
+
+
 def show_run(run: Result) -> None:
     """One row a figure."""
     table = console.table(console.escape(run.name), ["", ""], numeric=True)
@@ -49,6 +71,7 @@ def show_run(run: Result) -> None:
         table.add_row(words, value)
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc))]
+    tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_unwritten(named)
 
