@@ -98,3 +98,37 @@ fn more_destages_at_a_time_do_not_empty_the_cache() {
     let (one, four) = (hits(1), hits(4));
     assert!(one > 2000.0 && four > 0.95 * one, "{four} hits against {one}");
 }
+
+/// Requests a second apart, each done long before the next one comes.
+fn seconds_apart(requests: &str) -> String {
+    let path = std::env::temp_dir().join(format!("smrlab-ssd-{}.csv", std::process::id()));
+    let line = |(at, text): (usize, &str)| {
+        let (op, lba) = text.split_at(1);
+        format!("{at},{op},{lba},1\n")
+    };
+    std::fs::write(&path, requests.split(' ').enumerate().map(line).collect::<String>()).unwrap();
+    format!("{}:csv,columns=time:s;op;lba;size:blk", path.display())
+}
+
+/// Eight pages for writes, destaged one by one from more than four dirty ones down to two; four for reads.
+#[test]
+fn what_the_ssd_did_is_counted_as_by_hand() {
+    let array = "striped,disks=2,stripe_unit=4blk,ssd_read=4blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_depth=1,\
+                 ssd_write_policy=lru,ssd_high=50%,ssd_low=25%";
+    // The fifth page begins it: 0, 1 and 2 go. 3 is written again. 10 is brought, then there; 4 is dirty, and there.
+    let r = go(array, "cmr", &seconds_apart("W0 W1 W2 W3 W4 W3 R10 R10 R4"), "");
+    let expected = [
+        ("write_hits", 1.0),
+        ("write_waits", 0.0),
+        ("destages", 3.0),
+        ("destaged_pages", 3.0),
+        ("destaged_blocks", 3.0),
+        ("read_hits", 2.0),
+        ("read_misses", 1.0),
+        ("fills", 1.0),
+    ];
+    for (name, n) in expected {
+        assert_eq!(number(&r, &format!("/array/ssd_{name}")), n, "{name}: {}", r["array"]);
+    }
+    assert_eq!(number(&r, "/media/by_cause/destage/writes"), 3.0);
+}

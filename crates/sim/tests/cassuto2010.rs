@@ -1,10 +1,12 @@
 //! Sheet 001, E1: a stand-in for the paper's PC workload, three recorded Windows desktops back to back. The claims on random
 //! workloads are tested in crates/stl/tests/cassuto2010.rs; here they run through the whole engine.
 
+#[path = "support/shared.rs"]
+mod shared;
+
 use serde_json::Value;
+use shared::shared;
 use smrlab_sim::{Control, Spec, run};
-use std::io::Write;
-use std::path::{Path, PathBuf};
 
 fn go(drive: &str, layer: &str, traces: &[String], more: &str) -> Value {
     let text =
@@ -18,22 +20,9 @@ fn number(v: &Value, path: &str) -> f64 {
     v.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {v:#}"))
 }
 
-/// Past the harness, which keeps what a passing test prints to itself.
-fn skipped(why: &str) {
-    let this = std::thread::current();
-    let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", this.name().unwrap_or_default());
-}
-
 fn desktops() -> Option<Vec<String>> {
-    let shared = std::env::var_os("SMRLAB_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let files = ["mayun", "mayun4", "sys1"]
-        .map(|n| shared.join("traces/diskmon-desktop").join(format!("{n}.txt.zst")));
-    if let Some(missing) = files.iter().find(|f| !f.exists()) {
-        skipped(&format!("{} is not here (set SMRLAB_SHARED)", missing.display()));
-        return None;
-    }
-    Some(files.iter().map(|f| format!("{}:diskmon", f.display())).collect())
+    let names = ["mayun", "mayun4", "sys1"].map(|n| format!("traces/diskmon-desktop/{n}.txt.zst"));
+    names.iter().map(|name| Some(format!("{}:diskmon", shared(name)?.display()))).collect()
 }
 
 /// Write overloading, seconds more than the same drive without shingling takes, cleanings and rewritten bands.
@@ -77,6 +66,17 @@ fn s1_and_s2_desktops_in_place_of_the_papers_trace() {
     );
     let (local, more_s, _, _) = against_plain("disk-cache", &traces);
     assert!(local < 1.5 && more_s < 0.2 * PLAIN_S, "only what is present: {local}, {more_s} s more");
+}
+
+/// The same machinery on our own recordings, which are in the tree: less is written than the caches hold, so that
+/// nothing is cleaned, every write costs one operation, and what is added to the time is the way to the caches and back.
+#[test]
+fn our_own_recordings_fill_caches_and_clean_none() {
+    let of = |name: &str| format!("{}/../../traces/{name}.parquet", env!("CARGO_MANIFEST_DIR"));
+    let (overloading, more_s, cleanings, rewrites) =
+        against_plain("disk-cache,gc_all_assoc=on", &["sqlite", "postgres"].map(of));
+    assert_eq!((cleanings, rewrites), (0, 0));
+    println!("{overloading} {more_s}");
 }
 
 /// S5 through the whole engine.

@@ -1,37 +1,22 @@
 //! The drive-managed presets against the answers of the published model (Shafaei et al. 2017, errors repaired) and against what
 //! others measured on a real drive. The workloads are looked for in `$SMRLAB_SHARED` or `../shared`.
 
+#[path = "support/shared.rs"]
+mod shared;
+
+use shared::shared;
 use smrlab_disk::model::load;
 use smrlab_disk::{Mechanics, Model};
 use smrlab_stl::{BuildContext, Cause, HostRequest, Plan, Step, StepEnd, TranslationLayer};
 use smrlab_trace::input::Input;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 const WORKLOADS: [&str; 5] =
     ["w1_randwrite", "w2_randread", "w3_mixed7030", "w4_seqwrite", "w5_randwrite_wide"];
 
-/// Past the harness, which keeps what a passing test prints to itself.
-fn skipped(why: &str) {
-    let this = std::thread::current();
-    let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", this.name().unwrap_or_default());
-}
-
-fn shared(file: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("SMRLAB_SHARED")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = root.join("validation/dm-smr/ref").join(file);
-    if path.exists() {
-        return Some(path);
-    }
-    skipped(&format!("{} is not here (set SMRLAB_SHARED)", path.display()));
-    None
-}
-
 fn rows(file: &str) -> Option<Vec<Vec<String>>> {
-    let path = shared(file)?;
+    let path = shared(&format!("validation/dm-smr/ref/{file}"))?;
     let mut input = Input::open(path.to_str()?).unwrap_or_else(|e| panic!("{e}"));
     let mut text = Vec::new();
     loop {

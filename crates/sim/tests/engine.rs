@@ -225,6 +225,24 @@ fn places_are_looked_up_again_after_a_layer_moved_them() {
     }
 }
 
+/// The same while the drive cleans in pauses that are shorter than a step: requests come in the middle of one.
+#[test]
+fn nobody_waits_for_what_background_work_moves() {
+    let layers = [
+        "disk-cache,band=24blk,cache=10%,idle=5ms",
+        "persistent-cache,map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=5ms",
+        "log,granularity=1,idle=5ms,idle_free=50%,idle_dead=10%,band=2",
+    ];
+    for layer in layers {
+        let text = format!(
+            "drive = 'tiny'\nmechanics = 'full'\nlayer = '{layer}'\nscheduler = 'sptf,depth=24'\n\
+             trace = 'synth:uniform,requests=4000,size=2KiB,write=60%,span=200blk,interarrival=exp(25ms)'"
+        );
+        let share = json(&text)["media"]["background_share"].as_f64().unwrap();
+        assert!(share > 0.0, "{layer}: nothing is done in pauses");
+    }
+}
+
 fn json(text: &str) -> Value {
     run(&Spec::from_toml(text).unwrap(), &Control::new(), None).unwrap_or_else(|e| panic!("{text}\n{e}")).json
 }

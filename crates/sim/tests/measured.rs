@@ -2,10 +2,12 @@
 //! As they are imported nothing is fitted to a drive, and what DiskSim itself reaches is the bound; fitted to the first half of a
 //! trace they are judged on the second.
 
+#[path = "support/shared.rs"]
+mod shared;
+
+use shared::shared;
 use smrlab_sim::validate::{Measured, Reference, fit, read_measured, replay, validate};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// Drive, and the demerit of DiskSim 4.0 in microseconds.
 const DRIVES: [(&str, u32); 7] = [
@@ -18,25 +20,9 @@ const DRIVES: [(&str, u32); 7] = [
     ("ibm18es", 135),
 ];
 
-/// Past the harness, which keeps what a passing test prints to itself.
-fn skipped(why: &str) {
-    let this = std::thread::current();
-    let _ = writeln!(std::io::stderr(), "skipped: {}: {why}", this.name().unwrap_or_default());
-}
-
-fn shared() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("SMRLAB_SHARED").map_or(beside, PathBuf::from).join("validation/disksim");
-    let there = folder.is_dir();
-    if !there {
-        skipped(&format!("no measured drives in {} (set SMRLAB_SHARED)", folder.display()));
-    }
-    there.then_some(folder)
-}
-
 #[test]
 fn all_seven_drives_are_nearer_than_disksim() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = shared("validation/disksim") else { return };
     let folder = std::env::temp_dir().join(format!("smrlab-measured-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, bound_us) in DRIVES {

@@ -1,0 +1,154 @@
+//! A few lines or records of each format, made here, and what they say: the recordings of others, against which the
+//! readers are held as well, are not in the tree.
+
+use smrlab_trace::{TraceSource, open_bytes};
+use smrlab_units::HostOp;
+use smrlab_units::HostOp::{Discard, Flush, Read, Write};
+
+/// Arrival in ns, device, operation, first block, blocks.
+type Row = (u64, &'static str, HostOp, u64, u32);
+
+fn check(format: &str, bytes: &[u8], expected: &[Row]) {
+    let mut source = open_bytes(bytes.to_vec(), format).unwrap_or_else(|e| panic!("{format}: {e}"));
+    let all = smrlab_trace::read_all(&mut source).unwrap_or_else(|e| panic!("{format}: {e}"));
+    let found = all.iter().map(|r| (r.arrival.0, source.device_name(r.device), r.op, r.lba.0, r.blocks));
+    let expected = expected.iter().map(|&(at, device, op, lba, n)| (at, device.to_owned(), op, lba, n));
+    assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{format}");
+}
+
+/// World clocks begin with the first request; bytes become the blocks that they touch; times are rounded to nanoseconds.
+#[test]
+fn lines_say_what_their_page_says() {
+    let cases: &[(&str, &str, &[Row])] = &[
+        (
+            "alibaba",
+            "64,R,4096,8192,1577808000000046\n64,W,512,513,1577808000001046\n7,R,0,1,1577808000001047\n",
+            &[(0, "64", Read, 8, 16), (1_000_000, "64", Write, 1, 2), (1_001_000, "7", Read, 0, 1)],
+        ),
+        (
+            "tencent",
+            "1538323200,10,8,1,1283\n1538323203,20,4,0,1284\n1538323202,30,1,0,1283\n",
+            &[
+                (0, "v1283", Write, 10, 8),
+                (2_000_000_000, "v1283", Read, 30, 1),
+                (3_000_000_000, "v1284", Read, 20, 4),
+            ],
+        ),
+        (
+            "systor17",
+            "1455592560.5,0.001,R,0,1024,512\n1455592561.75,,W,1,4096,8192\n",
+            &[(0, "LUN0", Read, 2, 1), (1_250_000_000, "LUN1", Write, 8, 16)],
+        ),
+        (
+            "diskmon",
+            "0\t0.001000\t0.0\t0\tWrite\t100\t8\n1\t0.5\t0.1\t1\tRead\t7\t1\n",
+            &[(1_000_000, "disk0", Write, 100, 8), (500_000_000, "disk1", Read, 7, 1)],
+        ),
+        (
+            "fiu",
+            "70 892 a name 90320 8 W 6 0 0f\n500 892 cp 8 16 R 6 1 0f\n",
+            &[(70, "6:0", Write, 90_320, 8), (500, "6:1", Read, 8, 16)],
+        ),
+        (
+            "vscsi-csv",
+            "1,5,2a,4096,100\n1,7,28,512,3\n",
+            &[(0, "0", Write, 100, 8), (2_000_000_000, "0", Read, 3, 1)],
+        ),
+        ("mqsim", "1000 0 8 4 1\n2500 1 100 2 0\n", &[(1000, "0", Read, 8, 4), (2500, "1", Write, 100, 2)]),
+        (
+            "msr-cut",
+            "0.5 3 1024 512 1\n2 3 513 1 0\n",
+            &[(500_000, "d3", Read, 2, 1), (2_000_000, "d3", Write, 1, 1)],
+        ),
+        (
+            "spc",
+            "2,7,513,R,0.0000000015\n0,1,512,w,3\n",
+            &[(2, "asu2", Read, 7, 2), (3_000_000_000, "asu0", Write, 1, 1)],
+        ),
+    ];
+    for (format, text, expected) in cases {
+        check(format, text.as_bytes(), expected);
+    }
+}
+
+/// A record of blktrace in either byte order: time, sector, bytes, action with categories, and what follows it.
+fn blktrace(big: bool, (at, sector): (u64, u64), (bytes, action): (u32, u32), data: &[u8]) -> Vec<u8> {
+    let mut r = Vec::new();
+    let u32s = |r: &mut Vec<u8>, all: &[u32]| {
+        all.iter().for_each(|n| r.extend(if big { n.to_be_bytes() } else { n.to_le_bytes() }));
+    };
+    u32s(&mut r, &[0x6561_7407, 0]);
+    for n in [at, sector] {
+        r.extend(if big { n.to_be_bytes() } else { n.to_le_bytes() });
+    }
+    u32s(&mut r, &[bytes, action, 1, 8 << 20 | 16, 0]);
+    // An error, which nobody reads, and the length of the data.
+    for n in [0, data.len() as u16] {
+        r.extend(if big { n.to_be_bytes() } else { n.to_le_bytes() });
+    }
+    r.extend(data);
+    r
+}
+
+#[test]
+fn blktrace_counts_one_event_of_a_request_in_either_byte_order() {
+    const ISSUED: u32 = 7;
+    const QUEUED: u32 = 1;
+    let (write, flush, passed, notify, discard) = (1 << 17, 1 << 18, 1 << 25, 1 << 26, 1 << 29);
+    let sector = 5 << 32 | 100;
+    for big in [false, true] {
+        let record =
+            |at, sector, bytes, action, data: &[u8]| blktrace(big, (at, sector), (bytes, action), data);
+        let all = [
+            record(1000, 1, 512, QUEUED, &[]),
+            record(7000, sector, 4096, ISSUED | write, b"name"),
+            record(8000, 3, 513, ISSUED, &[]),
+            record(9000, 0, 0, ISSUED | flush | write, &[]),
+            record(9100, 0, 512, ISSUED | passed, &[]),
+            record(9200, 0, 512, ISSUED | notify, b"text"),
+            record(9500, 8, 8192, ISSUED | discard | write, &[]),
+            record(9600, 9, 512, ISSUED | flush | write, &[]),
+        ]
+        .concat();
+        check(
+            "blktrace",
+            &all,
+            &[
+                (0, "8,16", Write, sector, 8),
+                (1000, "8,16", Read, 3, 2),
+                (2000, "8,16", Flush, 0, 0),
+                (2500, "8,16", Discard, 8, 16),
+                (2600, "8,16", Write, 9, 1),
+            ],
+        );
+        check("blktrace,event=queued", &all, &[(0, "8,16", Read, 1, 1)]);
+    }
+}
+
+/// Version 1 has records of 32 bytes, version 2 of 40 with the numbers in another order.
+#[test]
+fn vscsi_has_two_versions() {
+    let record = |version: u16, (command, bytes): (u16, u32), lba: u64, us: u64| {
+        let mut r = Vec::new();
+        let words = [command, version << 8].map(u16::to_le_bytes).concat();
+        let numbers = [1u32, bytes, 1].map(u32::to_le_bytes).concat();
+        r.extend(if version == 1 { [numbers, words].concat() } else { [words, numbers].concat() });
+        r.extend([lba, us].map(u64::to_le_bytes).concat());
+        r.extend(if version == 2 { vec![0; 8] } else { Vec::new() });
+        r
+    };
+    for version in [1, 2] {
+        let all = [
+            record(version, (0x2a, 70_000), 5 << 32, 2_000_000),
+            record(version, (0x12, 36), 0, 2_000_001),
+            record(version, (0x88, 512), 9, 2_000_005),
+            record(version, (0x35, 0), 0, 2_000_006),
+        ]
+        .concat();
+        check(
+            "vscsi",
+            &all,
+            &[(0, "0", Write, 5 << 32, 137), (5000, "0", Read, 9, 1), (6000, "0", Flush, 0, 0)],
+        );
+    }
+}
