@@ -339,15 +339,12 @@ impl Controller {
         if self.by_step || self.drive.idles() {
             return Ok(());
         }
-        let mut moved = false;
+        // A step is over as soon as its last operation began, and none begins while a request waits: nobody waits for what
+        // it moved.
         while let Some(step) = self.drive.next_step(now, effects) {
             let end = step.served.end;
             effects.background(&step)?;
             show(&self.drive, end, effects);
-            moved = true;
-        }
-        if moved && !self.drive.stable_locations() {
-            self.waiting.relocate(&self.drive, 0..u64::MAX);
         }
         debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(())
