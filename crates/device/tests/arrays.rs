@@ -244,10 +244,14 @@ fn after_a_power_loss_parity_is_made_good() {
     let plain = vec![0; open(dir.path(), 1).size() as usize];
     let mut checked = Checked { device: open(dir.path(), 1), plain, random: Random(7) };
     checked.write(100);
+    // What was never written is zeroes after a power loss: the first three rows were.
+    checked.device.write(0, &[0x11; 3 * 3 * 8 * 512], false).unwrap();
     checked.device.flush().unwrap();
-    // What a cut between data and parity leaves: a row that does not fit.
+    // What a cut between data and parity leaves: rows that do not fit.
     let spoiled = checked.device.medium(Some(0)).unwrap();
-    spoiled.write(3, &[0x77; 512]).unwrap();
+    for row in 0..3 {
+        spoiled.write(8 * row + 3, &[0x77; 512]).unwrap();
+    }
     drop((checked.device, spoiled));
     let device = open(dir.path(), 2);
     assert_eq!(events(&device, "unclean"), 1);
@@ -265,6 +269,8 @@ fn after_a_power_loss_parity_is_made_good() {
     assert_eq!(doubt(&device), Value::Null);
     let mut before = vec![0; device.size() as usize];
     device.read(0, &mut before).unwrap();
+    let spoiled = before.chunks(512).filter(|block| **block == [0x77; 512]).count();
+    assert_eq!(spoiled, 3, "data stay as the power loss left them");
     let (served, pace) = device.array().unwrap();
     served.fail(pace, 0).unwrap();
     let mut after = vec![0; device.size() as usize];

@@ -79,3 +79,28 @@ fn a_capture_replays_to_the_same_media_operations() {
         assert_eq!(device.stats()["lateness"]["requests"], 200);
     }
 }
+
+/// At 50 times the model's speed a pause of 20 ms is one of a second in the capture: its times are the model's.
+#[test]
+fn captured_times_are_the_models() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("capture.parquet");
+    let config = Config {
+        timing: Timing::Model,
+        speed: 50.0,
+        record: Some(path.clone()),
+        ..Config::new("c", "tiny", "cmr", StoreKind::Memory)
+    };
+    let begun = std::time::Instant::now();
+    let device = Device::open(config).unwrap();
+    device.write(0, &[1; 512], false).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    device.write(0, &[2; 512], false).unwrap();
+    device.close().unwrap();
+    let most = begun.elapsed().as_secs_f64() * 50.0;
+    let context = smrlab_trace::OpenContext::default();
+    let trace =
+        smrlab_trace::read_all(&mut *smrlab_trace::open(path.to_str().unwrap(), &context).unwrap()).unwrap();
+    let gap = (trace[1].arrival.0 - trace[0].arrival.0) as f64 / 1e9;
+    assert!((1.0..most).contains(&gap), "{gap} s between two writes, 1 to {most}");
+}

@@ -198,6 +198,49 @@ fn injected_faults_come_when_asked() {
     );
 }
 
+/// Half a block is nothing that a drive has, wherever it is asked for; a size that is no whole number of units is rounded down.
+#[test]
+fn requests_and_sizes_are_whole_units() {
+    let c = Config { block: 4096, host_size: Some(15 * 512), ..config("cmr", StoreKind::Memory) };
+    let device = Device::open(c).unwrap();
+    assert_eq!((device.size(), device.block_size()), (4096, 4096));
+    let device = Device::open(config("cmr", StoreKind::Memory)).unwrap();
+    let end = device.size();
+    let beyond = [(end, 512), (end - 512, 1024), (end + 512, 512)];
+    for (offset, len) in [(1, 512), (256, 512), (512, 511), (512, 1), (511, 513)].into_iter().chain(beyond) {
+        let mut buf = vec![0; len as usize];
+        for e in [
+            device.read(offset, &mut buf),
+            device.write(offset, &buf, false),
+            device.zero(offset, len, false),
+            device.trim(offset, len, false),
+        ] {
+            assert_eq!(e.unwrap_err().errno(), libc::EINVAL, "{len} bytes at {offset}");
+        }
+    }
+}
+
+/// A line in, a line out; what fails says so, and the next line is answered too.
+#[test]
+fn the_control_socket_tells_answers_from_errors() {
+    use std::io::{BufRead, BufReader, Write};
+    let (dir, device) = (scratch(), Device::open(config("cmr", StoreKind::Memory)).unwrap());
+    let path = dir.path().join("control");
+    smrlab_device::control::listen(device.clone(), &path, Arc::new(|_, _| None)).unwrap();
+    let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut ask = |line: &str| -> serde_json::Value {
+        writeln!(stream, "{line}").unwrap();
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    };
+    for wrong in ["nonsense", r#"{"cmd":"bands"}"#, r#"{"cmd":"nope"}"#] {
+        let answer = ask(wrong);
+        assert!(answer["error"].is_string() && answer.get("ok").is_none(), "{wrong}: {answer}");
+    }
+    let answer = ask(r#"{"cmd":"info"}"#);
+    assert!(answer["ok"]["size"] == device.size() && answer.get("error").is_none(), "{answer}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 

@@ -128,6 +128,17 @@ fn reading_ahead_goes_by_places_on_the_medium() {
     }
 }
 
+/// Of a read of two operations the buffer has the first block of the first one: neither is in the buffer, all is a miss.
+#[test]
+fn the_beginning_of_a_part_is_not_the_part() {
+    let text = format!("{COSTS},cache=on,read_ahead=off");
+    let requests = [(0, request(Read, 30, 1)), (30_000, request(Read, 30, 4))];
+    let (seen, _, c) = go(drive(&text, "static-1234", "fcfs", None), &requests);
+    assert_eq!(seen.ops.len(), 3, "30 and 31 end a track");
+    let b = c.drive().buffer_counters().unwrap();
+    assert_eq!((b.hits, b.partial_hits, b.misses), (0, 0, 2));
+}
+
 /// Destaged writes are host writes to the layer: the same operations, and the host waits for the bus alone.
 #[test]
 fn a_write_cache_acknowledges_and_the_layer_writes() {

@@ -9,7 +9,8 @@ const ARRAYS: &[&str] = &[
     "striped,disks=4,stripe_unit=7blk",
     "dedicated,disks=2",
     "raid5,disks=3,chunk=1blk",
-    "raid5,disks=5,chunk=4blk",
+    // Units of five rows, the last one shorter.
+    "raid5,disks=5,chunk=4blk,rebuild_unit=20blk",
     "raid5,disks=4,chunk=8blk,layout=left-symmetric,write=modify",
     "raid5,disks=4,chunk=8blk,layout=right-symmetric,write=reconstruct",
     "raid5,disks=6,chunk=3blk,layout=right-asymmetric,intent=on",

@@ -176,3 +176,45 @@ fn what_passes_on_the_way_is_kept() {
     let (_, c) = durations(s, &[(0, Read, 50, 4), (20_000, Read, 22, 2), (30_000, Read, 21, 1)]);
     assert_eq!((c.hits, c.misses), (1, 2));
 }
+
+/// A segment that a write touches at its first block, its last, all of them or more is out of date; one beside it is not.
+#[test]
+fn what_a_write_touches_is_read_from_the_medium() {
+    for write_back in [WriteBack::Off, WriteBack::On] {
+        let mut s = spec(ReadAhead::Off, write_back);
+        s.buffer.written_hits = false;
+        for (lba, blocks, read, hit) in
+            [(48, 3, 50, 0), (53, 3, 53, 0), (50, 4, 52, 0), (49, 6, 51, 0), (46, 4, 50, 1), (54, 2, 53, 1)]
+        {
+            let commands = [(0, Read, 50, 4), (20_000, Write, lba, blocks), (60_000, Read, read, 1)];
+            let (_, c) = durations(s, &commands);
+            assert_eq!((c.hits, c.misses), (hit, 2 - hit), "a read of {read} after {blocks} blocks at {lba}");
+        }
+    }
+}
+
+#[test]
+fn the_longest_write_that_is_taken_fills_a_segment() {
+    let s = spec(ReadAhead::Off, WriteBack::On);
+    let of = |blocks| durations(s, &[(0, Write, 0, blocks)]).1;
+    assert_eq!((of(32).buffered, of(32).through), (1, 0));
+    assert_eq!((of(33).buffered, of(33).through), (0, 1));
+}
+
+/// A read of which half is dirty waits for it and for the medium: no hit.
+#[test]
+fn half_of_what_is_dirty_is_no_hit() {
+    let (_, c) = durations(spec(ReadAhead::Off, WriteBack::On), &[(0, Write, 50, 8), (3000, Read, 54, 8)]);
+    assert_eq!((c.hits, c.partial_hits, c.misses), (0, 1, 0));
+}
+
+/// With two segments for writes: block 50 is on the medium at 5.1 ms, block 5000 (a seek later, at the start of its track) at
+/// 10.1 ms. What comes at 6 ms takes the place of the first; what comes at 7 ms waits for that of the second.
+#[test]
+fn writes_leave_the_buffer_in_their_order() {
+    let mut s = spec(ReadAhead::Off, WriteBack::On);
+    s.buffer.write_segments = 2;
+    let commands =
+        [(0, Write, 50, 1), (1000, Write, 5000, 1), (6000, Write, 7000, 1), (7000, Write, 9000, 1)];
+    assert_eq!(durations(s, &commands).0, [620, 620, 620, 3100 + 220]);
+}

@@ -295,8 +295,10 @@ fn guards_on_a_drive_with_tracks_are_as_wide_as_needed() {
 #[test]
 fn small_drives_get_smaller_bands() {
     let large = smrlab_disk::model::load("modern-7200", |_| Err(String::new())).unwrap();
-    for blocks in [1 << 21, 1 << 19, 1 << 17] {
-        let drive = large.shorten(Blocks(blocks)).unwrap();
+    let tiny = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+    // Of `tiny` 70 tracks are left, which are 14 bands of four and a guard; the others have a band a surface anyhow.
+    for (drive, blocks) in [(&large, 1 << 21), (&large, 1 << 19), (&large, 1 << 17), (&tiny, 2000)] {
+        let drive = drive.shorten(Blocks(blocks)).unwrap();
         let context = crate::BuildContext::new(std::sync::Arc::new(drive));
         let built = crate::build("disk-cache", &context).unwrap_or_else(|e| panic!("{blocks} blocks: {e}"));
         assert!(built.layer.facts().bands.unwrap().len() >= 16, "{blocks} blocks");
