@@ -101,6 +101,6 @@ fn captured_times_are_the_models() {
     let context = smrlab_trace::OpenContext::default();
     let trace =
         smrlab_trace::read_all(&mut *smrlab_trace::open(path.to_str().unwrap(), &context).unwrap()).unwrap();
-    let gap = (trace[1].arrival.0 - trace[0].arrival.0) as f64 / 1e9;
+    let gap = (trace.arrival[1].0 - trace.arrival[0].0) as f64 / 1e9;
     assert!((1.0..most).contains(&gap), "{gap} s between two writes, 1 to {most}");
 }

@@ -133,8 +133,8 @@ fn reading_ahead_goes_by_places_on_the_medium() {
 fn the_beginning_of_a_part_is_not_the_part() {
     let text = format!("{COSTS},cache=on,read_ahead=off");
     let requests = [(0, request(Read, 30, 1)), (30_000, request(Read, 30, 4))];
-    let (seen, _, c) = go(drive(&text, "static-1234", "fcfs", None), &requests);
-    assert_eq!(seen.ops.len(), 3, "30 and 31 end a track");
+    let (seen, _, c) = go(drive(&text, "static-R(4123)", "fcfs", None), &requests);
+    assert_eq!(seen.ops.len(), 3, "30 and 31 end a track, and 32 is in another band");
     let b = c.drive().buffer_counters().unwrap();
     assert_eq!((b.hits, b.partial_hits, b.misses), (0, 0, 2));
 }

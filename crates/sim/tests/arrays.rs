@@ -130,5 +130,13 @@ fn what_the_ssd_did_is_counted_as_by_hand() {
     for (name, n) in expected {
         assert_eq!(number(&r, &format!("/array/ssd_{name}")), n, "{name}: {}", r["array"]);
     }
-    assert_eq!(number(&r, "/media/by_cause/destage/writes"), 3.0);
+}
+
+/// Chunks of one block: the host's are written once each for the host, what a collection moves for the collection.
+#[test]
+fn what_a_collection_moves_is_not_the_hosts() {
+    let trace = "synth:uniform,requests=3000,size=1blk,write=100%,span=60blk,align=1blk";
+    let r = go("dvs,disks=5,chunk=1blk,segment=10,overprovision=20%", "cmr", trace, "arrivals = 'closed'\n");
+    assert_eq!(number(&r, "/media/by_cause/host/blocks_written"), 3000.0);
+    assert!(number(&r, "/media/by_cause/clean/blocks_written") > 100.0, "{:#}", r["media"]);
 }

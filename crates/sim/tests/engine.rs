@@ -231,7 +231,6 @@ fn nobody_waits_for_what_background_work_moves() {
     let layers = [
         "disk-cache,band=24blk,cache=10%,idle=5ms",
         "persistent-cache,map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=5ms",
-        "log,granularity=1,idle=5ms,idle_free=50%,idle_dead=10%,band=2",
     ];
     for layer in layers {
         let text = format!(

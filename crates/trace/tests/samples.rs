@@ -148,7 +148,7 @@ fn vscsi_has_two_versions() {
         check(
             "vscsi",
             &all,
-            &[(0, "0", Write, 5 << 32, 137), (5000, "0", Read, 9, 1), (6000, "0", Flush, 0, 0)],
+            &[(0, "vd", Write, 5 << 32, 137), (5000, "vd", Read, 9, 1), (6000, "vd", Flush, 0, 0)],
         );
     }
 }
