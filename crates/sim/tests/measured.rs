@@ -49,7 +49,7 @@ fn all_seven_drives_are_nearer_than_disksim() {
 /// second halves, to which nothing was fitted, gain as much. RZ26 shows what a fit is that its second half does not bear out.
 #[test]
 fn what_is_fitted_to_the_first_half_holds_on_the_second() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = shared("validation/disksim") else { return };
     let folder = std::env::temp_dir().join(format!("smrlab-fitted-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, share, second) in
