@@ -7,6 +7,7 @@
 use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
+use smrlab_units::rng::Rng;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -60,13 +61,8 @@ fn open(dir: &Path, layer: &str, budget: u64) -> (Arc<Device>, String) {
 
 /// Random numbers below n.
 fn random_numbers() -> impl FnMut(u64) -> u64 {
-    let mut x = 88172645463325252u64;
-    move |n| {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        x % n
-    }
+    let mut random = Rng::new(1);
+    move |n| random.below(n)
 }
 
 /// CPU time of this process: on a shared machine wall time says little.

@@ -8,6 +8,7 @@ use smrlab_device::open::Machine;
 use smrlab_device::store::Store;
 use smrlab_device::{Config, Device, Result};
 use smrlab_units::Pba;
+use smrlab_units::rng::Rng;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -16,17 +17,6 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 const SECTOR: usize = 512;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 /// The host's disk as far as its cache goes: what is durable, and what is not yet.
 struct Disk {
@@ -43,7 +33,7 @@ struct Disk {
     left: u64,
     /// What a power loss left.
     image: Option<TempDir>,
-    random: Random,
+    random: Rng,
 }
 
 fn scratch() -> TempDir {
@@ -68,7 +58,7 @@ fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
 
 impl Disk {
     /// A disk on which everything in `dir` is durable.
-    fn of(dir: &Path, left: u64, random: Random) -> Self {
+    fn of(dir: &Path, left: u64, random: Rng) -> Self {
         let data = std::fs::read(dir.join("data.000")).unwrap_or_default();
         let (dir, log) = (dir.to_owned(), newest_log(dir));
         Self { dir, data, since: Vec::new(), log, syncing: None, answered: 0, left, image: None, random }
@@ -99,7 +89,7 @@ impl Disk {
     fn lose_power(&mut self) -> TempDir {
         let to = scratch();
         let share = [5, 50, 95][self.random.below(3) as usize];
-        let survives = |random: &mut Random| random.below(100) < share;
+        let survives = |random: &mut Rng| random.below(100) < share;
         let mut data = self.data.clone();
         for (at, bytes) in &self.since {
             for (i, sector) in bytes.chunks(SECTOR).enumerate() {
@@ -220,7 +210,7 @@ struct Lives {
     boots_change: bool,
     allowed: Allowed,
     model: Vec<u8>,
-    random: Random,
+    random: Rng,
     stamp: u64,
     fences: u64,
 }
@@ -228,8 +218,8 @@ struct Lives {
 impl Lives {
     fn new(layer: &'static str, seed: u64) -> Self {
         let dir = scratch();
-        let disk = Arc::new(Mutex::new(Disk::of(dir.path(), u64::MAX, Random(seed + 1))));
-        let random = Random(seed * 7919 + 12345);
+        let disk = Arc::new(Mutex::new(Disk::of(dir.path(), u64::MAX, Rng::new(seed + 1))));
+        let random = Rng::new(seed * 7919 + 12345);
         let raw = layer.starts_with("raw");
         Self {
             layer,
@@ -259,7 +249,7 @@ impl Lives {
         if self.model.is_empty() {
             self.model = self.all(&device);
             self.allowed = Allowed::only(&self.model);
-            let random = Random(self.random.below(u64::MAX) | 1);
+            let random = Rng::new(self.random.below(u64::MAX) | 1);
             *self.disk.lock() = Disk::of(&store, u64::MAX, random);
         }
         assert!(self.all(&device) == self.model, "{}: a start changes what is read", self.layer);
@@ -367,7 +357,7 @@ impl Lives {
         self.dir = next;
         self.boot += u64::from(self.boots_change);
         let store = self.dir.path().join("store");
-        let random = Random(self.random.below(u64::MAX) | 1);
+        let random = Rng::new(self.random.below(u64::MAX) | 1);
         self.disk = Arc::new(Mutex::new(Disk::of(&store, u64::MAX, random)));
         let device = open(self.layer, &store, self.boot, &self.disk);
         let all = self.all(&device);

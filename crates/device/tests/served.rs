@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
+use smrlab_units::rng::Rng;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,13 +28,8 @@ fn every_layer_keeps_data_over_a_killed_server() {
     for entry in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.keeps_data) {
         let dir = scratch();
         let mut plain: Vec<u8> = Vec::new();
-        let mut x = 88172645463325252u64;
-        let mut next = |n: u64| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            x % n
-        };
+        let mut random = Rng::new(1);
+        let mut next = |n: u64| random.below(n);
         for round in 0..4 {
             let device = Device::open(config(entry.name, at(dir.path()))).unwrap();
             plain.resize(device.size() as usize, 0);

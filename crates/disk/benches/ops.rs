@@ -1,6 +1,7 @@
 //! `cargo bench -p smrlab-disk`: nanoseconds for each operation that the simulator does for every request.
 
 use smrlab_disk::{BandId, DRIVES, DriveModel, Model};
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::hint::black_box;
 use std::time::Instant;
@@ -30,15 +31,9 @@ fn time(name: &str, mut call: impl FnMut(usize)) {
 
 fn drive(d: &DriveModel) {
     let g = d.geometry().clone();
-    let mut seed = 88_172_645_463_325_252u64;
-    let pbas: Vec<Pba> = (0..N)
-        .map(|_| {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            Pba(seed % g.blocks().0.saturating_sub(50_000).max(1))
-        })
-        .collect();
+    let mut random = Rng::new(1);
+    let pbas: Vec<Pba> =
+        (0..N).map(|_| Pba(random.below(g.blocks().0.saturating_sub(50_000).max(1)))).collect();
     println!("{} ({} blocks)", d.name(), g.blocks());
     time("track_of", |i| {
         black_box(g.track_of(pbas[i]));

@@ -25,21 +25,23 @@ impl Dvs {
         let target = self.disks.target();
         let others = (0..self.shape.disks).filter(|d| Some(*d) != target);
         let lost = others.clone().any(|d| !self.disks.has(d, group));
-        let (Some(tables), false, true) = (self.group(group), lost, target.is_some()) else {
+        let (Some(disk), false) = (target, lost) else {
             self.disks.give_up();
             plan.end(ticket);
             return state;
         };
         let start = self.shape.start(group);
-        for disk in others {
-            let blocks = u64::from(tables.pointers()[disk as usize]) * self.shape.chunk;
-            if blocks > 0 {
-                state.slots.reads.push((disk, start, blocks));
+        // A group that was never written has no tables.
+        let pointers = self.group(group).map_or(&[][..], |tables| tables.pointers());
+        for other in others {
+            let chunks = pointers.get(other as usize).copied().unwrap_or(0);
+            if chunks > 0 {
+                state.slots.reads.push((other, start, u64::from(chunks) * self.shape.chunk));
             }
         }
         state.slots.plan(ticket, Cause::Rebuild, plan);
-        if let (true, Some(disk)) = (plan.ops().is_empty(), target) {
-            // The group was emptied meanwhile: there is nothing to write either.
+        if plan.ops().is_empty() {
+            // There is nothing to write either.
             state.at = At::Writes;
             plan.ask(ticket, MemberId(disk as u32), HostRequest::flush(), |_| {});
         }
