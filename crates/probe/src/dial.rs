@@ -1,7 +1,7 @@
 //! The disk as a clock hand: the end of a read of one block says at which angle the block lies.
 
 use crate::ProbeError;
-use crate::stats::{median_angle, wrap};
+use crate::stats::{earliest_angle, wrap};
 use crate::target::{TimedTarget, Timing};
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,20 @@ pub struct Quality {
     pub seconds: f64,
 }
 
+/// Reads that push everything else out of the drive's cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Eviction {
+    /// How many.
+    pub reads: u64,
+    /// Blocks from one to the next: short ways past fresh blocks, many in a revolution. 0: anywhere.
+    pub stride: u64,
+}
+
+/// More blocks than a drive reads ahead.
+pub(crate) const FAR: u64 = 1 << 12;
+/// Blocks between what is measured and where evictions read.
+const ASIDE: u64 = 1 << 20;
+
 /// See the [module](self). Angles are in revolutions.
 pub struct Dial<'a> {
     target: &'a mut dyn TimedTarget,
@@ -30,8 +44,10 @@ pub struct Dial<'a> {
     period: f64,
     /// Reads that took less were answered by the drive's cache; 0 where there is none.
     hit_ns: f64,
-    /// Reads elsewhere that push a block out of the drive's cache.
-    evictions: u64,
+    /// What pushes a block out of the drive's cache.
+    eviction: Eviction,
+    /// Where the last eviction ended.
+    swept: u64,
     /// Standard deviation of an angle.
     noise: f64,
     /// Tracks are told apart by the revolution that a read over their boundary loses: see [`step`](Self::step).
@@ -41,6 +57,8 @@ pub struct Dial<'a> {
     last: SimTime,
     last_lba: u64,
     seed: u64,
+    /// A block, and when its end passed the head, in nanoseconds.
+    mark: (u64, f64),
 }
 
 impl<'a> Dial<'a> {
@@ -51,7 +69,8 @@ impl<'a> Dial<'a> {
             watch,
             period: 0.0,
             hit_ns: 0.0,
-            evictions: 0,
+            eviction: Eviction::default(),
+            swept: 0,
             noise: 0.0,
             across: false,
             quality: Quality::default(),
@@ -59,6 +78,7 @@ impl<'a> Dial<'a> {
             last: SimTime::ZERO,
             last_lba: 0,
             seed: 1,
+            mark: (0, 0.0),
         }
     }
 
@@ -77,23 +97,66 @@ impl<'a> Dial<'a> {
         self.noise
     }
 
+    /// By how much the [earliest](crate::stats::earliest) of `n` completions is late, about, in revolutions, and the standard
+    /// error of what lies [between](Self::between) two: of delays with a sharp beginning it goes down with their number, not
+    /// with its root.
+    pub fn late(&self, n: u64) -> f64 {
+        4.2 * self.noise / (n as f64 + 1.0)
+    }
+
+    /// A completion may be this much earlier than the middle one of several, in revolutions.
+    pub fn early(&self) -> f64 {
+        3.0 * self.noise + 1e-4
+    }
+
     /// How often to repeat a measurement of an angle for a standard error of `want` revolutions, about `most` times at most.
     pub fn repeats(&self, want: f64, most: u64) -> u64 {
-        let n = (self.noise / want.max(1e-9)).powi(2).ceil().min(1e9) as u64;
+        let n = (4.2 * self.noise / want.max(1e-9)).ceil().min(1e9) as u64;
         // Where the host is noisy, single completions may also come much too late.
         let least = if self.noise > 1e-4 { 3 } else { 1 };
         n.clamp(least, most.max(least))
     }
 
+    /// Period and noise as measured.
     pub(crate) fn set_period(&mut self, period: f64, noise_ns: f64) {
         self.period = period;
         self.noise = noise_ns / period;
         self.quality.noise_ns = noise_ns;
     }
 
-    pub(crate) fn set_cache(&mut self, hit_ns: f64, evictions: u64) {
+    /// Remembers when a block passed the head, for [`tune`](Self::tune).
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub(crate) fn mark(&mut self, lba: u64) -> Result<(), ProbeError> {
+        self.mark = (lba, self.passed(lba)?);
+        Ok(())
+    }
+
+    /// Takes the period again from the marked block: the more exact the longer ago that was. Angles from before do not
+    /// compare with those to come.
+    ///
+    /// # Errors
+    /// As [`access`](Self::access).
+    pub(crate) fn tune(&mut self) -> Result<(), ProbeError> {
+        let apart = self.passed(self.mark.0)? - self.mark.1;
+        let turns = (apart / self.period).round();
+        if turns >= 1.0 {
+            self.period = apart / turns;
+        }
+        Ok(())
+    }
+
+    /// A time at which the block's end passed the head, in nanoseconds.
+    fn passed(&mut self, lba: u64) -> Result<f64, ProbeError> {
+        let angles = (0..self.repeats(0.001, 32)).map(|_| self.angle(lba)).collect::<Result<Vec<_>, _>>()?;
+        let late = wrap(self.angle_at(self.last) - self.earliest(&angles));
+        Ok(self.last.0 as f64 - late * self.period)
+    }
+
+    pub(crate) fn set_cache(&mut self, hit_ns: f64, eviction: Eviction) {
         self.hit_ns = hit_ns;
-        self.evictions = evictions;
+        self.eviction = eviction;
     }
 
     /// Whether the drive answers repeated reads from a cache of its own.
@@ -184,13 +247,30 @@ impl<'a> Dial<'a> {
     /// # Errors
     /// As [`access`](Self::access).
     pub fn evict(&mut self) -> Result<(), ProbeError> {
-        let blocks = self.blocks();
-        let window = (blocks / 128).max(1 << 20).min(blocks);
-        let first = self.last_lba.saturating_sub(window / 2).min(blocks - window);
-        for _ in 0..self.evictions {
-            let lba = first + self.random(window);
-            self.read(lba)?;
+        let (blocks, at) = (self.blocks(), self.last_lba);
+        let Eviction { reads, stride } = self.eviction;
+        if stride > 0 {
+            let aside = ASIDE.min(blocks / 4);
+            let window = (2 * ASIDE).max(4 * reads * stride).min(blocks / 4);
+            let first =
+                if at + aside + window < blocks { at + aside } else { at.saturating_sub(aside + window) };
+            for i in 0..reads {
+                // The drive may have read ahead behind the last one, meanwhile.
+                self.swept += if i == 0 { stride.max(FAR) } else { stride };
+                if !(first..first + window).contains(&self.swept) {
+                    self.swept = first;
+                }
+                self.read(self.swept)?;
+            }
+        } else {
+            let window = (blocks / 128).max(1 << 20).min(blocks);
+            let first = at.saturating_sub(window / 2).min(blocks - window);
+            for _ in 0..reads {
+                let lba = first + self.random(window);
+                self.read(lba)?;
+            }
         }
+        self.last_lba = at;
         Ok(())
     }
 
@@ -199,7 +279,13 @@ impl<'a> Dial<'a> {
     /// # Errors
     /// As [`access`](Self::access).
     pub fn hit(&mut self, lba: u64) -> Result<bool, ProbeError> {
-        Ok(self.read(lba)?.took() < self.hit_ns)
+        let t = self.read(lba)?;
+        Ok(self.is_hit(t))
+    }
+
+    /// Whether the drive's cache answered it.
+    pub fn is_hit(&self, t: Timing) -> bool {
+        t.took() < self.hit_ns
     }
 
     /// Reads a block from the medium: where the drive's cache had it, again after pushing it out.
@@ -209,7 +295,7 @@ impl<'a> Dial<'a> {
     pub fn read_medium(&mut self, lba: u64) -> Result<Timing, ProbeError> {
         let mut t = self.read(lba)?;
         for _ in 0..3 {
-            if t.took() >= self.hit_ns {
+            if !self.is_hit(t) {
                 break;
             }
             self.quality.cache_hits += 1;
@@ -234,36 +320,29 @@ impl<'a> Dial<'a> {
         Ok(self.angle_at(t.end))
     }
 
-    /// The median of `repeats` measurements.
-    ///
-    /// # Errors
-    /// As [`access`](Self::access).
-    pub fn angle_of(&mut self, lba: u64, repeats: u64) -> Result<f64, ProbeError> {
-        let mut angles = Vec::with_capacity(repeats as usize);
-        for _ in 0..repeats.max(1) {
-            angles.push(self.angle(lba)?);
-        }
-        Ok(median_angle(&angles))
-    }
-
-    /// By how much the end of `to` lies behind the end of `from`, in [-0.5, 0.5): the median of `repeats` measurements,
-    /// each of both blocks close after each other. The later block is read first, so that read-ahead does not help.
+    /// By how much the end of `to` lies behind the end of `from`, in [-0.5, 0.5): the earliest of `repeats` measurements of
+    /// each, which follow each other closely. The later block is read first, so that read-ahead does not help.
     ///
     /// # Errors
     /// As [`access`](Self::access).
     pub fn between(&mut self, from: u64, to: u64, repeats: u64) -> Result<f64, ProbeError> {
-        let mut angles = Vec::with_capacity(repeats as usize);
+        let mut ends = [Vec::new(), Vec::new()];
         for _ in 0..repeats.max(1) {
-            let (first, second) = (self.angle(from.max(to))?, self.angle(from.min(to))?);
-            angles.push(wrap(if from < to { first - second } else { second - first }));
+            for (ends, lba) in ends.iter_mut().zip([from.max(to), from.min(to)]) {
+                ends.push(self.angle(lba)?);
+            }
         }
-        let middle = median_angle(&angles);
-        if angles.len() > 2 {
-            let limit = 8.0 * self.noise + 0.01;
-            self.quality.outliers +=
-                angles.iter().filter(|a| wrap(**a - middle).abs() > limit).count() as u64;
-        }
-        Ok(middle)
+        let [later, sooner] = ends.map(|e| self.earliest(&e));
+        Ok(wrap(if from < to { later - sooner } else { sooner - later }))
+    }
+
+    /// The earliest of angles of one block; counts those that are far from it.
+    pub(crate) fn earliest(&mut self, angles: &[f64]) -> f64 {
+        let found = earliest_angle(angles, self.early());
+        let limit = 8.0 * self.noise + 0.01;
+        let far = angles.iter().filter(|a| wrap(*a - found).abs() > limit).count();
+        self.quality.outliers += if angles.len() > 2 { far as u64 } else { 0 };
+        found
     }
 
     /// Whether tracks are told apart by lost revolutions; see [`step`](Self::step).
@@ -275,25 +354,42 @@ impl<'a> Dial<'a> {
         self.across = across;
     }
 
-    /// As [`between`](Self::between), for two blocks less than half a revolution apart. Where tracks follow each other
-    /// without skew their angles do not show the boundary, but a read over it loses a revolution: that is counted as
-    /// [`LOST`].
+    /// As [`between`](Self::between), for two blocks less than half a revolution apart, of which `sectors` make one. Where
+    /// tracks follow each other without skew their angles do not show the boundary, but a read over it loses a revolution:
+    /// that is counted as [`LOST`].
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn step(&mut self, from: u64, to: u64, repeats: u64) -> Result<f64, ProbeError> {
-        if !self.across || self.cached() {
+    pub fn step(&mut self, from: u64, to: u64, sectors: f64, repeats: u64) -> Result<f64, ProbeError> {
+        if !self.across {
             return self.between(from, to, repeats);
         }
-        let mut angles = Vec::with_capacity(repeats as usize);
+        let (mut ends, mut lost) = ([Vec::new(), Vec::new()], 0);
         for _ in 0..repeats.max(1) {
+            if self.cached() {
+                self.evict()?;
+            }
             let first = self.read(from)?.end;
-            let second = self.access(Dir::Read, from, to - from + 1)?.end;
-            let turns = (second.0 as f64 - first.0 as f64) / self.period - 1.0;
-            let lost = (turns + 0.25).floor();
-            angles.push(wrap(turns - lost + if lost > 0.0 { LOST } else { 0.0 }));
+            let (from, whole) = if self.cached() { (from + 1, 0.0) } else { (from, 1.0) };
+            let second = self.access(Dir::Read, from, to + 1 - from)?;
+            // What follows a read one is on its way into the drive's cache, or there already.
+            if self.is_hit(second) {
+                continue;
+            }
+            lost += u64::from(self.turns(first, second.end) - whole > 0.75);
+            for (ends, end) in ends.iter_mut().zip([first, second.end]) {
+                ends.push(self.angle_at(end));
+            }
         }
-        Ok(median_angle(&angles))
+        let seen = ends[0].len() as u64;
+        let [first, second] = ends.map(|e| self.earliest(&e));
+        let turned = if seen > 0 { wrap(second - first) } else { (to - from) as f64 / sectors };
+        Ok(wrap(turned + if 2 * lost > seen { LOST } else { 0.0 }))
+    }
+
+    /// Revolutions from one moment to another.
+    fn turns(&self, from: SimTime, to: SimTime) -> f64 {
+        (to.0 as f64 - from.0 as f64) / self.period
     }
 }
 

@@ -28,12 +28,36 @@ pub fn turn(turns: f64) -> f64 {
     if t >= 1.0 { 0.0 } else { t }
 }
 
+/// The one of the angles (in revolutions) that is nearest to all others: what single ones that are anything at all do not
+/// move.
+fn central(angles: &[f64]) -> f64 {
+    let far = |a: f64| angles.iter().map(|b| wrap(a - b).abs()).sum::<f64>();
+    angles.iter().copied().min_by(|a, b| far(*a).total_cmp(&far(*b))).unwrap_or(0.0)
+}
+
 /// The median of angles (in revolutions) that lie close together, in [-0.5, 0.5).
 pub fn median_angle(angles: &[f64]) -> f64 {
-    let Some(&first) = angles.first() else { return 0.0 };
-    let off: Vec<f64> = angles.iter().map(|a| wrap(a - first)).collect();
-    wrap(first + median(&off))
+    let about = central(angles);
+    wrap(about + median(&angles.iter().map(|a| wrap(a - about)).collect::<Vec<_>>()))
 }
+
+/// The [earliest] of angles (in revolutions) that lie close together, in [-0.5, 0.5).
+pub fn earliest_angle(angles: &[f64], limit: f64) -> f64 {
+    let about = central(angles);
+    wrap(about + earliest(&angles.iter().map(|a| wrap(a - about)).collect::<Vec<_>>(), limit))
+}
+
+/// The earliest of completions of the same thing: the host sees them late, never early. What is earlier than the middle one
+/// by more than `limit` was late by a whole turn nearly; of many one such may also lie within that.
+pub fn earliest(values: &[f64], limit: f64) -> f64 {
+    let middle = median(values);
+    let mut v: Vec<f64> = values.iter().copied().filter(|v| *v >= middle - limit).collect();
+    v.sort_unstable_by(f64::total_cmp);
+    v.get(usize::from(v.len() >= MANY)).copied().unwrap_or(middle)
+}
+
+/// Of so many completions the second is taken as the earliest.
+const MANY: usize = 12;
 
 /// The straight line `a + b x` of least squares through the points whose residual is not an outlier; a, b, the standard
 /// error of b, and the robust deviation of the points from the line.

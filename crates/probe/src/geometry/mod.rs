@@ -8,8 +8,6 @@ mod cache;
 mod order;
 pub(crate) mod rotation;
 mod seek;
-#[cfg(test)]
-mod tests;
 mod tracks;
 mod zones;
 
@@ -158,7 +156,9 @@ pub fn extract(
         noise_ns: now.noise_ns,
         seconds: before.seconds + now.seconds,
     };
-    keep(known);
+    if known.rpm.is_some() {
+        keep(known);
+    }
     done
 }
 

@@ -72,6 +72,27 @@ impl Place<'_> {
         jump_at(dial, lba, self.zone.sectors_exact, repeats)
     }
 
+    /// The jumps before the first `count` tracks. All of them once, then all again: what the drive's own cache had of a
+    /// boundary is pushed out by the others.
+    fn jumps(&self, dial: &mut Dial<'_>, count: u64, repeats: u64) -> Result<Vec<f64>, ProbeError> {
+        if dial.across() {
+            return (1..=count).map(|n| self.jump(dial, n, repeats)).collect();
+        }
+        dial.tune()?;
+        let starts: Vec<u64> = (1..=count).map(|n| self.start(dial, n)).collect::<Result<_, _>>()?;
+        let mut ends = vec![[Vec::new(), Vec::new()]; starts.len()];
+        for i in 0..repeats {
+            for (ends, &lba) in ends.iter_mut().zip(&starts) {
+                for (ends, lba) in ends.iter_mut().zip([lba, lba - 1]) {
+                    ends.push(dial.angle(lba)?);
+                }
+            }
+            dial.share(i as f64 / repeats as f64 / 2.0);
+        }
+        let step = 1.0 / self.zone.sectors_exact;
+        Ok(ends.iter().map(|[first, last]| wrap(dial.earliest(first) - dial.earliest(last) - step)).collect())
+    }
+
     /// The angle of a track's start behind that of track 0, less `n` times `step`.
     fn ahead(&self, dial: &mut Dial<'_>, n: u64, step: f64, repeats: u64) -> Result<f64, ProbeError> {
         let lba = self.start(dial, n)?;
@@ -107,12 +128,8 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
     let place = Place { zone, jumps: jumps.clone() };
     let repeats = dial.repeats(0.0015, 36);
     let count = FIRST.min(zone.tracks - 1);
-    let mut seen = Vec::new();
-    for n in 1..=count {
-        seen.push(place.jump(dial, n, repeats)?);
-        dial.share(n as f64 / count as f64 / 2.0);
-    }
-    let sigma = 2.0 * dial.noise() / (repeats as f64).sqrt();
+    let mut seen = place.jumps(dial, count, repeats)?;
+    let sigma = dial.late(repeats);
     let slack = (6.0 * sigma).max(2.2 / zone.sectors_exact);
     let like = |kind: f64| move |j: &f64| wrap(j - kind).abs() <= slack;
     // What is unlike the first is measured again: completions that came much too late are not a kind of their own.
@@ -211,7 +228,7 @@ fn first_deviation(
     slack: f64,
 ) -> Result<(Measured, Option<u64>), ProbeError> {
     let repeats = dial.repeats(0.0015, 100);
-    let sigma = 2.0 * dial.noise() / (repeats as f64).sqrt() + 0.5 / place.zone.sectors_exact;
+    let sigma = dial.late(repeats) + 0.5 / place.zone.sectors_exact;
     let limit = 8.0 * sigma;
     let last = place.zone.tracks - 1;
     let (mut good, mut n) = (1, 2.min(last));

@@ -2,14 +2,18 @@
 
 use super::Measured;
 use crate::ProbeError;
-use crate::dial::Dial;
-use crate::stats::{line, median};
+use crate::dial::{Dial, Eviction, FAR};
+use crate::stats::{line, median, median_angle, spread, wrap};
 
 /// Revolutions over which the speed is measured, at least and at most.
 const LONG: u64 = 256;
 const LONGEST: u64 = 4096;
+/// Reads of one block that tell the host's noise.
+const NOISY_READS: u64 = 64;
 /// The slowest and the fastest disk in nanoseconds a revolution: 300 to 60 000 revolutions a minute.
 const PERIODS: std::ops::Range<f64> = 1e6..2e8;
+const HIDDEN: &str = "repeated reads are always answered from a cache: switch it off";
+const NO_MULTIPLE: &str = "the times between reads of the same block are not multiples of a revolution (or this host is too busy to tell)";
 
 /// Measures the revolution and sets the dial by it; the answer is in revolutions a minute. `quick` is content with
 /// less exactness where the host is noisy.
@@ -54,47 +58,116 @@ fn find_cache(dial: &mut Dial<'_>, typical: f64) -> Result<(), ProbeError> {
     for _ in 0..5 {
         let lba = dial.random(blocks);
         dial.read(lba)?;
-        again.push(dial.read(lba)?.took());
+        for _ in 0..4 {
+            again.push(dial.read(lba)?.took());
+        }
     }
     let hit = median(&again);
     if hit > typical / 8.0 {
         return Ok(());
     }
-    let limit = (2.0 * hit + 5e4).min(typical / 4.0);
+    let limit = (2.0 * hit + 8.0 * spread(&again) + 5e4).min(typical / 4.0);
+    let far = Eviction { reads: 0, stride: FAR };
+    let found = match least_reads(dial, limit, far)? {
+        Some(eviction) => Some(nearer(dial, limit, eviction)?),
+        None => least_reads(dial, limit, Eviction::default())?,
+    };
+    let Some(eviction) = found else {
+        return Err(ProbeError::NotADisk(HIDDEN.to_owned()));
+    };
+    dial.set_cache(limit, eviction);
+    Ok(())
+}
+
+/// The fewest reads of the kind that push a block out of the drive's cache, and some more, because segments may be replaced
+/// at random.
+fn least_reads(dial: &mut Dial<'_>, limit: f64, kind: Eviction) -> Result<Option<Eviction>, ProbeError> {
     let mut reads = 1;
     while reads <= 4096 {
-        if pushes_out(dial, limit, reads)? {
+        if pushes_out(dial, limit, Eviction { reads, ..kind })? {
             let (mut lo, mut hi) = (reads / 2, reads);
             while hi - lo > 1 {
                 let mid = lo + (hi - lo) / 2;
-                if pushes_out(dial, limit, mid)? { hi = mid } else { lo = mid }
+                if pushes_out(dial, limit, Eviction { reads: mid, ..kind })? { hi = mid } else { lo = mid }
             }
-            // Some room, because segments may be replaced at random.
-            dial.set_cache(limit, hi + hi / 8 + 1);
-            return Ok(());
+            return Ok(Some(Eviction { reads: hi + hi / 8 + 1, ..kind }));
         }
         reads *= 2;
     }
-    Err(ProbeError::NotADisk("repeated reads are always answered from a cache: switch it off".to_owned()))
+    Ok(None)
 }
 
-/// Whether so many reads elsewhere push a block out of the drive's cache.
-fn pushes_out(dial: &mut Dial<'_>, limit: f64, reads: u64) -> Result<bool, ProbeError> {
-    let lba = dial.random(dial.blocks());
-    dial.read(lba)?;
-    dial.set_cache(limit, reads);
-    dial.evict()?;
-    Ok(dial.read(lba)?.took() > limit)
-}
-
-/// From reads of one block after the one behind it: nearly a revolution each.
-fn rough_period(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
-    let mut ends = Vec::new();
-    for i in 0..24 {
-        ends.push(dial.read_medium(block - i)?.end.0 as f64);
+/// As many reads closer to each other, as long as that is faster: too close ones are parts of one stream to the drive.
+fn nearer(dial: &mut Dial<'_>, limit: f64, mut best: Eviction) -> Result<Eviction, ProbeError> {
+    let mut least = f64::INFINITY;
+    let mut stride = best.stride;
+    while stride > 0 {
+        let eviction = Eviction { stride, ..best };
+        let begin = dial.now();
+        for _ in 0..3 {
+            if !pushes_out(dial, limit, eviction)? {
+                return Ok(best);
+            }
+        }
+        let took = dial.now().since(begin).0 as f64;
+        if took < least {
+            (best, least) = (eviction, took);
+        }
+        stride /= 2;
     }
-    let steps: Vec<f64> = ends.windows(2).map(|w| w[1] - w[0]).collect();
-    Ok(median(&steps))
+    Ok(best)
+}
+
+/// Whether such reads elsewhere push a block out of the drive's cache, twice: a single answer from the cache may come late.
+fn pushes_out(dial: &mut Dial<'_>, limit: f64, eviction: Eviction) -> Result<bool, ProbeError> {
+    dial.set_cache(limit, eviction);
+    for _ in 0..2 {
+        let lba = dial.random(dial.blocks());
+        dial.read(lba)?;
+        dial.evict()?;
+        if dial.hit(lba)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The longest period at which all reads of one block end at the same angle, whatever was read in between: the drive's own
+/// cache may answer neighbours, and how many revolutions lie between two reads is not known.
+fn rough_period(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
+    let start = dial.read_medium(block)?.end;
+    let mut ends = Vec::new();
+    let hits = dial.quality().cache_hits;
+    for _ in 0..40 {
+        if dial.cached() {
+            dial.evict()?;
+        }
+        // At any moment of the slowest disk's turn.
+        let rest = dial.random(PERIODS.end as u64) as f64;
+        dial.pause(rest);
+        ends.push(dial.read_medium(block)?.end.since(start).0 as f64);
+    }
+    if dial.quality().cache_hits > hits + 40 {
+        return Err(ProbeError::NotADisk(HIDDEN.to_owned()));
+    }
+    let span = ends.last().copied().unwrap_or(PERIODS.end);
+    let alike = |period: f64| {
+        let (sin, cos) = ends.iter().fold((0.0, 0.0), |(s, c), t| {
+            let (sin, cos) = (std::f64::consts::TAU * t / period).sin_cos();
+            (s + sin, c + cos)
+        });
+        f64::hypot(sin, cos) / ends.len() as f64
+    };
+    // Steps of a tenth of what can be told apart, from the slowest disk on.
+    let step = 0.1 / span;
+    let frequency = |i: u32| 1.0 / PERIODS.end + f64::from(i) * step;
+    let steps = ((1.0 / PERIODS.start - 1.0 / PERIODS.end) / step) as u32;
+    let Some(first) = (0..steps).find(|&i| alike(1.0 / frequency(i)) > 0.85) else {
+        return Err(ProbeError::NotADisk(NO_MULTIPLE.to_owned()));
+    };
+    let best =
+        (first..first + 20).max_by(|&a, &b| alike(1.0 / frequency(a)).total_cmp(&alike(1.0 / frequency(b))));
+    Ok(1.0 / frequency(best.unwrap_or(first)))
 }
 
 /// From reads of one block further and further apart: the number of revolutions between them is known each time from
@@ -133,12 +206,21 @@ fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<M
     let (origin, _, _, deviation) = line(&points);
     let off = points.iter().filter(|p| (p.1 - origin - period * p.0).abs() > 0.1 * period).count();
     if !PERIODS.contains(&period) || off * 4 > points.len() {
-        return Err(ProbeError::NotADisk(
-            "the times between reads of the same block are not multiples of a revolution (or this host is too busy to tell)"
-                .to_owned(),
-        ));
+        return Err(ProbeError::NotADisk(NO_MULTIPLE.to_owned()));
     }
     dial.set_period(period, deviation);
+    if deviation > 1e-5 * period {
+        let noise = noise(dial, block)?;
+        dial.set_period(period, noise);
+    }
+    dial.mark(block)?;
     let rpm = 60e9 / period;
     Ok(Measured { value: rpm, spread: rpm * error / period })
+}
+
+/// The deviation of the completions of one block.
+fn noise(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
+    let angles = (0..NOISY_READS).map(|_| dial.angle(block)).collect::<Result<Vec<_>, _>>()?;
+    let middle = median_angle(&angles);
+    Ok(spread(&angles.iter().map(|a| wrap(a - middle)).collect::<Vec<_>>()) * dial.period())
 }

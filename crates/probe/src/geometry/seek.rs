@@ -5,7 +5,7 @@ use super::order::Order;
 use super::{Skews, Zone};
 use crate::ProbeError;
 use crate::dial::Dial;
-use crate::stats::median;
+use crate::stats::{earliest, median, turn, wrap};
 use serde::{Deserialize, Serialize};
 use smrlab_units::Dir;
 
@@ -78,6 +78,23 @@ impl<'a> Map<'a> {
         Vec::new()
     }
 
+    /// Two blocks of one track: the second is right before the first, which the disk has just passed. Where the drive's own
+    /// cache keeps what passes, it is one that the head comes to only after most of a turn.
+    fn same_track(&self, dial: &mut Dial<'_>, cylinder: u64) -> Result<Option<(Spot, Spot)>, ProbeError> {
+        let Some(spot) = self.blocks(cylinder).first().copied() else { return Ok(None) };
+        let at = |lba| Spot { lba, ..spot };
+        let before = at(spot.lba.saturating_sub(2));
+        if dial.cached() {
+            dial.evict()?;
+            dial.read_medium(spot.lba)?;
+            if dial.hit(before.lba)? {
+                let far = (spot.sectors * 7.0 / 16.0) as u64;
+                return Ok(Some((at(spot.lba - far.min(spot.lba)), at(spot.lba + far))));
+            }
+        }
+        Ok(Some((spot, before)))
+    }
+
     /// Blocks of two tracks on one cylinder between which the surface changes.
     fn switch(&self) -> Option<(Spot, Spot)> {
         let zone = self.zones.iter().max_by_key(|z| z.tracks)?;
@@ -118,21 +135,14 @@ pub(super) fn find(
     dial.stage("seeks");
     let map = Map::new(zones, skews.order);
     let most = map.len().saturating_sub(1);
-    let noise = dial.noise() * dial.period();
-    let trials =
-        if dial.noise() > 1e-4 { (256.0 * (noise / 6e4).powi(2)).clamp(32.0, 256.0) as u32 } else { 1 };
+    let [often, each] = ERRORS.map(|e| dial.repeats(e, 96) as usize);
     let distances = distances(most);
     let dirs: &[Dir] = if destroy { &[Dir::Read, Dir::Write] } else { &[Dir::Read] };
     let mut out = Seeks::default();
     for (i, &dir) in dirs.iter().enumerate() {
-        let access = Access { dir, trials };
-        // On one track: to the block before, which the disk has just passed.
-        let Some(block) = map.blocks(most / 2).first().copied() else { continue };
-        let overhead = Access { trials: if trials > 1 { 2 * trials } else { 1 }, ..access }.least(
-            dial,
-            block,
-            Spot { lba: block.lba.saturating_sub(2), ..block },
-        )?;
+        let access = Access { dir, completions: each };
+        let Some((block, other)) = map.same_track(dial, most / 2)? else { continue };
+        let overhead = Access { dir, completions: often }.least(dial, block, other)?;
         let mut curve = Vec::new();
         for (k, &d) in distances.iter().enumerate() {
             dial.share((i as f64 + k as f64 / distances.len() as f64) / dirs.len() as f64);
@@ -150,7 +160,7 @@ pub(super) fn find(
             out.write = curve;
         }
     }
-    out.spread_ns = dial.period() * 2.0 * FINEST + 1.6 * noise / f64::from(trials).sqrt();
+    out.spread_ns = dial.period() * (2.0 * FINEST + dial.late(each as u64));
     Ok(out)
 }
 
@@ -174,10 +184,15 @@ fn distances(most: u64) -> Vec<u64> {
 /// To what share of a revolution times are measured where there is no noise.
 const FINEST: f64 = 1e-4;
 
+/// To what share of a revolution completions are to be known: that of the overhead, which all others are compared with, and
+/// of the others.
+const ERRORS: [f64; 2] = [3e-4, 1.25e-3];
+
 #[derive(Clone, Copy)]
 struct Access {
     dir: Dir,
-    trials: u32,
+    /// Of so many completions the earliest is taken.
+    completions: usize,
 }
 
 impl Access {
@@ -199,64 +214,72 @@ impl Access {
         Ok(median(&times))
     }
 
-    /// The least time from the end of a read of `from` to the begin of an access to `to`, in nanoseconds.
+    /// The least time from sending an access to `to` until it begins, with the head at `from`, in nanoseconds.
     ///
-    /// Sent at once, the access ends after some whole turns and a fraction that is given by where the two blocks lie. Sent
-    /// later and later, it ends at the same time, until the head comes too late and a turn is lost: what it could be
-    /// late is what it had waited.
+    /// Sent later and later in the turn, the access ends at the same time, until the head comes too late and a turn is lost:
+    /// what it could be late is what it had waited. When it was sent is known exactly; when it ended, from the earliest of
+    /// all completions.
     fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64, ProbeError> {
-        let noisy = self.trials > 1;
-        let mut took = Vec::new();
-        for _ in 0..if noisy { 5 } else { 1 } {
-            took.push(self.trip(dial, from, to, 0.0)?);
+        let noisy = dial.noise() > 1e-4;
+        let (sent, once) = self.trip(dial, from, to, None)?;
+        // The turns of each trip as if it had been sent at the same moment of the turn.
+        let mut took = vec![once];
+        for _ in 0..if noisy { 4 } else { 0 } {
+            took.push(self.trip(dial, from, to, Some(sent))?.1);
         }
         let whole = median(&took);
-        let caught = |t: f64| (t - whole).abs() < 0.5;
-        let coarse = (3.0 * dial.noise()).max(FINEST);
         let (mut lo, mut hi) = (0.0, 1.0);
-        took.retain(|t| caught(*t));
-        while hi - lo > coarse {
-            let mid = (lo + hi) / 2.0;
-            // Two of three where a completion may come much too late.
+        while hi - lo > FINEST || took.len() < self.completions {
+            // When it is known, it is only looked at more often when the access ends.
+            let mid = if hi - lo > FINEST { (lo + hi) / 2.0 } else { lo / 2.0 };
+            // A completion may come much too late, but not too early.
             let (mut hits, mut misses) = (0, 0);
-            while hits.max(misses) < if noisy { 2 } else { 1 } {
-                let t = self.trip(dial, from, to, mid)?;
-                if caught(t) {
-                    took.push(t);
+            while hits == 0 && misses < if noisy { 2 } else { 1 } {
+                let t = self.trip(dial, from, to, Some(sent + mid))?.1 + mid;
+                took.push(whole + wrap(t - whole));
+                if t - whole < 0.5 {
                     hits += 1;
                 } else {
                     misses += 1;
                 }
             }
-            if hits > misses { lo = mid } else { hi = mid }
-        }
-        let mut late = (lo + hi) / 2.0;
-        let mut seen = Vec::new();
-        for i in 1..self.trials {
-            let t = self.trip(dial, from, to, late.max(0.0))?;
-            if caught(t) {
-                took.push(t);
-            }
-            late += if caught(t) { 1.0 } else { -1.0 } * coarse / f64::from(i).sqrt();
-            if i > self.trials / 3 {
-                seen.push(late);
+            if hi - lo > FINEST {
+                if hits > 0 { lo = mid } else { hi = mid }
             }
         }
-        if !seen.is_empty() {
-            late = seen.iter().sum::<f64>() / seen.len() as f64;
-        }
+        let late = (lo + hi) / 2.0;
         // The access begins a sector before it ends.
-        Ok((median(&took) - late - 1.0 / to.sectors) * dial.period())
+        Ok((earliest(&took, dial.early()) - late - 1.0 / to.sectors) * dial.period())
     }
 
-    /// Reads `from`, waits `late` turns, goes to `to`: the turns from end to end.
-    fn trip(self, dial: &mut Dial<'_>, from: Spot, to: Spot, late: f64) -> Result<f64, ProbeError> {
-        if dial.cached() {
-            dial.evict()?;
+    /// Reads `from`, waits until the moment of the turn `when` (at once without it), goes to `to`: when it was sent, and how
+    /// long it took, in turns.
+    fn trip(
+        self,
+        dial: &mut Dial<'_>,
+        from: Spot,
+        to: Spot,
+        when: Option<f64>,
+    ) -> Result<(f64, f64), ProbeError> {
+        let mut tries = 0;
+        loop {
+            if dial.cached() {
+                dial.evict()?;
+            }
+            let begin = dial.read_medium(from.lba)?.end;
+            if let Some(when) = when {
+                let wait = turn(when - dial.angle_at(begin));
+                dial.pause(wait * dial.period());
+            }
+            let t = match self.dir {
+                Dir::Read => dial.read(to.lba)?,
+                Dir::Write => dial.write(to.lba, 1)?,
+            };
+            tries += 1;
+            // What the drive's own cache answers says nothing of the way.
+            if tries == 3 || !dial.is_hit(t) {
+                return Ok((dial.angle_at(t.start), t.took() / dial.period()));
+            }
         }
-        let begin = dial.read_medium(from.lba)?.end;
-        dial.pause(late * dial.period());
-        let end = dial.access(self.dir, to.lba, 1)?.end;
-        Ok((end.0 as f64 - begin.0 as f64) / dial.period())
     }
 }

@@ -125,20 +125,22 @@ impl Finder {
         let end = dial.blocks();
         let slack = 0.01 + 4.0 * dial.noise();
         let mut at = first;
-        let mut lengths: Vec<(u64, Boundary)> = Vec::new();
+        let mut tracks: Vec<(u64, Boundary)> = Vec::new();
         let near = self.sectors_from(dial, first)?;
-        for _ in 0..3 {
+        // Where completions may come much too late, two tracks have to agree.
+        let most = if dial.noise() > 1e-4 { 8 } else { 3 };
+        for _ in 0..most {
             let Some(b) = boundary_after(dial, at, near, end, &self.jumps)? else { break };
-            lengths.push((b.lba - at, b));
+            tracks.push((at, b));
             self.jumps.learn(b.jump, slack);
             at = b.lba;
-            if lengths.len() >= 2 && lengths[0].0 == lengths[1].0 {
+            if most > 3 && tracks.len() >= 3 && full_track(&tracks).is_some() || alike(&tracks) {
                 break;
             }
         }
-        let Some(&(_, b)) = lengths.first() else { return Ok(None) };
-        let usable = track_length(&lengths.iter().map(|l| l.0).collect::<Vec<_>>());
-        let sectors = full_turn(dial, first, b.lba, usable)?;
+        let Some(&(start, b)) = full_track(&tracks).or(tracks.first()) else { return Ok(None) };
+        let usable = b.lba - start;
+        let sectors = full_turn(dial, start, b.lba, usable)?;
         Ok(Some(Start { first, usable, sectors }))
     }
 
@@ -211,12 +213,22 @@ impl Finder {
     }
 }
 
-/// The length of a full track among the first ones of a zone: slipped sectors make some a little shorter, and the zone may
-/// end after any of them.
-fn track_length(lengths: &[u64]) -> u64 {
+/// Whether the first two tracks are equally long.
+fn alike(tracks: &[(u64, Boundary)]) -> bool {
+    tracks.len() == 2 && length(&tracks[0]) == length(&tracks[1])
+}
+
+fn length(&(start, end): &(u64, Boundary)) -> u64 {
+    end.lba - start
+}
+
+/// A full track among the first ones of a zone, of which another is about as long: slipped sectors make some a little
+/// shorter, and the zone may end after any of them.
+fn full_track(tracks: &[(u64, Boundary)]) -> Option<&(u64, Boundary)> {
     let near = |a: u64, b: u64| a.abs_diff(b) <= 4;
-    let twice = |i: usize| lengths.iter().enumerate().any(|(j, &l)| j != i && near(l, lengths[i]));
-    (0..lengths.len()).filter(|&i| twice(i)).map(|i| lengths[i]).max().unwrap_or(lengths[0])
+    let twice =
+        |i: usize| tracks.iter().enumerate().any(|(j, t)| j != i && near(length(t), length(&tracks[i])));
+    (0..tracks.len()).filter(|&i| twice(i)).map(|i| &tracks[i]).max_by_key(|t| length(t))
 }
 
 /// Slipped sectors to be reckoned with over so many tracks.
@@ -239,7 +251,7 @@ fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, usable: u64) -> Result<
     let turned = |a: f64| if a < 0.0 { a + 1.0 } else { a };
     let share = turned(dial.between(first, mid, repeats)?) + turned(dial.between(mid, next - 1, repeats)?);
     let sectors = steps as f64 / share.max(1e-6);
-    let error = 2.0 * dial.noise() * 1.3 / (repeats as f64).sqrt() * sectors;
+    let error = 1.5 * dial.late(repeats) * sectors;
     let spare = sectors - usable as f64;
     Ok(if wrap(spare).abs() > 1.0 || spare < 0.6 + 4.0 * error { usable as f64 } else { sectors })
 }
