@@ -32,7 +32,21 @@ def _word(path: Path) -> str | None:
         return None
 
 
-def says(target: str, root: Path = Path("/sys/block")) -> dict[str, Any]:
+# All block devices, partitions too.
+ROOT = Path("/sys/class/block")
+
+# What a drive may say of its zones in two bits: SBC-4, Block Device Characteristics page, byte 8; ACS-4, word 69.
+ZONES = {1: "host-aware", 2: "drive-managed"}
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def says(target: str) -> dict[str, Any]:
     """Model, zones, rotation and TRIM of a block device, from sysfs; empty for anything else."""
     path = Path(target)
     try:
@@ -41,7 +55,31 @@ def says(target: str, root: Path = Path("/sys/block")) -> dict[str, Any]:
             return {}
     except OSError:
         return {}
-    return described(root / device.name)
+    folder = (ROOT / device.name).resolve()
+    # A partition is in its disk's folder.
+    return described(folder if (folder / "queue").is_dir() else folder.parent)
+
+
+def _pages(folder: Path) -> dict[str, Any]:
+    """What the drive's own pages say: block device characteristics (0xB1), ATA information (0x89)."""
+    found: dict[str, Any] = {}
+    page = _bytes(folder / "device" / "vpd_pgb1")
+    if len(page) > 8:
+        rate = int.from_bytes(page[4:6], "big")
+        if rate > 1:
+            found["rpm"] = rate
+        if zones := ZONES.get(page[8] >> 4 & 3):
+            found["zbc_page"] = zones
+    # 60 bytes of header, then the answer to IDENTIFY DEVICE in words of two bytes.
+    identify = _bytes(folder / "device" / "vpd_pg89")[60:]
+    if len(identify) >= 512:
+        word = [int.from_bytes(identify[i : i + 2], "little") for i in range(0, 512, 2)]
+        if zones := ZONES.get(word[69] & 3):
+            found["identify_zones"] = zones
+        if word[217] > 1 and word[217] != 0xFFFF:
+            found["rpm"] = word[217]
+        found["identify_trim"] = bool(word[169] & 1)
+    return found
 
 
 def described(folder: Path) -> dict[str, Any]:
@@ -62,4 +100,4 @@ def described(folder: Path) -> dict[str, Any]:
         found["trim"] = trim
         if rotational == "1" and trim and zoned in (None, "none"):
             found["hint"] = "a rotating drive that takes TRIM maps its blocks: it may be drive-managed SMR"
-    return found
+    return found | _pages(folder)

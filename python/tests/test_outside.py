@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -96,6 +97,36 @@ def test_what_a_device_says_of_itself(tmp_path: Path) -> None:
     assert sysfs.says("sim:tiny") == {}
 
 
+def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host-aware drive by its own pages, and a partition of it: a made-up sysfs under a device that is there."""
+    device = next((d for d in sorted(Path("/dev").iterdir()) if d.is_block_device()), None)
+    if device is None:
+        pytest.skip("no block device here")
+    disk = tmp_path / "devices" / "sdz"
+    for name, text in {"queue/rotational": "1", "queue/zoned": "host-aware", "device/model": "ST8000AS0022"}.items():
+        (disk / name).parent.mkdir(parents=True, exist_ok=True)
+        (disk / name).write_text(text + "\n")
+    page = bytearray(64)
+    page[4:6], page[8] = (5980).to_bytes(2, "big"), 1 << 4
+    (disk / "device" / "vpd_pgb1").write_bytes(page)
+    identify = bytearray(60 + 512)
+    identify[60 + 2 * 69], identify[60 + 2 * 169] = 2, 1
+    (disk / "device" / "vpd_pg89").write_bytes(identify)
+    (disk / "sdz1").mkdir()
+    monkeypatch.setattr(sysfs, "ROOT", tmp_path / "class")
+    (tmp_path / "class").mkdir()
+    for folder in (disk, disk / "sdz1"):
+        (tmp_path / "class" / device.name).unlink(missing_ok=True)
+        (tmp_path / "class" / device.name).symlink_to(folder)
+        said = answer("probe", str(device))["says"]
+        assert (said["zoned"], said["zbc_page"], said["rpm"]) == ("host-aware", "host-aware", 5980)
+        assert (said["identify_zones"], said["identify_trim"]) == ("drive-managed", True)
+        assert said["model_list"].startswith("Seagate Archive v3")
+    shown = run.invoke(build([]), ["probe", str(device)], catch_exceptions=False)
+    assert "zbc_page: host-aware" in shown.output
+    assert "add --destroy" in shown.output
+
+
 def dig(tmp_path: Path) -> Path:
     """A drive of two zones in the text form of the emulator's paper, with outliers."""
     rows = []
@@ -131,3 +162,27 @@ def test_the_papers_text_form_by_both_methods(tmp_path: Path) -> None:
     broken.write_text("one two three\n")
     with pytest.raises(InputError, match="line 1"):
         run.invoke(build([]), ["geometry", "fit", str(broken), "--out", str(drive)], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("drive", ["modern-7200", "he2014-example", "dvs-raid"])
+def test_a_fitted_drive_validates_against_the_drive_it_was_taken_from(drive: str, tmp_path: Path) -> None:
+    """The demerit is below 2 % of the mean: reads and writes anywhere, by `smrlab validate` itself."""
+    answer("geometry", "extract", f"sim:{drive}", "--destroy", "--out", str(tmp_path))
+    fitted = tmp_path / "fitted.toml"
+    answer("geometry", "fit", str(tmp_path / "extraction.json"), "--out", str(fitted))
+    trace = "synth:uniform,requests=5000,interarrival=60ms"
+    answer("run", "--drive", drive, "--layer", "cmr", "--trace", trace, "--requests", "--out", str(tmp_path / "ran"))
+    rows = pq.read_table(tmp_path / "ran" / "requests.parquet").to_pylist()
+    measured = tmp_path / "measured.trace"
+    with measured.open("w") as lines:
+        for row, after in zip(rows, [*rows[1:], rows[-1]], strict=True):
+            service = row["completion_ns"] - row["arrival_ns"]
+            gap = max(after["arrival_ns"] - row["completion_ns"], 0)
+            op = row["op"][0].upper()
+            lines.write(f"{op} Miss {row['lba']} {row['blocks']} {service / 1e3} {gap / 1e3}\n")
+    doc = answer("validate", str(fitted), str(measured))
+    assert doc["requests"] == 5000
+    assert doc["demerit_percent"] < 2, doc
+    # Not the same numbers twice: the drive beside it, half a turn faster, does not validate.
+    other = answer("validate", f"{fitted},rpm=5400", str(measured))
+    assert other["demerit_percent"] > 2, other

@@ -1,7 +1,9 @@
 //! The truth table: what `smrlab probe` says of the layers of the registry, against what they are.
 //!
-//! `cargo bench -p smrlab-probe --bench truth_table` prints it as Markdown; `docs/probe.md` holds its last results.
+//! `cargo bench -p smrlab-probe --bench truth_table` prints it as Markdown, and after it the table of what bands do along the
+//! drive; `docs/probe.md` holds the last results. An argument chooses the rows whose layer contains it, `-v` shows the evidence.
 
+use smrlab_disk::Bands;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Limit, Mapping, identify};
 use smrlab_probe::{Quiet, SimTarget};
@@ -88,8 +90,25 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
     out
 }
 
-/// All of the drive's space is written before.
-fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>, u64), String> {
+/// The drive of real size with the layer that is its own: it holds writes by number, and bands of 20 tracks. The one that is
+/// measured lies at a third.
+fn whole_drive(track: u64) -> Vec<Row> {
+    let how = Some((Mapping::Static, Cleaning::Aggressive));
+    let text = "persistent-cache,idle=1.2s".to_owned();
+    let row = row(text, DriveKind::DriveManaged, Some(20 * track), how);
+    vec![Row { holds: Holds::Entries(22_986), ..row }]
+}
+
+/// What a probe says, and what the layer says of itself.
+struct Probed {
+    id: Identity,
+    cache: Option<u64>,
+    room: u64,
+    bands: Option<Bands>,
+}
+
+/// `filled`: all of the drive's space is written before.
+fn probed(model: &str, layer: &str, filled: bool) -> Result<Probed, String> {
     let model = smrlab_disk::model::load(model, |_| Err("no files".to_owned())).map_err(|e| e.to_string())?;
     let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).map_err(|e| e.to_string())?;
     let facts = built.layer.facts();
@@ -99,11 +118,12 @@ fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>, u64), Stri
         let data = b.data_blocks().0;
         data.saturating_sub(built.layer.host_blocks().0 + 2 * data / b.len())
     });
+    let bands = facts.bands.cloned();
     let mechanics = built.drive.mechanics(None).map_err(|e| e.to_string())?;
     let mut drive =
         Drive::new(built.layer, mechanics, DriveSetup::default()).behind(built.drive.spec().controller);
     let blocks = drive.layer().host_blocks().0;
-    for lba in (0..blocks).step_by(1 << 16) {
+    for lba in (0..if filled { blocks } else { 0 }).step_by(1 << 16) {
         let n = (blocks - lba).min(1 << 16);
         drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
     }
@@ -112,7 +132,28 @@ fn probed(model: &str, layer: &str) -> Result<(Identity, Option<u64>, u64), Stri
         id.evidence.iter().for_each(|e| eprintln!("    {}: {}", e.test, e.saw));
         eprintln!("    {:?} {:?} {:?} {:?} {:?}", id.cache_size, id.band, id.bands_along, id.toward, id.idle);
     }
-    Ok((id, cache, room))
+    Ok(Probed { id, cache, room, bands })
+}
+
+/// A row of the second table: bands at three places, direction, and the rest after which it cleans; nothing where the layer's
+/// bands are not those of the LBAs.
+fn along(name: &str, r: &Row, p: &Probed, track: u64) -> Option<String> {
+    let bands = p.bands.as_ref().filter(|_| r.band.is_some())?;
+    let band = p.id.band?;
+    let places = std::iter::once((band.end - band.blocks / 2, band.blocks));
+    let found = places.chain(p.id.bands_along.iter().map(|b| (b.lba, b.blocks)));
+    let cells: Vec<String> = found
+        .map(|(lba, blocks)| {
+            let around = bands.band_at(lba.min(bands.data_blocks().0 - 1)).1;
+            number(Some(blocks), Some(around.end - around.start), |_| track).0
+        })
+        .collect();
+    let toward = p.id.toward.map_or("-".to_owned(), |t| format!("{t:?}"));
+    let rest = match (p.id.idle, r.layer.split("idle=").nth(1)) {
+        (Some(idle), Some(truth)) => format!("{:.2} s / {}, {:.2} s", idle.after_s, truth, idle.band_s),
+        _ => "-".to_owned(),
+    };
+    Some(format!("| {name} | {} | {} | {toward} | {rest} |", r.layer, cells.join("; ")))
 }
 
 /// Found, truth and whether they agree.
@@ -130,6 +171,8 @@ fn main() {
     let drives = [
         ("modern-7200,capacity=40GB", 4248, [5, 20, 48]),
         ("modern-7200,capacity=120GB,rpm=5400,k=3", 4248, [5, 20, 48]),
+        // Of real size, with zones: its space is not written before.
+        ("seagate-st5000as0011", 3240, [20; 3]),
     ];
     println!(
         "| drive | layer | kind | cache, found / true | band, found / true | mapping, cleaning | hours | CPU s |"
@@ -139,16 +182,20 @@ fn main() {
     let mut all = [0; 4];
     // Only layers whose text contains the argument.
     let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    for (name, (drive, track, bands)) in ["A", "B"].into_iter().zip(drives) {
-        for r in rows(track, bands).into_iter().filter(|r| r.layer.contains(&wanted)) {
+    let mut second = Vec::new();
+    for (name, (drive, track, bands)) in ["A", "B", "C"].into_iter().zip(drives) {
+        let rows = if name == "C" { whole_drive(track) } else { rows(track, bands) };
+        for r in rows.into_iter().filter(|r| r.layer.contains(&wanted)) {
             let begin = Instant::now();
-            let (id, cache, room) = match probed(drive, &r.layer) {
+            let found = match probed(drive, &r.layer, name != "C") {
                 Ok(found) => found,
                 Err(e) => {
                     println!("| {name} | {} | {} |", r.layer, e.replace('\n', " "));
                     continue;
                 }
             };
+            second.extend(along(name, &r, &found, track));
+            let Probed { id, cache, room, .. } = found;
             let kind = id.kind == r.kind;
             let (cache, cache_right) = match r.holds {
                 Holds::Facts => number(id.cache_size.map(|c| c.blocks), cache, |t| t / 20),
@@ -181,6 +228,8 @@ fn main() {
             );
         }
     }
+    println!("\n| drive | layer | bands along, found / true | towards | rests, found / true, and a band |");
+    println!("|---|---|---|---|---|\n{}", second.join("\n"));
     println!(
         "\nright: kind {}/{}, cache {}/{}, band {}/{}, mapping and cleaning {}/{}",
         right[0], all[0], right[1], all[1], right[2], all[2], right[3], all[3]
