@@ -32,10 +32,24 @@ pub struct Facts<'a> {
     pub cache: Option<Blocks>,
     /// How many blocks it holds now whose home is elsewhere: what cleaning still has before it.
     pub cached: Option<Blocks>,
+    /// Entries of the cache's map in use, and the most there can be, where these run out before the room does.
+    pub entries: Option<(u64, u64)>,
     /// LBA equals PBA.
     pub identity: bool,
     /// Parts of the host's space that know nothing of each other.
     pub parts: Option<Parts>,
+}
+
+impl Facts<'_> {
+    /// Blocks of the cache that are taken, and all there are. Where entries of its map are scarcer than room, their share
+    /// of the blocks counts: a cache of 25 GB is full of 23 000 small packets.
+    pub fn fill(&self) -> Option<(Blocks, Blocks)> {
+        let (cached, cache) = (self.cached?, self.cache?);
+        let by_entries = |(used, most): (u64, u64)| {
+            (u128::from(cache.0) * u128::from(used) / u128::from(most.max(1))) as u64
+        };
+        Some((Blocks(cached.0.max(self.entries.map_or(0, by_entries))), cache))
+    }
 }
 
 /// Parts of the host's space of which each has its own cache and maps: writes to different parts can change places, those to

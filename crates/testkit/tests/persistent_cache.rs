@@ -1,7 +1,8 @@
 //! The persistent cache with the options that make it clean at every turn: on bytes, cut everywhere, stopped and gone on.
 
-use smrlab_stl::Metadata;
+use smrlab_stl::{BuildContext, Facts, HostRequest, Metadata, Plan};
 use smrlab_testkit::{Cuts, Harness, Workload, drives};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 const VARIANTS: &[&str] = &[
     "persistent-cache",
@@ -59,4 +60,37 @@ fn every_drive_of_the_kit_keeps_what_it_is_given() {
         }
         assert!(fits >= 3, "{text} fits on {fits} of the kit's drives only");
     }
+}
+
+/// Requests wait when the map is full of packets, long before the log is full of blocks.
+#[test]
+fn a_cache_is_as_full_as_its_map_or_as_its_log() {
+    let text = "persistent-cache,map_trigger=90,map_limit=100,idle=off";
+    let mut layer = smrlab_stl::build(text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+    let share = |facts: Facts<'_>| {
+        let (used, all) = facts.fill().unwrap();
+        (used.0 as f64 / all.0 as f64, facts.cached.unwrap().0)
+    };
+    let (mut plan, apart) = (Plan::new(false, false), layer.host_blocks().0 / 4);
+    for packet in 1..=4 {
+        plan.clear();
+        let write = HostRequest::new(HostOp::Write, Lba((packet - 1) * apart), Blocks(1));
+        layer.submit(SimTime::ZERO, &write, &mut plan);
+        let (full, blocks) = share(layer.facts());
+        let all = layer.facts().cache.unwrap().0 as f64;
+        assert!((full - packet as f64 / 100.0).abs() <= 1.0 / all || full == blocks as f64 / all, "{full}");
+        assert!(full >= packet as f64 / 100.0 - 1.0 / all && blocks == packet, "{full} {blocks}");
+    }
+    let few = Facts {
+        cache: Some(Blocks(1000)),
+        cached: Some(Blocks(700)),
+        entries: Some((1, 2)),
+        ..Facts::default()
+    };
+    assert_eq!(few.fill(), Some((Blocks(700), Blocks(1000))), "the log is fuller");
+    assert_eq!(
+        Facts { cached: Some(Blocks(3)), ..few }.fill(),
+        Some((Blocks(500), Blocks(1000))),
+        "the map is"
+    );
 }

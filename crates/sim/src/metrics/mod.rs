@@ -323,13 +323,13 @@ impl Metrics {
     /// The layer is like this at `at`.
     #[cold]
     pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
-        match (facts.cached, facts.cache) {
-            (Some(used), Some(capacity)) => {
+        match facts.fill() {
+            Some((used, capacity)) => {
                 let origin = self.origin();
                 let next = self.timeline.cached(at.since(origin), used.0) + origin;
                 self.fill.looked(at, used.0, capacity.0, next);
             }
-            _ => self.fill.absent(),
+            None => self.fill.absent(),
         }
     }
 

@@ -384,6 +384,7 @@ impl TranslationLayer for PersistentCache {
             bands: Some(&self.layout.bands),
             cache: Some(Blocks(self.o.log)),
             cached: Some(Blocks(self.log.live_blocks + held)),
+            entries: Some((self.log.live, self.o.map_limit)),
             ..Facts::default()
         }
     }
