@@ -23,7 +23,7 @@ class Nbdkit:
     def __init__(self, directory: Path, core: str, *what: str) -> None:
         self.socket = directory / "s"
         command = ["taskset", "-c", core, "nbdkit", "-f", "-U", str(self.socket), *what]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
         while not self.socket.exists():
             if self.process.poll() is not None:
                 raise RuntimeError((self.process.stderr.read() if self.process.stderr else b"").decode())
@@ -34,12 +34,12 @@ class Nbdkit:
         return time.clock_gettime(~self.process.pid << 3 | 2)
 
     def fio(self, core: str, rw: str, *options: str) -> Figures:
-        """Runs a job on `core`."""
+        """Runs a job on `core`; Ctrl-C in a terminal is for who calls it, not for it."""
         before = self.cpu_s()
         done = subprocess.run(
             ["taskset", "-c", core, "fio", "--name=j", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={self.socket}",
              f"--rw={rw}", "--norandommap", "--output-format=json", *options],
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, start_new_session=True,
         )  # fmt: skip
         if done.returncode != 0:
             raise RuntimeError(f"fio: {done.stderr.strip() or done.stdout[-500:]}")

@@ -25,11 +25,13 @@ from nbdclient import READ, WRITE, Client  # noqa: E402
 from serving import Nbdkit  # noqa: E402
 
 from smrlab import _core, devices  # noqa: E402
-from smrlab.errors import MissingError  # noqa: E402
+from smrlab.errors import Interrupted, MissingError  # noqa: E402
 
 SIZE = 128 << 20
 DEPTH = 16
 CORE = "0"
+# In milliseconds: fio takes a fraction of a second for none.
+RUN = "--runtime=%.0fms"
 Doc = dict[str, Any]
 
 
@@ -52,6 +54,12 @@ class Server(Nbdkit):
         shutil.rmtree(self.directory)
 
 
+def _go_on(control: _core.Control) -> None:
+    """Ends here where Ctrl-C came: what is under way is no run, and its servers are stopped."""
+    if control.cancelled():
+        raise Interrupted("interrupted")
+
+
 def _requests(spec: Doc, size: int) -> list[int]:
     """Where the requests of a job begin: in order, anywhere, or in order within bands chosen at random."""
     rng = random.Random(1)
@@ -68,7 +76,7 @@ def _requests(spec: Doc, size: int) -> list[int]:
     return out
 
 
-def _record(spec: Doc, k: int, path: Path) -> None:
+def _record(spec: Doc, k: int, path: Path, control: _core.Control) -> None:
     """Sends the job to a served device, which leaves its capture at `path`."""
     # A thousand times as fast as the drive: only the order of what comes is kept, the times are those of the replay.
     server = Server(f"k{k}", spec["drive"], record=str(path), timing="model", speed=1000.0)
@@ -77,6 +85,7 @@ def _record(spec: Doc, k: int, path: Path) -> None:
             kind = READ if "read" in spec["rw"] else WRITE
             data = b"" if kind == READ else bytes(spec["block"])
             for at in _requests(spec, client.size):
+                _go_on(control)
                 error, _ = client.ask(kind, at, spec["block"], data)
                 if error:
                     raise RuntimeError(f"the device answered with error {error}")
@@ -88,14 +97,14 @@ def _modelled(spec: Doc, k: int, control: _core.Control) -> tuple[float, float]:
     """Microseconds a request and MB/s of the model's time."""
     with tempfile.TemporaryDirectory(prefix="df-") as folder:
         path = Path(folder) / "capture.parquet"
-        _record(spec, k, path)
+        _record(spec, k, path, control)
         run = {"drive": spec["drive"], "layer": f"raw,tracks={k}", "trace": [str(path)], "mechanics": "full",
                "arrivals": f"closed,depth={DEPTH}"}  # fmt: skip
         doc = json.loads(_core.run(json.dumps(run), control, None, None)[0])
     return doc["makespan_s"] / spec["requests"] * 1e6, doc["mb_per_s"]
 
 
-def _cost(spec: Doc, names: list[str]) -> dict[str, float]:
+def _cost(spec: Doc, names: list[str], control: _core.Control) -> dict[str, float]:
     """Microseconds of the server's processor time a request more than the bare store's: medians over the rounds."""
     servers = {name: Server(name, spec["drive"], size=SIZE + (64 << 20)) for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in names}
@@ -105,10 +114,12 @@ def _cost(spec: Doc, names: list[str]) -> dict[str, float]:
         how = [f"--bs={spec['block']}", f"--iodepth={max(1, DEPTH // jobs)}", f"--size={each}", "--thread",
                f"--numjobs={jobs}", f"--offset_increment={each}", "--group_reporting"]  # fmt: skip
         for server in servers.values():
+            _go_on(control)
             server.fio(CORE, "write", "--bs=1M", f"--size={SIZE}")
         for number in range(spec["rounds"]):
             for name in names[number % len(names) :] + names[: number % len(names)]:
-                found = servers[name].fio(CORE, spec["rw"], *how, f"--runtime={spec['seconds']}", "--time_based")
+                _go_on(control)
+                found = servers[name].fio(CORE, spec["rw"], *how, RUN % (1e3 * spec["seconds"]), "--time_based")
                 cpu[name].append(found.cpu_us)
     finally:
         for server in servers.values():
@@ -126,7 +137,7 @@ def job(spec: Doc, control: _core.Control) -> Doc:
     ks = spec["ks"]
     times = {k: _modelled(spec, k, control) for k in sorted({ks[0], ks[-1]})}
     us, rate = times[ks[-1]]
-    cost = _cost(spec, ["bare", "again", *(f"k{k}" for k in ks)])
+    cost = _cost(spec, ["bare", "again", *(f"k{k}" for k in ks)], control)
     noise = abs(cost["again"])
     doc: Doc = {
         "disk": {"us": us, "mb_per_s": rate}, "same": float(len({t for t, _ in times.values()}) == 1),

@@ -44,6 +44,8 @@ class Control:
         """`keep`: a folder in which prefills are kept, the bytes that they may take, and which program this is."""
     def cancel(self) -> None:
         """Asks the run to stop; it does so within a few milliseconds."""
+    def cancelled(self) -> bool:
+        """Whether it was asked to stop."""
     def requests(self) -> int:
         """Host requests served so far."""
     def share(self) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from commands import Invoke
 
-from smrlab import papers
+from smrlab import Interrupted, _core, papers
 from smrlab.papers import record
 from smrlab.papers.claims import Verdict, judge, percentile, worse
 from smrlab.papers.paper import Claim
@@ -41,6 +44,30 @@ def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path
         text = (cache / name / f"{name}.html").read_text()
         assert text.count("<svg") == len(paper.figures)
         assert "<script" not in text
+
+
+def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
+    for program in ("nbdkit", "fio", "taskset"):
+        if shutil.which(program) is None:
+            pytest.skip(f"missing: {program}")
+    spec = importlib.util.spec_from_file_location("served", papers.load("dm-shingle").folder / "served.py")
+    assert spec is not None
+    assert spec.loader is not None
+    served = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(served)
+    control = _core.Control()
+    job = {"drive": "tiny", "rw": "write", "block": 4096, "bands": 1, "requests": 1 << 40, "ks": [1], "rounds": 1 << 20,
+           "seconds": 0.01}  # fmt: skip
+    memory = Path("/dev/shm")
+    before = set(memory.glob("df-*"))
+    threading.Timer(0.5, control.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        served._cost(job, ["bare", "again"], control)
+    assert time.monotonic() - began < 20
+    with pytest.raises(Interrupted):
+        served.job(job | {"requests": 100}, control)
+    assert set(memory.glob("df-*")) <= before
 
 
 def test_claims_that_need_traces_say_so(cache: Path) -> None:

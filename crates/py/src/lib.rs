@@ -40,6 +40,10 @@ impl PyControl {
         self.0.cancel();
     }
 
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+
     fn requests(&self) -> u64 {
         self.0.requests()
     }
