@@ -44,15 +44,16 @@ def series(figure: Figure, runs: Runs, others: Mapping[str, Runs]) -> list[Serie
     across = sorted({x for _, xs, _ in lines for x in xs})
     for level in figure.levels:
         if level in others:
-            lines.append((level, [across[0], across[-1]], [others[level][0].value(figure.y)] * 2))
+            lines.append(
+                (figure.names.get(level, level), [across[0], across[-1]], [others[level][0].value(figure.y)] * 2)
+            )
     return lines
 
 
 def _name(figure: Figure, run: Run) -> str:
-    if not figure.series:
-        return figure.experiment
-    value = str(run.point[figure.series])
-    return f"{figure.series} {value}" if value.isdecimal() else value
+    value = str(run.point[figure.series]) if figure.series else figure.experiment
+    plain = f"{figure.series} {value}" if value.isdecimal() else value
+    return figure.names.get(value, plain)
 
 
 def _windows(figure: Figure, run: Run) -> tuple[list[float], list[float]]:
@@ -74,8 +75,9 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     lines = series(figure, runs, experiments)
     drawing, (axes,) = style.new_figure()
     points = figure.kind == "lines"
+    levels = {figure.names.get(level, level) for level in figure.levels}
     for i, (name, x, y) in enumerate(lines):
-        marker = style.MARKERS[i % len(style.MARKERS)] if points and name not in figure.levels else ""
+        marker = style.MARKERS[i % len(style.MARKERS)] if points and name not in levels else ""
         axes.plot(x, y, label=name, marker=marker, markersize=3, **style.line_style(i))
     axes.set_xlabel(f"time [{figure.x_unit or 's'}]" if figure.kind == "windows" else _label(figure))
     axes.set_ylabel(figure.unit)
@@ -85,6 +87,7 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
         style.log_axis(axes)
     else:
         axes.set_ylim(bottom=0)
+        style.plain_numbers(axes)
     style.legend(drawing, axes, len(lines))
     path = folder / f"{figure.id}.svg"
     style.save_svg(drawing, path)

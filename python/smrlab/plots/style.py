@@ -64,6 +64,12 @@ def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.
     axis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
 
 
+def plain_numbers(axes: Axes) -> None:
+    """Large numbers at a linear axis in full, not as multiples of 1e6."""
+    if axes.get_ylim()[1] >= 1e4:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
+
+
 def legend(figure: Figure, axes: Axes, count: int) -> None:
     """Names the runs above the panels, where there is more than one."""
     if count > 1:
