@@ -8,7 +8,7 @@
 //! the host until the scheduler has them written.
 
 use crate::sched::{Chosen, Policy, View};
-use crate::waiting::{Concern, Waiting, WaitingList, affected};
+use crate::waiting::{Concern, WaitingList, affected};
 use crate::{Drive, Executed, Observer, Served};
 use smrlab_stl::{Facts, HostRequest};
 use smrlab_units::{HostOp, SimTime};
@@ -159,7 +159,7 @@ impl Controller {
     ) -> Result<Option<Served>, E::Error> {
         if self.policy.is_none() {
             self.catch_up(now, effects)?;
-            return self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some);
+            return self.dispatch(now, (now, request), How::AtOnce, effects).map(Some);
         }
         self.decide(now, false, effects)?;
         self.catch_up(now, effects)?;
@@ -197,9 +197,7 @@ impl Controller {
                         let served = self.drive.answer(now, request);
                         effects.answered(now, request, &served).map(|()| Some(served))
                     }
-                    Concern::Nothing if held => {
-                        self.dispatch(now, &Waiting::at(now, *request), true, effects).map(Some)
-                    }
+                    Concern::Nothing if held => self.dispatch(now, (now, request), How::AtOnce, effects).map(Some),
                     _ => Ok(None),
                 }
             }
@@ -320,7 +318,8 @@ impl Controller {
             self.policy.as_mut().map(|p| p.pick(&view))
         });
         let w = self.waiting.take(pick.unwrap_or(0), &self.drive);
-        let served = self.dispatch(now, &w, false, effects)?;
+        let how = w.accepted.map_or(How::Queued, How::Accepted);
+        let served = self.dispatch(now, (w.arrival, &w.request), how, effects)?;
         if w.accepted.is_some() {
             self.accepted.0 -= 1;
             self.accepted.1 -= w.request.blocks.0;
@@ -350,25 +349,37 @@ impl Controller {
         Ok(())
     }
 
-    #[inline]
+    /// Has the drive do a request that came at `came`.
+    #[inline(always)]
     fn dispatch<E: Effects>(
         &mut self,
         now: SimTime,
-        w: &Waiting,
-        at_once: bool,
+        (came, request): (SimTime, &HostRequest),
+        how: How,
         effects: &mut E,
     ) -> Result<Served, E::Error> {
         if let Some(step) = self.drive.interrupt() {
             effects.background(&step)?;
         }
-        let executed = match w.accepted {
-            Some(accepted) => self.drive.destage(now, accepted, &w.request, effects),
-            None if at_once => self.drive.dispatch(now, &w.request, effects),
-            None => self.drive.dispatch_queued(now, w.arrival, &w.request, effects),
+        let executed = match how {
+            How::AtOnce => self.drive.dispatch(now, request, effects),
+            How::Queued => self.drive.dispatch_queued(now, came, request, effects),
+            How::Accepted(accepted) => self.drive.destage(now, accepted, request, effects),
         };
         let served = executed.served;
-        effects.dispatched(w.arrival, &w.request, &executed)?;
+        effects.dispatched(came, request, &executed)?;
         show(&self.drive, served.end, effects);
         Ok(served)
     }
+}
+
+/// What a request that is dispatched did before. The request itself stays where it is: put together anew, it would be slow
+/// to copy.
+enum How {
+    /// Nothing: it comes now.
+    AtOnce,
+    /// It waited.
+    Queued,
+    /// It waited, and the buffer had taken it.
+    Accepted(Served),
 }

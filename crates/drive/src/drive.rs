@@ -380,20 +380,22 @@ fn passes(mechanics: &Mechanics, time: SimTime) -> SimTime {
     if mechanics.model() == Model::Instant { SimTime::ZERO } else { time }
 }
 
-/// Carries out one operation from `at` on; returns its end.
-#[inline]
+/// Carries out one operation from `at` on; returns its end. Always in place: what it hands over is small parts that are
+/// slow to copy.
+#[inline(always)]
 fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl Observer) -> SimTime {
     let Work { op, stated, cause, background } = work;
     let (before, cylinder) = (mechanics.head().track.0, mechanics.head().cylinder());
     let (end, began, last) = if let Some(time) = stated {
         let last = mechanics.target(op.pba + (op.blocks - Blocks(1)));
-        (at + passes(mechanics, time), mechanics.target(op.pba), last.track().0)
+        let first = mechanics.target(op.pba);
+        (at + passes(mechanics, time), (first.track().0, first.cylinder()), last.track().0)
     } else {
         let end = mechanics.service(at, op.dir, op.pba, op.blocks);
-        (end, *mechanics.began(), mechanics.head().track.0)
+        let first = mechanics.began();
+        (end, (first.track().0, first.cylinder()), mechanics.head().track.0)
     };
-    let tracks =
-        Tracks { before, first: began.track().0, last, cylinders: began.cylinder().abs_diff(cylinder) };
+    let tracks = Tracks { before, first: began.0, last, cylinders: began.1.abs_diff(cylinder) };
     watch.op(&OpDone { op, cause, start: at, end, tracks, background });
     end
 }

@@ -21,14 +21,6 @@ pub struct Waiting {
     blockers: u32,
 }
 
-impl Waiting {
-    /// One that does not wait.
-    #[inline]
-    pub fn at(arrival: SimTime, request: HostRequest) -> Self {
-        Self { seq: 0, arrival, request, accepted: None, blockers: 0 }
-    }
-}
-
 /// Whether the order of the two matters.
 fn conflict(a: &HostRequest, b: &HostRequest) -> bool {
     if a.op == HostOp::Flush || b.op == HostOp::Flush {

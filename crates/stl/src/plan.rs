@@ -226,6 +226,13 @@ impl Plan {
         self.close(Piece { blocks, end: Source::Host(host) })
     }
 
+    /// Reads or writes what the host asks for, where it lies: `blocks` from the beginning of the host's buffer.
+    #[inline]
+    pub fn in_place(&mut self, dir: Dir, pba: Pba, blocks: Blocks) -> OpId {
+        self.push(dir, Cause::Host, pba, blocks);
+        self.close(Piece { blocks, end: Source::Host(Blocks::ZERO) })
+    }
+
     /// Reads `blocks` into the plan's volatile staging memory, for later writes of the same plan.
     #[inline]
     pub fn read_staged(&mut self, cause: Cause, pba: Pba, blocks: Blocks) -> OpId {

@@ -28,6 +28,10 @@ impl Backlog {
             self.first = (self.first + 1) % SLOTS;
             self.len -= 1;
         }
+        if self.len == 0 {
+            // Few are waiting nearly always: then few cache lines are in use.
+            self.first = 0;
+        }
         if self.len == SLOTS {
             self.overflowed = true;
             self.first = (self.first + 1) % SLOTS;

@@ -361,7 +361,8 @@ impl Metrics {
 }
 
 impl Observer for Metrics {
-    #[inline]
+    // In place: an operation's description is small parts, slow to copy.
+    #[inline(always)]
     fn op(&mut self, done: &OpDone<'_>) {
         let n = done.op.blocks.0;
         let ns = done.end.0 - done.start.0;

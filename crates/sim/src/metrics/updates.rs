@@ -3,7 +3,8 @@
 //!
 //! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so once the
 //! set is too large for that, requests are gathered, brought together by address (in their order), and looked up a
-//! neighbourhood at a time.
+//! neighbourhood at a time. And most reads of a huge drive are of places near which nothing was ever written: those need
+//! no look at the set.
 
 use super::Amplification;
 use smrlab_blockmap::{BlockSet, Gather};
@@ -49,6 +50,47 @@ pub struct Unwritten {
     pub blocks: u64,
 }
 
+/// Places, at most, into which a space is divided to note where anything was written: half a megabyte of bits.
+const PLACES: u64 = 1 << 22;
+
+/// Where anything was ever written, by places of a few thousand blocks.
+struct Places {
+    bits: Vec<u64>,
+    /// A place has two to this power of blocks.
+    shift: u32,
+}
+
+impl Places {
+    fn new(host: u64) -> Self {
+        let mut shift = 12;
+        while host >> shift >= PLACES {
+            shift += 1;
+        }
+        Self { bits: vec![0; (host >> shift) as usize / 64 + 1], shift }
+    }
+
+    /// The place of a block; what lies beyond the space belongs to the last one.
+    #[inline]
+    fn of(&self, block: u64) -> usize {
+        ((block >> self.shift) as usize).min(self.bits.len() * 64 - 1)
+    }
+
+    #[inline]
+    fn mark(&mut self, lba: u64, n: u64) {
+        let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
+        for place in first..=last {
+            self.bits[place / 64] |= 1 << (place % 64);
+        }
+    }
+
+    /// Whether anything may have been written to one of the blocks.
+    #[inline]
+    fn any(&self, lba: u64, n: u64) -> bool {
+        let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
+        (first..=last).any(|place| self.bits[place / 64] >> (place % 64) & 1 == 1)
+    }
+}
+
 /// What came out so far.
 #[derive(Default)]
 struct Seen {
@@ -84,6 +126,7 @@ impl Seen {
 /// See the [module](self).
 pub struct Updates {
     written: BlockSet,
+    places: Places,
     gathered: Gather<Request>,
     seen: Seen,
 }
@@ -91,11 +134,17 @@ pub struct Updates {
 impl Updates {
     /// Nothing written yet in a space of `host` blocks.
     pub fn new(host: Blocks) -> Self {
-        Self { written: BlockSet::new(), gathered: Gather::new(host.0), seen: Seen::default() }
+        Self {
+            written: BlockSet::new(),
+            places: Places::new(host.0),
+            gathered: Gather::new(host.0),
+            seen: Seen::default(),
+        }
     }
 
     /// Blocks that were written before the run.
     pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
+        self.places.mark(lba.0, blocks.0);
         match u32::try_from(blocks.0) {
             Ok(blocks) if blocks <= 64 => {
                 self.see(Request { lba: lba.0, what: u64::from(blocks) | BEFORE << 48 });
@@ -108,6 +157,7 @@ impl Updates {
     #[inline]
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
         let extents = extents.max(1);
+        self.places.mark(lba.0, blocks.0);
         if ops.max(extents) < BEFORE {
             return self
                 .see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
@@ -119,6 +169,11 @@ impl Updates {
     /// A read.
     #[inline]
     pub fn read(&mut self, lba: Lba, blocks: Blocks) {
+        if !self.places.any(lba.0, blocks.0) {
+            self.seen.unwritten.blocks += blocks.0;
+            self.seen.unwritten.reads += u64::from(blocks.0 > 0);
+            return;
+        }
         self.see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff });
     }
 
@@ -219,6 +274,34 @@ mod tests {
         updates.add(Lba(0), Blocks(8), 2, 70_000);
         let total = updates.total();
         assert_eq!((total.requests, total.ops, total.extents), (2, 100_002, 70_001));
+    }
+
+    /// Reads all over a huge space, and across the borders of places, against a plain set of blocks.
+    #[test]
+    fn unwritten_reads_are_counted_alike_near_and_far_from_what_was_written() {
+        let host = 1u64 << 34;
+        let mut updates = Updates::new(Blocks(host));
+        let mut plain = std::collections::HashSet::new();
+        let (mut reads, mut blocks, mut state) = (0, 0, 7u64);
+        for i in 0..400_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // A third close to the border of a place, a third among few blocks, a third anywhere.
+            let at = match i % 3 {
+                0 => (1 + (state >> 40) % 4000) * 4096 - 8 + (state >> 33) % 16,
+                1 => (state >> 40) % 5000,
+                _ => (state >> 20) % (host - 100),
+            };
+            let n = 1 + (state >> 33) % 16;
+            if state >> 60 < 3 {
+                updates.add(Lba(at), Blocks(n), 1, 1);
+                plain.extend(at..at + n);
+            } else {
+                let never = (at..at + n).filter(|b| !plain.contains(b)).count() as u64;
+                (reads, blocks) = (reads + u64::from(never > 0), blocks + never);
+                updates.read(Lba(at), Blocks(n));
+            }
+        }
+        assert_eq!(updates.unwritten(), Unwritten { reads, blocks });
     }
 
     #[test]

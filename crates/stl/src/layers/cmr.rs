@@ -1,7 +1,7 @@
 //! `cmr`: a conventional drive, the baseline of every comparison.
 
 use crate::entry::{BuildContext, BuildResult, LayerEntry};
-use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Refusal, Source, TranslationLayer};
+use crate::{Capabilities, Facts, HostRequest, Plan, Refusal, TranslationLayer};
 use smrlab_disk::Bands;
 use smrlab_units::spec::Values;
 use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
@@ -64,12 +64,14 @@ impl TranslationLayer for Identity {
 
     #[inline]
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        let pba = Pba(r.lba.0);
+        // No branch for read or write where they are done alike: which of them comes cannot be predicted.
+        let dir = if r.op == HostOp::Write { Dir::Write } else { Dir::Read };
         match r.op {
-            HostOp::Write if !self.may_write(r) => plan.refuse(Refusal::WriteProtected),
-            HostOp::Read => _ = plan.read_to_host(Cause::Host, pba, r.blocks, Blocks::ZERO),
-            HostOp::Write => _ = plan.write(Cause::Host, pba, r.blocks, Source::Host(Blocks::ZERO)),
             HostOp::Flush | HostOp::Discard => {}
+            HostOp::Read | HostOp::Write if self.bands.is_some() && dir == Dir::Write && !self.may_write(r) => {
+                plan.refuse(Refusal::WriteProtected);
+            }
+            HostOp::Read | HostOp::Write => _ = plan.in_place(dir, Pba(r.lba.0), r.blocks),
         }
     }
 
