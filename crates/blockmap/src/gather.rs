@@ -8,7 +8,7 @@ use crate::BlockSet;
 /// Items gathered before it is time to hand them out.
 const GATHER: usize = 1 << 18;
 /// Neighbourhoods of the space, at most.
-const PLACES: usize = 1 << 12;
+const PLACES: usize = 1 << 10;
 /// Blocks of the smallest neighbourhood, as a power of two: few requests reach into two.
 const LEAST: u32 = 16;
 /// How far ahead memory is fetched.

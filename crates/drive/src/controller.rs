@@ -335,9 +335,10 @@ impl Controller {
     /// Takes the background steps that are due before `now`.
     #[inline]
     fn catch_up<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<(), E::Error> {
-        if self.by_step || self.drive.idles() {
-            return Ok(());
-        }
+        if self.by_step || self.drive.idles() { Ok(()) } else { self.take_steps(now, effects) }
+    }
+
+    fn take_steps<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<(), E::Error> {
         // A step is over as soon as its last operation began, and none begins while a request waits: nobody waits for what
         // it moved.
         while let Some(step) = self.drive.next_step(now, effects) {

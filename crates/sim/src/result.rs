@@ -170,13 +170,14 @@ fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
 
 fn times(m: &Metrics, out: &mut Json) {
     let mut all = Histogram::default();
-    m.response.iter().for_each(|h| all.merge(h));
-    let [read, write, _] = &m.response;
+    let (responses, service) = (m.times.responses(), m.times.services());
+    responses.iter().for_each(|h| all.merge(h));
+    let [read, write, _] = &responses;
     let kinds = [
         ("response_ms", &all),
         ("read_response_ms", read),
         ("write_response_ms", write),
-        ("service_ms", &m.service),
+        ("service_ms", &service),
     ];
     for (key, h) in kinds {
         if let Some(s) = Summary::of(h) {
@@ -356,9 +357,9 @@ fn timeline(m: &Metrics) -> Table {
 }
 
 fn histogram(m: &Metrics) -> Table {
-    let [read, write, _] = &m.response;
+    let [read, write, _] = &m.times.responses();
     let (mut kind, mut lo, mut hi, mut count) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (name, h) in [("read", read), ("write", write), ("service", &m.service)] {
+    for (name, h) in [("read", read), ("write", write), ("service", &m.times.services())] {
         for (from, to, n) in h.rows() {
             kind.push(name.to_owned());
             lo.push(from as f64 / 1e6);

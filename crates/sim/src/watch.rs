@@ -47,6 +47,11 @@ impl Effects for Metrics {
 
 impl HostObserver for Metrics {
     #[inline]
+    fn coming(&self, request: &HostRequest) {
+        self.updates.prefetch(request.lba);
+    }
+
+    #[inline]
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         Metrics::arrived(self, at, request);
     }
@@ -129,6 +134,10 @@ impl Effects for Watch {
 }
 
 impl HostObserver for Watch {
+    fn coming(&self, request: &HostRequest) {
+        self.metrics.coming(request);
+    }
+
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         self.metrics.arrived(at, request);
     }

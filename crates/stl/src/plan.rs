@@ -64,16 +64,19 @@ impl Cause {
 }
 
 /// One transfer of consecutive PBAs. PBAs within one operation are transferred in ascending order.
+///
+/// In this order: a byte at an aligned place may be read as a word, which waits for the bytes that were just written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct MediaOp {
-    /// Read or write.
-    pub dir: Dir,
-    /// Why.
-    pub cause: Cause,
     /// First block.
     pub pba: Pba,
     /// Length, at least one block.
     pub blocks: Blocks,
+    /// Read or write.
+    pub dir: Dir,
+    /// Why.
+    pub cause: Cause,
 }
 
 /// The index of an operation within its plan.

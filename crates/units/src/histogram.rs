@@ -20,14 +20,24 @@ struct Bucket {
 #[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Box<[Bucket]>,
-    count: u64,
-    sum: u128,
+    /// What was counted beyond what buckets could add up.
+    beyond: u128,
     max: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: vec![Bucket::default(); BUCKETS].into_boxed_slice(), count: 0, sum: 0, max: 0 }
+        Self { buckets: vec![Bucket::default(); BUCKETS].into_boxed_slice(), beyond: 0, max: 0 }
+    }
+}
+
+impl Bucket {
+    /// Adds as much of `value` as there is room for; answers what is left of it.
+    #[cold]
+    fn fill_up(&mut self, value: u64) -> u128 {
+        let left = u128::from(self.sum) + u128::from(value) - u128::from(u64::MAX);
+        self.sum = u64::MAX;
+        left
     }
 }
 
@@ -55,9 +65,10 @@ impl Histogram {
     pub fn add(&mut self, value: u64) {
         let b = &mut self.buckets[bucket(value)];
         b.count += 1;
-        b.sum = b.sum.saturating_add(value);
-        self.count += 1;
-        self.sum += u128::from(value);
+        match b.sum.checked_add(value) {
+            Some(sum) => b.sum = sum,
+            None => self.beyond += b.fill_up(value),
+        }
         self.max = self.max.max(value);
     }
 
@@ -65,16 +76,18 @@ impl Histogram {
     pub fn merge(&mut self, other: &Self) {
         for (a, b) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             a.count += b.count;
-            a.sum = a.sum.saturating_add(b.sum);
+            match a.sum.checked_add(b.sum) {
+                Some(sum) => a.sum = sum,
+                None => self.beyond += a.fill_up(b.sum),
+            }
         }
-        self.count += other.count;
-        self.sum += other.sum;
+        self.beyond += other.beyond;
         self.max = self.max.max(other.max);
     }
 
     /// How many values were counted.
     pub fn count(&self) -> u64 {
-        self.count
+        self.buckets.iter().map(|b| b.count).sum()
     }
 
     /// The largest value, 0 where there is none.
@@ -84,13 +97,16 @@ impl Histogram {
 
     /// The exact mean, 0 where there is no value.
     pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+        let sum = self.buckets.iter().map(|b| u128::from(b.sum)).sum::<u128>() + self.beyond;
+        let count = self.count();
+        if count == 0 { 0.0 } else { sum as f64 / count as f64 }
     }
 
     /// The value that a share `p` of all does not exceed (nearest rank): the mean of its bucket, so exact where the values
     /// there are equal, else within [`RELATIVE_ERROR`]. 0 where there is no value.
     pub fn percentile(&self, p: f64) -> f64 {
-        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let count = self.count();
+        let rank = ((p * count as f64).ceil() as u64).clamp(1, count.max(1));
         let mut seen = 0;
         for b in &self.buckets {
             seen += b.count;
@@ -165,6 +181,17 @@ mod tests {
         let mut h = Histogram::default();
         [3, 900, 7].into_iter().for_each(|v| h.add(v));
         assert_eq!(h.max(), 900);
+    }
+
+    #[test]
+    fn the_mean_is_exact_where_a_bucket_is_full() {
+        let (mut a, mut b) = (Histogram::default(), Histogram::default());
+        let large = u64::MAX - 1000;
+        (0..5).for_each(|_| a.add(large));
+        (0..3).for_each(|_| b.add(large));
+        assert_eq!(a.mean(), large as f64);
+        a.merge(&b);
+        assert_eq!((a.mean(), a.count()), (large as f64, 8));
     }
 
     #[test]

@@ -72,7 +72,8 @@ pub struct RunIndex {
 impl RunIndex {
     /// `starts` ascend strictly from any number; `end` bounds what is looked up.
     pub fn new(starts: Vec<u64>, end: u64) -> Self {
-        let slots = (starts.len() * 64).next_power_of_two().min(1 << 14) as u64;
+        // Few: the table competes for the processor's first cache.
+        let slots = (starts.len() * 16).next_power_of_two().min(1 << 14) as u64;
         let mut shift = 0;
         while (end >> shift) >= slots {
             shift += 1;

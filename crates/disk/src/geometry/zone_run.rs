@@ -5,19 +5,28 @@ use smrlab_units::reciprocal::Reciprocal;
 
 /// The pattern is groups of `surfaces` runs of `width` tracks; each run lies on one surface, cylinder by cylinder.
 /// A cylinder layout has runs of one track; one surface of a surface serpentine is a single run.
+///
+/// What every operation asks for comes first, in two cache lines.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct ZoneRun {
     /// First raw block (usable sectors, slipped ones included).
     pub first_raw: u64,
-    pub first_track: u64,
-    pub tracks: u64,
     /// Sectors of a track that can hold PBAs.
     pub usable: Reciprocal,
+    /// Tracks in a group, and in a run.
+    pub group: Reciprocal,
+    pub width: Reciprocal,
+    /// Angle at which the first track starts.
+    pub base_skew: u64,
+    /// Skew from a group's first track to the next group's; from a run's to the next run's; both below a revolution.
+    pub group_skew: u64,
+    pub run_skew: u64,
+    /// Skew to the next track of the run.
+    pub step_skew: u64,
     /// Sectors in a revolution.
     pub sectors: Reciprocal,
-    /// Tracks in a run, and in a group.
-    pub width: Reciprocal,
-    pub group: Reciprocal,
+    pub first_track: u64,
     pub surfaces: u32,
     /// Lowest cylinder in forward order (0 where PBA 0 lies), and lowest surface.
     pub first_cylinder: u32,
@@ -30,18 +39,15 @@ pub(crate) struct ZoneRun {
     pub alternate: bool,
     /// ...counted from the first cylinder, which is an odd one.
     pub turned: bool,
+    pub tracks: u64,
     /// Spare blocks at the end of each cylinder (of each group).
     pub cylinder_spares: u64,
-    pub zone: u32,
-    /// Angle at which the first track starts.
-    pub base_skew: u64,
-    /// Skew to the next track of the run; to the next run of the group.
-    pub step_skew: u64,
+    /// Skew to the next run of the group.
     pub head_skew: u64,
-    /// Skew from a run's first track to the next run's; from a group's to the next group's; both below a revolution.
-    pub run_skew: u64,
-    pub group_skew: u64,
+    pub zone: u32,
 }
+
+const _: () = assert!(std::mem::offset_of!(ZoneRun, tracks) == 128);
 
 /// A track within its run of a zone's pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -146,7 +146,7 @@ fn rounded(t: f64) -> u64 {
 
 impl Curve {
     /// In nanoseconds, from one cylinder (or block) to another.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn between(&self, from: u64, to: u64) -> u64 {
         match self {
             Self::Nearest(points) => nearest(&points[usize::from(to < from)], from.abs_diff(to)),
@@ -155,7 +155,7 @@ impl Curve {
     }
 
     /// In nanoseconds; towards higher cylinders.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn time(&self, distance: u64) -> u64 {
         // Signed conversion is one instruction.
         let d = distance as i64 as f64;

@@ -58,7 +58,9 @@ fn serve<O: HostObserver>(
                 control.check()?;
             }
             if i + AHEAD < rows {
-                drive.drive().layer().prefetch(&feed.request(i + AHEAD));
+                let later = feed.request(i + AHEAD);
+                drive.drive().layer().prefetch(&later);
+                observer.coming(&later);
             }
             let request = feed.request(i);
             let arrival = arrives(feed.arrival(i));

@@ -35,6 +35,12 @@ pub enum Arrivals {
 /// Observes the drive, and the requests of the host. Its errors end the run: a log that cannot be written, a block that
 /// was not what it should be.
 pub trait HostObserver: Effects<Error = RunError> {
+    /// This request will be sent soon.
+    #[inline]
+    fn coming(&self, request: &HostRequest) {
+        let _ = request;
+    }
+
     /// A request is sent at `at`.
     fn arrived(&mut self, at: SimTime, request: &HostRequest);
 

@@ -86,6 +86,7 @@ pub(super) fn run<O: HostObserver>(
             observer.arrived(at, &request);
             if let Some(later) = sender.ahead(feed) {
                 controller.drive().layer().prefetch(&later);
+                observer.coming(&later);
             }
             if let Some(served) = controller.submit(at, &request, observer)? {
                 sender.completed(served.ack);

@@ -13,9 +13,10 @@ use fill::Fill;
 use heatmap::HeatMap;
 use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
-use smrlab_units::{Blocks, Histogram, HostOp, SimTime, Stalls};
+use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
 use std::collections::BTreeMap;
 use timeline::Timeline;
+use times::Times;
 use updates::Updates;
 
 /// How transfers are counted in units of at most so many blocks (Cassuto et al. 2010, III.B).
@@ -140,10 +141,8 @@ pub struct Metrics {
     pub updates: Updates,
     /// Over all writes.
     pub war_writes: Amplification,
-    /// Response times by read, write and other.
-    pub response: [Histogram; 3],
-    /// Service times.
-    pub service: Histogram,
+    /// Response and service times.
+    pub times: Times,
     /// Windows.
     pub timeline: Timeline,
     /// Bins.
@@ -200,8 +199,7 @@ impl Metrics {
             media: Default::default(),
             updates: Updates::new(setup.host_blocks),
             war_writes: Amplification::default(),
-            response: Default::default(),
-            service: Histogram::default(),
+            times: Times::default(),
             timeline: Timeline::new(setup.window),
             heatmap: HeatMap::new(setup.host_blocks),
             movement: Movement::default(),
@@ -268,6 +266,7 @@ impl Metrics {
     ) {
         let n = request.blocks.0;
         let response = served.ack.since(arrival);
+        let service = served.ack.since(served.start);
         let kind = match request.op {
             HostOp::Read => {
                 self.updates.read(request.lba, request.blocks);
@@ -281,8 +280,7 @@ impl Metrics {
             HostOp::Flush | HostOp::Discard => 2,
         };
         self.host[request.op as usize].add(n, self.adjusted.units(n), 0);
-        self.response[kind].add(response.0);
-        self.service.add(served.ack.since(served.start).0);
+        self.times.add(kind, response, service);
         self.timeline.completion(served.ack.since(self.origin()), response, request.op, n);
         self.last_ack = self.last_ack.max(served.ack);
         let (origin, timeline) = (self.origin(), &mut self.timeline);

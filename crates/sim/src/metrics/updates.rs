@@ -75,6 +75,12 @@ impl Places {
         ((block >> self.shift) as usize).min(self.bits.len() * 64 - 1)
     }
 
+    /// Asks for the memory of a block's place.
+    #[inline]
+    fn prefetch(&self, lba: u64) {
+        smrlab_blockmap::prefetch(&self.bits, self.of(lba) / 64);
+    }
+
     #[inline]
     fn mark(&mut self, lba: u64, n: u64) {
         let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
@@ -151,6 +157,12 @@ impl Updates {
             }
             _ => _ = self.written.insert(lba.span(blocks)),
         }
+    }
+
+    /// A read or write of `lba` will soon be told of.
+    #[inline]
+    pub fn prefetch(&self, lba: Lba) {
+        self.places.prefetch(lba.0);
     }
 
     /// A write that took `ops` media operations in `extents` extents.
