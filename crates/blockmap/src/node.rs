@@ -55,9 +55,10 @@ pub(crate) enum Node<P: Payload> {
     Split(Box<[Node<P>; FAN]>),
 }
 
-/// Where `offset` would be among the entries of a node of `size` units if they lay evenly.
+/// Where `offset` would be among the entries of a node of `size` units, a power of two, if they lay evenly.
+#[inline]
 fn guess(len: usize, offset: usize, size: usize) -> usize {
-    len * offset / size
+    (len * offset) >> size.trailing_zeros()
 }
 
 #[inline]

@@ -197,7 +197,9 @@ impl Controller {
                         let served = self.drive.answer(now, request);
                         effects.answered(now, request, &served).map(|()| Some(served))
                     }
-                    Concern::Nothing if held => self.dispatch(now, (now, request), How::AtOnce, effects).map(Some),
+                    Concern::Nothing if held => {
+                        self.dispatch(now, (now, request), How::AtOnce, effects).map(Some)
+                    }
                     _ => Ok(None),
                 }
             }

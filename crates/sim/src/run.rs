@@ -61,6 +61,7 @@ pub fn run_resolved(
         adjusted: run.adjusted,
         window: run.window,
         stall: run.stall,
+        foretold: true,
     });
     metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| {

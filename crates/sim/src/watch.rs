@@ -48,7 +48,7 @@ impl Effects for Metrics {
 impl HostObserver for Metrics {
     #[inline]
     fn coming(&self, request: &HostRequest) {
-        self.updates.prefetch(request.lba);
+        Metrics::coming(self, request);
     }
 
     #[inline]

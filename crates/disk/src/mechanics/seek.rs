@@ -1,6 +1,7 @@
 //! Seek curves: from a distance to a time.
 
 use smrlab_units::SimTime;
+use std::hint::select_unpredictable;
 
 /// How long a seek takes over a distance of at least one; no distance takes no time.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,7 +166,7 @@ impl Curve {
                 // Both branches of the curve, then a choice: which one it is cannot be predicted.
                 let (near, far) = (base + slope * d.sqrt(), base2 + slope2 * d);
                 // On a drive of few cylinders the square root may start below zero.
-                rounded((if distance <= *knee { near } else { far }).max(0.0))
+                rounded(select_unpredictable(distance <= *knee, near, far).max(0.0))
             }
             Self::Table { points, start, shift } => {
                 let slot = ((distance >> shift) as usize).min(start.len() - 1);

@@ -2,7 +2,7 @@
 
 use super::watch::ArrayWatch;
 use crate::control::Control;
-use crate::engine::{Arrivals, CHECK_EVERY, Feed};
+use crate::engine::{AHEAD, Arrivals, CHECK_EVERY, Feed};
 use crate::error::RunError;
 use smrlab_array::Controller;
 use smrlab_units::SimTime;
@@ -71,6 +71,9 @@ pub(super) fn run(
         for i in 0..feed.len() {
             if i % CHECK_EVERY == 0 {
                 control.check()?;
+            }
+            if i + AHEAD < feed.len() {
+                watch.total.coming(&feed.request(i + AHEAD));
             }
             let request = feed.request(i);
             let at = sender.next(feed.arrival(i), array, watch)?;

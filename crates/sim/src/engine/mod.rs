@@ -53,7 +53,7 @@ pub trait HostObserver: Effects<Error = RunError> {
 
 /// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two
 /// steps of the containers' hints, of which the second follows eight hints after the first (reads often hint nothing).
-const AHEAD: usize = 24;
+pub(crate) const AHEAD: usize = 24;
 
 /// Requests between two looks at the cancel flag.
 pub(crate) const CHECK_EVERY: usize = 256;

@@ -188,6 +188,8 @@ pub struct MetricsSetup {
     pub window: Option<SimTime>,
     /// A response longer than this is a stall.
     pub stall: SimTime,
+    /// Requests are told of before they come ([`Metrics::coming`]).
+    pub foretold: bool,
 }
 
 impl Metrics {
@@ -197,7 +199,7 @@ impl Metrics {
             adjusted: setup.adjusted,
             host: Default::default(),
             media: Default::default(),
-            updates: Updates::new(setup.host_blocks),
+            updates: Updates::new(setup.host_blocks, setup.foretold),
             war_writes: Amplification::default(),
             times: Times::default(),
             timeline: Timeline::new(setup.window),
@@ -217,6 +219,12 @@ impl Metrics {
             map_bytes_peak: 0,
             refused: 0,
         }
+    }
+
+    /// This request will come soon.
+    #[inline]
+    pub fn coming(&self, request: &HostRequest) {
+        self.updates.prefetch(request.lba);
     }
 
     /// A request arrives. Arrivals come in order, but possibly long after completions that are later in time.

@@ -53,14 +53,19 @@ pub struct Unwritten {
 /// Places, at most, into which a space is divided to note where anything was written: half a megabyte of bits.
 const PLACES: u64 = 1 << 22;
 
-/// Where anything was ever written, by places of a few thousand blocks.
+/// Where anything was ever written, by places of a few thousand blocks. Pays where its memory is fetched beforehand.
 struct Places {
+    /// Empty: nobody knows.
     bits: Vec<u64>,
     /// A place has two to this power of blocks.
     shift: u32,
 }
 
 impl Places {
+    fn unknown() -> Self {
+        Self { bits: Vec::new(), shift: 0 }
+    }
+
     fn new(host: u64) -> Self {
         let mut shift = 12;
         while host >> shift >= PLACES {
@@ -78,11 +83,17 @@ impl Places {
     /// Asks for the memory of a block's place.
     #[inline]
     fn prefetch(&self, lba: u64) {
+        if self.bits.is_empty() {
+            return;
+        }
         smrlab_blockmap::prefetch(&self.bits, self.of(lba) / 64);
     }
 
     #[inline]
     fn mark(&mut self, lba: u64, n: u64) {
+        if self.bits.is_empty() {
+            return;
+        }
         let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
         for place in first..=last {
             self.bits[place / 64] |= 1 << (place % 64);
@@ -92,6 +103,9 @@ impl Places {
     /// Whether anything may have been written to one of the blocks.
     #[inline]
     fn any(&self, lba: u64, n: u64) -> bool {
+        if self.bits.is_empty() {
+            return true;
+        }
         let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
         (first..=last).any(|place| self.bits[place / 64] >> (place % 64) & 1 == 1)
     }
@@ -138,11 +152,12 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Nothing written yet in a space of `host` blocks.
-    pub fn new(host: Blocks) -> Self {
+    /// Nothing written yet in a space of `host` blocks. `foretold`: requests are told of beforehand
+    /// ([`prefetch`](Self::prefetch)).
+    pub fn new(host: Blocks, foretold: bool) -> Self {
         Self {
             written: BlockSet::new(),
-            places: Places::new(host.0),
+            places: if foretold { Places::new(host.0) } else { Places::unknown() },
             gathered: Gather::new(host.0),
             seen: Seen::default(),
         }
@@ -241,7 +256,7 @@ mod tests {
     }
 
     fn order_is_kept(host: u64) {
-        let mut updates = Updates::new(Blocks(host));
+        let mut updates = Updates::new(Blocks(host), host > 1 << 20);
         let mut plain = std::collections::HashSet::new();
         updates.prefilled(Lba(0), Blocks(1000));
         plain.extend(0..1000);
@@ -265,7 +280,7 @@ mod tests {
     /// Whatever the neighbourhoods are: the write across their border comes after the one behind it.
     #[test]
     fn the_order_across_a_border_is_kept() {
-        let mut updates = Updates::new(Blocks(1 << 30));
+        let mut updates = Updates::new(Blocks(1 << 30), true);
         // So much that requests are gathered.
         (0..1 << 17).for_each(|i| updates.prefilled(Lba(i << 13 | 1 << 11), Blocks(8)));
         assert!(updates.written.bytes() >= NEAR);
@@ -280,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_write_of_very_many_operations_counts_them_all() {
-        let mut updates = Updates::new(Blocks(1 << 30));
+        let mut updates = Updates::new(Blocks(1 << 30), true);
         updates.prefilled(Lba(0), Blocks(8));
         updates.add(Lba(0), Blocks(8), 100_000, 1);
         updates.add(Lba(0), Blocks(8), 2, 70_000);
@@ -291,8 +306,12 @@ mod tests {
     /// Reads all over a huge space, and across the borders of places, against a plain set of blocks.
     #[test]
     fn unwritten_reads_are_counted_alike_near_and_far_from_what_was_written() {
+        [true, false].into_iter().for_each(counted_alike);
+    }
+
+    fn counted_alike(foretold: bool) {
         let host = 1u64 << 34;
-        let mut updates = Updates::new(Blocks(host));
+        let mut updates = Updates::new(Blocks(host), foretold);
         let mut plain = std::collections::HashSet::new();
         let (mut reads, mut blocks, mut state) = (0, 0, 7u64);
         for i in 0..400_000u64 {
@@ -318,7 +337,7 @@ mod tests {
 
     #[test]
     fn reads_of_what_was_never_written_are_told_from_others() {
-        let mut updates = Updates::new(Blocks(1 << 20));
+        let mut updates = Updates::new(Blocks(1 << 20), true);
         updates.prefilled(Lba(0), Blocks(100));
         updates.read(Lba(90), Blocks(10));
         updates.read(Lba(95), Blocks(10));

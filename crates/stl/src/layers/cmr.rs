@@ -68,7 +68,9 @@ impl TranslationLayer for Identity {
         let dir = if r.op == HostOp::Write { Dir::Write } else { Dir::Read };
         match r.op {
             HostOp::Flush | HostOp::Discard => {}
-            HostOp::Read | HostOp::Write if self.bands.is_some() && dir == Dir::Write && !self.may_write(r) => {
+            HostOp::Read | HostOp::Write
+                if self.bands.is_some() && dir == Dir::Write && !self.may_write(r) =>
+            {
                 plan.refuse(Refusal::WriteProtected);
             }
             HostOp::Read | HostOp::Write => _ = plan.in_place(dir, Pba(r.lba.0), r.blocks),
