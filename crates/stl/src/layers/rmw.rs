@@ -223,6 +223,12 @@ impl TranslationLayer for Rmw {
         }
     }
 
+    fn prefetch(&self, r: &HostRequest) {
+        if r.op == HostOp::Write && !self.whole {
+            self.ends.prefetch(self.bands.locate(r.lba.0).0.0);
+        }
+    }
+
     fn facts(&self) -> Facts<'_> {
         Facts { bands: Some(&self.bands), ..Facts::default() }
     }

@@ -29,6 +29,14 @@ impl Marks {
         self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]))[i % CHUNK] = mark;
     }
 
+    /// Hints that the number of a band will be asked for soon.
+    #[inline]
+    pub fn prefetch(&self, band: u64) {
+        if let Some(Some(chunk)) = self.chunks.get(band as usize / CHUNK) {
+            smrlab_blockmap::prefetch(&chunk[..], band as usize % CHUNK);
+        }
+    }
+
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
         self.chunks.len() * size_of::<Option<Box<[u32; CHUNK]>>>()
