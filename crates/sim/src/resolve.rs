@@ -3,7 +3,7 @@
 use crate::array::assemble::{ArrayRun, assemble_array};
 use crate::engine::Arrivals;
 use crate::error::RunError;
-use crate::metrics::Adjusted;
+use crate::metrics::{Adjusted, MetricsSetup};
 use crate::prefill::Prefill;
 use crate::spec::Spec;
 use crate::state;
@@ -244,6 +244,17 @@ fn wrap(
 }
 
 impl Resolved {
+    /// What the host's requests are measured by.
+    pub fn measured(&self) -> MetricsSetup {
+        MetricsSetup {
+            host_blocks: self.host,
+            adjusted: self.adjusted,
+            window: self.window,
+            stall: self.stall,
+            foretold: true,
+        }
+    }
+
     /// Opens the trace (or traces).
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use crate::engine::{self, Feed, HostObserver};
 use crate::error::RunError;
 use crate::kept::{self, Kept};
 use crate::logs::{MediaLog, RequestLog};
+use crate::metrics::Metrics;
 use crate::metrics::band_walk::BandWalk;
-use crate::metrics::{Metrics, MetricsSetup};
 use crate::prefill::read_first;
 use crate::resolve::{Resolved, resolve};
 use crate::result::{self, Facts};
@@ -56,13 +56,7 @@ pub fn run_resolved(
         return crate::array::run(run, array, (requests, media), &reads, control);
     }
     let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
-    let mut metrics = Metrics::new(&MetricsSetup {
-        host_blocks: run.host,
-        adjusted: run.adjusted,
-        window: run.window,
-        stall: run.stall,
-        foretold: true,
-    });
+    let mut metrics = Metrics::new(&run.measured());
     metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| {
         let drive = &run.drive.built.drive;

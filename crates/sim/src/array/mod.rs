@@ -50,13 +50,7 @@ pub(crate) fn run(
     let mut feed = Feed::new(source, run.steps.clone(), run.host)?;
     let ArrayRun { chosen, array, others } = array;
     let disks = chosen.disks as usize;
-    let setup = MetricsSetup {
-        host_blocks: run.host,
-        adjusted: run.adjusted,
-        window: run.window,
-        stall: run.stall,
-        foretold: true,
-    };
+    let setup = run.measured();
     let bands: Option<Bands> = layer_bands(&run.drive);
     let of_member =
         MetricsSetup { host_blocks: run.drive.built.layer.host_blocks(), foretold: false, ..setup };
