@@ -4,7 +4,7 @@
 //! Bands may cross the edge of a recording zone. *Data indices* number the blocks of all bands densely from 0.
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, Slips, Stroke, StrokeRun, TrackNo};
+use crate::geometry::{Geometry, Slips, StrokeRun, TrackNo};
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
@@ -37,26 +37,36 @@ pub struct BandLayout {
     pub random_access: u64,
 }
 
-/// A random-access zone: every `W`-th of its tracks is usable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A random-access zone: every `W`-th of its tracks is usable, in each stroke from its beginning on.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RandomAccess {
     /// Tracks that may be written in place.
     pub usable: u64,
     /// Distance between usable tracks.
     pub spacing: u64,
     unit: u64,
+    /// Of each stroke: its first usable track's number, and its first track.
+    strokes: Vec<(u64, u64)>,
 }
 
 impl RandomAccess {
     /// The first `tracks` tracks (cylinders on cylinder layouts) of `geometry`; `None` where that is none.
     pub fn of(geometry: &Geometry, tracks: u64, head_width: u64) -> Option<Self> {
-        let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-        (tracks > 0).then(|| Self { usable: tracks / head_width * unit, spacing: head_width, unit })
+        let mut zone = Self { usable: 0, spacing: head_width, unit: 1, strokes: Vec::new() };
+        for (stroke, rows) in geometry.set_aside(tracks).take_while(|s| s.1 > 0) {
+            zone.strokes.push((zone.usable, stroke.first.0));
+            zone.unit = stroke.unit;
+            zone.usable += rows / head_width * stroke.unit;
+        }
+        (tracks > 0).then_some(zone)
     }
 
     /// The `i`-th usable track; on a cylinder layout all tracks of a usable cylinder count.
     pub fn track(&self, i: u64) -> TrackNo {
-        TrackNo(i / self.unit * self.unit * self.spacing + i % self.unit)
+        let stroke = self.strokes.partition_point(|s| s.0 <= i).max(1) - 1;
+        let (before, first) = self.strokes.get(stroke).copied().unwrap_or_default();
+        let i = i - before;
+        TrackNo(first + i / self.unit * self.unit * self.spacing + i % self.unit)
     }
 }
 
@@ -107,14 +117,13 @@ impl Bands {
     /// Lays bands of tracks over `geometry`; a last band that would be incomplete is left out.
     ///
     /// # Errors
-    /// When a number is zero, the random-access zone is larger than the first stroke, or no band fits.
+    /// When a number is zero, the random-access zone is larger than the drive, or no band fits.
     pub fn new(geometry: &Geometry, layout: BandLayout) -> Result<Self, DriveError> {
         let mut f = Faults::default();
         f.range("bands.tracks", layout.tracks, 1, 1 << 32);
         f.range("bands.head_width", layout.head_width, 1, 1 << 16);
         f.finish()?;
-        let first: Stroke = geometry.strokes().next().expect("a geometry has tracks");
-        let rows = first.tracks / first.unit;
+        let rows = geometry.rows();
         if layout.random_access > rows {
             return Err(DriveError::one(
                 "bands.random_access",
@@ -122,8 +131,9 @@ impl Bands {
             ));
         }
         let mut runs = Vec::new();
+        let mut skip = layout.random_access;
         for stroke in geometry.stroke_runs() {
-            lay(geometry, &stroke, layout, &mut runs);
+            skip = lay(geometry, &stroke, layout, skip, &mut runs);
         }
         let random_access = RandomAccess::of(geometry, layout.random_access, layout.head_width);
         Self::finish(runs, geometry.slips(), random_access, || {
@@ -240,8 +250,8 @@ impl Bands {
     }
 
     /// The random-access zone, where one was set aside.
-    pub fn random_access(&self) -> Option<RandomAccess> {
-        self.random_access
+    pub fn random_access(&self) -> Option<&RandomAccess> {
+        self.random_access.as_ref()
     }
 
     /// A band's first raw block, its run, and its number there.
@@ -404,21 +414,27 @@ fn push(runs: &mut Vec<Run>, tracks: Tracks, first_raw: u64, count: (u64, u64), 
     });
 }
 
-/// Lays bands over equal strokes. Rows are tracks, or cylinders where the stroke's unit is a cylinder.
-fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, runs: &mut Vec<Run>) {
+/// Lays bands over equal strokes behind the first `skip` rows; answers how many rows there are still to skip. Rows are tracks, or
+/// cylinders where the stroke's unit is a cylinder.
+fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<Run>) -> u64 {
     let pitch = layout.tracks + layout.head_width - 1;
-    let skip = if stroke.first == 0 { layout.random_access } else { 0 };
+    let rows = stroke.tracks / stroke.unit;
+    let behind = |strokes: u64| StrokeRun {
+        first: stroke.first + strokes * stroke.tracks,
+        repeat: stroke.repeat - strokes,
+        ..stroke.clone()
+    };
+    if skip >= rows {
+        // Nothing of these strokes is left.
+        let whole = (skip / rows).min(stroke.repeat);
+        let skip = skip - whole * rows;
+        return if whole == stroke.repeat { skip } else { lay(g, &behind(whole), layout, skip, runs) };
+    }
     if stroke.repeat > 1 {
         if skip > 0 {
-            // The random-access zone makes the first stroke unlike the others.
-            let first = StrokeRun { repeat: 1, ..stroke.clone() };
-            lay(g, &first, layout, runs);
-            let rest = StrokeRun {
-                first: stroke.first + stroke.tracks,
-                repeat: stroke.repeat - 1,
-                ..stroke.clone()
-            };
-            return lay(g, &rest, layout, runs);
+            // The random-access zone makes this stroke unlike the others.
+            lay(g, &StrokeRun { repeat: 1, ..stroke.clone() }, layout, skip, runs);
+            return lay(g, &behind(1), layout, 0, runs);
         }
         let seg = &g.zone_runs()[stroke.zone_runs.start];
         let in_stroke = stroke.tracks / pitch;
@@ -428,9 +444,11 @@ fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, runs: &mut Vec<Run>
         let shape =
             Shape { blocks: layout.tracks * usable, stride: pitch * usable, stroke: stroke.tracks * usable };
         let first_raw = g.track_raw(TrackNo(stroke.first));
-        return push(runs, tracks, first_raw, (in_stroke * stroke.repeat, in_stroke), shape);
+        push(runs, tracks, first_raw, (in_stroke * stroke.repeat, in_stroke), shape);
+        return 0;
     }
     lay_one(g, stroke, layout, skip, runs);
+    0
 }
 
 /// Lays bands over one stroke, row by row through the runs of zones that it crosses.

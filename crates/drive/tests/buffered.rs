@@ -311,3 +311,21 @@ fn host_managed_presets_have_zones_as_bands() {
         assert_eq!(bands.band(smrlab_disk::BandId(bands.len() - 1)).blocks.0, 524_288, "{name}");
     }
 }
+
+/// The conventional zones of these are longer than a serpentine group: bands of tracks begin behind them, too.
+#[test]
+fn bands_of_tracks_lie_behind_conventional_zones_longer_than_a_group() {
+    for name in ["wd-ultrastar-dc-hc680", "wd-ultrastar-dc-hc690"] {
+        let c = drive(name, "rmw,band=64tracks", "fcfs", None);
+        let preset = smrlab_disk::model::load(name, |_| Err(String::new())).unwrap();
+        let aside = preset.spec().bands.random_access;
+        let bands = c.drive().layer().facts().bands.unwrap();
+        let first = bands.band(smrlab_disk::BandId(0));
+        assert!((aside..aside + 4096).contains(&first.first_track.0), "{name}: {first:?}");
+        assert_eq!(
+            (first.tracks, bands.random_access().map(|r| r.usable > 2 * 4096)),
+            (64, Some(true)),
+            "{name}"
+        );
+    }
+}

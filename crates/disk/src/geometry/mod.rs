@@ -298,6 +298,21 @@ impl Geometry {
         })
     }
 
+    /// The strokes, and how many rows of each are among the first `rows` of the drive. Rows are tracks, or cylinders where the
+    /// strokes' unit is a cylinder.
+    pub fn set_aside(&self, rows: u64) -> impl Iterator<Item = (Stroke, u64)> + '_ {
+        self.strokes().scan(rows, |left, stroke| {
+            let rows = (*left).min(stroke.tracks / stroke.unit);
+            *left -= rows;
+            Some((stroke, rows))
+        })
+    }
+
+    /// Rows of all strokes.
+    pub(crate) fn rows(&self) -> u64 {
+        self.stroke_runs().iter().map(|s| s.tracks / s.unit * s.repeat).sum()
+    }
+
     /// Equal strokes that follow each other, as one item.
     pub(crate) fn stroke_runs(&self) -> Vec<StrokeRun> {
         let unit = u64::from(self.spec.surfaces);

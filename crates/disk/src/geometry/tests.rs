@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn bands_map_both_ways(spec in any_spec(), tracks in 1u64..5, head_width in 1u64..4, raz in 0u64..4) {
+    fn bands_map_both_ways(spec in any_spec(), tracks in 1u64..5, head_width in 1u64..4, raz in 0u64..16) {
         let g = Geometry::new(spec).unwrap();
         let Ok(b) = Bands::new(&g, BandLayout { tracks, head_width, random_access: raz }) else { return Ok(()) };
         let mut data = 0;
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn no_write_in_a_band_reaches_another(spec in any_spec(), tracks in 1u64..5, w in 1u64..4, raz in 0u64..4) {
+    fn no_write_in_a_band_reaches_another(spec in any_spec(), tracks in 1u64..5, w in 1u64..4, raz in 0u64..16) {
         let g = Geometry::new(spec).unwrap();
         let Ok(b) = Bands::new(&g, BandLayout { tracks, head_width: w, random_access: raz }) else { return Ok(()) };
         let band_at = |t: TrackNo| (0..b.len()).find(|&i| {
@@ -215,6 +215,30 @@ fn the_he_and_du_example() {
     assert_eq!(b.random_access().unwrap().usable, 50);
     assert_eq!(b.band(BandId(1)).first_track, TrackNo(105));
     assert_eq!((space_gain(4, 2), efficiency(4, 2), space_gain(5, 3)), (1.6, 0.8, 15.0 / 7.0));
+}
+
+/// By hand: 2 surfaces, groups of 10 cylinders; strokes of 10 tracks. 23 tracks set aside are two strokes and 3 tracks of the third.
+#[test]
+fn the_random_access_zone_may_be_longer_than_a_stroke() {
+    let layout = Layout::Hybrid { width: 10 };
+    let spec =
+        GeometrySpec { surfaces: 2, layout, ..GeometrySpec::single_surface(vec![ZoneSpec::plain(40, 5)]) };
+    let g = Geometry::new(spec).unwrap();
+    let b = Bands::new(&g, BandLayout { tracks: 2, head_width: 3, random_access: 23 }).unwrap();
+    // Three usable tracks of each stroke of 10, the third one at 6 with its reach of two behind it; one of the last three.
+    let r = b.random_access().unwrap();
+    let usable: Vec<u64> = (0..r.usable).map(|i| r.track(i).0).collect();
+    assert_eq!(usable, [0, 3, 6, 10, 13, 16, 20]);
+    // Bands of 2 + 2 tracks: one behind track 23, two in each of the five strokes that follow.
+    assert_eq!(
+        (b.len(), b.band(BandId(0)).first_track, b.band(BandId(1)).first_track),
+        (11, TrackNo(23), TrackNo(30))
+    );
+    assert_eq!(b.band(BandId(10)).first_track, TrackNo(74));
+    // Just whole strokes, and one more than there are.
+    let at = |n| Bands::new(&g, BandLayout { tracks: 2, head_width: 3, random_access: n });
+    assert_eq!(at(20).unwrap().band(BandId(0)).first_track, TrackNo(20));
+    assert!(at(81).unwrap_err().to_string().contains("from 0 to 80"));
 }
 
 #[test]

@@ -23,7 +23,6 @@ impl MediumSpace {
     pub fn of(drive: &DriveModel) -> Self {
         let geometry = drive.geometry();
         let set_aside = drive.spec().bands.random_access;
-        let strokes = geometry.strokes();
         let (stretches, reach) = match drive.interference() {
             Interference::Blocks(n) => {
                 let unit = geometry.strokes().next().map_or(1, |s| s.unit);
@@ -36,9 +35,8 @@ impl MediumSpace {
                 let conventional = drive.head_width() == 1;
                 let mut reach = 1;
                 let mut out = Vec::new();
-                for s in strokes {
-                    let skip = if s.first.0 == 0 { set_aside * s.unit } else { 0 };
-                    let first = geometry.track_start(TrackNo(s.first.0 + skip));
+                for (s, aside) in geometry.set_aside(set_aside) {
+                    let first = geometry.track_start(TrackNo(s.first.0 + aside * s.unit));
                     let end = geometry.track_start(TrackNo(s.first.0 + s.tracks));
                     if !conventional {
                         reach = reach.max(longest * s.unit * width);

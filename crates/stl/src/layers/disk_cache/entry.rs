@@ -178,9 +178,8 @@ fn lay(drive: &DriveModel, band: u64) -> Result<Vec<Pba>, SpecError> {
     let geometry = drive.geometry();
     let most = drive.counted_blocks().0 / band;
     let mut starts = Vec::new();
-    for stroke in geometry.strokes() {
+    for (stroke, mut row) in geometry.set_aside(drive.spec().bands.random_access) {
         let rows = stroke.tracks / stroke.unit;
-        let mut row = if stroke.first.0 == 0 { drive.spec().bands.random_access } else { 0 };
         let end = geometry.track_start(TrackNo(stroke.first.0 + stroke.tracks));
         while row < rows && (starts.len() as u64) < most {
             let first = geometry.track_start(TrackNo(stroke.first.0 + row * stroke.unit));
