@@ -1,7 +1,7 @@
 //! Bands: runs of contiguous tracks closed by a guard, laid over a geometry, or over plain blocks.
 //!
-//! Every band is followed by its guard, and neither leaves its stroke, so that no write in a band harms another band.
-//! Bands may cross the edge of a recording zone. *Data indices* number the blocks of all bands densely from 0.
+//! A band and its guard do not leave their stroke, so that no write in a band harms another one. Bands may cross the edge
+//! of a recording zone. *Data indices* number the blocks of all bands densely from 0.
 
 use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, Slips, StrokeRun, TrackNo};
@@ -414,8 +414,7 @@ fn push(runs: &mut Vec<Run>, tracks: Tracks, first_raw: u64, count: (u64, u64), 
     });
 }
 
-/// Lays bands over equal strokes behind the first `skip` rows; answers how many rows there are still to skip. Rows are tracks, or
-/// cylinders where the stroke's unit is a cylinder.
+/// Lays bands over equal strokes behind the first `skip` rows (tracks, or cylinders); answers how many are still to skip.
 fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<Run>) -> u64 {
     let pitch = layout.tracks + layout.head_width - 1;
     let rows = stroke.tracks / stroke.unit;
@@ -425,17 +424,16 @@ fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &m
         ..stroke.clone()
     };
     if skip >= rows {
-        // Nothing of these strokes is left.
         let whole = (skip / rows).min(stroke.repeat);
         let skip = skip - whole * rows;
         return if whole == stroke.repeat { skip } else { lay(g, &behind(whole), layout, skip, runs) };
     }
+    if stroke.repeat > 1 && skip > 0 {
+        // The random-access zone makes this stroke unlike the others.
+        lay_one(g, stroke, layout, skip, runs);
+        return lay(g, &behind(1), layout, 0, runs);
+    }
     if stroke.repeat > 1 {
-        if skip > 0 {
-            // The random-access zone makes this stroke unlike the others.
-            lay(g, &StrokeRun { repeat: 1, ..stroke.clone() }, layout, skip, runs);
-            return lay(g, &behind(1), layout, 0, runs);
-        }
         let seg = &g.zone_runs()[stroke.zone_runs.start];
         let in_stroke = stroke.tracks / pitch;
         let usable = seg.usable.divisor();

@@ -108,8 +108,18 @@ impl Effects for Watch {
         }
     }
 
+    fn accepted(&mut self, _: SimTime, request: &HostRequest, _: &Served) -> Result<(), RunError> {
+        if let Some(verify) = &mut self.verify {
+            verify.accepted(request);
+        }
+        Ok(())
+    }
+
     fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
         self.metrics.counted(arrival, request, served, (0, 0));
+        if let Some(verify) = &self.verify {
+            verify.answered(request)?;
+        }
         match &mut self.requests {
             Some(log) => log.add(arrival, request, served),
             None => Ok(()),

@@ -43,6 +43,26 @@ fn following_identities_changes_nothing_else() {
     }
 }
 
+/// Behind a scheduler reads are answered from writes that are not on the medium, too.
+#[test]
+fn reads_from_the_drives_own_buffer_are_followed() {
+    for layer in ["cmr", "rmw", "log", "s-block"] {
+        let text = format!(
+            "drive = 'tiny,write_cache=on,cache_size=64KiB,segments=8'\nlayer = '{layer}'\nwrap = 'capacity'\nverify_media = true\n\
+             scheduler = 'sptf,depth=8'\narrivals = 'closed'\n\
+             trace = 'synth:zipf,requests=4000,size=uniform(1blk;12blk),align=1blk,write=50%'\n"
+        );
+        let r = run(&Spec::from_toml(&text).unwrap(), &Control::new(), None);
+        let r = r.unwrap_or_else(|e| panic!("{layer}: {e}")).json;
+        assert_eq!(r["verify"]["ok"], true, "{layer}");
+        let (hits, buffered) = (&r["buffer"]["read_hits"], &r["buffer"]["writes_buffered"]);
+        assert!(
+            hits.as_u64() > Some(20) && buffered.as_u64() > Some(500),
+            "{layer}: {hits} hits, {buffered} buffered"
+        );
+    }
+}
+
 fn array_run(array: &str, layer: &str, more: &str) -> Result<RunResult, RunError> {
     let text = format!(
         "drive = 'tiny'\nlayer = '{layer}'\narray = '{array}'\nwrap = 'capacity'\nverify_media = true\narrivals = 'closed'\n\

@@ -1,11 +1,12 @@
 //! What proves layers: a plain model of the shingled medium, a harness that runs random requests through any layer on
-//! bytes, power cuts at every media operation, also of media with a volatile cache, and the runner of the scenarios in prose.
+//! bytes, power cuts at every media operation, also of media and drives with a volatile cache, and the runner of the scenarios in prose.
 
 pub mod array;
 pub mod cuts;
 pub mod drives;
 pub mod harness;
 pub mod medium;
+pub mod power;
 pub mod reference;
 pub mod scenario;
 pub mod volatile;
@@ -14,6 +15,7 @@ pub use array::ArrayHarness;
 pub use cuts::{Cuts, Losses};
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
+pub use power::{Outage, PowerCuts};
 pub use reference::{BlockState, ByteMedia, ByteMedium, RedirectMap};
 pub use smrlab_units::rng::Rng;
 pub use volatile::{Outcome, Volatile};

@@ -154,7 +154,7 @@ impl Cache {
 /// What each block of the host may read as: what was flushed last, and what was written since.
 struct Allowed(Vec<Vec<u64>>);
 
-fn print(bytes: &[u8]) -> u64 {
+pub(crate) fn print(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()

@@ -6,6 +6,7 @@
 
 mod array;
 mod tags;
+mod taken;
 
 pub use array::ArrayVerify;
 
@@ -18,6 +19,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use tags::{CONSTANT, NEVER, Run, Tags, nth};
+use taken::Taken;
 
 /// On the medium: encoded records, which no host reads.
 const RECORDS: u32 = CONSTANT + 1;
@@ -63,6 +65,8 @@ pub struct Verify {
     read_ends: Vec<usize>,
     staged: Vec<Run>,
     lost: Option<Lost>,
+    /// What the drive's own buffer took.
+    taken: Taken,
 }
 
 fn scrambled(n: u64) -> u64 {
@@ -87,7 +91,21 @@ impl Verify {
             read_ends: Vec::new(),
             staged: Vec::new(),
             lost: None,
+            taken: Taken::default(),
         }
+    }
+
+    /// The drive's buffer took a write; [`served`](Self::served) follows when it is written.
+    pub fn accepted(&mut self, write: &HostRequest) {
+        self.taken.add(write);
+    }
+
+    /// A read was answered from a write that the buffer took.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] where that is not what the host wrote last.
+    pub fn answered(&self, read: &HostRequest) -> Result<(), RunError> {
+        self.taken.answered(read)
     }
 
     /// Bytes that the tags take.
@@ -233,6 +251,7 @@ impl Verify {
     /// # Errors
     /// [`RunError::Verification`], which names the block, and the operation that destroyed it where there is one.
     pub fn served(&mut self, request: &HostRequest, executed: &Executed<'_>) -> Result<(), RunError> {
+        self.taken.dispatched(request)?;
         self.carry_out(executed.plan, executed.done, Some(request));
         let id = request.id;
         let known = self.wrote.len() - self.unknown;

@@ -1,0 +1,88 @@
+//! Writes that a drive's buffer has acknowledged and that are not on the medium yet: what reads must get of them.
+
+use crate::error::RunError;
+use smrlab_stl::HostRequest;
+use smrlab_units::HostOp;
+
+/// In the order in which they were taken.
+#[derive(Debug, Default)]
+pub(super) struct Taken(Vec<HostRequest>);
+
+fn fault(read: &HostRequest, what: &str) -> RunError {
+    let (id, lba, blocks) = (read.id, read.lba, read.blocks);
+    RunError::Verification(format!("verify-media: request {id} read {blocks} blocks at LBA {lba} {what}"))
+}
+
+impl Taken {
+    pub fn add(&mut self, write: &HostRequest) {
+        self.0.push(*write);
+    }
+
+    /// The newest one that was sent before `read` and of which that asks for a block.
+    fn newest(&self, read: &HostRequest) -> Option<&HostRequest> {
+        let end = read.lba.0 + read.blocks.0;
+        let meets = |w: &&HostRequest| w.id < read.id && w.lba.0 < end && read.lba.0 < w.lba.0 + w.blocks.0;
+        self.0.iter().rev().find(meets)
+    }
+
+    /// The medium carries out a request: a write is there now; a read must not pass by one that is not.
+    ///
+    /// # Errors
+    /// It does.
+    pub fn dispatched(&mut self, request: &HostRequest) -> Result<(), RunError> {
+        self.0.retain(|w| w.id != request.id);
+        match self.newest(request).filter(|_| request.op == HostOp::Read) {
+            None => Ok(()),
+            Some(w) => Err(fault(
+                request,
+                &format!("from the medium, while the drive's buffer held what request {} wrote there", w.id),
+            )),
+        }
+    }
+
+    /// A read is answered from the newest of them, which must hold all of it.
+    ///
+    /// # Errors
+    /// It does not, or there is none.
+    pub fn answered(&self, read: &HostRequest) -> Result<(), RunError> {
+        let end = read.lba.0 + read.blocks.0;
+        match self.newest(read) {
+            Some(w) if w.lba <= read.lba && end <= w.lba.0 + w.blocks.0 => Ok(()),
+            Some(w) => Err(fault(
+                read,
+                &format!("from what request {} wrote, which holds a part of them only", w.id),
+            )),
+            None => Err(fault(read, "from the drive's buffer, which holds no write of them")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_units::{Blocks, Lba};
+
+    fn request(id: u64, op: HostOp, lba: u64, blocks: u64) -> HostRequest {
+        HostRequest::new(op, Lba(lba), Blocks(blocks)).numbered(id)
+    }
+
+    #[test]
+    fn reads_get_the_newest_write_that_was_taken() {
+        let write = |id, lba, blocks| request(id, HostOp::Write, lba, blocks);
+        let read = |id, lba, blocks| request(id, HostOp::Read, lba, blocks);
+        let mut t = Taken::default();
+        t.add(&write(1, 100, 10));
+        t.add(&write(3, 104, 2));
+        let says = |r: Result<(), RunError>| r.map_err(|e| e.to_string()).err().unwrap_or_default();
+        assert_eq!(says(t.answered(&read(4, 100, 4))), "");
+        assert_eq!(says(t.answered(&read(4, 104, 2))), "");
+        assert!(says(t.answered(&read(4, 103, 2))).contains("what request 3 wrote, which holds a part"));
+        // Sent before request 3: the older one counts.
+        assert_eq!(says(t.answered(&read(2, 103, 2))), "");
+        assert!(says(t.answered(&read(4, 90, 10))).contains("holds no write of them"));
+        assert!(says(t.dispatched(&read(4, 95, 6))).contains("while the drive's buffer held what request 1"));
+        assert_eq!(says(t.dispatched(&read(0, 95, 6))), "");
+        t.dispatched(&write(1, 100, 10)).unwrap();
+        assert_eq!(says(t.dispatched(&read(4, 95, 6))), "");
+    }
+}
