@@ -135,13 +135,13 @@ pub trait Array: Send {
         false
     }
 
-    /// Rebuilds the state of a freshly built array from a checkpoint's records and those that followed it. Works that
-    /// were cut are gone; what they leave to do is planned as jobs.
+    /// What a layer's [`recover`](smrlab_stl::TranslationLayer::recover) is. Works that were cut are gone; what they leave to
+    /// do is planned as jobs.
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
         let _ = (records, plan);
     }
 
-    /// Writes the present state as records.
+    /// What a layer's [`checkpoint`](smrlab_stl::TranslationLayer::checkpoint) is.
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         let _ = out;
     }

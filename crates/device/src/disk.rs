@@ -159,9 +159,11 @@ pub fn opened(config: &Config, drive: Assembled, boot: u64, between: Between) ->
 /// Refuses what the served medium does not destroy as the drive would.
 fn served(interference: Interference) -> Result<()> {
     match interference {
-        Interference::Physical(PhysicalProfile { phi_cw: 0, phi_ccw: 0, .. }) | Interference::Blocks(_) => {
-            Ok(())
-        }
+        Interference::Physical(PhysicalProfile { phi_cw: 0, phi_ccw: 0, wave: 0, .. })
+        | Interference::Blocks(_) => Ok(()),
+        Interference::Physical(p) if p.wave > 0 => Err(DeviceError::input(
+            "bands that share guards (guards=shared) are for runs and cannot be served yet",
+        )),
         Interference::Physical(_) => {
             Err(DeviceError::input("drives whose writes reach along the track (phi) cannot be served yet"))
         }

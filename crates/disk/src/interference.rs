@@ -20,6 +20,22 @@ pub struct PhysicalProfile {
     pub phi_cw: u64,
     /// The same before its beginning.
     pub phi_ccw: u64,
+    /// Of so many tracks (rows of cylinders), from the beginning of each stroke on, the latter half without the guard in the
+    /// middle is hit the other way: bands in pairs that share a guard. 0: all the same way.
+    pub wave: u64,
+}
+
+impl PhysicalProfile {
+    /// Tracks that one track write touches, itself included.
+    pub const fn width(&self) -> u64 {
+        (if self.s_id > self.s_od { self.s_id } else { self.s_od }) as u64
+    }
+
+    /// Whether this row of a stroke is hit the other way.
+    const fn reversed(&self, row: u64) -> bool {
+        // The first band and the guard go one way.
+        self.wave > 0 && row % self.wave >= (self.wave + self.width() - 1) / 2
+    }
 }
 
 /// What a write destroys.
@@ -34,7 +50,7 @@ pub enum Interference {
 impl Interference {
     /// A head that covers `width` tracks, itself included, in the shingling direction; no angular reach.
     pub const fn tracks(width: u32) -> Self {
-        Self::Physical(PhysicalProfile { s_id: width, s_od: 1, phi_cw: 0, phi_ccw: 0 })
+        Self::Physical(PhysicalProfile { s_id: width, s_od: 1, phi_cw: 0, phi_ccw: 0, wave: 0 })
     }
 
     /// Checks it; places are given relative to `at` ("interference").
@@ -131,17 +147,19 @@ impl Walk<'_> {
     /// Sector-sized angles `slots` (perhaps beyond a revolution) of track `written` of `seg`, at `place`, are written.
     #[inline]
     fn track(&mut self, seg: &ZoneRun, written: u64, place: Place, slots: Range<u64>) {
-        let width = u64::from(self.profile.s_id.max(self.profile.s_od));
+        let width = self.profile.width();
+        let track = TrackNo(seg.first_track + written);
+        let reversed = self.profile.wave > 0 && self.profile.reversed(self.g.row_of(track));
         for j in 1..width {
             let step = place.step + j;
-            if step < seg.width.divisor() {
+            if step < seg.width.divisor() && !reversed {
                 // Within a run the next track is the neighbour.
                 let start = seg.start_slot(Place { step, ..place });
                 self.victim(seg, seg, written + j, start, slots.clone(), true);
                 continue;
             }
-            let track = TrackNo(seg.first_track + written);
-            let Some(victim) = self.g.neighbour(track, j as i64) else { continue };
+            let j = if reversed { -(j as i64) } else { j as i64 };
+            let Some(victim) = self.g.neighbour(track, j) else { continue };
             let (i, rel) = self.g.zone_run_of(victim);
             let target = &self.g.zone_runs()[i];
             let start = target.start_slot(target.place(rel));

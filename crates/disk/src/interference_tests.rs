@@ -125,7 +125,7 @@ proptest! {
         spec in any_spec(), k in 1u32..4, phi in prop_oneof![Just((0, 0)), (0..REVOLUTION / 4, 0..REVOLUTION / 4)], at in 0u64..4000, n in 1u64..60
     ) {
         let g = Geometry::new(spec).unwrap();
-        let p = PhysicalProfile { s_id: k, s_od: 1, phi_cw: phi.0, phi_ccw: phi.1 };
+        let p = PhysicalProfile { s_id: k, s_od: 1, phi_cw: phi.0, phi_ccw: phi.1, wave: 0 };
         let profile = Interference::Physical(p);
         let at = at % g.blocks().0;
         let n = n.min(g.blocks().0 - at);
@@ -183,7 +183,7 @@ fn angle_overlap(g: &Geometry, p: &PhysicalProfile, pba: Pba) -> BTreeSet<u64> {
 
 #[test]
 fn both_sides_at_once_and_wide_reaches_are_refused() {
-    let p = PhysicalProfile { s_id: 2, s_od: 2, phi_cw: REVOLUTION, phi_ccw: 0 };
+    let p = PhysicalProfile { s_id: 2, s_od: 2, phi_cw: REVOLUTION, phi_ccw: 0, wave: 0 };
     let e = Interference::Physical(p).check("interference").unwrap_err().to_string();
     assert!(e.contains("one side only") && e.contains("interference.phi_cw"), "{e}");
 }

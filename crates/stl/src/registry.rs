@@ -97,6 +97,12 @@ pub fn build_as(entry: &'static LayerEntry, text: &str, context: &BuildContext) 
     if on_media {
         context.drive = Arc::new(with_log(&context.drive).map_err(|e| does_not_fit(entry, &e))?);
     }
+    if has("guards")
+        && let Some(length) = segment::shared_guards(&context, &values)
+    {
+        let drive = context.drive.with_waves(length).map_err(|e| does_not_fit(entry, &e))?;
+        context.drive = Arc::new(drive);
+    }
     let mut layer = (entry.build)(&context, &values)?;
     if on_media {
         let zone = context.drive.random_access();

@@ -47,7 +47,8 @@ pub fn all() -> Vec<(&'static str, Arc<DriveModel>)> {
     let defects = [(3, 0, 4), (3, 0, 5), (9, 0, 0), (9, 0, 11), (30, 0, 8), (50, 0, 3)]
         .map(|(cylinder, surface, sector)| Defect { cylinder, surface, sector })
         .to_vec();
-    let outwards = Interference::Physical(PhysicalProfile { s_id: 1, s_od: 3, phi_cw: 0, phi_ccw: 0 });
+    let outwards =
+        Interference::Physical(PhysicalProfile { s_id: 1, s_od: 3, phi_cw: 0, phi_ccw: 0, wave: 0 });
     let two = Interference::tracks(2);
     let mut spared = spec(Layout::Surface, 1, Toward::Inner);
     spared.zones[1] = ZoneSpec { spare_sectors: 2, spare_cylinders: 1, ..ZoneSpec::plain(24, 9) };

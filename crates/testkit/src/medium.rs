@@ -31,7 +31,7 @@ impl PlainMedium {
             }
             Interference::Physical(p) => {
                 assert!(p.phi_cw == 0 && p.phi_ccw == 0, "the plain model has no angular reach");
-                by_angle(geometry, p.s_id.max(p.s_od))
+                by_angle(geometry, p.s_id.max(p.s_od), p.wave)
             }
         };
         Self { data: vec![0; blocks as usize * BYTES], victims: Arc::new(victims) }
@@ -79,8 +79,15 @@ impl Medium for PlainMedium {
     }
 }
 
-/// Of each block: the blocks on the following `width - 1` tracks that its angle hits (Pitchumani 2012, section 3.2.2).
-fn by_angle(g: &Geometry, width: u32) -> Vec<Vec<u32>> {
+/// Of each block: the blocks on the following `width - 1` tracks that its angle hits (Pitchumani 2012, section 3.2.2); where
+/// bands share guards, of the last tracks of each `wave` the preceding ones.
+fn by_angle(g: &Geometry, width: u32, wave: u64) -> Vec<Vec<u32>> {
+    let back = |track: u64| {
+        let stroke = g.strokes().find(|s| (s.first.0..s.first.0 + s.tracks).contains(&track));
+        let row = stroke.map_or(0, |s| (track - s.first.0) / s.unit);
+        let band = (wave + 1).saturating_sub(u64::from(width)) / 2;
+        wave > 0 && row % wave >= wave - band
+    };
     let sectors = |track: u64| u64::from(g.zone_of(TrackNo(track)).sectors);
     let slot = |pba: u64, n: u64| {
         let angle = g.position(Pba(pba)).angle;
@@ -91,7 +98,8 @@ fn by_angle(g: &Geometry, width: u32) -> Vec<Vec<u32>> {
     for track in 0..g.tracks() {
         let n = sectors(track);
         for j in 1..width {
-            let Some(next) = g.following(TrackNo(track), j) else { continue };
+            let j = if back(track) { -i64::from(j) } else { i64::from(j) };
+            let Some(next) = g.neighbour(TrackNo(track), j) else { continue };
             let m = sectors(next.0);
             let mut at_slot = vec![None; m as usize];
             for b in blocks_of(next.0) {
@@ -116,7 +124,9 @@ mod tests {
     /// The product's interference, asked block by block, destroys the same.
     #[test]
     fn agrees_with_the_drives_interference() {
-        for (name, drive) in drives::all() {
+        let shared =
+            drives::all().into_iter().filter_map(|(name, d)| Some((name, Arc::new(d.with_waves(3).ok()?))));
+        for (name, drive) in drives::all().into_iter().chain(shared) {
             let (g, interference) = (drive.geometry(), drive.interference());
             let plain = PlainMedium::new(g, interference);
             for b in 0..g.blocks().0 {

@@ -264,6 +264,13 @@ impl Geometry {
         Some(TrackNo(self.zone_runs[i].first_track + rel))
     }
 
+    /// How many rows of tracks (cylinders, where PBAs go round the surfaces) a track is behind the first of its stroke.
+    pub fn row_of(&self, track: TrackNo) -> u64 {
+        let runs = self.stroke_runs();
+        let of = |r: &&StrokeRun| r.first <= track.0 && track.0 < r.first + r.tracks * r.repeat;
+        runs.iter().find(of).map_or(0, |r| (track.0 - r.first) % r.tracks / r.unit)
+    }
+
     /// The parts of recording zones in PBA order.
     pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> + '_ {
         (0..self.zone_runs.len()).map(|i| self.zone_info(i))

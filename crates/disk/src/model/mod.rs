@@ -22,7 +22,7 @@ pub use writer::{Origin, write};
 use crate::bands::{BandLayout, Bands, RandomAccess};
 use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, GeometrySpec, TrackNo, ZoneSpec};
-use crate::interference::Interference;
+use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::Blocks;
 use std::sync::Arc;
@@ -258,6 +258,28 @@ impl DriveModel {
             }
         };
         self.changed("k", k.to_string(), |s| s.interference = interference)
+    }
+
+    /// The same drive with bands of `length` tracks that are shingled in opposite directions by twos and share a guard (Wan et
+    /// al. 2012, wave-like recording).
+    ///
+    /// # Errors
+    /// When the drive has a block profile, or tracks set aside for random access.
+    pub fn with_waves(&self, length: u64) -> Result<Self, DriveError> {
+        let Interference::Physical(p) = self.spec.interference else {
+            return Err(DriveError::one("wave", "this drive has a block profile and no tracks".to_owned()));
+        };
+        if self.spec.bands.random_access > 0 {
+            return Err(DriveError::one(
+                "wave",
+                "this drive has tracks set aside for random access".to_owned(),
+            ));
+        }
+        let wave = 2 * length + p.width() - 1;
+        let mut spec = self.spec.clone();
+        spec.interference = Interference::Physical(PhysicalProfile { wave, ..p });
+        let overrides = self.overrides.clone();
+        Ok(Self { overrides, ..Self::new(spec, self.provenance.clone())? })
     }
 
     /// The same drive with `tracks` tracks (cylinders on a cylinder layout) from PBA 0 on set aside for random access.

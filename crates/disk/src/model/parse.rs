@@ -76,7 +76,13 @@ fn interference(r: Reader<'_>) -> Option<Interference> {
         let phi = |key| r.opt_number(key, ANGLE).map_or(0, angle);
         let (phi_cw, phi_ccw) = (phi("phi_cw"), phi("phi_ccw"));
         s_id.zip(s_od).map(|(i, o)| {
-            Interference::Physical(PhysicalProfile { s_id: i as u32, s_od: o as u32, phi_cw, phi_ccw })
+            Interference::Physical(PhysicalProfile {
+                s_id: i as u32,
+                s_od: o as u32,
+                phi_cw,
+                phi_ccw,
+                wave: 0,
+            })
         })
     };
     r.finish();

@@ -108,8 +108,8 @@ fn geometry(out: &mut Fitted, e: &Extraction) {
     g.zones = zones;
     g.defects.clear();
     out.spec.interference = Interference::Physical(match outwards {
-        false => PhysicalProfile { s_id: 2, s_od: 1, phi_cw: 0, phi_ccw: 0 },
-        true => PhysicalProfile { s_id: 1, s_od: 2, phi_cw: 0, phi_ccw: 0 },
+        false => PhysicalProfile { s_id: 2, s_od: 1, phi_cw: 0, phi_ccw: 0, wave: 0 },
+        true => PhysicalProfile { s_id: 1, s_od: 2, phi_cw: 0, phi_ccw: 0, wave: 0 },
     });
     out.spec.counted = None;
     let seen = "from the angles of blocks".to_owned();

@@ -4,6 +4,7 @@ mod entry;
 mod layout;
 
 pub use entry::ENTRY;
+pub(crate) use entry::shared_guards;
 pub use layout::Layout;
 
 use crate::parts::live::LateLive;

@@ -4,6 +4,7 @@ use super::{Layout, Rewrite, Segments};
 use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::update::{JOURNAL, Journal};
+use smrlab_disk::{BandLayout, Bands, DriveError};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
@@ -30,8 +31,9 @@ track behind its last arc. The layout needs tracks, and damage that does not spr
 A power cut in the middle of a rewrite destroys chunks that were acknowledged long before. With `journal=on` each rewrite
 goes to a journal first (bands at the end of the medium) and is replayed after a cut.
 
-Not modelled: bands that are shingled in opposite directions and share a guard (wave-like recording). A drive's interference
-has one direction here; such bands would gain W - 1 tracks for every second band.
+With `guards=shared` bands are shingled in opposite directions by twos and share the guard between them (wave-like recording):
+2 N of 2 N + W - 1 tracks hold data instead of N of N + W - 1. The drive's interference is turned round for every second band then.
+For runs only, without a journal and without a random-access zone.
 ";
 
 /// See the page.
@@ -72,17 +74,44 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: true,
     },
-    tested: &["chunk=1blk", "chunk=5blk,band=2", "rewrite=arc,chunk=4blk", "chunk=3blk,journal=on,band=3"],
+    tested: &[
+        "guards=shared,band=3,chunk=4blk",
+        "chunk=1blk",
+        "chunk=5blk,band=2",
+        "rewrite=arc,chunk=4blk",
+        "chunk=3blk,journal=on,band=3",
+    ],
     conventional: false,
     build,
 };
 
-fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+/// Tracks of a band.
+fn tracks(context: &BuildContext, values: &Values) -> u64 {
     let own = || context.drive.spec().bands.tracks.unwrap_or(4);
     let size = context.band_length(values.band("band"), BandLength::Tracks);
-    let tracks = size.map_or_else(own, |size| context.tracks_of(size));
-    let bands = context.bands(&ENTRY, Some(BandLength::Tracks(tracks)))?;
+    size.map_or_else(own, |size| context.tracks_of(size))
+}
+
+/// Tracks of bands that are to share guards.
+pub(crate) fn shared_guards(context: &BuildContext, values: &Values) -> Option<u64> {
+    (values.text("guards") == Some("shared")).then(|| tracks(context, values))
+}
+
+/// Two bands and the guard between them as one, which needs none behind it.
+fn pairs(context: &BuildContext, length: u64) -> Result<Bands, DriveError> {
+    let tracks = 2 * length + context.drive.head_width() - 1;
+    Bands::new(context.drive.geometry(), BandLayout { tracks, head_width: 1, random_access: 0 })
+}
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let bands = match shared_guards(context, values) {
+        Some(length) if values.on("journal") => {
+            return Err(refuse(format!("bands of {length} tracks share their guards: journal=off only")));
+        }
+        Some(length) => pairs(context, length).map_err(|e| does_not_fit(&ENTRY, &e))?,
+        None => context.bands(&ENTRY, Some(BandLength::Tracks(tracks(context, values))))?,
+    };
     let (journal, count) = Journal::chosen(values, ENTRY.name, &bands)?;
     let count = count.min(context.counted(&bands));
     let shortest = context.drive.geometry().zones().map(|z| u64::from(z.sectors)).min().unwrap_or(1);

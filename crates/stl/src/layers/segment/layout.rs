@@ -20,6 +20,8 @@ struct Region {
     first_track: u64,
     /// Sectors of each of its tracks, all of which hold blocks.
     sectors: u64,
+    /// Bands that share a guard begin at their far ends: the row of the chunks 0, and the others lie before it.
+    back: Option<u64>,
 }
 
 /// See the [module](self).
@@ -63,7 +65,11 @@ impl Layout {
         }
         let geometry = drive.geometry();
         let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-        let length = bands.band(BandId(0)).tracks / unit;
+        let rows = bands.band(BandId(0)).tracks / unit;
+        // A pair of bands is two with a guard between them.
+        let paired = matches!(drive.interference(), Interference::Physical(p) if p.wave > 0);
+        let length = if paired { (rows + 1 - drive.head_width()) / 2 } else { rows };
+        let halves = if paired { vec![None, Some(rows - 1)] } else { vec![None] };
         let (mut regions, mut segments) = (Vec::new(), 0);
         for b in 0..count {
             let band = bands.band(BandId(b));
@@ -72,8 +78,11 @@ impl Layout {
             let within = band.first_track.0 + band.tracks <= zone.first_track.0 + zone.tracks;
             let arcs = sectors / chunk;
             if within && band.blocks.0 == band.tracks * sectors && arcs > 0 {
-                regions.push(Region { first: segments, first_track: band.first_track.0, sectors });
-                segments += unit * arcs;
+                for &back in &halves {
+                    let first_track = band.first_track.0;
+                    regions.push(Region { first: segments, first_track, sectors, back });
+                    segments += unit * arcs;
+                }
             }
         }
         if regions.is_empty() {
@@ -145,9 +154,10 @@ impl Layout {
         let (surface, arc) =
             ((segment - region.first) / (n / self.chunk), (segment - region.first) % (n / self.chunk));
         let base = TrackNo(region.first_track + surface);
+        let row = region.back.map_or(chunk_no, |last| last - chunk_no);
         let track = match self.unit {
-            1 => TrackNo(base.0 + chunk_no),
-            _ => geometry.following(base, chunk_no as u32).expect("a band lies within its surface"),
+            1 => TrackNo(base.0 + row),
+            _ => geometry.following(base, row as u32).expect("a band lies within its surface"),
         };
         let start = geometry.track_start(track);
         // The slot (sector-sized angle) at which the track's first sector lies.
