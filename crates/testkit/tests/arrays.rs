@@ -29,6 +29,7 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=4,chunk=4blk,ssd_write=40blk,ssd_page=4blk,ssd_high=50%,ssd_low=20%",
     "raid5,disks=4,chunk=4blk,ssd_write=64blk,ssd_read=30blk,ssd_page=3blk,ssd_write_policy=scan,ssd_control=rate",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,ssd_write=24blk,ssd_page=2blk,ssd_read=10blk,ssd_batch=3",
+    "dvs,disks=3,chunk=1blk,segment=2,journal=on",
     "dvs,disks=4,chunk=2blk,segment=5,journal=on",
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,journal=on,ssd_write=24blk,ssd_page=2blk",
     "dvs,disks=4,chunk=4blk,segment=8,ssd_write=200blk,ssd_page=8blk,ssd_write_policy=least-rewrite,ssd_depth=1",

@@ -73,6 +73,8 @@ struct State {
     at: At,
     changes: u64,
     destages: Vec<Destage>,
+    /// More of them, when these are written: the journal has no room for all at once.
+    rest: Vec<Destage>,
     slots: Slots,
     /// Of a read: offset in the request, blocks, slots to put together.
     missing: Vec<(u64, u64, Range<u32>)>,
@@ -155,7 +157,8 @@ impl Dvs {
 
     fn begin(&self, work: &Work, at: At) -> State {
         let (changes, destages, missing) = (self.disks.changes(), Vec::new(), Vec::new());
-        State { work: *work, at, changes, destages, slots: Slots::default(), missing, runs: Vec::new() }
+        let (rest, slots, runs) = (Vec::new(), Slots::default(), Vec::new());
+        State { work: *work, at, changes, destages, rest, slots, missing, runs }
     }
 
     fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<State, Lost> {
@@ -325,8 +328,13 @@ impl Array for Dvs {
             At::Writes => {
                 self.commit(now, &state, plan);
                 self.collecting &= !collection;
-                plan.end(ticket);
                 self.room(plan);
+                if state.rest.is_empty() {
+                    return plan.end(ticket);
+                }
+                state.destages = std::mem::take(&mut state.rest);
+                self.write(ticket, &mut state, plan);
+                self.states.put(ticket, state);
             }
             At::Sources => {
                 self.write_rebuilt(ticket, &mut state, plan);

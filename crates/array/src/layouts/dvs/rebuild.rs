@@ -13,7 +13,7 @@ impl Dvs {
     /// Groups of which a fresh disk lacks nothing: what is being written now was planned without it.
     pub(super) fn empty_groups(&self) -> Vec<u64> {
         let under_way: BTreeSet<u64> =
-            self.states.iter().flat_map(|(_, s)| s.destages.iter().map(|d| d.group)).collect();
+            self.states.iter().flat_map(|(_, s)| s.destages.iter().chain(&s.rest).map(|d| d.group)).collect();
         let empty =
             |g: &u64| !under_way.contains(g) && self.group(*g).is_none_or(|tables| tables.written() == 0);
         (0..self.shape.groups).filter(empty).collect()

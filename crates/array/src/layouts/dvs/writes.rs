@@ -116,9 +116,17 @@ impl Dvs {
 
     /// Writes what is prepared; a collection has its chunks in the journal first.
     pub(super) fn write(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
-        let open = state.destages.iter().filter(|d| d.collect && d.journal.is_none()).count();
-        if self.options.journal && open > 0 {
-            return self.journal(ticket, state, open, plan);
+        let open = |d: &&Destage| d.collect && d.journal.is_none();
+        if self.options.journal && state.destages.iter().any(|d| open(&d)) {
+            let mut collected = 0;
+            let fits = state.destages.iter().position(|d| {
+                collected += u64::from(d.collect);
+                collected > journal::PLACES
+            });
+            let rest = state.destages.split_off(fits.unwrap_or(state.destages.len()));
+            state.rest.splice(0..0, rest);
+            let count = state.destages.iter().filter(open).count();
+            return self.journal(ticket, state, count, plan);
         }
         state.at = At::Writes;
         let request = match state.work {
