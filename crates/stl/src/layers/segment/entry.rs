@@ -2,7 +2,7 @@
 
 use super::{Layout, Rewrite, Segments};
 use crate::Capabilities;
-use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
+use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use crate::parts::update::{JOURNAL, Journal};
 use smrlab_disk::{BandLayout, Bands, DriveError};
 use smrlab_units::Blocks;
@@ -65,6 +65,12 @@ pub static ENTRY: LayerEntry = LayerEntry {
                   chunks of a segment; give a unit, a bare number means tracks; default: the drive's",
         },
         HEAD_TRACKS,
+        Param {
+            name: "guards",
+            kind: Kind::Choice(&["own", "shared"]),
+            default: "own",
+            doc: "each band has a guard behind it; or two that are shingled in opposite directions share one",
+        },
         JOURNAL,
     ],
     capabilities: Capabilities {
