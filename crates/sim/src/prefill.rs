@@ -110,7 +110,12 @@ impl Prefill {
         let part = |n: u64| ((n as f64 * share).round() as u64).min(n);
         let (span, volume) = match values.text("of") {
             Some("cache") => {
-                let cache = match built.layer.facts().cache {
+                let facts = built.layer.facts();
+                let cache = match facts.cache {
+                    // Each random write takes an entry of a limited map, which is full long before the room is.
+                    Some(cache) if random => {
+                        facts.entries.map_or(cache, |(_, most)| cache.min(Blocks(most * UNIT)))
+                    }
                     // Nothing of no cache: what a comparison gives its layers without one.
                     None if share == 0.0 => Blocks::ZERO,
                     None => return Err(values.bad("of", no_cache(built))),
@@ -289,6 +294,24 @@ impl Iterator for Shuffled {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cache_with_a_limited_map_is_filled_by_entries() {
+        let drive = smrlab_disk::model::load("modern-7200,capacity=64GB", |_| Err(String::new())).unwrap();
+        let context = smrlab_stl::BuildContext::new(std::sync::Arc::new(drive));
+        let volume = |layer: &str, text: &str| {
+            let built = smrlab_stl::build(layer, &context).unwrap();
+            Prefill::parse(text, built.layer.host_blocks(), &built, 1).unwrap().volume().unwrap()
+        };
+        let limited = "persistent-cache,map_trigger=90,map_limit=100,log=1GB";
+        assert_eq!(volume(limited, "50%,of=cache,order=random"), 50 * UNIT);
+        assert_eq!(
+            volume(limited, "50%,of=cache"),
+            1_000_000_000 / 512 / 2,
+            "packets as large as they can be"
+        );
+        assert!(volume("disk-cache", "50%,of=cache,order=random") > 100_000);
+    }
 
     #[test]
     fn what_is_brought_together_keeps_its_order() {
