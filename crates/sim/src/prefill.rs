@@ -307,8 +307,8 @@ mod tests {
         assert_eq!(volume(limited, "50%,of=cache,order=random"), 50 * UNIT);
         assert_eq!(
             volume(limited, "50%,of=cache"),
-            1_000_000_000 / 512 / 2,
-            "packets as large as they can be"
+            976_563,
+            "half of 1 GB: packets are as large as they can be"
         );
         assert!(volume("disk-cache", "50%,of=cache,order=random") > 100_000);
     }
