@@ -54,6 +54,10 @@ fn drives() -> Vec<Value> {
     DRIVES.iter().map(|e| of_drive(e.name, &e.drive())).collect()
 }
 
+/// What is on where a drive's file has no controller.
+const NO_CACHE: &str = "none in the drive's file: a write is answered when it is on the medium, nothing is read ahead, commands and bus \
+    take no time; cache=on behind the drive's name gives it 16 MiB with write cache";
+
 fn of_drive(name: &str, d: &DriveModel) -> Value {
     let provenance = d.provenance().iter();
     let numbers: Vec<Value> = provenance
@@ -65,10 +69,13 @@ fn of_drive(name: &str, d: &DriveModel) -> Value {
         "surfaces": d.geometry().surfaces(), "head_width": d.head_width(),
         "mechanics": d.spec().model.name(), "numbers": numbers, "params": params(OVERRIDES),
     });
-    if let Some(c) = &d.spec().controller {
-        let on = c.describe().into_iter().map(|(name, words)| (name.to_owned(), words.into()));
-        out["controller"] = Value::Object(on.collect());
-    }
+    out["controller"] = match &d.spec().controller {
+        Some(c) => {
+            let on = c.describe().into_iter().map(|(name, words)| (name.to_owned(), words.into()));
+            Value::Object(on.collect())
+        }
+        None => json!({ "cache": NO_CACHE }),
+    };
     out
 }
 
