@@ -14,6 +14,10 @@ PAGE = Path(__file__).parents[2] / "docs/arrays.md"
 RUNS = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    smrlab run ")]
 
 
+def test_the_page_has_commands() -> None:
+    assert len(RUNS) >= 3
+
+
 @pytest.mark.parametrize("command", RUNS)
 def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(command: str) -> None:
     words = shlex.split(command)[2:]

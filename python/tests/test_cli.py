@@ -52,6 +52,14 @@ def test_compare_shows_a_row_for_each_layer_on_the_same_requests(smrlab: Invoke,
     assert len(list((tmp_path / "out" / "runs").glob("*/timeline.parquet"))) == 2
 
 
+def test_compared_layers_of_any_size_take_the_same_requests(smrlab: Invoke) -> None:
+    """Addresses go round at the smallest space among them: the drive has 2880 blocks, `rmw` less."""
+    trace = "synth:uniform,requests=200,size=1blk,span=4000blk"
+    ended = smrlab("compare", "--trace", trace, "--drive", "tiny", "--layer", "cmr", "--layer", "rmw", "--json")
+    assert ended.status == 0, ended.err
+    assert all(run["host"]["reads"] + run["host"]["writes"] == 200 for run in ended.json()["runs"])
+
+
 def test_compare_gives_the_same_bits_on_one_and_two_threads(smrlab: Invoke) -> None:
     one, two = (smrlab(*COMPARE, "--jobs", n, "--json") for n in ("1", "2"))
     assert one.out == two.out
