@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from smrlab import summary
+from smrlab import keys, summary
 
 TIMES = {"mean": 1.5, "p50": 2.5, "p90": 3.5, "p95": 4.5, "p99": 5.5, "p999": 6.5, "max": 7.5}
 DOC = {
@@ -85,6 +85,11 @@ def test_every_row_of_a_run_is_what_its_name_says() -> None:
     rows = {label: value for _, label, value in summary.details(DOC)}
     assert rows == ALONE
     assert "<th" in summary.as_html([("a", DOC)])
+
+
+def test_a_key_that_nobody_knows_is_its_own_title() -> None:
+    for path in ("iops.more", "response_ms", "nothing.of.that"):
+        assert (keys.of(path)["title"], keys.of(path)["unit"]) == (path, "")
 
 
 def test_a_backlog_that_was_not_counted_says_so() -> None:

@@ -65,6 +65,28 @@ def test_what_is_there_is_kept_and_what_changed_is_run(tmp_path: Path) -> None:
     assert times == {p: (p / "result.json").stat().st_mtime_ns for p in kept}
 
 
+def test_a_point_that_fails_is_told_and_run_again(tmp_path: Path) -> None:
+    """The drive has 2880 blocks: of two traces one goes beyond them."""
+    for name, lba in (("good", 8), ("bad", 4000)):
+        (tmp_path / name).write_text(f"0.0 0 {lba} 8 0\n")
+    traces = [f"{tmp_path / name}:disksim" for name in ("good", "bad")]
+    base = {"drive": "tiny", "layer": "rmw"}
+    points = sweep.expand({"base": base, "grid": {"trace": traces}}, "test.toml")
+    for finished, reused in ((1, 0), (0, 1)):
+        outcome = sweep.run_sweep(points, tmp_path / "out")
+        assert (outcome.points, outcome.finished, outcome.reused) == (2, finished, reused)
+        assert [("bad" in title, "wrap" in fault) for title, fault in outcome.failed.items()] == [(True, True)]
+
+
+def test_another_version_of_the_engine_is_another_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = _core.resolved(json.dumps(BASE), None)
+    digests = Digests(tmp_path / "digests.json")
+    before = address(resolved, digests)
+    assert address(resolved, digests) == before
+    monkeypatch.setattr(_core, "version", lambda: "0.0.0")
+    assert address(resolved, digests) != before
+
+
 def test_a_trace_whose_content_changed_is_another_point(tmp_path: Path) -> None:
     trace = tmp_path / "t.trace"
     spec = {**BASE, "trace": [f"{trace}:disksim"]}
