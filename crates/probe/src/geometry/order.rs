@@ -2,6 +2,7 @@
 //! have skews of their own, and where each comes says in which order tracks fill the surfaces.
 
 use super::tracks::{Jumps, exact, jump_at};
+use super::zones::turn_error;
 use super::{Measured, Zone};
 use crate::ProbeError;
 use crate::dial::{Dial, LOST};
@@ -50,6 +51,8 @@ pub struct Skews {
 /// The zone in which the order is looked for, and where its tracks are.
 struct Place<'a> {
     zone: &'a Zone,
+    /// How exactly the spare sectors at a track's end are known, in revolutions; 0 where there are none.
+    spare_error: f64,
     jumps: Jumps,
 }
 
@@ -110,7 +113,7 @@ impl Place<'_> {
         let mean = jumps.iter().map(|j| wrap(j - first)).sum::<f64>() / jumps.len().max(1) as f64;
         // Skews are rounded to whole sectors on every track.
         let rounding = 0.29 / self.zone.sectors_exact;
-        let spread = (error + rounding) / (jumps.len().max(1) as f64).sqrt();
+        let spread = self.spare_error + (error + rounding) / (jumps.len().max(1) as f64).sqrt();
         Measured { value: turn(first + mean - self.spare() - lost), spread }
     }
 }
@@ -125,7 +128,9 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
         return Err(ProbeError::Unclear("all zones have fewer than four tracks".to_owned()));
     };
     let lost = if dial.across() { LOST } else { 0.0 };
-    let place = Place { zone, jumps: jumps.clone() };
+    let spares = zone.sectors_exact > zone.usable as f64;
+    let spare_error = if spares { turn_error(dial, zone.usable) } else { 0.0 };
+    let place = Place { zone, spare_error, jumps: jumps.clone() };
     let repeats = dial.repeats(0.0015, 36);
     let count = FIRST.min(zone.tracks - 1);
     let mut seen = place.jumps(dial, count, repeats)?;

@@ -8,6 +8,8 @@ use crate::stats::{line, median, median_angle, spread, wrap};
 /// Revolutions over which the speed is measured, at least and at most.
 const LONG: u64 = 256;
 const LONGEST: u64 = 4096;
+/// Reads of blocks far from each other.
+const FAR_READS: u64 = 24;
 /// Reads of one block that tell the host's noise.
 const NOISY_READS: u64 = 64;
 /// The slowest and the fastest disk in nanoseconds a revolution: 300 to 60 000 revolutions a minute.
@@ -23,22 +25,31 @@ const NO_MULTIPLE: &str = "the times between reads of the same block are not mul
 pub(crate) fn find(dial: &mut Dial<'_>, quick: bool) -> Result<Measured, ProbeError> {
     dial.stage("rotation");
     let blocks = dial.blocks();
-    if blocks < 64 {
-        return Err(ProbeError::NotADisk(format!("{blocks} blocks are too few, at least 64 are needed")));
-    }
-    let typical = far_reads(dial)?;
+    let typical = far_reads(dial, |dial, _| dial.random(blocks))?;
     find_cache(dial, typical)?;
     let block = dial.random(blocks / 2) + blocks / 4;
     let rough = rough_period(dial, block)?;
     refine(dial, block, rough, if quick { LONGEST / 4 } else { LONGEST })
 }
 
-/// The median time of reads far from each other.
-fn far_reads(dial: &mut Dial<'_>) -> Result<f64, ProbeError> {
+/// Whether a target is large enough, and reads far from each other take as long as a disk needs for them.
+///
+/// # Errors
+/// The target's, and [`ProbeError::NotADisk`].
+pub(crate) fn plausible(dial: &mut Dial<'_>) -> Result<(), ProbeError> {
     let blocks = dial.blocks();
+    far_reads(dial, |_, i| (i * 7 % FAR_READS * 2 + 1) * blocks / (2 * FAR_READS)).map(|_| ())
+}
+
+/// The median time of reads far from each other, `place` being the block of each.
+fn far_reads(dial: &mut Dial<'_>, place: impl Fn(&mut Dial<'_>, u64) -> u64) -> Result<f64, ProbeError> {
+    let blocks = dial.blocks();
+    if blocks < 64 {
+        return Err(ProbeError::NotADisk(format!("{blocks} blocks are too few, at least 64 are needed")));
+    }
     let mut times = Vec::new();
-    for _ in 0..24 {
-        let lba = dial.random(blocks);
+    for i in 0..FAR_READS {
+        let lba = place(dial, i);
         times.push(dial.read(lba)?.took());
     }
     let m = median(&times);

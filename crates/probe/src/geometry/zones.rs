@@ -236,6 +236,15 @@ fn slip_window(tracks: u64) -> u64 {
     2 + tracks / 256
 }
 
+fn turn_repeats(dial: &Dial<'_>, usable: u64) -> u64 {
+    dial.repeats(0.2 / usable as f64, 12)
+}
+
+/// The error of a full turn, measured in two halves, in revolutions.
+pub(super) fn turn_error(dial: &Dial<'_>, usable: u64) -> f64 {
+    1.5 * dial.late(turn_repeats(dial, usable))
+}
+
 /// Sectors in a revolution of the track from `first` up to `next`: what its blocks leave of the turn is spare. Without
 /// significant spare it is the blocks themselves.
 fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, usable: u64) -> Result<f64, ProbeError> {
@@ -243,15 +252,13 @@ fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, usable: u64) -> Result<
     if steps == 0 {
         return Ok(usable as f64);
     }
-    // Not worth the time where the noise hides a sector anyway.
-    let hidden = dial.noise() * usable as f64 > 8.0;
-    let repeats = dial.repeats(0.2 / usable as f64, if hidden { 3 } else { 25 });
+    let repeats = turn_repeats(dial, usable);
     // In two halves, neither of which is more than half a revolution.
     let mid = first + steps / 2;
     let turned = |a: f64| if a < 0.0 { a + 1.0 } else { a };
     let share = turned(dial.between(first, mid, repeats)?) + turned(dial.between(mid, next - 1, repeats)?);
     let sectors = steps as f64 / share.max(1e-6);
-    let error = 1.5 * dial.late(repeats) * sectors;
+    let error = turn_error(dial, usable) * sectors;
     let spare = sectors - usable as f64;
     Ok(if wrap(spare).abs() > 1.0 || spare < 0.6 + 4.0 * error { usable as f64 } else { sectors })
 }

@@ -140,6 +140,7 @@ pub struct Identity {
 /// The target's, [`ProbeError::NotADisk`], [`ProbeError::Interrupted`].
 pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<Identity, ProbeError> {
     let mut dial = Dial::new(target, watch);
+    rotation::plausible(&mut dial)?;
     // A drive that cleans when it is idle does so first, else its turning would be measured while it is at work.
     dial.pause(600e9);
     moved::calm(&mut dial)?;

@@ -1,11 +1,11 @@
 //! What is found out about simulated drives against what they are.
 
 use super::*;
-use crate::{Quiet, SimTarget};
+use crate::{Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, HostRequest};
-use smrlab_units::{Blocks, HostOp, Lba};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
 /// What the layer's own facts say.
@@ -118,5 +118,37 @@ fn a_log_moves_what_was_never_written() {
         let (id, _) = identified(DRIVE, &format!("log,band=20,overprovision=5%{idle}"), true);
         assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Dynamic), Some(cleaning)), "{idle}");
         assert_eq!(id.cache_size.unwrap().limit, Some(Limit::Bytes));
+    }
+}
+
+/// Nothing but reads.
+struct Flash(u64, SimTime);
+
+impl TimedTarget for Flash {
+    fn blocks(&self) -> Blocks {
+        Blocks(self.0)
+    }
+
+    fn access(&mut self, dir: Dir, _: Lba, _: Blocks) -> Result<Timing, TargetError> {
+        assert_eq!(dir, Dir::Read, "nothing is written");
+        let start = self.1;
+        self.1 += SimTime::from_us(90);
+        Ok(Timing { start, end: self.1 })
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        panic!("nothing is written");
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        panic!("{span:?} of waiting for what is no disk");
+    }
+}
+
+#[test]
+fn what_is_no_disk_is_refused_at_once_and_left_as_it_is() {
+    for (blocks, why) in [(1 << 24, "a flash device"), (32, "32 blocks are too few")] {
+        let e = identify(&mut Flash(blocks, SimTime::ZERO), &mut Quiet).unwrap_err();
+        assert!(matches!(&e, ProbeError::NotADisk(text) if text.contains(why)), "{e}");
     }
 }
