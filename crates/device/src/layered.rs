@@ -269,6 +269,14 @@ impl Layered {
         if let (Some(cache), Some(cached)) = (layer.facts().cache, layer.facts().cached) {
             stats["cache"] = json!({"blocks": cache.0, "cached_blocks": cached.0});
         }
+        if let Some(buffer) = state.controller.drive().buffer_counters() {
+            stats["buffer"] = buffer
+                .named()
+                .map(|(name, n)| (name.to_owned(), n.into()))
+                .into_iter()
+                .collect::<Map<_, _>>()
+                .into();
+        }
         stats
     }
 

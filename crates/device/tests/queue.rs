@@ -61,6 +61,12 @@ fn what_the_buffer_took_is_read_back() {
         for scheduler in ["sptf,depth=32", "fcfs"] {
             let device = of_drive(CACHED, layer, scheduler, 300.0, StoreKind::Memory);
             scattered(&device, 12);
+            let stats = device.stats();
+            let count = |name: &str| stats["media"]["buffer"][name].as_u64().unwrap();
+            // 16 threads wrote and read 12 times each.
+            assert_eq!(count("writes_buffered") + count("writes_through"), 192, "{layer}: {stats}");
+            let reads = ["read_hits", "read_partial_hits", "read_misses"].map(count);
+            assert!(reads.iter().sum::<u64>() == 192 && count("writes_buffered") > 0, "{layer}: {stats}");
             device.close().unwrap();
         }
     }

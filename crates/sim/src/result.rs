@@ -72,15 +72,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
         out.insert("cache".into(), counters.into());
     }
     if let Some(b) = facts.buffer {
-        let counters = object([
-            ("read_hits", json!(b.hits)),
-            ("read_partial_hits", json!(b.partial_hits)),
-            ("read_misses", json!(b.misses)),
-            ("writes_buffered", json!(b.buffered)),
-            ("writes_through", json!(b.through)),
-            ("blocks_read_ahead", json!(b.read_ahead)),
-        ]);
-        out.insert("buffer".into(), counters.into());
+        out.insert("buffer".into(), object(b.named().map(|(name, n)| (name, json!(n)))).into());
     }
     load(m, facts, &mut out);
     let mut space = Json::new();

@@ -40,6 +40,18 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Each with its name in results.
+    pub fn named(&self) -> [(&'static str, u64); 6] {
+        [
+            ("read_hits", self.hits),
+            ("read_partial_hits", self.partial_hits),
+            ("read_misses", self.misses),
+            ("writes_buffered", self.buffered),
+            ("writes_through", self.through),
+            ("blocks_read_ahead", self.read_ahead),
+        ]
+    }
+
     /// The sum of both.
     #[must_use]
     pub fn plus(self, o: Self) -> Self {
