@@ -11,9 +11,11 @@ mod records;
 mod section;
 mod slots;
 mod spare;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod work;
 
 pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
@@ -24,13 +26,14 @@ use crate::parts::stretches::MediumSpace;
 use crate::{Facts, HostRequest, Parts, Plan, Record, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;
-use section::{Section, Work};
+use section::Section;
 use slots::{SlotRing, guard_slots};
 use smrlab_blockmap::BlockSet;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use work::Work;
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,11 @@
 //! What is known of the S-blocks of a section. S-blocks that nobody touched lie where they lay at first, and cost nothing.
 
-use super::items::END;
 use crate::parts::chunked::Chunked;
 
 /// No item, no S-block.
 pub(super) const NONE: u32 = u32::MAX;
+/// The bit that tells an S-block at the end of a list from an item.
+pub(super) const END: u32 = 1 << 31;
 
 /// What is known of an S-block.
 #[derive(Clone, Copy, Debug)]

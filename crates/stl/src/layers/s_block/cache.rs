@@ -3,8 +3,8 @@
 //! An *item* is a place in the ring with up to eight consecutive blocks of one aligned unit of the host's space and a mask
 //! of those that are still valid. Items of one S-block form a list; [`Items`] keeps them in the order of the ring.
 
-use super::blocks::{NONE, SBlock, SBlocks};
-use super::items::{END, Ends, Item, Items};
+use super::blocks::{END, NONE, SBlock, SBlocks};
+use super::items::{Ends, Item, Items};
 use crate::parts::ring::{Laid, Ring};
 
 /// Cached blocks of an S-block that lie side by side.

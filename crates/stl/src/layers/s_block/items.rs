@@ -6,16 +6,14 @@
 //! the items before it. A new item goes to the cursor, mostly into the slot of the one whose place was freed for it; a full
 //! leaf is split, and one that stays nearly empty is joined with the one before.
 
-use super::blocks::SBlocks;
-use super::lists::Tables;
+use super::blocks::{END, SBlocks};
+use super::tables::Tables;
 use crate::parts::ring::Ring;
 
 /// Items in a leaf: five bits.
 const LEAF: usize = 32;
 /// Two leaves with so few items become one when the cursor leaves the second.
 const JOINED: usize = 24;
-/// The bit that tells an S-block at the end of a list from an item.
-pub(super) const END: u32 = 1 << 31;
 
 /// Up to eight consecutive blocks of one aligned unit of an S-block.
 #[derive(Clone, Copy, Debug)]

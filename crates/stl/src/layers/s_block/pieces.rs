@@ -1,6 +1,6 @@
 //! Where the blocks of a write come from: the host, or what was read before.
 
-use super::section::Work;
+use super::work::Work;
 use crate::{OpId, Piece, Source};
 use smrlab_units::Blocks;
 use std::ops::Range;

@@ -1,45 +1,17 @@
 //! One section: Algorithms V.1 to V.6 over its two rings.
 
-use super::blocks::{NONE, SBlocks};
+use super::blocks::{END, NONE, SBlocks};
 use super::cache::{CacheRing, Front, Part};
 use super::choose::{Policy, Queue, View};
-use super::items::END;
 use super::pieces::{Fills, patched};
 use super::slots::SlotRing;
 use super::spare::Spare;
+use super::work::Work;
 use super::{Rules, records};
 use crate::parts::split::ReadRuns;
 use crate::{Cause, OpId, Plan, Record, Source};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
-
-/// Lists that are reused from request to request, and counters.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Work {
-    pub parts: Vec<Part>,
-    /// Operation and offset in it that hold each part.
-    pub staged: Vec<(OpId, u64)>,
-    /// S-blocks destaged for the present request.
-    pub destaged: u32,
-    /// Fences and flushes so far, and one.
-    pub fences: u64,
-    pub counters: Counters,
-}
-
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub read_hits: u64,
-    pub read_misses: u64,
-    pub read_split: u64,
-    pub write_hits: u64,
-    pub write_misses: u64,
-    pub bypassed: u64,
-    pub destages: u64,
-    pub destaged_blocks: u64,
-    pub sblock_copies: u64,
-    pub defrag_blocks: u64,
-}
 
 /// See the [module](self).
 pub(super) struct Section {
@@ -74,6 +46,46 @@ impl Section {
         let (cache, slots) = rings;
         let (blocks, spare) = (SBlocks::new(sblocks, first_slot), Spare::new(reach));
         Self { first, cache, slots, blocks, queue, spare, soon: [Soon::Idle; 2] }
+    }
+
+    /// Before anything moves: what a fence elsewhere in the drive brought.
+    #[inline]
+    pub fn see_fences(&mut self, work: &Work) {
+        if !self.spare.is_of(work.fences) {
+            self.renew(work.fences);
+        }
+    }
+
+    fn renew(&mut self, fence: u64) {
+        self.spare.renew(fence, self.cache.ring.free(), self.slots.room());
+    }
+
+    #[cold]
+    fn fence(&mut self, work: &mut Work, plan: &mut Plan) {
+        plan.fence();
+        work.fences += 1;
+        self.renew(work.fences);
+    }
+
+    /// `n` blocks will be written to the head of the cache ring. The ring's own pointers may have gone as far with their
+    /// head as with their tail already.
+    #[inline]
+    pub fn spend_blocks(&mut self, n: u64, work: &mut Work, plan: &mut Plan) {
+        if !self.spare.take_blocks(n) {
+            self.fence(work, plan);
+            let taken = self.spare.take_blocks(n);
+            debug_assert!(taken, "a fence makes room for every write");
+        }
+    }
+
+    /// The slot at the head will be written.
+    #[inline]
+    pub fn spend_slot(&mut self, work: &mut Work, plan: &mut Plan) {
+        if !self.spare.take_slot() {
+            self.fence(work, plan);
+            let taken = self.spare.take_slot();
+            debug_assert!(taken, "a fence makes room for a slot");
+        }
     }
 
     /// Takes list `i` a step further.

@@ -1,9 +1,6 @@
 //! When a section needs a fence: before the head of a ring reaches, by writing or by what that damages, a place that was
 //! freed since everything was durable. Until then the durable state may refer to it.
 
-use super::section::{Section, Work};
-use crate::Plan;
-
 /// How far the heads may go before the next fence.
 #[derive(Clone, Debug)]
 pub(super) struct Spare {
@@ -21,45 +18,35 @@ impl Spare {
     pub fn new(reach: u64) -> Self {
         Self { reach, since: 0, cache: 0, slots: 0 }
     }
-}
 
-impl Section {
-    /// Before anything moves: what a fence elsewhere in the drive brought.
+    /// Whether it holds since fence number `fence`.
     #[inline]
-    pub fn see_fences(&mut self, work: &Work) {
-        if self.spare.since != work.fences {
-            self.renew(work.fences);
-        }
+    pub fn is_of(&self, fence: u64) -> bool {
+        self.since == fence
     }
 
-    fn renew(&mut self, since: u64) {
-        let cache = self.cache.ring.free() - (self.spare.reach - 1);
-        self.spare = Spare { since, cache, slots: self.slots.room(), ..self.spare };
+    /// At fence number `fence` so many blocks of the cache ring and slots of the S-block ring are free.
+    pub fn renew(&mut self, fence: u64, free: u64, slots: u64) {
+        (self.since, self.cache, self.slots) = (fence, free - (self.reach - 1), slots);
     }
 
-    #[cold]
-    fn fence(&mut self, work: &mut Work, plan: &mut Plan) {
-        plan.fence();
-        work.fences += 1;
-        self.renew(work.fences);
-    }
-
-    /// `n` blocks will be written to the head of the cache ring. The ring's own pointers may have gone as far with their
-    /// head as with their tail already.
+    /// Takes blocks of the cache ring; `false`: there must be a fence first.
     #[inline]
-    pub fn spend_blocks(&mut self, n: u64, work: &mut Work, plan: &mut Plan) {
-        if n > self.spare.cache {
-            self.fence(work, plan);
+    pub fn take_blocks(&mut self, n: u64) -> bool {
+        let enough = n <= self.cache;
+        if enough {
+            self.cache -= n;
         }
-        self.spare.cache -= n;
+        enough
     }
 
-    /// The slot at the head will be written.
+    /// Takes a slot; `false`: there must be a fence first.
     #[inline]
-    pub fn spend_slot(&mut self, work: &mut Work, plan: &mut Plan) {
-        if self.spare.slots == 0 {
-            self.fence(work, plan);
+    pub fn take_slot(&mut self) -> bool {
+        let enough = self.slots > 0;
+        if enough {
+            self.slots -= 1;
         }
-        self.spare.slots -= 1;
+        enough
     }
 }

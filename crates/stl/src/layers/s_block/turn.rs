@@ -1,7 +1,8 @@
 //! How the S-block ring turns: room for an S-block at its head, bought by moving on what lies at its tail.
 
 use super::blocks::NONE;
-use super::section::{Section, Work};
+use super::section::Section;
+use super::work::Work;
 use super::{Rules, records};
 use crate::{Cause, Plan, Source};
 use smrlab_units::{Blocks, Dir, Pba};
