@@ -1,36 +1,14 @@
-//! The golden table: a small mixed trace on three layers, of which every figure of the result, every row of the timeline
-//! and every row of the logs is worked out again here, from the trace and the two logs alone.
+//! Figures of any layer, worked out again from the trace and the two logs.
 
-mod support;
-
+use super::support::{ADJUSTED, Done, Op, Served, WINDOW_NS, real};
 use serde_json::Value;
 use smrlab_sim::table::Column;
-use smrlab_stl::LAYERS as ALL;
 use std::collections::{BTreeMap, HashSet};
-use support::{ADJUSTED, Done, Op, Served, WINDOW_NS, go, go_from, real};
 
-/// What other tests look at: sums of these are worked out here, or they are not results.
-const ELSEWHERE: [&str; 9] = [
-    "/schema",
-    "/spec",
-    "/provenance",
-    "/cleaning/by_kind",
-    "/cleaning_given_up",
-    "/cleaning/clean_again_s",
-    "/cache",
-    "/movement/band_switches",
-    "/space/map_bytes_peak",
-];
-
-const IDLE_NS: u64 = 5_000_000;
-const LAYERS: [&str; 3] = ["rmw", "static-1234", "disk-cache,band=24blk,cache=10%,idle=5ms"];
-
-fn adjusted(blocks: u64) -> u64 {
-    blocks.div_ceil(ADJUSTED)
-}
+pub const IDLE_NS: u64 = 5_000_000;
 
 /// Forty tracks each of 32, 24 and 16 blocks.
-fn track(pba: u64) -> u64 {
+pub fn track(pba: u64) -> u64 {
     match pba {
         0..1280 => pba / 32,
         1280..2240 => 40 + (pba - 1280) / 24,
@@ -38,8 +16,12 @@ fn track(pba: u64) -> u64 {
     }
 }
 
+pub fn adjusted(blocks: u64) -> u64 {
+    blocks.div_ceil(ADJUSTED)
+}
+
 /// Requests start when the drive is free, with their first operation, and end with their last one.
-fn logs(d: &Done) {
+pub fn logs(d: &Done) {
     assert_eq!(d.requests.len(), d.asked.len());
     let mut free = 0;
     for (i, r) in d.requests.iter().enumerate() {
@@ -67,7 +49,7 @@ fn logs(d: &Done) {
     }
 }
 
-fn counts(d: &Done) {
+pub fn counts(d: &Done) {
     for (name, write) in [("read", false), ("write", true)] {
         let all: Vec<_> = d.host(write).collect();
         d.is(&format!("/host/{name}s"), all.len() as f64);
@@ -115,27 +97,7 @@ fn counts(d: &Done) {
     d.is("/host/blocks_read_unwritten", never as f64);
 }
 
-/// Into how many extents the layer splits a request: bands of 128, 96 and 64 blocks, tracks, or appends to the cache.
-fn extents(layer: &str, d: &Done, i: usize) -> u64 {
-    let a = d.asked[i];
-    let unit = |lba: u64| match layer {
-        // 8 bands of 4 tracks in each zone.
-        "rmw" => match lba {
-            0..1024 => lba / 128,
-            _ => 8 + (lba - 1024) / 96,
-        },
-        _ => match lba {
-            0..1024 => lba / 32,
-            _ => 32 + (lba - 1024) / 24,
-        },
-    };
-    match layer {
-        "rmw" | "static-1234" => unit(a.lba + a.blocks - 1) - unit(a.lba) + 1,
-        _ => d.ops_of(i).filter(|o| o.cause == "host" && o.write).count() as u64,
-    }
-}
-
-fn costs(d: &Done) {
+pub fn costs(d: &Done) {
     let sum = |write: bool, of: &dyn Fn(&Op) -> u64| {
         d.media.iter().filter(|o| o.write == write).map(of).sum::<u64>() as f64
     };
@@ -147,24 +109,8 @@ fn costs(d: &Done) {
     d.is("/write_overloading", (sum(false, &units) + sum(true, &units) - reads as f64) / writes as f64);
 }
 
-/// Operations for each extent of updates and writes, and for each write.
-fn war(layer: &str, d: &Done) {
-    let (mut written, mut update, mut write) = (HashSet::new(), (0, 0), (0, 0, 0));
-    for (i, a) in d.asked.iter().enumerate().filter(|(_, a)| a.write) {
-        let (ops, extents) = (d.ops_of(i).count() as u64, extents(layer, d, i));
-        write = (write.0 + ops, write.1 + extents, write.2 + 1);
-        if (a.lba..a.lba + a.blocks).any(|b| written.contains(&b)) {
-            update = (update.0 + ops, update.1 + extents);
-        }
-        written.extend(a.lba..a.lba + a.blocks);
-    }
-    d.is("/war/per_update", update.0 as f64 / update.1 as f64);
-    d.is("/war/per_write", write.0 as f64 / write.1 as f64);
-    d.is("/war/per_request", write.0 as f64 / write.2 as f64);
-}
-
 /// Mean and maximum exact; percentiles are the time at or below which that share lies, within the stated error.
-fn times(d: &Done) {
+pub fn times(d: &Done) {
     let error = d.get("/histogram_relative_error");
     assert!(error < 0.01);
     let response = |r: &Served| r.completion - r.arrival;
@@ -192,7 +138,7 @@ fn times(d: &Done) {
     }
 }
 
-fn rates(d: &Done) {
+pub fn rates(d: &Done) {
     let makespan = (d.last_completion() - d.first_arrival()) as f64 / 1e9;
     let busy: u64 = d.media.iter().map(|o| o.end - o.start).sum();
     let blocks: u64 = d.asked.iter().map(|a| a.blocks).sum();
@@ -245,7 +191,7 @@ fn rates(d: &Done) {
 }
 
 /// Requests that took longer than the threshold, and the spans of time in which any of them waited.
-fn stalls(d: &Done) {
+pub fn stalls(d: &Done) {
     let threshold = (d.get("/stalls/threshold_s") * 1e9).round() as u64;
     let long: Vec<_> = d.requests.iter().filter(|r| r.completion - r.arrival > threshold).collect();
     d.is("/stalls/count", long.len() as f64);
@@ -277,7 +223,7 @@ fn stalls(d: &Done) {
 
 /// Reads that found what they wanted in the cache, or not, are all reads; parts of writes are at most the media's writes
 /// for the host.
-fn cache(d: &Done) {
+pub fn cache(d: &Done) {
     let counted = |names: &[&str]| {
         let at = |n: &&str| d.result.json.pointer(&format!("/cache/{n}")).is_some();
         names.iter().filter(|n| at(n)).map(|n| d.get(&format!("/cache/{n}"))).sum::<f64>()
@@ -294,7 +240,7 @@ fn cache(d: &Done) {
     }
 }
 
-fn movement(d: &Done) {
+pub fn movement(d: &Done) {
     let (mut at, mut switches, mut distance) = (0, 0, 0);
     for o in &d.media {
         let first = track(o.pba);
@@ -305,24 +251,8 @@ fn movement(d: &Done) {
     d.is("/movement/track_distance", distance as f64);
 }
 
-/// Bands of four tracks and one of guard; forty tracks to a zone, so that none crosses its edge. The cache and its bands of
-/// 24 blocks are counted by a unit test.
-fn bands(layer: &str, d: &Done) {
-    if layer.starts_with("disk-cache") {
-        return;
-    }
-    let band = |pba: u64| (track(pba) % 5 < 4).then_some(track(pba) / 5);
-    let (mut here, mut switches) = ((band(0), 0), 0);
-    for o in &d.media {
-        let place = |pba: u64| (band(pba), if band(pba).is_some() { 0 } else { pba });
-        switches += u64::from(place(o.pba) != here);
-        here = place(o.pba + o.blocks - 1);
-    }
-    d.is("/movement/band_switches", switches as f64);
-}
-
 /// What the kinds of cleaning add up to.
-fn kinds_of_cleaning(d: &Done) {
+pub fn kinds_of_cleaning(d: &Done) {
     let Some(kinds) = d.result.json.pointer("/cleaning/by_kind").and_then(Value::as_object) else { return };
     for key in ["count", "total_s", "relocated_blocks"] {
         let sum: f64 = kinds.values().map(|k| k[key].as_f64().unwrap()).sum();
@@ -334,48 +264,8 @@ fn kinds_of_cleaning(d: &Done) {
     d.is("/cleaning/first_s", first);
 }
 
-/// Operations that clean, as spans: what lies between the first and the last one of a rewrite.
-fn cleaning(layer: &str, d: &Done) {
-    let mut spans = Vec::new();
-    match layer {
-        "rmw" => {
-            let written: Vec<_> =
-                d.asked.iter().enumerate().filter(|(_, a)| a.write).map(|(i, _)| i).collect();
-            for i in written {
-                let ops: Vec<_> = d.ops_of(i).collect();
-                assert!(ops.len().is_multiple_of(2), "read and write of each band");
-                spans.extend(ops.chunks(2).map(|pair| (pair[0].start, pair[1].end)));
-            }
-        }
-        "static-1234" => {
-            let rewritten = (0..d.asked.len()).filter(|&i| d.asked[i].write && d.ops_of(i).any(|o| !o.write));
-            let one_band = |i: usize| d.asked[i].lba / 128 == (d.asked[i].lba + d.asked[i].blocks - 1) / 128;
-            for i in rewritten.filter(|&i| one_band(i) && d.asked[i].lba + d.asked[i].blocks < 1024) {
-                let ops: Vec<_> = d.ops_of(i).collect();
-                spans.push((ops[0].start, ops[ops.len() - 1].end));
-            }
-            // Requests in two bands may rewrite one of them or both.
-            assert!(d.get("/cleaning/count") >= spans.len() as f64 && spans.len() > 20);
-            return;
-        }
-        _ => {
-            let sets = d.get("/cleaning/by_kind/set-clean/count");
-            let steps = d.get("/cleaning/by_kind/idle-clean/count");
-            let rewrites = d.media.iter().filter(|o| o.write && o.cause == "clean").count() as f64;
-            assert!(sets > 0.0 && steps > 0.0 && sets + steps <= rewrites, "{sets} {steps} {rewrites}");
-            // A step ends with its write, so every band that was written was rewritten.
-            d.is("/cache/bands_rewritten", rewrites);
-            return;
-        }
-    }
-    d.is("/cleaning/count", spans.len() as f64);
-    d.is("/cleaning/total_s", spans.iter().map(|s| s.1 - s.0).sum::<u64>() as f64 / 1e9);
-    d.is("/cleaning/max_s", spans.iter().map(|s| s.1 - s.0).max().unwrap() as f64 / 1e9);
-    d.is("/cleaning/first_s", (spans[0].0 - d.first_arrival()) as f64 / 1e9);
-}
-
 /// Every row of the timeline.
-fn timeline(d: &Done) {
+pub fn timeline(d: &Done) {
     let t = d.table("timeline");
     let since = |ns: u64| ns.saturating_sub(d.first_arrival());
     let window = |ns: u64| (since(ns) / WINDOW_NS) as usize;
@@ -444,7 +334,7 @@ fn timeline(d: &Done) {
 }
 
 /// Every row of the histogram and the sums of the heat map.
-fn histogram(d: &Done) {
+pub fn histogram(d: &Done) {
     let t = d.table("histogram");
     let Column::Text(kinds) = &t.columns[0].1 else { panic!("kinds are text") };
     let (lo, hi, count) = (real(t, "lo_ms"), real(t, "hi_ms"), real(t, "count"));
@@ -467,65 +357,4 @@ fn histogram(d: &Done) {
         let sum: f64 = real(heat, name).into_iter().flatten().sum();
         assert_eq!(sum, d.host(write).count() as f64, "{name} of the heat map");
     }
-}
-
-/// What holds for every layer.
-fn everywhere(d: &Done) {
-    counts(d);
-    costs(d);
-    times(d);
-    rates(d);
-    if !d.pauses {
-        movement(d);
-    }
-    kinds_of_cleaning(d);
-    timeline(d);
-    histogram(d);
-    cache(d);
-}
-
-#[test]
-fn every_figure_is_what_it_is_by_hand() {
-    for layer in LAYERS {
-        let d = go(layer, 1000, "");
-        logs(&d);
-        everywhere(&d);
-        war(layer, &d);
-        bands(layer, &d);
-        cleaning(layer, &d);
-        let host = d.get("/space/host_blocks");
-        d.is("/space/efficiency", host / 2880.0);
-        d.is("/space/gain", 2.0 * host / 2880.0);
-        let unseen =
-            d.unseen().into_iter().filter(|path| !ELSEWHERE.iter().any(|known| path.starts_with(known)));
-        assert_eq!(
-            unseen.collect::<Vec<_>>(),
-            Vec::<String>::new(),
-            "{layer}: figures that nobody works out"
-        );
-    }
-}
-
-/// The identities hold for every layer with every option of its tests.
-#[test]
-fn figures_agree_with_the_logs_on_every_layer() {
-    for text in ALL.iter().flat_map(|e| e.texts()) {
-        println!("{text}");
-        everywhere(&go(&text, 500, ""));
-        everywhere(&go(&text, 500, "prefill = '100%'\nstall = '30ms'"));
-    }
-}
-
-/// The first request comes in the middle of what the drive does in a pause: the part before it is in no window.
-#[test]
-fn work_before_the_first_request_is_told_to_the_nanosecond() {
-    let mut in_the_middle = 0;
-    for from in (0..20).map(|i| i * 3_700_000) {
-        let d =
-            go_from(from, "disk-cache,band=24blk,cache=10%,idle=5ms", 500, "prefill = '100%,order=random'");
-        everywhere(&d);
-        let first = d.first_arrival();
-        in_the_middle += usize::from(d.media.iter().any(|o| o.start < first && first < o.end));
-    }
-    assert!(in_the_middle > 2, "the first request came between two operations in all but {in_the_middle}");
 }
