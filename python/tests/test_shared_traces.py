@@ -31,14 +31,14 @@ TRACES = (
 OWN = ("sqlite", "postgres", "build")
 
 
-def keeps_its_data(trace: str, **more: object) -> None:
+def keeps_its_data(trace: str, limit: int | None = None) -> None:
     results = smrlab.compare(
         trace,
         drive="cassuto2010-307gb",
         layers=["disk-cache,band=10000blk", "s-block"],
         wrap="capacity",
         verify_media=True,
-        **more,
+        limit=limit,
     )
     assert all(run.verify.ok and run.host.writes > 0 for run in results)
 
