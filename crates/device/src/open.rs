@@ -51,6 +51,9 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
     let head_width = drive.built.drive.head_width();
     let raw = drive.built.entry.name == RAW;
     let mut opened = opened(config, drive, host.boot, host.between)?;
+    if config.size.is_some() || config.host_size.is_some() {
+        opened.drive.drive = shortened(&opened.drive);
+    }
     if opened.blank
         && let Some(state) = &config.from_state
     {
@@ -68,9 +71,6 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
         let tracks = Arc::new(Tracks::new(geometry)?);
         return Ok(Engine::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
     }
-    if config.size.is_some() || config.host_size.is_some() {
-        opened.drive.drive = shortened(&opened.drive);
-    }
     let layered =
         Layered::new(opened.drive, opened.medium, opened.records, (config.by_step(), &config.metadata))?;
     Ok(Engine::Layered(Box::new(layered)))
@@ -81,7 +81,7 @@ fn shortened(drive: &Assembled) -> String {
     let (name, pairs) = split_item(&drive.drive);
     let kept =
         pairs.iter().filter(|(key, _)| *key != "capacity").map(|(key, value)| format!(",{key}={value}"));
-    format!("{name}{},capacity={}blk", kept.collect::<String>(), drive.built.drive.geometry().blocks())
+    format!("{name}{},capacity={}blk", kept.collect::<String>(), drive.built.drive.counted_blocks())
 }
 
 fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>) -> Result<Arrayed> {
