@@ -128,13 +128,17 @@ fn every_key_of_a_result_is_explained() {
         "drive = 'modern-7200,capacity=4GB,cache=on'\nlayer = 'cmr'",
         "array = 'raid5,disks=3,ssd_read=1MiB,ssd_write=1MiB'\nlayer = 'cmr'",
         "array = 'raid5,disks=3,fail=1@10s,replace=10s'\nlayer = 'cmr'\ndrive = 'tiny'",
+        "array = 'raid5,disks=3,journal=on'\nlayer = 'cmr'",
         "array = 'dvs,disks=3,journal=on'\nlayer = 'cmr'",
+        "array = 'dvs,disks=3,stripes=fill,tables=zone'\nlayer = 'cmr'",
+        "layer = 'disk-cache,idle=1ms'\nprefill = '90%,of=cache'\ntrace = 'synth:phases,of=idle(10s);burst(100)'",
     ];
     let mut seen = Vec::new();
+    let trace = "trace = 'synth:uniform,requests=3000,size=4KiB,write=70%,interarrival=60ms'\n";
     for more in runs {
-        let trace = "synth:uniform,requests=3000,size=4KiB,write=70%,interarrival=60ms";
         let drive = if more.contains("drive = ") { "" } else { "drive = 'modern-7200,capacity=4GB'\n" };
-        let text = format!("{drive}wrap = 'capacity'\ntrace = '{trace}'\nstall = '20ms'\n{more}");
+        let trace = if more.contains("trace = ") { "" } else { trace };
+        let text = format!("{drive}wrap = 'capacity'\n{trace}stall = '20ms'\n{more}");
         paths(&done(&text).json, "", &mut seen);
     }
     let own = ["schema", "spec", "provenance"];
