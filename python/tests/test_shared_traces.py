@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 import smrlab
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TRACES = (
     "msr-cambridge/prxy_0.first20000.csv.zst",
