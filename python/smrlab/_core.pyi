@@ -76,7 +76,9 @@ def run(
     Tables that grow with the trace (requests, media) are written into `folder`.
     """
 
-def fit(drive: str, trace: str, reference: str) -> tuple[str, str]: ...
+def fit(drive: str, trace: str, reference: str) -> tuple[str, str]:
+    """A drive file fitted to the first half of a measured trace, and what was fitted."""
+
 def validate(drive: str, trace: str, layer: str, reference: str) -> tuple[str, list[tuple[bool, int, int]]]:
     """A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and
     what the model took.
