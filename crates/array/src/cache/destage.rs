@@ -53,6 +53,9 @@ impl Cached {
     /// Begins to destage what should be.
     pub(super) fn destage_more(&mut self, plan: &mut MemberPlan) {
         let allowed = self.allowed();
+        if self.destaging.len() as u64 >= allowed {
+            return;
+        }
         // Groups that had better wait for more.
         let mut unripe = Vec::new();
         // What is on its way to the disks counts as gone: more at a time do not empty the cache below its low mark.

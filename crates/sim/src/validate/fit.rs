@@ -1,7 +1,7 @@
 //! Fitting: what of a drive's mechanics the first half of a measured trace contradicts, judged on its second half.
 //!
 //! Two things are fitted, both of them times of the arm. *Seeks*: by classes of distance, reads and writes apart, the mean of what
-//! requests took longer on the real drive, where that is more than three times its standard error. *Settling* on the cylinder where
+//! requests took longer on the real drive, where that is more than 2.5 times its standard error. *Settling* on the cylinder where
 //! the head is already, after a read and after a write: of sixteen values the one with the least demerit. Whatever does not make the
 //! first half's demerit smaller is not kept.
 //!

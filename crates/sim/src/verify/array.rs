@@ -13,7 +13,7 @@ use smrlab_drive::Executed;
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
 use smrlab_units::rng::splitmix;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes that stand for a block; zeroes: never written.
@@ -260,8 +260,7 @@ impl ArrayVerify {
                 self.failed.get_or_insert(RunError::Verification(text));
             }
             // A request whose work goes on is kept for it.
-            let under_way: BTreeSet<u64> = self.tickets.values().copied().collect();
-            if !under_way.contains(&id) {
+            if self.tickets.values().all(|of| *of != id) {
                 self.pending.remove(&id);
             }
         }
