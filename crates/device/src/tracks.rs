@@ -67,9 +67,8 @@ impl Tracks {
             return Err(DeviceError::input("drives with slipped sectors (defects) cannot be served yet"));
         }
         let zones = geometry.zones().map(|z| {
-            let (sectors, turn) =
-                (z.blocks.0 / z.tracks, u64::from(geometry.spec().zones[z.zone as usize].sectors));
-            Zone { block: z.first.0, track: z.first_track.0, sectors, turn }
+            let sectors = z.blocks.0 / z.tracks;
+            Zone { block: z.first.0, track: z.first_track.0, sectors, turn: u64::from(z.sectors) }
         });
         let zones = zones.collect();
         let mut strokes: Vec<u64> = geometry.strokes().map(|s| s.first.0).collect();

@@ -108,7 +108,7 @@ impl Interference {
                 }
             }
             Self::Physical(p) => {
-                let mut w = Walk { g, profile: p, written: g.raw(pba)..g.raw(Pba(end - 1)) + 1, hit };
+                let mut w = Walk { g, profile: p, written: g.home(pba)..g.home(Pba(end - 1)) + 1, hit };
                 // Slipped sectors within the extent are not written.
                 let (mut from, stop) = (w.written.start, w.written.end);
                 for slip in g.slips().within(from..stop) {

@@ -1,12 +1,14 @@
 //! Building a geometry: zones and layout become runs of zones, defects become slips.
 
-use super::{Geometry, GeometrySpec, Layout, Place, REVOLUTION, Slips, Toward, ZoneRun, ZoneSpec};
+use super::{
+    Geometry, GeometrySpec, Layout, Place, REVOLUTION, RunSpec, Slips, Toward, ZoneRun, ZoneSpec, listed,
+};
 use crate::fault::DriveError;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use std::ops::Range;
 
 /// A zone in forward order: its first forward cylinder, and the first one that is not spare.
-struct ForwardZone {
+pub(super) struct ForwardZone {
     spec: ZoneSpec,
     index: u32,
     first: u32,
@@ -49,6 +51,7 @@ pub(super) fn build(spec: GeometrySpec) -> Result<Geometry, DriveError> {
                 }
             }
         }
+        Layout::Listed => listed::lay(&spec, &zones, &mut b),
     }
     let zone_runs = b.zone_runs;
     finish(spec, &zones, zone_runs)
@@ -74,25 +77,25 @@ fn forward_zones(spec: &GeometrySpec) -> Vec<ForwardZone> {
 }
 
 impl ForwardZone {
-    fn used(&self) -> u32 {
+    pub(super) fn used(&self) -> u32 {
         self.spec.cylinders - self.spec.spare_cylinders
     }
 }
 
 /// What differs between the runs of zones of a zone.
-struct Pattern {
-    first_cylinder: u32,
-    cylinders: u32,
-    width: u32,
-    surface: Option<u32>,
-    reversed: bool,
-    serpentine: bool,
-    alternate: bool,
-    turned: bool,
+pub(super) struct Pattern {
+    pub first_cylinder: u32,
+    pub cylinders: u32,
+    pub width: u32,
+    pub surface: Option<u32>,
+    pub reversed: bool,
+    pub serpentine: bool,
+    pub alternate: bool,
+    pub turned: bool,
 }
 
 impl Pattern {
-    fn groups(z: &ForwardZone, from: u32, cylinders: u32, width: u32) -> Self {
+    pub(super) fn groups(z: &ForwardZone, from: u32, cylinders: u32, width: u32) -> Self {
         Self {
             first_cylinder: z.first_used + from,
             cylinders,
@@ -106,7 +109,7 @@ impl Pattern {
     }
 }
 
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     spec: &'a GeometrySpec,
     zone_runs: Vec<ZoneRun>,
     /// Cylinder and skew of the last track so far.
@@ -114,13 +117,27 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    /// A run of a listed layout: its sectors, and the angles, are its own.
+    pub(super) fn push_listed(&mut self, z: &ForwardZone, p: Pattern, run: &RunSpec, start: u64) {
+        let own = ZoneSpec { sectors: run.sectors, spare_sectors: run.spare_sectors, ..z.spec };
+        let z = ForwardZone { spec: own, index: z.index, first: z.first, first_used: z.first_used };
+        self.push_with(&z, p, (run.step, 0));
+        if let Some(seg) = self.zone_runs.last_mut() {
+            seg.base_skew = start;
+        }
+    }
+
     fn push(&mut self, z: &ForwardZone, p: Pattern) {
-        let surfaces = if p.surface.is_some() { 1 } else { self.spec.surfaces };
         let angle = |sectors: u32| u64::from(sectors) * REVOLUTION / u64::from(z.spec.sectors);
-        let (step, head) = match z.spec.skew {
+        let skews = match z.spec.skew {
             Some(s) => (angle(s.cylinder), angle(s.track)),
             None => (self.spec.cylinder_skew, self.spec.track_skew),
         };
+        self.push_with(z, p, skews);
+    }
+
+    fn push_with(&mut self, z: &ForwardZone, p: Pattern, (step, head): (u64, u64)) {
+        let surfaces = if p.surface.is_some() { 1 } else { self.spec.surfaces };
         let (width, runs) = (u64::from(p.width), u64::from(surfaces));
         let run_skew = (u128::from(width - 1) * u128::from(step) + u128::from(head)) % u128::from(REVOLUTION);
         let group_skew =
@@ -156,7 +173,7 @@ impl Builder<'_> {
             seg.base_skew = (skew + if first == cylinder { head } else { step }) % REVOLUTION;
         }
         if let Some(s) = z.spec.skew {
-            seg.base_skew = angle(s.start);
+            seg.base_skew = u64::from(s.start) * REVOLUTION / u64::from(z.spec.sectors);
         }
         let end = seg.place(seg.tracks - 1);
         self.last = Some((seg.cylinder(end), seg.skew(end)));
@@ -171,14 +188,13 @@ fn finish(
 ) -> Result<Geometry, DriveError> {
     let raw_blocks = zone_runs.last().map_or(0, |s| s.first_raw + s.blocks());
     let tracks = zone_runs.last().map_or(0, |s| s.first_track + s.tracks);
-    let mut grid = vec![[u32::MAX; 2]; zones.len() * spec.surfaces as usize];
+    let mut by_surface = vec![Vec::new(); spec.surfaces as usize];
     for (i, seg) in zone_runs.iter().enumerate() {
-        let zone = zones.iter().position(|z| z.index == seg.zone).unwrap_or(0);
         for s in seg.first_surface..seg.first_surface + seg.surfaces {
-            let cell = &mut grid[zone * spec.surfaces as usize + s as usize];
-            cell[usize::from(cell[0] != u32::MAX)] = i as u32;
+            by_surface[s as usize].push((seg.first_cylinder, i as u32));
         }
     }
+    by_surface.iter_mut().for_each(|runs| runs.sort_unstable());
     let mut g = Geometry {
         by_raw: RunIndex::new(zone_runs.iter().map(|s| s.first_raw).collect(), raw_blocks),
         by_track: RunIndex::new(zone_runs.iter().map(|s| s.first_track).collect(), tracks),
@@ -188,8 +204,8 @@ fn finish(
         raw_blocks,
         tracks,
         cylinders: zones.last().map_or(0, |z| z.first + z.spec.cylinders),
-        zone_ends: zones.iter().map(|z| z.first + z.spec.cylinders).collect(),
-        grid,
+        by_surface,
+        remaps: Vec::new(),
         spec,
     };
     // Defects on spares cost nothing.
@@ -201,13 +217,35 @@ fn finish(
     if g.blocks == 0 {
         return Err(DriveError::one("geometry.defects", "no sector is left: remove some defects"));
     }
+    g.remaps = remaps(&g)?;
     Ok(g)
+}
+
+/// Remapped blocks and the raw numbers of where they lie, ascending by block.
+fn remaps(g: &Geometry) -> Result<Vec<(u64, u64)>, DriveError> {
+    let mut out = Vec::new();
+    for (i, r) in g.spec.remaps.iter().enumerate() {
+        let raw = g.raw_at(r.to.cylinder, r.to.surface, r.to.sector);
+        match raw.filter(|raw| r.block < g.blocks && g.slips.contains(*raw)) {
+            Some(raw) => out.push((r.block, raw)),
+            None => {
+                let reason = "not accepted: a block of the drive, and a sector that holds none";
+                return Err(DriveError::one(format!("geometry.remaps[{i}]"), reason));
+            }
+        }
+    }
+    out.sort_unstable();
+    if let Some(w) = out.windows(2).find(|w| w[0].0 == w[1].0) {
+        return Err(DriveError::one("geometry.remaps", format!("block {} is remapped twice", w[0].0)));
+    }
+    Ok(out)
 }
 
 /// What the zones leave out: slips, the front, the end, and what slips have left of each cylinder's spares.
 fn left_out(g: &Geometry, out: &mut Vec<Range<u64>>) {
-    for run in &g.zone_runs {
-        let (first, blocks, z) = (run.first_raw, run.blocks(), g.spec.zones[run.zone as usize]);
+    for runs in g.zone_runs.chunk_by(|a, b| a.zone == b.zone && g.spec.layout == Layout::Listed) {
+        let (run, blocks) = (&runs[0], runs.iter().map(ZoneRun::blocks).sum::<u64>());
+        let (first, z) = (run.first_raw, g.spec.zones[run.zone as usize]);
         if z.front > 0 {
             out.push(first..first + u64::from(z.front));
         }

@@ -5,6 +5,7 @@
 //! outermost in [`Position`].
 
 mod build;
+mod listed;
 mod slips;
 mod spec;
 #[cfg(test)]
@@ -12,7 +13,9 @@ pub(crate) mod tests;
 mod zone_run;
 
 pub(crate) use slips::Slips;
-pub use spec::{Defect, GeometrySpec, Layout, REVOLUTION, Slip, Toward, ZoneSkew, ZoneSpec};
+pub use spec::{
+    Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, Toward, ZoneSkew, ZoneSpec,
+};
 pub(crate) use zone_run::{Place, ZoneRun, wrapped};
 
 use crate::fault::DriveError;
@@ -88,9 +91,10 @@ pub struct Geometry {
     raw_blocks: u64,
     tracks: u64,
     cylinders: u32,
-    /// Ends of the zones in forward cylinders, and the runs of zones of (zone, surface).
-    zone_ends: Vec<u32>,
-    grid: Vec<[u32; 2]>,
+    /// Of each surface the runs of zones by their first forward cylinder.
+    by_surface: Vec<Vec<(u32, u32)>>,
+    /// Remapped blocks, and the raw numbers of where they lie, ascending.
+    remaps: Vec<(u64, u64)>,
 }
 
 impl Geometry {
@@ -138,10 +142,30 @@ impl Geometry {
         Loc { zone_run, seg, track, sector }
     }
 
+    /// The raw number of a block where it lies, or would if it were not remapped.
     #[inline]
-    pub(crate) fn raw(&self, pba: Pba) -> u64 {
+    pub(crate) fn home(&self, pba: Pba) -> u64 {
         debug_assert!(pba.0 < self.blocks, "PBA {pba} of {}", self.blocks);
         self.slips.to_raw(pba.0)
+    }
+
+    /// The raw number of where a block lies.
+    #[inline]
+    pub(crate) fn raw(&self, pba: Pba) -> u64 {
+        if !self.remaps.is_empty()
+            && let Ok(i) = self.remaps.binary_search_by_key(&pba.0, |r| r.0)
+        {
+            return self.remaps[i].1;
+        }
+        self.home(pba)
+    }
+
+    /// Remapped blocks of a range, ascending.
+    #[inline]
+    pub(crate) fn remapped(&self, blocks: Range<u64>) -> &[(u64, u64)] {
+        let first = self.remaps.partition_point(|r| r.0 < blocks.start);
+        let end = self.remaps.partition_point(|r| r.0 < blocks.end);
+        &self.remaps[first..end.max(first)]
     }
 
     pub(crate) fn slips(&self) -> &Slips {
@@ -150,6 +174,14 @@ impl Geometry {
 
     pub(crate) fn zone_runs(&self) -> &[ZoneRun] {
         &self.zone_runs
+    }
+
+    /// The sector of a raw number.
+    pub(crate) fn sector_of(&self, raw: u64) -> Defect {
+        let loc = self.locate(raw);
+        let place = loc.seg.place(loc.track);
+        let cylinder = self.turn(loc.seg.cylinder(place));
+        Defect { cylinder, surface: loc.seg.surface(place), sector: loc.sector as u32 }
     }
 
     /// The run of a zone of a track and its number there.
@@ -168,10 +200,10 @@ impl Geometry {
         self.zone_runs[i].first_raw + rel * self.zone_runs[i].usable.divisor()
     }
 
-    /// The track that holds a block.
+    /// The track that holds a block, or would if it were not remapped.
     #[inline]
     pub fn track_of(&self, pba: Pba) -> TrackNo {
-        let loc = self.locate(self.raw(pba));
+        let loc = self.locate(self.home(pba));
         TrackNo(loc.seg.first_track + loc.track)
     }
 
@@ -185,6 +217,11 @@ impl Geometry {
     #[inline]
     pub fn sectors(&self, track: TrackNo) -> u32 {
         self.zone_runs[self.zone_run_of(track).0].sectors.divisor() as u32
+    }
+
+    /// How many sectors of a track can hold blocks: slipped ones count, spare ones do not.
+    pub fn usable_sectors(&self, track: TrackNo) -> u64 {
+        self.zone_runs[self.zone_run_of(track).0].usable.divisor()
     }
 
     /// How many blocks a track holds.
@@ -208,16 +245,23 @@ impl Geometry {
 
     /// The block at a place (its angle follows from the sector); `None` where there is none: spare, slipped, or outside.
     pub fn at(&self, cylinder: u32, surface: u32, sector: u32) -> Option<Pba> {
+        let raw = self.raw_at(cylinder, surface, sector)?;
+        if let Some(r) = self.remaps.iter().find(|r| r.1 == raw) {
+            return Some(Pba(r.0));
+        }
+        let pba = Pba(self.slips.to_dense(raw));
+        (!self.slips.contains(raw) && self.raw(pba) == raw).then_some(pba)
+    }
+
+    /// The raw number of a sector.
+    pub(crate) fn raw_at(&self, cylinder: u32, surface: u32, sector: u32) -> Option<u64> {
         if cylinder >= self.cylinders {
             return None;
         }
         let (i, track) = self.track_at_forward(self.turn(cylinder), surface)?;
         let seg = &self.zone_runs[i];
-        if u64::from(sector) >= seg.usable.divisor() {
-            return None;
-        }
-        let raw = seg.first_raw + track * seg.usable.divisor() + u64::from(sector);
-        (!self.slips.contains(raw)).then(|| Pba(self.slips.to_dense(raw)))
+        (u64::from(sector) < seg.usable.divisor())
+            .then(|| seg.first_raw + track * seg.usable.divisor() + u64::from(sector))
     }
 
     /// Between forward cylinders and cylinders from the outermost (its own inverse).
@@ -235,16 +279,11 @@ impl Geometry {
         if cylinder >= self.cylinders || surface >= self.spec.surfaces {
             return None;
         }
-        let zone = self.zone_ends.partition_point(|&e| e <= cylinder);
-        let cell = self.grid[zone * self.spec.surfaces as usize + surface as usize];
-        for i in cell {
-            let seg = self.zone_runs.get(i as usize)?;
-            let n = seg.tracks / u64::from(seg.surfaces);
-            if cylinder >= seg.first_cylinder && u64::from(cylinder - seg.first_cylinder) < n {
-                return Some((i as usize, seg.track_at(cylinder, surface)));
-            }
-        }
-        None
+        let runs = &self.by_surface[surface as usize];
+        let i = runs.partition_point(|r| r.0 <= cylinder).checked_sub(1)?;
+        let seg = &self.zone_runs[runs[i].1 as usize];
+        let inside = u64::from(cylinder - seg.first_cylinder) < seg.tracks / u64::from(seg.surfaces);
+        inside.then(|| (runs[i].1 as usize, seg.track_at(cylinder, surface)))
     }
 
     /// The `j`-th track after `track` on the same surface in its shingling direction; `None` past the last cylinder or
@@ -334,7 +373,7 @@ impl Geometry {
                 }]
             }
             Layout::Surface => {
-                let zones = self.zone_ends.len();
+                let zones = self.spec.zones.len();
                 (0..self.spec.surfaces as usize)
                     .map(|s| {
                         let zone_runs = s * zones..(s + 1) * zones;
@@ -344,7 +383,7 @@ impl Geometry {
                     })
                     .collect()
             }
-            Layout::Hybrid { .. } => self
+            Layout::Hybrid { .. } | Layout::Listed => self
                 .zone_runs
                 .iter()
                 .enumerate()

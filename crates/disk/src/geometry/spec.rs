@@ -23,6 +23,8 @@ pub enum Layout {
         /// Cylinders in a group.
         width: u32,
     },
+    /// As [`GeometrySpec::runs`] say.
+    Listed,
 }
 
 /// The side towards which PBAs rise on the first surface.
@@ -107,6 +109,49 @@ pub struct Slip {
     pub blocks: u32,
 }
 
+/// Cylinders of a listed zone that follow each other group by group in the same pattern of [`RunSpec`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// The zone, 0 being the outermost.
+    pub zone: u32,
+    /// Cylinders in a group; the zone has a whole number of groups.
+    pub cylinders: u32,
+    /// The angle at which the first group starts, in [`REVOLUTION`] units.
+    pub start: u64,
+    /// By how much later the next group starts.
+    pub step: u64,
+}
+
+/// Tracks of one surface that follow each other in PBA order, cylinder by cylinder, with equal sectors and skews.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSpec {
+    /// The zone.
+    pub zone: u32,
+    /// First and last cylinder within the group; PBAs rise outwards where the last is the lower one.
+    pub from: u32,
+    /// See [`from`](Self::from).
+    pub to: u32,
+    /// The surface.
+    pub surface: u32,
+    /// Sectors in a revolution.
+    pub sectors: u32,
+    /// Sectors at the end of each track that hold no PBA.
+    pub spare_sectors: u32,
+    /// Where the first track starts, from the group's start on, in [`REVOLUTION`] units.
+    pub start: u64,
+    /// By how much later the next track starts.
+    pub step: u64,
+}
+
+/// Blocks that lie elsewhere than their neighbours: on spare sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remap {
+    /// The block.
+    pub block: u64,
+    /// Where it lies: a sector that holds no other block.
+    pub to: Defect,
+}
+
 /// Everything that fixes where each PBA lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeometrySpec {
@@ -124,8 +169,14 @@ pub struct GeometrySpec {
     pub cylinder_skew: u64,
     /// Slipped sectors.
     pub defects: Vec<Defect>,
-    /// Slipped blocks by their number in the zone; only on cylinder layouts.
+    /// Slipped blocks by their number in the zone; only on cylinder and listed layouts.
     pub slips: Vec<Slip>,
+    /// Groups of the zones of a listed layout, one a zone, and what each consists of, in PBA order.
+    pub groups: Vec<GroupSpec>,
+    /// See [`groups`](Self::groups).
+    pub runs: Vec<RunSpec>,
+    /// Remapped blocks.
+    pub remaps: Vec<Remap>,
 }
 
 impl GeometrySpec {
@@ -140,6 +191,9 @@ impl GeometrySpec {
             cylinder_skew: 0,
             defects: Vec::new(),
             slips: Vec::new(),
+            groups: Vec::new(),
+            runs: Vec::new(),
+            remaps: Vec::new(),
         }
     }
 
@@ -174,6 +228,7 @@ impl GeometrySpec {
         }
         self.check_defects(at, &mut f);
         self.check_slips(at, &mut f);
+        super::listed::check(self, at, &mut f);
         f.finish()
     }
 
@@ -198,8 +253,8 @@ impl GeometrySpec {
             }
         }
         for (i, s) in self.slips.iter().enumerate() {
-            if !by_cylinder || s.zone as usize >= self.zones.len() {
-                f.add(format!("{at}.slips[{i}]"), "not accepted: a zone of a cylinder layout");
+            if !(by_cylinder || self.layout == Layout::Listed) || s.zone as usize >= self.zones.len() {
+                f.add(format!("{at}.slips[{i}]"), "not accepted: a zone of a cylinder or listed layout");
             }
         }
     }

@@ -4,6 +4,45 @@ use proptest::prelude::*;
 use smrlab_units::{Blocks, Pba};
 use std::collections::BTreeSet;
 
+/// The same places as those of a hybrid layout, as groups and runs: repeated ones where the zone has a whole number of groups.
+fn as_listed(hybrid: &GeometrySpec) -> GeometrySpec {
+    let Layout::Hybrid { width } = hybrid.layout else { panic!("{:?}", hybrid.layout) };
+    let g = Geometry::new(hybrid.clone()).unwrap();
+    let mut out = GeometrySpec { layout: Layout::Listed, ..hybrid.clone() };
+    let turn = |from: u64, to: u64| (to + REVOLUTION - from) % REVOLUTION;
+    for (i, z) in hybrid.zones.iter().enumerate() {
+        let (zone, used) = (i as u32, z.cylinders - z.spare_cylinders);
+        let mine: Vec<&ZoneRun> = g.zone_runs().iter().filter(|s| s.zone == zone).collect();
+        let width = width.min(used);
+        let regular = used.is_multiple_of(width);
+        let start = mine[0].base_skew;
+        let step = if regular { mine[0].group_skew } else { 0 };
+        out.groups.push(GroupSpec { zone, cylinders: if regular { width } else { used }, start, step });
+        for seg in mine {
+            for track in (0..seg.tracks).step_by(seg.width.divisor() as usize) {
+                let p = seg.place(track);
+                if regular && p.group > 0 {
+                    break;
+                }
+                let last = seg.place(track + seg.width.divisor() - 1);
+                let cylinder =
+                    |p| seg.cylinder(p) - hybrid.zones[..i].iter().map(|z| z.cylinders).sum::<u32>();
+                out.runs.push(RunSpec {
+                    zone,
+                    from: cylinder(p),
+                    to: cylinder(last),
+                    surface: seg.surface(p),
+                    sectors: z.sectors,
+                    spare_sectors: z.spare_sectors,
+                    start: turn(start, seg.skew(p)),
+                    step: hybrid.cylinder_skew,
+                });
+            }
+        }
+    }
+    out
+}
+
 pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
     let zone = (1u32..14, 1u32..12, 0u32..3, 0u32..3).prop_map(|(c, s, ss, sc)| ZoneSpec {
         cylinders: c,
@@ -27,8 +66,9 @@ pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
         skew.clone(),
         skew,
         proptest::collection::vec(defect, 0..6),
+        any::<bool>(),
     )
-        .prop_map(|(surfaces, zones, layout, inner, track_skew, cylinder_skew, defects)| {
+        .prop_map(|(surfaces, zones, layout, inner, track_skew, cylinder_skew, defects, listed)| {
             let toward = if inner { Toward::Inner } else { Toward::Outer };
             let mut spec = GeometrySpec {
                 surfaces,
@@ -39,7 +79,13 @@ pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
                 cylinder_skew,
                 defects: Vec::new(),
                 slips: Vec::new(),
+                groups: Vec::new(),
+                runs: Vec::new(),
+                remaps: Vec::new(),
             };
+            if listed && inner && matches!(layout, Layout::Hybrid { .. }) {
+                spec = as_listed(&spec);
+            }
             for (cylinder, surface, sector) in defects {
                 spec.defects.push(Defect { cylinder, surface, sector });
                 if spec.check("g").is_err() {
@@ -52,6 +98,73 @@ pub(crate) fn any_spec() -> impl Strategy<Value = GeometrySpec> {
 }
 
 proptest! {
+    #[test]
+    fn a_listed_layout_is_the_hybrid_one_that_it_spells_out(spec in any_spec(), width in 1u32..7) {
+        let hybrid = GeometrySpec {
+            layout: Layout::Hybrid { width },
+            toward: Toward::Inner,
+            defects: Vec::new(),
+            groups: Vec::new(),
+            runs: Vec::new(),
+            ..spec
+        };
+        let listed = Geometry::new(as_listed(&hybrid)).unwrap();
+        let g = Geometry::new(hybrid).unwrap();
+        prop_assert_eq!((g.blocks(), g.tracks(), g.cylinders()), (listed.blocks(), listed.tracks(), listed.cylinders()));
+        for pba in (0..g.blocks().0).map(Pba) {
+            prop_assert_eq!(g.position(pba), listed.position(pba));
+        }
+        // A run of one track has no direction.
+        let directed = listed.spec().runs.iter().all(|r| r.from != r.to);
+        for t in (0..g.tracks()).map(TrackNo).filter(|_| directed) {
+            prop_assert_eq!(g.neighbour(t, 1), listed.neighbour(t, 1));
+        }
+    }
+
+    /// Surfaces of unequal tracks, and blocks on spare sectors.
+    #[test]
+    fn uneven_surfaces_and_remapped_blocks_have_places_of_their_own(
+        spec in any_spec(), width in 1u32..7, less in proptest::collection::vec(0u32..3, 4), remaps in proptest::collection::vec((0u64..400, 0usize..50), 0..5),
+    ) {
+        let hybrid = GeometrySpec {
+            layout: Layout::Hybrid { width }, toward: Toward::Inner, groups: Vec::new(), runs: Vec::new(), ..spec
+        };
+        let mut listed = as_listed(&GeometrySpec { defects: Vec::new(), ..hybrid.clone() });
+        for r in &mut listed.runs {
+            r.sectors -= less[r.surface as usize].min(r.sectors - r.spare_sectors - 1);
+        }
+        for z in &mut listed.zones {
+            z.sectors = 0;
+        }
+        for r in &listed.runs {
+            let z = &mut listed.zones[r.zone as usize];
+            z.sectors = z.sectors.max(r.sectors);
+        }
+        listed.defects = hybrid.defects.into_iter().filter(|d| d.sector < 3).collect();
+        let Ok(g) = Geometry::new(listed.clone()) else { return Ok(()) };
+        let spare: Vec<Defect> = listed.defects.iter().copied()
+            .filter(|d| g.raw_at(d.cylinder, d.surface, d.sector).is_some()).collect();
+        let mut taken = BTreeSet::new();
+        for (block, to) in remaps {
+            if block < g.blocks().0 && !spare.is_empty() && taken.insert(to % spare.len()) && !listed.remaps.iter().any(|r| r.block == block) {
+                listed.remaps.push(Remap { block, to: spare[to % spare.len()] });
+            }
+        }
+        let distinct: BTreeSet<_> = listed.remaps.iter().map(|r| (r.to.cylinder, r.to.surface, r.to.sector)).collect();
+        prop_assume!(distinct.len() == listed.remaps.len());
+        let g = Geometry::new(listed.clone()).unwrap();
+        let mut seen = BTreeSet::new();
+        for pba in (0..g.blocks().0).map(Pba) {
+            let p = g.position(pba);
+            prop_assert_eq!(g.at(p.cylinder, p.surface, p.sector), Some(pba));
+            prop_assert!(seen.insert((p.cylinder, p.surface, p.sector)) && p.angle < REVOLUTION);
+        }
+        for r in &listed.remaps {
+            let p = g.position(Pba(r.block));
+            prop_assert_eq!((p.cylinder, p.surface, p.sector), (r.to.cylinder, r.to.surface, r.to.sector));
+        }
+    }
+
     #[test]
     fn every_block_has_its_own_place_and_comes_back(spec in any_spec()) {
         let g = Geometry::new(spec.clone()).unwrap();

@@ -1,8 +1,8 @@
 //! DiskSim 4.0: `.parv` with the `.diskspecs`, `.model` and `.seek` files that it names; layout g1.
 
-use super::Imported;
 use super::params::{Block, Value, parse, seek_points};
-use crate::geometry::{GeometrySpec, Layout, Slip, Toward, ZoneSkew, ZoneSpec};
+use super::{Imported, g2, g4};
+use crate::geometry::{Geometry, GeometrySpec, Layout, Remap, Slip, ZoneSkew, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use crate::model::{
@@ -24,7 +24,7 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
     let mechanics = model.block("Mechanical Model").ok_or("the model has no 'Mechanical Model'")?;
     let layout = model.block("Layout Model").ok_or("the model has no 'Layout Model'")?;
     let mut left_out = Vec::new();
-    let geometry = geometry(model, layout, &mut left_out)?;
+    let geometry = geometry(model, layout, read, &mut left_out)?;
     let cylinders = geometry.zones.iter().map(|z| u64::from(z.cylinders)).sum();
     let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".parv");
     let mut spec = DriveSpec {
@@ -93,11 +93,22 @@ fn ms(t: f64) -> SimTime {
     SimTime((t * 1e6).round().max(0.0) as u64)
 }
 
-fn geometry(model: &Block, layout: &Block, left_out: &mut Vec<String>) -> Result<GeometrySpec, String> {
-    if layout.kind != "dm_layout_g1" {
-        return Err(format!("layout {} is not read yet: dm_layout_g1 is", layout.kind));
-    }
+fn geometry(
+    model: &Block,
+    layout: &Block,
+    read: &dyn Fn(&str) -> Result<String, String>,
+    left_out: &mut Vec<String>,
+) -> Result<GeometrySpec, String> {
     let surfaces = model.need("Number of data surfaces")? as u32;
+    match layout.kind.as_str() {
+        "dm_layout_g1" => g1(layout, surfaces, left_out),
+        "dm_layout_g2" => g2::geometry(layout, surfaces, read),
+        "dm_layout_g4" => g4::geometry(layout, surfaces),
+        other => Err(format!("layout {other} is not read: dm_layout_g1, dm_layout_g2, dm_layout_g4 are")),
+    }
+}
+
+fn g1(layout: &Block, surfaces: u32, left_out: &mut Vec<String>) -> Result<GeometrySpec, String> {
     let mapping = layout.need("LBN-to-PBN mapping scheme")? as u32;
     let order = match mapping {
         0 => Layout::Cylinder { alternate: false },
@@ -105,16 +116,7 @@ fn geometry(model: &Block, layout: &Block, left_out: &mut Vec<String>) -> Result
         2 => Layout::Cylinder { alternate: true },
         n => return Err(format!("LBN-to-PBN mapping scheme {n} is not known: 0, 1 or 2")),
     };
-    let mut g = GeometrySpec {
-        surfaces,
-        zones: Vec::new(),
-        layout: order,
-        toward: Toward::Inner,
-        track_skew: 0,
-        cylinder_skew: 0,
-        defects: Vec::new(),
-        slips: Vec::new(),
-    };
+    let mut g = GeometrySpec { surfaces, layout: order, ..GeometrySpec::single_surface(Vec::new()) };
     let mut next = 0;
     for (i, value) in layout.list("Zones").iter().enumerate() {
         let Value::Block(z) = value else { continue };
@@ -132,6 +134,7 @@ fn geometry(model: &Block, layout: &Block, left_out: &mut Vec<String>) -> Result
         let zone = zone(i as u32, z, (next - first, surfaces), scheme, &mut g.slips, left_out)?;
         g.zones.push(zone);
     }
+    remaps(layout, &mut g, left_out)?;
     Ok(g)
 }
 
@@ -187,11 +190,32 @@ fn zone(
         let slip = |&s: &u64| Slip { zone: index, first: s * u64::from(unit), blocks: unit };
         slips.extend(slipped.iter().map(slip));
     }
-    let remapped = z.list("defects").len() / 2;
-    if remapped > 0 {
-        left_out.push(format!("zone {index}: {remapped} remapped sectors are at their old place"));
-    }
     Ok(out)
+}
+
+/// What the zones say of defective sectors: pairs of the sector and the one that stands for it, as numbers in the zone.
+fn remaps(layout: &Block, g: &mut GeometrySpec, left_out: &mut Vec<String>) -> Result<(), String> {
+    let numbers = |z: &Value| match z {
+        Value::Block(z) => z.list("defects").iter().filter_map(Value::number).map(|n| n as u64).collect(),
+        _ => Vec::new(),
+    };
+    let found: Vec<Vec<u64>> = layout.list("Zones").iter().map(numbers).collect();
+    if found.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    let plain = Geometry::new(g.clone()).map_err(|e| e.to_string())?;
+    for (index, (zone, run)) in found.iter().zip(plain.zone_runs()).enumerate() {
+        for pair in zone.chunks_exact(2).filter(|pair| pair[0] != pair[1]) {
+            let [bad, spare] = [pair[0], pair[1]].map(|n| run.first_raw + n.min(run.blocks() - 1));
+            if plain.slips().contains(bad) || !plain.slips().contains(spare) {
+                left_out
+                    .push(format!("zone {index}: sector {} for {} is none that is spare", pair[1], pair[0]));
+                continue;
+            }
+            g.remaps.push(Remap { block: plain.slips().to_dense(bad), to: plain.sector_of(spare) });
+        }
+    }
+    Ok(())
 }
 
 fn mechanics_of(

@@ -1,6 +1,8 @@
 //! Drives from the parameter files of other simulators.
 
 mod disksim;
+mod g2;
+mod g4;
 mod params;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 use super::disksim;
-use crate::mechanics::SeekCurve;
+use crate::mechanics::{Mechanics, SeekCurve};
 use crate::model::{DriveModel, ReadAhead, WriteBack};
-use smrlab_units::{Blocks, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
 const PARV: &str = "# a comment\ndisksim_bus BUS0 {\n type = 1,\n Read block transfer time = 0.25,\n Write block transfer time = 0.0\n}\nsource small.diskspecs\ninstantiate [ disk0 ] as SMALL\ntopology disksim_bus bus0 [ disksim_disk disk0 [] ]\n";
 const SPECS: &str = "disksim_disk SMALL {\n Model = source small.model,\n Bulk sector transfer time = 0.1,\n Number of buffer segments = 4,\n Maximum number of write segments = 1,\n Segment size (in blks) = 32,\n Maximum read-ahead (blks) = 16,\n Buffer continuous read = 3,\n Fast write level = 2,\n Preseeking level = 1,\n Read hit over. after write = 0.3,\n Read hit over. after read = 0.2,\n Write miss over. after read = 0.4,\n Write completion overhead = 0.05\n}\n";
@@ -28,11 +28,16 @@ fn model(scheme: u32, slips: &str, more: &str) -> String {
 }
 
 fn import(model: &str) -> Result<(DriveModel, Vec<String>), String> {
+    import_with(model, "")
+}
+
+fn import_with(model: &str, map: &str) -> Result<(DriveModel, Vec<String>), String> {
     let imported = disksim("small.parv", &|name| match name {
         "small.parv" => Ok(PARV.to_owned()),
         "small.diskspecs" => Ok(SPECS.to_owned()),
         "small.model" => Ok(model.to_owned()),
         "small.seek" => Ok(SEEK.to_owned()),
+        "small.map" => Ok(map.to_owned()),
         _ => Err(format!("{name}: no such file")),
     })?;
     Ok((DriveModel::from_toml(&imported.toml).map_err(|e| e.to_string())?, imported.left_out))
@@ -86,7 +91,7 @@ fn times_and_buffer_are_those_of_the_files() {
     assert_eq!((c.read_hit, c.write_miss, c.done), ([us(300); 2], [us(400); 2], [SimTime::ZERO, us(50)]));
     assert_eq!((c.buffer.segments, c.buffer.segment_blocks, c.buffer.read_ahead_blocks), (4, 32, 16));
     assert_eq!((c.buffer.read_ahead, c.buffer.write_back), (ReadAhead::Segment, WriteBack::On));
-    for part in ["1 remapped", "Preseeking level = 1", "Read hit over. after read = 0.2"] {
+    for part in ["zone 1: sector 38 for 7", "Preseeking level = 1", "Read hit over. after read = 0.2"] {
         assert!(left_out.iter().any(|l| l.contains(part)), "{part}: {left_out:?}");
     }
 }
@@ -94,10 +99,168 @@ fn times_and_buffer_are_those_of_the_files() {
 #[test]
 fn what_cannot_be_read_is_said_with_its_place() {
     let refused = |model: &str| import(model).unwrap_err();
-    assert!(refused(&model(9, "", "").replace("dm_layout_g1 {", "dm_layout_g4 {")).contains("dm_layout_g4"));
+    assert!(refused(&model(9, "", "").replace("dm_layout_g1 {", "dm_layout_g3 {")).contains("dm_layout_g3"));
     assert!(refused(&model(9, "", "").replace("extracted", "lee")).contains("extracted, hplplus10"));
     assert!(
         refused(&model(9, "", "").replace("small.seek", "none.seek")).contains("none.seek: no such file")
     );
     assert!(refused("dm_disk X {\n Model = }").contains("small.model: line 2"));
+}
+
+fn place(d: &DriveModel, pba: u64) -> (u32, u32, u32) {
+    let p = d.geometry().position(Pba(pba));
+    (p.cylinder, p.surface, p.sector)
+}
+
+#[test]
+fn a_remapped_sector_costs_the_way_to_its_spare_and_back() {
+    // Sector 7 of the first zone (block 2, behind 5 at the front) lies on the spare sector 38: cylinder 1, surface 1, sector 8.
+    let (d, _) = import(&model(9, "", "7, 38")).unwrap();
+    assert_eq!((place(&d, 1), place(&d, 2), place(&d, 3)), ((0, 0, 6), (1, 1, 8), (0, 0, 8)));
+    assert_eq!(d.geometry().at(0, 0, 7), None);
+    assert_eq!(d.geometry().at(1, 1, 8), Some(Pba(2)));
+    // 10 ms a turn, 1 ms a sector, the head before block 0 at 5 ms. Block 1 ends at 7 ms; a cylinder away at 8.5 ms; the spare's
+    // track begins 7 sectors late, so its sector 8 passes from 15 to 16 ms; back at 17.5 ms; block 3 from 18 to 19 ms.
+    let mut m = d.mechanics(None).unwrap();
+    let read =
+        |m: &mut Mechanics, pba, n| m.service(SimTime::ZERO, Dir::Read, Pba(pba), Blocks(n)).as_ms_f64();
+    assert_eq!(read(&mut m.clone(), 1, 1), 7.0);
+    assert_eq!(read(&mut m.clone(), 1, 2), 16.0);
+    assert_eq!(read(&mut m.clone(), 1, 3), 19.0);
+    // On its own: 1.5 ms to the spare, which passes at 5 ms.
+    assert_eq!(read(&mut m.clone(), 2, 1), 6.0);
+    assert_eq!(read(&mut m, 2, 2), 9.0);
+    assert_eq!(m.head().next, Pba(4));
+    // The file that is written says so, too; a shortened drive has no remapped blocks.
+    let again =
+        DriveModel::from_toml(&crate::model::write(d.spec(), &|_| ("assumed", "a test".to_owned()))).unwrap();
+    assert_eq!(again.spec().geometry, d.spec().geometry);
+    assert!(d.shorten(Blocks(2)).unwrap().spec().geometry.remaps.is_empty());
+}
+
+/// Groups of two cylinders with 10 sectors on the upper surface and 8 on the lower one, twice; then one of three cylinders with 6 of 7
+/// sectors, behind a cylinder without data.
+const G4: &str = "dm_layout_g4 {
+TP = [ 0, 9, 10,  0, 7, 8,  0, 5, 7 ],  # lowest, highest, in a turn
+IDX = [
+  [ 0, 0, 0.0, 10, 1, 0.1, 20, 2, TRACK, 0, 0,
+    20, 1, 0.25, 8, 1, 0.125, 16, -2, TRACK, 1, 1 ],
+  [ 0, 0, 0.0, 6, 1, 0.0, 18, 3, TRACK, 2, 0,
+    18, 2, 0.5, 6, 1, 0.0, 18, -3, TRACK, 2, 1 ],
+  [ 0, 0, 0.0, 36, 2, 0.5, 72, 4, IDX, 0,
+    72, 5, 0.75, 36, 3, 0.0, 36, 3, IDX, 1 ]
+],
+Slips = [ 3, 1, 40, 2 ],
+Remaps = [ 5, 1, 2, 0, 4, 10 ] }";
+
+fn with_layout(layout: &str) -> String {
+    let g1 = model(9, "", "");
+    format!("{}Layout Model = {layout} }}", &g1[..g1.find("Layout Model").unwrap()])
+}
+
+#[test]
+fn layout_g4_puts_each_surface_where_its_runs_say() {
+    let (d, left_out) = import(&with_layout(G4)).unwrap();
+    let g = d.geometry();
+    assert_eq!((g.blocks(), g.cylinders(), g.tracks()), (Blocks(72 + 36 - 3), 8, 8 + 6));
+    assert!(left_out.iter().any(|l| l.contains("the zones give 105")), "{left_out:?}");
+    let turn = crate::geometry::REVOLUTION;
+    // Block, cylinder, surface, sector, angle in parts of a turn.
+    for (pba, cylinder, surface, sector, (n, of)) in [
+        (2, 0, 0, 2, (2, 10)),
+        (3, 0, 0, 4, (4, 10)), // sector 3 is slipped
+        (5, 2, 0, 4, (9, 10)), // remapped; the second group begins half a turn later
+        (8, 0, 0, 9, (9, 10)),
+        (9, 1, 0, 0, (1, 10)), // the next track begins a tenth later
+        (19, 1, 1, 0, (2, 8)), // the lower surface goes outwards
+        (27, 0, 1, 0, (3, 8)),
+        (35, 2, 0, 0, (5, 10)),
+        (39, 2, 0, 6, (1, 10)), // sectors 4 and 5 are slipped
+        (53, 3, 1, 0, (6, 8)),
+        (69, 5, 0, 0, (5, 7)), // 0.75 turns are 5.25 sectors
+        (75, 6, 0, 0, (5, 7)), // the seventh sector is spare
+        (87, 7, 1, 0, (2, 7)), // 1.25 turns
+        (104, 5, 1, 5, (0, 7)),
+    ] {
+        let p = g.position(Pba(pba));
+        assert_eq!((p.cylinder, p.surface, p.sector), (cylinder, surface, sector), "block {pba}");
+        assert!(p.angle.abs_diff(turn / of * n) < of, "block {pba}: {} of {turn}", p.angle);
+    }
+    // 6000 rpm: from sector 9 of the first track on to the second one, a cylinder away in 1.5 ms: the tenth of a turn between them
+    // (1 ms) is too short, and a whole one is lost.
+    let mut m = d.mechanics(None).unwrap();
+    let one = m.service(SimTime::ZERO, Dir::Read, Pba(8), Blocks(1));
+    let two = d.mechanics(None).unwrap().service(SimTime::ZERO, Dir::Read, Pba(8), Blocks(2));
+    assert_eq!((one.as_ms_f64(), two.as_ms_f64()), (10.0, 22.0));
+    // Of a shortened drive the first groups are left, with all their tracks.
+    let short = d.shorten(Blocks(30)).unwrap();
+    assert_eq!((short.geometry().cylinders(), short.geometry().blocks()), (2, Blocks(35)));
+    assert_eq!(short.geometry().position(Pba(19)), g.position(Pba(19)));
+}
+
+#[test]
+fn a_layout_g4_that_is_no_layout_is_refused() {
+    for (part, instead, said) in [
+        ("20, 1, 0.25", "21, 1, 0.25", "an entry at block 21 of its index follows 20"),
+        ("36, 2, 0.5, 72, 4, IDX, 0", "36, 2, 0.5, 72, 4, IDX, 7", "no index 7"),
+        ("36, 2, 0.5, 72, 4, IDX, 0", "36, 2, 0.5, 72, 4, IDX, 2", "in a circle"),
+        ("TRACK, 0, 0", "TRACK, 9, 0", "no track pattern 9"),
+        ("16, -2, TRACK, 1, 1", "16, -2, TRACK, 1, 0", "cylinder 0 of surface 0 is in two runs"),
+        ("16, -2,", "17, -2,", "17 blocks on 2 cylinders by 8 on 1"),
+        ("72, 5, 0.75", "72, 3, 0.75", "cylinder 3 of the last index follows 4"),
+        ("TRACK, 1, 1", "TRACK, 1", "cannot be read"),
+        ("Remaps = [ 5, 1, 2, 0, 4, 10 ]", "Remaps = [ 5, 1, 2, 0, 3, 10 ]", "a sector that holds none"),
+        ("0, 9, 10,", "0, 9, 9,", "no track pattern"),
+    ] {
+        let changed = G4.replacen(part, instead, 1);
+        assert_ne!(changed, G4, "{part}");
+        let said_really = import(&with_layout(&changed)).unwrap_err();
+        assert!(said_really.contains(said), "{instead}: {said_really}");
+    }
+}
+
+const G2: &str = "dm_layout_g2 { Layout Map File = small.map, Zones = [ dm_layout_g2_zone { First cylinder number = 0, \
+    Last cylinder number = 2, First LBN = 0, Last LBN = 21, Blocks per track = 4, Zone Skew = 1.0, Skew units = sectors, \
+    Skew for track switch = 1.0, Skew for cylinder switch = 2.0 } ] }";
+
+/// Three cylinders of two surfaces with four sectors each: sector 2 of the second track is slipped, sector 1 of the third one is
+/// remapped to the last sector of the disk.
+const MAP: &str = "VENDOR\nMODEL\n3 cylinders, 6000 rot, 2 heads\n\
+    lbn 0 --> cyl 0, head 0, sect 0, seqcnt 3\nlbn 4 --> cyl 0, head 1, sect 0, seqcnt 1\nlbn 6 --> cyl 0, head 1, sect 3, count 1\n\
+    lbn 7 --> cyl 1, head 0, sect 0, seqcnt 0\nlbn 8 --> cyl 2, head 1, sect 3, seqcnt 0\nlbn 9 --> cyl 1, head 0, sect 2, seqcnt 1\n\
+    lbn 11 --> cyl 1, head 1, sect 0, seqcnt 3\nlbn 15 --> cyl 2, head 0, sect 0, seqcnt 3\n\
+    lbn 19 --> cyl 2, head 1, sect 0, seqcnt 2\nDefect at cyl 0, head 1, sect 2\nDefect at cyl 1, head 0, sect 1\n";
+
+#[test]
+fn layout_g2_is_the_map_of_the_drive() {
+    let (d, left_out) = import_with(&with_layout(G2), MAP).unwrap();
+    assert!(left_out.iter().any(|l| l.contains("the zones give 22")), "{left_out:?}");
+    let want =
+        [(0, (0, 0, 0)), (5, (0, 1, 1)), (6, (0, 1, 3)), (7, (1, 0, 0)), (8, (2, 1, 3)), (9, (1, 0, 2))];
+    for (pba, at) in want.into_iter().chain([(11, (1, 1, 0)), (18, (2, 0, 3)), (21, (2, 1, 2))]) {
+        assert_eq!(place(&d, pba), at, "block {pba}");
+    }
+    // Tracks begin 1, 2, 4, 5, 7 sectors late: the fifth (cylinder 2, surface 0) at 3 of 4.
+    assert_eq!(d.geometry().position(Pba(15)).angle, crate::geometry::REVOLUTION / 4 * 3);
+    // To and fro: the surfaces of the second cylinder are taken the other way.
+    let swapped = MAP
+        .replace("cyl 1, head 0", "cyl 1, head x")
+        .replace("cyl 1, head 1", "cyl 1, head 0")
+        .replace("head x", "head 1");
+    let (d, _) = import_with(&with_layout(G2), &swapped).unwrap();
+    assert_eq!((place(&d, 7), place(&d, 8), place(&d, 11)), ((1, 1, 0), (2, 1, 3), (1, 0, 0)));
+    let refused = |map: &str| import_with(&with_layout(G2), map).unwrap_err();
+    assert!(
+        refused(&MAP.replace("lbn 6", "lbn 5")).contains("small.map: line 6: lbn 5, 1 blocks, follows 6")
+    );
+    assert!(refused(&MAP.replace("sect 3, count 1", "sect 4, count 1")).contains("no sector of its zone"));
+    assert!(
+        refused(
+            &MAP.replace("cyl 0, head 0", "cyl 2, head 0").replace(
+                "cyl 2, head 0, sect 0, seqcnt 3\nlbn 19",
+                "cyl 0, head 0, sect 0, seqcnt 3\nlbn 19"
+            )
+        )
+        .contains("no order")
+    );
 }

@@ -112,7 +112,8 @@ impl Mechanics {
     #[inline]
     pub(super) fn on_one_track(&self, aim: Aim, pba: Pba, blocks: Blocks) -> bool {
         let seg = &self.geometry.zone_runs()[aim.zone_run];
-        aim.sector + (self.raw_end(aim.raw, pba, blocks) - aim.raw) <= seg.usable.divisor()
+        !self.scattered(pba, blocks)
+            && aim.sector + (self.raw_end(aim.raw, pba, blocks) - aim.raw) <= seg.usable.divisor()
     }
 
     /// Angle from the first block's begin to the last block's end, and where the head is then.
@@ -125,6 +126,9 @@ impl Mechanics {
         pba: Pba,
         blocks: Blocks,
     ) -> (u64, EndPlace) {
+        if self.scattered(pba, blocks) {
+            return self.scattered_transfer(dir, pba, blocks);
+        }
         let seg = &self.geometry.zone_runs()[aim.zone_run];
         let raw_end = self.raw_end(aim.raw, pba, blocks);
         let slots = raw_end - aim.raw;
@@ -139,6 +143,44 @@ impl Mechanics {
             return (end - t.angle, place);
         }
         self.long_transfer(dir, aim, raw_end)
+    }
+
+    /// Whether some of several blocks are remapped.
+    #[inline]
+    fn scattered(&self, pba: Pba, blocks: Blocks) -> bool {
+        // What is remapped lies on spare sectors, which are slipped.
+        !self.geometry.slips().is_empty()
+            && blocks.0 > 1
+            && !self.geometry.remapped(pba.0..pba.0 + blocks.0).is_empty()
+    }
+
+    /// As [`full_transfer`](Self::full_transfer), by way of the places of remapped blocks.
+    fn scattered_transfer(&self, dir: Dir, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
+        let end = pba.0 + blocks.0;
+        let (mut at, mut units, mut last) = (pba.0, 0, None::<EndPlace>);
+        let mut remaps = self.geometry.remapped(at..end).iter().map(|r| r.0).peekable();
+        loop {
+            let next = remaps.peek().copied().unwrap_or(end);
+            let piece = if next == at { 1 } else { next - at };
+            remaps.next_if_eq(&at);
+            let (t, aim) = self.aim(Pba(at));
+            if let Some(from) = last {
+                let switch =
+                    self.switch_time(dir, from.cylinder.abs_diff(t.cylinder), from.surface != t.surface);
+                units += self.gap_after(switch, from.angle, t.angle);
+            }
+            let (passed, place) = self.full_transfer(dir, &t, aim, Pba(at), Blocks(piece));
+            (at, units, last) = (at + piece, units + passed, Some(place));
+            if at == end {
+                return (units, place);
+            }
+        }
+    }
+
+    /// The angle from where one track was left until another one can be read at `to`, `switch` ns later at the earliest.
+    fn gap_after(&self, switch: u64, from: u64, to: u64) -> u64 {
+        let gap = (to + REVOLUTION - from) % REVOLUTION;
+        gap + (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION
     }
 
     #[inline]
@@ -187,8 +229,7 @@ impl Mechanics {
                 next.surface(start) != surface,
             );
             let slot = wrapped(next.start_slot(start) + loc.sector, next.sectors.divisor());
-            let gap = (next.slot_angle(slot) + REVOLUTION - angle) % REVOLUTION;
-            units += gap + (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION;
+            units += self.gap_after(switch, angle, next.slot_angle(slot));
             let (zone_run, track, sector) = (loc.zone_run, loc.track, loc.sector);
             aim = Aim { raw: next_raw, zone_run, track, sector, place: start, slot };
         }
@@ -243,8 +284,9 @@ impl Mechanics {
         if let Some((num, div)) = self.rate {
             return div.div_ceil(blocks.0 * num);
         }
-        let raw_end = self.raw_end(aim.raw, pba, blocks);
         let (mut raw, mut zone_run, mut units) = (aim.raw, aim.zone_run, 0);
+        let raw_end =
+            if self.scattered(pba, blocks) { raw + blocks.0 } else { self.raw_end(raw, pba, blocks) };
         while raw < raw_end {
             let seg = &self.geometry.zone_runs()[zone_run];
             let end = raw_end.min(seg.first_raw + seg.blocks());

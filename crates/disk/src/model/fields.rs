@@ -16,8 +16,8 @@ pub struct FieldDoc {
 }
 
 /// Every table, so that the reader asks for what may stand in it.
-const TABLES: &str = "[geometry.zones]\n[geometry.defects]\n[geometry.slips]\n[interference]\n[bands]\n\
-    [mechanics.write_seek]\n[controller.buffer]\n[persistent_cache]\n";
+const TABLES: &str = "[geometry.zones]\n[geometry.defects]\n[geometry.slips]\n[geometry.groups]\n[geometry.runs]\n\
+    [geometry.remaps]\n[interference]\n[bands]\n[mechanics.write_seek]\n[controller.buffer]\n[persistent_cache]\n";
 const CURVES: [&str; 5] = ["constant", "sqrt", "three-point", "table", "nearest"];
 
 /// All fields, in the order in which the reader asks for them.
@@ -50,8 +50,18 @@ pub fn fields() -> Vec<FieldDoc> {
 /// The tables in the order in which files have them.
 fn table_order(path: &str) -> usize {
     let table = path.rsplit_once('.').map_or("", |(table, _)| table);
-    let order =
-        ["", "geometry", "geometry.zones", "geometry.defects", "geometry.slips", "interference", "bands"];
+    let order = [
+        "",
+        "geometry",
+        "geometry.zones",
+        "geometry.defects",
+        "geometry.slips",
+        "geometry.groups",
+        "geometry.runs",
+        "geometry.remaps",
+        "interference",
+        "bands",
+    ];
     order.iter().position(|t| *t == table).unwrap_or(order.len())
 }
 
@@ -79,6 +89,16 @@ const DOCS: &[(&str, &str)] = &[
     ),
     ("geometry.defects.list", "slipped sectors: cylinder, surface, sector"),
     ("geometry.slips.list", "blocks left out of a zone's numbering: zone, first block in it, blocks"),
+    (
+        "geometry.groups.list",
+        "of `listed`, a row a zone: zone, cylinders in a group, and in 1e-6 rev where the first group starts and from each to the next",
+    ),
+    (
+        "geometry.runs.list",
+        "of `listed`, the tracks of a group in PBA order: zone, from cylinder, to cylinder (lower: outwards), surface, sectors, \
+         spare sectors, and in 1e-6 rev where the first track starts and from each to the next",
+    ),
+    ("geometry.remaps.list", "blocks that lie on spare sectors: block, cylinder, surface, sector"),
     (
         "interference.blocks",
         "block profile: blocks damaged by a write from its first one on, itself included; instead of tracks",

@@ -3,7 +3,7 @@
 
 use super::{DriveModel, DriveSpec, write};
 use crate::fault::DriveError;
-use crate::geometry::ZoneSpec;
+use crate::geometry::{Layout, ZoneSpec};
 use crate::mechanics::SeekCurve;
 use smrlab_units::{BLOCK_BYTES, Blocks};
 
@@ -93,6 +93,10 @@ pub(super) fn rate_of(zone: &ZoneSpec, rpm: u32) -> f64 {
 fn lay_out(spec: &mut DriveSpec, base: &DriveModel, wanted: &Like) -> Result<(), DriveError> {
     let fault = |place: &str, problem: String| Err(DriveError::one(place, problem));
     let (old, rpm) = (&base.spec().geometry, spec.mechanics.rpm);
+    if old.layout == Layout::Listed {
+        let problem = "zones of a listed layout are not made anew: take another drive";
+        return fault("geometry.layout", problem.to_owned());
+    }
     let Some((first, last)) = old.zones.first().zip(old.zones.last()) else { return Ok(()) };
     let count = wanted.zones.unwrap_or(old.zones.len() as u32);
     if !(1..=1000).contains(&count) {

@@ -5,6 +5,7 @@ mod controller;
 mod fields;
 mod like;
 mod parse;
+mod places;
 mod presets;
 mod reader;
 #[cfg(test)]
@@ -21,7 +22,7 @@ pub use writer::{Origin, write};
 
 use crate::bands::{BandLayout, Bands, RandomAccess};
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, GeometrySpec, TrackNo, ZoneSpec};
+use crate::geometry::{Geometry, GeometrySpec, Layout, TrackNo, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::Blocks;
@@ -158,8 +159,7 @@ impl DriveModel {
         match self.spec.interference {
             Interference::Physical(p) => u64::from(p.s_id.max(p.s_od)),
             Interference::Blocks(n) => {
-                let zones = &self.spec.geometry.zones;
-                let least = zones.iter().map(|z| u64::from(z.sectors - z.spare_sectors)).min().unwrap_or(1);
+                let least = self.geometry.zone_runs().iter().map(|z| z.usable.divisor()).min().unwrap_or(1);
                 1 + (n - 1).div_ceil(least)
             }
         }
@@ -319,6 +319,11 @@ impl DriveModel {
 
 /// Keeps the first cylinders, as few as hold `blocks`; slipped sectors are made up for.
 fn cut(g: &mut GeometrySpec, blocks: u64) {
+    // The spare sectors may be among what is cut off.
+    g.remaps.clear();
+    if g.layout == Layout::Listed {
+        return g.keep_groups(blocks);
+    }
     let toward = g.toward;
     let slipped: u64 = g.slips.iter().map(|s| u64::from(s.blocks)).sum();
     let left_out: u64 = g.zones.iter().map(|z| u64::from(z.front) + u64::from(z.end)).sum();

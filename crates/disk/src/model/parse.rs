@@ -2,9 +2,9 @@
 
 use super::controller::controller;
 use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, time};
-use super::{BandDefaults, DriveModel, DriveSpec};
+use super::{BandDefaults, DriveModel, DriveSpec, places};
 use crate::fault::DriveError;
-use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, Slip, ZoneSkew, ZoneSpec};
+use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use smrlab_units::{Blocks, SimTime};
@@ -95,21 +95,27 @@ fn angle(revolutions: f64) -> u64 {
 
 fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
     let surfaces = r.number("surfaces", SURFACES);
-    let layout =
-        r.choice("layout", &["surface", "cylinder", "cylinder-alternate", "zone-alternate", "hybrid"]);
+    let layout = r.choice(
+        "layout",
+        &["surface", "cylinder", "cylinder-alternate", "zone-alternate", "hybrid", "listed"],
+    );
     let layout = match layout {
         Some("hybrid") => r.number("group_cylinders", CYLINDERS).map(|n| Layout::Hybrid { width: n as u32 }),
         Some("cylinder") => Some(Layout::Cylinder { alternate: false }),
         Some("zone-alternate") => Some(Layout::ZoneAlternate),
+        Some("listed") => Some(Layout::Listed),
         Some("cylinder-alternate") => Some(Layout::Cylinder { alternate: true }),
         Some(_) => Some(Layout::Surface),
         None => None,
     };
     let skew = |key| r.number(key, ANGLE).map(angle);
     let (track_skew, cylinder_skew) = (skew("track_skew"), skew("cylinder_skew"));
-    let zones = r.table("zones").and_then(zones);
-    let defects = r.opt_table("defects").map_or(Some(Vec::new()), defects);
-    let slips = r.opt_table("slips").map_or(Some(Vec::new()), slips);
+    let zones = r.table("zones").and_then(places::zones);
+    let defects = places::listed(&r, &places::DEFECTS);
+    let slips = places::listed(&r, &places::SLIPS);
+    let groups = places::listed(&r, &places::GROUPS);
+    let runs = places::listed(&r, &places::RUNS);
+    let remaps = places::listed(&r, &places::REMAPS);
     r.finish();
     Some(GeometrySpec {
         surfaces: surfaces? as u32,
@@ -120,11 +126,14 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
         cylinder_skew: cylinder_skew?,
         defects: defects?,
         slips: slips?,
+        groups: groups?,
+        runs: runs?,
+        remaps: remaps?,
     })
 }
 
 /// Rows of whole numbers, `names` of which the first `needed` must be there.
-fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
+pub(super) fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
     let shape = || format!("rows of whole numbers [{}], the first {needed} needed", names.join(", "));
     r.asked("list", "rows of whole numbers", true);
     let Some(list) = r.get("list").and_then(Value::as_array) else {
@@ -148,67 +157,6 @@ fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> 
         })
         .collect();
     (rows.len() == list.len()).then_some(rows)
-}
-
-/// The columns of a zone; those of a skew of the zone's own (all three) are in sectors.
-const ZONE_COLUMNS: [&str; 11] = [
-    "cylinders",
-    "sectors a track",
-    "spare sectors a track",
-    "spare cylinders",
-    "blocks left out at the front",
-    "blocks left out at the end",
-    "spare blocks a range of cylinders",
-    "cylinders in a range",
-    "track skew",
-    "cylinder skew",
-    "start of the first track",
-];
-
-/// `[geometry.zones]`: from the outermost; kind and source are those of the whole list.
-fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
-    let rows = rows(&r, &ZONE_COLUMNS, 2);
-    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "zones");
-    r.finish();
-    let n = |row: &[u64], i: usize| row.get(i).map_or(0, |&n| u32::try_from(n).unwrap_or(u32::MAX));
-    Some(
-        rows?
-            .iter()
-            .map(|row| ZoneSpec {
-                cylinders: n(row, 0),
-                sectors: n(row, 1),
-                spare_sectors: n(row, 2),
-                spare_cylinders: n(row, 3),
-                front: n(row, 4),
-                end: n(row, 5),
-                range_spares: n(row, 6),
-                range_cylinders: row.get(7).map_or(1, |&n| n as u32),
-                skew: (row.len() > 8).then(|| ZoneSkew {
-                    track: n(row, 8),
-                    cylinder: n(row, 9),
-                    start: n(row, 10),
-                }),
-            })
-            .collect(),
-    )
-}
-
-/// `[geometry.defects]`: slipped sectors.
-fn defects(r: Reader<'_>) -> Option<Vec<Defect>> {
-    let rows = rows(&r, &["cylinder", "surface", "sector"], 3);
-    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "defects");
-    r.finish();
-    let n = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    Some(rows?.iter().map(|d| Defect { cylinder: n(d[0]), surface: n(d[1]), sector: n(d[2]) }).collect())
-}
-
-/// `[geometry.slips]`: blocks left out of a zone's numbering.
-fn slips(r: Reader<'_>) -> Option<Vec<Slip>> {
-    let rows = rows(&r, &["zone", "first block in the zone", "blocks"], 3);
-    r.provenance(rows.as_ref().map(|n| n.len().to_string()), "slips");
-    r.finish();
-    let n = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    Some(rows?.iter().map(|s| Slip { zone: n(s[0]), first: s[1], blocks: n(s[2]) }).collect())
 }
 
 fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {

@@ -1,6 +1,7 @@
 //! Writes a drive file: the reader gives back the same parts.
 
 use super::controller::{ControllerSpec, OVERHEADS};
+use super::places::{self, Rows};
 use super::{CacheSpec, DriveSpec};
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
 use crate::interference::Interference;
@@ -109,6 +110,7 @@ impl Writer<'_> {
             Layout::ZoneAlternate => "zone-alternate",
             Layout::Surface => "surface",
             Layout::Hybrid { .. } => "hybrid",
+            Layout::Listed => "listed",
         };
         self.text("layout", layout);
         if let Layout::Hybrid { width } = g.layout {
@@ -126,13 +128,18 @@ impl Writer<'_> {
             row.extend(z.skew.iter().flat_map(|s| [s.track, s.cylinder, s.start]));
             row.into_iter().map(u64::from).collect()
         }));
-        if !g.defects.is_empty() {
-            self.begin("geometry.defects");
-            self.rows(g.defects.iter().map(|d| [d.cylinder, d.surface, d.sector].map(u64::from).to_vec()));
-        }
-        if !g.slips.is_empty() {
-            self.begin("geometry.slips");
-            self.rows(g.slips.iter().map(|s| vec![u64::from(s.zone), s.first, u64::from(s.blocks)]));
+        self.places(&places::DEFECTS, &g.defects);
+        self.places(&places::SLIPS, &g.slips);
+        self.places(&places::GROUPS, &g.groups);
+        self.places(&places::RUNS, &g.runs);
+        self.places(&places::REMAPS, &g.remaps);
+    }
+
+    fn places<T>(&mut self, table: &Rows<T>, items: &[T]) {
+        if let Some((name, rows)) = table.written(items) {
+            self.begin(&name);
+            self.line(&table.legend());
+            self.rows(rows);
         }
     }
 

@@ -149,6 +149,9 @@ mod tests {
             cylinder_skew: 0,
             defects: Vec::new(),
             slips: Vec::new(),
+            groups: Vec::new(),
+            runs: Vec::new(),
+            remaps: Vec::new(),
         };
         let seek = SeekCurve::Constant(SimTime::from_ms(2));
         let spec = MechanicsSpec {

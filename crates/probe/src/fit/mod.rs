@@ -287,7 +287,9 @@ pub fn of_drive(model: &smrlab_disk::DriveModel) -> Result<Extraction, ProbeErro
     let order = match spec.geometry.layout {
         Layout::Surface => Order::Surface { surfaces },
         Layout::Hybrid { width } => Order::Hybrid { surfaces, group_cylinders: u64::from(width) },
-        _ => Order::Cylinder { surfaces },
+        Layout::Cylinder { .. } | Layout::ZoneAlternate => Order::Cylinder { surfaces },
+        // Its runs have skews of their own.
+        Layout::Listed => return Ok(out),
     };
     let turns = |angle: u64| angle as f64 / REVOLUTION as f64;
     let cylinder = turns(spec.geometry.cylinder_skew);

@@ -143,6 +143,7 @@ fn wrong_skew(model: &DriveModel, e: &Extraction) -> Vec<String> {
         Layout::Surface => Order::Surface { surfaces },
         Layout::Cylinder { .. } | Layout::ZoneAlternate => Order::Cylinder { surfaces },
         Layout::Hybrid { width } => Order::Hybrid { surfaces, group_cylinders: u64::from(width) },
+        Layout::Listed => unreachable!("no drive of these tests has a listed layout"),
     };
     if skew.order != truth {
         wrong.push(format!("order {:?}, in truth {truth:?}", skew.order));

@@ -165,8 +165,7 @@ fn areas(g: &Geometry, bands: &Bands, count: u64) -> Vec<Area> {
 
 /// The length of a track in this track's zone that has no slipped sectors.
 fn nominal(g: &Geometry, track: TrackNo) -> u64 {
-    let zone = g.spec().zones[g.zone_of(track).zone as usize];
-    u64::from(zone.sectors - zone.spare_sectors)
+    g.usable_sectors(track)
 }
 
 /// The first of `range` for which `holds` is false, where it is true up to there and false behind.
