@@ -279,13 +279,17 @@ impl Drive {
                             w.began = w.end;
                             w.moved = true;
                         }
-                        if op.dir == Dir::Write {
+                        let stated = self.plan.stated(id);
+                        // A stated time was measured with the bus in it.
+                        if op.dir == Dir::Write && stated.is_none() {
                             w.end = w.end.max(data);
                         }
-                        let stated = self.plan.stated(id);
                         let cause = on_account(op, request);
                         let work = Work { op, stated, cause, background: false };
                         w.end = run(&mut self.mechanics, work, w.end, watch);
+                        if op.dir == Dir::Write {
+                            w.end = w.end.max(data);
+                        }
                         b.carried_out(op);
                         if reads && op.dir == Dir::Read {
                             let last = id.0 as usize + 1 == last_op;
