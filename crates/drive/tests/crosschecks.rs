@@ -4,7 +4,7 @@ use smrlab_drive::{Controller, Effects, Executed, Observer, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::convert::Infallible;
 
 /// (service, response) of each request, in ms.
@@ -82,6 +82,21 @@ fn iops(text: &str, scheduler: &str, depth: usize) -> f64 {
     f64::from(n) / now.as_secs_f64()
 }
 
+/// Reads a second where each is the nearest in time of `depth` that were just drawn. What a scheduler leaves over is farther away than
+/// what is new, so that none does better with a queue of that depth.
+fn nearest_of_new(text: &str, depth: usize) -> f64 {
+    let c = drive(text, "fcfs");
+    let mut m = c.drive().mechanics().clone();
+    let (mut rng, mut now, n) = (Rng::new(9), SimTime::ZERO, 20_000);
+    for _ in 0..n {
+        let new = (0..depth).map(|_| Pba(rng.below(17_000_000_000 / 8) * 8));
+        let at = |pba: &Pba| m.positioning(now, Dir::Read, &m.target(*pba));
+        let Some(nearest) = new.min_by_key(at) else { return 0.0 };
+        now = m.service(now, Dir::Read, nearest, Blocks(8));
+    }
+    f64::from(n) / now.as_secs_f64()
+}
+
 /// The maker of the dual-actuator drive states 304 random reads of 4 KiB a second at depth 16 (Tom's Hardware, ComputerBase
 /// 2022-11): 152 for an actuator with 8. The seek curve is assumed, and not made for this.
 #[test]
@@ -91,7 +106,13 @@ fn a_scheduler_serves_as_much_more_as_deeper_queues_allow() {
     let mut last = one;
     for depth in [4, 8, 16, 32, 64] {
         let got = iops(half, &format!("sptf,depth={depth}"), depth);
-        println!("depth {depth}: {got:.0} reads a second, {:.2} times depth 1", got / one);
+        let bound = nearest_of_new(half, depth);
+        println!(
+            "depth {depth}: {got:.0} reads a second, {:.2} times depth 1; {:.2} of the bound",
+            got / one,
+            got / bound
+        );
+        assert!((0.85..1.0).contains(&(got / bound)), "depth {depth}: {got}, at most {bound}");
         assert!(got > last * 1.05, "depth {depth}: {got}, before {last}");
         if depth == 8 {
             assert!((got / 152.0 - 1.0).abs() < 0.15, "{got} at depth 8, stated 152");
