@@ -354,64 +354,56 @@ impl Controller {
         act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
         watch: &mut impl ArrayObserver,
     ) {
-        let mut plan = std::mem::take(&mut self.plan);
-        plan.clear();
-        act(&mut *self.array, &mut plan);
-        watch.planned(self.now, &plan);
-        for &(kind, ticket, relocated) in plan.cleanings() {
+        self.plan.clear();
+        act(&mut *self.array, &mut self.plan);
+        watch.planned(self.now, &self.plan);
+        for &(kind, ticket, relocated) in self.plan.cleanings() {
             if let Some(running) = self.works.get_mut(ticket) {
                 running.cleaning = Some((kind, relocated.0));
             }
         }
-        for &outcome in plan.outcomes() {
-            self.outcome(outcome, watch);
+        // By number: the plan stays where it is, because it is large.
+        for i in 0..self.plan.outcomes().len() {
+            self.outcome(self.plan.outcomes()[i], watch);
         }
-        self.issue_all(&plan, watch);
-        for &job in plan.jobs() {
-            self.enter(Work::Job(job));
+        for i in 0..self.plan.ops().len() {
+            self.issue_next(i, watch);
         }
-        self.plan = plan;
+        for i in 0..self.plan.jobs().len() {
+            self.enter(Work::Job(self.plan.jobs()[i]));
+        }
     }
 
-    fn issue_all(&mut self, plan: &MemberPlan, watch: &mut impl ArrayObserver) {
-        for (i, op) in plan.ops().iter().enumerate() {
-            let Some(running) = self.works.get(op.ticket) else {
-                debug_assert!(false, "a request of a work that is over: {op:?}");
-                continue;
-            };
-            let first = !running.in_phase;
-            let id = if let Work::Host(r) = running.work { r.id } else { u64::MAX };
-            let op = MemberOp { request: HostRequest { id, ..op.request }, ..*op };
-            let (end, ok, ops) = self.issue(&op, plan, watch);
-            let now = self.now;
-            if let Some(running) = self.works.get_mut(op.ticket) {
-                running.in_phase = true;
-                running.phase_end = if first { end } else { running.phase_end.max(end) };
-                running.lost |= !ok && op.request.op == HostOp::Read;
-                running.ops += ops;
-            }
-            // The phase is complete with the plan's last request of this work.
-            if !plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket) {
-                let end = self.works.get(op.ticket).map_or(now, |r| r.phase_end);
-                self.push(end, Event::Phase(op.ticket));
-            }
+    /// Issues the plan's request of this number.
+    fn issue_next(&mut self, i: usize, watch: &mut impl ArrayObserver) {
+        let mut op = self.plan.ops()[i];
+        let Some(running) = self.works.get(op.ticket) else {
+            debug_assert!(false, "a request of a work that is over: {op:?}");
+            return;
+        };
+        op.request.id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
+        let (end, ok, ops) = self.issue(&op, watch);
+        let Some(running) = self.works.get_mut(op.ticket) else { return };
+        running.phase_end = if running.in_phase { running.phase_end.max(end) } else { end };
+        running.in_phase = true;
+        running.lost |= !ok && op.request.op == HostOp::Read;
+        running.ops += ops;
+        // The phase is complete with the plan's last request of this work.
+        if !self.plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket) {
+            let end = running.phase_end;
+            self.push(end, Event::Phase(op.ticket));
         }
     }
 
     /// When the request ended, whether it was done, and media operations.
-    fn issue(
-        &mut self,
-        op: &MemberOp,
-        plan: &MemberPlan,
-        watch: &mut impl ArrayObserver,
-    ) -> (SimTime, bool, u64) {
+    fn issue(&mut self, op: &MemberOp, watch: &mut impl ArrayObserver) -> (SimTime, bool, u64) {
         let now = self.now;
         let slot = &mut self.members[op.member.at()];
         if slot.dead {
             return (now, false, 0);
         }
         let how = How { instantly: self.instantly, by_step: self.by_step };
-        let (served, refusal) = slot.issue(now, op, plan, how, watch);
+        let (served, refusal) = slot.issue(now, op, &self.plan, how, watch);
         if !watch.answered() {
             self.dies(op.member, now);
             return (now, false, 0);
@@ -452,13 +444,15 @@ impl Controller {
 
     fn over(&mut self, ticket: Ticket, watch: &mut impl ArrayObserver) {
         self.acknowledge(ticket, None);
-        let Some(running) = self.works.take(ticket) else { return };
+        let Some(running) = self.works.get(ticket) else { return };
         debug_assert!(!running.in_phase, "a work that ends in mid-phase: {running:?}");
         if let Some((kind, relocated)) = running.cleaning {
             watch.cleaned(kind, running.start.unwrap_or(running.arrival), self.now, relocated);
         }
+        let locks = running.locks.clone();
+        self.works.remove(ticket);
         let (works, ready) = (&mut self.works, &mut self.ready);
-        self.table.release(ticket, &running.locks, |other| {
+        self.table.release(ticket, &locks, |other| {
             if let Some(other_work) = works.get_mut(other) {
                 other_work.missing -= 1;
                 if other_work.missing == 0 {

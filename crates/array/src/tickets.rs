@@ -38,6 +38,14 @@ impl<T> Tickets<T> {
         self.0.get_mut(ticket.0 as usize)?.take()
     }
 
+    /// The ticket has nothing any more.
+    #[inline]
+    pub(crate) fn remove(&mut self, ticket: Ticket) {
+        if let Some(slot) = self.0.get_mut(ticket.0 as usize) {
+            *slot = None;
+        }
+    }
+
     /// Those that hold something, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, &T)> {
         self.0.iter().enumerate().filter_map(|(i, t)| Some((Ticket(i as u32), t.as_ref()?)))

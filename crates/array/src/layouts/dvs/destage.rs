@@ -1,6 +1,6 @@
 //! Writing chunks to a group: what must be read before, and what the stripes are made of.
 
-use super::group::{Cell, Group, Holds, Place, Shape, pack, pack_filled};
+use super::group::{Cell, Group, Holds, Packer, Place, Shape, pack_all};
 use crate::layouts::disks::Disks;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
@@ -58,8 +58,8 @@ pub struct Destage {
     pub fresh: usize,
     /// The group is collected: reset before it is written.
     pub collect: bool,
-    /// The new stripes.
-    pub stripes: Vec<Vec<Cell>>,
+    /// The cells of the new stripes, one stripe after the other.
+    pub stripes: Vec<Cell>,
     /// The place in the journal that its chunks have, while it is collected.
     pub journal: Option<u64>,
 }
@@ -142,19 +142,18 @@ impl Destage {
         shape: &Shape,
         tables: &Group,
         (collect, fill): (bool, bool),
-        slots: &mut Slots,
+        (slots, packer): (&mut Slots, &mut Packer),
         alive: &Disks,
     ) -> Result<(), Lost> {
-        let lcns = |chunks: &[Chunk]| chunks.iter().map(|c| c.lcn).collect::<Vec<_>>();
         if !collect {
             let mut fillers = Vec::new();
-            let mut more = |disk, row| {
+            let more = |disk, row| {
                 let taken = |lcn| fillers.contains(&lcn) || self.chunks.iter().any(|c| c.lcn == lcn);
                 let found = if fill { filler(shape, tables, (disk, row), taken) } else { None };
                 found.filter(|_| alive.has(disk, self.group)).inspect(|lcn| fillers.push(*lcn))
             };
-            let packed = pack_filled(shape, &lcns(&self.chunks), tables.pointers(), &mut more);
-            if let Some(stripes) = packed {
+            let lcns = self.chunks.iter().map(|c| c.lcn);
+            if let Some(stripes) = packer.pack(shape, lcns, tables.pointers(), more) {
                 self.stripes = stripes;
                 return fillers
                     .into_iter()
@@ -168,9 +167,9 @@ impl Destage {
             }
             self.add_live(shape, tables, lcn, slots, alive)?;
         }
-        let mut all = lcns(&self.chunks);
+        let mut all: Vec<u64> = self.chunks.iter().map(|c| c.lcn).collect();
         all.sort_unstable();
-        self.stripes = pack(shape, &all, &vec![0; shape.disks as usize]).ok_or(Lost)?;
+        self.stripes = pack_all(shape, &all).ok_or(Lost)?;
         Ok(())
     }
 
@@ -212,21 +211,32 @@ impl Destage {
                     HostRequest { why: Cause::Clean, ..HostRequest::new(HostOp::Discard, Lba(base), blocks) };
                 plan.ask(ticket, member, reset, |_| {});
             }
-            let own: Vec<(usize, Cell, Cause)> = self
-                .stripes
-                .iter()
-                .enumerate()
-                .filter_map(|(i, s)| Some((i, s[disk as usize], self.cause(s[disk as usize])?)))
-                .collect();
-            for run in own.chunk_by(|a, b| a.2 == b.2) {
-                let lba = Lba(base + u64::from(run[0].1.at) * shape.chunk);
-                let blocks = Blocks(run.len() as u64 * shape.chunk);
-                let write = HostRequest { op: HostOp::Write, lba, blocks, why: run[0].2, ..*request };
+            let own = self.of_disk(shape, disk);
+            let mut cells = own.clone().enumerate().peekable();
+            while let Some((first, (_, cell, why))) = cells.next() {
+                let mut n = 1;
+                while cells.next_if(|(_, (_, _, other))| *other == why).is_some() {
+                    n += 1;
+                }
+                let lba = Lba(base + u64::from(cell.at) * shape.chunk);
+                let blocks = Blocks(n as u64 * shape.chunk);
+                let write = HostRequest { op: HostOp::Write, lba, blocks, why, ..*request };
                 plan.ask(ticket, member, write, |out| {
-                    run.iter().for_each(|(stripe, cell, _)| self.parts(shape, *stripe, *cell, out));
+                    let run = own.clone().skip(first).take(n);
+                    run.for_each(|(stripe, cell, _)| self.parts(shape, stripe, cell, out));
                 });
             }
         }
+    }
+
+    /// What is written to a disk: the stripe, the cell, what for.
+    fn of_disk<'a>(
+        &'a self,
+        shape: &Shape,
+        disk: u64,
+    ) -> impl Iterator<Item = (&'a [Cell], Cell, Cause)> + Clone + use<'a> {
+        let stripes = self.stripes.chunks(shape.disks as usize);
+        stripes.filter_map(move |s| Some((s, s[disk as usize], self.cause(s[disk as usize])?)))
     }
 
     /// Writes all its chunks to a place of the journal that begins at this block of the SSD.
@@ -255,10 +265,10 @@ impl Destage {
     }
 
     /// The parts of one cell, each with the same terms throughout.
-    fn parts(&self, shape: &Shape, stripe: usize, cell: Cell, out: &mut crate::plan::Parts<'_>) {
+    fn parts(&self, shape: &Shape, stripe: &[Cell], cell: Cell, out: &mut crate::plan::Parts<'_>) {
         let of: Vec<&Chunk> = match cell.holds() {
             Holds::Chunk(lcn) => vec![self.chunk(lcn)],
-            _ => self.stripes[stripe]
+            _ => stripe
                 .iter()
                 .filter_map(|c| if let Holds::Chunk(lcn) = c.holds() { Some(self.chunk(lcn)) } else { None })
                 .collect(),

@@ -2,6 +2,7 @@
 
 use super::tables::Zone;
 use super::victim::Seen;
+use std::collections::VecDeque;
 
 /// The shape of all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +95,14 @@ pub struct Place {
 
 const UNMAPPED: u32 = u32::MAX;
 
-/// Tables of one group: the address map (4 bytes a logical chunk), the stripe table (4 bytes a cell), an append pointer
-/// a disk.
+/// Tables of one group: an append pointer a disk and the address map (4 bytes a logical chunk), and the stripe table
+/// (4 bytes a cell).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    map: Vec<u32>,
+    /// Pointers, then the map: one piece of memory, because a write looks at both.
+    table: Box<[u32]>,
     cells: Vec<Cell>,
-    pointers: Vec<u16>,
+    disks: u32,
     live: u32,
     accesses: u32,
     last: u64,
@@ -109,14 +111,18 @@ pub struct Group {
 impl Group {
     /// Nothing written.
     pub fn new(shape: &Shape) -> Self {
-        Self {
-            map: vec![UNMAPPED; shape.logical as usize],
-            cells: Vec::new(),
-            pointers: vec![0; shape.disks as usize],
-            live: 0,
-            accesses: 0,
-            last: 0,
-        }
+        let mut table = vec![UNMAPPED; (shape.disks + shape.logical) as usize].into_boxed_slice();
+        table[..shape.disks as usize].fill(0);
+        Self { table, cells: Vec::new(), disks: shape.disks as u32, live: 0, accesses: 0, last: 0 }
+    }
+
+    fn map(&self) -> &[u32] {
+        &self.table[self.disks as usize..]
+    }
+
+    #[inline]
+    fn entry(&mut self, lcn: u64) -> &mut u32 {
+        &mut self.table[self.disks as usize + lcn as usize]
     }
 
     /// A request of the host's, of this number, touches it.
@@ -134,13 +140,13 @@ impl Group {
     /// Where the current version of a chunk is.
     #[inline]
     pub fn place(&self, lcn: u64) -> Option<Place> {
-        let packed = self.map[lcn as usize];
+        let packed = self.table[self.disks as usize + lcn as usize];
         (packed != UNMAPPED).then(|| Place { disk: u64::from(packed >> 16), at: u64::from(packed as u16) })
     }
 
     /// Chunks that hold data of the host's, ascending.
     pub fn live(&self) -> impl Iterator<Item = u64> {
-        (0..self.map.len() as u64).filter(|l| self.map[*l as usize] != UNMAPPED)
+        (0..).zip(self.map()).filter(|(_, place)| **place != UNMAPPED).map(|(lcn, _)| lcn)
     }
 
     /// How many of them.
@@ -150,7 +156,7 @@ impl Group {
 
     /// Chunks of data and parity that were written since the last collection.
     pub fn written(&self) -> u64 {
-        self.pointers.iter().map(|p| u64::from(*p)).sum()
+        self.pointers().iter().map(|p| u64::from(*p)).sum()
     }
 
     /// Data chunks that are not current any more.
@@ -160,13 +166,13 @@ impl Group {
     }
 
     /// Where each disk's segment is appended to.
-    pub fn pointers(&self) -> &[u16] {
-        &self.pointers
+    pub fn pointers(&self) -> &[u32] {
+        &self.table[..self.disks as usize]
     }
 
     /// The stripes, a cell for each disk.
     pub fn stripes(&self) -> impl Iterator<Item = &[Cell]> {
-        self.cells.chunks(self.pointers.len())
+        self.cells.chunks(self.disks as usize)
     }
 
     /// The stripe that has something at this place.
@@ -175,16 +181,21 @@ impl Group {
         self.stripes().find(|s| there(&s[place.disk as usize]))
     }
 
+    /// How many of them.
+    pub fn stripe_count(&self) -> u64 {
+        self.cells.len() as u64 / u64::from(self.disks)
+    }
+
     /// Adds a stripe: its chunks are current now.
     pub fn append(&mut self, stripe: &[Cell]) {
         for (disk, cell) in stripe.iter().enumerate() {
             if let Holds::Chunk(lcn) = cell.holds() {
-                let entry = &mut self.map[usize::from(lcn)];
-                self.live += u32::from(*entry == UNMAPPED);
-                *entry = (disk as u32) << 16 | u32::from(cell.at);
+                let entry = self.entry(u64::from(lcn));
+                let was = std::mem::replace(entry, (disk as u32) << 16 | u32::from(cell.at));
+                self.live += u32::from(was == UNMAPPED);
             }
             if cell.holds() != Holds::Nothing {
-                self.pointers[disk] = cell.at + 1;
+                self.table[disk] = u32::from(cell.at) + 1;
             }
         }
         self.cells.extend_from_slice(stripe);
@@ -192,79 +203,103 @@ impl Group {
 
     /// A chunk holds nothing any more.
     pub fn unmap(&mut self, lcn: u64) {
-        let entry = &mut self.map[lcn as usize];
-        self.live -= u32::from(*entry != UNMAPPED);
-        *entry = UNMAPPED;
+        let was = std::mem::replace(self.entry(lcn), UNMAPPED);
+        self.live -= u32::from(was != UNMAPPED);
     }
 
     /// The segments are empty again.
     pub fn reset(&mut self) {
-        self.map.fill(UNMAPPED);
+        let (pointers, map) = self.table.split_at_mut(self.disks as usize);
+        pointers.fill(0);
+        map.fill(UNMAPPED);
         self.cells.clear();
-        self.pointers.fill(0);
         self.live = 0;
     }
 
     /// Bytes of memory.
     pub fn bytes(&self) -> u64 {
-        (self.map.len() * 4 + self.cells.capacity() * 4 + self.pointers.len() * 2) as u64
+        ((self.table.len() + self.cells.capacity()) * 4) as u64
     }
 }
 
-/// Packs chunks into stripes behind `pointers`: up to N of the disks with most chunks left, the one with the smaller
-/// pointer first; the parity on the disk that was not picked and has the smallest pointer. `None`: a segment is full.
-///
-/// It takes as many stripes as there must be: the longest list, or all chunks over N where that is more.
-pub fn pack(shape: &Shape, lcns: &[u64], pointers: &[u16]) -> Option<Vec<Vec<Cell>>> {
-    pack_filled(shape, lcns, pointers, |_, _| None)
+/// Packs chunks into new stripes. Keeps its memory from one time to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Packer {
+    /// Chunks that are left, by disk.
+    lists: Vec<VecDeque<u64>>,
+    pointers: Vec<u32>,
+    order: Vec<usize>,
 }
 
-/// The same; `fill` is asked for another chunk of a disk, in a row or after it, to make a narrow stripe wider.
-pub fn pack_filled(
-    shape: &Shape,
-    lcns: &[u64],
-    pointers: &[u16],
-    mut fill: impl FnMut(u64, u64) -> Option<u64>,
-) -> Option<Vec<Vec<Cell>>> {
-    let disks = shape.disks as usize;
-    let mut lists = vec![std::collections::VecDeque::new(); disks];
-    lcns.iter().for_each(|lcn| lists[shape.home(*lcn) as usize].push_back(*lcn));
-    let mut pointers = pointers.to_vec();
-    let mut stripes = Vec::new();
-    let mut order: Vec<usize> = (0..disks).collect();
-    let mut left = lcns.len();
-    while left > 0 {
-        order.sort_by_key(|d| (std::cmp::Reverse(lists[*d].len()), pointers[*d], *d));
-        let mut stripe = vec![Cell::EMPTY; disks];
-        for &disk in &order[..disks - 1] {
-            if let Some(lcn) = lists[disk].pop_front() {
-                stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] };
-                left -= 1;
+impl Packer {
+    /// Packs chunks into stripes behind `pointers`: up to N of the disks with most chunks left, the one with the smaller
+    /// pointer first; the parity on the disk that was not picked and has the smallest pointer. `fill` is asked for another
+    /// chunk of a disk, in a row or after it, to make a narrow stripe wider. The cells of all stripes, one stripe after the
+    /// other; `None`: a segment is full.
+    ///
+    /// It takes as many stripes as there must be: the longest list, or all chunks over N where that is more.
+    pub fn pack(
+        &mut self,
+        shape: &Shape,
+        lcns: impl Iterator<Item = u64>,
+        pointers: &[u32],
+        mut fill: impl FnMut(u64, u64) -> Option<u64>,
+    ) -> Option<Vec<Cell>> {
+        let disks = shape.disks as usize;
+        let mut left = self.start(shape, lcns, pointers);
+        let Self { lists, pointers, order } = self;
+        let mut stripes = Vec::with_capacity(left.div_ceil(disks - 1) * disks);
+        while left > 0 {
+            order.sort_by_key(|d| (std::cmp::Reverse(lists[*d].len()), pointers[*d], *d));
+            let first = stripes.len();
+            stripes.resize(first + disks, Cell::EMPTY);
+            let stripe = &mut stripes[first..];
+            // Of the chunk on the first disk.
+            let mut row = (disks, 0);
+            for &disk in &order[..disks - 1] {
+                if let Some(lcn) = lists[disk].pop_front() {
+                    stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] as u16 };
+                    left -= 1;
+                    row = row.min((disk, lcn / (shape.disks - 1)));
+                }
+            }
+            let free = (0..disks).filter(|d| stripe[*d] == Cell::EMPTY);
+            let parity = free.min_by_key(|d| (pointers[*d], *d))?;
+            stripe[parity] = Cell { what: PARITY, at: pointers[parity] as u16 };
+            for (disk, cell) in stripe.iter_mut().enumerate() {
+                if *cell == Cell::EMPTY
+                    && u64::from(pointers[disk]) < shape.length
+                    && let Some(lcn) = fill(disk as u64, row.1)
+                {
+                    *cell = Cell { what: lcn as u16, at: pointers[disk] as u16 };
+                }
+            }
+            for (disk, cell) in stripe.iter().enumerate().filter(|(_, c)| c.holds() != Holds::Nothing) {
+                if u64::from(cell.at) >= shape.length {
+                    return None;
+                }
+                pointers[disk] += 1;
             }
         }
-        let free = (0..disks).filter(|d| stripe[*d] == Cell::EMPTY);
-        let parity = free.min_by_key(|d| (pointers[*d], *d))?;
-        stripe[parity] = Cell { what: PARITY, at: pointers[parity] };
-        let row =
-            stripe.iter().find_map(|c| if let Holds::Chunk(lcn) = c.holds() { Some(lcn) } else { None });
-        let row = u64::from(row?) / (shape.disks - 1);
-        for disk in 0..disks {
-            if stripe[disk] == Cell::EMPTY
-                && u64::from(pointers[disk]) < shape.length
-                && let Some(lcn) = fill(disk as u64, row)
-            {
-                stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] };
-            }
-        }
-        for (disk, cell) in stripe.iter().enumerate().filter(|(_, c)| c.holds() != Holds::Nothing) {
-            if u64::from(cell.at) >= shape.length {
-                return None;
-            }
-            pointers[disk] += 1;
-        }
-        stripes.push(stripe);
+        Some(stripes)
     }
-    Some(stripes)
+
+    /// Takes what is to be packed; answers how many chunks that are.
+    fn start(&mut self, shape: &Shape, lcns: impl Iterator<Item = u64>, pointers: &[u32]) -> usize {
+        self.lists.resize_with(pointers.len(), VecDeque::new);
+        self.lists.iter_mut().for_each(VecDeque::clear);
+        self.pointers.clear();
+        self.pointers.extend_from_slice(pointers);
+        self.order.clear();
+        self.order.extend(0..pointers.len());
+        lcns.map(|lcn| self.lists[shape.home(lcn) as usize].push_back(lcn)).count()
+    }
+}
+
+/// The same into an emptied group, and without fillers.
+pub fn pack_all(shape: &Shape, lcns: &[u64]) -> Option<Vec<Cell>> {
+    let pointers = vec![0; shape.disks as usize];
+    Packer::default().pack(shape, lcns.iter().copied(), &pointers, |_, _| None)
 }
 
 #[cfg(test)]
@@ -276,8 +311,8 @@ mod tests {
     }
 
     fn destage(group: &mut Group, shape: &Shape, lcns: &[u64]) {
-        let stripes = pack(shape, lcns, group.pointers()).expect("it fits");
-        stripes.iter().for_each(|s| group.append(s));
+        let stripes = Packer::default().pack(shape, lcns.iter().copied(), group.pointers(), |_, _| None);
+        stripes.expect("it fits").chunks(shape.disks as usize).for_each(|s| group.append(s));
     }
 
     /// Luo et al., Figures 3 and 4: D0 to D7, then D2' to D5', D8 and D9, D10 to D13.
@@ -326,18 +361,17 @@ mod tests {
     #[test]
     fn a_narrow_stripe_is_filled_from_its_row() {
         let shape = shape(5, 50);
-        let mut asked = Vec::new();
-        let stripes = pack_filled(&shape, &[8, 9], &[3, 3, 3, 3, 3], |disk, row| {
+        let (mut asked, mut packer) = (Vec::new(), Packer::default());
+        let stripes = packer.pack(&shape, 8..10, &[3, 3, 3, 3, 3], |disk, row| {
             asked.push((disk, row));
             (disk == 3).then_some(10)
         });
-        let stripe = &stripes.unwrap()[0];
-        let holds: Vec<_> = stripe.iter().map(|c| c.holds()).collect();
+        let holds: Vec<_> = stripes.unwrap().iter().map(|c| c.holds()).collect();
         let want = [Holds::Chunk(8), Holds::Chunk(9), Holds::Parity, Holds::Chunk(10), Holds::Nothing];
         assert_eq!((holds, asked), (want.to_vec(), vec![(3, 2), (4, 2)]));
         // A segment that is full is not filled up.
-        let full = pack_filled(&shape, &[8, 9], &[3, 3, 3, 50, 50], |_, _| panic!("no room there"));
-        assert_eq!(full.unwrap()[0][3].holds(), Holds::Nothing);
+        let full = packer.pack(&shape, 8..10, &[3, 3, 3, 50, 50], |_, _| panic!("no room there"));
+        assert_eq!(full.unwrap()[3].holds(), Holds::Nothing);
     }
 
     fn draws(mut state: u64) -> impl FnMut(u64) -> u64 {
@@ -355,12 +389,13 @@ mod tests {
             let shape = shape(3 + draw(6), 20);
             let most = 1 + draw(shape.logical);
             let lcns: Vec<u64> = (0..shape.logical).filter(|_| draw(shape.logical) < most).collect();
-            let stripes = pack(&shape, &lcns, &vec![0; shape.disks as usize]).expect("all of a group fits");
+            let cells = pack_all(&shape, &lcns).expect("all of a group fits");
+            let stripes: Vec<_> = cells.chunks(shape.disks as usize).collect();
             let on = |d| lcns.iter().filter(|l| shape.home(**l) == d).count() as u64;
             let longest = (0..shape.disks).map(on).max().unwrap();
             let bound = longest.max((lcns.len() as u64).div_ceil(shape.disks - 1));
             assert_eq!(stripes.len() as u64, bound);
-            let cells = stripes.iter().flatten().filter(|c| c.holds() != Holds::Nothing);
+            let cells = cells.iter().filter(|c| c.holds() != Holds::Nothing);
             assert!(cells.clone().all(|c| u64::from(c.at) < bound));
             let chunks = cells.filter(|c| c.holds() != Holds::Parity).count();
             assert_eq!(chunks, lcns.len());
@@ -374,9 +409,9 @@ mod tests {
         let shape = shape(5, 50);
         for width in 1..=4u64 {
             let lcns: Vec<u64> = (0..width).collect();
-            let stripes = pack(&shape, &lcns, &[0; 5]).unwrap();
-            let written = stripes.iter().flatten().filter(|c| c.holds() != Holds::Nothing).count() as u64;
-            assert_eq!((stripes.len(), written), (1, width + 1));
+            let stripe = pack_all(&shape, &lcns).unwrap();
+            let written = stripe.iter().filter(|c| c.holds() != Holds::Nothing).count() as u64;
+            assert_eq!((stripe.len(), written), (5, width + 1));
         }
     }
 }

@@ -57,7 +57,7 @@ impl Dvs {
     /// Places are free again: those that waited go on, in their order.
     pub(super) fn room(&mut self, plan: &mut MemberPlan) {
         let needs = |s: &State| s.destages.iter().filter(|d| d.collect).count();
-        while let Some(ticket) = self.places.next(|t| self.states.get(t).map(needs)) {
+        while let Some(ticket) = self.places.next(|t| self.states.get(t).map(|s| needs(s))) {
             let Some(mut state) = self.states.take(ticket) else { continue };
             self.write_journals(ticket, &mut state, plan);
             self.states.put(ticket, state);
@@ -86,7 +86,7 @@ impl Dvs {
         ticket: Ticket,
         job: u64,
         plan: &mut MemberPlan,
-    ) -> Result<State, Lost> {
+    ) -> Result<Box<State>, Lost> {
         let place = job - REDO;
         let mut state = self.begin(&Work::Job(job), At::Olds);
         let Some(kept) = self.places.get(place).cloned() else {
@@ -109,7 +109,7 @@ impl Dvs {
         }
         let mut lcns = kept.lcns;
         lcns.sort_unstable();
-        destage.stripes = group::pack(&self.shape, &lcns, &vec![0; self.shape.disks as usize]).ok_or(Lost)?;
+        destage.stripes = group::pack_all(&self.shape, &lcns).ok_or(Lost)?;
         state.destages.push(destage);
         self.group_mut(kept.group);
         state.slots.plan(ticket, Cause::Journal, plan);

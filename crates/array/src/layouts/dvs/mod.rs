@@ -24,7 +24,7 @@ use crate::layouts::rebuild::{Order, Rebuild};
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Chunk, Destage, Lost, Slots, missing};
-use group::{Cell, Group, Shape};
+use group::{Cell, Group, Packer, Shape};
 use journal::{Kept, record_stripe};
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -102,7 +102,9 @@ pub struct Dvs {
     options: Options,
     groups: Vec<Option<Box<Group>>>,
     disks: Disks,
-    states: Tickets<State>,
+    /// Boxed: they are large, and handed from hand to hand.
+    states: Tickets<Box<State>>,
+    packer: Packer,
     /// What the rule says, and group, of those worth collecting.
     victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
     collecting: bool,
@@ -122,6 +124,7 @@ impl Dvs {
             groups: vec![None; shape.groups as usize],
             disks: Disks::new(shape.disks, DISKS),
             states: Tickets::default(),
+            packer: Packer::default(),
             victims: BTreeSet::new(),
             collecting: false,
             touches: 0,
@@ -155,13 +158,13 @@ impl Dvs {
         self.groups[group as usize].get_or_insert_with(|| Box::new(Group::new(shape)))
     }
 
-    fn begin(&self, work: &Work, at: At) -> State {
+    fn begin(&self, work: &Work, at: At) -> Box<State> {
         let (changes, destages, missing) = (self.disks.changes(), Vec::new(), Vec::new());
         let (rest, slots, runs) = (Vec::new(), Slots::default(), Vec::new());
-        State { work: *work, at, changes, destages, rest, slots, missing, runs }
+        Box::new(State { work: *work, at, changes, destages, rest, slots, missing, runs })
     }
 
-    fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<State, Lost> {
+    fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<Box<State>, Lost> {
         let mut state = self.begin(&Work::Host(*r), At::Last);
         for (group, lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
             let n = blocks.end - blocks.start;
@@ -189,7 +192,12 @@ impl Dvs {
         Ok(state)
     }
 
-    fn start_collection(&mut self, ticket: Ticket, job: u64, plan: &mut MemberPlan) -> Result<State, Lost> {
+    fn start_collection(
+        &mut self,
+        ticket: Ticket,
+        job: u64,
+        plan: &mut MemberPlan,
+    ) -> Result<Box<State>, Lost> {
         let mut state = self.begin(&Work::Job(job), At::Olds);
         let group = job - COLLECT;
         let (chunks, stripes) = (Vec::new(), Vec::new());

@@ -20,7 +20,7 @@ impl Dvs {
     }
 
     /// Reads all that the other disks' segments hold.
-    pub(super) fn start_rebuild(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) -> State {
+    pub(super) fn start_rebuild(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) -> Box<State> {
         let mut state = self.begin(&Work::Job(group), At::Sources);
         let target = self.disks.target();
         let others = (0..self.shape.disks).filter(|d| Some(*d) != target);

@@ -67,7 +67,7 @@ impl Dvs {
     }
 
     /// Writes the tables that changed, adjacent ones as one. Those of a dead disk are on the SSD alone.
-    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> State {
+    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> Box<State> {
         let state = self.begin(&Work::Job(TABLES), At::Last);
         self.changed.due = None;
         let groups = std::mem::take(&mut self.changed.groups);

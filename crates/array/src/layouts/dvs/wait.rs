@@ -1,6 +1,6 @@
 //! Waiting for full stripes: which dirty chunks of the write cache make some.
 
-use super::group::{Holds, pack};
+use super::group::{Holds, pack_all};
 use super::*;
 
 impl Dvs {
@@ -14,8 +14,9 @@ impl Dvs {
         for of_group in all.chunk_by(|a, b| a / self.shape.logical == b / self.shape.logical) {
             let first = of_group[0] / self.shape.logical * self.shape.logical;
             let lcns: Vec<u64> = of_group.iter().map(|c| c - first).collect();
-            let stripes = pack(&self.shape, &lcns, &vec![0; self.shape.disks as usize]).unwrap_or_default();
-            for stripe in stripes.iter().filter(|s| s.iter().all(|c| c.holds() != Holds::Nothing)) {
+            let cells = pack_all(&self.shape, &lcns).unwrap_or_default();
+            let stripes = cells.chunks(self.shape.disks as usize);
+            for stripe in stripes.filter(|s| s.iter().all(|c| c.holds() != Holds::Nothing)) {
                 full.extend(stripe.iter().filter_map(|cell| match cell.holds() {
                     Holds::Chunk(lcn) => Some(first + u64::from(lcn)),
                     _ => None,

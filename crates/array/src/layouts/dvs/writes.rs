@@ -4,7 +4,7 @@ use super::*;
 
 impl Dvs {
     /// What is written to each group, with what must be read for it.
-    pub(super) fn prepare(&mut self, r: &HostRequest, host: bool) -> Result<State, Lost> {
+    pub(super) fn prepare(&mut self, r: &HostRequest, host: bool) -> Result<Box<State>, Lost> {
         let mut state = self.begin(&Work::Host(*r), At::Olds);
         self.prepare_run(&mut state, r.lba.span(r.blocks), 0, host)?;
         self.pack(&mut state, false)?;
@@ -12,7 +12,7 @@ impl Dvs {
     }
 
     /// Several runs, of which the host's buffer holds one after the other.
-    pub(super) fn prepare_runs(&mut self, runs: &[Range<u64>]) -> Result<State, Lost> {
+    pub(super) fn prepare_runs(&mut self, runs: &[Range<u64>]) -> Result<Box<State>, Lost> {
         let (first, last) = (runs.first().map_or(0, |r| r.start), runs.last().map_or(0, |r| r.end));
         let r = HostRequest::new(HostOp::Write, Lba(first), Blocks(last - first));
         let mut state = self.begin(&Work::Host(r), At::Olds);
@@ -69,7 +69,8 @@ impl Dvs {
             let shape = self.shape;
             let entry = &mut self.groups[destage.group as usize];
             let tables = entry.get_or_insert_with(|| Box::new(Group::new(&shape)));
-            destage.prepare(&shape, tables, (collect, fill), &mut state.slots, &self.disks)?;
+            let packer = &mut self.packer;
+            destage.prepare(&shape, tables, (collect, fill), (&mut state.slots, packer), &self.disks)?;
         }
         Ok(())
     }
@@ -94,7 +95,7 @@ impl Dvs {
         ticket: Ticket,
         r: &HostRequest,
         plan: &mut MemberPlan,
-    ) -> Result<State, Lost> {
+    ) -> Result<Box<State>, Lost> {
         let host = r.op == HostOp::Write;
         if !host {
             self.unmap(now, r, plan);
@@ -157,11 +158,10 @@ impl Dvs {
             if let Some(place) = destage.journal {
                 self.places.give(place);
             }
-            let tables = self.group_mut(group);
-            let first = tables.stripes().count() as u64;
-            for (i, stripe) in destage.stripes.iter().enumerate() {
+            let (disks, tables) = (self.shape.disks as usize, self.group_mut(group));
+            for stripe in destage.stripes.chunks(disks) {
+                record_stripe(group, tables.stripe_count(), stripe, &mut |r| plan.record(r));
                 tables.append(stripe);
-                record_stripe(group, first + i as u64, stripe, &mut |r| plan.record(r));
             }
             self.list(group);
             self.table_changed(now, group);
@@ -171,10 +171,10 @@ impl Dvs {
 
     pub(super) fn count(&mut self, destage: &Destage, background: bool) {
         let counts = &mut self.counts;
-        let nothing = |s: &Vec<Cell>| s.iter().any(|c| c.holds() == group::Holds::Nothing);
-        let partial = destage.stripes.iter().filter(|s| nothing(s)).count() as u64;
-        counts.partial += partial;
-        counts.full += destage.stripes.len() as u64 - partial;
+        let nothing = |s: &[Cell]| s.iter().any(|c| c.holds() == group::Holds::Nothing);
+        for stripe in destage.stripes.chunks(self.shape.disks as usize) {
+            *(if nothing(stripe) { &mut counts.partial } else { &mut counts.full }) += 1;
+        }
         if !destage.collect {
             counts.filled += (destage.chunks.len() - destage.fresh) as u64;
         }

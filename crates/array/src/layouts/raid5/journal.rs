@@ -61,15 +61,15 @@ impl Raid5 {
             let Some(place) = self.places.take(Kept { row, ..Kept::default() }) else { continue };
             state.places.push(place);
             let part = self.rows.within(row, &span);
-            let own = || state.planned.iter().filter(|p| p.row == row && p.method.is_some());
-            let parity: u64 = own().map(|p| p.segment.hi - p.segment.lo).sum();
+            let own = state.parity_of(row);
+            let parity: u64 = own.iter().map(|p| p.segment.hi - p.segment.lo).sum();
             let n = part.end - part.start;
             let host = row * self.rows.chunk * self.rows.data() + part.start - span.start;
             let lba = Lba(place * self.place_blocks());
             let write = HostRequest::new(HostOp::Write, lba, Blocks(n + parity));
             plan.ask(ticket, self.ssd(), HostRequest { why: Cause::Journal, ..write }, |out| {
                 out.push(Blocks(n), End::Host(Blocks(host)));
-                for planned in own() {
+                for planned in own {
                     let end = out.xor(&self.parity_terms(r, planned, state));
                     out.push(Blocks(planned.segment.hi - planned.segment.lo), end);
                 }
@@ -96,8 +96,8 @@ impl Raid5 {
             self.places.give(place);
             plan.record(Record { tag: FREE, words: [place, 0, 0] });
         }
-        let needs = |states: &Tickets<State>, ticket| {
-            states.get(ticket).map(|s: &State| (s.batch.end - s.batch.start) as usize)
+        let needs = |states: &Tickets<Box<State>>, ticket| {
+            states.get(ticket).map(|s| (s.batch.end - s.batch.start) as usize)
         };
         while let Some(ticket) = self.places.next(|t| needs(&self.states, t)) {
             let Some(mut state) = self.states.take(ticket) else { continue };
@@ -132,14 +132,14 @@ impl Raid5 {
 
     /// Segments of a kept row, with where their parity is in its place.
     fn parities(&self, kept: &Kept) -> Vec<(Range<u64>, u64)> {
-        let mut segments = Vec::new();
-        self.rows.segments(&kept.part, &mut segments);
-        let mut at = kept.part.end - kept.part.start;
-        let behind = segments.into_iter().filter(|_| kept.parity).map(|s| {
-            at += s.hi - s.lo;
-            (s.lo..s.hi, at - (s.hi - s.lo))
-        });
-        behind.collect()
+        let (mut behind, mut at) = (Vec::new(), kept.part.end - kept.part.start);
+        if kept.parity {
+            self.rows.segments(&kept.part, |s| {
+                behind.push((s.lo..s.hi, at));
+                at += s.hi - s.lo;
+            });
+        }
+        behind
     }
 
     /// Reads a place.

@@ -67,7 +67,7 @@ pub struct Options {
 }
 
 /// What a work is at.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum At {
     /// Its one phase: a read, a flush, a discard, the writes of a write.
     Last,
@@ -99,6 +99,16 @@ struct State {
     places: Vec<u64>,
 }
 
+impl State {
+    /// The segments of a row, none where the disk of its parity is dead.
+    fn parity_of(&self, row: u64) -> &[Planned] {
+        // Row by row, ascending; in a row all have a method or none.
+        let first = self.planned.partition_point(|p| p.row < row);
+        let n = self.planned[first..].iter().take_while(|p| p.row == row && p.method.is_some()).count();
+        &self.planned[first..first + n]
+    }
+}
+
 /// See the [module](self).
 pub struct Raid5 {
     rows: Rows,
@@ -110,8 +120,9 @@ pub struct Raid5 {
     resyncing: bool,
     places: Places<journal::Kept>,
     journalled: u64,
-    states: Tickets<State>,
-    pool: Vec<State>,
+    /// Boxed: they are large, and handed from hand to hand.
+    states: Tickets<Box<State>>,
+    pool: Vec<Box<State>>,
     degraded: u64,
     full: u64,
     modified: u64,
@@ -179,16 +190,18 @@ impl Raid5 {
         place(start + blocks.start..start + blocks.end)
     }
 
-    fn begin(&mut self, work: &Work) -> State {
-        let mut state = self.pool.pop().unwrap_or_else(|| State {
-            work: *work,
-            at: At::Last,
-            changes: 0,
-            planned: Vec::new(),
-            olds: Vec::new(),
-            missing: Vec::new(),
-            batch: 0..0,
-            places: Vec::new(),
+    fn begin(&mut self, work: &Work) -> Box<State> {
+        let mut state = self.pool.pop().unwrap_or_else(|| {
+            Box::new(State {
+                work: *work,
+                at: At::Last,
+                changes: 0,
+                planned: Vec::new(),
+                olds: Vec::new(),
+                missing: Vec::new(),
+                batch: 0..0,
+                places: Vec::new(),
+            })
         });
         (state.work, state.at, state.changes) = (*work, At::Last, self.disks.changes());
         state.planned.clear();
@@ -311,7 +324,7 @@ impl Array for Raid5 {
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
-        let (work, at, changes) = (state.work, state.at.clone(), state.changes);
+        let (work, at, changes) = (state.work, state.at, state.changes);
         if phase.lost {
             let again = changes != self.disks.changes();
             self.states.put(ticket, state);

@@ -116,12 +116,11 @@ impl Rows {
     }
 
     /// A part of a row as segments in each of which the same chunks are covered.
-    pub fn segments(&self, part: &Range<u64>, out: &mut Vec<Segment>) {
+    pub fn segments(&self, part: &Range<u64>, mut out: impl FnMut(Segment)) {
         let chunks = self.chunks(part);
         let first = self.of_chunk(chunks.start, part);
         if chunks.end - chunks.start == 1 {
-            out.push(Segment { lo: first.start, hi: first.end, chunks });
-            return;
+            return out(Segment { lo: first.start, hi: first.end, chunks });
         }
         let last = self.of_chunk(chunks.end - 1, part);
         let mut borders = [0, first.start, last.end, self.chunk];
@@ -130,7 +129,7 @@ impl Rows {
             let from = chunks.start + u64::from(lo < first.start);
             let to = chunks.end - u64::from(hi > last.end);
             if from < to {
-                out.push(Segment { lo, hi, chunks: from..to });
+                out(Segment { lo, hi, chunks: from..to });
             }
         }
     }
@@ -164,7 +163,7 @@ mod tests {
         for start in 0..20 {
             for end in start + 1..=20 {
                 let mut segments = Vec::new();
-                rows.segments(&(start..end), &mut segments);
+                rows.segments(&(start..end), |s| segments.push(s));
                 let mut covered = vec![0; 20];
                 for s in &segments {
                     for c in s.chunks.clone() {

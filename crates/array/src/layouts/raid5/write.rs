@@ -53,33 +53,39 @@ fn needs(rows: &Rows, segment: &Segment, method: Method) -> u64 {
     }
 }
 
-/// The reads that segments of one row need, adjacent ones of a chunk as one; `out` is told role and blocks.
-fn reads(rows: &Rows, segments: &[(Segment, Option<Method>)], mut out: impl FnMut(u64, Range<u64>)) {
-    let masks = segments.iter().map(|(s, m)| (s, m.map_or(0, |m| needs(rows, s, m))));
-    let all = masks.clone().fold(0, |all, (_, m)| all | m);
-    for role in (0..rows.disks).filter(|r| all >> r & 1 == 1) {
+/// The reads that segments of one row need by `method`, adjacent ones of a chunk as one; `out` is told role and blocks.
+fn reads(
+    rows: &Rows,
+    row: &[Planned],
+    method: impl Fn(&Planned) -> Option<Method>,
+    mut out: impl FnMut(u64, Range<u64>),
+) {
+    let mask = |p: &Planned| method(p).map_or(0, |m| needs(rows, &p.segment, m));
+    let mut roles = row.iter().fold(0, |all, p| all | mask(p));
+    while roles != 0 {
+        let role = roles.trailing_zeros();
+        roles &= roles - 1;
         let mut open: Option<Range<u64>> = None;
-        for (segment, _) in masks.clone().filter(|(_, m)| m >> role & 1 == 1) {
+        for Planned { segment, .. } in row.iter().filter(|p| mask(p) >> role & 1 == 1) {
             match &mut open {
                 Some(range) if range.end == segment.lo => range.end = segment.hi,
                 _ => {
                     if let Some(range) = open.replace(segment.lo..segment.hi) {
-                        out(role, range);
+                        out(u64::from(role), range);
                     }
                 }
             }
         }
         if let Some(range) = open {
-            out(role, range);
+            out(u64::from(role), range);
         }
     }
 }
 
 /// Reads and blocks read with one method for all segments.
-fn cost(rows: &Rows, segments: &[(Segment, Option<Method>)], method: Method) -> (u64, u64) {
-    let all: Vec<_> = segments.iter().map(|(s, _)| (s.clone(), Some(method))).collect();
+fn cost(rows: &Rows, row: &[Planned], method: Method) -> (u64, u64) {
     let mut cost = (0, 0);
-    reads(rows, &all, |_, range| cost = (cost.0 + 1, cost.1 + range.end - range.start));
+    reads(rows, row, |_| Some(method), |_, range| cost = (cost.0 + 1, cost.1 + range.end - range.start));
     cost
 }
 
@@ -91,13 +97,13 @@ pub fn plan(
     preference: Preference,
     (planned, olds): (&mut Vec<Planned>, &mut Vec<Old>),
 ) {
-    let mut segments = Vec::new();
-    rows.segments(part, &mut segments);
-    let mut segments: Vec<_> = segments.into_iter().map(|s| (s, None)).collect();
+    let first = planned.len();
+    rows.segments(part, |segment| planned.push(Planned { row, segment, method: None }));
+    let own = &mut planned[first..];
     match dead {
         Some(role) if role == rows.data() => {}
         Some(role) => {
-            for (segment, method) in &mut segments {
+            for Planned { segment, method, .. } in &mut *own {
                 let written = segment.chunks.contains(&role);
                 *method = Some(if written { Method::Reconstruct } else { Method::Modify });
             }
@@ -106,16 +112,15 @@ pub fn plan(
             let method = match preference {
                 Preference::Always(method) => method,
                 Preference::Cheapest => {
-                    let modify = cost(rows, &segments, Method::Modify);
-                    let reconstruct = cost(rows, &segments, Method::Reconstruct);
+                    let modify = cost(rows, own, Method::Modify);
+                    let reconstruct = cost(rows, own, Method::Reconstruct);
                     if modify < reconstruct { Method::Modify } else { Method::Reconstruct }
                 }
             };
-            segments.iter_mut().for_each(|s| s.1 = Some(method));
+            own.iter_mut().for_each(|p| p.method = Some(method));
         }
     }
-    reads(rows, &segments, |role, blocks| olds.push(Old { row, role, blocks }));
-    planned.extend(segments.into_iter().map(|(segment, method)| Planned { row, segment, method }));
+    reads(rows, own, |p| p.method, |role, blocks| olds.push(Old { row, role, blocks }));
 }
 
 #[cfg(test)]

@@ -130,9 +130,7 @@ impl Raid5 {
         state: &State,
         plan: &mut MemberPlan,
     ) {
-        let own: Vec<&Planned> =
-            state.planned.iter().filter(|p| p.row == row && p.method.is_some()).collect();
-        for run in own.chunk_by(|a, b| a.segment.hi == b.segment.lo) {
+        for run in state.parity_of(row).chunk_by(|a, b| a.segment.hi == b.segment.lo) {
             let blocks = run[0].segment.lo..run[run.len() - 1].segment.hi;
             let (lba, n) = self.on_member(row, &blocks);
             let parity = HostRequest { lba, blocks: n, why: Cause::Parity, ..*r };
