@@ -252,7 +252,7 @@ impl Layered {
     /// What it is.
     pub fn info(&self) -> Value {
         let c = &self.capabilities;
-        json!({"layer": self.resolved, "keeps_data": c.keeps_data, "survives_cut": c.survives_cut,
+        json!({"drive": self.drive, "layer": self.resolved, "keeps_data": c.keeps_data, "survives_cut": c.survives_cut,
                "discards": c.discards})
     }
 
@@ -268,6 +268,9 @@ impl Layered {
                                "layer": own, "map_bytes": layer.map_bytes()});
         if let (Some(cache), Some(cached)) = (layer.facts().cache, layer.facts().cached) {
             stats["cache"] = json!({"blocks": cache.0, "cached_blocks": cached.0});
+        }
+        if let Some((used, all)) = layer.facts().last_tracks {
+            stats["third_track_fill"] = json!(used.0 as f64 / all.0 as f64);
         }
         if let Some(buffer) = state.controller.drive().buffer_counters() {
             stats["buffer"] = buffer

@@ -193,6 +193,10 @@ pub const KEYS: &[Key] = &[
     key("space.efficiency", "space efficiency", "share", "blocks that the host sees, of the blocks of the medium outside its \
          random-access part")
         .also(&["efficiency"]),
+    key("space.third_track_fill", "third tracks filled", "share", "blocks of the bands' last-filled tracks that hold data at \
+         the end, of all there are: the third tracks of R(4123), 124R(3) and 14R(23); absent where an order has one phase")
+        .is("blocks that hold data on them / blocks of these tracks")
+        .from(HE),
     key("space.host_blocks", "host capacity", "blocks of 512 B", "blocks that the host sees"),
     key("space.map_bytes_peak", "map memory, peak", "bytes", "memory of the layer's map at its largest"),
     key("verify.ok", "verified", "", "every block read was the one last written (--verify-media)"),
@@ -243,15 +247,16 @@ pub fn of(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(fits)
 }
 
-/// The entries that `words` mean: a key, its name, another word for it, or the keys below it.
+/// The entries that `words` mean: a key, its name, another word for it, the keys below it, or else a key's last part.
 pub fn meant(words: &str) -> Vec<&'static Key> {
     let words = words.to_lowercase();
     let is = |text: &str| text.to_lowercase() == words;
     let named = |k: &&Key| is(k.path) || is(k.name) || k.aliases.iter().any(|a| is(a));
     let below =
         |k: &&Key| k.path.to_lowercase().strip_prefix(&words).is_some_and(|rest| rest.starts_with('.'));
-    let under: Vec<_> = KEYS.iter().filter(below).collect();
-    if under.is_empty() { KEYS.iter().filter(named).collect() } else { under }
+    let ends = |k: &&Key| k.path.rsplit('.').next().is_some_and(is);
+    let of = |which: &dyn Fn(&&Key) -> bool| KEYS.iter().filter(which).collect::<Vec<_>>();
+    [of(&below), of(&named), of(&ends)].into_iter().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// An entry for `list`, `explain` and the docs.
@@ -286,6 +291,8 @@ mod tests {
         assert_eq!(paths("WAF"), ["write_amplification"]);
         assert_eq!(paths("stalls").len(), 7);
         assert_eq!(paths("p99"), ["response_ms.p99"]);
+        assert_eq!(paths("third_track_fill"), ["space.third_track_fill"]);
+        assert_eq!(paths("count"), ["cleaning.count", "stalls.count"]);
         assert!(meant("nonsense").is_empty());
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Facts {
     /// Largest number of requests in the system, where it was counted exactly.
     pub backlog: Option<u64>,
     pub host_blocks: Blocks,
+    /// Blocks that hold data on the tracks that the layer fills last, and all there are.
+    pub last_tracks: Option<(Blocks, Blocks)>,
     /// Blocks of the medium, and tracks that hold data beside all tracks that there are, where the layer has bands.
     pub efficiency: Option<f64>,
     /// Data gained over tracks as wide as the head.
@@ -78,6 +80,9 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     let mut space = Json::new();
     if let (Some(gain), Some(efficiency)) = (facts.gain, facts.efficiency) {
         space.extend(object([("gain", json!(gain)), ("efficiency", json!(efficiency))]));
+    }
+    if let Some((used, all)) = facts.last_tracks {
+        space.insert("third_track_fill".into(), json!(used.0 as f64 / all.0 as f64));
     }
     space.insert("host_blocks".into(), json!(facts.host_blocks.0));
     space.insert("map_bytes_peak".into(), json!(m.map_bytes_peak.max(facts.map_bytes)));

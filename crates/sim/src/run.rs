@@ -132,6 +132,7 @@ impl Parts {
             arrivals: self.arrivals,
             backlog,
             host_blocks: self.host,
+            last_tracks: layer.facts().last_tracks,
             gain: Some(self.space.0),
             efficiency: Some(self.space.1),
             counters,

@@ -34,6 +34,8 @@ pub struct Facts<'a> {
     pub cached: Option<Blocks>,
     /// Entries of the cache's map in use, and the most there can be, where these run out before the room does.
     pub entries: Option<(u64, u64)>,
+    /// Blocks that hold data on the tracks of bands that are filled last, and all there are on these tracks.
+    pub last_tracks: Option<(Blocks, Blocks)>,
     /// LBA equals PBA.
     pub identity: bool,
     /// Parts of the host's space that know nothing of each other.

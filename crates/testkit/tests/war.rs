@@ -117,6 +117,39 @@ fn in_between_bands_with_and_without_the_next_track_mix() {
     assert!((mean("static-124R(3)", 30) - 3.533).abs() < 5e-4);
 }
 
+/// The sheet's `third_track_fill`: updates, discards and a recovery count each block of the last phase once.
+#[test]
+fn the_tracks_that_are_filled_last_are_counted() {
+    let counted = |run: &Run| run.layer.facts().last_tracks;
+    let all = Blocks(BANDS * TRACK);
+    for text in NEW {
+        let mut run = Run::new(text, &example());
+        for (tracks, want) in [(6000, 0), (7000, 1000 * TRACK), (7500, 1500 * TRACK), (8000, 2000 * TRACK)] {
+            run.fill(tracks);
+            assert_eq!(counted(&run), Some((Blocks(want), all)), "{text} {tracks}");
+        }
+        // Over the border of the last phase, and over a track's end within it.
+        for (lba, blocks, gone) in [(5950 * TRACK, 100 * TRACK, 50 * TRACK), (6999 * TRACK + 30, 80, 80)] {
+            let discard = HostRequest::new(HostOp::Discard, Lba(lba), Blocks(blocks));
+            let before = counted(&run).unwrap().0;
+            run.plan.clear();
+            run.layer.submit(SimTime::ZERO, &discard, &mut run.plan);
+            assert_eq!(counted(&run), Some((before - Blocks(gone), all)), "{text}");
+        }
+        run.write(6999 * TRACK + 90, 20);
+        run.write(6000 * TRACK - 10, 30);
+        let want = Some((Blocks(2000 * TRACK - 50 * TRACK - 80 + 20 + 20), all));
+        assert_eq!(counted(&run), want, "{text}: writes over a track's end, and over the border");
+        let mut records = Vec::new();
+        run.layer.checkpoint(&mut |r| records.push(r));
+        let mut again = Run::new(text, &example());
+        again.layer.recover(&mut records.into_iter(), &mut Plan::new(false, false));
+        assert_eq!(counted(&again), want, "{text}: recovered");
+    }
+    assert_eq!(counted(&Run::new("static-1234", &example())), None);
+    assert_eq!(counted(&Run::new("static,order=R(4321)", &example())), Some((Blocks(0), all)));
+}
+
 /// Sheet 1.4: what an update of each position costs, by usage.
 #[test]
 fn cost_by_position() {

@@ -84,6 +84,7 @@ pub(crate) fn run(
         arrivals: run.arrivals,
         backlog: most,
         host_blocks: run.host,
+        last_tracks: None,
         gain: Some(space.0),
         efficiency: Some(space.1),
         counters: Vec::new(),
@@ -110,11 +111,12 @@ pub(crate) fn run(
 
 fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metrics]) -> Facts {
     let (mut counters, mut map_bytes, mut host_blocks, mut background) = (Vec::new(), 0, Blocks::ZERO, false);
-    let mut buffer = None;
+    let (mut buffer, mut last_tracks) = (None, None);
     if let Member::Disk(drive) = member {
         let layer = drive.layer();
         layer.counters(&mut |name, n| counters.push((name, n)));
         (map_bytes, host_blocks, buffer) = (layer.map_bytes(), layer.host_blocks(), drive.buffer_counters());
+        last_tracks = layer.facts().last_tracks;
         background = layer.background_after().is_some() || metrics.iter().any(|m| m.background.commands > 0);
     }
     let (gain, efficiency, backlog, work_ns) = (None, None, None, None);
@@ -122,6 +124,7 @@ fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metri
         arrivals,
         backlog,
         host_blocks,
+        last_tracks,
         gain,
         efficiency,
         counters,

@@ -30,6 +30,10 @@ A request is split where a track ends; `war` in the results counts operations fo
 recording zones the order is applied to all bands of the drive, phase by phase; on cylinder layouts a position is a whole
 cylinder.
 
+An order with several phases keeps the tracks of its last one (the third ones in R(4123), 124R(3) and 14R(23)) free as long as
+it can: `space.third_track_fill` in the results says which share of them holds data. From 0 on it is what updates cost, and
+what a defragmentation would have to empty.
+
 A power cut between the first and the last write of an update destroys blocks that were acknowledged long before. With
 `journal=on` every update goes to a journal first (bands at the end of the medium) and is replayed after a cut.
 "
@@ -152,6 +156,7 @@ fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult 
         interference: context.drive.interference(),
         journal,
         live: Live::default(),
+        last: 0,
         host: Vec::new(),
         amplifier: Amplifier::default(),
         update: Update::default(),
@@ -175,6 +180,8 @@ struct StaticMap {
     journal: Journal,
     /// PBAs that hold data.
     live: Live,
+    /// How many of them are on the tracks that are filled last.
+    last: u64,
     /// Extents of the present write.
     host: Vec<HostRun>,
     amplifier: Amplifier,
@@ -185,7 +192,18 @@ fn run_of(extent: &Extent, host: Blocks) -> HostRun {
     HostRun { band: extent.band, pba: extent.pba, blocks: extent.blocks, host }
 }
 
+/// So many blocks if the extent at `lba` is on the tracks that are filled last.
+#[inline]
+fn of_last(last_phase: Lba, lba: Lba, blocks: u64) -> u64 {
+    if lba >= last_phase { blocks } else { 0 }
+}
+
 impl StaticMap {
+    #[inline]
+    fn of_last(&self, lba: Lba, blocks: u64) -> u64 {
+        of_last(self.map.last_phase(), lba, blocks)
+    }
+
     #[inline]
     fn extent_at(&self, lba: Lba) -> Extent {
         let (hinted, extent) = self.hinted[hint_of(lba)].get();
@@ -233,7 +251,8 @@ impl StaticMap {
             let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
             if !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run) {
                 plan.write(Cause::Host, run.pba, run.blocks, Source::Host(Blocks::ZERO));
-                self.live.insert(run.pba.span(run.blocks), plan);
+                let new = self.live.insert(run.pba.span(run.blocks), plan);
+                self.last += self.of_last(r.lba, new);
                 return;
             }
         }
@@ -243,19 +262,24 @@ impl StaticMap {
         plan.set_extents(host.len() as u32);
         host.sort_unstable();
         for group in host.chunk_by(|a, b| a.band == b.band) {
-            self.update_band(group, plan);
+            self.update_band(r.lba, group, plan);
         }
         self.host = host;
     }
 
-    /// Updates one band: all impacted runs are read, then everything is written in ascending order.
-    fn update_band(&mut self, host: &[HostRun], plan: &mut Plan) {
+    /// Updates one band for a request from `lba` on: all impacted runs are read, then everything is written in ascending
+    /// order.
+    fn update_band(&mut self, lba: Lba, host: &[HostRun], plan: &mut Plan) {
+        let last_phase = self.map.last_phase();
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
         let first = plan.ops().len();
         self.amplifier.find(g, interference, live.set(), host);
         self.amplifier.plan(g, host, plan, &mut self.update);
         self.update.emit(&mut self.journal, plan, |plan| {
-            host.iter().for_each(|h| live.insert(h.pba.span(h.blocks), plan));
+            for h in host {
+                let new = live.insert(h.pba.span(h.blocks), plan);
+                self.last += of_last(last_phase, lba + h.host, new);
+            }
         });
         let relocated = self.amplifier.blocks();
         if relocated.0 > 0 {
@@ -275,16 +299,21 @@ impl TranslationLayer for StaticMap {
             HostOp::Read => self.read(r, plan),
             HostOp::Write => self.write(r, plan),
             HostOp::Discard => {
-                let mut live = std::mem::take(&mut self.live);
-                self.for_extents(r.lba, r.blocks, |e, _| live.remove(e.pba.span(e.blocks), plan));
-                self.live = live;
+                let (mut live, mut last) = (std::mem::take(&mut self.live), self.last);
+                self.for_extents(r.lba, r.blocks, |e, at| {
+                    last -= self.of_last(r.lba + at, live.remove(e.pba.span(e.blocks), plan));
+                });
+                (self.live, self.last) = (live, last);
             }
             HostOp::Flush => {}
         }
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { bands: Some(&self.bands), ..Facts::default() }
+        let first = self.map.last_phase();
+        let all = Blocks(self.map.blocks().0 - first.0);
+        let last_tracks = (first.0 > 0).then_some((Blocks(self.last), all));
+        Facts { bands: Some(&self.bands), last_tracks, ..Facts::default() }
     }
 
     fn location_reach(&self) -> Option<Blocks> {
@@ -315,6 +344,11 @@ impl TranslationLayer for StaticMap {
                 self.journal.take(&record);
             }
         }
+        let (first, mut last) = (self.map.last_phase(), 0);
+        self.for_extents(first, Blocks(self.map.blocks().0 - first.0), |e, _| {
+            last += self.live.set().count_in(e.pba.span(e.blocks));
+        });
+        self.last = last;
         self.journal.recover(plan);
     }
 

@@ -18,19 +18,23 @@ pub struct Live {
 }
 
 impl Live {
-    /// Adds `range`, with a record if any of it is new.
+    /// Adds `range`, with a record if any of it is new; answers how many of its blocks are.
     #[inline]
-    pub fn insert(&mut self, range: Range<u64>, plan: &mut Plan) {
-        if self.set.insert(range.clone()) > 0 {
+    pub fn insert(&mut self, range: Range<u64>, plan: &mut Plan) -> u64 {
+        let new = self.set.insert(range.clone());
+        if new > 0 {
             plan.record(Record { tag: LIVE, words: [range.start, range.end - range.start, 0] });
         }
+        new
     }
 
-    /// Removes `range`, with a record if there was any of it.
-    pub fn remove(&mut self, range: Range<u64>, plan: &mut Plan) {
-        if self.set.remove(range.clone()) > 0 {
+    /// Removes `range`, with a record if there was any of it; answers how many of its blocks there were.
+    pub fn remove(&mut self, range: Range<u64>, plan: &mut Plan) -> u64 {
+        let gone = self.set.remove(range.clone());
+        if gone > 0 {
             plan.record(Record { tag: DEAD, words: [range.start, range.end - range.start, 0] });
         }
+        gone
     }
 
     /// The set.
@@ -91,7 +95,8 @@ impl LateLive {
     #[inline]
     pub fn insert(&mut self, range: Range<u64>, plan: &mut Plan) {
         if plan.wants_data() || plan.wants_records() {
-            return self.now().insert(range, plan);
+            self.now().insert(range, plan);
+            return;
         }
         let state = self.state.get_mut();
         if state.1.push((range.start, range.end)) {

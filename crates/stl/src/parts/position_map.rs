@@ -60,6 +60,8 @@ pub struct PositionMap {
     segments: Vec<Segment>,
     by_lba: RunIndex,
     blocks: u64,
+    /// The first block of the order's last phase.
+    last_phase: Lba,
 }
 
 impl PositionMap {
@@ -67,8 +69,9 @@ impl PositionMap {
     pub fn new(geometry: &Geometry, bands: &Bands, count: u64, order: &Order) -> Self {
         let areas = areas(geometry, bands, count);
         let by_lba = RunIndex::new(vec![0], 0);
-        let mut map = Self { segments: Vec::new(), by_lba, blocks: 0 };
+        let mut map = Self { segments: Vec::new(), by_lba, blocks: 0, last_phase: Lba(0) };
         for phase in order.phases() {
+            map.last_phase = Lba(map.blocks);
             for area in &areas {
                 map.push(area, &phase, u64::from(order.tracks()));
             }
@@ -101,6 +104,11 @@ impl PositionMap {
     /// Blocks that the host sees.
     pub fn blocks(&self) -> Blocks {
         Blocks(self.blocks)
+    }
+
+    /// The first block of the positions that the order fills last; 0 where it fills all together.
+    pub fn last_phase(&self) -> Lba {
+        self.last_phase
     }
 
     /// Where a block is, and how much of its track follows.
