@@ -131,16 +131,19 @@ impl Bands {
             ));
         }
         let mut runs = Vec::new();
-        let mut skip = layout.random_access;
+        let (mut skip, mut longest) = (layout.random_access, 0);
         for stroke in geometry.stroke_runs() {
+            let rows = stroke.tracks / stroke.unit;
+            longest = longest.max((rows * stroke.repeat).saturating_sub(skip).min(rows));
             skip = lay(geometry, &stroke, layout, skip, &mut runs);
         }
         let random_access = RandomAccess::of(geometry, layout.random_access, layout.head_width);
         Self::finish(runs, geometry.slips(), random_access, || {
+            let guard = layout.head_width - 1;
+            let most = longest.saturating_sub(guard);
             format!(
-                "no band of {} + {} tracks fits on a stroke of this drive: use fewer tracks a band",
-                layout.tracks,
-                layout.head_width - 1
+                "no band of {} + {guard} tracks fits on a stroke of this drive: at most {most}",
+                layout.tracks
             )
         })
     }
@@ -477,24 +480,4 @@ fn lay_one(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bands_at_given_places_are_found_again() {
-        let starts = [10, 30, 50, 100, 131].map(Pba);
-        let bands = Bands::at(&starts, Blocks(15)).unwrap();
-        assert_eq!((bands.len(), bands.data_blocks()), (5, Blocks(75)));
-        for (i, start) in starts.iter().enumerate() {
-            let id = BandId(i as u64);
-            assert_eq!(bands.start(id), *start);
-            assert_eq!(bands.around(Pba(start.0 + 14)), Some(start.0..start.0 + 15));
-            assert_eq!(bands.band_of(Pba(start.0 + 14)), Some((id, Blocks(14))));
-            assert_eq!(bands.around(Pba(start.0 + 15)), None, "behind band {i}");
-            assert_eq!(bands.around(Pba(start.0 - 1)), None, "before band {i}");
-            assert_eq!(bands.locate(i as u64 * 15 + 3), (id, Blocks(3), Pba(start.0 + 3)));
-        }
-        assert_eq!([0, 14, 15, 44, 75, 99].map(|n| bands.within(Blocks(n))), [0, 0, 1, 2, 5, 5]);
-        assert!(Bands::at(&[], Blocks(15)).is_err());
-    }
-}
+mod tests;

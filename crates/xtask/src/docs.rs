@@ -127,14 +127,14 @@ fn fields() -> Result<String, String> {
 }
 
 const DRIVE_FILES: &str = "A drive is a TOML file: `--drive FILE.toml` wherever a preset's name goes. The shortest way to one is another \
-drive:\n\n\
-    smrlab drive new --like modern-7200 --capacity 2TB --rpm 5400 --zones 25 --rate 210MB/s..100MB/s --out mine.toml\n    \
-    smrlab drive check mine.toml\n\n\
+drive:\n\n```sh\n\
+    smrlab drive new --like modern-7200 --capacity 2TB --rpm 5400 --zones 25 --rate 210MB/s..100MB/s --out mine.toml\n\
+    smrlab drive check mine.toml\n```\n\n\
 `drive check` says what is wrong with a file, all of it at once, or what drive it is: size, zones, rates, bands, and how much \
 of it is known. `smrlab drive show mine.toml` lists every number; `smrlab drive import disksim` and `smrlab geometry extract` \
 make files from DiskSim's parameters and from a real drive.\n\n\
-A number is written with its unit, its kind (`spec`, `measured`, `fitted` or `assumed`) and its source:\n\n\
-    rpm = { value = 7200, unit = \"1/min\", kind = \"spec\", source = \"product manual, table 2\" }\n\n\
+A number is written with its unit, its kind (`spec`, `measured`, `fitted` or `assumed`) and its source:\n\n```toml\n\
+    rpm = { value = 7200, unit = \"1/min\", kind = \"spec\", source = \"product manual, table 2\" }\n```\n\n\
 or alone, and then it counts as *assumed*: `rpm = 7200`, `head_switch = \"1 ms\"` (a time needs its unit; other bare numbers \
 are in the first unit below). Lists have one `kind` and `source` for all of their rows. Unknown fields are refused. The \
 columns of a zone: cylinders, sectors a track, spare sectors a track, spare cylinders, blocks left out at the front, at the \

@@ -118,6 +118,12 @@ fn lay_out(spec: &mut DriveSpec, base: &DriveModel, wanted: &Like) -> Result<(),
     let cylinders: u64 = old.zones.iter().map(|z| u64::from(z.cylinders)).sum();
     let fitting = (blocks * u64::from(count)) as f64 / (a_cylinder * cylinders) as f64;
     let surfaces = wanted.surfaces.unwrap_or((fitting.round() as u32).clamp(1, 64));
+    let least = a_cylinder * u64::from(surfaces.max(1));
+    if blocks < least {
+        let problem =
+            format!("{blocks}blk are less than a cylinder in each of {count} zones: at least {least}blk");
+        return fault("capacity", problem);
+    }
     let each = blocks.div_ceil(a_cylinder * u64::from(surfaces.max(1)));
     if each > 1 << 24 {
         return fault(

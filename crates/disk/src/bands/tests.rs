@@ -1,0 +1,35 @@
+//! Bands at given places, and what does not fit.
+
+use super::*;
+
+#[test]
+fn what_does_not_fit_is_told_what_does() {
+    for (text, random_access) in [("tiny", 0), ("tiny", 5), ("tiny", 110), ("modern-7200", 4000)] {
+        let model = crate::model::load(text, |_| Err(String::new())).unwrap();
+        let lay = |tracks| {
+            Bands::new(model.geometry(), BandLayout { tracks, head_width: 3, random_access }).map(|b| b.len())
+        };
+        let said = lay(1 << 30).unwrap_err().to_string();
+        let most: u64 = said.rsplit_once("at most ").unwrap().1.parse().unwrap();
+        assert!(lay(most).unwrap() >= 1, "{text} {random_access}: {said}");
+        assert!(lay(most + 1).is_err(), "{text} {random_access}: {said}");
+    }
+}
+
+#[test]
+fn bands_at_given_places_are_found_again() {
+    let starts = [10, 30, 50, 100, 131].map(Pba);
+    let bands = Bands::at(&starts, Blocks(15)).unwrap();
+    assert_eq!((bands.len(), bands.data_blocks()), (5, Blocks(75)));
+    for (i, start) in starts.iter().enumerate() {
+        let id = BandId(i as u64);
+        assert_eq!(bands.start(id), *start);
+        assert_eq!(bands.around(Pba(start.0 + 14)), Some(start.0..start.0 + 15));
+        assert_eq!(bands.band_of(Pba(start.0 + 14)), Some((id, Blocks(14))));
+        assert_eq!(bands.around(Pba(start.0 + 15)), None, "behind band {i}");
+        assert_eq!(bands.around(Pba(start.0 - 1)), None, "before band {i}");
+        assert_eq!(bands.locate(i as u64 * 15 + 3), (id, Blocks(3), Pba(start.0 + 3)));
+    }
+    assert_eq!([0, 14, 15, 44, 75, 99].map(|n| bands.within(Blocks(n))), [0, 0, 1, 2, 5, 5]);
+    assert!(Bands::at(&[], Blocks(15)).is_err());
+}
