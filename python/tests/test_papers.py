@@ -44,6 +44,7 @@ def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path
         text = (cache / name / f"{name}.html").read_text()
         assert text.count("<svg") == len(paper.figures)
         assert "<script" not in text
+        assert "`" not in text
 
 
 def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:

@@ -18,6 +18,8 @@ Series = tuple[str, list[float], list[float]]
 # The four time scales of a histogram of response times: bins of 1, 10, 100 and 1000 ms.
 SCALES_MS = (1.0, 10.0, 100.0, 1000.0)
 BINS = 40
+# Up to so many values of x each have a tick of their own.
+TICKS = 6
 
 
 def _number(value: object) -> float:
@@ -28,8 +30,6 @@ def _number(value: object) -> float:
 def series(figure: Figure, runs: Runs, others: Mapping[str, Runs]) -> list[Series]:
     """The lines of a figure: name, x, y."""
     chosen = runs.where(**figure.where) if figure.where else runs
-    if figure.kind == "windows":
-        return [(_name(figure, run), *_windows(figure, run)) for run in chosen]
     keys = figure.keys or {"": figure.y}
     if figure.kind == "curves":
         return [
@@ -70,7 +70,9 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     runs = experiments[figure.experiment]
     if figure.kind in ("histograms", "bars"):
         return (_histograms if figure.kind == "histograms" else _bars)(figure, runs, folder)
-    if figure.kind not in ("lines", "windows", "curves"):
+    if figure.kind == "windows":
+        return _over_time(figure, runs, folder)
+    if figure.kind not in ("lines", "curves"):
         raise InputError(f"figure {figure.id}: unknown kind '{figure.kind}'")
     lines = series(figure, runs, experiments)
     drawing, (axes,) = style.new_figure()
@@ -79,10 +81,13 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     for i, (name, x, y) in enumerate(lines):
         marker = style.MARKERS[i % len(style.MARKERS)] if points and name not in levels else ""
         axes.plot(x, y, label=name, marker=marker, markersize=3, **style.line_style(i))
-    axes.set_xlabel(f"time [{figure.x_unit or 's'}]" if figure.kind == "windows" else _label(figure))
+    axes.set_xlabel(_label(figure))
     axes.set_ylabel(figure.unit)
+    values = sorted({v for _, xs, _ in lines for v in xs})
     if figure.log_x:
         style.log_axis(axes, "x")
+    elif points and len(values) <= TICKS:
+        axes.set_xticks(values, [f"{v:g}" for v in values])
     if figure.log:
         style.log_axis(axes)
     else:
@@ -91,13 +96,33 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     style.legend(drawing, axes, len(lines))
     path = folder / f"{figure.id}.svg"
     style.save_svg(drawing, path)
-    _data(path, ("series", figure.x or "time_s", figure.y or "value"),
+    _data(path, ("series", figure.x, figure.y or "value"),
           [(name, a, b) for name, x, y in lines for a, b in zip(x, y, strict=True)])  # fmt: skip
     return path
 
 
+def _over_time(figure: Figure, runs: Runs, folder: Path) -> Path:
+    """A panel for each run: what jumps from window to window would hide another line."""
+    chosen = runs.where(**figure.where) if figure.where else runs
+    drawing, panels = style.stacked(len(chosen))
+    rows: list[tuple[Any, ...]] = []
+    for i, (axes, run) in enumerate(zip(panels, chosen, strict=True)):
+        name, (x, y) = _name(figure, run), _windows(figure, run)
+        axes.plot(x, y, color=style.COLORS[i % len(style.COLORS)], linewidth=0.8)
+        axes.set_title(name, loc="left", fontsize=7)
+        axes.set_ylabel(figure.unit)
+        rows += [(name, a, b) for a, b in zip(x, y, strict=True)]
+    panels[0].set_ylim(bottom=0)
+    panels[-1].set_xlabel("time [s]")
+    path = folder / f"{figure.id}.svg"
+    style.save_svg(drawing, path)
+    _data(path, ("series", "time_s", figure.y), rows)
+    return path
+
+
 def _label(figure: Figure) -> str:
-    return f"{figure.x.replace('_', ' ')} [{figure.x_unit}]" if figure.x_unit else figure.x.replace("_", " ")
+    name = figure.x.replace("_", " ")
+    return figure.x_label or (f"{name} [{figure.x_unit}]" if figure.x_unit else name)
 
 
 def _bars(figure: Figure, runs: Runs, folder: Path) -> Path:

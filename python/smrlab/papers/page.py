@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,21 @@ figcaption,details{color:#444;font-size:.9em}.verdicts td:nth-child(6){white-spa
 """
 
 
+def _prose(text: str) -> str:
+    """What stands in backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
 def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "".join(f"<{tag}>{html.escape(t)}</{tag}>" for t in texts)
+    return "".join(f"<{tag}>{_prose(t)}</{tag}>" for t in texts)
 
 
 def _claims(verdicts: Sequence[Verdict]) -> str:
     head = _cells("th", ("claim", "statement", "paper", "ours", "accepted", "verdict"))
     rows = ""
     for v in verdicts:
-        why = f"<br><em>{html.escape(v.why)}</em>" if v.why else ""
-        statement = f"<td>{html.escape(v.statement)}{why}</td>"
+        why = f"<br><em>{_prose(v.why)}</em>" if v.why else ""
+        statement = f"<td>{_prose(v.statement)}{why}</td>"
         rest = _cells("td", (v.paper, v.ours, v.tolerance, v.verdict))
         rows += f"<tr class='{v.verdict.replace(' ', '-')}'><td>{v.id}</td>{statement}{rest}</tr>"
     return f"<div class=scroll><table class=verdicts><tr>{head}</tr>{rows}</table></div>"
@@ -91,7 +97,7 @@ def write_page(found: Reproduction, folder: Path) -> Path:
     paper = found.paper
     folder.mkdir(parents=True, exist_ok=True)
     parts = [
-        f"<h1>{html.escape(paper.title)}</h1><p>{html.escape(paper.citation)}</p><p>{html.escape(paper.setting)}</p>",
+        f"<h1>{html.escape(paper.title)}</h1><p>{html.escape(paper.citation)}</p><p>{_prose(paper.setting)}</p>",
         f"<p><code>{html.escape(command(found))}</code></p>",
     ]
     shown: set[str] = set()
@@ -103,7 +109,7 @@ def write_page(found: Reproduction, folder: Path) -> Path:
         beside = [v for v, c in zip(found.verdicts, paper.claims, strict=True) if c.figure == part.id]
         shown |= {v.id for v in beside}
         parts.append(
-            f"<h2>{html.escape(part.title)}</h2><figure>{drawn}<figcaption>{html.escape(experiment.about)}</figcaption>"
+            f"<h2>{html.escape(part.title)}</h2><figure>{drawn}<figcaption>{_prose(experiment.about)}</figcaption>"
             f"</figure>{_how(found, experiment, part.id)}{_claims(beside) if beside else ''}"
         )
     rest = [v for v in found.verdicts if v.id not in shown]

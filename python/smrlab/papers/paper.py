@@ -43,7 +43,8 @@ class Figure:
     Kinds: `lines` of a key against a grid value (with `levels`, experiments of one run that are horizontal lines),
     `windows` of runs over time, `histograms` of response times in four scales, `curves` of two lists of the result,
     `bars` for each value of the grid. With `keys` (name, key) each of these is a line or a bar instead of `y`.
-    `series` is the value of the grid that tells lines or bars apart, `names` what its values and the levels are called.
+    `x_label` stands below the axis instead of `x` and its unit; `series` is the value of the grid that tells lines or
+    bars apart, `names` what its values and the levels are called.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Figure:
     keys: Mapping[str, str] = field(default_factory=dict)
     x: str = ""
     x_unit: str = ""
+    x_label: str = ""
     series: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
     levels: tuple[str, ...] = ()

@@ -42,6 +42,14 @@ def line_style(index: int) -> dict[str, Any]:
     return {"color": COLORS[index % len(COLORS)], "linestyle": DASHES[(index + index // len(COLORS)) % len(DASHES)]}
 
 
+def stacked(rows: int) -> tuple[Figure, list[Axes]]:
+    """A figure of paper-column width with `rows` panels over each other, on the same axes."""
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(SIZE[0], max(SIZE[1], 1.7 * rows)), layout="constrained")
+        grid = figure.subplots(rows, 1, sharex=True, sharey=True, squeeze=False)
+    return figure, list(grid[:, 0])
+
+
 def new_figure(columns: int = 1, height: float = SIZE[1]) -> tuple[Figure, list[Axes]]:
     """A figure of paper-column width with `columns` panels side by side."""
     with mpl.rc_context(SETTINGS):
