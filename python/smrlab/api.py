@@ -102,6 +102,7 @@ def compare(
     *,
     drive: str | None = None,
     layers: Sequence[Layer],
+    labels: Sequence[str] | None = None,
     out: Folder = None,
     jobs: int | None = None,
     force: bool = False,
@@ -111,19 +112,22 @@ def compare(
 ) -> Results:
     """Runs the same requests on each of `layers` (given as for `run`), on `jobs` threads (default: all cores).
 
-    All runs see the host space of the smallest of them. On Ctrl-C the finished runs are kept in `out`, and
+    `labels` is what the runs are called in tables and figures, instead of the layers' texts. All runs see the host
+    space of the smallest of them. On Ctrl-C the finished runs are kept in `out`, and
     Interrupted is raised.
     """
     if not layers:
         raise InputError("compare needs at least one layer")
+    if labels is not None and len(labels) != len(layers):
+        raise InputError(f"{len(layers)} layers have {len(labels)} labels: give one for each")
     traces = trace_list(trace)
     spec = make_spec(traces, {"drive": drive, **options})
-    spec, labels = _read_once(spec, _labels(traces))
+    spec, called = _read_once(spec, _labels(traces))
     classes = [layer_class(layer) for layer in layers]
     specs = _core.compared(json.dumps(spec), classes)
-    names = unique_names([text for text, _ in classes])
+    names = unique_names(labels or [text for text, _ in classes])
     if out is not None and not force:
-        guard(Path(out), lambda: [_resolved(s, own, labels) for s, (_, own) in zip(specs, classes, strict=True)])
+        guard(Path(out), lambda: [_resolved(s, own, called) for s, (_, own) in zip(specs, classes, strict=True)])
     with _filling(out) as folder:
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
 
@@ -140,7 +144,7 @@ def compare(
         runs = [
             Result(
                 names[i],
-                labelled(json.loads(doc), labels),
+                labelled(json.loads(doc), called),
                 Path(out) / run_folder(i + 1, names[i]) if out else None,
                 tables,
             )
@@ -188,7 +192,7 @@ class _Labels(dict[str, str]):
 
 
 def unique_names(layers: Sequence[str]) -> list[str]:
-    """The layers as names; one that occurs again gets a number."""
+    """The layers, or their labels, as names; one that occurs again gets a number."""
     names: list[str] = []
     for layer in layers:
         again = sum(1 for n in names if n == layer or n.startswith(f"{layer} #"))

@@ -168,6 +168,25 @@ class Trace:
             self.save(path)
             return pq.read_table(path)
 
+    def __repr__(self) -> str:
+        """What it is made of, and what is done to it."""
+        return f"Trace({', '.join(f'{label}: {value}' for label, value in self._rows())})"
+
+    def _repr_html_(self) -> str:
+        cells = (f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in self._rows())
+        return f"<table>{''.join(cells)}</table>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Its sources (tables by what they are called), and the steps in the engine's order."""
+        called = [str(self.kept[s][0]) if s in self.kept else s for s in self.sources]
+        span = [f"{word} {self.fields[word]}" for word in ("from", "until") if word in self.fields]
+        steps = {
+            "join": self.fields.get("join"), "skip_bad": self.fields.get("skip_bad"), "between": " ".join(span),
+            "where": self.fields.get("filter"), "head": self.fields.get("limit"),
+            "scale_time": self.fields.get("scale_time"), "wrap": self.fields.get("host_blocks"),
+        }  # fmt: skip
+        return [("source", " + ".join(called)), *((k, str(v)) for k, v in steps.items() if v not in (None, ""))]
+
     def _spec(self) -> str:
         return json.dumps({"trace": self.sources, **self.fields})
 

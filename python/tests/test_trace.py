@@ -157,3 +157,30 @@ def test_info_prints_a_summary() -> None:
     assert len(repr(info).splitlines()) < 40
     assert "requests" in repr(info)
     assert "<td>1,000</td>" in info._repr_html_()
+
+
+def test_a_trace_says_what_it_is_and_what_is_done_to_it() -> None:
+    table = lab.Trace.from_table(pa.table(TABLE)).between("1us", "1s").where(op="write", size="..<4KiB").head(2)
+    assert repr(table).startswith("Trace(source: table of 3 requests, ")
+    assert "/tmp" not in repr(table)
+    assert repr(table).endswith("between: from 1us until 1s, where: op=write,size=..<4KiB, head: 2)")
+    shown = table.scale_time(2.5)._repr_html_()
+    assert shown.count("<tr>") == 5
+    assert "<td>op=write,size=..&lt;4KiB</td>" in shown
+    assert "<th>scale_time</th><td>2.5</td>" in shown
+    assert repr(lab.Trace.synth("uniform", requests="10k").wrap(800)) == (
+        "Trace(source: synth:uniform,requests=10k, wrap: 800)"
+    )
+
+
+def test_compared_runs_are_called_by_their_labels(smrlab: Invoke, tmp_path: Path) -> None:
+    few, two = "synth:uniform,requests=50", ["cmr", "rmw"]
+    both = lab.compare(few, drive="tiny", layers=two, labels=["as sold", "in place"])
+    assert [line.split("  ")[0] for line in repr(both).splitlines()[2:]] == ["as sold", "in place"]
+    with pytest.raises(lab.InputError, match="2 layers have 1 labels"):
+        lab.compare(few, drive="tiny", layers=two, labels=["one"])
+    given = ("--trace", few, "--drive", "tiny", "--layer", "cmr", "--layer", "cmr")
+    done = smrlab("compare", *given, "--label", "a b", "--label", "a b", "--out", tmp_path / "out", "--json")
+    assert [r["name"] for r in done.json()["runs"]] == ["a b", "a b #2"]
+    assert [r["name"] for r in json.loads((tmp_path / "out" / "result.json").read_text())["runs"]] == ["a b", "a b #2"]
+    assert "a b #2" in (tmp_path / "out" / "report.html").read_text()

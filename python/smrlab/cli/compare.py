@@ -35,6 +35,10 @@ def compare(
             help="NAME[,k=v...]; repeat it.", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers
         ),
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="What a run is called in tables and figures: one for each --layer.", metavar="NAME"),
+    ] = None,
     prefill_cache: o.CacheOption = None,
     sets: o.SetOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.", metavar="N")] = None,
@@ -56,6 +60,7 @@ def compare(
     with console.progress() as watch:
         results = api.compare(
             layers=layer,
+            labels=label or None,
             out=out,
             force=force,
             jobs=jobs,
