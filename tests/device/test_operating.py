@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -163,3 +164,20 @@ def test_ctrl_c_ends_watching(make: Make) -> None:
         assert watch.wait(10) == 0
         assert watch.stderr.read() == b""
     assert Device.named("d").running()
+
+
+def test_the_end_of_a_recording_says_how_to_replay_it(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "what they did.parquet"
+    small = {"drive": "modern-7200", "layer": "disk-cache,band=25MB", "size": None, "host_size": 64 << 20}
+    device = make(**small, record=str(file))
+    smrlab = (sys.executable, "-m", "smrlab")
+    with Client(device.path / "nbd.sock") as client:
+        assert client.ask(WRITE, 0, 8192, bytes(8192))[0] == 0
+        assert client.ask(READ, 4096, 4096, b"")[0] == 0
+    said = run(*smrlab, "device", "stop", device.name).stderr
+    command = shlex.split(said.partition("replay it: ")[2])
+    assert command[:4] == ["smrlab", "run", "--trace", str(file)]
+    doc = json.loads(run(*smrlab, *command[1:], "--json").stdout)
+    assert (doc["host"]["reads"], doc["host"]["blocks_written"]) == (1, 16)
+    # The drive of the simulation is as small as the one that was served.
+    assert 64 << 20 <= doc["space"]["host_blocks"] * 512 < 1 << 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -284,7 +285,25 @@ Force = Annotated[bool, typer.Option("--force", help="Close the connections of c
 @app.command("stop", help="Stop serving; what was written stays (but for a memory store).")
 def stop(name: Name, force: Force = False) -> None:
     """Stop."""
-    Device.named(name).stop(force=force, say=console.note)
+    device = Device.named(name)
+    recorded = _recorded(device) if device.running() else None
+    device.stop(force=force, say=console.note)
+    if recorded and Path(recorded[0]).is_file():
+        console.note(f"what its clients did is in {recorded[0]}; replay it: {recorded[1]}")
+
+
+def _recorded(device: Device) -> tuple[str, str] | None:
+    """The file in which a server records what clients do, and the command that simulates it."""
+    config = device.config()
+    if not config.get("record"):
+        return None
+    drive = device.ask("info").get("engine", {}).get("drive", config["drive"])
+    words = ["smrlab", "run", "--trace", config["record"], "--drive", drive]
+    usual = {"layer": None, "array": None, "scheduler": "fcfs", "metadata": "nv", "from_state": None}
+    for key, left_out in usual.items():
+        if config.get(key) not in (None, left_out):
+            words += [f"--{key.replace('_', '-')}", config[key]]
+    return config["record"], shlex.join(words)
 
 
 Disk = Annotated[int, typer.Option("--disk", min=0, help="Its number in the array, from 0.")]
