@@ -36,8 +36,8 @@ def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any
 
 def trace_list(given: Source | Sequence[Source] | None) -> list[Trace]:
     """What was given as a trace, or several, as traces; tables in memory are stored for as long as these live."""
-    one = isinstance(given, Trace | str | os.PathLike | ArrowStream)
-    traces: list[Any] = [] if given is None else [given] if one else list(given)  # type: ignore[arg-type]
+    several = isinstance(given, Sequence) and not isinstance(given, str | ArrowStream)
+    traces: list[Any] = [] if given is None else list(given) if several else [given]  # type: ignore[arg-type]
     return [
         t if isinstance(t, Trace) else Trace(os.fspath(t)) if isinstance(t, str | os.PathLike) else Trace.from_table(t)
         for t in traces

@@ -54,7 +54,7 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
 def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
     try:
         column = _column(table, name).cast(kind)
-    except pa.ArrowInvalid as fault:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
         raise InputError(f"column '{name}' of the table: {fault}") from None
     if pc.min(column).as_py() < 0:
         raise InputError(f"column '{name}' of the table has negative numbers")
@@ -64,7 +64,10 @@ def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
 def _arrivals(table: pa.Table) -> pa.ChunkedArray:
     if "arrival_ns" in table.column_names or "time_s" not in table.column_names:
         return _whole(table, "arrival_ns", pa.int64())
-    seconds = _column(table, "time_s").cast(pa.float64())
+    try:
+        seconds = _column(table, "time_s").cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
+        raise InputError(f"column 'time_s' of the table: {fault}") from None
     rounded = pc.round(pc.multiply(seconds, 1e9)).cast(pa.int64())
     if pc.min(rounded).as_py() < 0:
         raise InputError("column 'time_s' of the table has negative numbers")
@@ -73,20 +76,28 @@ def _arrivals(table: pa.Table) -> pa.ChunkedArray:
 
 def _operations(table: pa.Table) -> pa.ChunkedArray:
     column = _column(table, "op")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or _is_view(column.type)):
+    if pa.types.is_string_view(column.type):
+        # As polars has texts: these cannot be told apart before they are plain ones.
+        column = column.cast(pa.large_string())
+    if _is_text(column.type):
+        column = column.dictionary_encode()
+    if not (pa.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
         return _whole(table, "op", pa.int64())
-    words = column.unique().to_pylist()
-    unknown = [w for w in words if w.strip().lower() not in _OPS]
+    return pa.chunked_array([_numbers(chunk) for chunk in column.chunks])
+
+
+def _numbers(words: pa.DictionaryArray) -> pa.Array:
+    """The operations that words stand for; a category that no row has may be anything."""
+    known = [_OPS.get(w.strip().lower()) for w in words.dictionary.to_pylist()]
+    unknown = [i for i in pc.unique(words.indices).to_pylist() if known[i] is None]
     if unknown:
-        raise InputError(f"column 'op' of the table has '{unknown[0]}': read, write, flush or discard")
-    index = pc.index_in(column, value_set=pa.array(words, column.type))
-    return pa.chunked_array([pa.array([_OPS[w.strip().lower()] for w in words]).take(index.combine_chunks())])
+        word = words.dictionary[unknown[0]].as_py()
+        raise InputError(f"column 'op' of the table has '{word}': read, write, flush or discard")
+    return pa.array(known, pa.int64()).take(words.indices)
 
 
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind))
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _touched(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -99,6 +99,11 @@ class Trace:
 
         from .tables import stored
 
+        if not isinstance(table, ArrowStream):
+            kind = type(table).__name__
+            raise InputError(
+                f"a {kind} is no trace: a text, a Trace, or a table that speaks Arrow (__arrow_c_stream__)"
+            )
         file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".parquet")  # noqa: SIM115 - kept by the trace
         rows = stored(table, file.name)
         digest = hashlib.sha256(Path(file.name).read_bytes()).hexdigest()[:8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from smrlab import InputError, Trace
+from smrlab import InputError, Trace, run
 
 
 def test_bytes_become_every_block_that_they_touch() -> None:
@@ -35,9 +35,37 @@ def test_rows_are_sorted_by_their_time_and_equals_keep_their_order() -> None:
         ({"op": ["wirte"]}, "'wirte'"),
         ({"lba": [None]}, "1 nulls"),
         ({"blocks": [0.5]}, "'blocks'"),
+        ({"lba": [[0]]}, "'lba' of the table: Unsupported cast from list"),
+        ({"arrival_ns": ["soon"]}, "'arrival_ns' of the table"),
     ],
 )
 def test_what_no_request_can_have_is_named(column: dict[str, list[object]], message: str) -> None:
     good: dict[str, list[object]] = {"arrival_ns": [0], "op": ["read"], "lba": [0], "blocks": [1]}
     with pytest.raises(InputError, match=message):
         Trace.from_table(pa.table({**good, **column}))
+
+
+WORDS = ["read", "W", "read"]
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        pa.array(WORDS, pa.string_view()),  # polars
+        pa.array(WORDS).dictionary_encode(),  # pandas: category
+        pa.DictionaryArray.from_arrays(
+            pa.array([1, 2, 1], pa.uint32()), pa.array(["x", "read", "W"], pa.string_view())
+        ),
+        pa.chunked_array([pa.array(WORDS[:1]).dictionary_encode(), pa.array(WORDS[1:]).dictionary_encode()]),
+        pa.array([0, 1, 0], pa.uint8()),
+    ],
+)
+def test_words_are_read_as_every_library_has_them(op: pa.Array) -> None:
+    table = pa.table({"arrival_ns": [0, 1, 2], "op": op, "lba": [0, 1, 2], "blocks": [1, 1, 1]})
+    assert Trace.from_table(table).table().to_pydict()["op"] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("given", [{"op": ["read"]}, 5, object()])
+def test_what_is_no_table_is_refused(given: object) -> None:
+    with pytest.raises(InputError, match=f"a {type(given).__name__} is no trace"):
+        run(given, drive="tiny", layer="cmr")  # type: ignore[arg-type]
