@@ -122,11 +122,8 @@ fn a_fit_finds_what_differs() {
     let odd =
         "[[1, 1000000], [120, 3380000], [121, 6400000], [180, 7580000], [181, 4600000], [401, 9000000]]";
     let (said, real) = (file("said.toml", plain, "0"), file("real.toml", odd, "1.1"));
-    let mut state = 1u64;
-    let mut below = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % n
-    };
+    let mut rng = smrlab_units::rng::Rng::new(1);
+    let mut below = |n: u64| rng.below(n);
     // Every third read stays on the cylinder of the write before it.
     let mut at = 0;
     let mut asked = Vec::new();

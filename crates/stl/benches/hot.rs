@@ -4,7 +4,7 @@
 
 use smrlab_disk::model;
 use smrlab_stl::{BuildContext, HostRequest, Plan};
-use smrlab_units::rng::splitmix;
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,12 +16,11 @@ const AHEAD: usize = 16;
 const REGIONS: [(u64, usize); 2] = [(1, 2_000_000), (9, 6_000_000)];
 
 fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
-    let mut state = seed.wrapping_mul(0x2545_f491_4f6c_dd1d);
-    let mut next = || splitmix(&mut state);
+    let mut rng = Rng::new(seed);
     (0..count)
         .map(|_| {
-            let op = if next() % 3 == 0 { HostOp::Read } else { HostOp::Write };
-            let lba = ((u128::from(next()) * u128::from(blocks / 8)) >> 64) as u64 * 8;
+            let op = if rng.one_in(3) { HostOp::Read } else { HostOp::Write };
+            let lba = rng.below(blocks / 8) * 8;
             HostRequest::new(op, Lba(lba), Blocks(8))
         })
         .collect()

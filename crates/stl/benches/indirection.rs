@@ -4,7 +4,7 @@
 
 use smrlab_disk::{Mechanics, model};
 use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
-use smrlab_units::rng::splitmix;
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,9 +16,8 @@ const WARM_UP: usize = 3_000_000;
 const AHEAD: usize = 16;
 
 fn requests(seed: u64, blocks: u64, count: usize) -> Vec<HostRequest> {
-    let mut state = seed.wrapping_mul(0x2545_f491_4f6c_dd1d);
-    let mut next = || splitmix(&mut state);
-    let mut lba = || Lba(((u128::from(next()) * u128::from(blocks / 8)) >> 64) as u64 * 8);
+    let mut rng = Rng::new(seed);
+    let mut lba = || Lba(rng.below(blocks / 8) * 8);
     (0..count).map(|_| HostRequest::new(HostOp::Write, lba(), Blocks(8))).collect()
 }
 

@@ -3,7 +3,7 @@
 //! The list is `crates/xtask/mutants/*.toml`, a file for each area. A bug is a text of a file and what stands there instead.
 //! `cargo xtask tidy` refuses a bug whose text is not there any more, so the list is kept up with the code.
 
-mod draw;
+mod listed;
 mod plant;
 mod switch;
 
@@ -29,7 +29,7 @@ struct Bug {
     replace: String,
     /// The check that has to catch it, if not the area's.
     check: Option<String>,
-    /// Where the text is, for bugs that were drawn.
+    /// Where the text is, for bugs of a list.
     #[serde(skip)]
     at: Option<usize>,
 }
@@ -64,29 +64,33 @@ struct Wanted {
     areas: Vec<String>,
     names: Vec<String>,
     every: usize,
-    /// Files of which bugs are drawn instead, and the command that has to catch them.
-    draw: Vec<String>,
-    check: Option<String>,
+    /// A list of cargo-mutants whose bugs are planted instead, and the commands of which one has to catch them.
+    from: Option<String>,
+    checks: Vec<String>,
 }
 
 const KNOWN: &str = "mutants knows --list, --area A, --bug NAME, --every N, --resume (leave out what was caught before), and \
-                     --draw FILE --check COMMAND";
+                     --from LIST --check COMMAND";
 
 /// Runs the command with these arguments; answers with what is wrong.
 pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
-    let (areas, wanted) = match (read(root), parse(args)) {
-        (Ok(_), Ok(wanted)) if !wanted.draw.is_empty() => match drawn(root, &wanted) {
-            Ok(areas) => (areas, wanted),
-            Err(e) => return vec![format!("--draw: {e}")],
-        },
-        (Ok(areas), Ok(wanted)) => (areas, wanted),
-        (Err(faults), _) | (_, Err(faults)) => return faults,
+    let wanted = match parse(args) {
+        Ok(wanted) => wanted,
+        Err(faults) => return faults,
+    };
+    let read = match &wanted.from {
+        Some(list) => listed(root, list, &wanted).map_err(|e| vec![format!("--from {e}")]),
+        None => read(root),
+    };
+    let areas = match read {
+        Ok(areas) => areas,
+        Err(faults) => return faults,
     };
     if let Some(unknown) = wanted.areas.iter().find(|a| !areas.contains_key(*a)) {
         let known: Vec<&str> = areas.keys().map(String::as_str).collect();
         return vec![format!("--area {unknown}: there are {}", known.join(", "))];
     }
-    let faults = if wanted.draw.is_empty() { faults_of(root, &areas) } else { Vec::new() };
+    let faults = if wanted.from.is_none() { faults_of(root, &areas) } else { Vec::new() };
     if wanted.list {
         for (area, bugs) in areas.iter().filter(|(name, _)| wanted.has(name)) {
             println!("{area}: {} bugs", bugs.bug.len());
@@ -123,8 +127,8 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
             "--resume" => wanted.resume = true,
             "--area" => wanted.areas.push(value()?),
             "--bug" => wanted.names.push(value()?),
-            "--draw" => wanted.draw.push(value()?),
-            "--check" => wanted.check = Some(value()?),
+            "--from" => wanted.from = Some(value()?),
+            "--check" => wanted.checks.push(value()?),
             "--every" => {
                 let n = value()?;
                 wanted.every = n
@@ -139,15 +143,13 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
     Ok(wanted)
 }
 
-/// An area of bugs that are drawn.
-fn drawn(root: &Path, wanted: &Wanted) -> Result<BTreeMap<String, Area>, String> {
-    let check = wanted.check.clone().ok_or("it needs the --check that is to catch them")?;
-    let mut bug = Vec::new();
-    for file in &wanted.draw {
-        let text = fs::read_to_string(root.join(file)).map_err(|e| format!("{file}: {e}"))?;
-        bug.extend(draw::drawn(file, &text));
-    }
-    Ok(BTreeMap::from([("drawn".to_owned(), Area { check, bug })]))
+/// An area of bugs that cargo-mutants lists.
+fn listed(root: &Path, list: &str, wanted: &Wanted) -> Result<BTreeMap<String, Area>, String> {
+    let check = wanted.checks.first().ok_or_else(|| {
+        format!("{list}: it needs a --check that is to catch them (several are tried in turn)")
+    })?;
+    let bug = listed::listed(root, list)?;
+    Ok(BTreeMap::from([("listed".to_owned(), Area { check: check.clone(), bug })]))
 }
 
 /// The areas by name, which is that of their file.
@@ -195,29 +197,39 @@ fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> st
     for (name, area) in areas.iter().filter(|(name, _)| wanted.has(name)) {
         let named = |b: &&Bug| wanted.names.is_empty() || wanted.names.contains(&b.name);
         let bugs = area.bug.iter().filter(named).step_by(wanted.every).filter(|b| can_be_planted(root, b));
-        chosen.extend(bugs.map(|bug| (name, bug, bug.check.as_ref().unwrap_or(&area.check))));
+        chosen.extend(bugs.map(|bug| {
+            let own = std::slice::from_ref(bug.check.as_ref().unwrap_or(&area.check));
+            (name, bug, if wanted.from.is_some() { &wanted.checks[..] } else { own })
+        }));
     }
-    // The copy has the same bugs whatever is asked for, so that it need not be built again; of those drawn, what is asked.
-    let all: Vec<&Bug> = match wanted.draw.is_empty() {
-        true => areas.values().flat_map(|a| &a.bug).filter(|b| can_be_planted(root, b)).collect(),
-        false => chosen.iter().map(|(_, bug, _)| *bug).collect(),
+    // The copy has the same bugs whatever is asked for, so that it need not be built again; of a list, what is asked.
+    let all: Vec<&Bug> = match wanted.from {
+        None => areas.values().flat_map(|a| &a.bug).filter(|b| can_be_planted(root, b)).collect(),
+        Some(_) => chosen.iter().map(|(_, bug, _)| *bug).collect(),
     };
     let mut place = plant::Place::new(root, wanted.resume, &all)?;
     let (mut faults, mut sums) = (Vec::new(), BTreeMap::new());
     // Those that need a build of their own come last.
     chosen.sort_by_key(|(_, bug, _)| !place.has_switch(bug));
-    for (name, bug, check) in chosen {
+    for (name, bug, checks) in chosen {
         let begun = Instant::now();
-        let outcome = place.plant(bug, check)?;
+        let mut outcome = Outcome::Survived;
+        for check in checks {
+            outcome = place.plant(bug, check)?;
+            if outcome != Outcome::Survived {
+                break;
+            }
+        }
         println!("{:<10} {name}: {} ({:.0} s)", outcome.name(), bug.name, begun.elapsed().as_secs_f64());
-        if !wanted.draw.is_empty() && outcome == Outcome::DoesNotBuild {
+        // What cargo-mutants calls unviable.
+        if wanted.from.is_some() && outcome == Outcome::DoesNotBuild {
             continue;
         }
         let sum: &mut (u32, u32) = sums.entry(name).or_default();
         sum.0 += u32::from(outcome == Outcome::Caught);
         sum.1 += 1;
         if outcome != Outcome::Caught {
-            faults.push(format!("{name}: '{}' {} {check}", bug.name, outcome.why()));
+            faults.push(format!("{name}: '{}' {} {}", bug.name, outcome.why(), checks.join(", ")));
         }
     }
     for (name, (caught, all)) in &sums {

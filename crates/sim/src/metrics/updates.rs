@@ -248,6 +248,7 @@ impl Updates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::rng::Rng;
 
     #[test]
     fn the_order_of_writes_to_a_place_is_kept() {
@@ -260,14 +261,15 @@ mod tests {
         let mut plain = std::collections::HashSet::new();
         updates.prefilled(Lba(0), Blocks(1000));
         plain.extend(0..1000);
-        let (mut want, mut ops, mut state) = (0, 0, 1u64);
+        let (mut want, mut ops, mut rng) = (0, 0, Rng::new(1));
+        let apart = (host >> 22).max(1);
         // More than are gathered at once.
         for _ in 0..(1u64 << 18) + 1000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (lba, n) = ((state >> 40) % (host - 16), 1 + (state >> 33) % 16);
+            // All over a large space, and yet some again.
+            let (lba, n) = (rng.below((host - 16) / apart) * apart, 1 + rng.below(16));
             let new = (lba..lba + n).filter(|b| plain.insert(*b)).count() as u64;
             // Which of two writes is the update is seen by what it took.
-            let took = 1 + state % 1000;
+            let took = 1 + rng.below(1000);
             want += u64::from(new < n);
             ops += if new < n { took } else { 0 };
             updates.add(Lba(lba), Blocks(n), took, 2);
@@ -313,17 +315,16 @@ mod tests {
         let host = 1u64 << 34;
         let mut updates = Updates::new(Blocks(host), foretold);
         let mut plain = std::collections::HashSet::new();
-        let (mut reads, mut blocks, mut state) = (0, 0, 7u64);
+        let (mut reads, mut blocks, mut rng) = (0, 0, Rng::new(7));
         for i in 0..400_000u64 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             // A third close to the border of a place, a third among few blocks, a third anywhere.
             let at = match i % 3 {
-                0 => (1 + (state >> 40) % 4000) * 4096 - 8 + (state >> 33) % 16,
-                1 => (state >> 40) % 5000,
-                _ => (state >> 20) % (host - 100),
+                0 => (1 + rng.below(4000)) * 4096 - 8 + rng.below(16),
+                1 => rng.below(5000),
+                _ => rng.below(host - 100),
             };
-            let n = 1 + (state >> 33) % 16;
-            if state >> 60 < 3 {
+            let n = 1 + rng.below(16);
+            if rng.below(16) < 3 {
                 updates.add(Lba(at), Blocks(n), 1, 1);
                 plain.extend(at..at + n);
             } else {

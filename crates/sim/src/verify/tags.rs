@@ -168,11 +168,8 @@ mod tests {
     #[test]
     fn agrees_with_a_plain_array() {
         let (mut tags, mut plain) = (Tags::default(), vec![NEVER; 512]);
-        let mut state = 7u64;
-        let mut next = |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % n
-        };
+        let mut rng = smrlab_units::rng::Rng::new(7);
+        let mut next = |n: u64| rng.below(n);
         for step in 0..4000u32 {
             let first = next(500);
             let blocks = 1 + next(40).min(511 - first);

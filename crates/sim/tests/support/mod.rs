@@ -43,11 +43,8 @@ pub struct Op {
 
 /// Reads and writes of 1 to 8 blocks, half of them within 200 blocks, the others within `span`, from `from` ns on: pauses, bursts and updates.
 fn trace(span: u64, from: u64) -> Vec<Asked> {
-    let (mut state, mut at) = (7u64, from);
-    let mut draw = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % n
-    };
+    let (mut rng, mut at) = (smrlab_units::rng::Rng::new(7), from);
+    let mut draw = |n: u64| rng.below(n);
     (0..400)
         .map(|i| {
             at += match i % 40 {

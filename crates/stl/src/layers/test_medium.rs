@@ -2,6 +2,7 @@
 //! profile, so that every write destroys the `interference - 1` blocks behind each block written.
 
 use crate::{Dir, HostRequest, OpId, Plan, Record, Source, TranslationLayer};
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 /// What a destroyed block reads as.
@@ -198,27 +199,17 @@ impl<L: TranslationLayer> Rig<L> {
     }
 }
 
-/// A small generator for tests: the next of a fixed sequence.
-pub(crate) struct Sequence(pub(crate) u64);
-
-impl Sequence {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    /// A request: mostly writes, mostly short, half of them near the beginning, sometimes a discard.
-    pub(crate) fn request(&mut self, span: u64, longest: u64) -> HostRequest {
-        let op = match self.below(20) {
-            0..=11 => HostOp::Write,
-            12 => HostOp::Discard,
-            _ => HostOp::Read,
-        };
-        let most = if self.below(4) == 0 { longest } else { longest.min(8) };
-        let blocks = 1 + self.below(most.min(span));
-        let within = if self.below(2) == 0 { span.min(blocks + span / 8) } else { span };
-        request(op, self.below(within - blocks + 1), blocks)
-    }
+/// A request at random: mostly writes, mostly short, half of them near the beginning, sometimes a discard.
+pub(crate) fn drawn(rng: &mut Rng, span: u64, longest: u64) -> HostRequest {
+    let op = match rng.below(20) {
+        0..=11 => HostOp::Write,
+        12 => HostOp::Discard,
+        _ => HostOp::Read,
+    };
+    let most = if rng.below(4) == 0 { longest } else { longest.min(8) };
+    let blocks = 1 + rng.below(most.min(span));
+    let within = if rng.below(2) == 0 { span.min(blocks + span / 8) } else { span };
+    request(op, rng.below(within - blocks + 1), blocks)
 }
 
 /// Runs the same random requests over the layer as given and over one that was swapped for its recovered self, and
@@ -226,14 +217,14 @@ impl Sequence {
 pub(crate) fn same_after_checkpoint<L: TranslationLayer>(make: fn() -> L, seed: u64, longest: u64) {
     let (mut a, mut plan_a, mut plan_b) = (make(), Plan::new(true, true), Plan::new(false, false));
     let span = a.host_blocks().0;
-    let mut sequence = Sequence(seed);
+    let mut rng = Rng::new(seed);
     for _ in 0..20 {
         let mut records = Vec::new();
         a.checkpoint(&mut |r| records.push(r));
         let mut b = make();
         b.recover(&mut records.into_iter(), &mut plan_a);
         for _ in 0..50 {
-            let r = sequence.request(span, longest);
+            let r = drawn(&mut rng, span, longest);
             for (l, p) in [(&mut a, &mut plan_a), (&mut b, &mut plan_b)] {
                 p.clear();
                 l.submit(SimTime::ZERO, &r, p);

@@ -268,27 +268,28 @@ impl PositionIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::rng::Rng;
     use std::collections::BTreeMap;
 
     /// Against an ordered map, with keys that collide, appended until the area is full, over several fillings.
     fn agrees(positions: u32, span: u32, step: u32, longest: u32) {
         let mut index = PositionIndex::new(positions);
         let mut model = BTreeMap::new();
-        let mut seed = 1u64;
+        let mut rng = Rng::new(1);
+        let mut below = |n: u32| rng.below(n.into()) as u32;
         for _ in 0..20_000 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (key, n) = ((seed >> 40) as u32 % span / step * step, 1 + (seed >> 33) as u32 % longest);
+            let (key, n) = (below(span) / step * step, 1 + below(longest));
             if index.free() < n {
                 assert_eq!(index.live().count(), model.len());
                 assert!(index.live().all(|(k, p)| model[&k] == p));
                 index.clear();
                 model.clear();
             }
-            if seed >> 62 == 0 {
+            if below(4) == 0 {
                 assert_eq!(index.remove(key), model.remove(&key).is_some());
                 continue;
             }
-            if seed >> 57 == 63 {
+            if below(128) == 0 {
                 let there = model.range(key..key + 30).count();
                 model.retain(|k, _| !(key..key + 30).contains(k));
                 assert_eq!(index.remove_range(key..key + 30) as usize, there);

@@ -111,7 +111,7 @@ impl Place {
         let Some(within) = within else { return Ok(Outcome::FailsAnyway) };
         let outcome = match self.has_switch(bug) {
             true => self.passes(check, within, &bug.name)?,
-            // Drawn, and it does not compile, or stands where no switch can.
+            // Of a list, and it does not compile, or stands where no switch can.
             false if bug.at.is_some() => Outcome::DoesNotBuild,
             false => self.alone(bug, check, within)?,
         };

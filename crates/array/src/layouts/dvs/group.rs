@@ -374,17 +374,11 @@ mod tests {
         assert_eq!(full.unwrap()[3].holds(), Holds::Nothing);
     }
 
-    fn draws(mut state: u64) -> impl FnMut(u64) -> u64 {
-        move |n| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            (state >> 33) % n
-        }
-    }
-
     /// The bound of the packing, and that no pointer is pushed beyond it, on random sets of chunks.
     #[test]
     fn the_packing_takes_as_many_stripes_as_there_must_be() {
-        let mut draw = draws(5);
+        let mut rng = smrlab_units::rng::Rng::new(5);
+        let mut draw = |n: u64| rng.below(n);
         for _ in 0..4000 {
             let shape = shape(3 + draw(6), 20);
             let most = 1 + draw(shape.logical);

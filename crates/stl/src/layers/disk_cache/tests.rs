@@ -1,6 +1,7 @@
 use super::*;
-use crate::layers::test_medium::{Medium, Rig, Sequence, request, same_after_checkpoint};
+use crate::layers::test_medium::{Medium, Rig, drawn, request, same_after_checkpoint};
 use crate::{Cause, Dir};
+use smrlab_units::rng::Rng;
 
 /// `bands` bands of `band` blocks, each followed by a guard of two blocks (interference 3).
 fn space(bands: u64, band: u64) -> BandSpace {
@@ -198,9 +199,9 @@ fn ten_thousand_requests_read_back() {
     for (i, make) in variants().into_iter().enumerate() {
         let mut rig = Rig::new(make, medium(20, 24));
         let span = rig.layer.host_blocks().0;
-        let mut sequence = Sequence(i as u64);
+        let mut rng = Rng::new(i as u64);
         for step in 0..10_000 {
-            rig.go(sequence.request(span, 100), false);
+            rig.go(drawn(&mut rng, span, 100), false);
             match step % 1000 {
                 500 => rig.swap_for_recovered(),
                 250 | 251 => rig.idle(),
@@ -223,9 +224,9 @@ fn a_journal_survives_cuts_everywhere() {
     for (i, make) in variants().into_iter().enumerate().skip(6) {
         let mut rig = Rig::new(make, medium(20, 24));
         let span = rig.layer.host_blocks().0;
-        let mut sequence = Sequence(77 + i as u64);
+        let mut rng = Rng::new(77 + i as u64);
         for step in 0..600 {
-            rig.go(sequence.request(span, 40), step > 100);
+            rig.go(drawn(&mut rng, span, 40), step > 100);
             if step % 50 == 49 {
                 rig.swap_for_recovered();
             }
@@ -238,9 +239,9 @@ fn a_journal_survives_cuts_everywhere() {
 fn without_a_journal_a_cut_loses_data_as_published() {
     let mut rig = Rig::new(variants()[0], medium(20, 24));
     let span = rig.layer.host_blocks().0;
-    let mut sequence = Sequence(5);
+    let mut rng = Rng::new(5);
     for _ in 0..600 {
-        rig.go(sequence.request(span, 40), true);
+        rig.go(drawn(&mut rng, span, 40), true);
     }
 }
 
@@ -312,11 +313,11 @@ fn no_operation_has_no_blocks() {
     let (all_associated, cleaning) = (true, Cleaning::Partial(2));
     let mut layer = make(16, 6, Options { cache: 0.25, all_associated, cleaning, ..Options::default() });
     let span = layer.host_blocks().0;
-    let (mut sequence, mut plan, mut cleaned) = (Sequence(5), Plan::new(true, true), 0);
+    let (mut rng, mut plan, mut cleaned) = (Rng::new(5), Plan::new(true, true), 0);
     for _ in 0..2000 {
         plan.clear();
         // Few native bands, so that those with cached blocks are fewer than are cleaned.
-        let r = HostRequest { op: HostOp::Write, ..sequence.request(span.min(12), 3) };
+        let r = HostRequest { op: HostOp::Write, ..drawn(&mut rng, span.min(12), 3) };
         layer.submit(SimTime::ZERO, &r, &mut plan);
         cleaned += plan.cleanings().len();
         assert!(plan.ops().iter().all(|o| o.blocks.0 > 0), "{:?}", plan.ops());

@@ -1,12 +1,12 @@
 //! What the tests of all layers do not ask: which unit goes to which band, and that each choice is worth it.
 
 use super::{Idle, LogLayer, Options, Separate};
-use crate::layers::test_medium::Sequence;
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
 use crate::{HostRequest, Plan, TranslationLayer};
 use smrlab_disk::geometry::GeometrySpec;
 use smrlab_disk::{BandLayout, Bands, Geometry, ZoneSpec};
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 /// 66 bands of 16 tracks of 64 units: the disk of the array study (its section on the log model).
@@ -24,14 +24,14 @@ fn moved(options: Options, streams: u16, cold: u64, requests: u64) -> u64 {
     let mut layer = LogLayer::new(slots(), options).unwrap();
     let mut plan = Plan::new(false, false);
     let space = LogLayer::new(slots(), Options { streams: 4, ..options }).unwrap().host_blocks().0;
-    let mut sequence = Sequence(7);
+    let mut rng = Rng::new(7);
     let mut moved = 0;
     for i in 0..space + requests {
         let stream = (i % u64::from(streams)) as u16;
         let own = space / u64::from(streams);
         let within = match i < space {
-            false if stream.is_multiple_of(2) && sequence.below(cold) == 0 => sequence.below(own),
-            false if stream.is_multiple_of(2) => sequence.below(own / 10),
+            false if stream.is_multiple_of(2) && rng.below(cold) == 0 => rng.below(own),
+            false if stream.is_multiple_of(2) => rng.below(own / 10),
             _ => i / u64::from(streams) % own,
         };
         let lba = (u64::from(stream) * own + within.min(own - 1)).min(space - 1);
@@ -84,7 +84,7 @@ fn idle_time_wins_space_that_writes_need_not_wait_for() {
     let mut layer = LogLayer::new(slots(), Options { idle: Some(idle), ..Options::default() }).unwrap();
     let mut plan = Plan::new(false, false);
     let space = layer.host_blocks().0;
-    let mut sequence = Sequence(3);
+    let mut rng = Rng::new(3);
     let mut write = |layer: &mut LogLayer, lba: u64, blocks: u64| {
         plan.clear();
         layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)), &mut plan);
@@ -92,7 +92,7 @@ fn idle_time_wins_space_that_writes_need_not_wait_for() {
     };
     write(&mut layer, 0, space);
     for _ in 0..20_000 {
-        write(&mut layer, sequence.below(space), 1);
+        write(&mut layer, rng.below(space), 1);
     }
     let mut steps = 0;
     let mut plan = Plan::new(false, true);

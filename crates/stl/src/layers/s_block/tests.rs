@@ -1,6 +1,7 @@
 use super::*;
-use crate::layers::test_medium::{Medium, Rig, Sequence, request, same_after_checkpoint};
+use crate::layers::test_medium::{Medium, Rig, drawn, request, same_after_checkpoint};
 use crate::parts::ring::Stretch;
+use smrlab_units::rng::Rng;
 
 const REACH: u64 = 12;
 
@@ -57,9 +58,9 @@ fn ten_thousand_requests_read_back() {
     for (i, make) in variants().into_iter().enumerate() {
         let mut rig = Rig::new(make, medium());
         let span = rig.layer.host_blocks().0;
-        let mut sequence = Sequence(i as u64);
+        let mut rng = Rng::new(i as u64);
         for step in 0..10_000 {
-            rig.go(sequence.request(span, 60), false);
+            rig.go(drawn(&mut rng, span, 60), false);
             if step % 1000 == 500 {
                 rig.swap_for_recovered();
             }
@@ -75,9 +76,9 @@ fn cuts_everywhere_lose_nothing() {
     for (i, make) in variants().into_iter().enumerate() {
         let mut rig = Rig::new(make, medium());
         let span = rig.layer.host_blocks().0;
-        let mut sequence = Sequence(99 + i as u64);
+        let mut rng = Rng::new(99 + i as u64);
         for step in 0..500 {
-            rig.go(sequence.request(span, 40), step > 150);
+            rig.go(drawn(&mut rng, span, 40), step > 150);
             if step % 50 == 49 {
                 rig.swap_for_recovered();
             }
