@@ -62,6 +62,11 @@ mod tests {
         f.cleaned();
         f.looked(ms(12), 0, 100, ms(20));
         assert_eq!(f.emptied, Some(ms(12)), "filled and emptied between two looks");
+        f.looked(ms(20), 0, 100, ms(30));
+        assert_eq!(f.emptied, Some(ms(12)), "it was empty already");
+        f.looked(ms(30), 1, 100, ms(40));
+        f.looked(ms(40), 0, 100, ms(50));
+        assert_eq!(f.emptied, Some(ms(40)), "what it held went without a cleaning");
         f.absent();
         f.cleaned();
         assert!(!f.due(ms(1_000_000)));

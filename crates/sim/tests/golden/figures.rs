@@ -1,6 +1,6 @@
 //! Figures of any layer, worked out again from the trace and the two logs.
 
-use super::support::{ADJUSTED, Done, Op, Served, WINDOW_NS, real};
+use super::support::{Asked, Done, Op, Served, real};
 use serde_json::Value;
 use smrlab_sim::table::Column;
 use std::collections::{BTreeMap, HashSet};
@@ -14,10 +14,6 @@ pub fn track(pba: u64) -> u64 {
         1280..2240 => 40 + (pba - 1280) / 24,
         _ => 80 + (pba - 2240) / 16,
     }
-}
-
-pub fn adjusted(blocks: u64) -> u64 {
-    blocks.div_ceil(ADJUSTED)
 }
 
 /// Requests start when the drive is free, with their first operation, and end with their last one.
@@ -55,7 +51,10 @@ pub fn counts(d: &Done) {
         d.is(&format!("/host/{name}s"), all.len() as f64);
         let past = if write { "written" } else { "read" };
         d.is(&format!("/host/blocks_{past}"), all.iter().map(|a| a.blocks).sum::<u64>() as f64);
-        d.is(&format!("/host/adjusted_{name}s"), all.iter().map(|a| adjusted(a.blocks)).sum::<u64>() as f64);
+        d.is(
+            &format!("/host/adjusted_{name}s"),
+            all.iter().map(|a| d.adjusted(a.blocks)).sum::<u64>() as f64,
+        );
     }
     let causes: HashSet<&str> = d.media.iter().map(|o| o.cause.as_str()).collect();
     for cause in causes.iter().map(|c| Some(*c)).chain([None]) {
@@ -67,7 +66,7 @@ pub fn counts(d: &Done) {
             d.is(&format!("{at}/blocks_{past}"), ops.iter().map(|o| o.blocks).sum::<u64>() as f64);
             d.is(
                 &format!("{at}/adjusted_{name}s"),
-                ops.iter().map(|o| adjusted(o.blocks)).sum::<u64>() as f64,
+                ops.iter().map(|o| d.adjusted(o.blocks)).sum::<u64>() as f64,
             );
         }
         if let Some(c) = cause {
@@ -103,9 +102,9 @@ pub fn costs(d: &Done) {
     };
     let host_written: u64 = d.host(true).map(|a| a.blocks).sum();
     d.is("/write_amplification", sum(true, &|o| o.blocks) / host_written as f64);
-    let units = |o: &Op| adjusted(o.blocks);
-    let reads: u64 = d.host(false).map(|a| adjusted(a.blocks)).sum();
-    let writes: u64 = d.host(true).map(|a| adjusted(a.blocks)).sum();
+    let units = |o: &Op| d.adjusted(o.blocks);
+    let reads: u64 = d.host(false).map(|a| d.adjusted(a.blocks)).sum();
+    let writes: u64 = d.host(true).map(|a| d.adjusted(a.blocks)).sum();
     d.is("/write_overloading", (sum(false, &units) + sum(true, &units) - reads as f64) / writes as f64);
 }
 
@@ -144,14 +143,15 @@ pub fn rates(d: &Done) {
     let blocks: u64 = d.asked.iter().map(|a| a.blocks).sum();
     d.is("/makespan_s", makespan);
     if d.pauses {
-        assert!(d.get("/busy_s") >= busy as f64 / 1e9);
+        let served: u64 = d.requests.iter().map(|r| r.completion - r.start).sum();
+        assert!(d.get("/busy_s") >= busy.max(served) as f64 / 1e9);
     } else {
         d.is("/busy_s", busy as f64 / 1e9);
     }
     let causes = d.result.json["time_by_cause_s"].as_object().unwrap();
     d.is("/busy_s", causes.values().filter_map(Value::as_f64).sum());
     let shares: f64 = real(d.table("timeline"), "busy_share").iter().flatten().sum();
-    let windows = shares * WINDOW_NS as f64 / 1e9;
+    let windows = shares * d.window() as f64 / 1e9;
     // What was done before the first request came is in no window.
     let before = match d.result.json.pointer("/busy_before_s") {
         Some(_) => d.get("/busy_before_s"),
@@ -208,7 +208,7 @@ pub fn stalls(d: &Done) {
     d.is("/stalls/share", waiting as f64 / (d.last_completion() - d.first_arrival()) as f64);
     let shares: f64 = real(d.table("timeline"), "stalled_share").iter().flatten().sum();
     assert!(
-        (shares * WINDOW_NS as f64 - waiting as f64).abs() < 1e3,
+        (shares * d.window() as f64 - waiting as f64).abs() < 1e3,
         "{shares} windows, {waiting} ns by hand"
     );
     if long.is_empty() {
@@ -268,15 +268,16 @@ pub fn kinds_of_cleaning(d: &Done) {
 pub fn timeline(d: &Done) {
     let t = d.table("timeline");
     let since = |ns: u64| ns.saturating_sub(d.first_arrival());
-    let window = |ns: u64| (since(ns) / WINDOW_NS) as usize;
+    let width = d.window();
+    let window = |ns: u64| (since(ns) / width) as usize;
     let n = real(t, "start_s").len();
     let mut want: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut add = |name: &'static str, at: usize, x: f64| {
         want.entry(name).or_insert_with(|| vec![0.0; n])[at] += x;
     };
     for i in 0..n {
-        add("start_s", i, (i as u64 * WINDOW_NS) as f64 / 1e9);
-        add("end_s", i, ((i + 1) as u64 * WINDOW_NS) as f64 / 1e9);
+        add("start_s", i, (i as u64 * width) as f64 / 1e9);
+        add("end_s", i, ((i + 1) as u64 * width) as f64 / 1e9);
     }
     for (a, r) in d.asked.iter().zip(&d.requests) {
         add("arrivals", window(a.at), 1.0);
@@ -290,10 +291,10 @@ pub fn timeline(d: &Done) {
         let name = if o.write { "media_blocks_written" } else { "media_blocks_read" };
         add(name, window(o.end), o.blocks as f64);
         for i in window(o.start)..=window(o.end) {
-            let from = since(o.start).max(i as u64 * WINDOW_NS);
-            let to = since(o.end).min((i as u64 + 1) * WINDOW_NS);
+            let from = since(o.start).max(i as u64 * width);
+            let to = since(o.end).min((i as u64 + 1) * width);
             if !d.pauses {
-                add("busy_share", i, to.saturating_sub(from) as f64 / WINDOW_NS as f64);
+                add("busy_share", i, to.saturating_sub(from) as f64 / width as f64);
             }
         }
     }
@@ -323,7 +324,7 @@ pub fn timeline(d: &Done) {
     per_window("head_track_mean", &|i| mean(&tracks(i)));
     per_window("head_track_min", &|i| tracks(i).into_iter().reduce(f64::min));
     per_window("head_track_max", &|i| tracks(i).into_iter().reduce(f64::max));
-    let cleaned: f64 = real(t, "cleaning_share").iter().flatten().sum::<f64>() * WINDOW_NS as f64 / 1e9;
+    let cleaned: f64 = real(t, "cleaning_share").iter().flatten().sum::<f64>() * d.window() as f64 / 1e9;
     let given_up = d.result.json.pointer("/cleaning_given_up/total_s").and_then(Value::as_f64);
     let whole = d.result.json.pointer("/cleaning/total_s").and_then(Value::as_f64);
     let want = whole.unwrap_or(0.0) + given_up.unwrap_or(0.0) - d.before_the_first();
@@ -352,9 +353,26 @@ pub fn histogram(d: &Done) {
         }
         assert_eq!(total, all.len() as f64, "{kind}");
     }
-    let heat = d.table("heatmap");
+    heat(d);
+}
+
+/// Every row of the heat map: the requests that came in its window and begin in its part of the space; no request in none.
+fn heat(d: &Done) {
+    let t = d.table("heatmap");
+    let column = |name: &str| real(t, name).into_iter().map(Option::unwrap).collect::<Vec<_>>();
+    let (window, start) = (column("window"), column("start_s"));
+    let (lo, hi) = (column("lba_lo"), column("lba_hi"));
+    let last = window.len() - 1;
+    let width = (start[last] / window[last] * 1e9).round() as u64;
     for (name, write) in [("reads", false), ("writes", true)] {
-        let sum: f64 = real(heat, name).into_iter().flatten().sum();
-        assert_eq!(sum, d.host(write).count() as f64, "{name} of the heat map");
+        let n = column(name);
+        for (i, n) in n.iter().enumerate() {
+            let came = |a: &&Asked| {
+                let at = (a.at - d.first_arrival()) / width;
+                at as f64 == window[i] && lo[i] <= a.lba as f64 && (a.lba as f64) < hi[i]
+            };
+            assert_eq!(*n, d.host(write).filter(came).count() as f64, "{name} in row {i} of the heat map");
+        }
+        assert_eq!(n.iter().sum::<f64>(), d.host(write).count() as f64, "{name} of the heat map");
     }
 }

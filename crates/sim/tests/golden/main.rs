@@ -44,7 +44,7 @@ fn everywhere(d: &Done) {
 #[test]
 fn every_figure_is_what_it_is_by_hand() {
     for layer in LAYERS {
-        let d = go(layer, 1000, "");
+        let d = go(layer, 1000, "window = '250ms'");
         logs(&d);
         everywhere(&d);
         war(layer, &d);
@@ -68,8 +68,9 @@ fn every_figure_is_what_it_is_by_hand() {
 fn figures_agree_with_the_logs_on_every_layer() {
     for text in ALL.iter().flat_map(|e| e.texts()) {
         println!("{text}");
-        everywhere(&go(&text, 500, ""));
-        everywhere(&go(&text, 500, "prefill = '100%'\nstall = '30ms'"));
+        everywhere(&go(&text, 500, "window = '250ms'"));
+        // Windows that double, and the other rule for units.
+        everywhere(&go(&text, 500, "prefill = '100%'\nstall = '30ms'\nadjusted_rule = 'floor+1'"));
     }
 }
 
@@ -78,8 +79,12 @@ fn figures_agree_with_the_logs_on_every_layer() {
 fn work_before_the_first_request_is_told_to_the_nanosecond() {
     let mut in_the_middle = 0;
     for from in (0..20).map(|i| i * 3_700_000) {
-        let d =
-            go_from(from, "disk-cache,band=24blk,cache=10%,idle=5ms", 500, "prefill = '100%,order=random'");
+        let d = go_from(
+            from,
+            "disk-cache,band=24blk,cache=10%,idle=5ms",
+            500,
+            "prefill = '100%,order=random'\nwindow = '250ms'",
+        );
         everywhere(&d);
         let first = d.first_arrival();
         in_the_middle += usize::from(d.media.iter().any(|o| o.start < first && first < o.end));

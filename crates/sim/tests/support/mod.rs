@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub const WINDOW_NS: u64 = 250_000_000;
 pub const ADJUSTED: u64 = 4;
 
 /// A request of the trace.
@@ -68,6 +67,8 @@ pub struct Done {
     pub prefilled: bool,
     /// The layer waits without a media operation, which no log has.
     pub pauses: bool,
+    /// Whole units of a transfer and one more are counted, not units that were begun.
+    pub one_more: bool,
     seen: RefCell<BTreeSet<String>>,
 }
 
@@ -117,7 +118,7 @@ pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
     std::fs::write(&path, asked.iter().map(line).collect::<String>()).unwrap();
     let spec = format!(
         "trace = '{}:csv,columns=time:s;op;lba;size:blk'\ndrive = 'tiny'\nmechanics = 'full'\nlayer = '{layer}'\n\
-         requests = true\nmedia_log = true\nwindow = '250ms'\nadjusted_blocks = {ADJUSTED}\n{more}\n",
+         requests = true\nmedia_log = true\nadjusted_blocks = {ADJUSTED}\n{more}\n",
         path.display()
     );
     let result = run(&Spec::from_toml(&spec).unwrap(), &Control::new(), Some(&dir)).unwrap();
@@ -159,7 +160,8 @@ pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
         (requests.iter().map(served).collect(), media.iter().enumerate().map(op).collect());
     std::fs::remove_dir_all(&dir).unwrap();
     let (prefilled, pauses) = (more.contains("prefill"), layer.starts_with("persistent-cache"));
-    Done { asked, result, requests, media, prefilled, pauses, seen: RefCell::default() }
+    let one_more = more.contains("floor+1");
+    Done { asked, result, requests, media, prefilled, pauses, one_more, seen: RefCell::default() }
 }
 
 impl Done {
@@ -207,6 +209,19 @@ impl Done {
         leaves(&self.result.json, "", &mut all);
         all.retain(|path| !self.seen.borrow().contains(path));
         all
+    }
+
+    /// Units of a transfer.
+    pub fn adjusted(&self, blocks: u64) -> u64 {
+        match self.one_more {
+            true if blocks >= ADJUSTED => blocks / ADJUSTED + 1,
+            _ => blocks.div_ceil(ADJUSTED),
+        }
+    }
+
+    /// The width of the timeline's windows in ns.
+    pub fn window(&self) -> u64 {
+        (real(self.table("timeline"), "end_s")[0].unwrap() * 1e9).round() as u64
     }
 
     pub fn table(&self, name: &str) -> &Table {
