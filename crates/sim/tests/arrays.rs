@@ -139,4 +139,5 @@ fn what_a_collection_moves_is_not_the_hosts() {
     let r = go("dvs,disks=5,chunk=1blk,segment=10,overprovision=20%", "cmr", trace, "arrivals = 'closed'\n");
     assert_eq!(number(&r, "/media/by_cause/host/blocks_written"), 3000.0);
     assert!(number(&r, "/media/by_cause/clean/blocks_written") > 100.0, "{:#}", r["media"]);
+    assert_eq!(number(&r, "/cleaning/relocated_blocks"), number(&r, "/media/by_cause/clean/blocks_written"));
 }
