@@ -1,18 +1,18 @@
 //! The event loop: an array and its members in simulated time.
 //!
-//! A member is first come, first served, so the end of a request is known when it is issued; what the loop keeps are the
-//! ends of phases, the deaths and replacements of members, and nothing else. Events at the same time come in the order
-//! in which they were found out, deaths first.
+//! A member without a scheduler is first come, first served, so the end of a request is known when it is issued; what the loop keeps
+//! are the ends of phases, the deaths and replacements of members, and nothing else. Events at the same time come in the order
+//! in which they were found out, deaths first; decisions of schedulers come after all of them.
 
+mod queued;
 mod serving;
 
 use crate::locks::Table;
 use crate::member::{How, Slot};
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
-use crate::{Array, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
-use smrlab_drive::{Executed, OpDone, Served};
-use smrlab_stl::{HostRequest, Pause, Refusal};
+use crate::{Array, ArrayObserver, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -45,64 +45,6 @@ pub struct Done {
     pub refusal: Option<Refusal>,
 }
 
-/// Is told what members do, in the order in which requests are issued.
-pub trait ArrayObserver {
-    /// A media operation was carried out, for the host request of this number or in the background.
-    fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
-        let _ = (member, request, done);
-    }
-
-    /// A member spent time without a media operation.
-    fn paused(&mut self, member: MemberId, pause: &Pause, start: SimTime, background: bool) {
-        let _ = (member, pause, start, background);
-    }
-
-    /// A member request was issued at `at`; `executed`: by a drive, which did this.
-    fn issued(
-        &mut self,
-        at: SimTime,
-        op: &MemberOp,
-        plan: &MemberPlan,
-        served: &Served,
-        executed: Option<&Executed<'_>>,
-    ) {
-        let _ = (at, op, plan, served, executed);
-    }
-
-    /// A member request was done without time, before the run.
-    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
-        let _ = (op, plan, executed);
-    }
-
-    /// A member took a background step.
-    fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
-        let _ = (member, executed);
-    }
-
-    /// A fresh drive took the place of a dead member.
-    fn replaced(&mut self, member: MemberId) {
-        let _ = member;
-    }
-
-    /// A work of the array's was a cleaning event.
-    fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
-        let _ = (kind, from, to, relocated);
-    }
-
-    /// Whether the member could do what was issued last; one that could not dies.
-    fn answered(&mut self) -> bool {
-        true
-    }
-
-    /// A plan was carried out at `at`: who follows the data delivers, and drops the slots of works that ended.
-    fn planned(&mut self, at: SimTime, plan: &MemberPlan) {
-        let _ = (at, plan);
-    }
-}
-
-/// Observes nothing.
-impl ArrayObserver for () {}
-
 /// A work under way.
 #[derive(Clone, Debug)]
 struct Running {
@@ -115,6 +57,9 @@ struct Running {
     /// When the last request of the phase ends.
     phase_end: SimTime,
     in_phase: bool,
+    /// All requests of the phase are issued; so many of them wait for a scheduler.
+    issued: bool,
+    waits: u32,
     lost: bool,
     acked: bool,
     ops: u64,
@@ -148,6 +93,8 @@ pub struct Controller {
     idle_since: SimTime,
     instantly: bool,
     by_step: bool,
+    /// Some member has a scheduler.
+    queued: bool,
     deaths: u64,
 }
 
@@ -160,7 +107,9 @@ impl Controller {
         schedule: Schedule,
         wants_data: bool,
     ) -> Self {
+        let queued = members.iter().any(|m| matches!(m, Member::Queued(_)));
         let mut all = Self {
+            queued,
             array,
             members: members.into_iter().map(Slot::new).collect(),
             spares,
@@ -236,6 +185,13 @@ impl Controller {
     /// Does the next thing that is due, not after `until`; `false`: there is none.
     pub fn step(&mut self, until: Option<SimTime>, watch: &mut impl ArrayObserver) -> bool {
         let due = self.events.peek().map(|e| e.0.0);
+        if let Some((at, member)) = self.next_decision()
+            && due.is_none_or(|d| at < d)
+            && until.is_none_or(|u| at < u)
+        {
+            self.decide(at, member, watch);
+            return true;
+        }
         let idle = (self.hosts == 0).then_some(self.idle_since);
         let wake = self.array.wake_at(idle).map(|t| t.max(self.now));
         let wake = wake.filter(|w| until.is_none_or(|u| *w < u) && due.is_none_or(|d| *w < d));
@@ -293,6 +249,7 @@ impl Controller {
                 }
                 slot.dead = true;
                 self.deaths += 1;
+                self.bury(member);
                 if let Some(after) = self.schedule.replace_after {
                     self.push(now + after, Event::Replaced(member));
                 }
@@ -323,6 +280,8 @@ impl Controller {
             start: None,
             phase_end: arrival,
             in_phase: false,
+            issued: false,
+            waits: 0,
             lost: false,
             acked: false,
             ops: 0,
@@ -382,41 +341,48 @@ impl Controller {
             return;
         };
         op.request.id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
-        let (end, ok, ops) = self.issue(&op, watch);
+        let issued = self.issue(&op, watch);
+        let now = self.now;
         let Some(running) = self.works.get_mut(op.ticket) else { return };
+        let (end, ok, ops) = issued.unwrap_or((now, true, 0));
         running.phase_end = if running.in_phase { running.phase_end.max(end) } else { end };
+        running.waits += u32::from(issued.is_none());
         running.in_phase = true;
         running.lost |= !ok && op.request.op == HostOp::Read;
         running.ops += ops;
         // The phase is complete with the plan's last request of this work.
-        if !self.plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket) {
+        running.issued = !self.plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket);
+        if running.issued && running.waits == 0 {
             let end = running.phase_end;
             self.push(end, Event::Phase(op.ticket));
         }
+        if issued.is_none() {
+            self.take_answers(op.member);
+        }
     }
 
-    /// When the request ended, whether it was done, and media operations.
-    fn issue(&mut self, op: &MemberOp, watch: &mut impl ArrayObserver) -> (SimTime, bool, u64) {
+    /// When the request ended, whether it was done, and media operations; `None`: it waits for a scheduler.
+    fn issue(&mut self, op: &MemberOp, watch: &mut impl ArrayObserver) -> Option<(SimTime, bool, u64)> {
         let now = self.now;
         let slot = &mut self.members[op.member.at()];
         if slot.dead {
-            return (now, false, 0);
+            return Some((now, false, 0));
         }
         let how = How { instantly: self.instantly, by_step: self.by_step };
-        let (served, refusal) = slot.issue(now, op, &self.plan, how, watch);
+        let (served, refusal) = slot.issue(now, op, &self.plan, how, watch)?;
         if !watch.answered() {
             self.dies(op.member, now);
-            return (now, false, 0);
+            return Some((now, false, 0));
         }
         let slot = &self.members[op.member.at()];
-        let ops = if let Member::Disk(drive) = &slot.member { drive.plan().ops().len() as u64 } else { 1 };
+        let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
         if let Some(limit) = self.schedule.timeout.filter(|t| served.ack.since(now) > *t) {
             self.dies(op.member, now + limit);
         }
-        match self.members[op.member.at()].dies_at {
+        Some(match self.members[op.member.at()].dies_at {
             Some(at) if served.ack > at => (at.max(now), false, ops),
             _ => (served.ack, refusal.is_none(), ops),
-        }
+        })
     }
 
     fn outcome(&mut self, outcome: Outcome, watch: &mut impl ArrayObserver) {

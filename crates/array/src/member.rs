@@ -1,7 +1,8 @@
 //! Members: drives, each with its own layer, mechanics and background work, and SSDs.
 
-use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan};
-use smrlab_drive::{Drive, Executed, Observer, OpDone, Served};
+use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue};
+use smrlab_drive::sched::Chosen;
+use smrlab_drive::{Controller, Drive, Executed, Observer, OpDone, Served};
 use smrlab_stl::{Pause, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 
@@ -37,8 +38,39 @@ impl Ssd {
 pub enum Member {
     /// A drive: first come, first served.
     Disk(Box<Drive>),
+    /// A drive behind a scheduler.
+    Queued(Box<Queue>),
     /// An SSD.
     Ssd(Ssd),
+}
+
+impl Member {
+    /// A drive as its scheduler wants it.
+    pub fn of_drive(drive: Drive, chosen: &Chosen) -> Self {
+        if chosen.entry.reorders {
+            Self::Queued(Box::new(Queue::new(Controller::new(drive, chosen))))
+        } else {
+            Self::Disk(Box::new(drive))
+        }
+    }
+
+    /// The drive, where it is one.
+    pub fn drive(&self) -> Option<&Drive> {
+        match self {
+            Self::Disk(drive) => Some(drive),
+            Self::Queued(queue) => Some(queue.drive()),
+            Self::Ssd(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn drive_mut(&mut self) -> Option<&mut Drive> {
+        match self {
+            Self::Disk(drive) => Some(drive),
+            Self::Queued(queue) => Some(queue.drive_mut()),
+            Self::Ssd(_) => None,
+        }
+    }
 }
 
 /// When a member answered.
@@ -108,7 +140,7 @@ impl Slot {
         true
     }
 
-    /// Does a request at `now`; answers when it was acknowledged.
+    /// Does a request at `now`; answers when it was acknowledged. `None`: it waits for a scheduler.
     pub(crate) fn issue(
         &mut self,
         now: SimTime,
@@ -116,24 +148,22 @@ impl Slot {
         plan: &MemberPlan,
         how: How,
         watch: &mut impl ArrayObserver,
-    ) -> (Served, Option<Refusal>) {
+    ) -> Option<(Served, Option<Refusal>)> {
         let nothing = Served { start: now, ack: now, end: now };
+        if how.instantly {
+            let Some(drive) = self.member.drive_mut() else {
+                watch.prefilled(op, plan, None);
+                return Some((nothing, None));
+            };
+            drive.instantly(&op.request);
+            let refusal = drive.plan().refusal();
+            let done = drive.plan().ops().len();
+            let plan_of = drive.plan();
+            let all = Executed { plan: plan_of, done, served: nothing, began: now, ends: &[], whole: true };
+            watch.prefilled(op, plan, Some(&all));
+            return Some((nothing, refusal));
+        }
         match &mut self.member {
-            Member::Disk(drive) if how.instantly => {
-                drive.instantly(&op.request);
-                let refusal = drive.plan().refusal();
-                let done = drive.plan().ops().len();
-                let all = Executed {
-                    plan: drive.plan(),
-                    done,
-                    served: nothing,
-                    began: now,
-                    ends: &[],
-                    whole: true,
-                };
-                watch.prefilled(op, plan, Some(&all));
-                (nothing, refusal)
-            }
             Member::Disk(drive) => {
                 if !how.by_step {
                     catch_up(drive, now, &mut Of(op.member, None, watch));
@@ -142,16 +172,16 @@ impl Slot {
                     drive.dispatch(now, &op.request, &mut Of(op.member, Some(op.request.id), watch));
                 let answer = (executed.served, executed.plan.refusal());
                 watch.issued(now, op, plan, &executed.served, Some(&executed));
-                answer
+                Some(answer)
             }
-            Member::Ssd(_) if how.instantly => {
-                watch.prefilled(op, plan, None);
-                (nothing, None)
+            Member::Queued(queue) => {
+                queue.send(now, op, plan, watch);
+                None
             }
             Member::Ssd(ssd) => {
                 let served = ssd.serve(now, op);
                 watch.issued(now, op, plan, &served, None);
-                (served, None)
+                Some((served, None))
             }
         }
     }

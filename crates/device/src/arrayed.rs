@@ -55,10 +55,7 @@ impl State {
     }
 
     fn drive(&self, disk: usize) -> Option<&Drive> {
-        match self.controller.members().nth(disk)? {
-            Member::Disk(drive) => Some(drive),
-            Member::Ssd(_) => None,
-        }
+        self.controller.members().nth(disk)?.drive()
     }
 
     fn health(&self, disk: usize) -> Health {

@@ -67,9 +67,6 @@ impl Controller {
 
     /// The drive of a member, to be told what became durable.
     pub fn drive_mut(&mut self, member: MemberId) -> Option<&mut Drive> {
-        match &mut self.members[member.at()].member {
-            Member::Disk(drive) => Some(drive),
-            Member::Ssd(_) => None,
-        }
+        self.members[member.at()].member.drive_mut()
     }
 }

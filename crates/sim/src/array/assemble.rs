@@ -27,9 +27,6 @@ pub(crate) fn assemble_array(
 ) -> Option<ArrayRun> {
     let chosen = faults.keep("array", registry::parse(text))?;
     let first = first.filter(|_| !chosen.is_single())?;
-    if first.scheduler.entry.reorders {
-        faults.add("scheduler", "the drives of an array serve first come, first served: use fcfs");
-    }
     let mut others = Vec::new();
     for i in 1..u64::from(chosen.disks + chosen.spares) {
         let wanted = Wanted { seed: wanted.seed + i, ..*wanted };

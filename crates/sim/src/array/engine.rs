@@ -88,7 +88,9 @@ pub(super) fn run(
         control.progress(count, feed.progress());
     }
     let mut steps = 0usize;
-    while (array.in_flight() > 0 || array.array().unfinished()) && array.step(None, watch) {
+    let busy =
+        |array: &Controller| array.in_flight() > 0 || array.array().unfinished() || array.members_wait();
+    while busy(array) && array.step(None, watch) {
         sender.drain(array, watch)?;
         steps += 1;
         if steps.is_multiple_of(CHECK_EVERY) {

@@ -26,7 +26,8 @@ use smrlab_units::{Blocks, Dir};
 use watch::ArrayWatch;
 
 fn member(drive: Assembled, data: bool) -> Member {
-    Member::Disk(Box::new(drive.start(data, false).0))
+    let (drive, chosen) = drive.start(data, false);
+    Member::of_drive(drive, &chosen)
 }
 
 /// What follows every block of an array on drives like `drive`.
@@ -112,7 +113,7 @@ pub(crate) fn run(
 fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metrics]) -> Facts {
     let (mut counters, mut map_bytes, mut host_blocks, mut background) = (Vec::new(), 0, Blocks::ZERO, false);
     let (mut buffer, mut last_tracks) = (None, None);
-    if let Member::Disk(drive) = member {
+    if let Some(drive) = member.drive() {
         let layer = drive.layer();
         layer.counters(&mut |name, n| counters.push((name, n)));
         (map_bytes, host_blocks, buffer) = (layer.map_bytes(), layer.host_blocks(), drive.buffer_counters());

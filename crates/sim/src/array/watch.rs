@@ -113,6 +113,32 @@ impl ArrayObserver for ArrayWatch {
         }
     }
 
+    fn sent(&mut self, at: SimTime, op: &MemberOp, _: u64, plan: &MemberPlan) {
+        self.verify.iter_mut().for_each(|v| v.issued(op, plan, None));
+        self.members[op.member.at()].arrived(at, &op.request);
+    }
+
+    fn dispatched(
+        &mut self,
+        member: MemberId,
+        came: SimTime,
+        request: &HostRequest,
+        executed: &Executed<'_>,
+    ) {
+        self.verify.iter_mut().for_each(|v| v.dispatched(member, request, executed));
+        self.members[member.at()].served(came, request, executed);
+        self.total.executed(executed);
+    }
+
+    fn accepted(&mut self, member: MemberId, request: &HostRequest) {
+        self.verify.iter_mut().for_each(|v| v.accepted(member, request));
+    }
+
+    fn answered_early(&mut self, member: MemberId, came: SimTime, request: &HostRequest, served: &Served) {
+        self.verify.iter_mut().for_each(|v| v.answered_early(member, request));
+        self.members[member.at()].counted(came, request, served, (0, 0));
+    }
+
     fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
         self.verify.iter_mut().for_each(|v| v.prefilled(op, plan, executed));
         if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)

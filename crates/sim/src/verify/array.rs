@@ -165,6 +165,27 @@ impl ArrayVerify {
         }
     }
 
+    /// A member behind a scheduler did a request that was issued before.
+    pub fn dispatched(&mut self, member: MemberId, request: &HostRequest, executed: &Executed<'_>) {
+        if let (Some(disk), None) = (self.disks.get_mut(member.at()), executed.plan.refusal()) {
+            let done = disk.served(request, executed);
+            self.blame(member, done);
+        }
+    }
+
+    /// Its buffer took a write.
+    pub fn accepted(&mut self, member: MemberId, request: &HostRequest) {
+        self.disks.get_mut(member.at()).into_iter().for_each(|disk| disk.accepted(request));
+    }
+
+    /// It answered a read from such a write.
+    pub fn answered_early(&mut self, member: MemberId, request: &HostRequest) {
+        if let Some(disk) = self.disks.get(member.at()) {
+            let done = disk.answered(request);
+            self.blame(member, done);
+        }
+    }
+
     /// The same without time, before the run.
     pub fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
         if self.pending.contains_key(&op.request.id) {

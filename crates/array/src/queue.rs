@@ -1,0 +1,202 @@
+//! A member behind a scheduler: its requests wait, and when they end is known only when the scheduler has chosen them.
+//!
+//! What a request does to the data that the array follows is done in the order in which the array sends; the drive keeps the order of
+//! requests that overlap.
+
+use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Ticket};
+use smrlab_drive::controller::{Controller, Effects};
+use smrlab_drive::drive::Tracks;
+use smrlab_drive::{Drive, Executed, Observer, OpDone, Served};
+use smrlab_stl::{Cause, HostRequest, MediaOp, Pause};
+use smrlab_units::{HostOp, SimTime};
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+
+/// See the [module](self).
+pub struct Queue {
+    drive: Controller,
+    /// Requests that came when the drive's queue was full.
+    behind: VecDeque<(SimTime, HostRequest)>,
+    known: Known,
+}
+
+/// What is known of the requests that the drive has.
+#[derive(Default)]
+struct Known {
+    /// By the numbers that the drive knows them by, which rise with time.
+    sent: BTreeMap<u64, Sent>,
+    numbers: u64,
+    answers: Vec<Answer>,
+    /// Media operations of which it is not known yet whom they serve.
+    ops: Vec<Carried>,
+}
+
+/// A request that is not on the medium yet.
+struct Sent {
+    op: MemberOp,
+    came: SimTime,
+    acked: bool,
+}
+
+/// A request that is answered, or never will be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub ticket: Ticket,
+    pub kind: HostOp,
+    pub came: SimTime,
+    pub ack: SimTime,
+    pub ok: bool,
+    /// Media operations that were done for it.
+    pub ops: u64,
+}
+
+/// An operation, its own.
+struct Carried {
+    op: MediaOp,
+    cause: Cause,
+    start: SimTime,
+    end: SimTime,
+    tracks: Tracks,
+    background: bool,
+}
+
+impl Queue {
+    /// A drive behind its scheduler.
+    pub fn new(drive: Controller) -> Self {
+        Self { drive, behind: VecDeque::new(), known: Known::default() }
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &Drive {
+        self.drive.drive()
+    }
+
+    /// The drive, for what is done without time.
+    pub(crate) fn drive_mut(&mut self) -> &mut Drive {
+        self.drive.drive_mut()
+    }
+
+    /// Takes a request.
+    pub(crate) fn send(
+        &mut self,
+        now: SimTime,
+        op: &MemberOp,
+        plan: &MemberPlan,
+        watch: &mut impl ArrayObserver,
+    ) {
+        self.known.numbers += 1;
+        let number = self.known.numbers;
+        self.known.sent.insert(number, Sent { op: *op, came: now, acked: false });
+        self.behind.push_back((now, op.request.numbered(number)));
+        watch.sent(now, op, number, plan);
+        self.fill(op.member, watch);
+    }
+
+    /// When it will be decided who is next.
+    pub(crate) fn next_decision(&self) -> Option<SimTime> {
+        self.drive.next_decision()
+    }
+
+    /// Makes that decision.
+    pub(crate) fn decide(&mut self, member: MemberId, at: SimTime, watch: &mut impl ArrayObserver) {
+        let Ok(_) = self.drive.decide_once(at, &mut Sink { member, watch, known: &mut self.known });
+        self.fill(member, watch);
+    }
+
+    /// What was answered since.
+    pub(crate) fn answers(&mut self) -> Vec<Answer> {
+        std::mem::take(&mut self.known.answers)
+    }
+
+    /// The drive is dead at `now`: what was not answered never will be.
+    pub(crate) fn dies(&mut self, now: SimTime) {
+        for s in std::mem::take(&mut self.known.sent).into_values().filter(|s| !s.acked) {
+            let (ticket, kind) = (s.op.ticket, s.op.request.op);
+            self.known.answers.push(Answer { ticket, kind, came: s.came, ack: now, ok: false, ops: 0 });
+        }
+        self.behind.clear();
+    }
+
+    fn fill(&mut self, member: MemberId, watch: &mut impl ArrayObserver) {
+        while self.drive.has_room()
+            && let Some((came, request)) = self.behind.pop_front()
+        {
+            let mut sink = Sink { member, watch, known: &mut self.known };
+            let Ok(_) = self.drive.submit(came, &request, &mut sink);
+        }
+    }
+}
+
+/// Takes down what the drive did.
+struct Sink<'a, O> {
+    member: MemberId,
+    watch: &'a mut O,
+    known: &'a mut Known,
+}
+
+impl<O: ArrayObserver> Sink<'_, O> {
+    /// Tells whose the operations since the last time were.
+    fn tell(&mut self, request: Option<u64>) {
+        for c in self.known.ops.drain(..) {
+            let Carried { ref op, cause, start, end, tracks, background } = c;
+            let done = OpDone { op, cause, start, end, tracks, background };
+            self.watch.media(self.member, request, &done);
+        }
+    }
+
+    fn answered_at(&mut self, number: u64, ack: SimTime, (ok, ops): (bool, u64)) {
+        if let Some(s) = self.known.sent.get_mut(&number).filter(|s| !s.acked) {
+            s.acked = true;
+            let (ticket, kind, came) = (s.op.ticket, s.op.request.op, s.came);
+            self.known.answers.push(Answer { ticket, kind, came, ack, ok, ops });
+        }
+    }
+}
+
+impl<O: ArrayObserver> Observer for Sink<'_, O> {
+    fn op(&mut self, done: &OpDone<'_>) {
+        let OpDone { op, cause, start, end, tracks, background } = *done;
+        self.known.ops.push(Carried { op: *op, cause, start, end, tracks, background });
+    }
+
+    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
+        self.watch.paused(self.member, pause, start, background);
+    }
+}
+
+impl<O: ArrayObserver> Effects for Sink<'_, O> {
+    type Error = Infallible;
+
+    fn dispatched(
+        &mut self,
+        came: SimTime,
+        request: &HostRequest,
+        executed: &Executed<'_>,
+    ) -> Result<(), Infallible> {
+        self.tell(self.known.sent.get(&request.id).map(|s| s.op.request.id));
+        let outcome = (executed.plan.refusal().is_none(), executed.plan.ops().len() as u64);
+        self.answered_at(request.id, executed.served.ack, outcome);
+        self.known.sent.remove(&request.id);
+        self.watch.dispatched(self.member, came, request, executed);
+        Ok(())
+    }
+
+    fn accepted(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<(), Infallible> {
+        self.answered_at(request.id, served.ack, (true, 0));
+        self.watch.accepted(self.member, request);
+        Ok(())
+    }
+
+    fn answered(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), Infallible> {
+        self.answered_at(request.id, served.ack, (true, 0));
+        self.known.sent.remove(&request.id);
+        self.watch.answered_early(self.member, came, request, served);
+        Ok(())
+    }
+
+    fn background(&mut self, executed: &Executed<'_>) -> Result<(), Infallible> {
+        self.tell(None);
+        self.watch.background(self.member, executed);
+        Ok(())
+    }
+}
