@@ -149,3 +149,32 @@ def test_an_unknown_paper_names_those_that_there_are(smrlab: Invoke) -> None:
     assert done.status == 2
     assert "he2014" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "right", "planted", "red"),
+    [
+        # A log that appends all streams to the same bands.
+        ("arrays-interleaving", "paper.toml", 'layer = "log,streams={streams}"', 'layer = "log,streams=1"', "000-R1"),
+        # An array that reads old chunks to make its stripes full.
+        ("dvs-raid", "paper.toml", '"1 chunk", array = "dvs', '"1 chunk", array = "dvs,stripes=fill', "002-D12"),
+        # A map in which a sector that is written anew is still redirected.
+        ("dm-shingle", "table.py", "self.entries.pop(lba, None)", "pass", "004-M2"),
+    ],
+)
+def test_a_planted_change_turns_a_claim_red(
+    name: str, file: str, right: str, planted: str, red: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "papers"
+    shutil.copytree(papers.load(name).folder, home / name)
+    monkeypatch.setenv("SMRLAB_PAPERS", str(home))
+    path = home / name / file
+    text = path.read_text().replace("burst = [1, 10, 100, 1000]", "burst = [1]")
+    assert text.count(right) == 1
+    for content, verdict in ((text, "reproduced"), (text.replace(right, planted), "not")):
+        path.write_text(content)
+        paper = papers.load(name)
+        claim = next(c for c in paper.claims if c.id == red)
+        used = [e.id for e in paper.experiments if any(e.id in let for let in claim.let.values())]
+        found = {v.id: v for v in papers.reproduce(paper, "quick", tmp_path / "runs", only=used).verdicts}
+        assert found[red].verdict == verdict, found[red]
