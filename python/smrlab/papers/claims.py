@@ -57,7 +57,7 @@ def _evaluate(paper: Paper, claim: Claim, text: str, names: Mapping[str, Any]) -
     except InputError:
         raise
     except Exception as e:
-        raise InputError(f"papers/{paper.id}/paper.toml: claim {claim.id}: {text!r}: {type(e).__name__}: {e}") from None
+        raise InputError(f"papers/{paper.id}: claim {claim.id}: {text!r}: {type(e).__name__}: {e}") from None
 
 
 def judge(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ class Experiment:
     """Runs over a grid: every text in `spec` may name a point's, the scale's, common or derived values in braces.
 
     A value of the grid that is a table stands under its `name`, and gives all its entries. `values` are keys of
-    results computed from others: expressions over `v('key')`. With `measure` (FILE.py:FUNCTION in the paper's folder)
-    the function gives a point's result instead of the simulator. `missing` says what the program lacks for it.
+    results computed from others: expressions over `v('key')`. `needs` are files of the folder of `--traces`. With
+    `measure` (FILE.py:FUNCTION in the paper's folder) the function gives a point's result instead of the simulator.
+    `missing` says what the program lacks for it.
     """
 
     id: str
@@ -29,7 +30,7 @@ class Experiment:
     spec: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     scale: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    needs: str | None = None
+    needs: Sequence[str] = ()
     derive: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     measure: str | None = None

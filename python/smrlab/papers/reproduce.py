@@ -103,8 +103,8 @@ def _plan(
             absent[experiment.id] = "not asked for"
         elif experiment.missing:
             absent[experiment.id] = experiment.missing
-        elif experiment.needs and not (traces and (traces / experiment.needs).exists()):
-            absent[experiment.id] = f"the trace {experiment.needs} is not there (--traces DIR)"
+        elif gone := [name for name in experiment.needs if not (traces and (traces / name).exists())]:
+            absent[experiment.id] = f"the trace {gone[0]} is not there (--traces DIR)"
         else:
             for point, spec in points(paper, experiment, scale, traces):
                 folder = _folder(cache, program, paper, experiment, spec)
