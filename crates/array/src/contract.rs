@@ -1,7 +1,7 @@
 //! The contract of an array.
 
 use crate::{MemberId, MemberPlan, Ticket, Work};
-use smrlab_stl::{HostRequest, Record};
+use smrlab_stl::Record;
 use smrlab_units::{Blocks, Lba, SimTime};
 use std::ops::Range;
 
@@ -149,12 +149,6 @@ pub trait Array: Send {
     /// Which of `blocks` from `lba` hold data of the host's, as ascending ranges.
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
         out(lba.span(blocks));
-    }
-
-    /// Which members, with which of their LBAs, `request` would ask first: a hint for the processor's caches.
-    #[inline]
-    fn prefetch(&self, request: &HostRequest, out: &mut dyn FnMut(MemberId, &HostRequest)) {
-        let _ = (request, out);
     }
 
     /// Bytes of memory that its tables take.

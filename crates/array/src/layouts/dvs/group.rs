@@ -95,14 +95,22 @@ pub struct Place {
 
 const UNMAPPED: u32 = u32::MAX;
 
-/// Tables of one group: an append pointer a disk and the address map (4 bytes a logical chunk), and the stripe table
-/// (4 bytes a cell).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place in the map.
+fn packed(disk: usize, cell: Cell) -> u32 {
+    (disk as u32) << 16 | u32::from(cell.at)
+}
+
+/// Cells up to which a group has no address map: its chunks are looked for among them.
+const FEW: usize = 64;
+
+/// Tables of one group: an append pointer a disk, the stripe table (4 bytes a cell), and, where that is long, the address
+/// map (4 bytes a logical chunk).
+#[derive(Clone, Debug)]
 pub struct Group {
-    /// Pointers, then the map: one piece of memory, because a write looks at both.
-    table: Box<[u32]>,
+    pointers: Box<[u32]>,
     cells: Vec<Cell>,
-    disks: u32,
+    map: Option<Box<[u32]>>,
+    logical: u32,
     live: u32,
     accesses: u32,
     last: u64,
@@ -111,18 +119,29 @@ pub struct Group {
 impl Group {
     /// Nothing written.
     pub fn new(shape: &Shape) -> Self {
-        let mut table = vec![UNMAPPED; (shape.disks + shape.logical) as usize].into_boxed_slice();
-        table[..shape.disks as usize].fill(0);
-        Self { table, cells: Vec::new(), disks: shape.disks as u32, live: 0, accesses: 0, last: 0 }
+        Self {
+            pointers: vec![0; shape.disks as usize].into_boxed_slice(),
+            cells: Vec::new(),
+            map: None,
+            logical: shape.logical as u32,
+            live: 0,
+            accesses: 0,
+            last: 0,
+        }
     }
 
-    fn map(&self) -> &[u32] {
-        &self.table[self.disks as usize..]
-    }
-
-    #[inline]
-    fn entry(&mut self, lcn: u64) -> &mut u32 {
-        &mut self.table[self.disks as usize + lcn as usize]
+    /// The map, made from the cells where there was none.
+    fn map(&mut self) -> &mut [u32] {
+        let Self { cells, map, pointers, logical, .. } = self;
+        map.get_or_insert_with(|| {
+            let mut map = vec![UNMAPPED; *logical as usize].into_boxed_slice();
+            for (i, cell) in cells.iter().enumerate() {
+                if let Holds::Chunk(lcn) = cell.holds() {
+                    map[usize::from(lcn)] = packed(i % pointers.len(), *cell);
+                }
+            }
+            map
+        })
     }
 
     /// A request of the host's, of this number, touches it.
@@ -140,13 +159,19 @@ impl Group {
     /// Where the current version of a chunk is.
     #[inline]
     pub fn place(&self, lcn: u64) -> Option<Place> {
-        let packed = self.table[self.disks as usize + lcn as usize];
+        let packed = match &self.map {
+            Some(map) => map[lcn as usize],
+            None => {
+                let i = self.cells.iter().rposition(|c| u64::from(c.what) == lcn)?;
+                packed(i % self.pointers.len(), self.cells[i])
+            }
+        };
         (packed != UNMAPPED).then(|| Place { disk: u64::from(packed >> 16), at: u64::from(packed as u16) })
     }
 
     /// Chunks that hold data of the host's, ascending.
     pub fn live(&self) -> impl Iterator<Item = u64> {
-        (0..).zip(self.map()).filter(|(_, place)| **place != UNMAPPED).map(|(lcn, _)| lcn)
+        (0..u64::from(self.logical)).filter(|l| self.place(*l).is_some())
     }
 
     /// How many of them.
@@ -156,7 +181,7 @@ impl Group {
 
     /// Chunks of data and parity that were written since the last collection.
     pub fn written(&self) -> u64 {
-        self.pointers().iter().map(|p| u64::from(*p)).sum()
+        self.pointers.iter().map(|p| u64::from(*p)).sum()
     }
 
     /// Data chunks that are not current any more.
@@ -167,12 +192,12 @@ impl Group {
 
     /// Where each disk's segment is appended to.
     pub fn pointers(&self) -> &[u32] {
-        &self.table[..self.disks as usize]
+        &self.pointers
     }
 
     /// The stripes, a cell for each disk.
     pub fn stripes(&self) -> impl Iterator<Item = &[Cell]> {
-        self.cells.chunks(self.disks as usize)
+        self.cells.chunks(self.pointers.len())
     }
 
     /// The stripe that has something at this place.
@@ -183,19 +208,23 @@ impl Group {
 
     /// How many of them.
     pub fn stripe_count(&self) -> u64 {
-        self.cells.len() as u64 / u64::from(self.disks)
+        (self.cells.len() / self.pointers.len()) as u64
     }
 
     /// Adds a stripe: its chunks are current now.
     pub fn append(&mut self, stripe: &[Cell]) {
+        if self.cells.len() + stripe.len() > FEW {
+            self.map();
+        }
         for (disk, cell) in stripe.iter().enumerate() {
             if let Holds::Chunk(lcn) = cell.holds() {
-                let entry = self.entry(u64::from(lcn));
-                let was = std::mem::replace(entry, (disk as u32) << 16 | u32::from(cell.at));
-                self.live += u32::from(was == UNMAPPED);
+                self.live += u32::from(self.place(u64::from(lcn)).is_none());
+                if let Some(map) = &mut self.map {
+                    map[usize::from(lcn)] = packed(disk, *cell);
+                }
             }
             if cell.holds() != Holds::Nothing {
-                self.table[disk] = u32::from(cell.at) + 1;
+                self.pointers[disk] = u32::from(cell.at) + 1;
             }
         }
         self.cells.extend_from_slice(stripe);
@@ -203,22 +232,22 @@ impl Group {
 
     /// A chunk holds nothing any more.
     pub fn unmap(&mut self, lcn: u64) {
-        let was = std::mem::replace(self.entry(lcn), UNMAPPED);
+        let was = std::mem::replace(&mut self.map()[lcn as usize], UNMAPPED);
         self.live -= u32::from(was != UNMAPPED);
     }
 
     /// The segments are empty again.
     pub fn reset(&mut self) {
-        let (pointers, map) = self.table.split_at_mut(self.disks as usize);
-        pointers.fill(0);
-        map.fill(UNMAPPED);
+        self.pointers.fill(0);
         self.cells.clear();
+        self.map = None;
         self.live = 0;
     }
 
     /// Bytes of memory.
     pub fn bytes(&self) -> u64 {
-        ((self.table.len() + self.cells.capacity()) * 4) as u64
+        let map = self.map.as_ref().map_or(0, |map| map.len());
+        (size_of::<Self>() + (self.pointers.len() + self.cells.capacity() + map) * 4) as u64
     }
 }
 
@@ -372,6 +401,42 @@ mod tests {
         // A segment that is full is not filled up.
         let full = packer.pack(&shape, 8..10, &[3, 3, 3, 50, 50], |_, _| panic!("no room there"));
         assert_eq!(full.unwrap()[3].holds(), Holds::Nothing);
+    }
+
+    /// Looked for among few cells or in the map, a chunk is where it was put last, and one that is gone is nowhere.
+    #[test]
+    fn a_chunk_is_found_with_and_without_a_map() {
+        let shape = shape(5, 50);
+        let mut rng = smrlab_units::rng::Rng::new(3);
+        let mut draw = |n: u64| rng.below(n);
+        for unmaps in [false, true] {
+            let mut group = Group::new(&shape);
+            let mut want = vec![None; shape.logical as usize];
+            for i in 0..30 {
+                let lcns = [draw(40), 40 + draw(40)];
+                let stripes = Packer::default().pack(&shape, lcns.into_iter(), group.pointers(), |_, _| None);
+                for stripe in stripes.unwrap().chunks(5) {
+                    group.append(stripe);
+                    for (disk, cell) in stripe.iter().enumerate() {
+                        if let Holds::Chunk(lcn) = cell.holds() {
+                            let place = Place { disk: disk as u64, at: u64::from(cell.at) };
+                            want[usize::from(lcn)] = Some(place);
+                        }
+                    }
+                }
+                if unmaps && i % 3 == 0 {
+                    let lcn = draw(80);
+                    group.unmap(lcn);
+                    want[lcn as usize] = None;
+                }
+                let got: Vec<_> = (0..shape.logical).map(|lcn| group.place(lcn)).collect();
+                assert_eq!(got, want, "after write {i}");
+                let live: Vec<u64> = (0..).zip(&want).filter_map(|(l, w)| w.map(|_| l)).collect();
+                assert_eq!(group.live().collect::<Vec<_>>(), live);
+                assert_eq!(group.live_chunks(), live.len() as u64);
+                assert_eq!(group.map.is_some(), unmaps || group.cells.len() > FEW);
+            }
+        }
     }
 
     /// The bound of the packing, and that no pointer is pushed beyond it, on random sets of chunks.
