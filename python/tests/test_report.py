@@ -210,3 +210,15 @@ def test_a_folder_without_results_is_the_users_error(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text("{")
     with pytest.raises(InputError, match="not a readable result"):
         write_report(tmp_path)
+
+
+def test_a_few_windows_between_idle_hours_are_dots() -> None:
+    import numpy as np
+
+    from smrlab.plots.figures import isolated
+
+    nan = float("nan")
+    assert isolated(np.array([1.0, nan, 2.0, 3.0, nan, nan, 4.0])).tolist() == [True, *[False] * 5, True]
+    long = np.full(1000, nan)
+    long[0:5] = long[100:106] = long[999] = 1.0
+    assert np.flatnonzero(isolated(long)).tolist() == [0, 1, 2, 3, 4, 999]

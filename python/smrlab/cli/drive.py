@@ -138,7 +138,7 @@ def _describe(name: str, doc: dict[str, Any]) -> None:
     # A zone lies on several surfaces.
     lengths = len({z["blocks_a_track"] for z in zones})
     inside = (
-        bands["problem"]
+        bands["problem"].removeprefix("bands: ")
         if "problem" in bands
         else f"{bands['count']:,} of {text.size(bands['mean_blocks'] * 512)} each, "
         f"{text.size(bands['data_blocks'] * 512)} in all"

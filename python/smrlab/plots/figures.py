@@ -38,9 +38,13 @@ def shown_end(ends: Sequence[float]) -> float:
 
 
 def isolated(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where a value stands between two that are missing, so that no line reaches it."""
-    there = np.concatenate([[False], ~np.isnan(values), [False]])
-    return np.asarray(there[1:-1] & ~there[:-2] & ~there[2:])
+    """Where values stand alone between missing ones: a single one, or so few that a line through them is not seen."""
+    there = np.concatenate([[0], ~np.isnan(values), [0]])
+    edges = np.flatnonzero(np.diff(there))
+    out = np.zeros(len(values), dtype=bool)
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        out[first:end] = end - first <= max(1, len(values) // 200)
+    return out
 
 
 def _having(runs: Payload, key: str) -> list[tuple[int, dict[str, Any]]]:
@@ -64,7 +68,8 @@ def over_time(
             axes.plot(t, values, label=run["name"], **line_style(i))
             lone = isolated(values)
             axes.plot(t[lone], values[lone], ".", color=COLORS[i % len(COLORS)], ms=3.5)
-        axes.set_xlim(0, end / unit)
+        # What happens at the very beginning or end is not cut by the frame.
+        axes.set_xlim(-0.01 * end / unit, 1.01 * end / unit)
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel(label)
         _from_zero(axes, log, write)

@@ -153,6 +153,8 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    from ..plots.style import line_style
+
     metric, against, by = names
     settings = list({x: None for line in points.values() for x in line})
     settings.sort(key=_order)
@@ -168,9 +170,8 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
         low = [m - min(v) for m, v in zip(mean, line.values(), strict=True)]
         high = [max(v) - m for m, v in zip(mean, line.values(), strict=True)]
         label = None if name is None or by is None else f"{called(by)}: {name}"
-        axes.errorbar(
-            [place[x] for x in line], mean, yerr=[low, high], marker="osD^v<>PX*"[i % 10], capsize=3, label=label
-        )
+        at, marker = [place[x] for x in line], "osD^v<>PX*"[i % 10]
+        axes.errorbar(at, mean, yerr=[low, high], marker=marker, capsize=3, label=label, **line_style(i))
     if numeric and _scale(list(place.values())) == "log":
         axes.set_xscale("log")
     if len(settings) <= 12:
