@@ -148,6 +148,15 @@ def test_json_wherever_something_is_said(make: Make) -> None:
     assert made["uri"].startswith("nbd+unix:")
 
 
+def test_a_band_without_a_unit_is_asked_for_one(make: Make) -> None:
+    make()
+    create = ("device", "create", "b", "--size", "16MiB", "--store", "memory", "--layer")
+    asked = smrlab(*create, "rmw,band=4").stderr
+    assert "band=4 of rmw means 4 tracks. Give a unit" in asked
+    smrlab("device", "remove", "b")
+    assert "Give a unit" not in smrlab(*create, "rmw,band=4tracks").stderr
+
+
 def test_ctrl_c_ends_watching(make: Make) -> None:
     make()
     program = (

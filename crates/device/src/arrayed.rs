@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
 use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Staging};
 use smrlab_drive::Drive;
-use smrlab_stl::{HostBuffer, HostRequest, Record};
+use smrlab_stl::{Counted, HostBuffer, HostRequest, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +34,12 @@ struct State {
     controller: Controller,
     carry: Carry,
     next: u64,
+    /// What the array had counted when counting began.
+    before: Counted,
+}
+
+fn drive(controller: &Controller, disk: usize) -> Option<&Drive> {
+    controller.members().nth(disk)?.drive()
 }
 
 impl State {
@@ -52,10 +58,6 @@ impl State {
             }
         }
         (done, any)
-    }
-
-    fn drive(&self, disk: usize) -> Option<&Drive> {
-        self.controller.members().nth(disk)?.drive()
     }
 
     fn health(&self, disk: usize) -> Health {
@@ -129,7 +131,7 @@ impl Arrayed {
             doomed: Vec::new(),
             broken: None,
         };
-        let mut state = State { controller, carry, next: 0 };
+        let mut state = State { controller, carry, next: 0, before: Counted::default() };
         state.call(|c, carry| c.recover(found.records.into_iter(), found.unclean, carry));
         if found.unclean {
             let text = "the host lost its power: what was under way is made to fit again";
@@ -354,7 +356,9 @@ impl Arrayed {
                 continue;
             }
             let state = self.state.lock();
-            let Some(drive) = state.drive(disk).filter(|_| state.carry.broken.is_none()) else { continue };
+            let Some(drive) = drive(&state.controller, disk).filter(|_| state.carry.broken.is_none()) else {
+                continue;
+            };
             let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
                 drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
             };

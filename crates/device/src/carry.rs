@@ -4,20 +4,22 @@ use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
-use smrlab_stl::{Cause, Dir, Executor, HostBuffer, Part, Plan, Record, Step};
+use smrlab_stl::{
+    Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, TranslationLayer, counted_since,
+};
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
 /// Media operations by cause and direction: operations and blocks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MediaCounts {
-    pub(crate) by_cause: [[(u64, u64); 2]; Cause::ALL.len()],
+struct MediaCounts {
+    by_cause: [[(u64, u64); 2]; Cause::ALL.len()],
     /// Fences at which there was something to be made durable, where the store can.
-    pub(crate) fences: u64,
+    fences: u64,
 }
 
 impl MediaCounts {
-    pub(crate) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let mut map = Map::new();
         for (cause, [reads, writes]) in Cause::ALL.iter().zip(self.by_cause) {
             if reads.0 + writes.0 > 0 {
@@ -30,11 +32,29 @@ impl MediaCounts {
     }
 }
 
+/// What a drive's layer counted.
+fn of_layer(layer: &dyn TranslationLayer) -> Counted {
+    let mut all = Vec::new();
+    layer.counters(&mut |name, n| all.push((name, n)));
+    all
+}
+
+/// What a drive's buffer counted, where it has one.
+fn of_buffer(drive: &Drive) -> Option<Counted> {
+    drive.buffer_counters().map(|buffer| buffer.named().to_vec())
+}
+
+fn object(counted: Counted) -> Value {
+    counted.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect::<Map<_, _>>().into()
+}
+
 /// Moves the bytes of plans.
 pub(crate) struct Bytes {
     pub(crate) medium: Arc<Medium>,
     executor: Executor,
-    pub(crate) media: MediaCounts,
+    media: MediaCounts,
+    /// What the layer and the buffer had counted when counting began.
+    before: (Counted, Counted),
     /// Plans so far that changed anything.
     pub(crate) changes: u64,
 }
@@ -69,8 +89,8 @@ impl Bytes {
     /// When what recovery has to write cannot be written.
     pub(crate) fn recovered(drive: &mut Drive, medium: Medium, records: Vec<Record>) -> Result<Self> {
         let medium = Arc::new(medium);
-        let (executor, media) = Default::default();
-        let mut bytes = Self { medium, executor, media, changes: 0 };
+        let (executor, media, before) = Default::default();
+        let mut bytes = Self { medium, executor, media, before, changes: 0 };
         if !records.is_empty() {
             // A killed server left records that are not durable yet; a layer takes what it is given for durable.
             bytes.medium.sync()?;
@@ -113,5 +133,34 @@ impl Bytes {
         }
         Executor::finish(plan, &mut host);
         Ok(())
+    }
+
+    /// What was counted: media operations, and where there is a drive what its layer and its buffer did, and how full its
+    /// cache is.
+    pub(crate) fn told(&self, drive: Option<&Drive>) -> Map<String, Value> {
+        let mut told = Map::new();
+        told.insert("by_cause".into(), self.media.json());
+        told.insert("fences".into(), self.media.fences.into());
+        let Some(drive) = drive else { return told };
+        let layer = drive.layer();
+        told.insert("layer".into(), object(counted_since(of_layer(layer), &self.before.0)));
+        told.insert("map_bytes".into(), layer.map_bytes().into());
+        if let Some((cached, cache)) = layer.facts().fill() {
+            told.insert("cache".into(), json!({"blocks": cache.0, "cached_blocks": cached.0}));
+        }
+        if let Some((used, all)) = layer.facts().last_tracks {
+            told.insert("third_track_fill".into(), json!(used.0 as f64 / all.0 as f64));
+        }
+        if let Some(buffer) = of_buffer(drive) {
+            told.insert("buffer".into(), object(counted_since(buffer, &self.before.1)));
+        }
+        told
+    }
+
+    /// Begins counting anew.
+    pub(crate) fn count_anew(&mut self, drive: Option<&Drive>) {
+        self.media = MediaCounts::default();
+        let layer = drive.map(|drive| of_layer(drive.layer()));
+        self.before = (layer.unwrap_or_default(), drive.and_then(of_buffer).unwrap_or_default());
     }
 }

@@ -6,13 +6,13 @@
 //! that lost its power leaves behind is the state at the last fence or flush, and any part of what was written since: the
 //! fences of a plan see to it that this does no harm.
 
-use crate::carry::{Bytes, MediaCounts};
+use crate::carry::Bytes;
 use crate::error::Result;
 use crate::medium::{Begun, Medium, tag, with_gaps, write_zeroes};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, Controller, Executed, State};
 use smrlab_stl::{Capabilities, Cause, HostBuffer, Record};
@@ -259,32 +259,12 @@ impl Layered {
     /// Its counters.
     pub fn stats(&self) -> Value {
         let state = self.queue.lock();
-        let mut own = Map::new();
-        state.controller.drive().layer().counters(&mut |name, n| {
-            own.insert(name.to_owned(), n.into());
-        });
-        let layer = state.controller.drive().layer();
-        let mut stats = json!({"by_cause": state.carry.media.json(), "fences": state.carry.media.fences,
-                               "layer": own, "map_bytes": layer.map_bytes()});
-        if let (Some(cache), Some(cached)) = (layer.facts().cache, layer.facts().cached) {
-            stats["cache"] = json!({"blocks": cache.0, "cached_blocks": cached.0});
-        }
-        if let Some((used, all)) = layer.facts().last_tracks {
-            stats["third_track_fill"] = json!(used.0 as f64 / all.0 as f64);
-        }
-        if let Some(buffer) = state.controller.drive().buffer_counters() {
-            stats["buffer"] = buffer
-                .named()
-                .map(|(name, n)| (name.to_owned(), n.into()))
-                .into_iter()
-                .collect::<Map<_, _>>()
-                .into();
-        }
-        stats
+        state.carry.told(Some(state.controller.drive())).into()
     }
 
     /// Forgets the counters.
     pub fn reset(&self) {
-        self.queue.lock().carry.media = MediaCounts::default();
+        let state = &mut *self.queue.lock();
+        state.carry.count_anew(Some(state.controller.drive()));
     }
 }

@@ -6,7 +6,6 @@ use crate::table::Table;
 use serde_json::{Map, Value, json};
 use smrlab_disk::{Bands, TrackNo};
 use smrlab_drive::Assembled;
-use smrlab_stl::is_level;
 
 /// The version of the result's schema.
 pub const SCHEMA: u32 = 1;
@@ -18,15 +17,6 @@ pub struct RunResult {
     pub json: Value,
     /// `timeline`, `histogram` and `heatmap`.
     pub tables: Vec<Table>,
-}
-
-/// Counters by name.
-pub(crate) type Counted = Vec<(&'static str, u64)>;
-
-/// What was counted since `before`: the prefill is no part of the run. Levels stay as they are.
-pub(crate) fn counted_since(now: Counted, before: &Counted) -> Counted {
-    let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
-    now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }
 
 /// What every result begins with.

@@ -1,7 +1,7 @@
 //! One run from its specification to its result.
 
 use crate::control::Control;
-use crate::document::{Counted, RunResult, counted_since, document, efficiency, layer_bands};
+use crate::document::{RunResult, document, efficiency, layer_bands};
 use crate::engine::{self, Feed, HostObserver};
 use crate::error::RunError;
 use crate::kept::{self, Kept};
@@ -18,7 +18,7 @@ use crate::watch::Watch;
 use serde_json::json;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Controller;
-use smrlab_stl::TranslationLayer;
+use smrlab_stl::{Counted, TranslationLayer, counted_since};
 use std::path::Path;
 
 /// Does a run. `logs`: the directory for `requests.parquet` and `media.parquet`, needed where they are asked for.
@@ -119,6 +119,7 @@ impl Parts {
             let kept = control.keep().and_then(|k| Kept::new(k, &self.spec, prefill, drive, &self.model));
             kept::write(prefill, kept.as_ref(), drive, &mut observer, (&self.reads, control))?;
         }
+        // The prefill is no part of the run.
         let before = counters(self.controller.drive().layer());
         let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;
         let (mut metrics, verify) = finish(observer)?;

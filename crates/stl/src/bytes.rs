@@ -3,7 +3,7 @@
 //! One piece of code for tests, power cuts and the served device. Bytes that a plan reads for its own later writes are
 //! staged in memory, which is volatile: a cut loses them.
 
-use crate::{Dir, MediaOp, OpId, Piece, Plan, Source};
+use crate::{Dir, OpId, Piece, Plan, Source};
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 
 /// A medium with bytes. Lengths are whole blocks.
@@ -58,7 +58,7 @@ pub trait Medium {
 pub enum Part<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
-    /// What the medium holds there (see [`Medium::read_later`]).
+    /// What the medium holds there (see [`Medium::read_later`]); where it is the only part it may overlap with where it goes.
     Medium(Pba, Blocks),
 }
 
@@ -100,6 +100,8 @@ pub struct Executor {
     kept: Vec<Kept>,
     /// The operations whose data are still on the medium.
     waiting: Vec<OpId>,
+    /// By operation: the last one that writes what it read. Empty until that matters in a plan.
+    last_uses: Vec<OpId>,
 }
 
 fn at(blocks: Blocks) -> usize {
@@ -133,6 +135,7 @@ impl Executor {
         self.staged = 0;
         self.kept.clear();
         self.waiting.clear();
+        self.last_uses.clear();
     }
 
     /// Carries out one operation; they must be done in order.
@@ -152,7 +155,7 @@ impl Executor {
             Dir::Read => self.read(plan, op, host, medium),
             Dir::Write => {
                 self.kept.push(Kept::Nowhere);
-                self.fetch(plan, media, medium)?;
+                self.fetch(plan, op, medium)?;
                 if let [one] = plan.pieces(op)
                     && let Some(data) = self.slice(one, host)
                 {
@@ -204,21 +207,43 @@ impl Executor {
         first
     }
 
-    /// Reads, before `write` is done, what waits on the medium where it goes.
-    fn fetch<M: Medium>(&mut self, plan: &Plan, write: MediaOp, medium: &mut M) -> Result<(), M::Error> {
+    /// Reads, before operation `op`, a write, is done, what waits on the medium where it goes; not what nobody writes
+    /// afterwards, and not what is all that this one writes: the medium then moves it as a whole.
+    fn fetch<M: Medium>(&mut self, plan: &Plan, op: OpId, medium: &mut M) -> Result<(), M::Error> {
+        let write = plan.ops()[op.0 as usize];
         let mut i = 0;
-        while let Some(&op) = self.waiting.get(i) {
-            let read = plan.ops()[op.0 as usize];
+        while let Some(&waits) = self.waiting.get(i) {
+            let read = plan.ops()[waits.0 as usize];
             if read.pba >= write.pba + write.blocks || write.pba >= read.pba + read.blocks {
                 i += 1;
                 continue;
             }
             self.waiting.swap_remove(i);
+            let last = self.last_use(plan, waits);
+            if last < op || (last == op && plan.pieces(op).len() == 1) {
+                continue;
+            }
             let first = self.stage(read.blocks);
-            self.kept[op.0 as usize] = Kept::Staging(first);
+            self.kept[waits.0 as usize] = Kept::Staging(first);
             medium.read(read.pba, &mut self.staging[first..self.staged])?;
         }
         Ok(())
+    }
+
+    /// The last operation that writes what operation `read` read, or that one itself.
+    fn last_use(&mut self, plan: &Plan, read: OpId) -> OpId {
+        if self.last_uses.is_empty() {
+            let ops = plan.ops().len() as u32;
+            self.last_uses.extend((0..ops).map(OpId));
+            for op in (0..ops).map(OpId) {
+                for piece in plan.pieces(op) {
+                    if let Source::Staged(of, _) = piece.end {
+                        self.last_uses[of.0 as usize] = op;
+                    }
+                }
+            }
+        }
+        self.last_uses[read.0 as usize]
     }
 
     /// What operation `op`, a write, puts on the medium, in parts; the operations before it have been done.
@@ -315,5 +340,57 @@ mod tests {
         assert_eq!(medium.0[500 * 512..570 * 512], *blocks(130, 70));
         assert_eq!(medium.0[570 * 512..650 * 512], *blocks(320, 80));
         assert_eq!(medium.0[199 * 512..201 * 512], [7; 1024]);
+    }
+
+    /// A medium that counts the blocks that went through memory.
+    struct Moving(Lazy, usize);
+
+    impl Medium for Moving {
+        type Error = std::convert::Infallible;
+
+        fn read(&mut self, pba: Pba, out: &mut [u8]) -> Result<(), Self::Error> {
+            self.1 += out.len() / 512;
+            self.0.read(pba, out)
+        }
+
+        fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
+            self.0.write(pba, data)
+        }
+
+        fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<(), Self::Error> {
+            let bytes = |n: u64| n as usize * 512;
+            let mut to = pba.0;
+            for part in parts {
+                let Part::Medium(from, n) = *part else { panic!("all waits on the medium") };
+                self.0.0.copy_within(bytes(from.0)..bytes(from.0 + n.0), bytes(to));
+                to += n.0;
+            }
+            Ok(())
+        }
+
+        fn read_later(&mut self, _: Pba, _: Blocks) -> Result<bool, Self::Error> {
+            Ok(true)
+        }
+    }
+
+    /// A hundred blocks move down by ten; what was read below them is not written by anybody.
+    #[test]
+    fn what_moves_over_itself_does_not_go_through_memory() {
+        let before: Vec<u8> = (0..500u32).flat_map(|i| [i as u8; 512]).collect();
+        let mut plan = Plan::new(true, false);
+        plan.read_staged(Cause::Clean, Pba(0), Blocks(100));
+        let moved = plan.read_staged(Cause::Clean, Pba(100), Blocks(100));
+        plan.write(Cause::Clean, Pba(90), Blocks(100), Source::Staged(moved, Blocks(0)));
+        let mut medium = Moving(Lazy(before.clone()), 0);
+        Executor::default().run(&plan, HostBuffer::None, &mut medium).unwrap();
+        assert_eq!(medium.0.0[90 * 512..190 * 512], before[100 * 512..200 * 512]);
+        assert_eq!(medium.1, 0);
+        // Written a second time, it has to be as it was read.
+        plan.write(Cause::Clean, Pba(300), Blocks(100), Source::Staged(moved, Blocks(0)));
+        let mut medium = Lazy(before.clone());
+        Executor::default().run(&plan, HostBuffer::None, &mut medium).unwrap();
+        for to in [90, 300] {
+            assert_eq!(medium.0[to * 512..(to + 100) * 512], before[100 * 512..200 * 512], "{to}");
+        }
     }
 }

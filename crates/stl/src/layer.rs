@@ -173,8 +173,18 @@ pub trait TranslationLayer: Send {
 }
 
 /// Whether the counter `name` says how much there is at present, and not how often something happened: its first word is
-/// `cache`, `cached`, `free`, `used`, `live`, `valid`, `open` or `map`.
+/// `cache`, `cached`, `free`, `used`, `live`, `valid`, `open` or `map`, or it is one of an array's about its disks.
 pub fn is_level(name: &str) -> bool {
     let first = name.split('_').next().unwrap_or_default();
     ["cache", "cached", "free", "used", "live", "valid", "open", "map"].contains(&first)
+        || ["disks_dead", "rows_in_doubt", "rebuild_units_done", "rebuild_units"].contains(&name)
+}
+
+/// Counters by name.
+pub type Counted = Vec<(&'static str, u64)>;
+
+/// What was counted since `before`. Levels stay as they are.
+pub fn counted_since(now: Counted, before: &Counted) -> Counted {
+    let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
+    now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }

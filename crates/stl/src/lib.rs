@@ -16,7 +16,9 @@ pub mod walk;
 
 pub use bytes::{Executor, HostBuffer, Medium, Part};
 pub use entry::{BuildContext, LayerEntry, Metadata};
-pub use layer::{Capabilities, Facts, Parts, Record, StepEnd, TranslationLayer, is_level};
+pub use layer::{
+    Capabilities, Counted, Facts, Parts, Record, StepEnd, TranslationLayer, counted_since, is_level,
+};
 pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source};
 pub use registry::{Built, LAYERS, build};
 pub use request::HostRequest;

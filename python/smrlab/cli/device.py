@@ -16,6 +16,7 @@ from ..errors import InputError
 from . import complete, console
 from . import options as o
 from .console import escape
+from .finish import tell_bare_bands
 
 app = typer.Typer(
     help="Shingled drives served as block devices: create, mount, watch, age, break.", no_args_is_help=True
@@ -114,6 +115,7 @@ def create(
     made = Device.create(name, config, store, listen, tls)
     if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
         console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
+    tell_bare_bands([config["layer"]])
     _made(made, as_json)
 
 

@@ -1,8 +1,18 @@
 //! What an array says of itself.
 
-use super::Arrayed;
+use super::{Arrayed, State, drive};
 use serde_json::{Map, Value, json};
 use smrlab_array::Health;
+use smrlab_stl::{Counted, counted_since};
+
+impl State {
+    /// What the array itself counted.
+    fn counted(&self) -> Counted {
+        let mut all = Vec::new();
+        self.controller.array().counters(&mut |name, n| all.push((name, n)));
+        all
+    }
+}
 
 impl Arrayed {
     /// How each disk is.
@@ -30,22 +40,24 @@ impl Arrayed {
         let mut disks = self.health();
         let state = self.state.lock();
         let mut array = Map::new();
-        state.controller.array().counters(&mut |name, n| _ = array.insert(name.to_owned(), n.into()));
+        for (name, n) in counted_since(state.counted(), &state.before) {
+            array.insert(name.to_owned(), n.into());
+        }
         array.insert("map_bytes".into(), state.controller.array().map_bytes().into());
         for (i, own) in state.carry.disks.iter().enumerate() {
-            disks[i]["by_cause"] = own.media.json();
-            disks[i]["fences"] = own.media.fences.into();
-            if let Some(drive) = state.drive(i) {
-                let mut layer = Map::new();
-                drive.layer().counters(&mut |name, n| _ = layer.insert(name.to_owned(), n.into()));
-                disks[i]["layer"] = layer.into();
+            for (key, value) in own.told(drive(&state.controller, i)) {
+                disks[i][key] = value;
             }
         }
         (array.into(), disks)
     }
 
-    /// Forgets the counters of media operations.
+    /// Forgets the counters.
     pub fn reset(&self) {
-        self.state.lock().carry.disks.iter_mut().for_each(|d| d.media = Default::default());
+        let state = &mut *self.state.lock();
+        state.before = state.counted();
+        for (i, own) in state.carry.disks.iter_mut().enumerate() {
+            own.count_anew(drive(&state.controller, i));
+        }
     }
 }

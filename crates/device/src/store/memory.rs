@@ -1,9 +1,14 @@
 //! Bytes in memory that is taken only where something was written.
+//!
+//! What a layer moves is not copied: it lies in memory once, until one of the two places is written.
 #![allow(unsafe_code)]
 
 use super::Store;
+use super::shared::Shared;
 use crate::error::{DeviceError, Result};
 use memmap2::{MmapOptions, MmapRaw};
+use parking_lot::{RwLock, RwLockWriteGuard};
+use smrlab_units::BLOCK_BYTES;
 
 /// A store of at most this part of the machine's memory takes it in huge pages: large transfers then spend less time
 /// looking for their pages, and scattered writes take more than they need.
@@ -19,6 +24,8 @@ fn physical() -> u64 {
 /// Anonymous memory; lost with the process.
 pub struct Memory {
     map: MmapRaw,
+    /// Where blocks lie. Transfers hold it for as long as they take; who changes it is alone.
+    shared: RwLock<Shared>,
 }
 
 impl Memory {
@@ -34,31 +41,70 @@ impl Memory {
             // SAFETY: advice about a mapping of our own; where it is not taken nothing changes.
             unsafe { libc::madvise(map.as_mut_ptr().cast(), map.len(), libc::MADV_HUGEPAGE) };
         }
-        Ok(Self { map })
+        // In a larger one, which is mostly empty, blocks are copied.
+        let shared = Shared::new(if bytes <= physical() { bytes / BLOCK_BYTES } else { 0 });
+        Ok(Self { map, shared: RwLock::new(shared) })
     }
 
-    fn at(&self, offset: u64, len: usize) -> Result<*mut u8> {
-        if offset.checked_add(len as u64).is_none_or(|end| end > self.map.len() as u64) {
-            return Err(DeviceError::new(libc::EIO, "beyond the end of the store"));
+    fn check(&self, offset: u64, len: u64) -> Result<()> {
+        if !(offset | len).is_multiple_of(BLOCK_BYTES) {
+            return Err(DeviceError::input("a store in memory has whole blocks only"));
         }
-        // SAFETY: within the mapping, as just checked.
-        Ok(unsafe { self.map.as_mut_ptr().add(offset as usize) })
+        match offset.checked_add(len) {
+            Some(end) if end <= self.map.len() as u64 => Ok(()),
+            _ => Err(DeviceError::new(libc::EIO, "beyond the end of the store")),
+        }
+    }
+
+    /// Where a byte of memory is; within the mapping, because all places are.
+    fn at(&self, place: u64) -> *mut u8 {
+        debug_assert!(place <= self.map.len() as u64);
+        // SAFETY: within the mapping or just behind it.
+        unsafe { self.map.as_mut_ptr().add(place as usize) }
+    }
+
+    /// Fills `buf` from `offset`.
+    fn fetch(&self, shared: &Shared, mut offset: u64, mut buf: &mut [u8]) {
+        while !buf.is_empty() {
+            let (place, n) = shared.run(offset, buf.len() as u64);
+            let (part, behind) = buf.split_at_mut(n as usize);
+            // SAFETY: `place` is valid for `n` bytes and never aliased by a reference. Transfers of the same bytes at
+            // the same time may tear, as on any disk; callers that mind do not overlap them.
+            unsafe { std::ptr::copy_nonoverlapping(self.at(place), part.as_mut_ptr(), part.len()) };
+            (buf, offset) = (behind, offset + n);
+        }
+    }
+
+    /// Puts `buf` at `offset`, on blocks that are not shared.
+    fn put(&self, shared: &Shared, mut offset: u64, mut buf: &[u8]) {
+        while !buf.is_empty() {
+            let (place, n) = shared.run(offset, buf.len() as u64);
+            let (part, behind) = buf.split_at(n as usize);
+            // SAFETY: as in `fetch`.
+            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), self.at(place), part.len()) };
+            (buf, offset) = (behind, offset + n);
+        }
     }
 }
 
 impl Store for Memory {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let from = self.at(offset, buf.len())?;
-        // SAFETY: `from` is valid for `buf.len()` bytes and never aliased by a reference. Transfers of the same bytes
-        // at the same time may tear, as on any disk; callers that mind do not overlap them.
-        unsafe { std::ptr::copy_nonoverlapping(from, buf.as_mut_ptr(), buf.len()) };
+        self.check(offset, buf.len() as u64)?;
+        self.fetch(&self.shared.read(), offset, buf);
         Ok(())
     }
 
     fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        let to = self.at(offset, buf.len())?;
-        // SAFETY: as in `read`.
-        unsafe { std::ptr::copy_nonoverlapping(buf.as_ptr(), to, buf.len()) };
+        let len = buf.len() as u64;
+        self.check(offset, len)?;
+        let mut shared = self.shared.read();
+        if shared.shares(offset, len) {
+            drop(shared);
+            let mut alone = self.shared.write();
+            alone.own(offset, len);
+            shared = RwLockWriteGuard::downgrade(alone);
+        }
+        self.put(&shared, offset, buf);
         Ok(())
     }
 
@@ -67,37 +113,109 @@ impl Store for Memory {
     }
 
     fn copy(&self, from: u64, to: u64, len: u64) -> Result<()> {
-        let (from, to) = (self.at(from, len as usize)?, self.at(to, len as usize)?);
-        // SAFETY: as in `read`.
-        unsafe { std::ptr::copy(from, to, len as usize) };
+        self.check(from, len)?;
+        self.check(to, len)?;
+        if !self.shared.write().share(from, to, len) {
+            // SAFETY: both lie within the mapping; as in `fetch`.
+            unsafe { std::ptr::copy(self.at(from), self.at(to), len as usize) };
+        }
         Ok(())
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<()> {
         const PAGE: u64 = 4096;
-        let start = self.at(offset, len as usize)?;
-        let (first, last) = (offset.next_multiple_of(PAGE), (offset + len) / PAGE * PAGE);
-        // SAFETY: all within the mapping; whole private anonymous pages come back zeroed after MADV_DONTNEED.
-        unsafe {
-            if first >= last {
-                std::ptr::write_bytes(start, 0, len as usize);
-                return Ok(());
+        self.check(offset, len)?;
+        let mut shared = self.shared.write();
+        shared.own(offset, len);
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let (place, n) = shared.run(at, end - at);
+            let (first, last) = (place.next_multiple_of(PAGE), (place + n) / PAGE * PAGE);
+            // SAFETY: all within the mapping; whole private anonymous pages come back zeroed after MADV_DONTNEED.
+            unsafe {
+                if first >= last {
+                    std::ptr::write_bytes(self.at(place), 0, n as usize);
+                } else {
+                    std::ptr::write_bytes(self.at(place), 0, (first - place) as usize);
+                    std::ptr::write_bytes(self.at(last), 0, (place + n - last) as usize);
+                    if libc::madvise(self.at(first).cast(), (last - first) as usize, libc::MADV_DONTNEED) != 0
+                    {
+                        return Err(DeviceError::io("giving memory back", &std::io::Error::last_os_error()));
+                    }
+                }
             }
-            std::ptr::write_bytes(start, 0, (first - offset) as usize);
-            std::ptr::write_bytes(
-                self.map.as_mut_ptr().add(last as usize),
-                0,
-                (offset + len - last) as usize,
-            );
-            let pages = self.map.as_mut_ptr().add(first as usize).cast();
-            if libc::madvise(pages, (last - first) as usize, libc::MADV_DONTNEED) != 0 {
-                return Err(DeviceError::io("giving memory back", &std::io::Error::last_os_error()));
-            }
+            at += n;
         }
         Ok(())
     }
 
     fn sync(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_units::rng::Rng;
+
+    const BLOCKS: u64 = 100;
+
+    fn small() -> Memory {
+        Memory::new(BLOCKS * BLOCK_BYTES).unwrap()
+    }
+
+    /// Transfers, copies and zeroes of any blocks against plain bytes.
+    #[test]
+    fn what_is_copied_reads_as_copied() {
+        for seed in 1..40 {
+            let (store, mut random) = (small(), Rng::new(seed));
+            let mut plain = vec![0; (BLOCKS * BLOCK_BYTES) as usize];
+            for step in 0..400u64 {
+                let len = 1 + random.below(BLOCKS / 2);
+                let [from, to] = [(); 2].map(|()| random.below(BLOCKS - len + 1) * BLOCK_BYTES);
+                let len = len * BLOCK_BYTES;
+                let target = to as usize..(to + len) as usize;
+                match random.below(8) {
+                    0..3 => {
+                        let data: Vec<u8> = (0..len).map(|i| (i / 512 + step * 7 + 1) as u8).collect();
+                        store.write(to, &data).unwrap();
+                        plain[target].copy_from_slice(&data);
+                    }
+                    3..7 => {
+                        store.copy(from, to, len).unwrap();
+                        plain.copy_within(from as usize..(from + len) as usize, to as usize);
+                    }
+                    _ => {
+                        store.zero(to, len).unwrap();
+                        plain[target].fill(0);
+                    }
+                }
+                let mut all = vec![0xee; plain.len()];
+                store.read(0, &mut all).unwrap();
+                assert!(all == plain, "seed {seed}, step {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn copies_take_no_memory_until_they_are_written() {
+        let store = small();
+        let place = |block: u64| store.shared.read().run(block * BLOCK_BYTES, BLOCK_BYTES).0 / BLOCK_BYTES;
+        store.write(0, &[7; 3 * 512]).unwrap();
+        store.copy(512, 20 * 512, 2 * 512).unwrap();
+        assert_eq!([1, 2, 20, 21].map(place), [1, 2, 1, 2]);
+        // What was there before is free for who needs a block of his own.
+        store.write(512, &[9; 2 * 512]).unwrap();
+        assert_eq!([1, 2, 20, 21].map(place), [20, 21, 1, 2]);
+    }
+
+    #[test]
+    fn beyond_the_end_is_an_error() {
+        let (store, end) = (small(), BLOCKS * BLOCK_BYTES);
+        assert!(store.read(end - 512, &mut [0; 1024]).is_err());
+        assert!(store.write(u64::MAX / 512 * 512, &[0; 512]).is_err());
+        assert!(store.copy(0, end - 512, 1024).is_err() && store.copy(end - 512, 0, 1024).is_err());
+        assert!(store.zero(end, 512).is_err() && store.read(1, &mut [0; 512]).is_err());
     }
 }

@@ -3,6 +3,7 @@
 mod file;
 pub mod header;
 mod memory;
+mod shared;
 
 pub use file::{BlockDevice, Sparse};
 pub use memory::Memory;

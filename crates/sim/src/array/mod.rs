@@ -6,7 +6,7 @@ mod watch;
 
 use crate::array::assemble::ArrayRun;
 use crate::control::Control;
-use crate::document::{Counted, RunResult, counted_since, document, efficiency, layer_bands};
+use crate::document::{RunResult, document, efficiency, layer_bands};
 use crate::engine::Feed;
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
@@ -21,7 +21,7 @@ use smrlab_blockmap::BlockSet;
 use smrlab_disk::Bands;
 use smrlab_drive::Assembled;
 use smrlab_drive::onboard::Counters;
-use smrlab_stl::Cause;
+use smrlab_stl::{Cause, Counted, counted_since};
 use smrlab_units::{Blocks, Dir};
 use watch::ArrayWatch;
 

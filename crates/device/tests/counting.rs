@@ -1,0 +1,89 @@
+//! What a served device counts: its layer, its drives' buffers, how full its cache is; and counting anew.
+
+use serde_json::Value;
+use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::{Config, Device};
+use std::sync::Arc;
+
+/// `tiny` with a write cache.
+const BUFFERED: &str = "tiny,write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
+
+fn served(layer: &str, array: Option<&str>) -> Arc<Device> {
+    let array = array.map(str::to_owned);
+    let config = Config::new("c", BUFFERED, layer, StoreKind::Memory);
+    Device::open(Config { array, timing: Timing::Model, speed: 300.0, ..config }).unwrap()
+}
+
+fn rewrite(device: &Device, times: u64) {
+    for i in 0..times {
+        device.write(i % 7 * 65_536, &[i as u8; 4096], false).unwrap();
+        device.read(i % 5 * 65_536, &mut [0; 4096]).unwrap();
+    }
+}
+
+fn sum(counters: &Value, names: &[&str]) -> u64 {
+    names.iter().map(|name| counters[name].as_u64().unwrap()).sum()
+}
+
+const READS: [&str; 3] = ["read_hits", "read_partial_hits", "read_misses"];
+const WRITES: [&str; 2] = ["writes_buffered", "writes_through"];
+
+#[test]
+fn buffer_and_layer_are_counted_anew() {
+    let device = served("disk-cache", None);
+    rewrite(&device, 40);
+    let before = device.stats()["media"].clone();
+    assert_eq!((sum(&before["buffer"], &READS), sum(&before["buffer"], &WRITES)), (40, 40), "{before}");
+    device.reset_stats();
+    let reset = device.stats()["media"].clone();
+    assert!(reset["buffer"].as_object().unwrap().values().all(|n| n == 0), "{reset}");
+    assert_eq!(reset["by_cause"], serde_json::json!({}));
+    // What there is at present is no count: it stays.
+    let (was, is) = (before["layer"].as_object().unwrap(), reset["layer"].as_object().unwrap());
+    assert!(was.iter().any(|(_, n)| *n != 0) && was.len() == is.len(), "{before}");
+    for (name, n) in is {
+        assert!(*n == if name.starts_with("cache") { was[name].clone() } else { 0.into() }, "{name}: {n}");
+    }
+    rewrite(&device, 3);
+    let after = device.stats()["media"].clone();
+    assert_eq!((sum(&after["buffer"], &READS), sum(&after["buffer"], &WRITES)), (3, 3), "{after}");
+}
+
+/// Each disk tells what a drive by itself tells.
+#[test]
+fn disks_of_an_array_tell_of_their_buffers() {
+    let device = served("disk-cache", Some("raid5,disks=3,chunk=4KiB"));
+    rewrite(&device, 20);
+    let disks = device.stats()["disks"].clone();
+    for disk in disks.as_array().unwrap() {
+        let media = sum_of_requests(&disk["by_cause"]);
+        assert!(sum(&disk["buffer"], &WRITES) > 0 && media > 0, "{disk}");
+        assert!(disk["cache"]["blocks"].as_u64().unwrap() > 0 && disk["map_bytes"].is_u64(), "{disk}");
+    }
+    device.array().unwrap().0.fail(device.array().unwrap().1, 1).unwrap();
+    device.reset_stats();
+    let stats = device.stats();
+    for disk in stats["disks"].as_array().unwrap() {
+        assert!(disk["buffer"].as_object().unwrap().values().all(|n| n == 0), "{disk}");
+        assert_eq!(disk["by_cause"], serde_json::json!({}));
+    }
+    assert_eq!((&stats["array"]["rows_modified"], &stats["array"]["disks_dead"]), (&0.into(), &1.into()));
+}
+
+fn sum_of_requests(by_cause: &Value) -> u64 {
+    by_cause.as_object().unwrap().values().map(|c| c["writes"].as_u64().unwrap()).sum()
+}
+
+/// Four packets of one block each, of a map for a hundred.
+#[test]
+fn a_cache_is_as_full_as_its_map() {
+    let layer = "persistent-cache,map_trigger=90,map_limit=100,idle=off";
+    let device = Device::open(Config::new("c", "tiny", layer, StoreKind::Memory)).unwrap();
+    let apart = device.size() / 4 / 4096 * 4096;
+    for packet in 0..4 {
+        device.write(packet * apart, &[1; 512], false).unwrap();
+    }
+    let cache = device.stats()["media"]["cache"].clone();
+    let blocks = cache["blocks"].as_u64().unwrap();
+    assert_eq!(cache["cached_blocks"], (blocks * 4 / 100).max(4), "{cache}");
+}
