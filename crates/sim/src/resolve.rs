@@ -112,6 +112,7 @@ pub fn resolve_with(
 ) -> Result<Resolved, RunError> {
     let mut faults = Problems::default();
     let mut spec = given.clone();
+    burst(&mut spec, &mut faults);
     numbers(&spec, &mut faults);
     let arrivals = faults.keep("arrivals", arrivals(&spec.arrivals));
     let window = spec.window.as_deref().and_then(|w| window(w, &mut faults));
@@ -174,6 +175,18 @@ fn window(text: &str, faults: &mut Problems) -> Option<SimTime> {
         Err(e) => faults.add("window", e),
     }
     None
+}
+
+/// `burst` is short for a `join` in bursts.
+fn burst(spec: &mut Spec, faults: &mut Problems) {
+    match spec.burst.take() {
+        Some(0) => faults.add("burst", "0 is not accepted: a whole number from 1"),
+        Some(_) if spec.join != "time" => {
+            faults.add("burst", format!("join={} says how traces are joined: leave one out", spec.join));
+        }
+        Some(n) => spec.join = format!("bursts,requests={n}"),
+        None => {}
+    }
 }
 
 /// What needs nothing but the field itself.

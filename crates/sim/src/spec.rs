@@ -67,6 +67,7 @@ spec! {
     skip_bad: u64 = "0", "so many bad lines of the trace are passed over";
     address_space: String = "overlap", "several traces: 'overlap' keeps their LBAs, 'concat' puts them side by side";
     join: String = "time", "several traces: time (merged by arrival), chain[,gap=T] (one after the other) or bursts[,requests=N] (in turn)";
+    burst: Option<u64> = "", "several traces: so many requests of one before another's, drawn with the seed; short for join=bursts,requests=N";
     seed: u64 = "1", "seed of everything that is drawn";
     verify_media: bool = "false", "follow which data every block of the medium holds, and fail where the host would read anything else";
     requests: bool = "false", "write requests.parquet: one row for each host request";

@@ -30,7 +30,7 @@ fn go(array: &str, layer: &str, burst: u64) -> Value {
         )
     });
     let text = format!(
-        "drive = '{}'\nlayer = '{layer}'\narray = '{array}'\ntrace = [{}]\njoin = 'bursts,requests={burst}'\narrivals = 'closed'\n\
+        "drive = '{}'\nlayer = '{layer}'\narray = '{array}'\ntrace = [{}]\nburst = {burst}\narrivals = 'closed'\n\
          mechanics = 'instant'\nprefill = '100%'\n",
         *DRIVE,
         traces.join(", ")
@@ -89,4 +89,21 @@ fn s_blocks_under_the_composer() {
     let all: Vec<f64> = [1, 50, 1000].map(|burst| switches(&go(STRIPED, layer, burst))).to_vec();
     println!("s-block, switches at bursts of 1, 50, 1000: {all:?}");
     assert!(all[0] > 2.0 * all[1] && all[1] > all[2], "{all:?}");
+}
+
+/// `burst` is short for a join in bursts, and says so where both are given.
+#[test]
+fn a_burst_is_a_join_in_bursts() {
+    let of = |more: &str| {
+        let text = format!(
+            "trace = ['synth:uniform,requests=3', 'synth:uniform,requests=3']\ndrive = 'tiny'\n{more}"
+        );
+        smrlab_sim::resolve(&Spec::from_toml(&text).unwrap()).map(|r| r.spec.join)
+    };
+    assert_eq!(of("burst = 7").unwrap(), "bursts,requests=7");
+    assert_eq!(of("").unwrap(), "time");
+    let fault = |more: &str| of(more).unwrap_err().to_string();
+    assert!(fault("burst = 0").contains("burst: 0 is not accepted"), "{}", fault("burst = 0"));
+    let both = fault("burst = 7\njoin = 'chain'");
+    assert!(both.contains("burst: join=chain says how traces are joined"), "{both}");
 }

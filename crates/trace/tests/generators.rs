@@ -218,6 +218,22 @@ fn the_streams_of_the_dvs_study_fit_its_table() {
     }
 }
 
+/// What the table does not say can be set: all of the data written, and runs that begin all over it instead of four of five
+/// in the first fifth (then 84 % of them: what begins all over it begins there too).
+#[test]
+fn the_streams_of_the_dvs_study_write_where_they_are_told_to() {
+    let begun = |more: &str| {
+        let trace = all(&format!("dvs-raid,stream=prxy0,requests=20000,unique=100000blk{more}"));
+        let writes: Vec<u64> = trace.iter().filter(|r| r.op == HostOp::Write).map(|r| r.lba.0).collect();
+        let most = writes.iter().max().copied().unwrap();
+        (most, mean(writes.iter().map(|lba| f64::from(u8::from(lba * 5 < most)))))
+    };
+    let (first_writes, hot) = begun("");
+    assert!((11_000..13_000).contains(&first_writes) && (hot - 0.84).abs() < 0.02, "{first_writes} {hot}");
+    let (all, hot) = begun(",written=100%,hot=0");
+    assert!((99_000..100_000).contains(&all) && (hot - 0.2).abs() < 0.02, "{all} {hot}");
+}
+
 /// Nothing at the ends is left out: the first and the last place, the shortest and the longest request.
 #[test]
 fn every_place_and_every_size_of_the_ranges_is_drawn() {

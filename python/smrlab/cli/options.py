@@ -27,6 +27,7 @@ PLACES = {
     "array": (WORK, "A"),
     "address_space": (WORK, "HOW"),
     "join": (WORK, "HOW"),
+    "burst": (WORK, "N"),
     "limit": (WORK, "N"),
     "from": (WORK, "T"),
     "until": (WORK, "T"),

@@ -63,6 +63,18 @@ pub const GENERATOR: Generator = Generator {
             default: "",
             doc: "mean requests of a sequential run beyond the first; default: financial1, financial2, prxy0 0, usr0 4, web0 8, mds0 16",
         },
+        Param {
+            name: "hot",
+            kind: Kind::Share(0.0, 1.0),
+            default: "80%",
+            doc: "runs that begin in the first fifth of what is written; the others begin all over it",
+        },
+        Param {
+            name: "written",
+            kind: Kind::Share(0.0, 1.0),
+            default: "",
+            doc: "share of the unique data that is written; default: that of the row's first writes",
+        },
     ],
     defaults: &[("size", ""), ("write", "")],
     make: |v, common| {
@@ -73,7 +85,10 @@ pub const GENERATOR: Generator = Generator {
             .size("unique", smrlab_units::Blocks::ZERO)
             .map_or_else(|| common.requests as f64 / row.requests, |b| b.bytes() as f64 / row.unique);
         let unique = blocks(row.unique * scale).min(common.span);
-        let written = blocks((row.writes - row.updates) * row.write * scale).min(unique);
+        let first = |share: f64| (unique as f64 * share) as u64;
+        let written =
+            v.share("written").map_or_else(|| blocks((row.writes - row.updates) * row.write * scale), first);
+        let written = written.clamp(1, unique);
         let reads = (common.requests as f64 * (1.0 - row.writes / row.requests)).max(1.0) * row.read / 512.0;
         let run = v.real("run").unwrap_or(row.run);
         let lane = (unique - written) / LANES;
@@ -84,6 +99,7 @@ pub const GENERATOR: Generator = Generator {
             written,
             once: (unique - written) as f64 / reads,
             run,
+            hot: v.share("hot").unwrap_or(0.8),
             lane,
             cursors: (0..LANES).map(|i| written + i * lane).collect(),
             left: 0,
@@ -105,6 +121,8 @@ struct Stream {
     /// Share of reads that go to the blocks that are never written.
     once: f64,
     run: f64,
+    /// Share of runs that begin in the first fifth of what is written.
+    hot: f64,
     /// Blocks of a lane: those that are read once are read in lanes, each from its start.
     lane: u64,
     /// How far each lane was read.
@@ -131,7 +149,7 @@ impl Stream {
             self.at = if cursor < self.end { cursor } else { start };
             self.under_way = Some(lane as usize);
         } else {
-            let hot = common.rng.chance(0.8);
+            let hot = common.rng.chance(self.hot);
             let width = if hot { (self.written / 5).max(1) } else { self.written };
             self.at = common.place(0, width, 1);
             self.end = self.written;
