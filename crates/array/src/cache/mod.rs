@@ -12,6 +12,8 @@ mod lists;
 mod pages;
 mod params;
 mod requests;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use entry::{before, ssd};
 pub use params::PARAMS;

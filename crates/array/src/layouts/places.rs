@@ -73,3 +73,24 @@ impl<K> Places<K> {
         (0..).zip(&self.kept).filter_map(|(place, kept)| Some((place, kept.as_ref()?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two places one is taken: a work that wants two waits, and one that wants one does not overtake it.
+    #[test]
+    fn works_wait_for_places_in_their_order() {
+        let mut places = Places::new(2);
+        let first = places.take('a').unwrap();
+        assert!(!places.admit(Ticket(1), 2) && !places.admit(Ticket(2), 1));
+        let needs = |t: Ticket| Some(3 - t.0 as usize);
+        assert_eq!(places.next(needs), None);
+        assert_eq!(places.give(first), Some('a'));
+        assert_eq!(places.next(needs), Some(Ticket(1)));
+        (0..2).for_each(|_| assert!(places.take('b').is_some()));
+        assert_eq!((places.next(needs), places.take('c')), (None, None));
+        places.give(first);
+        assert_eq!((places.next(needs), places.next(needs)), (Some(Ticket(2)), None));
+    }
+}

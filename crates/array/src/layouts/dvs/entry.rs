@@ -30,7 +30,9 @@ only what was written.
 
 With `tables=zone` the SSD has all tables, and those of groups that changed are written, `tables_every` after the \
 first change, to a zone in the middle of the drives (`tables_written`): the last chunk of each of its segments, which nothing \
-follows, so that a table is written in place and rewrites nothing; the rest of these segments is lost to the host.
+follows, so that a table is written in place and rewrites nothing; the rest of these segments is lost to the host. Where the \
+SSD has room for `tables_cache` of them only, those used last are there: a request to a group whose table is not reads it \
+first (`tables_read`), and one that changed is written before it goes.
 
 Acknowledged data survive a power cut, but for one in mid-collection: live chunks are in memory \
 then and nowhere else. With `journal=on` all chunks of a collection are on an SSD (`ssd_latency`, `ssd_rate`) before their \
@@ -83,6 +85,12 @@ segments are reset, and it is done again after a cut. The published write cache 
             doc: "how long after a change, with tables=zone",
         },
         Param {
+            name: "tables_cache",
+            kind: Kind::Size,
+            default: "",
+            doc: "room of the SSD for tables, with tables=zone; default: for all of them",
+        },
+        Param {
             name: "journal",
             kind: Kind::Switch,
             default: "off",
@@ -129,11 +137,21 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     {
         return Err(values.bad("stripes", "wait only with ssd_write=, where chunks can wait"));
     }
+    let tables = values.size("tables_cache", Blocks(1 << 40)).map(|b| (zone, b));
+    let tables = match tables {
+        Some((None, _)) => return Err(values.bad("tables_cache", "a size only with tables=zone")),
+        Some((Some(zone), room)) if room.0 < zone.table => {
+            return Err(values.bad("tables_cache", format!("at least a table: {} blocks", zone.table)));
+        }
+        Some((Some(zone), room)) => Some(room.0 / zone.table),
+        None => None,
+    };
     let options = Options {
         idle: values.time("idle"),
         obsolete: values.share("obsolete").unwrap_or(0.25),
         victim: victim::named(values.text("victim").unwrap_or_default()),
         stripes,
+        tables,
         depth: values.count("rebuild_depth").unwrap_or(1),
         journal: values.on("journal"),
         seed: context.seed,

@@ -7,10 +7,13 @@
 pub mod destage;
 mod entry;
 pub mod group;
+pub mod held;
 mod journal;
 mod options;
 mod rebuild;
 pub mod tables;
+#[cfg(test)]
+mod tests;
 pub mod victim;
 mod wait;
 mod writes;
@@ -25,6 +28,7 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Packer, Shape};
+use held::Held;
 use journal::{Kept, record_stripe};
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -55,6 +59,8 @@ const COLLECT: u64 = 1 << 62;
 enum At {
     /// The reads of the host's, or a flush: nothing follows.
     Last,
+    /// Tables being read that it needs first.
+    Tables,
     /// The reads before a write.
     Olds,
     /// Waits for a place of the journal.
@@ -111,6 +117,7 @@ pub struct Dvs {
     /// Requests of the host's so far.
     touches: u64,
     changed: Changed,
+    held: Held,
     places: Places<Kept>,
     counts: Counts,
 }
@@ -129,6 +136,7 @@ impl Dvs {
             collecting: false,
             touches: 0,
             changed: Changed::default(),
+            held: Held::new(options.tables),
             places: Places::new(if options.journal { journal::PLACES } else { 0 }),
             counts: Counts::default(),
         }
@@ -211,6 +219,19 @@ impl Dvs {
     }
 
     fn begin_work(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        let groups = match work {
+            Work::Host(r) => self.groups_of(&r.lba.span(r.blocks)),
+            Work::Job(job) if *job >= REDO => 0..0,
+            Work::Job(job) => job & (COLLECT - 1)..(job & (COLLECT - 1)) + 1,
+        };
+        if self.read_tables(now, ticket, groups, plan) {
+            return self.states.put(ticket, self.begin(work, At::Tables));
+        }
+        self.with_tables(now, ticket, work, plan);
+    }
+
+    /// Begins a work whose tables the SSD has.
+    fn with_tables(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         if let Work::Host(r) = work {
             self.touch(self.groups_of(&r.lba.span(r.blocks)));
         }
@@ -272,16 +293,20 @@ impl Array for Dvs {
         self.begin_work(now, ticket, work, plan);
     }
 
-    fn start_runs(&mut self, _: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) -> bool {
-        let groups = |r: &Range<u64>| self.groups_of(r);
-        let touched: BTreeSet<u64> = runs.iter().flat_map(groups).collect();
-        touched.into_iter().for_each(|group| self.touch(group..group + 1));
-        match self.prepare_runs(runs) {
-            Ok(mut state) => {
-                self.first_phase(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            Err(Lost) => plan.refuse(ticket, Refusal::Lost),
+    fn start_runs(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        runs: &[Range<u64>],
+        plan: &mut MemberPlan,
+    ) -> bool {
+        let touched: BTreeSet<u64> = runs.iter().flat_map(|r| self.groups_of(r)).collect();
+        if self.read_tables(now, ticket, touched.iter().copied(), plan) {
+            let mut state = self.begin(&Work::Host(HostRequest::flush()), At::Tables);
+            state.runs = runs.to_vec();
+            self.states.put(ticket, state);
+        } else {
+            self.write_runs(ticket, runs, plan);
         }
         true
     }
@@ -315,11 +340,13 @@ impl Array for Dvs {
         }
         let collection = matches!(state.work, Work::Job(job) if (COLLECT..REDO).contains(&job));
         match state.at {
-            At::Olds if collection && phase.busy => {
+            At::Olds | At::Tables if collection && phase.busy => {
                 self.collecting = false;
                 self.counts.given_up += 1;
                 plan.end(ticket);
             }
+            At::Tables if state.runs.is_empty() => self.with_tables(now, ticket, &state.work, plan),
+            At::Tables => self.write_runs(ticket, &state.runs, plan),
             At::Room => self.states.put(ticket, state),
             At::Journal => {
                 self.journalled(&state, plan);
@@ -469,6 +496,10 @@ impl Array for Dvs {
         if self.shape.zone.is_some() {
             out("tables_written", self.changed.written);
             out("table_writes", self.changed.writes);
+        }
+        if self.held.bounded() {
+            out("tables_read", self.held.read);
+            out("table_reads", self.held.reads);
         }
         out("collections_foreground", c.foreground);
         out("collections_background", c.background);

@@ -39,6 +39,8 @@ pub struct Options {
     pub victim: Rule,
     /// What becomes of narrow stripes.
     pub stripes: Stripes,
+    /// Tables that the SSD has room for; `None`: all.
+    pub tables: Option<u64>,
     /// Groups rebuilt at a time.
     pub depth: u64,
     /// Collections are journalled on an SSD.

@@ -10,7 +10,7 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// Blocks of a table.
-    table: u64,
+    pub table: u64,
     /// Its first group, in the order on the disks.
     pub first: u64,
     /// Its groups.
@@ -41,7 +41,8 @@ impl Zone {
 /// Tables that changed since they were last written to the zone.
 #[derive(Clone, Debug, Default)]
 pub struct Changed {
-    groups: BTreeSet<u64>,
+    /// Their groups.
+    pub groups: BTreeSet<u64>,
     /// When they are written.
     pub due: Option<SimTime>,
     /// Tables written.
@@ -55,6 +56,7 @@ impl Dvs {
     pub(super) fn table_changed(&mut self, now: SimTime, group: u64) {
         if let Some(zone) = self.shape.zone.filter(|_| now > SimTime::ZERO) {
             self.changed.groups.insert(group);
+            self.held.put(group);
             self.changed.due.get_or_insert(now + zone.every);
         }
     }
@@ -66,24 +68,32 @@ impl Dvs {
         own.collect::<Vec<_>>().into_iter().for_each(|group| self.table_changed(now, group));
     }
 
-    /// Writes the tables that changed, adjacent ones as one. Those of a dead disk are on the SSD alone.
+    /// Where the tables of groups are: disk, first block and tables, adjacent ones together. Those of a dead disk are on the
+    /// SSD alone.
+    pub(super) fn in_zone(
+        &self,
+        zone: Zone,
+        groups: &mut dyn Iterator<Item = u64>,
+    ) -> Vec<(MemberId, Lba, u64)> {
+        let mut places: Vec<(u64, u64)> = groups.map(|g| zone.place(&self.shape, g)).collect();
+        places.sort_unstable();
+        let runs = places.chunk_by(|a, b| a.0 == b.0 && a.1 + zone.table == b.1);
+        let found = runs.map(|run| (MemberId(run[0].0 as u32), Lba(run[0].1), run.len() as u64));
+        found.filter(|run| self.disks.answering().any(|m| m == run.0)).collect()
+    }
+
+    /// Writes the tables that changed.
     pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> Box<State> {
         let state = self.begin(&Work::Job(TABLES), At::Last);
         self.changed.due = None;
         let groups = std::mem::take(&mut self.changed.groups);
         let Some(zone) = self.shape.zone else { return state };
-        let mut places: Vec<(u64, u64)> = groups.iter().map(|g| zone.place(&self.shape, *g)).collect();
-        places.sort_unstable();
-        for run in places.chunk_by(|a, b| a.0 == b.0 && a.1 + zone.table == b.1) {
-            let member = MemberId(run[0].0 as u32);
-            if self.disks.answering().any(|m| m == member) {
-                let blocks = Blocks(run.len() as u64 * zone.table);
-                let write = HostRequest::new(HostOp::Write, Lba(run[0].1), blocks);
-                let write = HostRequest { why: Cause::Metadata, ..write };
-                plan.ask(ticket, member, write, |p| p.push(blocks, End::Records));
-                self.changed.written += run.len() as u64;
-                self.changed.writes += 1;
-            }
+        for (member, lba, tables) in self.in_zone(zone, &mut groups.into_iter()) {
+            let blocks = Blocks(tables * zone.table);
+            let write = HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Write, lba, blocks) };
+            plan.ask(ticket, member, write, |p| p.push(blocks, End::Records));
+            self.changed.written += tables;
+            self.changed.writes += 1;
         }
         state
     }
@@ -111,8 +121,16 @@ mod tests {
 
     fn dvs(zone: Option<Zone>) -> Dvs {
         let (victim, stripes) = (victim::named("most-invalid"), Stripes::Variable);
-        let options =
-            Options { idle: None, obsolete: 0.25, victim, stripes, depth: 1, journal: false, seed: 1 };
+        let options = Options {
+            idle: None,
+            obsolete: 0.25,
+            victim,
+            stripes,
+            tables: None,
+            depth: 1,
+            journal: false,
+            seed: 1,
+        };
         let shape = Shape { chunk: 2, disks: 3, length: 4, logical: 8, groups: 9, zone };
         Dvs::new(shape, options)
     }
@@ -160,5 +178,40 @@ mod tests {
         // Group 4 of the host's is behind the zone.
         let asked = carry_out(&mut dvs, at(2000), write(64));
         assert_eq!(asked[0].1, 48, "{asked:?}");
+    }
+
+    /// The same array with room for two tables on the SSD. Groups 0 and 3 have theirs side by side on disk 0, blocks 38 and 39;
+    /// group 1 on disk 1, group 2 on disk 2. A group has 16 blocks of the host's.
+    #[test]
+    fn tables_that_the_ssd_has_no_room_for_are_read_back() {
+        let (zone, at) = (Zone::new(&dvs(None).shape, 11, SimTime::from_ms(1000)), SimTime::from_ms);
+        let mut dvs = dvs(zone);
+        dvs.held = Held::new(Some(2));
+        let of = |op, group: u64, blocks| Work::Host(HostRequest::new(op, Lba(group * 16), Blocks(blocks)));
+        let (read, write) = (|g| of(HostOp::Read, g, 2), |g| of(HostOp::Write, g, 2));
+        let tables = |asked: Vec<(u32, u64, u64, Cause)>| {
+            let own = asked.into_iter().filter(|a| a.3 == Cause::Metadata);
+            own.map(|(disk, lba, blocks, _)| (disk, lba, blocks)).collect::<Vec<_>>()
+        };
+        // Before the run nothing is read, and the last two are held; a group never written has no table.
+        (0..4).for_each(|g| assert_eq!(tables(carry_out(&mut dvs, SimTime::ZERO, write(g))), []));
+        assert_eq!(tables(carry_out(&mut dvs, at(1), write(5))), []);
+        // Of 3 and 5 the one that changed stays, and is written before it goes.
+        assert_eq!(tables(carry_out(&mut dvs, at(2), read(5))), []);
+        assert_eq!(
+            (tables(carry_out(&mut dvs, at(3), read(3))), dvs.wake_at(None)),
+            (vec![], Some(at(1001)))
+        );
+        assert_eq!(tables(carry_out(&mut dvs, at(4), read(0))), [(0, 38, 1)]);
+        assert_eq!(dvs.wake_at(None), Some(at(4)));
+        assert_eq!(tables(carry_out(&mut dvs, at(4), Work::Job(TABLES))), [(2, 39, 1)]);
+        // A request of four groups reads what is not there, adjacent tables as one.
+        let all = of(HostOp::Read, 0, 64);
+        assert_eq!(tables(carry_out(&mut dvs, at(5), all)), [(1, 38, 1), (2, 38, 1)]);
+        assert_eq!(tables(carry_out(&mut dvs, at(6), all)), [(0, 38, 1), (1, 38, 1)]);
+        assert_eq!(tables(carry_out(&mut dvs, at(7), read(1))), [(1, 38, 1)]);
+        assert_eq!(tables(carry_out(&mut dvs, at(8), read(2))), [(2, 38, 1)]);
+        assert_eq!(tables(carry_out(&mut dvs, at(9), all)), [(0, 38, 2)]);
+        assert_eq!((dvs.held.read, dvs.held.reads), (9, 8));
     }
 }

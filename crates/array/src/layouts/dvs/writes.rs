@@ -26,6 +26,19 @@ impl Dvs {
         Ok(state)
     }
 
+    /// Begins a write of several runs whose groups' tables the SSD has.
+    pub(super) fn write_runs(&mut self, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
+        let touched: BTreeSet<u64> = runs.iter().flat_map(|r| self.groups_of(r)).collect();
+        touched.into_iter().for_each(|group| self.touch(group..group + 1));
+        match self.prepare_runs(runs) {
+            Ok(mut state) => {
+                self.first_phase(ticket, &mut state, plan);
+                self.states.put(ticket, state);
+            }
+            Err(Lost) => plan.refuse(ticket, Refusal::Lost),
+        }
+    }
+
     fn prepare_run(&mut self, state: &mut State, run: Range<u64>, at: u64, host: bool) -> Result<(), Lost> {
         for (group, lcn, new, offset) in self.chunks(run) {
             // What the first run of a chunk leaves to be read holds the gaps before the others too.

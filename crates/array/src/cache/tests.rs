@@ -1,0 +1,78 @@
+//! What is destaged and when, request by request.
+
+use crate::{Array, ArrayContext, MemberPlan, Phase, Ticket, Work, parse};
+use smrlab_stl::HostRequest;
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+
+struct Rig {
+    array: Box<dyn Array>,
+    disks: u32,
+}
+
+impl Rig {
+    fn new(text: &str) -> Self {
+        let chosen = parse(text).unwrap();
+        let sizes = vec![Blocks(960); chosen.disks as usize];
+        let disks = chosen.disks;
+        Self { array: chosen.build(&ArrayContext::new(&sizes)).unwrap(), disks }
+    }
+
+    /// Begins a work; the blocks of the SSD that it asks for first, and the jobs that it plans.
+    fn begin(&mut self, ticket: u32, work: Work) -> (Vec<u64>, Vec<u64>) {
+        let mut plan = MemberPlan::new(true);
+        self.array.start(SimTime::ZERO, Ticket(ticket), &work, &mut plan);
+        let on_ssd = plan.ops().iter().filter(|op| op.member.0 == self.disks).map(|op| op.request.lba.0);
+        (on_ssd.collect(), plan.jobs().to_vec())
+    }
+
+    /// Writes to the cache; the jobs that this leads to.
+    fn write(&mut self, lba: u64, blocks: u64) -> Vec<u64> {
+        let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
+        let (_, mut jobs) = self.begin(0, Work::Host(request));
+        let mut plan = MemberPlan::new(true);
+        let phase = Phase { ticket: Ticket(0), lost: false, busy: false };
+        self.array.complete(SimTime::ZERO, phase, &mut plan);
+        jobs.extend(plan.jobs());
+        jobs
+    }
+}
+
+/// Pages of one block, destaged two at a time from more than four dirty ones on: of pages 0 to 4, of which 0 was written again,
+/// 1 and 2 are the oldest. They lie on the SSD in the order in which they came.
+#[test]
+fn of_a_group_the_oldest_pages_go_first() {
+    let mut rig = Rig::new(
+        "striped,disks=2,stripe_unit=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=8blk,ssd_high=50%,ssd_low=25%,ssd_batch=2",
+    );
+    for page in [0, 1, 2, 3, 0] {
+        assert_eq!(rig.write(page, 1), []);
+    }
+    let jobs = rig.write(4, 1);
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(rig.begin(1, Work::Job(jobs[0])).0, [1, 2]);
+}
+
+/// STOW's control destages from the low mark on: four groups of one page each, marks at two and six pages of eight.
+#[test]
+fn destaging_by_rate_begins_at_the_low_mark() {
+    let with = |control: &str| {
+        let text = "striped,disks=2,stripe_unit=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_high=75%,ssd_low=25%";
+        let mut rig = Rig::new(&format!("{text},ssd_depth=2,ssd_control={control}"));
+        (0..8).map(|page| rig.write(page, 1).len()).collect::<Vec<_>>()
+    };
+    // At three pages one of two destages at a time, from five on both; nothing ends here.
+    assert_eq!(with("rate"), [0, 0, 1, 0, 1, 0, 0, 0]);
+    assert_eq!(with("threshold"), [0, 0, 0, 0, 0, 0, 2, 0]);
+}
+
+/// A page of three chunks, of which two would make a full stripe of three drives: it waits until the cache is full.
+#[test]
+fn a_page_waits_for_all_of_its_chunks() {
+    let mut rig = Rig::new(
+        "dvs,disks=3,chunk=2blk,segment=9,stripes=wait,ssd_write=36blk,ssd_page=6blk,ssd_high=20%,ssd_low=10%",
+    );
+    assert_eq!(rig.write(0, 6), []);
+    assert_eq!(rig.write(36, 6), [], "two pages of two groups, above the high mark");
+    // The next page's three chunks and these are three stripes.
+    assert_eq!(rig.write(6, 6).len(), 1);
+}

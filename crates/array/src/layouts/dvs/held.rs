@@ -1,0 +1,78 @@
+//! Which groups' tables the SSD holds, where it has no room for all: the others are in the zone alone, and whoever needs one
+//! reads it first.
+
+use super::*;
+use lru::LruCache;
+
+/// The tables used last.
+#[derive(Debug)]
+pub struct Held {
+    /// Room for so many tables; `None`: for all.
+    room: Option<usize>,
+    list: LruCache<u64, ()>,
+    /// Tables read from the zone.
+    pub read: u64,
+    /// Requests that read them.
+    pub reads: u64,
+}
+
+impl Held {
+    /// With room for so many tables, or for all.
+    pub fn new(room: Option<u64>) -> Self {
+        Self { room: room.map(|n| n as usize), list: LruCache::unbounded(), read: 0, reads: 0 }
+    }
+
+    /// Whether it may lack some.
+    pub fn bounded(&self) -> bool {
+        self.room.is_some()
+    }
+
+    /// The SSD has this table now; answers whether it had it before.
+    pub fn put(&mut self, group: u64) -> bool {
+        self.bounded() && self.list.put(group, ()).is_some()
+    }
+
+    /// Forgets what there is no room for, `changed` ones never: `false` where one of them is in the way.
+    fn shrink(&mut self, changed: impl Fn(u64) -> bool) -> bool {
+        while self.room.is_some_and(|room| self.list.len() > room) {
+            match self.list.peek_lru() {
+                Some((group, ())) if changed(*group) => return false,
+                _ => _ = self.list.pop_lru(),
+            }
+        }
+        true
+    }
+}
+
+impl Dvs {
+    /// Reads those tables of `groups` that are in the zone alone; `false`: there are none, and the work may begin. Before the
+    /// run, at time 0, nothing is read.
+    pub(super) fn read_tables(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        groups: impl Iterator<Item = u64>,
+        plan: &mut MemberPlan,
+    ) -> bool {
+        let Some(zone) = self.shape.zone.filter(|_| self.held.bounded()) else { return false };
+        let absent = |g: &u64| !self.held.put(*g) && self.groups[*g as usize].is_some();
+        let wanted: Vec<u64> = groups.filter(absent).collect();
+        let changed = &self.changed.groups;
+        if !self.held.shrink(|g| changed.contains(&g)) {
+            // It is written before it goes.
+            self.changed.due = Some(now);
+        }
+        if now == SimTime::ZERO {
+            return false;
+        }
+        let runs = self.in_zone(zone, &mut wanted.into_iter());
+        for (member, lba, tables) in &runs {
+            let blocks = Blocks(tables * zone.table);
+            let read = HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Read, *lba, blocks) };
+            plan.ask(ticket, *member, read, |p| p.push(blocks, End::Zero));
+            self.held.read += tables;
+            self.held.reads += 1;
+        }
+        !runs.is_empty()
+    }
+}

@@ -1,0 +1,113 @@
+//! Groups, tables and stripes, work by work.
+
+use super::group::Holds;
+use super::tables::Zone;
+use super::*;
+
+/// Three disks, chunks of two blocks, eight of the host's in a group, segments of `length`.
+fn dvs(length: u64, zone: bool, options: impl FnOnce(&mut Options)) -> Dvs {
+    let shape = Shape { chunk: 2, disks: 3, length, logical: 8, groups: 9, zone: None };
+    let zone = if zone { Zone::new(&shape, 11, SimTime::from_ms(1000)) } else { None };
+    let mut all = Options {
+        idle: Some(SimTime::from_ms(50)),
+        obsolete: 0.25,
+        victim: victim::named("most-invalid"),
+        stripes: Stripes::Variable,
+        tables: None,
+        depth: 1,
+        journal: false,
+        seed: 1,
+    };
+    options(&mut all);
+    Dvs::new(Shape { zone, ..shape }, all)
+}
+
+/// Does all phases of a work; what was asked of the disks for the tables: disk, first block, blocks.
+fn carry_out(dvs: &mut Dvs, ms: u64, work: Work) -> Vec<(u32, u64, u64)> {
+    let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::new(true), Vec::new());
+    dvs.start(SimTime::from_ms(ms), ticket, &work, &mut plan);
+    while !plan.ops().is_empty() {
+        let tables = plan.ops().iter().filter(|op| op.request.why == Cause::Metadata);
+        asked.extend(tables.map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0)));
+        plan.clear();
+        dvs.complete(SimTime::from_ms(ms), Phase { ticket, lost: false, busy: false }, &mut plan);
+    }
+    asked
+}
+
+/// Blocks `lba` to `lba + blocks`; a group has 16.
+fn host(op: HostOp, lba: u64, blocks: u64) -> Work {
+    Work::Host(HostRequest::new(op, Lba(lba), Blocks(blocks)))
+}
+
+/// The group that is collected next.
+fn next(dvs: &mut Dvs) -> Option<u64> {
+    dvs.wake_at(Some(SimTime::ZERO))?;
+    let mut plan = MemberPlan::new(true);
+    dvs.wake(SimTime::from_ms(50), &mut plan);
+    dvs.collecting = false;
+    plan.jobs().first().map(|job| job - COLLECT)
+}
+
+/// Of five chunks written one is obsolete, a fifth; of six two, a third: only that is worth it.
+#[test]
+fn a_group_is_collected_when_enough_of_it_is_obsolete() {
+    let mut dvs = dvs(4, false, |_| {});
+    for lba in [0, 2, 4, 6, 0] {
+        carry_out(&mut dvs, 1, host(HostOp::Write, lba, 2));
+    }
+    assert_eq!(next(&mut dvs), None);
+    carry_out(&mut dvs, 1, host(HostOp::Write, 2, 2));
+    assert_eq!(next(&mut dvs), Some(0));
+    assert_eq!(dvs.wake_at(Some(SimTime::from_ms(7))), Some(SimTime::from_ms(57)));
+}
+
+/// Groups 0 and 1, half obsolete each. Every request counts for all the groups that it touches, reads too.
+#[test]
+fn victims_follow_the_requests() {
+    let with = |rule| {
+        let mut dvs = dvs(8, false, |o| o.victim = victim::named(rule));
+        for lba in [0, 0, 16, 16] {
+            carry_out(&mut dvs, 1, host(HostOp::Write, lba, 2));
+        }
+        let mut found = vec![next(&mut dvs)];
+        for (lba, blocks) in [(0, 2), (14, 4), (16, 2)] {
+            carry_out(&mut dvs, 2, host(HostOp::Read, lba, blocks));
+            found.push(next(&mut dvs));
+        }
+        found.into_iter().map(|group| group.unwrap()).collect::<Vec<_>>()
+    };
+    // A request of both leaves them level, and the first one goes; so it is where as many touched each.
+    assert_eq!(with("recent"), [1, 0, 0, 1]);
+    assert_eq!(with("least-recent"), [0, 1, 0, 0]);
+    assert_eq!(with("frequent"), [0, 0, 0, 0]);
+}
+
+/// A stripe of chunk 4 of the third row is filled from that row: with chunk 5, not with 3 of the row before it.
+#[test]
+fn stripes_are_filled_from_the_row_that_is_written() {
+    let mut dvs = dvs(8, false, |o| o.stripes = Stripes::Fill);
+    carry_out(&mut dvs, 1, host(HostOp::Write, 0, 16));
+    carry_out(&mut dvs, 1, host(HostOp::Write, 8, 2));
+    let last = dvs.group(0).and_then(|g| g.stripes().last()).unwrap();
+    let holds: Vec<_> = last.iter().map(|c| c.holds()).collect();
+    assert_eq!(holds, [Holds::Parity, Holds::Chunk(4), Holds::Chunk(5)]);
+    assert_eq!(dvs.counts.filled, 1);
+}
+
+/// Tables of a dead disk are on the SSD alone; a fresh one gets those of all groups that have any, adjacent ones at once.
+/// Groups 0 and 3 have theirs on disk 0, blocks 38 and 39 where segments are of four chunks.
+#[test]
+fn a_fresh_disk_gets_its_tables() {
+    let mut dvs = dvs(4, true, |o| o.idle = None);
+    (0..4).for_each(|g| _ = carry_out(&mut dvs, 1, host(HostOp::Write, g * 16, 2)));
+    assert_eq!(carry_out(&mut dvs, 1001, Work::Job(TABLES)), [(0, 38, 2), (1, 38, 1), (2, 38, 1)]);
+    let mut plan = MemberPlan::new(true);
+    dvs.failed(SimTime::from_ms(1002), MemberId(1), &mut plan);
+    (0..2).for_each(|g| _ = carry_out(&mut dvs, 1003, host(HostOp::Write, g * 16, 2)));
+    assert_eq!(carry_out(&mut dvs, 2003, Work::Job(TABLES)), [(0, 38, 1)]);
+    dvs.replaced(SimTime::from_ms(2004), MemberId(1), &mut plan);
+    assert_eq!(dvs.changed.due, Some(SimTime::from_ms(3004)));
+    // It does not answer before some of it is rebuilt; then the tables are written.
+    assert_eq!(dvs.changed.groups, BTreeSet::from([1]));
+}
