@@ -48,7 +48,7 @@ def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path
         assert "`" not in text
 
 
-@pytest.mark.parametrize("name", ["cassuto2010", "he2014"])
+@pytest.mark.parametrize("name", ["arrays-interleaving", "cassuto2010", "he2014"])
 def test_public_traces_give_what_is_on_record(name: str, cache: Path, shared: Path, smrlab: Invoke) -> None:
     recorded = record.recorded(papers.load(name))["traces-quick"]
     done = smrlab("paper", "run", name, "--quick", "--traces", shared / "traces", "--json", "--out", cache)
