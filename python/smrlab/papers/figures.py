@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ Series = tuple[str, list[float], list[float]]
 # The four time scales of a histogram of response times: bins of 1, 10, 100 and 1000 ms.
 SCALES_MS = (1.0, 10.0, 100.0, 1000.0)
 BINS = 40
-# Up to so many values of x each have a tick of their own.
+# Up to so many values of x each have a tick of their own, if they do not lie close together.
 TICKS = 6
 
 
@@ -86,7 +87,9 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
     values = sorted({v for _, xs, _ in lines for v in xs})
     if figure.log_x:
         style.log_axis(axes, "x")
-    elif points and len(values) <= TICKS:
+    elif (
+        points and 1 < len(values) <= TICKS and min(b - a for a, b in pairwise(values)) > (values[-1] - values[0]) / 12
+    ):
         axes.set_xticks(values, [f"{v:g}" for v in values])
     if figure.log:
         style.log_axis(axes)

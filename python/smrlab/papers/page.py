@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..outdir import write_whole
-from .claims import Verdict
+from .claims import ORDER, Verdict
 from .figures import draw, tabulate
 from .paper import Experiment, Figure, Paper, Table
 from .reproduce import Reproduction
@@ -125,9 +125,7 @@ def write_index(pages: Sequence[tuple[Paper, Sequence[Verdict], Path]], folder: 
     """The index of several pages."""
     rows = []
     for paper, verdicts, path in pages:
-        counts = ", ".join(
-            f"{sum(v.verdict == name for v in verdicts)} {name}" for name in dict.fromkeys(v.verdict for v in verdicts)
-        )
+        counts = ", ".join(f"{n} {name}" for name in ORDER if (n := sum(v.verdict == name for v in verdicts)))
         link = html.escape(str(path.relative_to(folder)))
         rows.append(f"<tr><td><a href='{link}'>{html.escape(paper.title)}</a><td>{html.escape(counts)}")
     text = f"<!doctype html><meta charset=utf-8><title>The papers</title><style>{CSS}</style><h1>The papers</h1>"
