@@ -56,6 +56,7 @@ mod tests {
         assert_eq!(full(16..20), []);
         // D18 and D19 of the first group, D0 and D1 of the second: four chunks, and no stripe.
         assert_eq!(full(36..44), []);
+        assert_eq!(full(40..50), [40..42, 42..44, 44..46, 46..48]);
         // Half of D0 waits with D1 to D3 for nothing: it is a chunk.
         assert_eq!(full(1..8), [1..2, 2..4, 4..6, 6..8]);
     }
