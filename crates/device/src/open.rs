@@ -96,7 +96,10 @@ fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>
         return refuse("fail= and replace= are for runs: smrlab device fail and device replace do it here");
     }
     if config.scheduler != "fcfs" {
-        return refuse("the drives of an array serve first come, first served: --scheduler fcfs");
+        return refuse(
+            "schedulers of an array's drives are for runs: the array's own records do not wait for what would wait in their \
+             queues; give --scheduler fcfs",
+        );
     }
     let disks = chosen.disks as usize;
     let build = |each: Blocks| {
