@@ -15,7 +15,6 @@ use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Drive, State};
 use smrlab_stl::Record;
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -82,12 +81,13 @@ impl<'a> Kept<'a> {
 
     /// Keeps the drive's state, if it is smaller than what it takes to get there again. A cache that cannot be written is
     /// none, and no fault of the run.
-    pub fn put(&self, drive: &Drive, volume: u64, written: Vec<Range<u64>>) {
+    pub fn put(&self, drive: &Drive, volume: u64, observer: &mut impl HostObserver) {
         let most = MOST_RECORDS.min((volume / BLOCKS_A_RECORD) as usize);
         // Each neighbourhood in a cache is a record: a look at a large checkpoint takes long, too.
         if drive.layer().facts().cached.is_some_and(|n| n.0 / 8 > most as u64) {
             return;
         }
+        let Some(written) = observer.written_within(most) else { return };
         let Some(records) = checkpoint(drive, most.saturating_sub(written.len())) else { return };
         let state = State {
             drive: self.what.clone(),
@@ -166,7 +166,7 @@ pub(crate) fn write(
     }
     prefill.write(drive, observer, reads, control)?;
     if let (Some(kept), Some(volume)) = (kept, prefill.volume()) {
-        kept.put(drive, volume, observer.written());
+        kept.put(drive, volume, observer);
     }
     Ok(())
 }

@@ -60,8 +60,8 @@ impl HostObserver for Metrics {
         self.updates.prefilled(request.lba, request.blocks);
     }
 
-    fn written(&mut self) -> Vec<Range<u64>> {
-        self.updates.written()
+    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {
+        self.updates.written_within(most)
     }
 }
 
@@ -159,7 +159,7 @@ impl HostObserver for Watch {
         }
     }
 
-    fn written(&mut self) -> Vec<Range<u64>> {
-        self.metrics.updates.written()
+    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {
+        self.metrics.updates.written_within(most)
     }
 }

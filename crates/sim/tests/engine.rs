@@ -37,8 +37,8 @@ impl Effects for Order {
 impl HostObserver for Order {
     fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
     fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
-    fn written(&mut self) -> Vec<std::ops::Range<u64>> {
-        Vec::new()
+    fn written_within(&mut self, _: usize) -> Option<Vec<std::ops::Range<u64>>> {
+        None
     }
 }
 

@@ -47,8 +47,8 @@ pub trait HostObserver: Effects<Error = RunError> {
     /// A write was served before the run, without time, by `plan`.
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
 
-    /// What was written so far, before the run or in it, as ascending ranges of LBAs.
-    fn written(&mut self) -> Vec<Range<u64>>;
+    /// What was written so far, before the run or in it, as ascending ranges of LBAs, unless there are more than `most`.
+    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>>;
 }
 
 /// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two

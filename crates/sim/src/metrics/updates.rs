@@ -232,6 +232,13 @@ impl Updates {
         self.written.runs().collect()
     }
 
+    /// The same, unless there are more than `most` ranges.
+    pub fn written_within(&mut self, most: usize) -> Option<Vec<std::ops::Range<u64>>> {
+        self.look_up();
+        let ranges: Vec<_> = self.written.runs().take(most.saturating_add(1)).collect();
+        (ranges.len() <= most).then_some(ranges)
+    }
+
     /// All updates so far, and what they took.
     pub fn total(&mut self) -> Amplification {
         self.look_up();
@@ -249,6 +256,15 @@ impl Updates {
 mod tests {
     use super::*;
     use smrlab_units::rng::Rng;
+
+    #[test]
+    fn ranges_are_told_unless_they_are_too_many() {
+        let mut updates = Updates::new(Blocks(1000), false);
+        [5, 20, 40].into_iter().for_each(|lba| updates.prefilled(Lba(lba), Blocks(2)));
+        let all = vec![5..7, 20..22, 40..42];
+        assert_eq!((updates.written_within(3), updates.written_within(2)), (Some(all.clone()), None));
+        assert_eq!(updates.written(), all);
+    }
 
     #[test]
     fn the_order_of_writes_to_a_place_is_kept() {
