@@ -165,6 +165,18 @@ fn a_power_cut_and_a_lost_disk_together_lose_nothing_with_the_journal() {
     assert!(lost > 5, "without the journal only {lost} of 60 cuts lost something");
 }
 
+/// A hundred rows, of which the journal holds 64.
+#[test]
+fn a_write_of_more_rows_than_the_journal_holds_is_written_whole() {
+    let mut rng = Rng::new(5);
+    let drive = drives::plain(24, 6, 1, 4);
+    let mut array = ArrayHarness::new("raid5,disks=3,chunk=1blk,journal=on", "cmr", &drive);
+    array.submit(HostOp::Write, 0, 200, &mut rng);
+    array.settle(&mut rng);
+    array.read_back(&mut rng);
+    assert_eq!((array.refused, array.parity_faults()), (0, 0));
+}
+
 /// Tables recover from their records: after a restart between requests everything is there, and a disk may be lost.
 #[test]
 fn tables_recover_from_records_and_from_a_checkpoint() {

@@ -95,6 +95,35 @@ fn stripes_are_filled_from_the_row_that_is_written() {
     assert_eq!(dvs.counts.filled, 1);
 }
 
+/// Chunks 0 and 2 are on disk 0, 1 on disk 1: a stripe is filled neither with what is written beside it nor twice with one chunk.
+#[test]
+fn stripes_are_filled_with_chunks_that_are_in_no_other() {
+    let mut dvs = dvs(8, false, |o| o.stripes = Stripes::Fill);
+    (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 6)));
+    assert_eq!(dvs.counts.filled, 0);
+    let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
+    dvs.start_runs(now, ticket, &[0..2, 4..6], &mut plan);
+    while !plan.ops().is_empty() {
+        plan.clear();
+        dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+    }
+    assert_eq!(dvs.counts.filled, 1);
+}
+
+/// A collection in idle time reads the chunks and has them on the SSD before it resets anything.
+#[test]
+fn collections_in_idle_time_go_through_the_journal() {
+    let mut dvs = dvs(8, false, |o| o.journal = true);
+    (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 4)));
+    let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
+    dvs.start(now, ticket, &Work::Job(COLLECT), &mut plan);
+    plan.clear();
+    dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+    let asked: Vec<_> =
+        plan.ops().iter().map(|op| (op.member.0, op.request.op, op.request.blocks.0)).collect();
+    assert_eq!(asked, [(3, HostOp::Write, 4)]);
+}
+
 /// Tables of a dead disk are on the SSD alone; a fresh one gets those of all groups that have any, adjacent ones at once.
 /// Groups 0 and 3 have theirs on disk 0, blocks 38 and 39 where segments are of four chunks.
 #[test]

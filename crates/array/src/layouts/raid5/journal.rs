@@ -186,3 +186,21 @@ impl Raid5 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ArrayContext, parse};
+
+    /// A discard does not go through the journal: that its rows may be out of step is remembered before the disks hear of it.
+    #[test]
+    fn discarded_rows_are_remembered() {
+        let sizes = [Blocks(96); 3];
+        let chosen = parse("raid5,disks=3,chunk=2blk,journal=on").unwrap();
+        let mut array = chosen.build(&ArrayContext::new(&sizes)).unwrap();
+        let (mut plan, discard) =
+            (MemberPlan::new(true), HostRequest::new(HostOp::Discard, Lba(2), Blocks(10)));
+        array.start(SimTime::ZERO, Ticket(0), &Work::Host(discard), &mut plan);
+        assert_eq!(plan.records(), [Record { tag: DIRTY, words: [1, 3, 0] }]);
+    }
+}
