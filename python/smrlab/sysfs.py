@@ -90,7 +90,9 @@ def described(folder: Path) -> dict[str, Any]:
     trim = int(_word(folder / "queue" / "discard_max_bytes") or 0) > 0
     if model:
         found["model"] = model
-        listed = [source for name, source in SHINGLED.items() if model.startswith(name)]
+        # Some bridges put the maker before it.
+        words = model.split()
+        listed = [source for name, source in SHINGLED.items() if any(w.startswith(name) for w in words)]
         if listed:
             found["model_list"] = listed[0]
     if zoned:

@@ -97,6 +97,75 @@ def test_what_a_device_says_of_itself(tmp_path: Path) -> None:
     assert sysfs.says("sim:tiny") == {}
 
 
+def page_of_zones(bits: int) -> bytes:
+    """Block Device Characteristics, with its two bits of zones."""
+    page = bytearray(64)
+    page[8] = bits << 4
+    return bytes(page)
+
+
+def identify_data(**words: int) -> bytes:
+    """The ATA Information page: 60 bytes of header, then the words of IDENTIFY DEVICE."""
+    page = bytearray(60 + 512)
+    for word, value in words.items():
+        at = 60 + 2 * int(word[1:])
+        page[at : at + 2] = value.to_bytes(2, "little")
+    return bytes(page)
+
+
+DISK = {"queue/rotational": b"1\n", "queue/zoned": b"none\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "said", "unsaid"),
+    [
+        ({}, {}, ["hint", "model_list", "zoned"]),
+        (DISK, {"rotational": True, "zoned": "none", "trim": False}, ["hint", "model_list"]),
+        (DISK | {"queue/rotational": b"0\n", "queue/discard_max_bytes": b"4096\n"}, {"trim": True}, ["hint"]),
+        (DISK | {"queue/discard_max_bytes": b"4096\n"}, {"trim": True}, ["model_list"]),
+        (
+            DISK | {"queue/zoned": b"host-managed\n", "queue/discard_max_bytes": b"1\n"},
+            {"zoned": "host-managed"},
+            ["hint"],
+        ),
+        (DISK | {"device/vpd_pgb1": page_of_zones(2)}, {"zbc_page": "drive-managed"}, ["rpm"]),
+        (DISK | {"device/vpd_pgb1": page_of_zones(1)}, {"zbc_page": "host-aware"}, []),
+        (DISK | {"device/vpd_pgb1": page_of_zones(0)}, {}, ["zbc_page"]),
+        (DISK | {"device/vpd_pgb1": b"\0\xb1"}, {}, ["zbc_page", "rpm"]),
+        (
+            DISK | {"device/vpd_pg89": identify_data(w69=1, w169=0, w217=7200)},
+            {"identify_zones": "host-aware", "identify_trim": False, "rpm": 7200},
+            [],
+        ),
+        # 1: no rotating medium; 0xFFFF: reserved.
+        (DISK | {"device/vpd_pg89": identify_data(w217=1)}, {}, ["identify_zones", "rpm"]),
+        (DISK | {"device/vpd_pg89": identify_data(w217=0xFFFF)[:300]}, {}, ["identify_trim", "rpm"]),
+        (DISK | {"device/model": b"WDC WD40EFAX\n"}, {"model": "WDC WD40EFAX"}, []),
+        (DISK | {"device/model": b"ST4000DM004-2CV104\n"}, {"model_list": "Seagate, CMR and SMR list: SMR"}, []),
+        (DISK | {"device/model": b"ST4000VN008\n"}, {"model": "ST4000VN008"}, ["model_list"]),
+    ],
+)
+def test_made_up_devices_say_what_they_are(
+    tmp_path: Path, files: dict[str, bytes], said: dict[str, Any], unsaid: list[str]
+) -> None:
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    found = sysfs.described(tmp_path)
+    assert {key: found.get(key) for key in said} == said
+    assert not set(unsaid) & set(found), found
+    trimmed = files.get("queue/discard_max_bytes") and files.get("queue/rotational") == b"1\n"
+    assert ("hint" in found) == bool(trimmed and files.get("queue/zoned") == b"none\n")
+
+
+def test_makers_names_before_a_model_do_not_hide_it(tmp_path: Path) -> None:
+    """SCSI says the vendor apart, SATA behind a bridge before the model."""
+    (tmp_path / "device").mkdir()
+    for model, listed in (("WDC WD40EFAX-68JH4N0", True), ("TOSHIBA HDWD240", True), ("WDC WD40EFRX", False)):
+        (tmp_path / "device" / "model").write_text(model + "\n")
+        assert ("model_list" in sysfs.described(tmp_path)) == listed, model
+
+
 def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host-aware drive by its own pages, and a partition of it: a made-up sysfs under a device that is there."""
     device = next((d for d in sorted(Path("/dev").iterdir()) if d.is_block_device()), None)

@@ -72,6 +72,9 @@ def test_a_served_device_without_timing_is_refused(make: Make, tmp_path: Path) -
     out = tmp_path / "out"
     refused(smrlab("geometry", "extract", device.name, "--out", out), 2, "no timing of a rotating disk")
     assert not (out / "extraction.json").exists()
+    refused(smrlab("probe", device.name, "--destroy", "--yes", "--out", out), 2, "no timing of a rotating disk")
+    assert not (out / "probe.json").exists()
+    assert json.loads(smrlab("device", "stats", device.name, "--json").stdout)["host"]["writes"] == 0
 
 
 def test_a_device_that_vanishes_keeps_what_was_measured(make: Make, tmp_path: Path) -> None:

@@ -1,21 +1,24 @@
 //! The round trip: drives extracted from outside, against what they are.
 //!
-//! `cargo bench -p smrlab-probe --bench round_trip` prints it as Markdown; `docs/probe.md` holds its last results. An argument
-//! chooses the rows whose drive contains it; `-v` says what is wrong where something is.
+//! `cargo bench -p smrlab-probe --bench round_trip` prints it as Markdown; `-- --write` makes `docs/probe-round-trip.md` of it. An
+//! argument chooses the rows whose drive contains it; `-v` says what is wrong where something is.
 
 #[path = "../tests/support/made.rs"]
 mod made;
+#[path = "../tests/support/page.rs"]
+mod page;
 #[path = "../tests/support/truth.rs"]
 mod truth;
 
 use made::{ZONES, layouts, made};
+use page::Page;
 use smrlab_disk::DriveModel;
 use smrlab_disk::geometry::Layout;
 use smrlab_probe::fit::from_extraction;
 use smrlab_probe::geometry::Options;
 
 /// Extractions of each row, with other noise each.
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=10;
 
 /// Every preset as it is shipped and with its cache switched over, a drive of each layout, drives with slipped and spare
 /// sectors, and drives that were fitted to an extraction.
@@ -45,41 +48,71 @@ fn drives() -> Vec<(String, DriveModel)> {
     out
 }
 
-/// The longest time on the drive in minutes, and how many came out right.
-fn cell(name: &str, model: &DriveModel, noise: u64) -> String {
-    let talk = std::env::args().any(|a| a == "-v");
-    let seeds = if noise == 0 { 1..=1 } else { SEEDS };
-    let (all, mut right, mut longest) = (seeds.clone().count(), 0, 0.0f64);
-    let mut refused = String::new();
-    for seed in seeds {
-        match truth::seeded(model, noise, Options::default(), seed) {
-            Err(e) => refused = e.to_string(),
-            Ok(e) => {
-                let wrong = truth::wrong(model, &e);
-                right += usize::from(wrong.is_empty());
-                longest = longest.max(e.quality.seconds / 60.0);
-                if talk && !wrong.is_empty() {
-                    eprintln!("{name}, {noise} us, seed {seed}: {}", wrong.join("; "));
+/// What is counted over all rows.
+#[derive(Default)]
+struct Score {
+    right: u32,
+    all: u32,
+    /// Within the 20 minutes.
+    short: u32,
+    wrong: Vec<String>,
+}
+
+impl Score {
+    /// The longest time on the drive in minutes, and how many came out right.
+    fn cell(&mut self, name: &str, model: &DriveModel, noise: u64) -> String {
+        let seeds = if noise == 0 { 1..=1 } else { SEEDS };
+        let (all, mut right, mut refused, mut longest) = (seeds.clone().count(), 0, 0, 0.0f64);
+        let mut wrong = Vec::new();
+        for seed in seeds {
+            match truth::seeded(model, noise, Options::default(), seed) {
+                Err(e) => {
+                    refused += 1;
+                    wrong.push(format!("{name}, {noise} us: refused: {e}"));
+                }
+                Ok(e) => {
+                    let found = truth::wrong(model, &e);
+                    right += usize::from(found.is_empty());
+                    longest = longest.max(e.quality.seconds / 60.0);
+                    if !found.is_empty() {
+                        wrong.push(format!("{name}, {noise} us, seed {seed}: {}", found.join("; ")));
+                    }
                 }
             }
         }
-    }
-    if talk && !refused.is_empty() {
-        eprintln!("{name}, {noise} us: {refused}");
-    }
-    match right {
-        0 if !refused.is_empty() => "refused".to_owned(),
-        _ if right == all => format!("{longest:.1}"),
-        _ => format!("{longest:.1}; {right} of {all} right"),
+        // What is refused whatever the noise is said once.
+        wrong.dedup();
+        if refused < all {
+            self.right += right as u32;
+            self.all += all as u32;
+            self.short += u32::from(longest < 20.0) * all as u32;
+            self.wrong.append(&mut wrong);
+        } else {
+            self.wrong.extend(wrong.into_iter().next());
+            return "refused".to_owned();
+        }
+        let of = if right == all { String::new() } else { format!("; {right} of {all} right") };
+        if longest < 20.0 { format!("{longest:.1}{of}") } else { format!("**{longest:.1}**{of}") }
     }
 }
 
 fn main() {
-    let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    println!("| drive | minutes without noise | with 20 us | with 100 us |");
-    println!("|---|---|---|---|");
+    let wanted = page::wanted();
+    let mut page = Page::new("Drives extracted from outside, and what they are", "round_trip");
+    page.line("Minutes of the drive's time, the longest of one extraction without noise and of ten with; bold: more than 20.\n");
+    page.line("| drive | without noise | with 20 us | with 100 us |");
+    page.line("|---|---|---|---|");
+    let mut score = Score::default();
     for (name, model) in drives().into_iter().filter(|d| d.0.contains(&wanted)) {
-        let cells = [0, 20, 100].map(|noise| cell(&name, &model, noise));
-        println!("| {name} | {} |", cells.join(" | "));
+        let cells = [0, 20, 100].map(|noise| score.cell(&name, &model, noise));
+        page.line(&format!("| {name} | {} |", cells.join(" | ")));
     }
+    let Score { right, all, short, wrong } = score;
+    page.line(&format!(
+        "\nRight: {right} of {all} extractions that were not refused in all of their row's noise; {short} within 20 minutes.\n\nCPU time: {:.0} s.\n",
+        page::cpu()
+    ));
+    page.line("Refused or wrong:\n");
+    wrong.iter().for_each(|w| page.line(&format!("- {w}")));
+    page.finish("probe-round-trip.md");
 }

@@ -1,8 +1,13 @@
 //! The truth table: what `smrlab probe` says of the layers of the registry, against what they are.
 //!
 //! `cargo bench -p smrlab-probe --bench truth_table` prints it as Markdown, and after it the table of what bands do along the
-//! drive; `docs/probe.md` holds the last results. An argument chooses the rows whose layer contains it, `-v` shows the evidence.
+//! drive; `-- --write` makes `docs/probe-truth.md` of it. An argument chooses the rows whose layer contains it, `-v` shows the
+//! evidence.
 
+#[path = "../tests/support/page.rs"]
+mod page;
+
+use page::Page;
 use smrlab_disk::Bands;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Limit, Mapping, identify};
@@ -10,7 +15,6 @@ use smrlab_probe::{Quiet, SimTarget};
 use smrlab_stl::{BuildContext, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A layer and what it is: blocks of a band where bands show in the order of LBAs, mapping, cleaning.
 struct Row {
@@ -65,6 +69,7 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
         let how = Some((Mapping::Dynamic, Cleaning::Lazy));
         out.push(row(format!("s-block,cache={cache}"), DriveManaged, None, how));
         out.push(row(format!("segment,band={n}"), DriveManaged, Some(n * 128), in_place));
+        out.push(row(format!("static,order=1-{n}"), DriveManaged, Some(n * track), in_place));
     }
     // A log that fills, a map that does, and packets that take at least 0.4 tracks of the log.
     for (n, cache, holds) in [
@@ -135,17 +140,22 @@ fn probed(model: &str, layer: &str, filled: bool) -> Result<Probed, String> {
     Ok(Probed { id, cache, room, bands })
 }
 
-/// A row of the second table: bands at three places, direction, and the rest after which it cleans; nothing where the layer's
-/// bands are not those of the LBAs.
+/// A row of the second table: bands at three places, direction, and the rest after which it cleans; nothing where no bands show in
+/// the order of LBAs.
 fn along(name: &str, r: &Row, p: &Probed, track: u64) -> Option<String> {
-    let bands = p.bands.as_ref().filter(|_| r.band.is_some())?;
-    let band = p.id.band?;
+    let (alike, band) = (r.band?, p.id.band?);
+    let length = |b: &Bands, lba: u64| {
+        let around = b.band_at(lba.min(b.data_blocks().0 - 1)).1;
+        around.end - around.start
+    };
+    // Those of the medium, where they are what is rewritten together.
+    let bands = p.bands.as_ref().filter(|b| length(b, band.end - band.blocks / 2).abs_diff(alike) < track);
     let places = std::iter::once((band.end - band.blocks / 2, band.blocks));
     let found = places.chain(p.id.bands_along.iter().map(|b| (b.lba, b.blocks)));
     let cells: Vec<String> = found
         .map(|(lba, blocks)| {
-            let around = bands.band_at(lba.min(bands.data_blocks().0 - 1)).1;
-            number(Some(blocks), Some(around.end - around.start), |_| track).0
+            let truth = bands.map_or(alike, |b| length(b, lba));
+            number(Some(blocks), Some(truth), |t| track.min(t / 4)).0
         })
         .collect();
     let toward = p.id.toward.map_or("-".to_owned(), |t| format!("{t:?}"));
@@ -167,71 +177,103 @@ fn number(found: Option<u64>, truth: Option<u64>, slack: impl Fn(u64) -> u64) ->
     (format!("{} / {}{}", text(found), text(truth), if good { "" } else { " **no**" }), good)
 }
 
+/// Counts of what is right, and what is wrong.
+#[derive(Default)]
+struct Score {
+    right: [u32; 5],
+    all: [u32; 5],
+    /// Longest on the drive, in hours, and on the processor, in seconds.
+    longest: (f64, f64),
+}
+
+/// What a row is judged by.
+const JUDGED: [&str; 5] = ["kind", "cache", "band", "mapping and cleaning", "within 24 hours"];
+
+impl Score {
+    /// The row of the first table.
+    fn row(&mut self, name: &str, r: &Row, found: &Probed, track: u64, cpu: f64) -> String {
+        let id = &found.id;
+        let hours = id.quality.seconds / 3600.0;
+        let kind = id.kind == r.kind;
+        let (held, written) = (id.cache_size.map(|c| c.blocks), id.cache_size.map(|c| c.writes));
+        let (cache, cache_right) = match r.holds {
+            Holds::Facts => number(held, found.cache, |t| t / 20),
+            Holds::Room => number(held, Some(found.room), |t| t / 20),
+            Holds::Entries(n) => number(written, Some(n), |t| t / 20),
+        };
+        let limit = id.cache_size.and_then(|c| c.limit);
+        let kinds = [(Limit::Bytes, "bytes"), (Limit::Entries, "entries")];
+        let limits = kinds.iter().find(|k| Some(k.0) == limit).map_or("", |k| k.1);
+        let wanted = match r.holds {
+            Holds::Entries(_) => Some(Limit::Entries),
+            _ => id.cache_size.map(|_| Limit::Bytes),
+        };
+        let of = limit == wanted;
+        let (band, band_right) = number(id.band.map(|b| b.blocks), r.band, |t| track.min(t / 4));
+        let how = (id.mapping, id.cleaning) == (r.mapping, r.cleaning);
+        for (i, good) in [kind, cache_right && of, band_right, how, hours < 24.0].into_iter().enumerate() {
+            self.right[i] += u32::from(good);
+            self.all[i] += 1;
+        }
+        self.longest = (self.longest.0.max(hours), self.longest.1.max(cpu));
+        let no = |good: bool| if good { "" } else { " **no**" };
+        format!(
+            "| {name} | {} | {}{} | {cache} {limits}{} | {band} | {}{} | {hours:.1}{} | {cpu:.1} |",
+            r.layer,
+            if id.kind == DriveKind::Cmr { "cmr" } else { "drive-managed" },
+            no(kind),
+            no(of),
+            id.mapping.zip(id.cleaning).map_or("-".to_owned(), |(m, c)| format!("{m:?} {c:?}")),
+            no(how),
+            no(hours < 24.0),
+        )
+    }
+
+    fn said(&self) -> String {
+        let of = |i: usize| format!("{} {}/{}", JUDGED[i], self.right[i], self.all[i]);
+        let parts: Vec<String> = (0..JUDGED.len()).map(of).collect();
+        let (hours, cpu) = self.longest;
+        format!(
+            "Right: {}.\n\nThe longest: {hours:.1} hours of the drive's, {cpu:.0} s of CPU.",
+            parts.join(", ")
+        )
+    }
+}
+
+/// Name, drive, blocks of a track of its outermost zone, tracks of bands.
+const DRIVES: [(&str, &str, u64, [u64; 3]); 3] = [
+    ("A", "modern-7200,capacity=40GB", 4248, [5, 20, 48]),
+    ("B", "modern-7200,capacity=120GB,rpm=5400,k=3", 4248, [5, 20, 48]),
+    // Of real size, with zones: its space is not written before.
+    ("C", "seagate-st5000as0011", 3240, [20; 3]),
+];
+
 fn main() {
-    let drives = [
-        ("modern-7200,capacity=40GB", 4248, [5, 20, 48]),
-        ("modern-7200,capacity=120GB,rpm=5400,k=3", 4248, [5, 20, 48]),
-        // Of real size, with zones: its space is not written before.
-        ("seagate-st5000as0011", 3240, [20; 3]),
-    ];
-    println!(
-        "| drive | layer | kind | cache, found / true | band, found / true | mapping, cleaning | hours | CPU s |"
+    let mut page = Page::new("What `smrlab probe` says, and what is true", "truth_table");
+    for (name, drive, _, _) in DRIVES {
+        page.line(&format!("- {name}: `{drive}`"));
+    }
+    page.line("\nBlocks have 512 bytes. What [the page](probe.md) allows is right; **no** is not.\n");
+    page.line(
+        "| drive | layer | kind | cache, found / true | band, found / true | mapping, cleaning | hours | CPU s |",
     );
-    println!("|---|---|---|---|---|---|---|---|");
-    let mut right = [0; 4];
-    let mut all = [0; 4];
-    // Only layers whose text contains the argument.
-    let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let mut second = Vec::new();
-    for (name, (drive, track, bands)) in ["A", "B", "C"].into_iter().zip(drives) {
+    page.line("|---|---|---|---|---|---|---|---|");
+    let (mut score, mut second, wanted) = (Score::default(), Vec::new(), page::wanted());
+    for (name, drive, track, bands) in DRIVES {
         let rows = if name == "C" { whole_drive(track) } else { rows(track, bands) };
         for r in rows.into_iter().filter(|r| r.layer.contains(&wanted)) {
-            let begin = Instant::now();
-            let found = match probed(drive, &r.layer, name != "C") {
-                Ok(found) => found,
-                Err(e) => {
-                    println!("| {name} | {} | {} |", r.layer, e.replace('\n', " "));
-                    continue;
+            let begin = page::cpu();
+            match probed(drive, &r.layer, name != "C") {
+                Ok(found) => {
+                    page.line(&score.row(name, &r, &found, track, page::cpu() - begin));
+                    second.extend(along(name, &r, &found, track));
                 }
-            };
-            second.extend(along(name, &r, &found, track));
-            let Probed { id, cache, room, .. } = found;
-            let kind = id.kind == r.kind;
-            let (cache, cache_right) = match r.holds {
-                Holds::Facts => number(id.cache_size.map(|c| c.blocks), cache, |t| t / 20),
-                Holds::Room => number(id.cache_size.map(|c| c.blocks), Some(room), |t| t / 20),
-                Holds::Entries(n) => number(id.cache_size.map(|c| c.writes), Some(n), |t| t / 20),
-            };
-            let limit = id.cache_size.and_then(|c| c.limit);
-            let kinds = [(Limit::Bytes, "bytes"), (Limit::Entries, "entries")];
-            let limits = kinds.iter().find(|k| Some(k.0) == limit).map_or("", |k| k.1);
-            let wanted = match r.holds {
-                Holds::Entries(_) => Some(Limit::Entries),
-                _ => id.cache_size.map(|_| Limit::Bytes),
-            };
-            let of = if limit == wanted { "" } else { " **no**" };
-            let (band, band_right) = number(id.band.map(|b| b.blocks), r.band, |t| track.min(t / 4));
-            let how = (id.mapping, id.cleaning) == (r.mapping, r.cleaning);
-            for (i, good) in [kind, cache_right, band_right, how].into_iter().enumerate() {
-                right[i] += u32::from(good);
-                all[i] += 1;
+                Err(e) => page.line(&format!("| {name} | {} | **no** {} |", r.layer, e.replace('\n', " "))),
             }
-            println!(
-                "| {name} | {} | {}{} | {cache} {limits}{of} | {band} | {}{} | {:.1} | {:.1} |",
-                r.layer,
-                if id.kind == DriveKind::Cmr { "cmr" } else { "drive-managed" },
-                if kind { "" } else { " **no**" },
-                id.mapping.zip(id.cleaning).map_or("-".to_owned(), |(m, c)| format!("{m:?} {c:?}")),
-                if how { "" } else { " **no**" },
-                id.quality.seconds / 3600.0,
-                begin.elapsed().as_secs_f64()
-            );
         }
     }
-    println!("\n| drive | layer | bands along, found / true | towards | rests, found / true, and a band |");
-    println!("|---|---|---|---|---|\n{}", second.join("\n"));
-    println!(
-        "\nright: kind {}/{}, cache {}/{}, band {}/{}, mapping and cleaning {}/{}",
-        right[0], all[0], right[1], all[1], right[2], all[2], right[3], all[3]
-    );
+    page.line("\n| drive | layer | bands along, found / true | towards | rest, found / true, and a band |");
+    page.line(&format!("|---|---|---|---|---|\n{}\n", second.join("\n")));
+    page.line(&score.said());
+    page.finish("probe-truth.md");
 }

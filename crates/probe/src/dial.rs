@@ -5,6 +5,7 @@ use crate::stats::{earliest_angle, wrap};
 use crate::target::{TimedTarget, Timing};
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, Dir, Lba, SimTime};
 
 /// What was needed to measure, and what disturbed it.
@@ -56,7 +57,7 @@ pub struct Dial<'a> {
     stage: String,
     last: SimTime,
     last_lba: u64,
-    seed: u64,
+    rng: Rng,
     /// A block, and when its end passed the head, in nanoseconds.
     mark: (u64, f64),
 }
@@ -77,7 +78,7 @@ impl<'a> Dial<'a> {
             stage: String::new(),
             last: SimTime::ZERO,
             last_lba: 0,
-            seed: 1,
+            rng: Rng::new(1),
             mark: (0, 0.0),
         }
     }
@@ -238,8 +239,7 @@ impl<'a> Dial<'a> {
 
     /// A number below `n`, the same in every run.
     pub fn random(&mut self, n: u64) -> u64 {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.seed >> 1) * u128::from(n)) >> 63) as u64
+        self.rng.below(n)
     }
 
     /// Pushes everything out of the drive's cache by reads not far from each other.

@@ -107,6 +107,15 @@ mod tests {
     }
 
     #[test]
+    fn of_many_the_second_is_the_earliest() {
+        let mut late: Vec<f64> = (0..14).map(|i| 0.001 * f64::from(i)).collect();
+        // Late by nearly a turn: far too early, or just within the limit.
+        (late[3], late[5]) = (-0.4, -0.002);
+        assert_eq!(earliest(&late, 0.01), 0.0);
+        assert_eq!(earliest(&late[..4], 0.01), 0.0, "few have no second to lose");
+    }
+
+    #[test]
     fn angles_go_round() {
         assert!((wrap(0.75) + 0.25).abs() < 1e-12 && (turn(-0.25) - 0.75).abs() < 1e-12);
         assert!((median_angle(&[0.99, 0.01, 0.02]) - 0.01).abs() < 1e-12);

@@ -9,8 +9,8 @@ use made::{ZONES, layouts, made};
 use smrlab_disk::DriveModel;
 use smrlab_disk::geometry::Layout;
 use smrlab_probe::geometry::{Extraction, Options, extract};
-use smrlab_probe::{ProbeError, Quiet, TimedTarget, Watch};
-use smrlab_units::Dir;
+use smrlab_probe::{ProbeError, Quiet, TargetError, TimedTarget, Timing, Watch};
+use smrlab_units::{Blocks, Dir, Lba, SimTime};
 use truth::{model, target, wrong, wrong_seeks, wrong_zones};
 
 fn extraction(model: &DriveModel, noise_us: u64, options: Options) -> Extraction {
@@ -50,7 +50,11 @@ fn a_drives_own_cache_does_not_hide_it() {
             let e = extraction(&m, noise, Options::default());
             eprintln!("{text} at {noise} us: {:?} {:?}", e.quality, e.cache);
             check_all(&m, &e);
-            assert!(e.cache.unwrap().present);
+            let (cache, truth) = (e.cache.unwrap(), m.spec().controller.as_ref().unwrap());
+            assert!(cache.present);
+            if noise == 0 {
+                assert_eq!(cache.segments, u64::from(truth.buffer.segments), "{text}");
+            }
             assert!(e.quality.seconds < 1200.0, "{} s of the drive's time", e.quality.seconds);
         }
     }
@@ -120,8 +124,52 @@ fn zones_alone_take_less_than_a_minute() {
 #[test]
 fn a_drive_that_its_cache_holds_is_refused() {
     let m = model("tiny,cache=on");
-    let e = truth::seeded(&m, 0, Options::default(), 7).unwrap_err();
-    assert!(e.to_string().contains("answered from a cache: switch it off"), "{e}");
+    // Noise does not let single blocks seem to be pushed out.
+    for (noise, seed) in [(0, 7), (100, 3), (100, 5), (100, 6)] {
+        let e = truth::seeded(&m, noise, Options::default(), seed).unwrap_err();
+        assert!(e.to_string().contains("answered from a cache: switch it off"), "{e}");
+    }
+}
+
+/// One completion, by its number, comes much too late.
+struct LateOnce<T>(T, u64);
+
+impl<T: TimedTarget> TimedTarget for LateOnce<T> {
+    fn blocks(&self) -> Blocks {
+        self.0.blocks()
+    }
+
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+        let mut t = self.0.access(dir, lba, blocks)?;
+        self.1 = self.1.wrapping_sub(1);
+        if self.1 == 0 {
+            let late = SimTime::from_us(13_300);
+            self.0.pause(late);
+            t.end += late;
+        }
+        Ok(t)
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        self.0.flush()
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        self.0.pause(span);
+    }
+}
+
+#[test]
+fn late_completions_do_not_tilt_the_rotation() {
+    let m = model("tiny");
+    for n in 40..=140 {
+        let mut t = LateOnce(target(&m), n);
+        let mut out = Extraction::new(t.blocks().0);
+        let options = Options { zones_only: true, ..Options::default() };
+        let done = extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ());
+        let found = out.rpm.unwrap_or_else(|| panic!("completion {n} is late: {done:?}"));
+        assert!((found.value / 6000.0 - 1.0).abs() < 10e-6, "completion {n} is late: {found:?}");
+    }
 }
 
 #[test]
@@ -172,4 +220,15 @@ fn what_does_not_rotate_is_refused() {
     let mut out = Extraction::new(t.blocks().0);
     let e = extract(&mut t, &mut Quiet, Options::default(), &mut out, &mut |_| ()).unwrap_err();
     assert!(matches!(e, ProbeError::NotADisk(_)), "{e}");
+}
+
+/// Twenty of a thousand sectors are as many as the error of a first look under noise.
+#[test]
+fn spare_sectors_in_doubt_are_looked_at_again() {
+    let zones = [[3000, 1200, 8, 10], [1777, 1100, 0, 5], [5011, 1000, 20, 0], [901, 900, 0, 7]];
+    let m = made("spares", 4, Layout::Hybrid { width: 200 }, &zones, 0);
+    for seed in 1..=8 {
+        let e = truth::seeded(&m, 100, Options::default(), seed).unwrap();
+        assert!(e.zones[2].sectors.abs_diff(1000) <= 5, "seed {seed}: {:?}", e.zones[2]);
+    }
 }

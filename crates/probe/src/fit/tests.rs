@@ -6,6 +6,7 @@ use crate::{Quiet, SimTarget, TimedTarget};
 use smrlab_disk::DriveModel;
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, Dir, Lba};
 use std::sync::Arc;
 
@@ -30,13 +31,11 @@ fn measured(model: &DriveModel) -> Extraction {
 /// Response times of the same reads and writes, one after the other, in milliseconds.
 fn responses(model: &DriveModel) -> Vec<f64> {
     let mut t = target(model);
-    let (mut x, blocks) = (1u64, t.blocks().0.min(31_000_000_000));
+    let (mut rng, blocks) = (Rng::new(1), t.blocks().0.min(31_000_000_000));
     (0..4000)
         .map(|_| {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let dir = if x & (1 << 20) == 0 { Dir::Read } else { Dir::Write };
-            let lba = (x >> 24) % (blocks - 64);
-            t.access(dir, Lba(lba), Blocks(8)).unwrap().took() / 1e6
+            let dir = if rng.one_in(2) { Dir::Read } else { Dir::Write };
+            t.access(dir, Lba(rng.below(blocks - 64)), Blocks(8)).unwrap().took() / 1e6
         })
         .collect()
 }

@@ -200,15 +200,15 @@ fn split(sums: &[(f64, f64)], from: usize, to: usize, price: f64, ends: &mut Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::rng::Rng;
 
     fn staircase(noise: bool) -> Vec<Track> {
         let mut out = Vec::new();
-        let mut x = 1u64;
+        let mut rng = Rng::new(1);
         for number in 0..6000u64 {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let sectors = 2000 - 50 * (number / 500);
-            let odd = noise && (x >> 33).is_multiple_of(40);
-            let jitter = if noise { (x >> 40) % 3 } else { 1 };
+            let odd = noise && rng.one_in(40);
+            let jitter = if noise { rng.below(3) } else { 1 };
             let sectors = if odd { sectors / 3 } else { sectors + jitter - 1 };
             out.push(Track { number, sectors, us: 0.0 });
         }

@@ -172,7 +172,7 @@ fn stages(
     known.rpm = Some(rotation::find(dial, options.zones_only)?);
     keep(known);
     dial.stage("zones");
-    let mut finder = zones::Finder::new(dial, &known.zones)?;
+    let mut finder = zones::Finder::new(dial, &known.zones, options.zones_only)?;
     while !known.complete {
         known.complete = !finder.next(dial)?;
         // The last one may be joined by the next.

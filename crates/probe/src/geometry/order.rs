@@ -166,7 +166,7 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
     let surfaces = missing(dial, &place, every, kinds)?.unwrap_or(1);
     let mut heads = Vec::new();
     for k in 1..surfaces.max(2) {
-        heads.push(place.jump(dial, k * every, dial.repeats(0.0015, 100))?);
+        heads.push(place.jump(dial, k * every, repeats)?);
     }
     Ok(Skews::new(hybrid(surfaces, every, zones), step, Some(place.skew(&heads, sigma, lost))))
 }

@@ -14,6 +14,8 @@ const FAR_READS: u64 = 24;
 const NOISY_READS: u64 = 64;
 /// The slowest and the fastest disk in nanoseconds a revolution: 300 to 60 000 revolutions a minute.
 const PERIODS: std::ops::Range<f64> = 1e6..2e8;
+/// How far, in revolutions, a completion may be from where the turns so far let it be expected.
+const NEAR: f64 = 0.1;
 const HIDDEN: &str = "repeated reads are always answered from a cache: switch it off";
 const NO_MULTIPLE: &str = "the times between reads of the same block are not multiples of a revolution (or this host is too busy to tell)";
 
@@ -93,8 +95,10 @@ fn find_cache(dial: &mut Dial<'_>, typical: f64) -> Result<(), ProbeError> {
 /// The fewest reads of the kind that push a block out of the drive's cache, and some more, because segments may be replaced
 /// at random.
 fn least_reads(dial: &mut Dial<'_>, limit: f64, kind: Eviction) -> Result<Option<Eviction>, ProbeError> {
+    // Of a drive that its cache holds nearly, single blocks are pushed out by chance.
+    let most = 4096.min(dial.blocks() / 16);
     let mut reads = 1;
-    while reads <= 4096 {
+    while reads <= most {
         if pushes_out(dial, limit, Eviction { reads, ..kind })? {
             let (mut lo, mut hi) = (reads / 2, reads);
             while hi - lo > 1 {
@@ -185,7 +189,7 @@ fn rough_period(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
 /// what is known so far.
 fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<Measured, ProbeError> {
     let mut period = rough;
-    let start = dial.read_medium(block)?.end.0 as f64;
+    let start = typical_end(dial, block, rough)?;
     let mut points = vec![(0.0, 0.0)];
     let (mut apart, mut known, mut error) = (1u64, 0.0, 0.0);
     // The first steps tell the revolution itself: what lies between two reads one after the other.
@@ -202,7 +206,9 @@ fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<M
             let turns = (at / period).round();
             points.push((turns, at));
         }
-        let (_, slope, standard, _) = line(&points);
+        // One that came much too late would tilt the line, and then all turns be miscounted.
+        let near: Vec<_> = points.iter().copied().filter(|p| (p.1 / period - p.0).abs() < NEAR).collect();
+        let (_, slope, standard, _) = line(if 2 * near.len() > points.len() { &near } else { &points });
         (period, error) = (slope, standard);
         known = points.last().map_or(0.0, |p| p.0);
         if !PERIODS.contains(&period) {
@@ -227,6 +233,22 @@ fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<M
     dial.mark(block)?;
     let rpm = 60e9 / period;
     Ok(Measured { value: rpm, spread: rpm * error / period })
+}
+
+/// The end of a read of the block that came as late in the turn as others do, in nanoseconds.
+fn typical_end(dial: &mut Dial<'_>, block: u64, rough: f64) -> Result<f64, ProbeError> {
+    let mut ends = Vec::new();
+    for _ in 0..5 {
+        if dial.cached() {
+            dial.evict()?;
+        }
+        ends.push(dial.read_medium(block)?.end.0 as f64);
+    }
+    let last = ends[ends.len() - 1];
+    let turned = |end: f64| wrap((end - last) / rough);
+    let middle = median_angle(&ends.iter().copied().map(turned).collect::<Vec<_>>());
+    let off = |end: f64| wrap(turned(end) - middle).abs();
+    Ok(ends.iter().copied().min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(last))
 }
 
 /// The deviation of the completions of one block.

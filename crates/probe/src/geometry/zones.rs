@@ -4,7 +4,6 @@ use super::Zone;
 use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
 use crate::ProbeError;
 use crate::dial::Dial;
-use crate::stats::wrap;
 
 /// Finds zones one after the other; remembers what the last one was like.
 pub(super) struct Finder {
@@ -12,6 +11,8 @@ pub(super) struct Finder {
     /// Sectors in a revolution near the front, about.
     sectors: f64,
     zones: Vec<Zone>,
+    /// Where spare sectors are in doubt, they stay so.
+    quick: bool,
 }
 
 /// A zone whose first tracks were measured.
@@ -25,7 +26,7 @@ struct Start {
 
 impl Finder {
     /// Goes on behind `known` zones.
-    pub fn new(dial: &mut Dial<'_>, known: &[Zone]) -> Result<Self, ProbeError> {
+    pub fn new(dial: &mut Dial<'_>, known: &[Zone], quick: bool) -> Result<Self, ProbeError> {
         let from = known.last().map_or(0, |z| z.end());
         let sectors = match known.last() {
             Some(z) => z.sectors as f64,
@@ -45,7 +46,7 @@ impl Finder {
         for z in known {
             jumps.learn(z.jump, 0.01 + 4.0 * dial.noise());
         }
-        Ok(Self { jumps, sectors, zones: known.to_vec() })
+        Ok(Self { jumps, sectors, zones: known.to_vec(), quick })
     }
 
     /// The zones found.
@@ -140,7 +141,8 @@ impl Finder {
         }
         let Some(&(start, b)) = full_track(&tracks).or(tracks.first()) else { return Ok(None) };
         let usable = b.lba - start;
-        let sectors = full_turn(dial, start, b.lba, usable)?;
+        let turns = if self.quick { &TURNS[..1] } else { &TURNS };
+        let sectors = full_turn(dial, start, b.lba, turns)?;
         Ok(Some(Start { first, usable, sectors }))
     }
 
@@ -236,29 +238,59 @@ fn slip_window(tracks: u64) -> u64 {
     2 + tracks / 256
 }
 
-fn turn_repeats(dial: &Dial<'_>, usable: u64) -> u64 {
-    dial.repeats(0.2 / usable as f64, 12)
+/// How often a full turn is measured, and where it is in doubt whether it has spare sectors.
+const TURNS: [u64; 2] = [12, 36];
+
+fn turn_repeats(dial: &Dial<'_>, usable: u64, most: u64) -> u64 {
+    dial.repeats(0.2 / usable as f64, most)
 }
 
 /// The error of a full turn, measured in two halves, in revolutions.
 pub(super) fn turn_error(dial: &Dial<'_>, usable: u64) -> f64 {
-    1.5 * dial.late(turn_repeats(dial, usable))
+    1.5 * dial.late(turn_repeats(dial, usable, TURNS[0]))
 }
 
 /// Sectors in a revolution of the track from `first` up to `next`: what its blocks leave of the turn is spare. Without
 /// significant spare it is the blocks themselves.
-fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, usable: u64) -> Result<f64, ProbeError> {
+fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, turns: &[u64]) -> Result<f64, ProbeError> {
+    let usable = next - first;
     let steps = next - 1 - first;
     if steps == 0 {
         return Ok(usable as f64);
     }
-    let repeats = turn_repeats(dial, usable);
-    // In two halves, neither of which is more than half a revolution.
-    let mid = first + steps / 2;
-    let turned = |a: f64| if a < 0.0 { a + 1.0 } else { a };
-    let share = turned(dial.between(first, mid, repeats)?) + turned(dial.between(mid, next - 1, repeats)?);
-    let sectors = steps as f64 / share.max(1e-6);
-    let error = turn_error(dial, usable) * sectors;
-    let spare = sectors - usable as f64;
-    Ok(if wrap(spare).abs() > 1.0 || spare < 0.6 + 4.0 * error { usable as f64 } else { sectors })
+    for &most in turns {
+        let repeats = turn_repeats(dial, usable, most);
+        // In two halves, neither of which is more than half a revolution.
+        let mid = first + steps / 2;
+        let turned = |a: f64| if a < 0.0 { a + 1.0 } else { a };
+        let share =
+            turned(dial.between(first, mid, repeats)?) + turned(dial.between(mid, next - 1, repeats)?);
+        let sectors = steps as f64 / share.max(1e-6);
+        let error = 1.5 * dial.late(repeats) * sectors;
+        let spare = sectors - usable as f64;
+        if spare >= 0.6 + 4.0 * error {
+            return Ok(sectors);
+        }
+        if spare < 0.6 + 1.5 * error {
+            break;
+        }
+    }
+    Ok(usable as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_that_goes_on_is_one() {
+        let mut finder = Finder { jumps: Jumps::default(), sectors: 100.0, zones: Vec::new(), quick: false };
+        let of = |usable| Start { first: 0, usable, sectors: usable as f64 };
+        finder.push(0, 10, 999, &of(100));
+        finder.push(999, 5, 1497, &of(100));
+        finder.push(1497, 2, 1677, &of(90));
+        let seen: Vec<_> =
+            finder.zones().iter().map(|z| (z.first_track, z.tracks, z.blocks, z.slips)).collect();
+        assert_eq!(seen, [(0, 15, 1497, 3), (15, 2, 180, 0)]);
+    }
 }

@@ -43,26 +43,38 @@ pub enum Toward {
 }
 
 impl Toward {
-    /// From what cleaning or rewriting costs at the front and at the end of a band.
-    pub fn of(front: f64, end: f64) -> Option<Self> {
-        if front > 1.3 * end {
-            Some(Self::Higher)
+    /// From what cleaning or rewriting costs at the front and at the end of a band, in revolutions.
+    pub(super) fn of(front: f64, end: f64, evidence: &mut Vec<Evidence>) -> Option<Self> {
+        let (found, follows) = if front > 1.3 * end {
+            (Some(Self::Higher), "tracks overlap towards higher LBAs")
         } else if end > 1.3 * front {
-            Some(Self::Lower)
+            (Some(Self::Lower), "tracks overlap towards lower LBAs")
         } else {
-            None
-        }
+            (None, "that is too alike to tell which way tracks overlap")
+        };
+        evidence.push(Evidence {
+            test: "direction",
+            did: "a piece at the front of a band, and one at its end".to_owned(),
+            saw: format!("rewriting takes {front:.1} and {end:.1} revolutions: {follows}"),
+            axes: ["", ""],
+            points: Vec::new(),
+        });
+        found
     }
 }
 
 /// Of a drive that rewrites in place: from what writes cost at both ends of a band.
-pub(super) fn toward(dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+pub(super) fn toward(
+    dial: &mut Dial<'_>,
+    band: &BandSize,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<Toward>, ProbeError> {
     let inset = (band.blocks / 16).max(SMALL);
     let mut costs = Vec::new();
     for lba in [band.end - band.blocks + inset, band.end - inset - SMALL] {
         costs.push(write(dial, lba, SMALL)?);
     }
-    Ok(Toward::of(costs[0], costs[1]))
+    Ok(Toward::of(costs[0], costs[1], evidence))
 }
 
 /// The end of the band in which `from` lies: spots of `size` blocks are moved away from there until they are not cleaned with

@@ -40,6 +40,10 @@ const LONGEST: f64 = 12.0 * 3600e9;
 const LARGER: u64 = 8;
 /// How often.
 const ROUNDS: u32 = 8;
+/// The longest that a full cache is watched before, and in each round, in nanoseconds: where a write waits for minutes, fewer
+/// writes tell as well.
+const WARM: f64 = 7200e9;
+const ROUND: f64 = 600e9;
 
 /// Writes spread evenly over the drive, past what is looked at again.
 pub(super) struct Fill<'p> {
@@ -72,13 +76,14 @@ impl<'p> Fill<'p> {
         Ok(dial.write(lba, size)?.took())
     }
 
-    /// The mean time of `n` writes.
-    fn mean(&mut self, dial: &mut Dial<'_>, size: u64, n: u64) -> Result<f64, ProbeError> {
-        let mut sum = 0.0;
-        for _ in 0..n.max(1) {
+    /// The mean time of `n` writes, of fewer where they take longer than `most` nanoseconds.
+    fn mean(&mut self, dial: &mut Dial<'_>, size: u64, n: u64, most: f64) -> Result<f64, ProbeError> {
+        let (mut sum, mut done) = (0.0, 0u32);
+        while done == 0 || u64::from(done) < n && sum < most {
             sum += self.write(dial, size)?;
+            done += 1;
         }
-        Ok(sum / n.max(1) as f64)
+        Ok(sum / f64::from(done))
     }
 
     /// Writes until a write takes very much longer than the ones before, and some more; `held` small pieces are in the
@@ -129,12 +134,12 @@ impl<'p> Fill<'p> {
         writes: u64,
         evidence: &mut Vec<Evidence>,
     ) -> Result<Option<Limit>, ProbeError> {
-        self.mean(dial, self.size, (writes / 4).max(CHUNK as u64))?;
+        self.mean(dial, self.size, (writes / 4).max(CHUNK as u64), WARM)?;
         // In turns, for what cleaning costs goes up and down with the age of what is cleaned.
         let (mut sums, n) = ([0.0; 2], (writes / 16).clamp(CHUNK as u64, 4000));
         for _ in 0..ROUNDS {
-            sums[0] += self.mean(dial, self.size, n)?;
-            sums[1] += self.mean(dial, LARGER * self.size, n / 4)?;
+            sums[0] += self.mean(dial, self.size, n, ROUND)?;
+            sums[1] += self.mean(dial, LARGER * self.size, n / 4, ROUND)?;
         }
         let [steady, larger] = sums.map(|s| s / f64::from(ROUNDS));
         self.steady = steady;
@@ -206,7 +211,7 @@ impl<'p> Fill<'p> {
         dial.pause(3600e9);
         let limit = self.usual + 0.5 * (self.steady - self.usual);
         let mut writes = 0;
-        while self.mean(dial, self.size, CHUNK as u64)? < limit && writes < size.writes {
+        while self.mean(dial, self.size, CHUNK as u64, ROUND)? < limit && writes < size.writes {
             writes += CHUNK as u64;
         }
         evidence.push(Evidence {

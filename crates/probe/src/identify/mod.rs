@@ -224,7 +224,7 @@ fn in_place(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<
     let start = slow[n / 2];
     out.band = bands::in_place(dial, start, &mut out.evidence)?;
     let Some(band) = out.band else { return Ok(()) };
-    out.toward = bands::toward(dial, &band)?;
+    out.toward = bands::toward(dial, &band, &mut out.evidence)?;
     out.evidence.push(said(&band, "writes of growing length, and writes along the drive"));
     for at in [slow[n / 32], slow[n - 1 - n / 16]] {
         if let Some(found) = bands::in_place(dial, at, &mut Vec::new())? {
@@ -250,11 +250,16 @@ impl How {
         }
     }
 
-    fn toward(&self, dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+    fn toward(
+        &self,
+        dial: &mut Dial<'_>,
+        band: &BandSize,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<Option<Toward>, ProbeError> {
         match self {
             Self::Turns => Ok(None),
-            Self::Pausing(p) => p.toward(dial, band),
-            Self::Tail(t) => t.toward(dial, band),
+            Self::Pausing(p) => p.toward(dial, band, evidence),
+            Self::Tail(t) => t.toward(dial, band, evidence),
         }
     }
 
@@ -300,7 +305,7 @@ fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Res
     }
     let Some((way, band)) = found else { return Ok(()) };
     out.band = Some(band);
-    out.toward = way.toward(dial, &band)?;
+    out.toward = way.toward(dial, &band, &mut out.evidence)?;
     out.evidence.push(said(&band, way.did()));
     for &start in &starts[1..] {
         if let Some(found) = way.band(dial, start)? {

@@ -1,5 +1,6 @@
 //! Drives that clean when they are idle: after how long, in which order, how long a band takes, and where bands end.
 
+use super::Evidence;
 use super::bands::{BandSize, Toward, band_end};
 use super::moved::{Places, SMALL, calm, look_once, settled};
 use crate::ProbeError;
@@ -191,13 +192,18 @@ impl Pausing {
     }
 
     /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
-    pub fn toward(&self, dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+    pub fn toward(
+        &self,
+        dial: &mut Dial<'_>,
+        band: &BandSize,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<Option<Toward>, ProbeError> {
         let mut times = Vec::new();
         for lba in [band.end - band.blocks + SMALL, band.end - 2 * SMALL] {
             let spot = (lba, settled(dial, lba, self.slack)?);
             let Some(least) = self.least(dial, &[spot])? else { return Ok(None) };
-            times.push(least - self.idle.after_s);
+            times.push((least - self.idle.after_s) * 1e9 / dial.period());
         }
-        Ok(Toward::of(times[0], times[1]))
+        Ok(Toward::of(times[0], times[1], evidence))
     }
 }

@@ -1,6 +1,7 @@
 //! Bands of drives that never clean a piece that is written again: the log's oldest pieces are cleaned when it is full, and
 //! what goes with them shows.
 
+use super::Evidence;
 use super::bands::{BandSize, Toward, band_end};
 use super::fill::{CacheSize, Limit};
 use super::moved::{Places, SMALL};
@@ -84,14 +85,19 @@ impl Tail {
     }
 
     /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
-    pub fn toward(&self, dial: &mut Dial<'_>, band: &BandSize) -> Result<Option<Toward>, ProbeError> {
+    pub fn toward(
+        &self,
+        dial: &mut Dial<'_>,
+        band: &BandSize,
+        evidence: &mut Vec<Evidence>,
+    ) -> Result<Option<Toward>, ProbeError> {
         let front = band.end - band.blocks + SMALL;
         let (Some(a), Some(b)) =
             (self.cleaned(dial, &[front])?, self.cleaned(dial, &[band.end - 2 * SMALL])?)
         else {
             return Ok(None);
         };
-        Ok(Toward::of(a, b))
+        Ok(Toward::of(a, b, evidence))
     }
 }
 

@@ -78,16 +78,40 @@ fn layers_in_place_are_told_from_their_writes() {
         let (id, _) = identified(DRIVE, layer, true);
         assert_eq!(id.kind, DriveKind::DriveManaged, "{layer}");
         assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Static), Some(Cleaning::InPlace)), "{layer}");
+        if layer.ends_with("band=16") {
+            check_band(&id, 16 * TRACK);
+        }
     }
+}
+
+/// Blocks on a track of [`DRIVE`].
+const TRACK: u64 = 4248;
+
+fn check_band(id: &Identity, truth: u64) {
+    let band = id.band.map_or(0, |b| b.blocks);
+    assert!(band.abs_diff(truth) < TRACK, "bands of {truth} blocks are {band}");
 }
 
 #[test]
 fn caches_are_found() {
-    for layer in ["disk-cache,cache=1%", "disk-cache,cache=2%,idle=1s", "s-block"] {
-        let (id, _) = identified(DRIVE, layer, true);
+    for layer in ["disk-cache,cache=1%,band=84960", "disk-cache,cache=2%,band=84960,idle=1s", "s-block"] {
+        let (id, truth) = identified(DRIVE, layer, true);
         assert_eq!(id.kind, DriveKind::DriveManaged, "{layer}");
         assert_eq!(id.cache, Some(CacheKind::Disk), "{layer}");
+        let (found, truth) = (id.cache_size.unwrap().blocks, truth.cache.unwrap());
+        assert!(found.abs_diff(truth) <= truth / 20, "{layer}: {found} blocks, in truth {truth}");
+        if layer.starts_with("disk-cache") {
+            check_band(&id, 84960);
+        }
     }
+}
+
+/// A full cache whose writes wait for a minute each is not watched for days.
+#[test]
+fn a_day_is_enough_for_a_slow_drive() {
+    let (id, _) = identified("modern-7200,capacity=120GB,rpm=5400,k=3", "s-block,cache=2%", true);
+    assert!(id.quality.seconds < 86_400.0, "{} hours", id.quality.seconds / 3600.0);
+    assert_eq!(id.cache_size.unwrap().limit, Some(Limit::Bytes));
 }
 
 #[test]
@@ -105,6 +129,7 @@ fn a_persistent_cache_shows_its_entries_its_bands_and_its_rest() {
         assert_eq!(id.toward, Some(Toward::Higher), "{layer}");
         if let Some(seen) = id.idle {
             assert!((seen.after_s - 1.0).abs() < 0.15, "cleaning begins after {} s", seen.after_s);
+            assert_eq!(seen.order, Some(Order::Oldest));
         }
         assert_eq!(id.idle.is_some(), cleaning == Cleaning::Aggressive);
     }
@@ -118,6 +143,39 @@ fn a_log_moves_what_was_never_written() {
         let (id, _) = identified(DRIVE, &format!("log,band=20,overprovision=5%{idle}"), true);
         assert_eq!((id.mapping, id.cleaning), (Some(Mapping::Dynamic), Some(cleaning)), "{idle}");
         assert_eq!(id.cache_size.unwrap().limit, Some(Limit::Bytes));
+    }
+}
+
+/// A drive whose LBAs run the other way: what it shingles towards higher ones is then shingled towards lower ones.
+struct Mirrored(SimTarget<Drive>);
+
+impl TimedTarget for Mirrored {
+    fn blocks(&self) -> Blocks {
+        self.0.blocks()
+    }
+
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+        self.0.access(dir, Lba(self.blocks().0 - lba.0 - blocks.0), blocks)
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        self.0.flush()
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        self.0.pause(span);
+    }
+}
+
+#[test]
+fn bands_are_shingled_either_way() {
+    for layer in ["rmw,mode=partial,band=16", "static,order=1-20"] {
+        let (plain, _) = identified(DRIVE, layer, true);
+        assert_eq!(plain.toward, Some(Toward::Higher), "{layer}");
+        let id = identify(&mut Mirrored(drive(DRIVE, layer, true).0), &mut Quiet).unwrap();
+        let saw: Vec<&str> = id.evidence.iter().map(|e| e.saw.as_str()).collect();
+        assert_eq!(id.toward, Some(Toward::Lower), "{layer}: {saw:?}");
+        assert!(id.evidence.iter().any(|e| e.test == "direction"), "how sure that is can be read");
     }
 }
 

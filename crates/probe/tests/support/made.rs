@@ -2,6 +2,7 @@
 
 use smrlab_disk::geometry::{Defect, Layout, ZoneSpec};
 use smrlab_disk::{DriveModel, SeekCurve};
+use smrlab_units::rng::Rng;
 
 /// One with these surfaces, zones (cylinders, sectors, spare sectors a track, spare cylinders) and slipped sectors.
 pub fn made(name: &str, surfaces: u32, layout: Layout, zones: &[[u32; 4]], defects: usize) -> DriveModel {
@@ -18,12 +19,12 @@ pub fn made(name: &str, surfaces: u32, layout: Layout, zones: &[[u32; 4]], defec
         })
         .collect();
     let cylinders: u32 = zones.iter().map(|z| z[0]).sum();
-    let mut x = 12_345u64;
+    let mut rng = Rng::new(12_345);
     spec.geometry.defects = (0..defects)
         .map(|_| {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let n = (x >> 33) as u32;
-            Defect { cylinder: n % cylinders, surface: n % surfaces, sector: (x >> 7) as u32 % 500 }
+            let [cylinder, surface, sector] =
+                [cylinders, surfaces, 500].map(|n| rng.below(u64::from(n)) as u32);
+            Defect { cylinder, surface, sector }
         })
         .collect();
     // Full distances of 0 stand for the whole drive.
