@@ -101,6 +101,8 @@ fn stripes_are_filled_with_chunks_that_are_in_no_other() {
     let mut dvs = dvs(8, false, |o| o.stripes = Stripes::Fill);
     (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 6)));
     assert_eq!(dvs.counts.filled, 0);
+    let mut dvs = self::dvs(8, false, |o| o.stripes = Stripes::Fill);
+    carry_out(&mut dvs, 1, host(HostOp::Write, 0, 6));
     let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
     dvs.start_runs(now, ticket, &[0..2, 4..6], &mut plan);
     while !plan.ops().is_empty() {
