@@ -5,7 +5,8 @@ use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
 use smrlab_stl::{
-    Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, TranslationLayer, counted_since,
+    Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, TranslationLayer, counted,
+    counted_since,
 };
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
@@ -30,13 +31,6 @@ impl MediaCounts {
         }
         Value::Object(map)
     }
-}
-
-/// What a drive's layer counted.
-fn of_layer(layer: &dyn TranslationLayer) -> Counted {
-    let mut all = Vec::new();
-    layer.counters(&mut |name, n| all.push((name, n)));
-    all
 }
 
 /// What a drive's buffer counted, where it has one.
@@ -143,7 +137,7 @@ impl Bytes {
         told.insert("fences".into(), self.media.fences.into());
         let Some(drive) = drive else { return told };
         let layer = drive.layer();
-        told.insert("layer".into(), object(counted_since(of_layer(layer), &self.before.0)));
+        told.insert("layer".into(), object(counted_since(counted(layer), &self.before.0)));
         told.insert("map_bytes".into(), layer.map_bytes().into());
         if let Some((cached, cache)) = layer.facts().fill() {
             told.insert("cache".into(), json!({"blocks": cache.0, "cached_blocks": cached.0}));
@@ -160,7 +154,7 @@ impl Bytes {
     /// Begins counting anew.
     pub(crate) fn count_anew(&mut self, drive: Option<&Drive>) {
         self.media = MediaCounts::default();
-        let layer = drive.map(|drive| of_layer(drive.layer()));
+        let layer = drive.map(|drive| counted(drive.layer()));
         self.before = (layer.unwrap_or_default(), drive.and_then(of_buffer).unwrap_or_default());
     }
 }

@@ -18,7 +18,7 @@ use crate::watch::Watch;
 use serde_json::json;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Controller;
-use smrlab_stl::{Counted, TranslationLayer, counted_since};
+use smrlab_stl::{counted, counted_since};
 use std::path::Path;
 
 /// Does a run. `logs`: the directory for `requests.parquet` and `media.parquet`, needed where they are asked for.
@@ -120,7 +120,7 @@ impl Parts {
             kept::write(prefill, kept.as_ref(), drive, &mut observer, (&self.reads, control))?;
         }
         // The prefill is no part of the run.
-        let before = counters(self.controller.drive().layer());
+        let before = counted(self.controller.drive().layer());
         let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;
         let (mut metrics, verify) = finish(observer)?;
         if let Some(path) = &self.spec.save_state {
@@ -128,7 +128,7 @@ impl Parts {
             state::save(Path::new(path), &self.spec, self.controller.drive_mut(), written)?;
         }
         let layer = self.controller.drive().layer();
-        let counters = counted_since(counters(layer), &before);
+        let counters = counted_since(counted(layer), &before);
         let facts = Facts {
             arrivals: self.arrivals,
             backlog,
@@ -149,12 +149,6 @@ impl Parts {
         }
         Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
     }
-}
-
-fn counters(layer: &dyn TranslationLayer) -> Counted {
-    let mut all = Vec::new();
-    layer.counters(&mut |name, n| all.push((name, n)));
-    all
 }
 
 impl Watch {

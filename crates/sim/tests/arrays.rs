@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use smrlab_sim::{Control, Spec, run};
+use std::collections::BTreeMap;
 
 fn go(array: &str, layer: &str, trace: &str, more: &str) -> Value {
     let text = format!(
@@ -41,6 +42,86 @@ fn a_small_write_costs_four_requests_with_read_modify_write() {
     let r = go("raid5,disks=6,chunk=4blk,write=reconstruct", "cmr", SMALL, "arrivals = 'closed'\n");
     // N - w chunks are read: 5 - 1.
     assert_eq!((number(&r, "/media/reads"), number(&r, "/media/writes")), (1600.0, 800.0));
+}
+
+/// All numbers of a document, by path.
+fn figures(doc: &Value) -> BTreeMap<String, f64> {
+    let mut out = BTreeMap::new();
+    collect(doc, "", &mut out);
+    out.retain(|path, _| {
+        !["/schema", "/spec", "/provenance", "/array", "/members"].iter().any(|p| path.starts_with(p))
+    });
+    out
+}
+
+fn collect(v: &Value, at: &str, out: &mut BTreeMap<String, f64>) {
+    match v {
+        Value::Object(o) => o.iter().for_each(|(k, v)| collect(v, &format!("{at}/{k}"), out)),
+        v => out.extend(v.as_f64().map(|x| (at.to_owned(), x))),
+    }
+}
+
+/// Layers that clean in idle time or wait without the medium, after a prefill, on a trace with pauses.
+const WORKING: [&str; 3] = [
+    "disk-cache,band=24blk,cache=10%,idle=5ms",
+    "persistent-cache,log=96blk,band=24blk,idle=5ms",
+    "s-block,sblock_blocks=16,cache=20%,overprovision=30%,sections=1",
+];
+const PAUSES: &str = "synth:uniform,requests=500,size=2blk,write=60%,span=100%,align=1blk,interarrival=90ms";
+
+/// Every figure of one drive is that of the array with no other, and that of its only member.
+#[test]
+fn one_drive_behind_a_layout_gives_every_figure_of_one_drive() {
+    let mut wrong = Vec::new();
+    for layer in WORKING {
+        let more = "prefill = '100%'\n";
+        let mut alone = figures(&go("single", layer, PAUSES, more));
+        // Members' caches are not looked at over time.
+        alone.remove("/cleaning/clean_again_s");
+        let behind = go("spanning,disks=1", layer, PAUSES, more);
+        for (whose, theirs) in [("array", figures(&behind)), ("member", figures(&behind["members"][0]))] {
+            for (path, x) in &alone {
+                // An array is at work on a request while that waits for its drives, and does not split it into extents;
+                // what a medium offers is told of the whole.
+                let other: &[&str] =
+                    if whose == "array" { &["/service_ms", "/war/per_"] } else { &["/space/"] };
+                if other.iter().any(|p| path.starts_with(p)) {
+                    continue;
+                }
+                let there = theirs.get(path);
+                if !there.is_some_and(|y| (x - y).abs() <= x.abs() * 1e-12) {
+                    wrong.push(format!("{layer} {whose} {path}: {x}, behind the layout {there:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What drives did adds up, whatever they did it for.
+#[test]
+fn what_members_did_in_idle_time_adds_up() {
+    for layer in WORKING {
+        let r = go("striped,disks=3,stripe_unit=4blk", layer, PAUSES, "prefill = '100%'\n");
+        let members = r["members"].as_array().unwrap();
+        for (path, x) in figures(&r) {
+            let adds = [
+                "/media/",
+                "/cleaning/count",
+                "/cleaning/total",
+                "/busy_s",
+                "/time_by",
+                "/cache/",
+                "/movement/",
+            ];
+            if !adds.iter().any(|p| path.starts_with(p)) || path.ends_with("share") {
+                continue;
+            }
+            let sum: f64 = members.iter().filter_map(|m| m.pointer(&path).and_then(Value::as_f64)).sum();
+            assert!((sum - x).abs() <= x.abs() * 1e-9, "{layer} {path}: {x}, members {sum}");
+        }
+        assert_eq!(number(&r, "/host/updates"), number(&r, "/host/writes"), "all was written before");
+    }
 }
 
 #[test]

@@ -239,3 +239,42 @@ fn parts_add_up_for_every_layer() {
         assert!(number(&r, "/space/efficiency") <= 1.0, "{name}");
     }
 }
+
+fn nulls(v: &Value, at: &str, out: &mut Vec<String>) {
+    match v {
+        Value::Object(o) => o.iter().for_each(|(k, v)| nulls(v, &format!("{at}/{k}"), out)),
+        Value::Null => out.push(at.to_owned()),
+        _ => {}
+    }
+}
+
+/// A figure that does not apply is not there: no division by nothing in runs of reads, of writes, of one request, of none
+/// that touches data.
+#[test]
+fn what_does_not_apply_is_absent() {
+    let runs: [(&str, &[&str], &[&str]); 4] = [
+        (
+            "reads",
+            &["1.0,R,0,8", "2.0,R,8,8"],
+            &["/write_amplification", "/write_overloading", "/war", "/write_response_ms"],
+        ),
+        ("writes", &["1.0,W,0,8", "2.0,W,8,8"], &["/war/per_update", "/read_response_ms"]),
+        ("one", &["1.0,W,0,8"], &["/offered_load", "/overload"]),
+        ("two-at-once", &["1.0,W,0,8", "1.0,W,8,8"], &["/offered_load", "/overload"]),
+    ];
+    for (name, lines, absent) in runs {
+        let lines: Vec<String> = lines.iter().map(|l| (*l).to_owned()).collect();
+        let trace = TraceFile::new(&format!("absent-{name}"), &lines);
+        for layer in ["cmr", "rmw", "disk-cache,band=24blk,cache=10%"] {
+            let r = file(&trace, &format!("drive = 'tiny'\nlayer = '{layer}'\n"));
+            for path in absent {
+                assert!(r.json.pointer(path).is_none(), "{name} {layer} {path}: {:#}", r.json);
+            }
+            let mut found = Vec::new();
+            nulls(&r.json, "", &mut found);
+            found.retain(|p| !p.starts_with("/spec"));
+            assert_eq!(found, Vec::<String>::new(), "{name} {layer}: no numbers");
+            assert!(number(&r, "/makespan_s") > 0.0);
+        }
+    }
+}

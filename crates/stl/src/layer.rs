@@ -183,6 +183,13 @@ pub fn is_level(name: &str) -> bool {
 /// Counters by name.
 pub type Counted = Vec<(&'static str, u64)>;
 
+/// What a layer counted from the beginning on.
+pub fn counted(layer: &dyn TranslationLayer) -> Counted {
+    let mut all = Vec::new();
+    layer.counters(&mut |name, n| all.push((name, n)));
+    all
+}
+
 /// What was counted since `before`. Levels stay as they are.
 pub fn counted_since(now: Counted, before: &Counted) -> Counted {
     let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);

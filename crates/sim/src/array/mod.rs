@@ -21,8 +21,9 @@ use smrlab_blockmap::BlockSet;
 use smrlab_disk::Bands;
 use smrlab_drive::Assembled;
 use smrlab_drive::onboard::Counters;
-use smrlab_stl::{Cause, Counted, counted_since};
+use smrlab_stl::{Cause, Counted, counted, counted_since};
 use smrlab_units::{Blocks, Dir};
+use std::ops::Add;
 use watch::ArrayWatch;
 
 fn member(drive: Assembled, data: bool) -> Member {
@@ -76,11 +77,14 @@ pub(crate) fn run(
             watch.host_prefilled(&request);
         })?;
     }
-    let before = counted(&controller);
+    // The prefill is no part of the run.
+    let before = of_array(&controller);
+    watch.begins(controller.members().map(|m| m.drive().map(|d| counted(d.layer())).unwrap_or_default()));
     let most = engine::run(&mut controller, &mut feed, run.arrivals, &mut watch, control)?;
-    let ArrayWatch { mut total, mut members, verify, .. } = watch.finish()?;
+    let ArrayWatch { mut total, mut members, verify, before: earlier, .. } = watch.finish()?;
     let mut json = document(&run.spec, &feed);
-    let facts: Vec<Facts> = controller.members().map(|m| of_drive(m, run.arrivals, &members)).collect();
+    let facts: Vec<Facts> =
+        controller.members().zip(&earlier).map(|(m, b)| of_drive(m, b, run.arrivals, &members)).collect();
     let mut of_all = Facts {
         arrivals: run.arrivals,
         backlog: most,
@@ -101,6 +105,12 @@ pub(crate) fn run(
         }
     }
     json.extend(result::summary(&mut total, &of_all));
+    // Each head is over the bands of its own disk.
+    if let Some(n) =
+        members.iter().filter_map(|m| m.bands.as_ref()).map(|walk| walk.switches).reduce(u64::add)
+    {
+        json["movement"]["band_switches"] = json!(n);
+    }
     json.insert("array".into(), array_json(&controller, &before, &total));
     let all = members.iter_mut().zip(&facts).map(|(m, f)| Value::Object(result::summary(m, f)));
     json.insert("members".into(), all.collect());
@@ -110,12 +120,17 @@ pub(crate) fn run(
     Ok(RunResult { json: json.into(), tables: result::tables(&total) })
 }
 
-fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metrics]) -> Facts {
+fn of_drive(
+    member: &Member,
+    before: &Counted,
+    arrivals: crate::engine::Arrivals,
+    metrics: &[Metrics],
+) -> Facts {
     let (mut counters, mut map_bytes, mut host_blocks, mut background) = (Vec::new(), 0, Blocks::ZERO, false);
     let (mut buffer, mut last_tracks) = (None, None);
     if let Some(drive) = member.drive() {
         let layer = drive.layer();
-        layer.counters(&mut |name, n| counters.push((name, n)));
+        counters = counted_since(counted(layer), before);
         (map_bytes, host_blocks, buffer) = (layer.map_bytes(), layer.host_blocks(), drive.buffer_counters());
         last_tracks = layer.facts().last_tracks;
         background = layer.background_after().is_some() || metrics.iter().any(|m| m.background.commands > 0);
@@ -136,7 +151,7 @@ fn of_drive(member: &Member, arrivals: crate::engine::Arrivals, metrics: &[Metri
     }
 }
 
-fn counted(controller: &Controller) -> Counted {
+fn of_array(controller: &Controller) -> Counted {
     let mut all = Vec::new();
     controller.array().counters(&mut |name, n| all.push((name, n)));
     all
@@ -146,7 +161,7 @@ fn counted(controller: &Controller) -> Counted {
 fn array_json(controller: &Controller, before: &Counted, total: &Metrics) -> Value {
     let refused = total.refused;
     let mut out = Map::new();
-    for (name, n) in counted_since(counted(controller), before) {
+    for (name, n) in counted_since(of_array(controller), before) {
         out.insert(name.into(), json!(n));
     }
     if controller.deaths() > 0 || refused > 0 {

@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::verify::ArrayVerify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Executed, Observer, OpDone, Served};
-use smrlab_stl::{HostRequest, Pause};
+use smrlab_stl::{Counted, HostRequest, Pause};
 use smrlab_units::{HostOp, SimTime};
 
 /// See the [module](self).
@@ -19,6 +19,8 @@ pub(crate) struct ArrayWatch {
     media: Option<MediaLog>,
     /// What every block holds, where that is followed.
     pub verify: Option<ArrayVerify>,
+    /// What each member's layer had counted before the run.
+    pub before: Vec<Counted>,
     /// What went wrong with a log.
     failed: Option<RunError>,
 }
@@ -30,7 +32,12 @@ impl ArrayWatch {
         (requests, media): (Option<RequestLog>, Option<MediaLog>),
         verify: Option<ArrayVerify>,
     ) -> Self {
-        Self { total, members, requests, media, verify, failed: None }
+        Self { total, members, requests, media, verify, before: Vec::new(), failed: None }
+    }
+
+    /// The run begins; `before`: what each member's layer has counted until now.
+    pub fn begins(&mut self, before: impl Iterator<Item = Counted>) {
+        self.before = before.collect();
     }
 
     /// A request is sent.
@@ -154,6 +161,7 @@ impl ArrayObserver for ArrayWatch {
     }
 
     fn replaced(&mut self, member: MemberId) {
+        self.before[member.at()].clear();
         self.verify.iter_mut().for_each(|v| v.replaced(member));
     }
 
