@@ -5,8 +5,7 @@ use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
 use smrlab_stl::{
-    Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, TranslationLayer, counted,
-    counted_since,
+    Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, counted, counted_since,
 };
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;

@@ -18,7 +18,6 @@ use crate::verify::{ArrayVerify, Verify};
 use serde_json::{Map, Value, json};
 use smrlab_array::{Chosen, Controller, Member, MemberId};
 use smrlab_blockmap::BlockSet;
-use smrlab_disk::Bands;
 use smrlab_drive::Assembled;
 use smrlab_drive::onboard::Counters;
 use smrlab_stl::{Cause, Counted, counted, counted_since};
@@ -52,8 +51,7 @@ pub(crate) fn run(
     let mut feed = Feed::new(source, run.steps.clone(), run.host)?;
     let ArrayRun { chosen, array, others } = array;
     let disks = chosen.disks as usize;
-    let setup = run.measured();
-    let bands: Option<Bands> = layer_bands(&run.drive);
+    let (setup, bands) = (run.measured(), layer_bands(&run.drive));
     let of_member =
         MetricsSetup { host_blocks: run.drive.built.layer.host_blocks(), foretold: false, ..setup };
     let metrics = |_| {
@@ -85,30 +83,23 @@ pub(crate) fn run(
     let mut json = document(&run.spec, &feed);
     let facts: Vec<Facts> =
         controller.members().zip(&earlier).map(|(m, b)| of_drive(m, b, run.arrivals, &members)).collect();
-    let mut of_all = Facts {
+    let of_all = Facts {
         arrivals: run.arrivals,
         backlog: most,
         host_blocks: run.host,
         last_tracks: None,
         gain: Some(space.0),
         efficiency: Some(space.1),
-        counters: Vec::new(),
+        counters: counted_by_all(&facts),
         buffer: facts.iter().filter_map(|f| f.buffer).reduce(Counters::plus),
         map_bytes: controller.array().map_bytes() + facts.iter().map(|f| f.map_bytes).sum::<u64>(),
         background: facts.iter().any(|f| f.background),
         work_ns: members.iter().map(|m| m.busy_ns - m.background.ns).max(),
     };
-    for &(name, n) in facts.iter().flat_map(|f| &f.counters) {
-        match of_all.counters.iter_mut().find(|c| c.0 == name) {
-            Some(c) => c.1 += n,
-            None => of_all.counters.push((name, n)),
-        }
-    }
     json.extend(result::summary(&mut total, &of_all));
     // Each head is over the bands of its own disk.
-    if let Some(n) =
-        members.iter().filter_map(|m| m.bands.as_ref()).map(|walk| walk.switches).reduce(u64::add)
-    {
+    let switches = members.iter().filter_map(|m| m.bands.as_ref()).map(|walk| walk.switches);
+    if let Some(n) = switches.reduce(u64::add) {
         json["movement"]["band_switches"] = json!(n);
     }
     json.insert("array".into(), array_json(&controller, &before, &total));
@@ -118,6 +109,18 @@ pub(crate) fn run(
         json.insert("verify".into(), json!({"ok": true, "bytes_peak": verify.bytes()}));
     }
     Ok(RunResult { json: json.into(), tables: result::tables(&total) })
+}
+
+/// What the layers of all drives counted.
+fn counted_by_all(facts: &[Facts]) -> Counted {
+    let mut all = Counted::new();
+    for &(name, n) in facts.iter().flat_map(|f| &f.counters) {
+        match all.iter_mut().find(|c| c.0 == name) {
+            Some(c) => c.1 += n,
+            None => all.push((name, n)),
+        }
+    }
+    all
 }
 
 fn of_drive(

@@ -146,7 +146,7 @@ impl Rmw {
             self.update.piece(Blocks(behind.end - behind.start), Source::Staged(op, behind_read));
         }
         let live = &mut self.live;
-        self.update.emit(&mut self.journal, plan, |plan| _ = live.insert(lba..lba + data.0, plan));
+        self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + data.0, plan));
         if part.to > u64::from(self.ends.get(part.band.0)) {
             self.ends.set(part.band.0, part.to as u32);
         }

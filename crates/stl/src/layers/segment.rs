@@ -140,7 +140,7 @@ impl Segments {
         self.list(part.segment, &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
-        self.update.emit(&mut self.journal, plan, |plan| _ = live.insert(lba..lba + blocks, plan));
+        self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + blocks, plan));
         if relocated.0 > 0 {
             plan.cleaned("segment-rewrite", first_op, relocated);
         }

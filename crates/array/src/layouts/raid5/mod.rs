@@ -122,6 +122,7 @@ pub struct Raid5 {
     journalled: u64,
     /// Boxed: they are large, and handed from hand to hand.
     states: Tickets<Box<State>>,
+    #[expect(clippy::vec_box, reason = "the same boxes go back to `states`")]
     pool: Vec<Box<State>>,
     degraded: u64,
     full: u64,
