@@ -141,4 +141,20 @@ mod tests {
             assert!((from..=to).contains(&now), "speed {speed}: {now} is not in {from}..={to}");
         }
     }
+
+    /// Lateness is kept in nanoseconds and told in microseconds.
+    #[test]
+    fn lateness_is_told_in_microseconds() {
+        let pace = Pace::new(Timing::None, 1.0, None);
+        assert_eq!(pace.lateness(), json!({"requests": 0}));
+        (0..99).for_each(|_| pace.late.lock().add(40_000));
+        pace.late.lock().add(2_000_000);
+        let told = pace.lateness();
+        assert_eq!((&told["requests"], &told["max_us"]), (&json!(100), &json!(2000.0)));
+        for (name, us) in [("p50_us", 40.0), ("p99_us", 40.0)] {
+            assert!((told[name].as_f64().unwrap() / us - 1.0).abs() < 0.01, "{name}: {told}");
+        }
+        pace.reset();
+        assert_eq!(pace.lateness(), json!({"requests": 0}));
+    }
 }

@@ -194,10 +194,19 @@ fn seconds_apart(requests: &str) -> String {
 /// Eight pages for writes, destaged one by one from more than four dirty ones down to two; four for reads.
 #[test]
 fn what_the_ssd_did_is_counted_as_by_hand() {
-    let array = "striped,disks=2,stripe_unit=4blk,ssd_read=4blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_depth=1,\
-                 ssd_write_policy=lru,ssd_high=50%,ssd_low=25%";
-    // The fifth page begins it: 0, 1 and 2 go. 3 is written again. 10 is brought, then there; 4 is dirty, and there.
-    let r = go(array, "cmr", &seconds_apart("W0 W1 W2 W3 W4 W3 R10 R10 R4"), "");
+    // The fifth page begins it: 0, 1 and 2 go, two at a time or not. 3 is written again. 10 is brought, then there; 4 is
+    // dirty, and there.
+    let trace = seconds_apart("W0 W1 W2 W3 W4 W3 R10 R10 R4");
+    for depth in 1..3 {
+        let array = format!(
+            "striped,disks=2,stripe_unit=4blk,ssd_read=4blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_depth={depth},\
+             ssd_write_policy=lru,ssd_high=50%,ssd_low=25%"
+        );
+        counted_by_hand(&go(&array, "cmr", &trace, ""));
+    }
+}
+
+fn counted_by_hand(r: &Value) {
     let expected = [
         ("write_hits", 1.0),
         ("write_waits", 0.0),
@@ -209,7 +218,7 @@ fn what_the_ssd_did_is_counted_as_by_hand() {
         ("fills", 1.0),
     ];
     for (name, n) in expected {
-        assert_eq!(number(&r, &format!("/array/ssd_{name}")), n, "{name}: {}", r["array"]);
+        assert_eq!(number(r, &format!("/array/ssd_{name}")), n, "{name}: {}", r["array"]);
     }
 }
 
