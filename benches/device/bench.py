@@ -36,7 +36,7 @@ JOBS = {
     "4k randread d16, aged": ("randread", "4k", 16),
 }
 RANDOM = ["4k randread d16", "128k write d16", "4k randwrite d16", "4k randread d16, aged"]
-BOTH = ["4k randread d16", "1m read d16", "128k write d16", "4k randwrite d16"]
+BOTH = ["4k randread d16", "1m read d16", "128k write d16", "1m write d16", "4k randwrite d16"]
 
 
 class Contestant(NamedTuple):
