@@ -51,11 +51,15 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
     return column
 
 
-def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+def _as(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
     try:
-        column = _column(table, name).cast(kind)
+        return _column(table, name).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
         raise InputError(f"column '{name}' of the table: {fault}") from None
+
+
+def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    column = _as(table, name, kind)
     if pc.min(column).as_py() < 0:
         raise InputError(f"column '{name}' of the table has negative numbers")
     return column
@@ -64,10 +68,7 @@ def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
 def _arrivals(table: pa.Table) -> pa.ChunkedArray:
     if "arrival_ns" in table.column_names or "time_s" not in table.column_names:
         return _whole(table, "arrival_ns", pa.int64())
-    try:
-        seconds = _column(table, "time_s").cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
-        raise InputError(f"column 'time_s' of the table: {fault}") from None
+    seconds = _as(table, "time_s", pa.float64())
     rounded = pc.round(pc.multiply(seconds, 1e9)).cast(pa.int64())
     if pc.min(rounded).as_py() < 0:
         raise InputError("column 'time_s' of the table has negative numbers")

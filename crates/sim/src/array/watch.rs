@@ -161,7 +161,9 @@ impl ArrayObserver for ArrayWatch {
     }
 
     fn replaced(&mut self, member: MemberId) {
-        self.before[member.at()].clear();
+        if let Some(before) = self.before.get_mut(member.at()) {
+            before.clear();
+        }
         self.verify.iter_mut().for_each(|v| v.replaced(member));
     }
 

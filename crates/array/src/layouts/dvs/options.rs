@@ -48,3 +48,20 @@ pub struct Options {
     /// Seed of what is drawn.
     pub seed: u64,
 }
+
+#[cfg(test)]
+impl Options {
+    /// What tests begin with: nothing in idle time, and all else as users get it.
+    pub fn plain() -> Self {
+        Self {
+            idle: None,
+            obsolete: 0.25,
+            victim: super::victim::named("most-invalid"),
+            stripes: Stripes::Variable,
+            tables: None,
+            depth: 1,
+            journal: false,
+            seed: 1,
+        }
+    }
+}

@@ -120,19 +120,8 @@ mod tests {
     }
 
     fn dvs(zone: Option<Zone>) -> Dvs {
-        let (victim, stripes) = (victim::named("most-invalid"), Stripes::Variable);
-        let options = Options {
-            idle: None,
-            obsolete: 0.25,
-            victim,
-            stripes,
-            tables: None,
-            depth: 1,
-            journal: false,
-            seed: 1,
-        };
         let shape = Shape { chunk: 2, disks: 3, length: 4, logical: 8, groups: 9, zone };
-        Dvs::new(shape, options)
+        Dvs::new(shape, Options::plain())
     }
 
     /// Does all phases of a work; what was asked of the disks: member, first block, blocks, cause.

@@ -8,16 +8,7 @@ use super::*;
 fn dvs(length: u64, zone: bool, options: impl FnOnce(&mut Options)) -> Dvs {
     let shape = Shape { chunk: 2, disks: 3, length, logical: 8, groups: 9, zone: None };
     let zone = if zone { Zone::new(&shape, 11, SimTime::from_ms(1000)) } else { None };
-    let mut all = Options {
-        idle: Some(SimTime::from_ms(50)),
-        obsolete: 0.25,
-        victim: victim::named("most-invalid"),
-        stripes: Stripes::Variable,
-        tables: None,
-        depth: 1,
-        journal: false,
-        seed: 1,
-    };
+    let mut all = Options { idle: Some(SimTime::from_ms(50)), ..Options::plain() };
     options(&mut all);
     Dvs::new(Shape { zone, ..shape }, all)
 }

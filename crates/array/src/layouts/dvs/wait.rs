@@ -39,18 +39,7 @@ mod tests {
     #[test]
     fn what_makes_no_full_stripe_waits() {
         let shape = Shape { chunk: 2, disks: 5, length: 5, logical: 20, groups: 2, zone: None };
-        let (victim, stripes) = (victim::named("most-invalid"), Stripes::Wait);
-        let options = Options {
-            idle: None,
-            obsolete: 0.25,
-            victim,
-            stripes,
-            tables: None,
-            depth: 1,
-            journal: false,
-            seed: 1,
-        };
-        let dvs = Dvs::new(shape, options);
+        let dvs = Dvs::new(shape, Options { stripes: Stripes::Wait, ..Options::plain() });
         let full = |run: Range<u64>| dvs.full_stripes(std::slice::from_ref(&run));
         assert_eq!(full(0..10), [0..2, 2..4, 4..6, 6..8]);
         assert_eq!(full(16..20), []);
