@@ -15,7 +15,7 @@ from ._version import __version__
 from .errors import CheckFailed, InputError, Interrupted, MissingError, SmrlabError
 
 if TYPE_CHECKING:
-    from .api import compare, run
+    from .api import compare, run, sweep
     from .layer import TranslationLayer
     from .report import write_report
     from .results import Result, Results, load_results
@@ -31,6 +31,7 @@ _HOMES = {
     "compare": "api",
     "load_results": "results",
     "run": "api",
+    "sweep": "api",
     "write_report": "report",
 }
 
@@ -62,5 +63,6 @@ __all__ = [
     "compare",
     "load_results",
     "run",
+    "sweep",
     "write_report",
 ]

@@ -1,4 +1,4 @@
-"""`run` and `compare`: from a trace, a drive and a layer to results."""
+"""`run`, `compare` and `sweep`: from a trace, a drive and a layer to results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import InputError, Interrupted
@@ -18,6 +18,9 @@ from .outdir import filling, guard
 from .results import Result, Results, run_folder
 from .trace import ArrowStream, Trace, labelled, standard_input
 from .work import Watch, Work, attend, attended
+
+if TYPE_CHECKING:
+    from .sweeps import Sweep
 
 Spec = dict[str, Any]
 Source = Trace | str | os.PathLike[str] | ArrowStream
@@ -159,6 +162,28 @@ def compare(
         kept = f" and kept in {out}" if out else ""
         raise Interrupted(f"interrupted; {len(runs)} of {len(names)} runs were finished{kept}")
     return results
+
+
+def sweep(
+    spec: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    out: str | os.PathLike[str],
+    jobs: int | None = None,
+    watch: Watch | None = None,
+) -> Sweep:
+    """Runs every point of a sweep that `out` does not hold yet, on `jobs` threads (default: all cores).
+
+    `spec` is a sweep file, or its tables: `{"base": {...}, "grid": {"layer.cache": ["1%", "2%"]}, "seeds": 3}`. A
+    point that fails does not stop the others: `outcome.failed` says why. On Ctrl-C what was finished is kept, the next
+    call goes on from there, and Interrupted is raised. Raises InputError, before anything runs, for a wrong one.
+    """
+    from . import sweeps
+
+    points = sweeps.expand(dict(spec), "the sweep") if isinstance(spec, Mapping) else sweeps.load(Path(spec))
+    outcome = sweeps.run_sweep(points, Path(out), jobs=jobs, watch=watch)
+    if outcome.interrupted:
+        raise Interrupted(f"interrupted; what was finished is in {out}: the same call goes on from there")
+    return sweeps.Sweep(Path(out), outcome)
 
 
 def _read_once(spec: Spec, labels: dict[str, str]) -> tuple[Spec, dict[str, str]]:

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from commands import TINY, Invoke
 
+from smrlab.cli import catalogue
+
 RUN = ("run", "--trace", TINY, "--drive", "modern-7200")
 COMPARE = ("compare", "--trace", TINY, "--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw")
 
@@ -110,7 +112,7 @@ def test_report_redraws_from_the_result_files_alone(smrlab: Invoke, tmp_path: Pa
     assert report.read_text() == before
 
 
-@pytest.mark.parametrize("kind", ["drives", "layers", "formats", "generators", "schedulers", "metrics"])
+@pytest.mark.parametrize("kind", catalogue.KINDS)
 def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -> None:
     entries = smrlab("list", kind, "--json").json()
     assert entries

@@ -10,15 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from smrlab import InputError, _core, sweep
-from smrlab.sweep.run import Digests, address
-from smrlab.sweep.table import plot, quantity
+import smrlab
+from smrlab import InputError, _core, sweeps
+from smrlab.sweeps.run import Digests, address
+from smrlab.sweeps.table import plot, quantity
 
 BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=500"], "layer": "rmw", "wrap": "capacity"}
 
 
-def expand(**tables: Any) -> list[sweep.Point]:
-    return sweep.expand({"base": BASE, **tables}, "test.toml")
+def expand(**tables: Any) -> list[sweeps.Point]:
+    return sweeps.expand({"base": BASE, **tables}, "test.toml")
 
 
 def test_grid_list_and_seeds_multiply_in_a_stable_order() -> None:
@@ -45,22 +46,22 @@ def test_a_parameter_applies_to_the_item_that_the_same_point_chooses() -> None:
 )
 def test_bad_sweeps_say_what_is_wrong(document: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        sweep.expand(document, "test.toml")
+        sweeps.expand(document, "test.toml")
 
 
 def test_a_wrong_point_is_named_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"point layer\.bnad=2: .*did you mean 'band'"):
-        sweep.run_sweep(expand(grid={"layer.bnad": [2]}), tmp_path / "out")
+        sweeps.run_sweep(expand(grid={"layer.bnad": [2]}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_what_is_there_is_kept_and_what_changed_is_run(tmp_path: Path) -> None:
-    first = sweep.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
+    first = sweeps.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
     assert (first.points, first.finished, first.reused) == (4, 4, 0)
     (victim, *kept) = sorted((tmp_path / "points").iterdir())
     (victim / "result.json").unlink()
     times = {p: (p / "result.json").stat().st_mtime_ns for p in kept}
-    second = sweep.run_sweep(expand(grid={"layer.band": [2, 4, 6]}, seeds=2), tmp_path)
+    second = sweeps.run_sweep(expand(grid={"layer.band": [2, 4, 6]}, seeds=2), tmp_path)
     assert (second.points, second.finished, second.reused) == (6, 3, 3)
     assert times == {p: (p / "result.json").stat().st_mtime_ns for p in kept}
 
@@ -71,9 +72,9 @@ def test_a_point_that_fails_is_told_and_run_again(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"0.0 0 {lba} 8 0\n")
     traces = [f"{tmp_path / name}:disksim" for name in ("good", "bad")]
     base = {"drive": "tiny", "layer": "rmw"}
-    points = sweep.expand({"base": base, "grid": {"trace": traces}}, "test.toml")
+    points = sweeps.expand({"base": base, "grid": {"trace": traces}}, "test.toml")
     for finished, reused in ((1, 0), (0, 1)):
-        outcome = sweep.run_sweep(points, tmp_path / "out")
+        outcome = sweeps.run_sweep(points, tmp_path / "out")
         assert (outcome.points, outcome.finished, outcome.reused) == (2, finished, reused)
         assert [("bad" in title, "wrap" in fault) for title, fault in outcome.failed.items()] == [(True, True)]
 
@@ -91,21 +92,21 @@ def test_a_trace_whose_content_changed_is_another_point(tmp_path: Path) -> None:
     trace = tmp_path / "t.trace"
     spec = {**BASE, "trace": [f"{trace}:disksim"]}
     trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n")
-    points = sweep.expand({"base": spec}, "test.toml")
-    sweep.run_sweep(points, tmp_path / "out")
+    points = sweeps.expand({"base": spec}, "test.toml")
+    sweeps.run_sweep(points, tmp_path / "out")
     trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n2.0 0 16 8 0\n")
-    again = sweep.run_sweep(points, tmp_path / "out")
+    again = sweeps.run_sweep(points, tmp_path / "out")
     assert (again.finished, again.reused) == (1, 0)
 
 
 def test_a_trace_that_changed_and_kept_its_size_is_another_point(tmp_path: Path) -> None:
     trace = tmp_path / "t.trace"
-    points = sweep.expand({"base": {**BASE, "trace": [f"{trace}:disksim"]}}, "test.toml")
+    points = sweeps.expand({"base": {**BASE, "trace": [f"{trace}:disksim"]}}, "test.toml")
     made = []
     for lba in (8, 9):
         trace.write_text(f"0.0 0 0 8 0\n1.0 0 {lba} 8 0\n")
         os.utime(trace, ns=(lba * 10**9, lba * 10**9))
-        outcome = sweep.run_sweep(points, tmp_path / "out")
+        outcome = sweeps.run_sweep(points, tmp_path / "out")
         made.append((outcome.finished, outcome.reused))
     assert made == [(1, 0), (1, 0)]
 
@@ -149,33 +150,33 @@ def test_a_python_layer_is_a_point_and_another_one_when_its_file_changes(tmp_pat
     mine = tmp_path / "mine.py"
     mine.write_text((Path(__file__).parents[2] / "examples" / "greedy_log.py").read_text())
     points = expand(grid={"layer": ["rmw", f"{mine}:GreedyLog"]})
-    assert sweep.run_sweep(points, tmp_path / "out").finished == 2
-    assert sweep.run_sweep(points, tmp_path / "out").reused == 2
+    assert sweeps.run_sweep(points, tmp_path / "out").finished == 2
+    assert sweeps.run_sweep(points, tmp_path / "out").reused == 2
     mine.write_text(mine.read_text().replace("self.home = {}", "self.home = 1 / 0"))
     with pytest.raises(ZeroDivisionError):
-        sweep.run_sweep(points, tmp_path / "out")
+        sweeps.run_sweep(points, tmp_path / "out")
     mine.write_text(mine.read_text().replace("self.home = 1 / 0", "self.home = {}").replace("* 9 // 10", "// 2"))
-    again = sweep.run_sweep(points, tmp_path / "out")
+    again = sweeps.run_sweep(points, tmp_path / "out")
     assert (again.finished, again.reused) == (1, 1)
 
 
 def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -> None:
-    sweep.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
-    rows = sweep.results_table(tmp_path).to_pylist()
+    sweeps.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
+    rows = sweeps.results_table(tmp_path).to_pylist()
     assert [(r["layer.band"], r["seed"]) for r in rows] == [(2, 1), (2, 2), (4, 1), (4, 2)]
     point = json.loads((tmp_path / "points" / rows[0]["point"] / "result.json").read_text())
     assert rows[0]["response_ms.p99"] == point["response_ms"]["p99"]
-    sweep.plot(sweep.results_table(tmp_path), "response_ms.mean", "layer.band", tmp_path / "plot.svg")
+    sweeps.plot(sweeps.results_table(tmp_path), "response_ms.mean", "layer.band", tmp_path / "plot.svg")
     assert (tmp_path / "plot.svg").read_text().startswith("<?xml")
     with pytest.raises(InputError, match="no column 'nothing'"):
-        sweep.plot(sweep.results_table(tmp_path), "nothing", "layer.band", tmp_path / "plot.svg")
+        sweeps.plot(sweeps.results_table(tmp_path), "nothing", "layer.band", tmp_path / "plot.svg")
 
 
 def test_one_thread_and_two_give_the_same_results(tmp_path: Path) -> None:
     points = expand(grid={"layer.band": [2, 4]}, seeds=2)
     for jobs in (1, 2):
-        sweep.run_sweep(points, tmp_path / str(jobs), jobs=jobs)
-    assert sweep.results_table(tmp_path / "1").equals(sweep.results_table(tmp_path / "2"))
+        sweeps.run_sweep(points, tmp_path / str(jobs), jobs=jobs)
+    assert sweeps.results_table(tmp_path / "1").equals(sweeps.results_table(tmp_path / "2"))
 
 
 def test_a_plot_has_numbers_where_they_belong_zeros_for_what_did_not_happen_and_a_csv(tmp_path: Path) -> None:
@@ -200,3 +201,17 @@ def test_settings_are_read_as_numbers_with_their_dimension() -> None:
     assert quantity(8) == (8.0, "")
     assert quantity("s-block") is None
     assert quantity(True) is None
+
+
+def test_from_python_a_sweep_is_run_read_and_drawn_by_one_name(tmp_path: Path) -> None:
+    spec = {"base": BASE, "grid": {"layer.band": [2, 4]}}
+    done = smrlab.sweep(spec, out=tmp_path, jobs=1)
+    assert (done.outcome.finished, done.outcome.failed) == (2, {})
+    assert done.table().column("layer.band").to_pylist() == [2, 4]
+    drawn = done.plot("response_ms.mean", "layer.band")
+    assert drawn == tmp_path / "response_ms.mean-layer.band.svg"
+    assert drawn.is_file()
+    file = tmp_path / "same.toml"
+    tables = '[base]\ndrive = "tiny"\ntrace = ["synth:uniform,requests=500"]\nlayer = "rmw"\nwrap = "capacity"\n'
+    file.write_text(tables + '[grid]\n"layer.band" = [2, 4, 8]\n')
+    assert smrlab.sweep(file, out=tmp_path).outcome == sweeps.Outcome(3, 2, 1, {}, False)

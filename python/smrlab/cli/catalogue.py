@@ -7,15 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core, plain
+from .. import _core, plain, shelf
 from ..errors import InputError
 from . import complete, console
 from . import options as o
 
-# The engine's registries, as users call them.
+# The engine's registries as users call them, and the papers.
 KINDS = ("drives", "layers", "arrays", "formats", "generators", "schedulers", "policies", "papers", "metrics")
-# Kinds whose registry is not the engine's, and what they hold.
-ELSEWHERE: dict[str, list[dict[str, Any]]] = {"papers": []}
 
 
 def register(app: typer.Typer) -> None:
@@ -29,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 def entries(kind: str) -> list[dict[str, Any]]:
     """The entries of a registry."""
-    if kind in ELSEWHERE:
-        return ELSEWHERE[kind]
+    if kind == "papers":
+        return shelf.listed()
     found: list[dict[str, Any]] = json.loads(_core.list_json(kind))
     return found
 
@@ -44,12 +42,11 @@ def show(
     """List the entries of one registry, or of all."""
     if kind is not None and kind not in KINDS:
         raise InputError(f"unknown kind '{kind}'{_hint(kind)}; known: {', '.join(KINDS)}")
-    found = {k: entries(k) for k in ([kind] if kind else [k for k in KINDS if k != "policies"])}
+    # The papers come with the source: without it the rest is still there.
+    every = [k for k in KINDS if k != "policies" and (k != "papers" or shelf.there())]
+    found = {k: entries(k) for k in ([kind] if kind else every)}
     if as_json:
         console.print_json(found[kind] if kind else found)
-        return
-    if kind and not found[kind]:
-        console.note(f"no {kind} in this version")
         return
     for name, rows in found.items():
         if rows:
@@ -64,11 +61,21 @@ def explain(
     as_json: o.JsonOption = False,
 ) -> None:
     """Explain one name."""
-    doc: dict[str, Any] = json.loads(_core.explain_json(name))
+    paper = _paper(name)
+    try:
+        doc: dict[str, Any] = json.loads(_core.explain_json(name))
+    except InputError:
+        if not paper:
+            raise
+        doc, paper = paper, None
     if as_json:
-        console.print_json(doc)
-    else:
-        _page(doc)
+        console.print_json({**doc, "paper": paper} if paper else doc)
+        return
+    _page(doc)
+    # A drive may be called after the paper that describes it.
+    if paper:
+        print()
+        _page(paper)
 
 
 def _page(doc: dict[str, Any]) -> None:
@@ -87,10 +94,29 @@ def _page(doc: dict[str, Any]) -> None:
     if doc.get("controller"):
         rows = [[str(name), str(words)] for name, words in doc["controller"].items()]
         print("\n" + "\n".join(plain.table(rows, ("controller", "what is on, and what it costs"))))
+    for claim in doc.get("claims", []):
+        print(f"\n{claim['id']} ({claim['verdict']}): {claim['statement']}")
     if doc.get("params"):
         keys = ("name", "default", "accepts", "doc")
         rows = [[str(p.get(key) or "") for key in keys] for p in doc["params"]]
         print("\n" + "\n".join(plain.table(rows, ("parameter", "default", "accepts", "what it is"))))
+
+
+def _paper(name: str) -> dict[str, Any] | None:
+    """What a paper is about, and its claims with the verdicts on record for full runs; none if it is no paper."""
+    entry = next((e for e in shelf.listed() if e["name"] == name), None) if shelf.there() else None
+    if entry is None:
+        return None
+    from .. import papers
+    from ..papers.record import recorded
+
+    paper = papers.load(name)
+    verdicts = recorded(paper).get("full", {})
+    claims = [
+        {"id": c.id, "statement": c.statement, "verdict": verdicts.get(c.id, {}).get("verdict", "not run")}
+        for c in paper.claims
+    ]
+    return {**entry, "claims": claims}
 
 
 def _metric(doc: dict[str, Any]) -> str:

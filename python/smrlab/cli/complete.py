@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import _core
+from .. import _core, shelf
 
 
 def item(kind: str) -> Callable[[str], list[str]]:
@@ -56,7 +56,13 @@ def traces(incomplete: str) -> list[str]:
 def names(incomplete: str) -> list[str]:
     """Whatever can be explained."""
     kinds = ("layers", "drives", "arrays", "formats", "generators", "schedulers", "metrics")
-    return [name for kind in kinds for name in item(kind)(incomplete)]
+    return [name for kind in kinds for name in item(kind)(incomplete)] + papers(incomplete)
+
+
+def papers(incomplete: str) -> list[str]:
+    """The papers, where they are there."""
+    names = [paper["name"] for paper in shelf.listed()] if shelf.there() else []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 OF_FIELD: dict[str, Callable[[str], list[str]]] = {

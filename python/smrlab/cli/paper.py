@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import CheckFailed
-from . import console
+from . import complete, console
 from . import options as o
 
 app = typer.Typer(
@@ -34,27 +34,29 @@ def register(parent: typer.Typer) -> None:
     parent.add_typer(app, name="paper")
 
 
-@app.command("list", help="The papers and how many claims of each are reproduced.")
+@app.command("list", help="The papers, and what was found of the claims of each.")
 def list_papers(as_json: o.JsonOption = False) -> None:
     """List the papers."""
     from .. import papers
     from ..papers.record import recorded
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for paper in map(papers.load, papers.known()):
-        verdicts = [v["verdict"] for s in recorded(paper).values() for v in s.values()]
+        verdicts = [v["verdict"] for v in recorded(paper).get("full", {}).values()]
         rows.append({"id": paper.id, "title": paper.title, "claims": len(paper.claims),
                      "verdicts": {v: verdicts.count(v) for v in dict.fromkeys(verdicts)}})  # fmt: skip
     if as_json:
         console.print_json({"schema": 1, "papers": rows})
         return
     for row in rows:
-        console.out().print(f"[bold]{row['id']}[/bold]  {row['title']} ({row['claims']} claims)", highlight=False)
+        told = ", ".join(f"{n} {verdict}" for verdict, n in row["verdicts"].items())
+        text = f"{row['title']} ({row['claims']} claims; on record at full scale: {told or 'none'})"
+        console.out().print(f"[bold]{row['id']}[/bold]  {text}", highlight=False)
 
 
 @app.command("run", help=RUN_HELP)
 def run(
-    name: Annotated[str, typer.Argument(help="A paper's id, or 'all'.", metavar="ID")],
+    name: Annotated[str, typer.Argument(help="A paper's id, or 'all'.", metavar="ID", autocompletion=complete.papers)],
     out: Annotated[Path, typer.Option(help="Folder of pages, figures and runs.", metavar="DIR")] = Path("out/papers"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: what can be told from them.")] = False,
     figure: Annotated[str | None, typer.Option(help="Only what this figure or table needs.", metavar="FIGURE")] = None,

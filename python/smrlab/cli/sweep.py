@@ -44,22 +44,20 @@ def sweep(
     """Run every point of a sweep."""
     if plot and not against:
         raise InputError("--plot needs --against SETTING: what is on the x axis")
-    from .. import sweep as sweeping
+    from .. import sweeps as sweeping
 
     points = sweeping.load(spec)
     with console.progress() as watch:
         outcome = sweeping.run_sweep(points, out, jobs=jobs, watch=watch)
-    table = sweeping.results_table(out)
+    done = sweeping.Sweep(out, outcome)
     for metric in plot or []:
-        path = out / f"{metric}-{against}.svg"
-        sweeping.plot(table, metric, str(against), path, by)
-        console.note(f"figure: {path}")
+        console.note(f"figure: {done.plot(metric, str(against), by)}")
     console.note(
         f"{outcome.points} points: {outcome.finished} run, {outcome.reused} kept from before, "
         f"{len(outcome.failed)} failed; table: {out / 'results.parquet'}"
     )
     if as_json:
-        console.print_json({"schema": 1, "points": table.to_pylist()})
+        console.print_json({"schema": 1, "points": done.table().to_pylist()})
     if outcome.interrupted:
         raise Interrupted(f"interrupted; what was finished is in {out}: the same command goes on from there")
     if outcome.failed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..shelf import home, listed
 
 SCALES = ("quick", "full")
 
@@ -132,18 +132,9 @@ class Paper:
         return [e.id for e in self.experiments if e.id in words]
 
 
-def home() -> Path:
-    """The folder of the papers: $SMRLAB_PAPERS, or that of the checkout."""
-    given = os.environ.get("SMRLAB_PAPERS")
-    folder = Path(given) if given else Path(__file__).resolve().parents[3] / "papers"
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; the papers come with the source: set SMRLAB_PAPERS to its papers/")
-    return folder
-
-
 def known() -> list[str]:
     """The ids of all papers, sorted."""
-    return sorted(p.parent.name for p in home().glob("*/paper.toml"))
+    return [paper["name"] for paper in listed()]
 
 
 def load(name: str) -> Paper:

@@ -2,6 +2,7 @@
 
 from .grid import Point, expand, load
 from .run import Outcome, run_sweep
+from .sweep import Sweep
 from .table import plot, results_table
 
-__all__ = ["Outcome", "Point", "expand", "load", "plot", "results_table", "run_sweep"]
+__all__ = ["Outcome", "Point", "Sweep", "expand", "load", "plot", "results_table", "run_sweep"]
