@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import importlib.util
 import shutil
 import threading
@@ -14,6 +16,7 @@ from commands import Invoke
 from smrlab import Interrupted, _core, papers
 from smrlab.papers import record
 from smrlab.papers.claims import Verdict, judge, percentile, worse
+from smrlab.papers.grid import find
 from smrlab.papers.paper import Claim
 
 
@@ -48,7 +51,7 @@ def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path
         assert "`" not in text
 
 
-@pytest.mark.parametrize("name", ["arrays-interleaving", "cassuto2010", "he2014"])
+@pytest.mark.parametrize("name", ["arrays-interleaving", "cassuto2010", "dvs-raid", "he2014"])
 def test_public_traces_give_what_is_on_record(name: str, cache: Path, shared: Path, smrlab: Invoke) -> None:
     recorded = record.recorded(papers.load(name))["traces-quick"]
     done = smrlab("paper", "run", name, "--quick", "--traces", shared / "traces", "--json", "--out", cache)
@@ -85,6 +88,55 @@ def test_claims_that_need_traces_say_so(cache: Path) -> None:
     assert found["001-S1"].verdict == "not run"
     assert "--traces" in found["001-S1"].why
     assert found["001-S5"].verdict == "reproduced"
+
+
+MSR = [f"{128166372003061629 + 10_000_000 * i},NAME,0,{'Read' if i % 3 else 'Write'},{(i * 7919 % 500) * 4096},4096,600"
+       for i in range(200)]  # fmt: skip
+SPC = [f"{i % 2},{i * 7919 % 500 * 8},4096,{'r' if i % 3 else 'W'},{i * 0.05:.6f}" for i in range(200)]
+
+
+def _originals(folder: Path) -> None:
+    """Small files under the names that the papers' own traces have, below the folder and packed in several ways."""
+    below = folder / "MSR-Cambridge"
+    below.mkdir(parents=True)
+    for name in ("usr_0", "web_0", "prxy_0", "mds_0"):
+        rows = "\n".join(MSR).replace("NAME", name.partition("_")[0])
+        (below / f"{name}.csv.gz").write_bytes(gzip.compress(f"{rows}\n".encode()))
+    (below / "web_0.csv.gz").unlink()
+    # As one that was unpacked and cut off in the middle of a line.
+    (below / "web_0.csv").write_text("\n".join(MSR).replace("NAME", "web") + "\n12816637")
+    (folder / "Financial1.spc").write_text("\n".join(SPC) + "\n")
+    (folder / "Financial2.spc.bz2").write_bytes(
+        bz2.compress(("\n".join([*SPC[:9], "nonsense", *SPC[9:]]) + "\n").encode())
+    )
+
+
+@pytest.mark.parametrize(("name", "bad"), [("he2014", {"web_0": 1, "Financial2": 1}),
+                                            ("dvs-raid", {"web0": 1, "financial2": 1})])  # fmt: skip
+def test_the_papers_own_traces_are_used_where_they_are(name: str, bad: dict[str, int], tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    _originals(traces)
+    found = papers.reproduce(papers.load(name), "quick", tmp_path / "runs", traces=traces, only=["originals"])
+    verdicts = {v.id: v for v in found.verdicts if v.id.split("-")[1].startswith("O")}
+    assert verdicts
+    assert all(v.verdict != "not run" for v in verdicts.values()), verdicts
+    for run in found.experiments["originals"]:
+        assert run.value("provenance.skipped_bad") == bad.get(run.point["trace"], 0)
+        host = run.result.doc["host"]
+        # Of the two of finance one paper takes application unit 0 alone.
+        half = name == "he2014" and run.point["trace"] == "Financial2"
+        assert host["reads"] + host["writes"] == (100 if half else 200)
+
+
+def test_every_named_trace_is_found_in_a_folder_without_folders(tmp_path: Path, shared: Path) -> None:
+    for file in (shared / "traces").glob("*/*.zst"):
+        (tmp_path / file.name).symlink_to(file)
+    for name in ("arrays-interleaving", "cassuto2010", "dvs-raid", "he2014"):
+        for experiment in papers.load(name).experiments:
+            if experiment.id.startswith("recorded"):
+                assert experiment.needs
+                assert all(find(tmp_path, n) for n in experiment.needs)
+    assert find(tmp_path, "web_0.csv.gz") is None
 
 
 def test_another_mapping_turns_claims_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smrlab: Invoke) -> None:

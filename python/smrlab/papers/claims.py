@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -65,8 +64,8 @@ def judge(
 ) -> Verdict:
     """The verdict on a claim; `absent` are the experiments that could not be run, each with the reason."""
     facts = {"id": claim.id, "statement": claim.statement, "paper": claim.paper, "tolerance": claim.tolerance}
-    words = set(re.findall(r"\w+", " ".join([*claim.let.values(), claim.holds])))
-    missing = [why for name, why in absent.items() if name in words]
+    used = claim.uses()
+    missing = [why for name, why in absent.items() if name in used]
     if claim.only and claim.only != scale:
         missing.append(f"only at {claim.only} scale")
     if missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,6 +100,17 @@ class Claim:
     needs: str | None = None
     only: str | None = None
 
+    def uses(self) -> set[str]:
+        """The names in its expressions: experiments, names of `let`, functions."""
+        found = set()
+        for text in (*self.let.values(), self.holds):
+            try:
+                tree = ast.parse(text.strip(), mode="eval")
+            except SyntaxError as e:
+                raise InputError(f"claim {self.id}: {text!r}: {e.msg}") from None
+            found |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+        return found
+
 
 @dataclass(frozen=True)
 class Paper:
@@ -127,7 +138,7 @@ class Paper:
         parts = {p.id: p for p in self.parts}
         if part not in parts:
             raise InputError(f"{self.id} has no figure '{part}': one of {', '.join(parts)}")
-        words = {w for c in self.claims if c.figure == part for w in re.findall(r"\w+", " ".join(c.let.values()))}
+        words = {w for c in self.claims if c.figure == part for w in c.uses()}
         words |= {parts[part].experiment, *getattr(parts[part], "levels", ()), *getattr(parts[part], "also", ())}
         return [e.id for e in self.experiments if e.id in words]
 

@@ -17,7 +17,7 @@ from ..outdir import filling
 from ..results import Result, load_results
 from ..work import Watch, Work, attend
 from .claims import Verdict, judge
-from .grid import Point, points
+from .grid import Point, find, points
 from .paper import Experiment, Paper
 from .runs import Run, Runs
 
@@ -103,7 +103,7 @@ def _plan(
             absent[experiment.id] = "not asked for"
         elif experiment.missing:
             absent[experiment.id] = experiment.missing
-        elif gone := [name for name in experiment.needs if not (traces and (traces / name).exists())]:
+        elif gone := [name for name in experiment.needs if not (traces and find(traces, name))]:
             absent[experiment.id] = f"the trace {gone[0]} is not there (--traces DIR)"
         else:
             for point, spec in points(paper, experiment, scale, traces):
