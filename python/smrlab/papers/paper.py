@@ -1,4 +1,4 @@
-"""What a paper is made of: papers/ID/paper.toml, its claims there or in claims.toml beside it, read and checked."""
+"""What a paper is made of: papers/ID/paper.toml, its figures and claims there or in figures.toml and claims.toml beside it, read and checked."""
 
 from __future__ import annotations
 
@@ -155,9 +155,9 @@ def load(name: str) -> Paper:
         raise InputError(f"unknown paper '{name}': one of {', '.join(known())}")
     try:
         doc = tomllib.loads(path.read_text())
-        claims = path.with_name("claims.toml")
-        if claims.is_file():
-            doc |= tomllib.loads(claims.read_text())
+        for more in ("figures.toml", "claims.toml"):
+            if (beside := path.with_name(more)).is_file():
+                doc |= tomllib.loads(beside.read_text())
         return Paper(
             id=name,
             title=doc["title"],
