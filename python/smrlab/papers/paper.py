@@ -1,4 +1,4 @@
-"""What a paper is made of: papers/ID/paper.toml, its figures and claims there or in figures.toml and claims.toml beside it, read and checked."""
+"""What a paper is made of: papers/ID/paper.toml and, beside it or in it, figures.toml and claims.toml; read and checked."""
 
 from __future__ import annotations
 
