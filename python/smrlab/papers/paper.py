@@ -1,4 +1,4 @@
-"""What a paper is made of: papers/ID/paper.toml and, beside it or in it, figures.toml and claims.toml; read and checked."""
+"""What a paper is made of: papers/ID/paper.toml and, beside it or in it, figures.toml and claims.toml."""
 
 from __future__ import annotations
 
