@@ -23,6 +23,37 @@ def test_results_are_attributes_and_arrow_tables() -> None:
         result.requests()
 
 
+PARTS = ("seek_ns", "rotation_ns", "transfer_ns", "clean_ns", "other_ns")
+
+
+@pytest.mark.parametrize(
+    "drive", ["modern-7200", "modern-7200,cache=on", "seagate-st5000as0011", "seagate-st8000as0002"]
+)
+def test_the_parts_of_a_requests_time_are_the_whole(tmp_path: Path, drive: str) -> None:
+    layer = "persistent-cache" if "seagate" in drive else "cmr"
+    ran = smrlab.run(TINY, drive=drive, layer=layer, requests=True, out=tmp_path)
+    rows = ran.requests().to_pylist()
+    assert len(rows) == 2000
+    for row in rows:
+        assert sum(row[part] for part in PARTS) == row["completion_ns"] - row["start_ns"]
+        assert row["rotation_ns"] < 60e9 / 5000
+    means = {part: sum(row[part] for row in rows) / len(rows) / 1e6 for part in PARTS}
+    if drive == "modern-7200":
+        # Half a turn of 8.33 ms on average.
+        assert means["rotation_ns"] == pytest.approx(25 / 6, rel=0.05)
+        assert means["clean_ns"] == 0
+    if drive == "modern-7200,cache=on":
+        written = [row for row in rows if row["op"] == "write"]
+        assert all(row["seek_ns"] + row["rotation_ns"] + row["transfer_ns"] == 0 for row in written), (
+            "acknowledged early"
+        )
+
+
+def test_of_an_array_no_such_parts_are_told(tmp_path: Path) -> None:
+    ran = smrlab.run(TINY, drive="modern-7200", array="raid5,disks=3", requests=True, out=tmp_path)
+    assert not set(PARTS) & set(ran.requests().column_names)
+
+
 def test_a_trace_is_a_value_that_transformations_leave_alone() -> None:
     trace = smrlab.Trace(TINY)
     short = trace.head(500)

@@ -83,6 +83,12 @@ pub trait Observer {
         let _ = done;
     }
 
+    /// The operation that [`op`](Self::op) was just told of was timed by the mechanics, not stated by its plan: they know
+    /// where its time went.
+    fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
+        let _ = (done, mechanics);
+    }
+
     /// The drive spent time without a media operation.
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
         let _ = (pause, start, background);
@@ -396,6 +402,10 @@ fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl 
         (end, (first.track().0, first.cylinder()), mechanics.head().track.0)
     };
     let tracks = Tracks { before, first: began.0, last, cylinders: began.1.abs_diff(cylinder) };
-    watch.op(&OpDone { op, cause, start: at, end, tracks, background });
+    let done = OpDone { op, cause, start: at, end, tracks, background };
+    watch.op(&done);
+    if stated.is_none() {
+        watch.moved(&done, mechanics);
+    }
     end
 }

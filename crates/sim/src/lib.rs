@@ -20,6 +20,7 @@ pub mod resolve;
 mod result;
 pub mod run;
 pub mod spec;
+mod spent;
 pub mod state;
 pub mod table;
 pub mod validate;

@@ -41,7 +41,11 @@ pub fn run_resolved(
     let directory = |field: &str| {
         logs.ok_or_else(|| RunError::field(field, "it needs a directory to write to: give --out DIR"))
     };
-    let requests = if run.spec.requests { Some(RequestLog::create(directory("requests")?)?) } else { None };
+    let requests = if run.spec.requests {
+        Some(RequestLog::create(directory("requests")?, run.array.is_none())?)
+    } else {
+        None
+    };
     let media = if run.spec.media_log { Some(MediaLog::create(directory("media_log")?)?) } else { None };
     let mut reads = BlockSet::new();
     if run.prefill.as_ref().is_some_and(|p| p.of_reads) {

@@ -70,7 +70,7 @@ spec! {
     burst: Option<u64> = "", "several traces: so many requests of one before another's, drawn with the seed; short for join=bursts,requests=N";
     seed: u64 = "1", "seed of everything that is drawn";
     verify_media: bool = "false", "follow which data every block of the medium holds, and fail where the host would read anything else";
-    requests: bool = "false", "write requests.parquet: one row for each host request";
+    requests: bool = "false", "write requests.parquet: one row for each host request, with where its time went";
     media_log: bool = "false", "write media.parquet: one row for each media operation";
     window: Option<String> = "", "width of the timeline's windows; without it at most 2000 windows";
     stall: String = "500ms", "a request whose response takes longer than this is a stall";

@@ -4,7 +4,9 @@ use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
+use crate::spent::Spent;
 use crate::verify::Verify;
+use smrlab_disk::Mechanics;
 use smrlab_drive::{Effects, Executed, Observer, OpDone, Served};
 use smrlab_stl::{Facts, HostRequest, Pause, Plan};
 use smrlab_units::SimTime;
@@ -73,16 +75,34 @@ pub(crate) struct Watch {
     pub verify: Option<Verify>,
 }
 
+impl Watch {
+    fn spent(&mut self) -> Option<&mut Spent> {
+        self.requests.as_mut().and_then(|log| log.spent.as_mut())
+    }
+}
+
 impl Observer for Watch {
     fn op(&mut self, done: &OpDone<'_>) {
         self.metrics.op(done);
         if let Some(log) = &mut self.media {
             log.add(done);
         }
+        if let Some(spent) = self.spent() {
+            spent.op(done);
+        }
+    }
+
+    fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
+        if let Some(spent) = self.spent() {
+            spent.moved(done, mechanics);
+        }
     }
 
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
         self.metrics.paused(pause, start, background);
+        if let Some(spent) = self.spent() {
+            spent.paused(pause, start, background);
+        }
     }
 }
 

@@ -203,7 +203,9 @@ impl Drive {
         };
         let cause = on_account(&op, request);
         let (start, end) = (passed.start, passed.end);
-        watch.op(&OpDone { op: &op, cause, start, end, tracks, background: false });
+        let done = OpDone { op: &op, cause, start, end, tracks, background: false };
+        watch.op(&done);
+        watch.moved(&done, &self.mechanics);
         Some((start, end))
     }
 

@@ -3,12 +3,14 @@
 
 mod figures;
 mod layers;
+mod spent;
 #[path = "../support/mod.rs"]
 mod support;
 
 use figures::*;
 use layers::{bands, cleaning, war};
 use smrlab_stl::LAYERS as ALL;
+use spent::spent;
 use support::{Done, go, go_from};
 
 /// What other tests look at: sums of these are worked out here, or they are not results.
@@ -34,6 +36,7 @@ fn everywhere(d: &Done) {
     rates(d);
     if !d.pauses {
         movement(d);
+        spent(d);
     }
     kinds_of_cleaning(d);
     timeline(d);

@@ -27,6 +27,8 @@ pub struct Served {
     pub arrival: u64,
     pub start: u64,
     pub completion: u64,
+    /// Where the time from start to completion went: seek, rotation, transfer, cleaning, other.
+    pub spent: [u64; 5],
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +140,7 @@ pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
         arrival: int(&r[1]) as u64,
         start: int(&r[2]) as u64,
         completion: int(&r[3]) as u64,
+        spent: std::array::from_fn(|i| int(&r[8 + i]) as u64),
     };
     let media = rows(&dir, "media.parquet");
     let op = |(i, r): (usize, &Vec<Field>)| {

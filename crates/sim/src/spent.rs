@@ -1,0 +1,65 @@
+//! Where the time of a request went: the last columns of `requests.parquet`.
+//!
+//! The time from the start of a request to its completion is cut along the operations of its plan. Operations that make
+//! room (causes clean, destage, defrag) are cleaning, as a whole; the others are seek (head switch and settle with it),
+//! rotation and transfer as the mechanics say. The rest is other: command overhead, buffer and bus, pauses, and passes
+//! of the drive's own whose whole duration was measured. What goes on after the completion does not count.
+
+use smrlab_disk::{Mechanics, Phases};
+use smrlab_drive::OpDone;
+use smrlab_stl::{Cause, Pause};
+use smrlab_units::SimTime;
+
+/// The columns, in nanoseconds; together they are completion - start.
+pub(crate) const COLUMNS: [&str; 5] = ["seek_ns", "rotation_ns", "transfer_ns", "clean_ns", "other_ns"];
+
+const CLEAN: usize = 3;
+
+/// What was done since the last request: column, from, until.
+#[derive(Default)]
+pub(crate) struct Spent(Vec<(usize, SimTime, SimTime)>);
+
+fn makes_room(cause: Cause) -> bool {
+    matches!(cause, Cause::Clean | Cause::Destage | Cause::Defrag)
+}
+
+impl Spent {
+    /// An operation was carried out.
+    pub(crate) fn op(&mut self, done: &OpDone<'_>) {
+        if !done.background && makes_room(done.cause) {
+            self.0.push((CLEAN, done.start, done.end));
+        }
+    }
+
+    /// The same one, where it is the mechanics that timed it.
+    pub(crate) fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
+        if done.background || makes_room(done.cause) {
+            return;
+        }
+        let Phases { seek, rotation, transfer, .. } = mechanics.phases();
+        // From its end backwards: reading ahead may have begun before the request.
+        let mut end = done.end;
+        for (column, took) in [(2, transfer), (1, rotation), (0, seek)] {
+            let from = SimTime(end.0.saturating_sub(took.0));
+            self.0.push((column, from, end));
+            end = from;
+        }
+    }
+
+    /// The drive spent time without a media operation.
+    pub(crate) fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
+        if !background && makes_room(pause.cause) {
+            self.0.push((CLEAN, start, start + pause.time));
+        }
+    }
+
+    /// The columns of a request that was served from `start` until `ack` by what was done since the last one.
+    pub(crate) fn of(&mut self, start: SimTime, ack: SimTime) -> [u64; 5] {
+        let mut columns = [0; 5];
+        for (column, from, until) in self.0.drain(..) {
+            columns[column] += until.min(ack).since(from.max(start)).0;
+        }
+        columns[4] = ack.since(start).0.saturating_sub(columns.iter().sum());
+        columns
+    }
+}
