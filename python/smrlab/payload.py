@@ -22,7 +22,8 @@ _ALIASES = {"read": "read_response", "write": "write_response"}
 
 # How windows that are merged for display combine: column -> rule.
 _SUMS = ("arrivals", "completions", "read_blocks", "write_blocks", "media_blocks_read", "media_blocks_written")
-_SHARES = ("busy_share", "cleaning_share", "stalled_share")
+# Weighted by the width of their windows.
+_SHARES = ("busy_share", "cleaning_share", "stalled_share", "iops", "mb_per_s")
 
 
 class Recorded(Protocol):
@@ -86,6 +87,7 @@ def timeline(table: pa.Table | None) -> dict[str, list[float | None]] | None:
     }
     series |= {short: merged[long] for short, long in names.items() if long in merged}
     if "completions" in merged:
+        # From the counts, which add up over windows.
         series["iops"] = merged["completions"] / width
     if "write_blocks" in merged and "media_blocks_written" in merged:
         host = merged["write_blocks"]

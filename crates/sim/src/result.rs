@@ -319,6 +319,9 @@ fn timeline(m: &Metrics) -> Table {
     let share = |f: &dyn Fn(&crate::metrics::timeline::Window) -> u64| {
         Column::Real(rows.iter().map(|(w, _)| f(w) as f64 / t.width().0 as f64).collect())
     };
+    let rate = |f: &dyn Fn(&crate::metrics::timeline::Window) -> f64| {
+        Column::Real(rows.iter().map(|(w, _)| f(w) / width).collect())
+    };
     let done = |f: &dyn Fn(&crate::metrics::timeline::Window) -> f64| {
         Column::Maybe(rows.iter().map(|(w, _)| (w.completions > 0).then(|| f(w))).collect())
     };
@@ -335,6 +338,8 @@ fn timeline(m: &Metrics) -> Table {
         ("end_s", Column::Real((0..rows.len()).map(|i| (i + 1) as f64 * width).collect())),
         ("arrivals", int(&|w| w.arrivals)),
         ("completions", int(&|w| w.completions)),
+        ("iops", rate(&|w| w.completions as f64)),
+        ("mb_per_s", rate(&|w| ((w.read_blocks + w.write_blocks) * BLOCK_BYTES) as f64 / 1e6)),
         ("read_blocks", int(&|w| w.read_blocks)),
         ("write_blocks", int(&|w| w.write_blocks)),
         ("media_blocks_read", int(&|w| w.media_read)),

@@ -282,6 +282,8 @@ pub fn timeline(d: &Done) {
     for (a, r) in d.asked.iter().zip(&d.requests) {
         add("arrivals", window(a.at), 1.0);
         add("completions", window(r.completion), 1.0);
+        add("iops", window(r.completion), 1e9 / width as f64);
+        add("mb_per_s", window(r.completion), (a.blocks * 512) as f64 / 1e6 / (width as f64 / 1e9));
         add(if a.write { "write_blocks" } else { "read_blocks" }, window(r.completion), a.blocks as f64);
         for i in window(a.at)..window(r.completion) {
             add("backlog", i, 1.0);
