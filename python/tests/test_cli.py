@@ -9,13 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 from commands import TINY, Invoke
 
-from smrlab.cli import catalogue
+from smrlab.cli import build, catalogue
 
 RUN = ("run", "--trace", TINY, "--drive", "modern-7200")
 COMPARE = ("compare", "--trace", TINY, "--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw")
@@ -110,6 +113,24 @@ def test_report_redraws_from_the_result_files_alone(smrlab: Invoke, tmp_path: Pa
     ended = smrlab("report", tmp_path / "out")
     assert (ended.status, ended.out.strip()) == (0, str(report))
     assert report.read_text() == before
+
+
+def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _commands(inner, (*path, name))
+
+
+EVERY = dict(_commands(typer.main.get_command(build([]))))
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_every_command_has_help_that_shows_all_its_options(smrlab: Invoke, path: tuple[str, ...]) -> None:
+    ended = smrlab(*path, "--help")
+    assert (ended.status, ended.err) == (0, "")
+    assert f"smrlab {' '.join(path)}".strip() in " ".join(ended.out.split())
+    shown = {o for p in EVERY[path].params if not p.hidden for o in p.opts if o.startswith("--")}
+    assert {o for o in shown if o not in ended.out} == set()
 
 
 @pytest.mark.parametrize("kind", catalogue.KINDS)

@@ -24,7 +24,9 @@ app = typer.Typer(
 
 TargetArgument = Annotated[
     str,
-    typer.Argument(help="sim:DRIVE[/LAYER], a device's name, an NBD URI, or a block device or file.", metavar="TARGET"),
+    typer.Argument(
+        help=r"sim:DRIVE\[/LAYER], a device's name, an NBD URI, or a block device or file.", metavar="TARGET"
+    ),
 ]
 DestroyOption = Annotated[bool, typer.Option("--destroy", help="Allow writes: all data on the target may be lost.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Answers the question that --destroy asks.")]
