@@ -362,6 +362,9 @@ def test_a_closed_pipe_is_no_error() -> None:
 def test_convert_and_head_and_synth_write_traces_that_read_back(smrlab: Invoke, tmp_path: Path) -> None:
     made, first = tmp_path / "made.parquet", tmp_path / "first.parquet"
     assert smrlab("trace", "synth", TINY.removeprefix("synth:"), "--out", made).status == 0
+    shown = smrlab("trace", "head", made, "-n", "3").out.splitlines()
+    assert shown[0].split()[:2] == ["s", "operation"]
+    assert [line.split()[0] for line in shown[2:]] == ["0.000000", "0.020000", "0.040000"]
     assert smrlab("trace", "head", made, "-n", "100", "--out", first).status == 0
     info = smrlab("trace", "info", first, "--json").json()
     assert info["requests"] == 100

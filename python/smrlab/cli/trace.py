@@ -134,17 +134,41 @@ def scale(
     _write({"trace": [trace], "scale_time": factor}, out)
 
 
-@app.command("head", cls=TraceCommand, help="Keep the first N requests, or those that arrive before a time.")
+def _shown(spec: dict[str, Any]) -> None:
+    """Prints the requests: a line each."""
+    from .. import plain
+    from ..trace import Trace
+
+    rows = Trace(spec["trace"], {k: v for k, v in spec.items() if k != "trace"}).table().to_pylist()
+    ops = ("read", "write", "flush", "discard")
+    lines = [
+        (f"{r['arrival_ns'] / 1e9:.6f}", ops[r["op"]], str(r["lba"]), str(r["blocks"]), str(r.get("device", 0)))
+        for r in rows
+    ]
+    print("\n".join(plain.table(lines, ("s", "operation", "LBA (512 B)", "blocks", "device"))))
+
+
+@app.command(
+    "head",
+    cls=TraceCommand,
+    help="Show the first N requests, or those that arrive in a span of time; with --out keep them.",
+)
 def head(
     trace: TraceArgument,
-    out: OutArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The Parquet file to write instead.", metavar="FILE")
+    ] = None,
     requests: Annotated[
-        str | None, typer.Option("--requests", "-n", help="How many requests: 5000, 1e5, 100k.", metavar="N")
+        str | None,
+        typer.Option("--requests", "-n", help="How many: 5000, 1e5, 100k. Shown: 10 by default.", metavar="N"),
     ] = None,
     until: Annotated[str | None, typer.Option(help="Those that arrive before, e.g. 10min.", metavar="T")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Those that arrive from here on.", metavar="T")] = None,
 ) -> None:
     """Cut a trace."""
+    if out is None:
+        _shown({"trace": [trace], **o.given({"limit": requests or "10", "until": until, "from": start})})
+        return
     if requests is None and until is None and start is None:
         raise InputError("say how much to keep: --requests N, --until T or --from T")
     _write({"trace": [trace], **o.given({"limit": requests, "until": until, "from": start})}, out)
