@@ -2,6 +2,7 @@
 //! the heads of tables, the report's tips and the reference page are made from this table; a key that a run gives and
 //! that is not here fails a test.
 
+use crate::columns::COLUMNS;
 use serde_json::{Value, json};
 
 /// A key of a result, or all keys of the same form.
@@ -24,7 +25,12 @@ pub struct Key {
 }
 
 /// A key that is counted and needs no more words.
-const fn key(path: &'static str, name: &'static str, unit: &'static str, doc: &'static str) -> Key {
+pub(crate) const fn key(
+    path: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    doc: &'static str,
+) -> Key {
     Key { path, name, unit, doc, aliases: &[], formula: "", source: "" }
 }
 
@@ -33,7 +39,7 @@ impl Key {
         Self { aliases, ..self }
     }
 
-    const fn is(self, formula: &'static str) -> Self {
+    pub(crate) const fn is(self, formula: &'static str) -> Self {
         Self { formula, ..self }
     }
 
@@ -237,6 +243,11 @@ pub const KEYS: &[Key] = &[
     key("members", "members", "", "for each disk of an array its own document, of the same form"),
 ];
 
+/// What can be explained: the keys, then the columns of the tables.
+pub fn all() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().chain(COLUMNS)
+}
+
 /// The entry of a key of a document, such as `media.by_cause.clean.reads`; an entry with its own words goes before one
 /// with a `*`.
 pub fn of(path: &str) -> Option<&'static Key> {
@@ -255,7 +266,7 @@ pub fn meant(words: &str) -> Vec<&'static Key> {
     let below =
         |k: &&Key| k.path.to_lowercase().strip_prefix(&words).is_some_and(|rest| rest.starts_with('.'));
     let ends = |k: &&Key| k.path.rsplit('.').next().is_some_and(is);
-    let of = |which: &dyn Fn(&&Key) -> bool| KEYS.iter().filter(which).collect::<Vec<_>>();
+    let of = |which: &dyn Fn(&&Key) -> bool| all().filter(which).collect::<Vec<_>>();
     [of(&below), of(&named), of(&ends)].into_iter().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
@@ -273,8 +284,8 @@ mod tests {
 
     #[test]
     fn no_key_or_name_is_there_twice_and_all_are_explained() {
-        for (i, k) in KEYS.iter().enumerate() {
-            let other = KEYS[..i].iter().find(|o| o.path == k.path || (o.name == k.name));
+        for (i, k) in all().enumerate() {
+            let other = all().take(i).find(|o| o.path == k.path || (o.name == k.name));
             assert!(other.is_none(), "{} and {}", k.path, other.map_or("", |o| o.path));
             assert!(k.doc.len() > 10 && !k.doc.ends_with('.') && !k.doc.contains("  "), "{}", k.path);
         }
@@ -292,7 +303,10 @@ mod tests {
         assert_eq!(paths("stalls").len(), 7);
         assert_eq!(paths("p99"), ["response_ms.p99"]);
         assert_eq!(paths("third_track_fill"), ["space.third_track_fill"]);
-        assert_eq!(paths("count"), ["cleaning.count", "stalls.count"]);
+        assert_eq!(paths("count"), ["cleaning.count", "stalls.count", "histogram.parquet.count"]);
+        assert_eq!(paths("seek_ns"), ["requests.parquet.seek_ns"]);
+        assert_eq!(paths("iops"), ["iops"]);
+        assert_eq!(paths("requests").len(), 13);
         assert!(meant("nonsense").is_empty());
     }
 }

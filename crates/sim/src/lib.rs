@@ -4,6 +4,7 @@
 //! simulated time, [`metrics`] counts. The drive itself is `smrlab_drive`'s, for simulator and served device alike.
 
 pub mod array;
+mod columns;
 pub mod compared;
 pub mod control;
 mod document;

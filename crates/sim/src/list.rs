@@ -1,7 +1,7 @@
 //! The registries as JSON: what `smrlab list` and `smrlab explain` show.
 
 use crate::error::RunError;
-use crate::keys::{self, KEYS};
+use crate::keys;
 use crate::resolve::read_drive;
 use crate::spec::FIELDS;
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ pub fn list_json(kind: &str) -> Result<Value, RunError> {
         "schedulers" | "policies" => schedulers(),
         "fields" => fields(),
         "drive-fields" => drive_fields(),
-        "metrics" => KEYS.iter().map(keys::json).collect(),
+        "metrics" => keys::all().map(keys::json).collect(),
         other => return Err(not_known("kind", other, KINDS.iter().copied())),
     }
     .into())
@@ -211,7 +211,7 @@ pub fn explain_json(name: &str) -> Result<Value, RunError> {
     let found = |name: &str| all.iter().find(|v| is(v, "name", name) || is(v, "aliases", name)).cloned();
     found(name).or_else(|| found(&format!("synth:{name}"))).or_else(|| metrics(name)).ok_or_else(|| {
         let names = all.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
-        let words = KEYS.iter().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
+        let words = keys::all().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
         let names: Vec<String> = names.chain(words.map(str::to_owned)).collect();
         let near = nearest(name, names.iter().map(String::as_str));
         let hint = near.map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));

@@ -166,7 +166,9 @@ fn drive_files() -> Result<String, String> {
 /// The keys of a result.
 fn metrics() -> Result<String, String> {
     let mut page = format!(
-        "{HEAD}# What a result says\n\nThe keys of `result.json` and `--json`, in the order of the document; `*` stands for one name. \
+        "{HEAD}# What a result says\n\nThe keys of `result.json` and `--json`, in the order of the document; `*` stands for one name. Then the columns of the \
+         tables beside it, as `FILE.COLUMN`; `requests.parquet` and `media.parquet` are written with `--requests` and \
+         `--media-log`. \
          Units are in the keys, and a key that does not apply is absent. `smrlab explain KEY` (or a name: `smrlab explain \
          WAR`) says the same.\n\n| key | called | unit | what it is |\n|---|---|---|---|\n"
     );

@@ -77,8 +77,17 @@ pub struct Done {
 fn rows(dir: &Path, name: &str) -> Vec<Vec<Field>> {
     let file = std::fs::File::open(dir.join(name)).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
+    let fields = reader.metadata().file_metadata().schema().get_fields();
+    explained(name.trim_end_matches(".parquet"), fields.iter().map(|f| f.name()));
     let rows = reader.get_row_iter(None).unwrap();
     rows.map(|r| r.unwrap().get_column_iter().map(|(_, f)| f.clone()).collect()).collect()
+}
+
+/// `smrlab explain` knows the columns of a table, these and no others.
+fn explained<'a>(table: &str, columns: impl Iterator<Item = &'a str>) {
+    let file = format!("{table}.parquet.");
+    let known = smrlab_sim::keys::all().filter_map(|k| k.path.strip_prefix(&file));
+    assert_eq!(known.collect::<Vec<_>>(), columns.collect::<Vec<_>>(), "crates/sim/src/columns.rs: {table}");
 }
 
 fn int(field: &Field) -> i64 {
@@ -124,6 +133,9 @@ pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
         path.display()
     );
     let result = run(&Spec::from_toml(&spec).unwrap(), &Control::new(), Some(&dir)).unwrap();
+    for table in &result.tables {
+        explained(table.name, table.columns.iter().map(|c| c.0));
+    }
     let requests = rows(&dir, "requests.parquet");
     for r in &requests {
         let a = asked[int(&r[0]) as usize];
