@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from commands import TINY, Invoke
 
-from smrlab.cli import complete
+from smrlab.cli import complete, shell
 
 NEW = ("drive", "new", "--capacity", "2TB", "--rpm", "5400", "--zones", "25", "--rate", "210MB/s..100MB/s")
 
@@ -71,3 +76,37 @@ def test_the_shell_offers_names_parameters_and_their_words() -> None:
     assert "disk-cache,cleaning=" in complete.layers("disk-cache,cle")
     assert complete.layers("disk-cache,cleaning=p") == ["disk-cache,cleaning=partial"]
     assert complete.drives("seagate-st5") == ["seagate-st5000as0011"]
+
+
+def _set(incomplete: str, **named: Any) -> list[str]:
+    context = SimpleNamespace(params=named)
+    return complete.settings(context, incomplete)  # type: ignore[arg-type]
+
+
+def test_the_shell_offers_what_can_be_set() -> None:
+    assert _set("se") == ["seed="]
+    assert _set("layer.pol", layer=["s-block,cache=1%"]) == ["layer.policy="]
+    assert _set("layer.cleaning=p", layer="disk-cache") == ["layer.cleaning=partial"]
+    # Of the layer that is named, or of any.
+    assert "layer.streams=" not in _set("layer.", layer="s-block")
+    assert {"layer.streams=", "layer.sections="} <= set(_set("layer."))
+    assert _set("array.overp", array="dvs") == ["array.overprovision="]
+    assert _set("arrivals.d") == ["arrivals.depth="]
+    assert _set("drive=seagate-st5") == ["drive=seagate-st5000as0011"]
+    assert _set("drive.x") == []
+
+
+def _tab(*words: str) -> str:
+    """What bash puts behind these words, which it took apart."""
+    env = {"_SMRLAB_COMPLETE": "complete_bash", "COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    program = Path(sys.executable).with_name("smrlab")
+    if not program.is_file():
+        pytest.skip("smrlab is not installed here")
+    return subprocess.run([program], env=os.environ | env, capture_output=True, text=True, check=False).stdout
+
+
+def test_bash_completes_behind_what_it_takes_for_the_end_of_a_word() -> None:
+    assert _tab("smrlab", "run", "--layer", "s-block,rules", "=", "l") == "literal \n"
+    assert _tab("smrlab", "run", "--layer", "s-block", "--set", "layer.rules", "=") == "literal \nrepaired \n"
+    assert _tab("smrlab", "run", "--trace", "synth", ":", "hotc", "--set", "se") == "seed=\n"
+    assert shell.joined(["--set", "a", "=", "b", "c", "=", ""]) == ["--set", "a=b", "c=", ""]

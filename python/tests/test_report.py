@@ -16,6 +16,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.support.wait import WebDriverWait
 
+from smrlab import run
 from smrlab.errors import InputError
 from smrlab.payload import heatmap, histogram, timeline
 from smrlab.plots.figures import shown_end
@@ -50,6 +51,19 @@ def test_shows_every_figure_without_an_error(browser: WebDriver, compared: Path)
     assert browser.execute_script("return document.querySelectorAll('#fig-causes rect').length") == 3 + 4 + 4
     assert browser.execute_script("return document.querySelector('#fig-heat image').getAttribute('href').length") > 500
     assert "static-1234" in browser.execute_script("return document.getElementById('spec').textContent")
+
+
+def test_short_bursts_between_idle_hours_are_seen(browser: WebDriver, tmp_path: Path) -> None:
+    # Five minutes of 60 hours are less than a pixel, and three windows.
+    trace = "synth:phases,of=burst(3000,interarrival=100ms);idle(60h);burst(3000,interarrival=100ms)"
+    run(trace, drive="he2014-example", layer="cmr", out=tmp_path / "r")
+    browser.get(write_report(tmp_path / "r", svg=False).as_uri())
+    dots = "return [...document.querySelectorAll('#fig-response circle.lone')].map((c) => +c.getAttribute('cx'))"
+    seen = browser.execute_script(dots)
+    assert len(seen) == 4
+    width = browser.execute_script("return document.querySelector('#fig-response svg').viewBox.baseVal.width")
+    assert max(seen[:2]) < 60
+    assert min(seen[2:]) > width - 20
 
 
 def test_a_click_in_the_legend_hides_a_run_everywhere(browser: WebDriver, compared: Path) -> None:

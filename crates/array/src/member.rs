@@ -109,11 +109,21 @@ impl<O: ArrayObserver> Observer for Of<'_, O> {
 fn catch_up(drive: &mut Drive, now: SimTime, of: &mut Of<'_, impl ArrayObserver>) {
     if !drive.idles() {
         while let Some(step) = drive.next_step(now, of) {
+            let end = step.served.end;
             of.2.background(of.0, &step);
+            show(drive, of.0, end, of.2);
         }
         if let Some(step) = drive.interrupt() {
             of.2.background(of.0, &step);
         }
+    }
+}
+
+/// Shows a member's layer where that is wanted.
+#[inline]
+fn show(drive: &Drive, id: MemberId, at: SimTime, watch: &mut impl ArrayObserver) {
+    if watch.looks(id, at) {
+        watch.looked(id, at, &drive.layer().facts());
     }
 }
 
@@ -136,7 +146,9 @@ impl Slot {
         let Member::Disk(drive) = &mut self.member else { return false };
         let mut of = Of(id, None, watch);
         let Some(step) = drive.next_step(now, &mut of) else { return false };
+        let end = step.served.end;
         of.2.background(id, &step);
+        show(drive, id, end, of.2);
         true
     }
 
@@ -172,6 +184,7 @@ impl Slot {
                     drive.dispatch(now, &op.request, &mut Of(op.member, Some(op.request.id), watch));
                 let answer = (executed.served, executed.plan.refusal());
                 watch.issued(now, op, plan, &executed.served, Some(&executed));
+                show(drive, op.member, answer.0.end, watch);
                 Some(answer)
             }
             Member::Queued(queue) => {

@@ -2,7 +2,7 @@
 
 use crate::{MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Executed, OpDone, Served};
-use smrlab_stl::{HostRequest, Pause};
+use smrlab_stl::{Facts, HostRequest, Pause};
 use smrlab_units::SimTime;
 
 /// Is told what members do, in the order in which requests are issued.
@@ -63,6 +63,17 @@ pub trait ArrayObserver {
     /// A member took a background step.
     fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
         let _ = (member, executed);
+    }
+
+    /// Whether it wants to see what a member's layer is like at `at`.
+    fn looks(&self, member: MemberId, at: SimTime) -> bool {
+        let _ = (member, at);
+        false
+    }
+
+    /// A member's layer is like this at `at`.
+    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
+        let _ = (member, at, facts);
     }
 
     /// A fresh drive took the place of a dead member.

@@ -7,7 +7,7 @@ use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::controller::{Controller, Effects};
 use smrlab_drive::drive::Tracks;
 use smrlab_drive::{Drive, Executed, Observer, OpDone, Served};
-use smrlab_stl::{Cause, HostRequest, MediaOp, Pause};
+use smrlab_stl::{Cause, Facts, HostRequest, MediaOp, Pause};
 use smrlab_units::{HostOp, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -198,5 +198,13 @@ impl<O: ArrayObserver> Effects for Sink<'_, O> {
         self.tell(None);
         self.watch.background(self.member, executed);
         Ok(())
+    }
+
+    fn looks(&self, at: SimTime) -> bool {
+        self.watch.looks(self.member, at)
+    }
+
+    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
+        self.watch.looked(self.member, at, facts);
     }
 }

@@ -151,7 +151,7 @@ pub const KEYS: &[Key] = &[
     key("cleaning.max_s", "longest cleaning", "s", "the longest single cleaning"),
     key("cleaning.relocated_blocks", "relocated", "blocks of 512 B", "valid blocks that cleaning moved"),
     key("cleaning.clean_again_s", "clean again", "s", "when the layer's cache was empty for the last time after it had held \
-         something, from the first arrival; absent where it has no cache or was never emptied")
+         something, from the first arrival; absent where it has no cache or was never emptied; of an array the latest of its drives")
         .also(&["recovery", "recovered"]),
     key("cleaning.by_kind.*.*", "cleaning by kind", "as above", "the same for each kind of cleaning that the layer names"),
     key("cleaning_given_up.*", "cleaning given up", "as above", "steps of cleaning in idle time that a request ended before \

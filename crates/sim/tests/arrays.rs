@@ -75,9 +75,7 @@ fn one_drive_behind_a_layout_gives_every_figure_of_one_drive() {
     let mut wrong = Vec::new();
     for layer in WORKING {
         let more = "prefill = '100%'\n";
-        let mut alone = figures(&go("single", layer, PAUSES, more));
-        // Members' caches are not looked at over time.
-        alone.remove("/cleaning/clean_again_s");
+        let alone = figures(&go("single", layer, PAUSES, more));
         let behind = go("spanning,disks=1", layer, PAUSES, more);
         for (whose, theirs) in [("array", figures(&behind)), ("member", figures(&behind["members"][0]))] {
             for (path, x) in &alone {

@@ -58,6 +58,29 @@ fn a_cache_that_was_left_alone_is_clean_again_and_says_when() {
     assert!(fill.last().unwrap().unwrap() > 0.0, "the probe is cached");
 }
 
+/// The same on arrays: of one drive all is as without the array, of several their caches are one.
+#[test]
+fn caches_of_an_array_are_one_and_clean_when_the_last_of_them_is() {
+    let writes = || (0..40).map(|i| (5_000 + i * 20, i * 32)).chain(std::iter::once((600_000, 0)));
+    let of = |array: &str| {
+        let spec = "drive = 'tiny'\nlayer = 'disk-cache,cache=5%,idle=1s'\nwindow = '1s'";
+        done(&array.replace(',', "-"), writes(), &format!("array = '{array}'\n{spec}"))
+    };
+    let (alone, one, two) = (of("single"), of("spanning,disks=1"), of("striped,disks=2,stripe_unit=32blk"));
+    assert_eq!(reals(&alone, "cache_share"), reals(&one, "cache_share"));
+    let again = "/cleaning/clean_again_s";
+    assert_eq!(number(&alone.json, again), number(&one.json, again));
+    let members = [0, 1].map(|m| number(&two.json["members"][m], again));
+    // The first request of the second drive comes 20 ms later.
+    assert_eq!(number(&two.json, again), members[0].max(members[1] + 0.02));
+    let fill = reals(&two, "cache_share");
+    let emptied = number(&two.json, again).ceil() as usize;
+    // As many blocks in twice the cache, but for those since the last look.
+    let (ours, half) = (fill[0].unwrap(), reals(&alone, "cache_share")[0].unwrap() / 2.0);
+    assert!((ours - half).abs() < 0.02, "{ours} {half}");
+    assert!(fill[emptied..595].iter().all(|f| *f == Some(0.0)), "{fill:?}");
+}
+
 #[test]
 fn a_cache_that_is_never_emptied_and_a_layer_without_one_have_no_such_key() {
     for layer in ["disk-cache,cache=5%", "rmw"] {

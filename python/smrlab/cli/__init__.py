@@ -7,9 +7,10 @@ import os
 import sys
 
 import typer
+from typer import _completion_shared
 
 from ..errors import SmrlabError
-from . import console
+from . import console, shell
 
 # The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`; it is called as
 # its command is, or the command is in NAMED below.
@@ -51,8 +52,11 @@ def build(words: list[str]) -> typer.Typer:
 
 def main() -> None:
     """The program: every error of ours is one message on stderr and its exit status."""
+    # Typer has no other way to say what its scripts are.
+    shell.without_space(getattr(_completion_shared, "_completion_scripts", {}))
     try:
-        build(sys.argv[1:])()
+        with shell.completing():
+            build(sys.argv[1:])()
     except SmrlabError as e:
         console.fail(str(e))
         sys.exit(e.exit_status)

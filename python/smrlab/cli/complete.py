@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from .. import _core, shelf
 
@@ -17,18 +20,31 @@ def item(kind: str) -> Callable[[str], list[str]]:
         name, comma, _ = incomplete.partition(",")
         if not comma:
             return [e["name"] for e in entries if e["name"].startswith(incomplete)]
-        entry = next((e for e in entries if name in (e["name"], *e.get("aliases", ()))), None)
         before, _, part = incomplete.rpartition(",")
-        key, equals, value = part.partition("=")
-        if equals:
-            accepts = next((p["accepts"] for p in (entry or {}).get("params", []) if p["name"] == key), "")
-            words = accepts.removeprefix("one of ").split(", ") if accepts.startswith("one of ") else []
-            return [f"{before},{key}={w}" for w in words if w.startswith(value)]
         used = {pair.partition("=")[0] for pair in before.split(",")[1:]}
-        names = [p["name"] for p in (entry or {}).get("params", [])]
-        return [f"{before},{n}=" for n in names if n.startswith(part) and n not in used]
+        return [f"{before},{text}" for text in _pairs(_params(entries, [name]), part) if text.rstrip("=") not in used]
 
     return offer
+
+
+def _params(entries: Any, names: Sequence[str]) -> dict[str, set[str]]:
+    """The parameters of these entries of a registry, each with the words that it takes; of all where none is named."""
+    found: dict[str, set[str]] = {}
+    for entry in entries:
+        if not names or {entry["name"], *entry.get("aliases", ())} & set(names):
+            for p in entry.get("params", []):
+                accepts = p["accepts"]
+                words = accepts.removeprefix("one of ").split(", ") if accepts.startswith("one of ") else []
+                found.setdefault(p["name"], set()).update(["on", "off"] if accepts == "on or off" else words)
+    return found
+
+
+def _pairs(params: Mapping[str, set[str]], part: str) -> list[str]:
+    """What may follow of `KEY=VALUE`."""
+    key, equals, value = part.partition("=")
+    if equals:
+        return [f"{key}={word}" for word in sorted(params.get(key, ())) if word.startswith(value)]
+    return [f"{name}=" for name in params if name.startswith(part)]
 
 
 def files(incomplete: str, ending: str = "") -> list[str]:
@@ -72,3 +88,28 @@ OF_FIELD: dict[str, Callable[[str], list[str]]] = {
     "scheduler": item("schedulers"),
 }
 layers = item("layers")
+
+# What `--set ITEM.PARAMETER=VALUE` can set of a field, by the registry that has the parameters.
+_ITEMS = {"layer": "layers", "array": "arrays", "scheduler": "schedulers"}
+_ARRIVALS: dict[str, set[str]] = {"depth": set(), "think": set()}
+
+
+def settings(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Fields, and parameters of the layer, array or scheduler that the line names (of any where it names none)."""
+    item_, dot, rest = incomplete.partition(".")
+    if dot and "=" not in item_:
+        if item_ == "arrivals":
+            params = _ARRIVALS
+        elif item_ in _ITEMS:
+            chosen = ctx.params.get(item_) or ()
+            texts = [chosen] if isinstance(chosen, str) else chosen
+            params = _params(json.loads(_core.list_json(_ITEMS[item_])), [text.partition(",")[0] for text in texts])
+        else:
+            return []
+        return [f"{item_}.{text}" for text in _pairs(params, rest)]
+    field, equals, value = incomplete.partition("=")
+    if equals:
+        offer = {**OF_FIELD, "layer": layers}.get(field)
+        return [f"{field}={text}" for text in offer(value)] if offer else []
+    names = [f"{f['name']}=" for f in json.loads(_core.list_json("fields"))]
+    return [text for text in [*names, *(f"{i}." for i in (*_ITEMS, "arrivals"))] if text.startswith(incomplete)]

@@ -95,8 +95,8 @@ else:
     JoinOption = field_option("join")
 
 
-def _option(*names: str, help: str, panel: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar)
+def _option(*names: str, help: str, panel: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, **more)
 
 
 OutOption = Annotated[
@@ -106,7 +106,13 @@ ForceOption = Annotated[bool, _option("--force", help="Replace another experimen
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else.")]
 SetOption = Annotated[
     list[str] | None,
-    _option("--set", help="Any field: seed=3; or a parameter: layer.cache=1%. May be repeated.", panel=WORK),
+    _option(
+        "--set",
+        help="Any field: seed=3; or a parameter: layer.cache=1%. May be repeated.",
+        panel=WORK,
+        metavar="KEY=VALUE",
+        autocompletion=complete.settings,
+    ),
 ]
 SpecArgument = Annotated[Path | None, typer.Argument(help="A TOML file with the same fields.", metavar="[SPEC.toml]")]
 

@@ -98,5 +98,12 @@ pub(super) fn run(
         }
     }
     sender.drain(array, watch)?;
+    // Drives that had nothing to do at the end were idle meanwhile.
+    while array.idle_step(array.now(), watch) {
+        steps += 1;
+        if steps.is_multiple_of(CHECK_EVERY) {
+            control.check()?;
+        }
+    }
     Ok((arrivals == Arrivals::Trace).then_some(most))
 }

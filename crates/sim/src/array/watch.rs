@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::verify::ArrayVerify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Executed, Observer, OpDone, Served};
-use smrlab_stl::{Counted, HostRequest, Pause};
+use smrlab_stl::{Counted, Facts, HostRequest, Pause};
 use smrlab_units::{HostOp, SimTime};
 
 /// See the [module](self).
@@ -158,6 +158,14 @@ impl ArrayObserver for ArrayWatch {
         self.total.executed(executed);
         self.members[member.at()].executed(executed);
         self.verify.iter_mut().for_each(|v| v.background(member, executed));
+    }
+
+    fn looks(&self, member: MemberId, at: SimTime) -> bool {
+        self.members[member.at()].fill.due(at)
+    }
+
+    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
+        self.members[member.at()].looked(at, facts);
     }
 
     fn replaced(&mut self, member: MemberId) {

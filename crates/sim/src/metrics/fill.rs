@@ -41,6 +41,13 @@ impl Fill {
         }
         *self = Self { next, cleaned: false, held: used > 0, emptied: self.emptied, capacity };
     }
+
+    /// Several caches as one: what all can hold, and when the last of them was empty, if each that held anything ever was.
+    pub fn together<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        let never = all.clone().any(|f| f.held && f.emptied.is_none());
+        let emptied = all.clone().filter_map(|f| f.emptied).max().filter(|_| !never);
+        Self { emptied, capacity: all.map(|f| f.capacity).sum(), ..Self::default() }
+    }
 }
 
 #[cfg(test)]

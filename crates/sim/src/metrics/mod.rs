@@ -339,6 +339,23 @@ impl Metrics {
         }
     }
 
+    /// The caches of the drives of an array, as each was watched, are those of the whole.
+    pub fn cached_by(&mut self, members: &[Self]) {
+        self.fill = Fill::together(members.iter().map(|m| &m.fill));
+        if self.fill.capacity == 0 {
+            return;
+        }
+        let origin = self.origin();
+        let seen = |m: &Self| -> Vec<_> {
+            m.timeline.cached_at().map(|(start, used)| ((start + m.origin()).since(origin), used)).collect()
+        };
+        let seen: Vec<Vec<(SimTime, u64)>> = members.iter().map(seen).collect();
+        self.timeline.set_cached(|end| {
+            let last = |of: &Vec<(SimTime, u64)>| of[..of.partition_point(|x| x.0 < end)].last().map(|x| x.1);
+            seen.iter().filter_map(last).reduce(|a, b| a + b)
+        });
+    }
+
     #[cold]
     #[inline(never)]
     fn cleaned(&mut self, executed: &Executed<'_>) {

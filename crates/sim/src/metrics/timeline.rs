@@ -171,6 +171,20 @@ impl Timeline {
         at + SimTime((self.windows.width().0 / LOOKS).max(1))
     }
 
+    /// What the cache held at the end of every window in which it was looked at, with the window's beginning.
+    pub fn cached_at(&self) -> impl Iterator<Item = (SimTime, u64)> {
+        let start = |i: usize| SimTime(self.width().0 * i as u64);
+        self.windows.cells().iter().enumerate().filter_map(move |(i, w)| Some((start(i), w.cached?)))
+    }
+
+    /// In each window, what all caches hold together: `of` says it for the window's end.
+    pub fn set_cached(&mut self, mut of: impl FnMut(SimTime) -> Option<u64>) {
+        let width = self.windows.width().0;
+        for (i, w) in self.windows.cells_mut().iter_mut().enumerate() {
+            w.cached = of(SimTime(width * (i as u64 + 1)));
+        }
+    }
+
     /// Width of the windows.
     pub fn width(&self) -> SimTime {
         self.windows.width()

@@ -187,6 +187,8 @@ impl Place {
         let mut words: Vec<&str> = check.split_whitespace().collect();
         if is_served(check) {
             words = vec!["cargo", "build", "-q", "-p", "smrlab-nbdkit"];
+        } else if needs_core(check) {
+            words = vec!["cargo", "build", "-q", "-p", "smrlab-py"];
         } else if words[0] == "cargo" {
             // What follows `--` goes to the tests.
             words.truncate(words.iter().position(|w| *w == "--").unwrap_or(words.len()));
@@ -194,7 +196,14 @@ impl Place {
         } else {
             return Ok(None);
         }
-        let done = self.done(Command::new(words[0]).args(&words[1..]))?;
+        let mut command = Command::new(words[0]);
+        if needs_core(check) {
+            command.env("PYO3_PYTHON", &self.python);
+        }
+        let done = self.done(command.args(&words[1..]))?;
+        if needs_core(check) && done.status.success() {
+            self.put_core()?;
+        }
         Ok((!done.status.success()).then(|| String::from_utf8_lossy(&done.stderr).into_owned()))
     }
 
@@ -210,12 +219,29 @@ impl Place {
         } else {
             command.args(&limits[1..]).arg(&self.python).args(["-m", program, "-q", "-x"]);
         }
-        command.args(rest.split_whitespace()).env("PYTHONPATH", self.tree.join("python")).env(SWITCH, bug);
+        let package = if needs_core(check) { &self.build } else { &self.tree }.join("python");
+        command.args(rest.split_whitespace()).env("PYTHONPATH", package).env(SWITCH, bug);
         if is_served(check) {
             command.env("SMRLAB_NBDKIT_PLUGIN", self.build.join("debug/libsmrlab_nbdkit.so"));
         }
         let passed = self.done(&mut command)?.status.success();
         Ok(if passed { Outcome::Survived } else { Outcome::Caught })
+    }
+
+    /// The package of the copy with the module that has the bugs instead of the one that was built before.
+    fn put_core(&self) -> io::Result<()> {
+        const CORE: &str = "_core.abi3.so";
+        let package = self.build.join("python/smrlab");
+        fs::remove_dir_all(&package)
+            .or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
+        fs::create_dir_all(&package)?;
+        for file in fs::read_dir(self.tree.join("python/smrlab"))? {
+            let file = file?;
+            if file.file_name() != CORE {
+                std::os::unix::fs::symlink(file.path(), package.join(file.file_name()))?;
+            }
+        }
+        fs::copy(self.build.join("debug/lib_core.so"), package.join(CORE)).map(|_| ())
     }
 
     fn done(&self, command: &mut Command) -> io::Result<Output> {
@@ -228,6 +254,11 @@ impl Place {
 /// Whether a check needs a server with the bug.
 fn is_served(check: &str) -> bool {
     check.starts_with("pytest tests/device")
+}
+
+/// Whether a check needs the native module with the bug.
+fn needs_core(check: &str) -> bool {
+    check.starts_with("pytest python/tests/test_layer_claims.py")
 }
 
 /// Where the compiler found errors: files and lines.

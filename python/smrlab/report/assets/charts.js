@@ -2,6 +2,8 @@
 // The line chart: curves of several runs over a shared, zoomable x axis, with crosshair, tooltip and keyboard.
 
 const HEIGHT = 250, MARGIN = { left: 50, right: 14, top: 10, bottom: 34 };
+// Pixels: a piece of a curve that is shorter is marked by dots.
+const LONE = 5;
 
 class LineChart {
   // spec: x {log, kind: "time"|"ms"}, series() -> [{name,color,dash,x,y,lo?,hi?}], y() -> {log, label, format, max?}, group
@@ -61,7 +63,8 @@ class LineChart {
     this.sy = scale(y0, y1, HEIGHT - MARGIN.bottom, MARGIN.top, y.log);
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
     const clip = `clip${this.spec.id}`;
-    const box = { x: MARGIN.left, y: MARGIN.top - 4, width: this.width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom + 6 };
+    // Room for half a dot at either end.
+    const box = { x: MARGIN.left - 3, y: MARGIN.top - 4, width: this.width - MARGIN.left - MARGIN.right + 6, height: HEIGHT - MARGIN.top - MARGIN.bottom + 6 };
     const defs = sv("clipPath", { id: clip });
     defs.append(sv("rect", box));
     const curves = sv("g", { "clip-path": `url(#${clip})` });
@@ -108,15 +111,19 @@ class LineChart {
       }
       out.push(sv("path", { d: whole || "M0,0", style: `fill:${s.color};stroke:${s.color};stroke-width:1;opacity:.16` }));
     }
-    let path = "", gap = true;
+    let path = "", from = null, to = null;
     const missing = (i) => s.y[i] === null || s.y[i] === undefined;
-    for (let i = 0; i < s.x.length; i++) {
-      if (missing(i)) { gap = true; continue; }
-      const x = this.sx(s.x[i]).toFixed(1), y = this.sy(s.y[i]).toFixed(1);
-      path += `${gap ? "M" : "L"}${x},${y}`;
-      // A window between empty ones is no line: it is a dot.
-      if (gap && missing(i + 1)) out.push(sv("circle", { class: "lone", cx: x, cy: y, r: 2.2, style: `fill:${s.color}` }));
-      gap = false;
+    const dot = ([x, y]) => out.push(sv("circle", { class: "lone", cx: x, cy: y, r: 2.2, style: `fill:${s.color}` }));
+    for (let i = 0; i <= s.x.length; i++) {
+      if (i === s.x.length || missing(i)) {
+        // Between empty windows a burst that is no longer than a dot is not seen as a line: it has one at each end.
+        if (from !== null && to[0] - from[0] < LONE) new Set([from, to]).forEach(dot);
+        from = null;
+        continue;
+      }
+      to = [this.sx(s.x[i]).toFixed(1), this.sy(s.y[i]).toFixed(1)];
+      path += `${from === null ? "M" : "L"}${to.join()}`;
+      from ??= to;
     }
     out.push(sv("path", { class: "curve", d: path || "M0,0", style: `stroke:${s.color}`, "stroke-dasharray": s.dash || "none" }));
     return out;
