@@ -47,7 +47,7 @@ def runs_payload(runs: Sequence[Recorded]) -> list[dict[str, Any]]:
         {
             "name": run.name,
             "doc": dict(run.doc),
-            "timeline": timeline(run.table("timeline")),
+            "timeline": timeline(run.table("timeline"), len(run.doc.get("members") or [None])),
             "histogram": histogram(run.table("histogram")),
             "heat": heatmap(run.table("heatmap")),
         }
@@ -65,8 +65,11 @@ def columns(table: pa.Table) -> dict[str, Floats]:
     return out
 
 
-def timeline(table: pa.Table | None) -> dict[str, list[float | None]] | None:
-    """Series over time: `t` (window middles, s), `iops`, `mean`/`max` (ms), `wa`, shares, `backlog`, head tracks."""
+def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | None]] | None:
+    """Series over time: `t` (window middles, s), `iops`, `mean`/`max` (ms), `wa`, shares, `backlog`, head tracks.
+
+    What the `drives` of an array did at the same time adds up in its table; here it is their mean.
+    """
     if table is None or table.num_rows == 0:
         return None
     merged = merge_windows(columns(table), math.ceil(table.num_rows / MAX_WINDOWS))
@@ -86,6 +89,7 @@ def timeline(table: pa.Table | None) -> dict[str, list[float | None]] | None:
         "head": "head_track_mean",
     }
     series |= {short: merged[long] for short, long in names.items() if long in merged}
+    series |= {short: series[short] / drives for short in ("busy", "clean") if short in series}
     if "completions" in merged:
         # From the counts, which add up over windows.
         series["iops"] = merged["completions"] / width

@@ -176,6 +176,15 @@ def test_merged_windows_keep_counts_means_and_extremes() -> None:
     assert merged["wa"][0] == pytest.approx(written, rel=1e-4)
 
 
+def test_what_drives_of_an_array_do_side_by_side_is_their_mean() -> None:
+    table = pa.table(
+        {"start_s": [0.0, 1.0], "end_s": [1.0, 2.0], "busy_share": [4.0, 1.0], "stalled_share": [1.0, 0.5]}
+    )
+    of_array = timeline(table, 4)
+    assert of_array is not None
+    assert (of_array["busy"], of_array["stalled"]) == ([1.0, 0.25], [1.0, 0.5])
+
+
 def test_distribution_reaches_one_at_the_last_edge() -> None:
     rows = [{"kind": "response", "lo_ms": lo, "hi_ms": lo * 2, "count": n} for lo, n in ((4.0, 1), (1.0, 2), (2.0, 1))]
     assert histogram(pa.Table.from_pylist(rows)) == {

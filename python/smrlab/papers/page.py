@@ -13,7 +13,7 @@ from ..outdir import write_whole
 from .claims import ORDER, Verdict
 from .figures import draw, tabulate
 from .paper import Experiment, Figure, Paper, Table
-from .reproduce import Reproduction
+from .reproduce import NOT_ASKED, Reproduction
 
 CSS = """
 body{font:15px/1.5 Georgia,serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}
@@ -112,7 +112,7 @@ def write_page(found: Reproduction, folder: Path) -> Path:
             f"<h2>{html.escape(part.title)}</h2><figure>{drawn}<figcaption>{_prose(experiment.about)}</figcaption>"
             f"</figure>{_how(found, experiment, part.id)}{_claims(beside) if beside else ''}"
         )
-    rest = [v for v in found.verdicts if v.id not in shown]
+    rest = [v for v in found.verdicts if v.id not in shown and v.why != NOT_ASKED]
     if rest:
         parts.append("<h2>Other claims</h2>" + _claims(rest))
     text = f"<!doctype html><meta charset=utf-8><title>{html.escape(paper.title)}</title><style>{CSS}</style>"

@@ -21,6 +21,8 @@ from .grid import Point, find, points
 from .paper import Experiment, Paper
 from .runs import Run, Runs
 
+# Why a claim is not judged where only some experiments are run.
+NOT_ASKED = "not asked for"
 # What `measure` names: a specification and a control in, a result's document out.
 Measure = Callable[[Point, _core.Control], dict[str, Any]]
 
@@ -100,7 +102,7 @@ def _plan(
     program, planned, absent = _program(), [], {}
     for experiment in paper.experiments:
         if only and experiment.id not in only:
-            absent[experiment.id] = "not asked for"
+            absent[experiment.id] = NOT_ASKED
         elif experiment.missing:
             absent[experiment.id] = experiment.missing
         elif gone := [name for name in experiment.needs if not (traces and find(traces, name))]:

@@ -80,7 +80,6 @@ pub(crate) fn run(
     watch.begins(controller.members().map(|m| m.drive().map(|d| counted(d.layer())).unwrap_or_default()));
     let most = engine::run(&mut controller, &mut feed, run.arrivals, &mut watch, control)?;
     let ArrayWatch { mut total, mut members, verify, before: earlier, .. } = watch.finish()?;
-    total.cached_by(&members);
     let mut json = document(&run.spec, &feed);
     let facts: Vec<Facts> =
         controller.members().zip(&earlier).map(|(m, b)| of_drive(m, b, run.arrivals, &members)).collect();

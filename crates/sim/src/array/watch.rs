@@ -72,8 +72,9 @@ impl ArrayWatch {
         self.total.updates.prefilled(request.lba, request.blocks);
     }
 
-    /// Ends the logs.
+    /// Ends the logs, and has the members' caches as one.
     pub fn finish(mut self) -> Result<Self, RunError> {
+        self.total.cached_by(&self.members);
         if let Some(log) = self.requests.take() {
             log.finish()?;
         }

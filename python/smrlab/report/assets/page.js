@@ -71,7 +71,9 @@ function causesOf(run, whole) {
   const names = [...CAUSES.filter((c) => c in times), ...Object.keys(times).filter((c) => !CAUSES.includes(c))];
   const parts = names.map((c) => [c, times[c]]).filter(([, s]) => s > 0);
   const busy = parts.reduce((a, [, s]) => a + s, 0);
-  if (whole && run.doc.makespan_s > busy) parts.push(["idle", run.doc.makespan_s - busy]);
+  // The drives of an array are busy side by side.
+  const run_s = run.doc.makespan_s * (run.doc.members || [0]).length;
+  if (whole && run_s > busy) parts.push(["idle", run_s - busy]);
   return parts;
 }
 
@@ -245,7 +247,7 @@ over("stalls", "Stalls", "share of time in which a request was waiting for longe
   { key: "stalled", name: "stalled", format: percent, max: 1 }, { key: "max", name: "worst response", format: msTick, tip: ms }], { log: false });
 over("cache", "Cache fill", "blocks in the layer's cache, of what it holds: cleaning has them still before it", [{ key: "cache", name: "cache", format: percent, max: 1 }]);
 over("war", "Write amplification", "blocks written on the medium per block written by the host", [{ key: "wa", name: "WA" }], { log: false });
-over("load", "Load", "shares of time, and requests waiting", [
+over("load", "Load", "shares of time (of an array: the mean of its drives), and requests waiting", [
   { key: "busy", name: "busy", format: percent, max: 1 }, { key: "clean", name: "cleaning", format: percent, max: 1 }, { key: "backlog", name: "backlog" }]);
 heat();
 over("head", "Head position", "track: mean as a line, range as a band", [{ key: "head", name: "track", lo: "head_min", hi: "head_max" }]);
