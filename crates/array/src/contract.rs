@@ -19,6 +19,18 @@ impl Locks {
     pub const NONE: Self = Self { stripes: 0..0, shared: true };
 }
 
+/// How the server of an array ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// In good order.
+    #[default]
+    Orderly,
+    /// It was killed while disks were written: what it had recorded and issued is there, what it had not issued is not.
+    Killed,
+    /// The host lost its power: of what was not made durable any part is there.
+    PowerLost,
+}
+
 /// A phase that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
@@ -113,11 +125,14 @@ pub trait Array: Send {
     /// How a disk is.
     fn health(&self, member: MemberId) -> Health;
 
-    /// The host lost its power, and nobody knows which requests reached the disks: plans, or makes itself do later, what
-    /// makes them fit each other again.
-    fn unclean(&mut self, plan: &mut MemberPlan) {
-        let _ = plan;
+    /// The server did not end in good order, and nobody knows which requests reached the disks: plans, or makes itself do later,
+    /// what makes them fit each other again.
+    fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
+        let _ = (stop, plan);
     }
+
+    /// All that was done and recorded so far survives a loss of power.
+    fn durable(&mut self) {}
 
     /// When it wants to be woken; `idle`: since when no request of the host's is in the array, if none is.
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {

@@ -93,6 +93,10 @@ pub struct Controller {
     idle_since: SimTime,
     instantly: bool,
     by_step: bool,
+    /// See [`records_wait`](Controller::records_wait).
+    records_wait: bool,
+    /// No job begins: those that were to.
+    held: Option<Vec<u64>>,
     /// Some member has a scheduler.
     queued: bool,
     deaths: u64,
@@ -127,6 +131,8 @@ impl Controller {
             idle_since: SimTime::ZERO,
             instantly: false,
             by_step: false,
+            records_wait: false,
+            held: None,
             deaths: 0,
             schedule: Schedule::default(),
         };
@@ -193,7 +199,7 @@ impl Controller {
             return true;
         }
         let idle = (self.hosts == 0).then_some(self.idle_since);
-        let wake = self.array.wake_at(idle).map(|t| t.max(self.now));
+        let wake = self.array.wake_at(idle).filter(|_| self.held.is_none()).map(|t| t.max(self.now));
         let wake = wake.filter(|w| until.is_none_or(|u| *w < u) && due.is_none_or(|d| *w < d));
         if let Some(at) = wake {
             self.now = at;
@@ -315,6 +321,9 @@ impl Controller {
     ) {
         self.plan.clear();
         act(&mut *self.array, &mut self.plan);
+        if self.records_wait && !self.plan.records().is_empty() {
+            self.write_back(watch);
+        }
         watch.planned(self.now, &self.plan);
         for &(kind, ticket, relocated) in self.plan.cleanings() {
             if let Some(running) = self.works.get_mut(ticket) {
@@ -327,6 +336,9 @@ impl Controller {
         }
         for i in 0..self.plan.ops().len() {
             self.issue_next(i, watch);
+        }
+        if let Some(held) = &mut self.held {
+            return held.extend_from_slice(self.plan.jobs());
         }
         for i in 0..self.plan.jobs().len() {
             self.enter(Work::Job(self.plan.jobs()[i]));

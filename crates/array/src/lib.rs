@@ -25,7 +25,7 @@ pub mod registry;
 mod tickets;
 
 pub use bytes::Staging;
-pub use contract::{Array, Capabilities, Health, Locks, Phase};
+pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop};
 pub use controller::{Controller, Done, Schedule};
 pub use entry::{ArrayContext, ArrayEntry};
 pub use member::{Issued, Member, Ssd};

@@ -98,8 +98,8 @@ pub enum Outcome {
 
 /// See the [module](self). Cleared and reused from call to call.
 ///
-/// Deliveries are carried out first; then records are durable; then outcomes hold; then the member requests begin, and
-/// then the jobs. The requests of one work in one plan are a phase: when all have ended the array is told.
+/// Deliveries are carried out first; then records are durable, and with a [fence](MemberPlan::fence) all that was done before;
+/// then outcomes hold; then the member requests begin, and then the jobs. The requests of one work in one plan are a phase: when all have ended the array is told.
 #[derive(Debug, Default)]
 pub struct MemberPlan {
     ops: Vec<MemberOp>,
@@ -110,6 +110,7 @@ pub struct MemberPlan {
     jobs: Vec<u64>,
     records: Vec<Record>,
     cleanings: Vec<(&'static str, Ticket, Blocks)>,
+    fence: bool,
     wants_data: bool,
 }
 
@@ -127,6 +128,7 @@ impl MemberPlan {
         self.jobs.clear();
         self.records.clear();
         self.cleanings.clear();
+        self.fence = false;
         if self.wants_data {
             self.parts.clear();
             self.terms.clear();
@@ -210,6 +212,13 @@ impl MemberPlan {
         self.records.push(record);
     }
 
+    /// The requests of this plan go over space that the state before needs, or must not reach the disks before what is recorded:
+    /// all records so far, and what members did, survive a loss of power from here on. Only callers that can lose power
+    /// ([`Controller`](crate::Controller) cannot) have something to do.
+    pub fn fence(&mut self) {
+        self.fence = true;
+    }
+
     /// The work as a whole is a cleaning event that moves `relocated` live blocks.
     pub fn cleaning(&mut self, kind: &'static str, ticket: Ticket, relocated: Blocks) {
         self.cleanings.push((kind, ticket, relocated));
@@ -278,6 +287,11 @@ impl MemberPlan {
     /// Changes of state.
     pub fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// Whether all so far has to be durable before the requests begin.
+    pub fn is_fence(&self) -> bool {
+        self.fence
     }
 
     /// Cleaning events: kind, work, live blocks moved.

@@ -27,6 +27,8 @@ struct Known {
     sent: BTreeMap<u64, Sent>,
     numbers: u64,
     answers: Vec<Answer>,
+    /// Some request could not be done.
+    could_not: bool,
     /// Media operations of which it is not known yet whom they serve.
     ops: Vec<Carried>,
 }
@@ -108,6 +110,18 @@ impl Queue {
         std::mem::take(&mut self.known.answers)
     }
 
+    /// Whether some request could not be done: the drive is to die.
+    pub(crate) fn could_not(&self) -> bool {
+        self.known.could_not
+    }
+
+    /// Has written what the drive's buffer took.
+    pub(crate) fn write_back(&mut self, member: MemberId, watch: &mut impl ArrayObserver) {
+        let mut sink = Sink { member, watch, known: &mut self.known };
+        let Ok(()) = self.drive.write_back(&mut sink);
+        self.fill(member, watch);
+    }
+
     /// The drive is dead at `now`: what was not answered never will be.
     pub(crate) fn dies(&mut self, now: SimTime) {
         for s in std::mem::take(&mut self.known.sent).into_values().filter(|s| !s.acked) {
@@ -174,10 +188,12 @@ impl<O: ArrayObserver> Effects for Sink<'_, O> {
         executed: &Executed<'_>,
     ) -> Result<(), Infallible> {
         self.tell(self.known.sent.get(&request.id).map(|s| s.op.request.id));
-        let outcome = (executed.plan.refusal().is_none(), executed.plan.ops().len() as u64);
+        self.watch.dispatched(self.member, came, request, executed);
+        let could = self.watch.answered();
+        self.known.could_not |= !could;
+        let outcome = (could && executed.plan.refusal().is_none(), executed.plan.ops().len() as u64);
         self.answered_at(request.id, executed.served.ack, outcome);
         self.known.sent.remove(&request.id);
-        self.watch.dispatched(self.member, came, request, executed);
         Ok(())
     }
 

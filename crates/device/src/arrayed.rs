@@ -5,6 +5,7 @@
 //! request to its end, and a rebuild goes on between them.
 
 mod carried;
+mod ssd;
 mod told;
 
 use crate::disk::Opened;
@@ -15,9 +16,10 @@ use crate::members::Members;
 use crate::pace::Pace;
 use crate::stats::Events;
 use carried::{Carry, Pending};
+use ssd::SsdBytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
-use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Staging};
+use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Staging, Stop};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -49,6 +51,9 @@ impl State {
         while let Some(&member) = self.carry.doomed.first() {
             self.controller.fail(self.controller.now(), member, &mut self.carry);
             self.carry.doomed.remove(0);
+        }
+        for disk in 0..self.carry.dead.len() {
+            self.carry.dead[disk] = self.health(disk) == Health::Dead;
         }
         let mut any = false;
         while let Some(done) = self.controller.next_done() {
@@ -100,6 +105,7 @@ impl Arrayed {
         let chosen = &members.chosen;
         let capabilities = chosen.entry.capabilities;
         let (mut discards, mut survives_cut) = (capabilities.discards, capabilities.survives_cut);
+        let ssd = members.ssd(&*array, found.formed)?;
         let (mut bytes, mut drives, mut missing, mut layer) =
             (Vec::new(), Vec::new(), Vec::new(), String::new());
         for (i, disk) in disks.into_iter().enumerate() {
@@ -111,16 +117,22 @@ impl Arrayed {
             }
             layer.clone_from(&disk.drive.built.resolved);
             let (drive, own) = disk.start()?;
-            drives.push(Member::Disk(Box::new(drive)));
+            drives.push(drive);
             bytes.push(own);
         }
+        let (ssd, on_ssd) = ssd.unzip();
+        drives.extend(ssd.map(Member::Ssd));
         let ledger = ledger.map(Arc::new);
         let blocks = array.host_blocks().0;
         let schedule = Schedule { timeout: chosen.schedule.timeout, ..Schedule::default() };
-        let controller = Controller::new(array, drives, Vec::new(), schedule, true);
+        let controller = Controller::new(array, drives, Vec::new(), schedule, true).records_wait();
         let controller = if members.by_step { controller.background_by_step() } else { controller };
         let carry = Carry {
+            dead: vec![false; bytes.len()],
             disks: bytes,
+            ssd: on_ssd.map(SsdBytes::new),
+            sent: BTreeMap::new(),
+            fences: 0,
             staging: Staging::default(),
             pending: BTreeMap::new(),
             tickets: BTreeMap::new(),
@@ -132,10 +144,18 @@ impl Arrayed {
             broken: None,
         };
         let mut state = State { controller, carry, next: 0, before: Counted::default() };
-        state.call(|c, carry| c.recover(found.records.into_iter(), found.unclean, carry));
-        if found.unclean {
-            let text = "the host lost its power: what was under way is made to fit again";
-            events.push("unclean", None, text);
+        state.call(|c, carry| c.recover(found.records.into_iter(), found.stop, carry));
+        let why = match found.stop {
+            Stop::Orderly => None,
+            Stop::Killed => Some("the server was killed while disks were written"),
+            Stop::PowerLost => Some("the host lost its power"),
+        };
+        if let Some(why) = why {
+            events.push("unclean", None, format!("{why}: what was under way is made to fit again"));
+        }
+        if let Some(ledger) = ledger.as_ref().filter(|_| found.stop != Stop::Orderly) {
+            // What is left to do is recorded by now.
+            ledger.rest()?;
         }
         missing.retain(|m| state.health(m.at()) != Health::Dead);
         for member in missing {
@@ -279,24 +299,32 @@ impl Arrayed {
         Ok(ack)
     }
 
-    /// First the disks, then the array's records, which say what is on them.
+    /// First the disks and the SSD, then the array's records, which say what is on them.
     ///
     /// # Errors
     /// As [`Medium::sync`].
     pub fn sync(&self) -> Result<()> {
-        let (disks, upto) = {
+        let (disks, ssd, upto) = {
             let state = self.state.lock();
             let of = |d: usize| (d, state.carry.disks[d].medium.clone(), state.carry.disks[d].changes);
             let disks: Vec<_> = state.alive().map(of).collect();
-            (disks, self.ledger.as_ref().map(|l| l.position()))
+            let ssd = state.carry.ssd.as_ref().map(SsdBytes::store);
+            (disks, ssd, self.ledger.as_ref().map(|l| l.position()))
         };
         for (_, medium, _) in &disks {
             medium.sync()?;
         }
+        ssd.map_or(Ok(()), |ssd| ssd.sync())?;
         if let (Some(ledger), Some(upto)) = (&self.ledger, upto) {
             ledger.sync(upto)?;
         }
         let mut state = self.state.lock();
+        // What was recorded meanwhile is not covered.
+        if let (Some(ledger), Some(upto)) = (&self.ledger, upto)
+            && ledger.position().0 == upto.0
+        {
+            state.controller.durable();
+        }
         for (disk, medium, before) in disks {
             // A layer hears of it only if it planned nothing meanwhile, which would not be covered.
             let own = &state.carry.disks[disk];
@@ -329,7 +357,8 @@ impl Arrayed {
                 self.served.notify_all();
             }
             if !more {
-                return Ok(());
+                let resting = self.ledger.as_ref().filter(|_| state.controller.is_at_rest());
+                return resting.map_or(Ok(()), |ledger| ledger.rest());
             }
             MutexGuard::bump(&mut state);
         }
@@ -368,7 +397,9 @@ impl Arrayed {
         }
         let Some(ledger) = self.ledger.as_ref().filter(|l| l.wants_checkpoint(anyway)) else { return Ok(()) };
         self.sync()?;
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        // The array's tables are to say what is on the disks.
+        state.call(|c, carry| c.write_back(carry));
         if state.carry.broken.is_some() {
             return Ok(());
         }
@@ -377,14 +408,21 @@ impl Arrayed {
         for disk in state.alive() {
             state.carry.disks[disk].medium.sync()?;
         }
+        state.carry.ssd.as_ref().map_or(Ok(()), |ssd| ssd.store().sync())?;
         ledger.checkpoint(&records)
     }
 
-    /// Makes everything durable, for the end of the server.
+    /// Makes everything durable, for the end of the server; works of the array's own are not left half done.
     ///
     /// # Errors
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.carry.broken.is_none() {
+            state.call(|c, carry| c.wind_up(carry));
+        }
+        drop(state);
+        self.served.notify_all();
         self.sync()?;
         self.checkpoint(true)?;
         self.ledger.as_ref().map_or(Ok(()), |l| l.closed())
@@ -440,9 +478,9 @@ impl Arrayed {
         }
         let (drive, bytes) = self.members.fresh(disk as u32)?.start()?;
         state.carry.disks[at] = bytes;
-        let now = pace.now();
-        let member = Member::Disk(Box::new(drive));
-        state.call(|c, carry| c.replace(now, MemberId(disk as u32), member, carry));
+        let (now, member) = (pace.now(), MemberId(disk as u32));
+        state.carry.sent.retain(|key, _| key.0 != member);
+        state.call(|c, carry| c.replace(now, member, drive, carry));
         drop(state);
         self.events.push("disk-replaced", None, format!("disk {disk} was replaced: it is being rebuilt"));
         self.sync()?;

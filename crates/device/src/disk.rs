@@ -7,10 +7,11 @@ use crate::log::Log;
 use crate::medium::{Medium, Mode, Reading, recover, tag};
 use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir, fresh_id};
-use crate::store::{BlockDevice, Memory, Sparse, Store};
+use crate::store::{BlockDevice, Locked, Memory, Sparse, Store};
 use crate::tracks::Tracks;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
-use smrlab_drive::{Assembled, Drive, Wanted, assemble};
+use smrlab_array::Member;
+use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
 use smrlab_units::{BLOCK_BYTES, Blocks};
@@ -22,8 +23,9 @@ pub const RAW: &str = "raw";
 /// Most attempts at a medium that gives the host what it is to see.
 const ROUNDS: usize = 12;
 
-/// Comes between a medium and the bytes of its store.
-pub type Between = Box<dyn FnOnce(Box<dyn Store>) -> Box<dyn Store>>;
+/// Comes between the bytes of a store and what uses them; it is told whose they are: a disk's by its number, the SSD's by the one behind
+/// the last disk.
+pub type Between = Arc<dyn Fn(usize, Box<dyn Store>) -> Box<dyn Store> + Send + Sync>;
 
 /// A drive on its medium, before it is started.
 pub struct Opened {
@@ -40,14 +42,14 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The drive at work, its layer brought to where the records say it was.
+    /// The drive at work as a member of an array, its layer brought to where the records say it was.
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
-    pub(crate) fn start(self) -> Result<(Drive, Bytes)> {
-        let (mut drive, _) = self.drive.start(true, true);
+    pub(crate) fn start(self) -> Result<(Member, Bytes)> {
+        let (mut drive, scheduler) = self.drive.start(true, true);
         let bytes = Bytes::recovered(&mut drive, self.medium, self.records)?;
-        Ok((drive, bytes))
+        Ok((Member::of_drive(drive, &scheduler), bytes))
     }
 }
 
@@ -116,7 +118,12 @@ pub fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
 ///
 /// # Errors
 /// When the drive cannot be served, or the store is not as it should be.
-pub fn opened(config: &Config, drive: Assembled, boot: u64, between: Between) -> Result<Opened> {
+pub fn opened(
+    config: &Config,
+    drive: Assembled,
+    boot: u64,
+    between: &dyn Fn(Box<dyn Store>) -> Box<dyn Store>,
+) -> Result<Opened> {
     let built = &drive.built;
     served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
@@ -196,7 +203,7 @@ fn store(
         None => Box::new(Sparse::open(&at.path, bytes)?),
     };
     let state = (at.path.clone(), at.header.id);
-    Ok((Box::new(Locked { store, _dir: at }), Some(state), fresh))
+    Ok((Box::new(Locked::new(store, at)), Some(state), fresh))
 }
 
 fn on_device(path: &std::path::Path, bytes: u64) -> Result<BlockDevice> {
@@ -206,28 +213,4 @@ fn on_device(path: &std::path::Path, bytes: u64) -> Result<BlockDevice> {
         return Err(DeviceError::input(text + "; shorten the drive with --size"));
     }
     Ok(device)
-}
-
-/// A store that keeps its directory locked for as long as it is used.
-struct Locked {
-    store: Box<dyn Store>,
-    _dir: StoreDir,
-}
-
-impl Store for Locked {
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.store.read(offset, buf)
-    }
-    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        self.store.write(offset, buf)
-    }
-    fn zero(&self, offset: u64, len: u64) -> Result<()> {
-        self.store.zero(offset, len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.store.sync()
-    }
-    fn starts_zeroed(&self) -> bool {
-        self.store.starts_zeroed()
-    }
 }

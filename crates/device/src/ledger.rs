@@ -10,6 +10,7 @@ use crate::medium::tag;
 use crate::scan::Position;
 use crate::store::header::StoreDir;
 use parking_lot::Mutex;
+use smrlab_array::Stop;
 use smrlab_stl::Record;
 
 /// Every disk was made.
@@ -18,6 +19,10 @@ const FORMED: u32 = 4;
 const CLOSED: u32 = 5;
 /// A server began.
 const OPENED: u32 = 6;
+/// Disks are being written from here on.
+const AT_WORK: u32 = 7;
+/// No work is under way.
+const AT_REST: u32 = 8;
 
 /// What was found in a ledger.
 #[derive(Debug, Default)]
@@ -26,8 +31,8 @@ pub(crate) struct Found {
     pub records: Vec<Record>,
     /// Every disk was made once: one that is missing now is lost.
     pub formed: bool,
-    /// The host lost its power while the array was served.
-    pub unclean: bool,
+    /// How the server before ended.
+    pub stop: Stop,
 }
 
 struct State {
@@ -35,6 +40,17 @@ struct State {
     /// Records so far, and those of them that are durable.
     kept: u64,
     durable: u64,
+    /// The newest word of it is that disks are written, and some were since [`rest`](Ledger::rest) was called last.
+    at_work: bool,
+    lately: bool,
+}
+
+impl State {
+    fn append(&mut self, entry: Entry) -> Result<()> {
+        self.log.append(entry)?;
+        self.kept += 1;
+        Ok(())
+    }
 }
 
 /// See the [module](self).
@@ -50,17 +66,23 @@ impl Ledger {
     /// # Errors
     /// As [`Log::open`].
     pub fn open(dir: StoreDir, boot: u64) -> Result<(Self, Found)> {
-        let (mut found, mut closed) = (Found::default(), false);
+        let (mut found, mut closed, mut at_work) = (Found::default(), false, false);
         let log = Log::open(&dir.path, dir.header.id, boot, &mut |e| {
             closed = e.tag == CLOSED;
+            at_work = e.tag == AT_WORK || (at_work && !closed && e.tag != AT_REST);
             match e.tag {
                 FORMED => found.formed = true,
-                CLOSED | OPENED => {}
+                CLOSED | OPENED | AT_WORK | AT_REST => {}
                 _ => found.records.push(Record { tag: e.tag & !tag::LAYER, words: e.words }),
             }
         })?;
-        found.unclean = log.stale() && found.formed && !closed;
-        let ledger = Self { state: Mutex::new(State { log, kept: 0, durable: 0 }), _dir: dir };
+        found.stop = match found.formed && !closed {
+            true if log.stale() => Stop::PowerLost,
+            true if at_work => Stop::Killed,
+            _ => Stop::Orderly,
+        };
+        let state = State { log, kept: 0, durable: 0, at_work, lately: false };
+        let ledger = Self { state: Mutex::new(state), _dir: dir };
         ledger.note(OPENED)?;
         Ok((ledger, found))
     }
@@ -78,7 +100,37 @@ impl Ledger {
     /// # Errors
     /// What the operating system answers.
     pub fn closed(&self) -> Result<()> {
-        self.note(CLOSED)
+        self.note(CLOSED)?;
+        self.state.lock().at_work = false;
+        Ok(())
+    }
+
+    /// A disk is about to be written: a server that is killed from here on leaves work that may be half done.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn at_work(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        state.lately = true;
+        if !state.at_work {
+            state.at_work = true;
+            state.append(Entry { tag: AT_WORK, words: [0; 3] })?;
+        }
+        Ok(())
+    }
+
+    /// No work is under way: if that was so for a while, it is noted.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn rest(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        let still = !std::mem::take(&mut state.lately);
+        if state.at_work && still {
+            state.at_work = false;
+            state.append(Entry { tag: AT_REST, words: [0; 3] })?;
+        }
+        Ok(())
     }
 
     fn note(&self, tag: u32) -> Result<()> {
@@ -87,10 +139,7 @@ impl Ledger {
     }
 
     fn append(&self, entry: Entry) -> Result<()> {
-        let mut state = self.state.lock();
-        state.log.append(entry)?;
-        state.kept += 1;
-        Ok(())
+        self.state.lock().append(entry)
     }
 
     /// Keeps a record of the array.
@@ -135,8 +184,10 @@ impl Ledger {
     pub fn checkpoint(&self, records: &[Record]) -> Result<()> {
         let mut state = self.state.lock();
         let formed = Entry { tag: FORMED, words: [0; 3] };
-        let checkpoint = state.log.rotate(records.len() as u64 + 1)?;
+        let at_work = state.at_work.then_some(Entry { tag: AT_WORK, words: [0; 3] });
+        let all = records.len() as u64 + 1 + u64::from(state.at_work);
+        let checkpoint = state.log.rotate(all)?;
         let entries = records.iter().map(|r| Entry { tag: tag::LAYER | r.tag, words: r.words });
-        checkpoint.write(std::iter::once(formed).chain(entries).map(Ok))
+        checkpoint.write(std::iter::once(formed).chain(at_work).chain(entries).map(Ok))
     }
 }

@@ -1,11 +1,16 @@
 //! The disks of a served array: opened, made, made anew.
 
 use crate::config::{Config, StoreKind};
-use crate::disk::{self, Opened};
+use crate::disk::{self, Between, Opened};
 use crate::error::{DeviceError, Result};
-use smrlab_array::Chosen;
-use smrlab_units::Blocks;
+use crate::open::Machine;
+use crate::config::Timing;
+use crate::store::header::{Header, StoreDir, fresh_id};
+use crate::store::{Locked, Memory, Sparse, Store};
+use smrlab_array::{Array, Chosen, Ssd};
+use smrlab_units::{Blocks, SimTime};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How the disks of an array are made.
 pub struct Members {
@@ -15,14 +20,54 @@ pub struct Members {
     /// The medium of each.
     medium: Option<Blocks>,
     boot: u64,
+    between: Between,
     /// The disks' own work is done step by step between requests.
     pub by_step: bool,
 }
 
 impl Members {
     /// Disks with so much medium each.
-    pub fn new(config: &Config, chosen: Chosen, medium: Option<Blocks>, boot: u64, by_step: bool) -> Self {
-        Self { config: config.clone(), chosen, medium, boot, by_step }
+    pub fn new(config: &Config, chosen: Chosen, medium: Option<Blocks>, host: Machine) -> Self {
+        let Machine { boot, between } = host;
+        Self { config: config.clone(), chosen, medium, boot, between, by_step: config.by_step() }
+    }
+
+    /// The array's SSD, if it needs one: how long it takes, and where its bytes are. `formed`: it was there before.
+    ///
+    /// # Errors
+    /// When its store is not as it should be, or is missing.
+    pub fn ssd(&self, array: &dyn Array, formed: bool) -> Result<Option<(Ssd, Arc<dyn Store>)>> {
+        let Some(mut ssd) = self.chosen.ssd(array) else { return Ok(None) };
+        if self.config.timing == Timing::None {
+            (ssd.latency, ssd.block_ns) = (SimTime::ZERO, 0);
+        }
+        let bytes = ssd.blocks.bytes();
+        let store: Box<dyn Store> = match &self.config.store {
+            StoreKind::Directory(dir) => {
+                let dir = dir.join("ssd");
+                let header = |id| Header {
+                    id,
+                    blocks: ssd.blocks.0,
+                    layer: self.chosen.resolved.clone(),
+                    drive: "ssd".to_owned(),
+                    device: None,
+                };
+                if StoreDir::exists(&dir) {
+                    let at = StoreDir::open(&dir)?;
+                    at.expect(&header(at.header.id))?;
+                    Box::new(Locked::new(Box::new(Sparse::open(&dir, bytes)?), at))
+                } else if formed {
+                    let text = format!("the SSD's store {} is missing, and with it what only the SSD held", dir.display());
+                    return Err(DeviceError::input(text + ": bring it back, or create the device anew"));
+                } else {
+                    let at = StoreDir::create(&dir, header(fresh_id()))?;
+                    Box::new(Locked::new(Box::new(Sparse::create(&dir, bytes)?), at))
+                }
+            }
+            StoreKind::Memory | StoreKind::Device { .. } => Box::new(Memory::new(bytes)?),
+        };
+        let store = (self.between)(self.chosen.disks as usize, store);
+        Ok(Some((ssd, store.into())))
     }
 
     /// Opens, or makes, a disk.
@@ -43,7 +88,8 @@ impl Members {
                 text + ": give --layer cmr, s-block, disk-cache, ... (smrlab list layers)",
             ));
         }
-        disk::opened(&config, drive, self.boot, Box::new(|store| store))
+        let between = |store| (self.between)(disk as usize, store);
+        disk::opened(&config, drive, self.boot, &between)
     }
 
     /// Makes a disk anew, in the place of a dead one.

@@ -25,13 +25,13 @@ use std::sync::Arc;
 pub struct Machine {
     /// Which boot it is: another number after every start of its kernel.
     pub boot: u64,
-    /// Comes between the device and the bytes of its store; not of an array's disks.
+    /// Comes between the device and the bytes of its stores.
     pub between: Between,
 }
 
 impl Default for Machine {
     fn default() -> Self {
-        Self { boot: this_boot(), between: Box::new(|store| store) }
+        Self { boot: this_boot(), between: Arc::new(|_, store| store) }
     }
 }
 
@@ -42,7 +42,7 @@ impl Default for Machine {
 pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<Engine> {
     let array = config.array.as_deref().map(smrlab_array::parse).transpose().map_err(wrong)?;
     if let Some(chosen) = array.filter(|a| !a.is_single()) {
-        return array_engine(config, chosen, host.boot, events).map(Box::new).map(Engine::Array);
+        return array_engine(config, chosen, host, events).map(Box::new).map(Engine::Array);
     }
     let of_layer = |drive: &Assembled| Ok(drive.built.layer.host_blocks().0);
     let drive = drive(config, 1, &of_layer)?;
@@ -50,7 +50,7 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
     let geometry = drive.built.drive.geometry().clone();
     let head_width = drive.built.drive.head_width();
     let raw = drive.built.entry.name == RAW;
-    let mut opened = opened(config, drive, host.boot, host.between)?;
+    let mut opened = opened(config, drive, host.boot, &|store| (host.between)(0, store))?;
     if config.size.is_some() || config.host_size.is_some() {
         opened.drive.drive = shortened(&opened.drive);
     }
@@ -84,7 +84,7 @@ fn shortened(drive: &Assembled) -> String {
     format!("{name}{},capacity={}blk", kept.collect::<String>(), drive.built.drive.counted_blocks())
 }
 
-fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>) -> Result<Arrayed> {
+fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>) -> Result<Arrayed> {
     let refuse = |text: &str| Err(DeviceError::input(text));
     if matches!(config.store, StoreKind::Device { .. }) {
         return refuse("an array's store is a directory or memory, not one block device");
@@ -95,12 +95,6 @@ fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>
     if !chosen.schedule.fails.is_empty() || chosen.schedule.replace_after.is_some() {
         return refuse("fail= and replace= are for runs: smrlab device fail and device replace do it here");
     }
-    if config.scheduler != "fcfs" {
-        return refuse(
-            "schedulers of an array's drives are for runs: the array's own records do not wait for what would wait in their \
-             queues; give --scheduler fcfs",
-        );
-    }
     let disks = chosen.disks as usize;
     let build = |each: Blocks| {
         let sizes = vec![each; disks];
@@ -110,11 +104,6 @@ fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>
     let first = drive(config, disks as u64, &of_array)?;
     let medium = Some(first.built.drive.geometry().blocks());
     let array = build(first.built.layer.host_blocks())?;
-    if chosen.ssd(&*array).is_some() {
-        return refuse(
-            "an SSD (ssd_read=, ssd_write=, journal=on) is for runs: a served array has disks only",
-        );
-    }
     let identity = format!("{};{}", chosen.resolved, first.built.resolved);
     let about = |id| Header {
         id,
@@ -123,7 +112,8 @@ fn array_engine(config: &Config, chosen: Chosen, boot: u64, events: &Arc<Events>
         drive: first.built.drive.resolved(),
         device: None,
     };
-    let members = Members::new(config, chosen.clone(), medium, boot, config.by_step());
+    let boot = host.boot;
+    let members = Members::new(config, chosen.clone(), medium, host);
     let StoreKind::Directory(dir) = &config.store else {
         let disks = (0..chosen.disks).map(|d| members.open(d)).collect::<Result<_>>()?;
         return Arrayed::new(array, members, disks, (None, Found::default()), events.clone());

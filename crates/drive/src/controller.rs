@@ -270,6 +270,19 @@ impl Controller {
         Ok(())
     }
 
+    /// Makes decisions until nothing that the drive's buffer took is unwritten.
+    ///
+    /// # Errors
+    /// Those of `effects`.
+    pub fn write_back<E: Effects>(&mut self, effects: &mut E) -> Result<(), E::Error> {
+        while self.accepted.0 > 0
+            && let Some(at) = self.next_decision()
+        {
+            self.decide_once(at, effects)?;
+        }
+        Ok(())
+    }
+
     /// Does one step of the background work that is due at `now`; answers whether there was one.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub use params::PARAMS;
 
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Stop, Ticket, Work};
 use destage::Destage;
 use evict::{Dirty, Evict};
 use lists::ReadPolicy;
@@ -212,8 +212,13 @@ impl Array for Cached {
         self.inner.health(member)
     }
 
-    fn unclean(&mut self, plan: &mut MemberPlan) {
-        self.inner.unclean(plan);
+    fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
+        self.inner.unclean(stop, plan);
+    }
+
+    fn durable(&mut self) {
+        self.dirty.durable();
+        self.inner.durable();
     }
 
     fn locks(&self, work: &Work) -> Locks {
@@ -292,6 +297,7 @@ impl Array for Cached {
                 _ => within.push(record),
             }
         }
+        self.dirty.restored();
         let groups: Vec<u64> = self.dirty.range(0..u64::MAX).map(|(p, _)| p / self.settings.group).collect();
         groups.into_iter().for_each(|g| self.evict.touched(g));
         self.inner.recover(&mut within.into_iter(), plan);

@@ -1,6 +1,6 @@
 //! Pages on the SSD: which sectors of them are valid, and where they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// Sectors of a page, a bit each.
@@ -44,14 +44,17 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub struct Pages {
     pages: BTreeMap<u64, Page>,
-    free: Vec<u64>,
+    /// Free places, the one that is free for the longest first.
+    free: VecDeque<u64>,
+    /// So many of the last of them became free lately: after a loss of power they hold what they held.
+    needed: usize,
     room: u64,
 }
 
 impl Pages {
     /// Of so many pages.
     pub fn new(room: u64) -> Self {
-        Self { pages: BTreeMap::new(), free: (0..room).rev().collect(), room }
+        Self { pages: BTreeMap::new(), free: (0..room).collect(), needed: 0, room }
     }
 
     /// All that it can hold.
@@ -88,16 +91,32 @@ impl Pages {
             p.stamp = stamp;
             return Some(p.slot);
         }
-        let slot = self.free.pop()?;
+        let slot = self.free.pop_front()?;
         self.pages.insert(page, Page { slot, valid: sectors, stamp });
         Some(slot)
     }
 
-    /// Puts a page where a record says it is.
+    /// Whether the next place to be taken is one that is still needed after a loss of power.
+    pub fn next_is_needed(&self) -> bool {
+        self.needed == self.free.len() && self.needed > 0
+    }
+
+    /// What was recorded so far, and what the disks hold, survives a loss of power.
+    pub fn durable(&mut self) {
+        self.needed = 0;
+    }
+
+    /// Puts a page where a record says it is; [`restored`](Self::restored) follows the last one.
     pub fn restore(&mut self, page: u64, found: Page) {
-        self.remove(page);
-        self.free.retain(|s| *s != found.slot);
         self.pages.insert(page, found);
+    }
+
+    /// All records were heard: places that no page has are free. What they hold is needed until it is known to be durable that
+    /// they are.
+    pub fn restored(&mut self) {
+        let taken: BTreeSet<u64> = self.pages.values().map(|p| p.slot).collect();
+        self.free = (0..self.room).filter(|slot| !taken.contains(slot)).collect();
+        self.needed = self.free.len();
     }
 
     /// Makes sectors invalid; `true`: the page is gone by that. One that is to `stay` keeps its place.
@@ -114,7 +133,8 @@ impl Pages {
     /// The page is gone.
     pub fn remove(&mut self, page: u64) {
         if let Some(p) = self.pages.remove(&page) {
-            self.free.push(p.slot);
+            self.free.push_back(p.slot);
+            self.needed += 1;
         }
     }
 

@@ -166,6 +166,10 @@ impl Cached {
             hit &= self.dirty.get(page).is_some();
             // A stamp of its own keeps the place, whatever is being destaged.
             let stamp = self.stamp();
+            if self.dirty.get(page).is_none() && self.dirty.next_is_needed() {
+                plan.fence();
+                self.dirty.durable();
+            }
             let Some(slot) = self.dirty.put(page, 0, stamp) else { break };
             self.forget_clean(page, pages::mask(&within));
             let n = Blocks(within.end - within.start);

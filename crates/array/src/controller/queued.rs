@@ -35,6 +35,10 @@ impl Controller {
     pub(super) fn take_answers(&mut self, member: MemberId) {
         let now = self.now;
         let Member::Queued(queue) = &mut self.members[member.at()].member else { return };
+        if queue.could_not() {
+            self.dies(member, now);
+        }
+        let Member::Queued(queue) = &mut self.members[member.at()].member else { return };
         for a in queue.answers() {
             if let Some(limit) = self.schedule.timeout.filter(|t| a.ack.since(a.came) > *t) {
                 self.dies(member, now.max(a.came + limit));

@@ -3,7 +3,7 @@
 
 use super::{Controller, Event};
 use crate::member::Slot;
-use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan};
+use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Stop, Work};
 use smrlab_drive::Drive;
 use smrlab_stl::Record;
 use smrlab_units::SimTime;
@@ -13,22 +13,24 @@ impl Controller {
     pub fn next_event(&self) -> Option<SimTime> {
         let idle = (self.hosts == 0).then_some(self.idle_since);
         let wake = self.array.wake_at(idle).map(|t| t.max(self.now));
-        self.events.peek().map(|e| e.0.0).into_iter().chain(wake).min()
+        let decision = self.next_decision().map(|d| d.0);
+        self.events.peek().map(|e| e.0.0).into_iter().chain(wake).chain(decision).min()
     }
 
-    /// Takes up what an array left behind: the records of its state, `unclean` after a loss of power of the host.
+    /// Takes up what an array left behind: the records of its state, and how its server ended.
     pub fn recover(
         &mut self,
         mut records: impl Iterator<Item = Record>,
-        unclean: bool,
+        stop: Stop,
         watch: &mut impl ArrayObserver,
     ) {
         let mut plan = MemberPlan::new(self.plan.wants_data());
         self.array.recover(&mut records, &mut plan);
-        if unclean {
-            self.array.unclean(&mut plan);
+        if stop != Stop::Orderly {
+            self.array.unclean(stop, &mut plan);
         }
-        for (i, slot) in self.members.iter_mut().enumerate() {
+        let disks = self.members.iter_mut().filter(|s| !matches!(s.member, Member::Ssd(_)));
+        for (i, slot) in disks.enumerate() {
             slot.dead = self.array.health(MemberId(i as u32)) == Health::Dead;
         }
         self.planned(|_, all| *all = plan, watch);
@@ -63,6 +65,41 @@ impl Controller {
             any |= slot.idle_step(MemberId(i as u32), now, watch);
         }
         any
+    }
+
+    /// Records wait for what the buffers of drives took before them: that is written first. For callers whose drives' buffers are lost
+    /// with them.
+    #[must_use]
+    pub fn records_wait(self) -> Self {
+        Self { records_wait: true, ..self }
+    }
+
+    /// Has written what the buffers of drives took.
+    pub fn write_back(&mut self, watch: &mut impl ArrayObserver) {
+        for member in (0..self.members.len() as u32).map(MemberId) {
+            if let Member::Queued(queue) = &mut self.members[member.at()].member {
+                queue.write_back(member, watch);
+                self.take_answers(member);
+            }
+        }
+    }
+
+    /// Ends the works that are under way, so that nothing is half done; jobs that these lead to begin with the next call.
+    pub fn wind_up(&mut self, watch: &mut impl ArrayObserver) {
+        self.held = Some(Vec::new());
+        while self.step(None, watch) {}
+        self.write_back(watch);
+        self.held.take().into_iter().flatten().for_each(|job| self.enter(Work::Job(job)));
+    }
+
+    /// No work is under way.
+    pub fn is_at_rest(&self) -> bool {
+        self.works.iter().next().is_none() && !self.members_wait()
+    }
+
+    /// All that was done and recorded so far survives a loss of power.
+    pub fn durable(&mut self) {
+        self.array.durable();
     }
 
     /// The drive of a member, to be told what became durable.

@@ -1,19 +1,22 @@
 //! The places of a journal on the SSD, and the works that wait for some.
 
-use crate::Ticket;
+use crate::{MemberPlan, Ticket};
 use std::collections::VecDeque;
 
 /// Places of equal size, each with what it holds.
 #[derive(Clone, Debug)]
 pub struct Places<K> {
     kept: Vec<Option<K>>,
+    /// Places given back lately: after a loss of power they hold what they held.
+    needed: Vec<bool>,
     waiting: VecDeque<Ticket>,
 }
 
 impl<K> Places<K> {
     /// So many, all free.
     pub fn new(places: u64) -> Self {
-        Self { kept: (0..places).map(|_| None).collect(), waiting: VecDeque::new() }
+        let kept = (0..places).map(|_| None).collect();
+        Self { kept, needed: vec![false; places as usize], waiting: VecDeque::new() }
     }
 
     fn free(&self) -> usize {
@@ -44,11 +47,22 @@ impl<K> Places<K> {
         None
     }
 
-    /// Takes a free place.
-    pub fn take(&mut self, kept: K) -> Option<u64> {
-        let place = self.kept.iter().position(Option::is_none)?;
+    /// Takes a free place, which is to be written by `plan`.
+    pub fn take(&mut self, kept: K, plan: &mut MemberPlan) -> Option<u64> {
+        let mut free = (0..self.kept.len()).filter(|p| self.kept[*p].is_none()).peekable();
+        let first = *free.peek()?;
+        let place = free.find(|p| !self.needed[*p]).unwrap_or(first);
+        if self.needed[place] {
+            plan.fence();
+            self.durable();
+        }
         self.kept[place] = Some(kept);
         Some(place as u64)
+    }
+
+    /// What was recorded so far, and what the disks hold, survives a loss of power.
+    pub fn durable(&mut self) {
+        self.needed.fill(false);
     }
 
     /// What a place holds.
@@ -65,7 +79,9 @@ impl<K> Places<K> {
 
     /// Gives a place back.
     pub fn give(&mut self, place: u64) -> Option<K> {
-        self.kept.get_mut(place as usize)?.take()
+        let kept = self.kept.get_mut(place as usize)?.take();
+        self.needed[place as usize] = true;
+        kept
     }
 
     /// Places that are in use.
@@ -82,14 +98,15 @@ mod tests {
     #[test]
     fn works_wait_for_places_in_their_order() {
         let mut places = Places::new(2);
-        let first = places.take('a').unwrap();
+        let plan = &mut MemberPlan::new(false);
+        let first = places.take('a', plan).unwrap();
         assert!(!places.admit(Ticket(1), 2) && !places.admit(Ticket(2), 1));
         let needs = |t: Ticket| Some(3 - t.0 as usize);
         assert_eq!(places.next(needs), None);
         assert_eq!(places.give(first), Some('a'));
         assert_eq!(places.next(needs), Some(Ticket(1)));
-        (0..2).for_each(|_| assert!(places.take('b').is_some()));
-        assert_eq!((places.next(needs), places.take('c')), (None, None));
+        (0..2).for_each(|_| assert!(places.take('b', plan).is_some()));
+        assert_eq!((places.next(needs), places.take('c', plan)), (None, None));
         places.give(first);
         assert_eq!((places.next(needs), places.next(needs)), (Some(Ticket(2)), None));
     }

@@ -1,15 +1,16 @@
 //! The bytes of member requests: gathered, carried out, scattered, and kept for the host.
 
+use super::ssd::SsdBytes;
 use crate::carry::Bytes;
 use crate::error::{DeviceError, Result};
 use crate::ledger::Ledger;
 use crate::queue::{refused, stopped};
 use crate::stats::Events;
 use smrlab_array::plan::Outcome;
-use smrlab_array::{ArrayObserver, MemberId, MemberOp, MemberPlan, Staging, Ticket};
+use smrlab_array::{ArrayObserver, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
 use smrlab_drive::{Executed, Served};
-use smrlab_stl::{Cause, HostBuffer, Refusal};
-use smrlab_units::{HostOp, SimTime};
+use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
+use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,9 +27,27 @@ pub(super) struct Pending {
     pub(super) answered: bool,
 }
 
+/// A request that a drive behind a scheduler has and has not done.
+pub(super) struct Sent {
+    op: MemberOp,
+    /// Where what it reads goes.
+    parts: Vec<Part>,
+    /// What it writes.
+    data: Vec<u8>,
+    /// The drive's buffer took it.
+    accepted: bool,
+}
+
 /// Does with member requests what is to be done beside timing them.
 pub(super) struct Carry {
     pub(super) disks: Vec<Bytes>,
+    pub(super) ssd: Option<SsdBytes>,
+    /// Which disks are dead: they are not made durable.
+    pub(super) dead: Vec<bool>,
+    /// What drives behind schedulers have, by disk and number.
+    pub(super) sent: BTreeMap<(MemberId, u64), Sent>,
+    /// How often everything was made durable in the middle of the array's work.
+    pub(super) fences: u64,
     pub(super) staging: Staging,
     pub(super) pending: BTreeMap<u64, Pending>,
     /// The host requests whose works are under way.
@@ -46,24 +65,82 @@ pub(super) struct Carry {
 }
 
 impl Carry {
-    fn carry_out(&mut self, op: &MemberOp, plan: &MemberPlan, executed: &Executed<'_>) -> Result<()> {
-        let disk = &mut self.disks[op.member.at()];
-        let (all, why) = ((executed.done, true), op.request.why);
-        let host = self.pending.get_mut(&op.request.id);
+    /// What a write puts on its member; nothing of other requests.
+    fn gathered(&self, op: &MemberOp, plan: &MemberPlan) -> Vec<u8> {
+        if op.request.op != HostOp::Write {
+            return Vec::new();
+        }
+        let host = self.pending.get(&op.request.id);
+        self.staging.gather(plan, op, host.map_or(&[], |p| &p.data))
+    }
+
+    /// Moves the bytes of a request: `data` of a write, to `parts` of a read. `executed`: by a drive, else by the SSD.
+    fn carry_out(
+        &mut self,
+        op: &MemberOp,
+        executed: Option<&Executed<'_>>,
+        (data, parts): (&[u8], &[Part]),
+    ) -> Result<()> {
         match op.request.op {
-            HostOp::Write => {
-                let data = self.staging.gather(plan, op, host.map_or(&[], |p| &p.data));
-                disk.carry_out(executed.plan, all, why, HostBuffer::Write(&data))
-            }
+            HostOp::Write => self.on_member(op, executed, HostBuffer::Write(data)),
             HostOp::Read => {
                 let mut out = vec![0; op.request.blocks.bytes() as usize];
-                disk.carry_out(executed.plan, all, why, HostBuffer::Read(&mut out))?;
-                let host = host.map_or(&mut [][..], |p| &mut p.data);
-                self.staging.scatter(op.ticket, plan.parts(op), &out, host);
+                self.on_member(op, executed, HostBuffer::Read(&mut out))?;
+                self.scatter(op, parts, &out);
                 Ok(())
             }
-            HostOp::Flush | HostOp::Discard => disk.carry_out(executed.plan, all, why, HostBuffer::None),
+            HostOp::Flush | HostOp::Discard => self.on_member(op, executed, HostBuffer::None),
         }
+    }
+
+    fn on_member(
+        &mut self,
+        op: &MemberOp,
+        executed: Option<&Executed<'_>>,
+        host: HostBuffer<'_>,
+    ) -> Result<()> {
+        let Some(executed) = executed else {
+            return self.ssd.as_mut().map_or(Ok(()), |ssd| ssd.carry_out(&op.request, host));
+        };
+        if executed.plan.refusal().is_some() {
+            return Ok(());
+        }
+        let all = (executed.done, true);
+        self.disks[op.member.at()].carry_out(executed.plan, all, op.request.why, host)
+    }
+
+    fn scatter(&mut self, op: &MemberOp, parts: &[Part], data: &[u8]) {
+        let host = self.pending.get_mut(&op.request.id).map_or(&mut [][..], |p| &mut p.data);
+        self.staging.scatter(op.ticket, parts, data, host);
+    }
+
+    /// A member gets a request: whose it is, and that its array is at work, is known before its bytes move.
+    fn begins(&mut self, op: &MemberOp) {
+        if self.pending.contains_key(&op.request.id) {
+            self.tickets.insert(op.ticket, op.request.id);
+        }
+        let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard);
+        if changes
+            && op.member.at() < self.disks.len()
+            && let Some(ledger) = &self.ledger
+            && let Err(e) = ledger.at_work()
+        {
+            self.broken.get_or_insert(stopped(&e));
+        }
+    }
+
+    /// Makes durable what members did and what the array recorded.
+    fn fence(&mut self) -> Result<()> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let upto = ledger.position();
+        for (disk, dead) in self.disks.iter().zip(&self.dead) {
+            if !dead {
+                disk.medium.sync()?;
+            }
+        }
+        self.ssd.as_ref().map_or(Ok(()), |ssd| ssd.store().sync())?;
+        self.fences += 1;
+        ledger.sync(upto)
     }
 
     fn throw_out(&mut self, member: MemberId, e: &DeviceError) {
@@ -118,19 +195,62 @@ impl ArrayObserver for Carry {
         _: &Served,
         executed: Option<&Executed<'_>>,
     ) {
-        if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.ticket, op.request.id);
-        }
-        if let Some(executed) = executed.filter(|e| e.plan.refusal().is_none())
-            && let Err(e) = self.carry_out(op, plan, executed)
-        {
+        self.begins(op);
+        let data = self.gathered(op, plan);
+        if let Err(e) = self.carry_out(op, executed, (&data, plan.parts(op))) {
             self.fault = Some((op.member, op.request.id, op.request.op, e));
+        }
+    }
+
+    fn sent(&mut self, _: SimTime, op: &MemberOp, number: u64, plan: &MemberPlan) {
+        self.begins(op);
+        let data = self.gathered(op, plan);
+        let sent = Sent { op: *op, parts: plan.parts(op).to_vec(), data, accepted: false };
+        self.sent.insert((op.member, number), sent);
+    }
+
+    fn dispatched(
+        &mut self,
+        member: MemberId,
+        _: SimTime,
+        request: &HostRequest,
+        executed: &Executed<'_>,
+    ) {
+        let Some(Sent { op, parts, data, .. }) = self.sent.remove(&(member, request.id)) else { return };
+        if let Err(e) = self.carry_out(&op, Some(executed), (&data, &parts)) {
+            self.fault = Some((member, op.request.id, op.request.op, e));
+        }
+    }
+
+    fn accepted(&mut self, member: MemberId, request: &HostRequest) {
+        if let Some(sent) = self.sent.get_mut(&(member, request.id)) {
+            sent.accepted = true;
+        }
+    }
+
+    /// The newest accepted write that has any of the blocks has all of them.
+    fn answered_early(&mut self, member: MemberId, _: SimTime, request: &HostRequest, _: &Served) {
+        let Some(Sent { op, parts, .. }) = self.sent.remove(&(member, request.id)) else { return };
+        let wanted = request.lba.span(request.blocks);
+        let of_member = self.sent.range((member, 0)..=(member, u64::MAX)).rev();
+        let newest = of_member.filter(|(_, s)| s.accepted).find_map(|(_, s)| {
+            let has = s.op.request.lba.span(s.op.request.blocks);
+            let whole = has.start <= wanted.start && wanted.end <= has.end;
+            let at = (wanted.start.wrapping_sub(has.start).wrapping_mul(BLOCK_BYTES)) as usize;
+            whole.then(|| s.data[at..at + request.blocks.bytes() as usize].to_vec())
+        });
+        match newest {
+            Some(data) => self.scatter(&op, &parts, &data),
+            None => {
+                let e = DeviceError::input("what was to be read from a drive's buffer is not there");
+                self.broken.get_or_insert(stopped(&e));
+            }
         }
     }
 
     fn answered(&mut self) -> bool {
         let Some((member, id, op, e)) = self.fault.take() else { return true };
-        if self.redundant && e.errno() == libc::EIO {
+        if self.redundant && e.errno() == libc::EIO && member.at() < self.disks.len() {
             self.throw_out(member, &e);
             return false;
         }
@@ -163,6 +283,11 @@ impl ArrayObserver for Carry {
             if let Err(e) = kept {
                 self.broken.get_or_insert(stopped(&e));
             }
+        }
+        if plan.is_fence()
+            && let Err(e) = self.fence()
+        {
+            self.broken.get_or_insert(stopped(&e));
         }
         for outcome in plan.outcomes() {
             match *outcome {

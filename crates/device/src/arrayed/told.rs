@@ -44,6 +44,10 @@ impl Arrayed {
             array.insert(name.to_owned(), n.into());
         }
         array.insert("map_bytes".into(), state.controller.array().map_bytes().into());
+        if let Some(ssd) = &state.carry.ssd {
+            array.insert("ssd".into(), ssd.told());
+        }
+        array.insert("fences".into(), state.carry.fences.into());
         for (i, own) in state.carry.disks.iter().enumerate() {
             for (key, value) in own.told(drive(&state.controller, i)) {
                 disks[i][key] = value;
@@ -56,6 +60,10 @@ impl Arrayed {
     pub fn reset(&self) {
         let state = &mut *self.state.lock();
         state.before = state.counted();
+        state.carry.fences = 0;
+        if let Some(ssd) = &mut state.carry.ssd {
+            ssd.count_anew();
+        }
         for (i, own) in state.carry.disks.iter_mut().enumerate() {
             own.count_anew(drive(&state.controller, i));
         }

@@ -2,10 +2,12 @@
 
 mod file;
 pub mod header;
+mod locked;
 mod memory;
 mod shared;
 
 pub use file::{BlockDevice, Sparse};
+pub use locked::Locked;
 pub use memory::Memory;
 
 use crate::error::Result;

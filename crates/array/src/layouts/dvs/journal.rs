@@ -36,7 +36,7 @@ impl Dvs {
         state.at = At::Journal;
         for destage in state.destages.iter_mut().filter(|d| d.collect && d.journal.is_none()) {
             let kept = Kept { group: destage.group, lcns: Vec::new() };
-            let Some(place) = self.places.take(kept) else { continue };
+            let Some(place) = self.places.take(kept, plan) else { continue };
             destage.journal = Some(place);
             self.counts.journalled += destage.chunks.len() as u64;
             destage.write_journal(&self.shape, ticket, place * self.place_blocks(), plan);
@@ -51,6 +51,8 @@ impl Dvs {
             let kept = Kept { group: destage.group, lcns };
             kept.records(place, &mut |r| plan.record(r));
             self.places.put(place, kept);
+            plan.fence();
+            self.places.durable();
         }
     }
 

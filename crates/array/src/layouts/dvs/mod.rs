@@ -403,6 +403,10 @@ impl Array for Dvs {
         self.disks.rebuild().is_some()
     }
 
+    fn durable(&mut self) {
+        self.places.durable();
+    }
+
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
         let disks = self.shape.disks as usize;
         let mut stripe: Vec<Cell> = Vec::with_capacity(disks);
@@ -411,6 +415,10 @@ impl Array for Dvs {
             let Record { tag, words: [a, b, c] } = record;
             match tag {
                 CELL => {
+                    // One that was cut off while it was recorded is none.
+                    if b & 0xffff == 0 {
+                        stripe.clear();
+                    }
                     stripe.push(Cell::from_word(c));
                     if stripe.len() == disks {
                         self.group_mut(a).append(&stripe);

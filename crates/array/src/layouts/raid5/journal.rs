@@ -58,7 +58,7 @@ impl Raid5 {
         state.at = At::Journal;
         let span = r.lba.span(r.blocks);
         for row in state.batch.clone() {
-            let Some(place) = self.places.take(Kept { row, ..Kept::default() }) else { continue };
+            let Some(place) = self.places.take(Kept { row, ..Kept::default() }, plan) else { continue };
             state.places.push(place);
             let part = self.rows.within(row, &span);
             let own = state.parity_of(row);
@@ -88,6 +88,8 @@ impl Raid5 {
             plan.record(kept.record(*place));
             self.places.put(*place, kept);
         }
+        plan.fence();
+        self.places.durable();
     }
 
     /// The disks hold what these places do: those that waited for them go on, in their order.

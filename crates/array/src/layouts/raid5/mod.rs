@@ -18,7 +18,7 @@ use crate::layouts::places::Places;
 use crate::layouts::rebuild::{Order, Rebuild};
 use crate::plan::place;
 use crate::tickets::Tickets;
-use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
+use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Stop, Term, Ticket, Work};
 use rows::Rows;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -395,9 +395,17 @@ impl Array for Raid5 {
         self.disks.rebuild().is_some() || !self.doubt.is_empty()
     }
 
-    fn unclean(&mut self, plan: &mut MemberPlan) {
+    fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
+        // What was recorded by then says which rows were under way.
+        if stop == Stop::Killed && (self.options.intent || self.options.journal) {
+            return;
+        }
         self.doubt = 0..self.rows.rows;
         plan.record(Record { tag: DOUBT, words: [0; 3] });
+    }
+
+    fn durable(&mut self) {
+        self.places.durable();
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
