@@ -16,13 +16,13 @@ use crate::members::Members;
 use crate::pace::Pace;
 use crate::stats::Events;
 use carried::{Carry, Pending};
-use ssd::SsdBytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
 use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Staging, Stop};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use ssd::SsdBytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

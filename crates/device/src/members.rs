@@ -1,10 +1,10 @@
 //! The disks of a served array: opened, made, made anew.
 
+use crate::config::Timing;
 use crate::config::{Config, StoreKind};
 use crate::disk::{self, Between, Opened};
 use crate::error::{DeviceError, Result};
 use crate::open::Machine;
-use crate::config::Timing;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::store::{Locked, Memory, Sparse, Store};
 use smrlab_array::{Array, Chosen, Ssd};
@@ -57,7 +57,10 @@ impl Members {
                     at.expect(&header(at.header.id))?;
                     Box::new(Locked::new(Box::new(Sparse::open(&dir, bytes)?), at))
                 } else if formed {
-                    let text = format!("the SSD's store {} is missing, and with it what only the SSD held", dir.display());
+                    let text = format!(
+                        "the SSD's store {} is missing, and with it what only the SSD held",
+                        dir.display()
+                    );
                     return Err(DeviceError::input(text + ": bring it back, or create the device anew"));
                 } else {
                     let at = StoreDir::create(&dir, header(fresh_id()))?;

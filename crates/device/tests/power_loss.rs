@@ -1,171 +1,43 @@
 //! The host loses its power: of the data written since the last sync any sectors are on its disk, and of the log's newer
 //! sectors any. What was flushed has to be there, the rest old or new, and nothing else; again and again on the same store.
 
+mod power;
+
 use parking_lot::Mutex;
+use power::{Cached, Disk, SECTOR, scratch};
 use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::open::Machine;
 use smrlab_device::store::Store;
-use smrlab_device::{Config, Device, Result};
+use smrlab_device::{Config, Device};
 use smrlab_units::Pba;
 use smrlab_units::rng::Rng;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const SECTOR: usize = 512;
-
-/// The host's disk as far as its cache goes: what is durable, and what is not yet.
-struct Disk {
-    dir: PathBuf,
-    data: Vec<u8>,
-    since: Vec<(usize, Vec<u8>)>,
-    /// The newest log when it was synced last.
-    log: (u64, Vec<u8>),
-    /// A sync of the data is done, that of the log may be; and how many flushes had been answered then.
-    syncing: Option<u64>,
-    /// Flushes that the client was answered.
-    answered: u64,
-    /// Operations until the power goes.
-    left: u64,
-    /// What a power loss left.
-    image: Option<TempDir>,
-    random: Rng,
-}
-
-fn scratch() -> TempDir {
-    let fast = Path::new("/dev/shm");
-    if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
-}
-
-fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
-    let names = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
-    let newest = names.filter_map(|n| n.strip_prefix("log.")?.parse().ok()).max().unwrap_or(0);
-    let (mut used, mut chunk) = (Vec::new(), vec![0; 128 * SECTOR]);
-    if let Ok(log) = std::fs::File::open(dir.join(format!("log.{newest}"))) {
-        // What follows is space that was taken in advance.
-        while log.read_at(&mut chunk, used.len() as u64).unwrap() == chunk.len()
-            && chunk.iter().any(|b| *b != 0)
-        {
-            used.extend_from_slice(&chunk);
-        }
-    }
-    (newest, used)
-}
-
-impl Disk {
-    /// A disk on which everything in `dir` is durable.
-    fn of(dir: &Path, left: u64, random: Rng) -> Self {
-        let data = std::fs::read(dir.join("data.000")).unwrap_or_default();
-        let (dir, log) = (dir.to_owned(), newest_log(dir));
-        Self { dir, data, since: Vec::new(), log, syncing: None, answered: 0, left, image: None, random }
-    }
-
-    /// An operation begins; perhaps the power goes.
-    fn step(&mut self) {
-        if let Some(answered) = self.syncing {
-            // The log's sync has ended, or else nobody was told yet.
-            let told = self.answered != answered;
-            if told || self.left != 1 || self.random.below(2) == 0 {
-                self.syncing = None;
-                self.log = newest_log(&self.dir);
-            }
-        }
-        self.left = self.left.saturating_sub(1);
-        if self.left == 0 && self.image.is_none() {
-            self.image = Some(self.lose_power());
-        }
-    }
-
-    fn settle(&mut self) {
-        for (at, bytes) in self.since.drain(..) {
-            self.data[at..at + bytes.len()].copy_from_slice(&bytes);
-        }
-    }
-
-    fn lose_power(&mut self) -> TempDir {
-        let to = scratch();
-        let share = [5, 50, 95][self.random.below(3) as usize];
-        let survives = |random: &mut Rng| random.below(100) < share;
-        let mut data = self.data.clone();
-        for (at, bytes) in &self.since {
-            for (i, sector) in bytes.chunks(SECTOR).enumerate() {
-                if survives(&mut self.random) {
-                    data[at + i * SECTOR..][..sector.len()].copy_from_slice(sector);
-                }
-            }
-        }
-        let (newest, mut log) = newest_log(&self.dir);
-        let old = if newest == self.log.0 { self.log.1.clone() } else { Vec::new() };
-        for (i, sector) in log.chunks_mut(SECTOR).enumerate() {
-            let before = old.get(i * SECTOR..(i + 1) * SECTOR).unwrap_or(&[0; SECTOR]);
-            if sector != before && !survives(&mut self.random) {
-                sector.copy_from_slice(before);
-            }
-        }
-        for entry in std::fs::read_dir(&self.dir).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            let into = to.path().join(&name);
-            match name.as_str() {
-                "data.000" => std::fs::write(into, &data).unwrap(),
-                _ if name == format!("log.{newest}") => std::fs::write(into, &log).unwrap(),
-                _ => _ = std::fs::copy(self.dir.join(&name), into).unwrap(),
-            }
-        }
-        to
-    }
-}
-
-/// A store whose writes stay in the host's cache until it is synced.
-struct Cached {
-    inner: Box<dyn Store>,
-    disk: Arc<Mutex<Disk>>,
-}
-
-impl Cached {
-    fn write_through(&self, offset: u64, bytes: Vec<u8>) {
-        let mut disk = self.disk.lock();
-        disk.step();
-        let end = offset as usize + bytes.len();
-        let size = disk.data.len().max(end);
-        disk.data.resize(size, 0);
-        disk.since.push((offset as usize, bytes));
-        disk.step();
-    }
-}
-
-impl Store for Cached {
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.inner.read(offset, buf)
-    }
-    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        self.write_through(offset, buf.to_vec());
-        self.inner.write(offset, buf)
-    }
-    fn zero(&self, offset: u64, len: u64) -> Result<()> {
-        self.write_through(offset, vec![0; len as usize]);
-        self.inner.zero(offset, len)
-    }
-    fn sync(&self) -> Result<()> {
-        let mut disk = self.disk.lock();
-        disk.step();
-        disk.settle();
-        disk.step();
-        disk.syncing = Some(disk.answered);
-        drop(disk);
-        self.inner.sync()
-    }
-}
-
+/// `layer`, or `array over layer`.
 fn open(layer: &str, dir: &Path, boot: u64, disk: &Arc<Mutex<Disk>>) -> Arc<Device> {
     let store = StoreKind::Directory(dir.to_owned());
-    let config = Config { mode: Mode::Data, map_budget: 1 << 20, ..Config::new("t", "tiny", layer, store) };
+    let (array, layer) = layer.split_once(" over ").map_or((None, layer), |(a, l)| (Some(a.to_owned()), l));
+    let disks = array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
+    let config =
+        Config { array, mode: Mode::Data, map_budget: 1 << 20, ..Config::new("t", "tiny", layer, store) };
     let disk = disk.clone();
-    let between = Box::new(move |inner| Box::new(Cached { inner, disk }) as Box<dyn Store>);
+    let between = Arc::new(move |i, inner| {
+        let name = disks.map_or(String::new(), |n| if i == n { "ssd".into() } else { format!("disk.{i}") });
+        Box::new(Cached { inner, name, disk: disk.clone() }) as Box<dyn Store>
+    });
     Device::open_on(config, Machine { boot, between }).unwrap()
+}
+
+fn fences(device: &Device) -> u64 {
+    let stats = device.stats();
+    let disks = stats["disks"].as_array().into_iter().flatten();
+    let all = disks.chain([&stats["media"], &stats["array"]]);
+    all.map(|of| of["fences"].as_u64().unwrap_or(0)).sum()
 }
 
 fn print(bytes: &[u8]) -> u64 {
@@ -256,8 +128,11 @@ impl Lives {
         self.disk.lock().left = 1 + self.random.below(400);
         for _ in 0..requests {
             self.request(&device);
+            if self.layer.contains(" over ") && self.random.below(8) == 0 {
+                device.housekeeping();
+            }
             if self.disk.lock().image.is_some() {
-                self.fences += device.stats()["media"]["fences"].as_u64().unwrap_or(0);
+                self.fences += fences(&device);
                 drop(device);
                 self.lose_power();
                 return true;
@@ -374,6 +249,21 @@ impl Lives {
     }
 }
 
+impl Lives {
+    /// Parity fits what it is the parity of, once it is made good.
+    fn lose_a_disk(&mut self) {
+        let device = open(self.layer, &self.dir.path().join("store"), self.boot, &self.disk);
+        self.disk.lock().left = u64::MAX;
+        while device.stats()["array"]["rows_in_doubt"].is_u64() {
+            device.housekeeping();
+        }
+        let before = self.all(&device);
+        let (array, pace) = device.array().unwrap();
+        array.fail(pace, 1).unwrap();
+        assert!(self.all(&device) == before, "{}: a disk was made from parity that does not fit", self.layer);
+    }
+}
+
 fn lives(layer: &'static str, losses: u64, boots_change: bool) {
     let mut lives = Lives::new(layer, losses + layer.len() as u64);
     lives.boots_change = boots_change;
@@ -382,6 +272,11 @@ fn lives(layer: &'static str, losses: u64, boots_change: bool) {
         let requests = 1 + lives.random.below(80);
         lost += u64::from(lives.live(requests));
         all += 1;
+    }
+    if let Some((array, _)) = layer.split_once(" over ")
+        && smrlab_array::parse(array).unwrap().entry.capabilities.losses > 0
+    {
+        lives.lose_a_disk();
     }
     println!("{layer}: {lost} losses of power in {all} lives, {} fences", lives.fences);
 }
@@ -405,12 +300,21 @@ survives! {
     disk_cache: "disk-cache,journal=on,band=16,cache=20%", 20;
     disk_cache_partial: "disk-cache,journal=on,cleaning=partial,clean_bands=2,band=16,cache=10%", 20;
     s_block: "s-block", 20;
+    striped: "striped,disks=2,stripe_unit=7blk,ssd_read=16KiB,ssd_page=2KiB over s-block", 20;
+    raid5: "raid5,disks=3,chunk=4blk over s-block", 20;
+    raid5_journal: "raid5,disks=3,chunk=4blk,journal=on over cmr", 20;
+    ssd_before_disks: "striped,disks=2,stripe_unit=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr", 20;
+    ssd_before_raid5: "raid5,disks=3,chunk=4blk,ssd_write=32KiB,ssd_page=2KiB,ssd_read=8KiB over s-block", 20;
+    ssd_before_dvs:
+        "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on,ssd_write=32KiB,ssd_page=2KiB over cmr", 20;
+    dvs_journal: "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on over s-block", 20;
 }
 
 /// The control: a server that took all records that are there, as after a kill, would serve mixed-up data.
 #[test]
 fn records_that_nothing_marks_as_durable_are_not_to_be_taken() {
-    for layer in ["cmr", "raw,tracks=3", "s-block"] {
+    let ssd = "striped,disks=2,stripe_unit=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr";
+    for layer in ["cmr", "raw,tracks=3", "s-block", ssd] {
         let trusting = std::panic::catch_unwind(|| lives(layer, 30, false));
         assert!(trusting.is_err(), "{layer}: nothing was lost");
     }

@@ -209,13 +209,7 @@ impl ArrayObserver for Carry {
         self.sent.insert((op.member, number), sent);
     }
 
-    fn dispatched(
-        &mut self,
-        member: MemberId,
-        _: SimTime,
-        request: &HostRequest,
-        executed: &Executed<'_>,
-    ) {
+    fn dispatched(&mut self, member: MemberId, _: SimTime, request: &HostRequest, executed: &Executed<'_>) {
         let Some(Sent { op, parts, data, .. }) = self.sent.remove(&(member, request.id)) else { return };
         if let Err(e) = self.carry_out(&op, Some(executed), (&data, &parts)) {
             self.fault = Some((member, op.request.id, op.request.op, e));

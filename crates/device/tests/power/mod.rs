@@ -1,0 +1,201 @@
+//! The host's disk as far as its cache goes: what is durable, and what is not yet; and what of it a loss of power leaves.
+
+use parking_lot::Mutex;
+use smrlab_device::Result;
+use smrlab_device::store::Store;
+use smrlab_units::rng::Rng;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+pub const SECTOR: usize = 512;
+
+/// The store of a drive, of an SSD, or of what an array keeps.
+#[derive(Default)]
+struct Part {
+    data: Vec<u8>,
+    since: Vec<(usize, Vec<u8>)>,
+    /// The newest log when it was synced last.
+    log: (u64, Vec<u8>),
+    /// A sync of the data is done, that of the log may be; and how many flushes had been answered then.
+    syncing: Option<u64>,
+}
+
+/// See the module.
+pub struct Disk {
+    dir: PathBuf,
+    /// By directory below that: an array's own, which is the last to be synced, has no data.
+    parts: BTreeMap<String, Part>,
+    /// Flushes that the client was answered.
+    pub answered: u64,
+    /// Operations until the power goes.
+    pub left: u64,
+    /// What a power loss left.
+    pub image: Option<TempDir>,
+    random: Rng,
+}
+
+pub fn scratch() -> TempDir {
+    let fast = Path::new("/dev/shm");
+    if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
+}
+
+fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
+    let names = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let newest = names.filter_map(|n| n.strip_prefix("log.")?.parse().ok()).max().unwrap_or(0);
+    let (mut used, mut chunk) = (Vec::new(), vec![0; 128 * SECTOR]);
+    if let Ok(log) = std::fs::File::open(dir.join(format!("log.{newest}"))) {
+        // What follows is space that was taken in advance.
+        while log.read_at(&mut chunk, used.len() as u64).unwrap() == chunk.len()
+            && chunk.iter().any(|b| *b != 0)
+        {
+            used.extend_from_slice(&chunk);
+        }
+    }
+    (newest, used)
+}
+
+impl Part {
+    /// Everything in `dir` is durable.
+    fn of(dir: &Path) -> Self {
+        let data = std::fs::read(dir.join("data.000")).unwrap_or_default();
+        Self { data, log: newest_log(dir), ..Self::default() }
+    }
+
+    fn settle(&mut self) {
+        for (at, bytes) in self.since.drain(..) {
+            self.data[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+
+    fn lose_power(&self, dir: &Path, to: &Path, mut survives: impl FnMut() -> bool) {
+        let mut data = self.data.clone();
+        for (at, bytes) in &self.since {
+            for (i, sector) in bytes.chunks(SECTOR).enumerate() {
+                if survives() {
+                    data[at + i * SECTOR..][..sector.len()].copy_from_slice(sector);
+                }
+            }
+        }
+        let (newest, mut log) = newest_log(dir);
+        let old = if newest == self.log.0 { self.log.1.clone() } else { Vec::new() };
+        for (i, sector) in log.chunks_mut(SECTOR).enumerate() {
+            let before = old.get(i * SECTOR..(i + 1) * SECTOR).unwrap_or(&[0; SECTOR]);
+            if sector != before && !survives() {
+                sector.copy_from_slice(before);
+            }
+        }
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(dir).unwrap().map(|e| e.unwrap()).filter(|e| e.path().is_file()) {
+            let name = entry.file_name().into_string().unwrap();
+            let into = to.join(&name);
+            match name.as_str() {
+                "data.000" => std::fs::write(into, &data).unwrap(),
+                _ if name == format!("log.{newest}") => std::fs::write(into, &log).unwrap(),
+                _ => _ = std::fs::copy(dir.join(&name), into).unwrap(),
+            }
+        }
+    }
+}
+
+impl Disk {
+    /// A disk on which everything in `dir` is durable.
+    pub fn of(dir: &Path, left: u64, random: Rng) -> Self {
+        let mut parts = BTreeMap::new();
+        for path in [dir.to_owned()].into_iter().chain(folders(dir)) {
+            let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+            parts.insert(name, Part::of(&path));
+        }
+        Self { dir: dir.to_owned(), parts, answered: 0, left, image: None, random }
+    }
+
+    /// An operation begins; perhaps the power goes.
+    fn step(&mut self) {
+        let Self { dir, parts, answered, left, random, .. } = self;
+        let mut done = true;
+        // What the array keeps comes last.
+        for (name, part) in parts.iter_mut().rev() {
+            if let Some(before) = part.syncing {
+                // The log's sync has ended, or else nobody was told yet.
+                done &= *answered != before || *left != 1 || random.below(2) == 0;
+                if done {
+                    part.syncing = None;
+                    part.log = newest_log(&dir.join(name));
+                }
+            }
+        }
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 && self.image.is_none() {
+            self.image = Some(self.lose_power());
+        }
+    }
+
+    fn lose_power(&mut self) -> TempDir {
+        let to = scratch();
+        let share = [5, 50, 95][self.random.below(3) as usize];
+        for (name, part) in &self.parts {
+            let survives = || self.random.below(100) < share;
+            part.lose_power(&self.dir.join(name), &to.path().join(name), survives);
+        }
+        to
+    }
+
+    fn write(&mut self, name: &str, offset: u64, bytes: Vec<u8>) {
+        self.step();
+        let part = self.parts.entry(name.to_owned()).or_default();
+        let end = offset as usize + bytes.len();
+        let size = part.data.len().max(end);
+        part.data.resize(size, 0);
+        part.since.push((offset as usize, bytes));
+        self.step();
+    }
+
+    fn sync(&mut self, name: &str) {
+        // The one that was synced before is so with its log.
+        for (other, part) in self.parts.iter_mut().filter(|(other, _)| !other.is_empty()) {
+            if part.syncing.take().is_some() {
+                part.log = newest_log(&self.dir.join(other));
+            }
+        }
+        self.step();
+        self.parts.entry(name.to_owned()).or_default().settle();
+        self.step();
+        let answered = self.answered;
+        for (_, part) in self.parts.iter_mut().filter(|(other, _)| *other == name || other.is_empty()) {
+            part.syncing = Some(answered);
+        }
+    }
+}
+
+fn folders(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = std::fs::read_dir(dir).into_iter().flatten().map(|e| e.unwrap().path());
+    all.filter(|p| p.is_dir())
+}
+
+/// A store whose writes stay in the host's cache until it is synced.
+pub struct Cached {
+    pub inner: Box<dyn Store>,
+    /// Its directory below the disk's.
+    pub name: String,
+    pub disk: Arc<Mutex<Disk>>,
+}
+
+impl Store for Cached {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read(offset, buf)
+    }
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.disk.lock().write(&self.name, offset, buf.to_vec());
+        self.inner.write(offset, buf)
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.disk.lock().write(&self.name, offset, vec![0; len as usize]);
+        self.inner.zero(offset, len)
+    }
+    fn sync(&self) -> Result<()> {
+        self.disk.lock().sync(&self.name);
+        self.inner.sync()
+    }
+}
