@@ -80,6 +80,8 @@ struct Lives {
     disk: Arc<Mutex<Disk>>,
     boot: u64,
     boots_change: bool,
+    /// A disk of the array is dead from the start.
+    degraded: bool,
     allowed: Allowed,
     model: Vec<u8>,
     random: Rng,
@@ -90,7 +92,7 @@ struct Lives {
 impl Lives {
     fn new(layer: &'static str, seed: u64) -> Self {
         let dir = scratch();
-        let disk = Arc::new(Mutex::new(Disk::of(dir.path(), u64::MAX, Rng::new(seed + 1))));
+        let disk = Arc::new(Mutex::new(Disk::of(&dir.path().join("store"), u64::MAX, Rng::new(seed + 1))));
         let random = Rng::new(seed * 7919 + 12345);
         let raw = layer.starts_with("raw");
         Self {
@@ -100,6 +102,7 @@ impl Lives {
             disk,
             boot: 1,
             boots_change: true,
+            degraded: false,
             allowed: Allowed(Vec::new()),
             model: Vec::new(),
             random,
@@ -119,6 +122,10 @@ impl Lives {
         let store = self.dir.path().join("store");
         let device = open(self.layer, &store, self.boot, &self.disk);
         if self.model.is_empty() {
+            if self.degraded {
+                let (array, pace) = device.array().unwrap();
+                array.fail(pace, 1).unwrap();
+            }
             self.model = self.all(&device);
             self.allowed = Allowed::only(&self.model);
             let random = Rng::new(self.random.below(u64::MAX) | 1);
@@ -161,7 +168,9 @@ impl Lives {
 
     fn request(&mut self, device: &Device) {
         let blocks = device.size() / 512;
-        let start = self.random.below(blocks);
+        // Of an array mostly a few stripes, so that journals and what is collected are used again and again.
+        let few = self.layer.contains(" over ") && self.random.below(4) > 0;
+        let start = self.random.below(if few { blocks / 8 } else { blocks });
         // A raw write that destroyed what it wrote itself would pass through states that cannot be seen from here.
         let most = if self.raw { self.track_end(start) } else { blocks };
         let len = (1 + self.random.below(24)).min(most - start);
@@ -265,8 +274,11 @@ impl Lives {
 }
 
 fn lives(layer: &'static str, losses: u64, boots_change: bool) {
-    let mut lives = Lives::new(layer, losses + layer.len() as u64);
-    lives.boots_change = boots_change;
+    lives_of(Lives { boots_change, ..Lives::new(layer, losses + layer.len() as u64) }, losses);
+}
+
+fn lives_of(mut lives: Lives, losses: u64) {
+    let layer = lives.layer;
     let (mut lost, mut all) = (0, 0);
     while lost < losses {
         let requests = 1 + lives.random.below(80);
@@ -274,6 +286,7 @@ fn lives(layer: &'static str, losses: u64, boots_change: bool) {
         all += 1;
     }
     if let Some((array, _)) = layer.split_once(" over ")
+        && !lives.degraded
         && smrlab_array::parse(array).unwrap().entry.capabilities.losses > 0
     {
         lives.lose_a_disk();
@@ -308,6 +321,27 @@ survives! {
     ssd_before_dvs:
         "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on,ssd_write=32KiB,ssd_page=2KiB over cmr", 20;
     dvs_journal: "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on over s-block", 20;
+}
+
+/// What a row's journal holds is durable before the row is written: a dead disk's blocks are not lost with a power cut in it.
+#[test]
+fn a_journal_saves_the_rows_of_a_dead_disk() {
+    for array in [
+        "raid5,disks=3,chunk=4blk,journal=on over cmr",
+        "raid5,disks=4,chunk=4blk,journal=on,ssd_write=16KiB,ssd_page=2KiB over s-block",
+    ] {
+        lives_of(Lives { degraded: true, ..Lives::new(array, 11) }, 20);
+    }
+    let bare = "raid5,disks=3,chunk=4blk over cmr";
+    let hole = || lives_of(Lives { degraded: true, ..Lives::new(bare, 11) }, 40);
+    assert!(std::panic::catch_unwind(hole).is_err(), "without a journal nothing was lost");
+}
+
+/// Likewise the chunks of a group that DVS collects.
+#[test]
+fn without_a_journal_collections_lose_what_was_flushed() {
+    let bare = || lives("dvs,disks=4,chunk=4blk,segment=8,overprovision=20% over cmr", 40, true);
+    assert!(std::panic::catch_unwind(bare).is_err(), "nothing was lost");
 }
 
 /// The control: a server that took all records that are there, as after a kill, would serve mixed-up data.

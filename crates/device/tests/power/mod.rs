@@ -43,7 +43,8 @@ pub fn scratch() -> TempDir {
 }
 
 fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
-    let names = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let all = std::fs::read_dir(dir).into_iter().flatten();
+    let names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
     let newest = names.filter_map(|n| n.strip_prefix("log.")?.parse().ok()).max().unwrap_or(0);
     let (mut used, mut chunk) = (Vec::new(), vec![0; 128 * SECTOR]);
     if let Ok(log) = std::fs::File::open(dir.join(format!("log.{newest}"))) {
