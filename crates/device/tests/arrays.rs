@@ -295,6 +295,81 @@ fn after_a_power_loss_parity_is_made_good() {
     assert_eq!(events(&open(dir.path(), 3), "unclean"), 0);
 }
 
+/// A server that was killed while disks were written may have left a row half done; one that was killed at rest, or stopped, has
+/// not; and with `intent=on` it is known which rows.
+#[test]
+fn after_a_kill_parity_is_made_good_where_rows_were_under_way() {
+    for (array, unclean) in [("raid5,disks=4,chunk=8blk", 1), ("raid5,disks=4,chunk=8blk,intent=on", 0)] {
+        let dir = scratch();
+        let mut checked = Checked::new(config(array, "cmr", dir.path()));
+        checked.write(30);
+        let again = |checked: Checked| {
+            let Checked { device, plain, random } = checked;
+            drop(device);
+            Checked { device: Device::open(config(array, "cmr", dir.path())).unwrap(), plain, random }
+        };
+        let doubt = |c: &Checked| c.device.stats()["array"]["rows_in_doubt"].as_u64();
+        let mut checked = again(checked);
+        assert_eq!(events(&checked.device, "unclean"), 1, "{array}");
+        assert_eq!(doubt(&checked).is_some(), unclean == 1, "{array}");
+        while doubt(&checked).is_some() {
+            checked.device.housekeeping();
+        }
+        checked.check(array);
+        checked.write(5);
+        // Noted as being at rest after a while without writes.
+        (0..3).for_each(|_| checked.device.housekeeping());
+        let checked = again(checked);
+        assert_eq!(events(&checked.device, "unclean"), 0, "{array}: killed at rest");
+        checked.device.close().unwrap();
+        let mut checked = again(checked);
+        assert_eq!(events(&checked.device, "unclean"), 0, "{array}: stopped");
+        checked.write(5);
+        checked.device.close().unwrap();
+        assert_eq!(events(&again(checked).device, "unclean"), 0, "{array}: stopped after writes");
+    }
+}
+
+/// Dirty data on the SSD survive, and are destaged to what is left of the disks.
+#[test]
+fn dirty_data_outlive_a_disk_and_a_kill() {
+    for array in [
+        "raid5,disks=3,chunk=8blk,ssd_write=64KiB,ssd_page=4KiB,ssd_high=90%,ssd_low=80%",
+        "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,ssd_write=64KiB,ssd_page=2KiB,journal=on",
+    ] {
+        let dir = scratch();
+        let mut checked = Checked::new(config(array, "cmr", dir.path()));
+        // Less than the SSD takes: no disk has any of it.
+        checked.device.write(0, &[0x5a; 48 << 10], true).unwrap();
+        checked.plain[..48 << 10].fill(0x5a);
+        let written =
+            |c: &Checked, disk: usize| c.device.stats()["disks"][disk]["by_cause"]["host"]["writes"].clone();
+        assert!((0..3).all(|d| written(&checked, d) == Value::Null), "{array}: {}", checked.device.stats());
+        assert_eq!(checked.device.stats()["array"]["ssd"]["blocks_written"], 96);
+        let (served, pace) = checked.device.array().unwrap();
+        served.fail(pace, 1).unwrap();
+        let Checked { device, plain, random } = checked;
+        drop(device);
+        checked = Checked { device: Device::open(config(array, "cmr", dir.path())).unwrap(), plain, random };
+        checked.check(&format!("{array}, killed without disk 1"));
+        let (served, pace) = checked.device.array().unwrap();
+        assert!(served.fail(pace, 9).unwrap_err().to_string().contains("no disk 9"));
+        served.replace(pace, 1).unwrap();
+        checked.write(200);
+        checked.rebuilt(1, 1);
+        checked.check(&format!("{array}, rebuilt"));
+        let (served, pace) = checked.device.array().unwrap();
+        served.fail(pace, 2).unwrap();
+        checked.check(&format!("{array}, another disk dead"));
+        drop(checked);
+        std::fs::rename(dir.path().join("store/ssd"), dir.path().join("gone")).unwrap();
+        let e = Device::open(config(array, "cmr", dir.path())).err().unwrap().to_string();
+        assert!(e.contains("SSD's store") && e.contains("missing"), "{e}");
+        std::fs::rename(dir.path().join("gone"), dir.path().join("store/ssd")).unwrap();
+        Device::open(config(array, "cmr", dir.path())).unwrap();
+    }
+}
+
 #[test]
 fn what_cannot_be_served_says_why() {
     let dir = scratch();
