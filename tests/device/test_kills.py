@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,40 @@ def test_kill_9_loses_nothing_that_was_durable(make: Make, fast: Path, layer: st
             writer.check(client)
     assert writer.flushed >= KILLS
     assert writer.durable > 50
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        {"array": "raid5,disks=4,chunk=8KiB"},
+        {"array": "raid5,disks=3,chunk=16KiB,ssd_write=256KiB,ssd_read=128KiB"},
+        {"array": "dvs,disks=4,chunk=8KiB,segment=16,journal=on,ssd_write=256KiB"},
+        {"array": "raid5,disks=4,chunk=8KiB,journal=on", "timing": "model", "speed": 30.0, "scheduler": "sptf,depth=8"},
+        {"array": "raid5,disks=3,ssd_write=256KiB", "timing": "model", "speed": 30.0, "scheduler": "sptf,depth=8"},
+    ],
+    ids=lambda config: config["array"] + config.get("timing", ""),
+)
+def test_kill_9_of_an_array(make: Make, fast: Path, array: dict[str, object]) -> None:
+    """With a disk dead for the second half, where a journal holds what was under way."""
+    device = make(layer="s-block", size=None, host_size=16 << 20, store=str(fast / "store"), **array)
+    info = device.ask("info")
+    writer = Writer(info["size"], info["can_trim"], seed=3)
+    for round_ in range(4):
+        if round_ == 2 and "journal" in str(array):
+            device.ask("fail", disk=1)
+        with Client(device.socket()) as client, pytest.raises(Gone):
+            writer.run(client, device)
+        device.start()
+        with Client(device.socket()) as client:
+            writer.check(client)
+    assert writer.flushed >= 4
+    # Parity that is made good again fits.
+    while device.ask("stats")["array"].get("rows_in_doubt"):
+        time.sleep(0.1)
+    if "journal" not in str(array):
+        device.ask("fail", disk=0)
+    with Client(device.socket()) as client:
+        writer.check(client)
 
 
 def test_the_check_can_fail(make: Make) -> None:

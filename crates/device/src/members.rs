@@ -17,6 +17,8 @@ pub struct Members {
     config: Config,
     /// The array.
     pub chosen: Chosen,
+    /// Each of them, as a run takes it.
+    pub drive: String,
     /// The medium of each.
     medium: Option<Blocks>,
     boot: u64,
@@ -26,10 +28,15 @@ pub struct Members {
 }
 
 impl Members {
-    /// Disks with so much medium each.
-    pub fn new(config: &Config, chosen: Chosen, medium: Option<Blocks>, host: Machine) -> Self {
+    /// Disks with this text and so much medium each.
+    pub fn new(
+        config: &Config,
+        chosen: Chosen,
+        (drive, medium): (String, Option<Blocks>),
+        host: Machine,
+    ) -> Self {
         let Machine { boot, between } = host;
-        Self { config: config.clone(), chosen, medium, boot, between, by_step: config.by_step() }
+        Self { config: config.clone(), chosen, drive, medium, boot, between, by_step: config.by_step() }
     }
 
     /// The array's SSD, if it needs one: how long it takes, and where its bytes are. `formed`: it was there before.

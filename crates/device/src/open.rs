@@ -113,7 +113,9 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
         device: None,
     };
     let boot = host.boot;
-    let members = Members::new(config, chosen.clone(), medium, host);
+    let drive =
+        if config.size.or(config.host_size).is_some() { shortened(&first) } else { first.drive.clone() };
+    let members = Members::new(config, chosen.clone(), (drive, medium), host);
     let StoreKind::Directory(dir) = &config.store else {
         let disks = (0..chosen.disks).map(|d| members.open(d)).collect::<Result<_>>()?;
         return Arrayed::new(array, members, disks, (None, Found::default()), events.clone());

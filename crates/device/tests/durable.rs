@@ -86,7 +86,7 @@ fn watched(layer: &str, dir: &Path) -> (Arc<Device>, Arc<Between>) {
     let between = Arc::new(Between::default());
     let own = between.clone();
     let machine = Machine {
-        between: Box::new(move |inner| Box::new(Watched { inner, between: own })),
+        between: Arc::new(move |_, inner| Box::new(Watched { inner, between: own.clone() })),
         ..Machine::default()
     };
     let device = Device::open_on(config(layer, dir), machine).unwrap();

@@ -31,7 +31,7 @@ impl Arrayed {
 
     /// What it is.
     pub fn info(&self) -> Value {
-        json!({"layer": self.layer, "array": self.array, "keeps_data": true, "survives_cut": self.survives_cut,
+        json!({"drive": self.members.drive, "layer": self.layer, "array": self.array, "keeps_data": true, "survives_cut": self.survives_cut,
                "discards": self.discards, "losses": self.capabilities.losses, "disks": self.health()})
     }
 
