@@ -42,6 +42,10 @@ def rebuilt(device: Device, number: int) -> None:
 
 def lose_and_rebuild(device: Device) -> None:
     """A disk dies and is replaced, while somebody else uses the device."""
+    end = time.monotonic() + 60
+    while device.ask("stats")["host"]["writes"] < 100:
+        assert time.monotonic() < end, "nobody uses it"
+        time.sleep(0.05)
     time.sleep(0.5)
     device.ask("fail", disk=2)
     assert disk(device, 2)["state"] == "dead"
