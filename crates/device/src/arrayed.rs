@@ -18,18 +18,28 @@ use crate::stats::Events;
 use carried::{Carry, Pending};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
-use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Staging, Stop};
+use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Stop};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use ssd::SsdBytes;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Events and steps of background work before others get the lock.
 const STEPS: usize = 16;
 /// Of these, so many rounds before there is another look at whether a checkpoint is due.
 const ROUNDS: usize = 64;
+
+/// Says how the server before ended, where that was not in good order; what is left to do because of it is recorded by now.
+fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> Result<()> {
+    let why = match stop {
+        Stop::Orderly => return Ok(()),
+        Stop::Killed => "the server was killed while disks were written",
+        Stop::PowerLost => "the host lost its power",
+    };
+    events.push("unclean", None, format!("{why}: what was under way is made to fit again"));
+    ledger.map_or(Ok(()), Ledger::rest)
+}
 
 /// What is behind the lock.
 struct State {
@@ -127,36 +137,10 @@ impl Arrayed {
         let schedule = Schedule { timeout: chosen.schedule.timeout, ..Schedule::default() };
         let controller = Controller::new(array, drives, Vec::new(), schedule, true).records_wait();
         let controller = if members.by_step { controller.background_by_step() } else { controller };
-        let carry = Carry {
-            dead: vec![false; bytes.len()],
-            disks: bytes,
-            ssd: on_ssd.map(SsdBytes::new),
-            sent: BTreeMap::new(),
-            fences: 0,
-            staging: Staging::default(),
-            pending: BTreeMap::new(),
-            tickets: BTreeMap::new(),
-            ledger: ledger.clone(),
-            events: events.clone(),
-            redundant: capabilities.losses > 0,
-            fault: None,
-            doomed: Vec::new(),
-            broken: None,
-        };
+        let carry = Carry::new((bytes, on_ssd), ledger.clone(), events.clone(), capabilities.losses > 0);
         let mut state = State { controller, carry, next: 0, before: Counted::default() };
         state.call(|c, carry| c.recover(found.records.into_iter(), found.stop, carry));
-        let why = match found.stop {
-            Stop::Orderly => None,
-            Stop::Killed => Some("the server was killed while disks were written"),
-            Stop::PowerLost => Some("the host lost its power"),
-        };
-        if let Some(why) = why {
-            events.push("unclean", None, format!("{why}: what was under way is made to fit again"));
-        }
-        if let Some(ledger) = ledger.as_ref().filter(|_| found.stop != Stop::Orderly) {
-            // What is left to do is recorded by now.
-            ledger.rest()?;
-        }
+        taken_up(found.stop, ledger.as_deref(), &events)?;
         missing.retain(|m| state.health(m.at()) != Health::Dead);
         for member in missing {
             events.push("disk-failed", None, format!("the store of disk {} is missing", member.0));

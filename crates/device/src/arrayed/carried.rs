@@ -6,6 +6,7 @@ use crate::error::{DeviceError, Result};
 use crate::ledger::Ledger;
 use crate::queue::{refused, stopped};
 use crate::stats::Events;
+use crate::store::Store;
 use smrlab_array::plan::Outcome;
 use smrlab_array::{ArrayObserver, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
 use smrlab_drive::{Executed, Served};
@@ -65,6 +66,31 @@ pub(super) struct Carry {
 }
 
 impl Carry {
+    /// Of these disks and an SSD; `redundant`: a disk that fails can be done without.
+    pub(super) fn new(
+        (disks, ssd): (Vec<Bytes>, Option<Arc<dyn Store>>),
+        ledger: Option<Arc<Ledger>>,
+        events: Arc<Events>,
+        redundant: bool,
+    ) -> Self {
+        Self {
+            dead: vec![false; disks.len()],
+            disks,
+            ssd: ssd.map(SsdBytes::new),
+            sent: BTreeMap::new(),
+            fences: 0,
+            staging: Staging::default(),
+            pending: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            ledger,
+            events,
+            redundant,
+            fault: None,
+            doomed: Vec::new(),
+            broken: None,
+        }
+    }
+
     /// What a write puts on its member; nothing of other requests.
     fn gathered(&self, op: &MemberOp, plan: &MemberPlan) -> Vec<u8> {
         if op.request.op != HostOp::Write {
