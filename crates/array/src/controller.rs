@@ -1,9 +1,10 @@
 //! The event loop: an array and its members in simulated time.
 //!
 //! A member without a scheduler is first come, first served, so the end of a request is known when it is issued; what the loop keeps
-//! are the ends of phases, the deaths and replacements of members, and nothing else. Events at the same time come in the order
+//! are the ends of phases, turns on a shared bus, the deaths and replacements of members, and nothing else. Events at the same time come in the order
 //! in which they were found out, deaths first; decisions of schedulers come after all of them.
 
+mod bus;
 mod queued;
 mod serving;
 
@@ -12,12 +13,13 @@ use crate::member::{How, Slot};
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
 use crate::{Array, ArrayObserver, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
+use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What befalls members.
+/// What befalls members, and what they share.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// A member that has not answered a request for so long is thrown out.
@@ -26,6 +28,8 @@ pub struct Schedule {
     pub fails: Vec<(MemberId, SimTime)>,
     /// How long after a death a spare takes the place.
     pub replace_after: Option<SimTime>,
+    /// What a block takes on the bus that all disks share; `None`: each has its own.
+    pub bus: Option<SimTime>,
 }
 
 /// A host request that is done.
@@ -57,7 +61,7 @@ struct Running {
     /// When the last request of the phase ends.
     phase_end: SimTime,
     in_phase: bool,
-    /// All requests of the phase are issued; so many of them wait for a scheduler.
+    /// All requests of the phase are issued; so many of them wait for a scheduler, or for their turn on a shared bus.
     issued: bool,
     waits: u32,
     lost: bool,
@@ -66,11 +70,23 @@ struct Running {
     cleaning: Option<(&'static str, u64)>,
 }
 
+/// What a member answered.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    /// When it began, and when it was done.
+    start: SimTime,
+    end: SimTime,
+    ok: bool,
+    /// Media operations.
+    ops: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Failed(MemberId),
     Replaced(MemberId),
     Phase(Ticket),
+    Piece(Piece),
 }
 
 /// See the [module](self).
@@ -100,6 +116,7 @@ pub struct Controller {
     /// Some member has a scheduler.
     queued: bool,
     deaths: u64,
+    bus: Option<Bus>,
 }
 
 impl Controller {
@@ -134,6 +151,7 @@ impl Controller {
             records_wait: false,
             held: None,
             deaths: 0,
+            bus: schedule.bus.map(Bus::new),
             schedule: Schedule::default(),
         };
         for &(member, at) in &schedule.fails {
@@ -227,7 +245,7 @@ impl Controller {
 
     fn push(&mut self, at: SimTime, event: Event) {
         self.seq += 1;
-        self.events.push(Reverse((at, matches!(event, Event::Phase(_)), self.seq, event)));
+        self.events.push(Reverse((at, matches!(event, Event::Phase(_) | Event::Piece(_)), self.seq, event)));
     }
 
     /// The member will be dead at `at`, unless it is before.
@@ -248,6 +266,7 @@ impl Controller {
                 (running.in_phase, running.lost) = (false, false);
                 self.planned(|array, plan| array.complete(now, phase, plan), watch);
             }
+            Event::Piece(piece) => self.passes(piece),
             Event::Failed(member) => {
                 let slot = &mut self.members[member.at()];
                 if slot.dead || slot.dies_at != Some(now) {
@@ -355,10 +374,15 @@ impl Controller {
         op.request.id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
         let issued = self.issue(&op, watch);
         let now = self.now;
+        let answered = issued.unwrap_or(Answered { start: now, end: now, ok: true, ops: 0 });
+        let times = (answered.start, answered.end);
+        let mut shares = || answered.ok && self.takes_turns((op.member, op.ticket), &op.request, times);
+        let waits = issued.is_none() || shares();
         let Some(running) = self.works.get_mut(op.ticket) else { return };
-        let (end, ok, ops) = issued.unwrap_or((now, true, 0));
+        let Answered { ok, ops, .. } = answered;
+        let end = if waits { now } else { answered.end };
         running.phase_end = if running.in_phase { running.phase_end.max(end) } else { end };
-        running.waits += u32::from(issued.is_none());
+        running.waits += u32::from(waits);
         running.in_phase = true;
         running.lost |= !ok && op.request.op == HostOp::Read;
         running.ops += ops;
@@ -373,18 +397,19 @@ impl Controller {
         }
     }
 
-    /// When the request ended, whether it was done, and media operations; `None`: it waits for a scheduler.
-    fn issue(&mut self, op: &MemberOp, watch: &mut impl ArrayObserver) -> Option<(SimTime, bool, u64)> {
+    /// What a member answered; `None`: the request waits for a scheduler.
+    fn issue(&mut self, op: &MemberOp, watch: &mut impl ArrayObserver) -> Option<Answered> {
         let now = self.now;
         let slot = &mut self.members[op.member.at()];
+        let lost = |end| Answered { start: now, end, ok: false, ops: 0 };
         if slot.dead {
-            return Some((now, false, 0));
+            return Some(lost(now));
         }
         let how = How { instantly: self.instantly, by_step: self.by_step };
         let (served, refusal) = slot.issue(now, op, &self.plan, how, watch)?;
         if !watch.answered() {
             self.dies(op.member, now);
-            return Some((now, false, 0));
+            return Some(lost(now));
         }
         let slot = &self.members[op.member.at()];
         let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
@@ -392,8 +417,8 @@ impl Controller {
             self.dies(op.member, now + limit);
         }
         Some(match self.members[op.member.at()].dies_at {
-            Some(at) if served.ack > at => (at.max(now), false, ops),
-            _ => (served.ack, refusal.is_none(), ops),
+            Some(at) if served.ack > at => Answered { ops, ..lost(at.max(now)) },
+            _ => Answered { start: served.start, end: served.ack, ok: refusal.is_none(), ops },
         })
     }
 

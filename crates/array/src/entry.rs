@@ -11,7 +11,7 @@ use smrlab_units::spec::{Kind, Param, SpecError, Values};
 pub const DISKS: Param =
     Param { name: "disks", kind: Kind::Count(1, 64), default: "4", doc: "drives in the array" };
 
-/// The parameters of every array but `single`: what befalls its drives.
+/// The parameters of every array but `single`: what befalls its drives, and what they share.
 pub const COMMON: &[Param] = &[
     Param {
         name: "timeout",
@@ -36,6 +36,12 @@ pub const COMMON: &[Param] = &[
         kind: Kind::Count(0, 64),
         default: "1",
         doc: "fresh drives to replace dead ones",
+    },
+    Param {
+        name: "bus",
+        kind: Kind::Real(0.001, 1e6),
+        default: "",
+        doc: "MB/s of one bus for the data of all disks, beside each one's own: two actuators of a drive; without it each has its own",
     },
 ];
 

@@ -8,7 +8,7 @@ use smrlab_drive::controller::{Controller, Effects};
 use smrlab_drive::drive::Tracks;
 use smrlab_drive::{Drive, Executed, Observer, OpDone, Served};
 use smrlab_stl::{Cause, Facts, HostRequest, MediaOp, Pause};
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::SimTime;
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 
@@ -44,8 +44,10 @@ struct Sent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub ticket: Ticket,
-    pub kind: HostOp,
+    pub request: HostRequest,
     pub came: SimTime,
+    /// When the drive began with it.
+    pub start: SimTime,
     pub ack: SimTime,
     pub ok: bool,
     /// Media operations that were done for it.
@@ -91,7 +93,7 @@ impl Queue {
         self.known.sent.insert(number, Sent { op: *op, came: now, acked: false });
         self.behind.push_back((now, op.request.numbered(number)));
         watch.sent(now, op, number, plan);
-        self.fill(op.member, watch);
+        self.fill(op.member, now, watch);
     }
 
     /// When it will be decided who is next.
@@ -102,7 +104,7 @@ impl Queue {
     /// Makes that decision.
     pub(crate) fn decide(&mut self, member: MemberId, at: SimTime, watch: &mut impl ArrayObserver) {
         let Ok(_) = self.drive.decide_once(at, &mut Sink { member, watch, known: &mut self.known });
-        self.fill(member, watch);
+        self.fill(member, at, watch);
     }
 
     /// What was answered since.
@@ -119,24 +121,27 @@ impl Queue {
     pub(crate) fn write_back(&mut self, member: MemberId, watch: &mut impl ArrayObserver) {
         let mut sink = Sink { member, watch, known: &mut self.known };
         let Ok(()) = self.drive.write_back(&mut sink);
-        self.fill(member, watch);
+        let free = self.drive().free_at();
+        self.fill(member, free, watch);
     }
 
     /// The drive is dead at `now`: what was not answered never will be.
     pub(crate) fn dies(&mut self, now: SimTime) {
         for s in std::mem::take(&mut self.known.sent).into_values().filter(|s| !s.acked) {
-            let (ticket, kind) = (s.op.ticket, s.op.request.op);
-            self.known.answers.push(Answer { ticket, kind, came: s.came, ack: now, ok: false, ops: 0 });
+            let MemberOp { ticket, request, .. } = s.op;
+            let (came, start, ack) = (s.came, now, now);
+            self.known.answers.push(Answer { ticket, request, came, start, ack, ok: false, ops: 0 });
         }
         self.behind.clear();
     }
 
-    fn fill(&mut self, member: MemberId, watch: &mut impl ArrayObserver) {
+    /// Requests that came when the queue was full take the places that it has at `now`.
+    fn fill(&mut self, member: MemberId, now: SimTime, watch: &mut impl ArrayObserver) {
         while self.drive.has_room()
             && let Some((came, request)) = self.behind.pop_front()
         {
             let mut sink = Sink { member, watch, known: &mut self.known };
-            let Ok(_) = self.drive.submit(came, &request, &mut sink);
+            let Ok(_) = self.drive.submit_waited(now.max(came), (came, &request), &mut sink);
         }
     }
 }
@@ -158,11 +163,12 @@ impl<O: ArrayObserver> Sink<'_, O> {
         }
     }
 
-    fn answered_at(&mut self, number: u64, ack: SimTime, (ok, ops): (bool, u64)) {
+    fn answered_at(&mut self, number: u64, served: &Served, (ok, ops): (bool, u64)) {
         if let Some(s) = self.known.sent.get_mut(&number).filter(|s| !s.acked) {
             s.acked = true;
-            let (ticket, kind, came) = (s.op.ticket, s.op.request.op, s.came);
-            self.known.answers.push(Answer { ticket, kind, came, ack, ok, ops });
+            let MemberOp { ticket, request, .. } = s.op;
+            let (came, Served { start, ack, .. }) = (s.came, *served);
+            self.known.answers.push(Answer { ticket, request, came, start, ack, ok, ops });
         }
     }
 }
@@ -192,19 +198,19 @@ impl<O: ArrayObserver> Effects for Sink<'_, O> {
         let could = self.watch.answered();
         self.known.could_not |= !could;
         let outcome = (could && executed.plan.refusal().is_none(), executed.plan.ops().len() as u64);
-        self.answered_at(request.id, executed.served.ack, outcome);
+        self.answered_at(request.id, &executed.served, outcome);
         self.known.sent.remove(&request.id);
         Ok(())
     }
 
     fn accepted(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<(), Infallible> {
-        self.answered_at(request.id, served.ack, (true, 0));
+        self.answered_at(request.id, served, (true, 0));
         self.watch.accepted(self.member, request);
         Ok(())
     }
 
     fn answered(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), Infallible> {
-        self.answered_at(request.id, served.ack, (true, 0));
+        self.answered_at(request.id, served, (true, 0));
         self.known.sent.remove(&request.id);
         self.watch.answered_early(self.member, came, request, served);
         Ok(())

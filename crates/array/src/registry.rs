@@ -6,7 +6,7 @@ use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
 use crate::layouts::{dedicated, dvs, raid5, single, spanning, striped};
 use crate::{Array, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
-use smrlab_units::{SimTime, parse_time};
+use smrlab_units::{BLOCK_BYTES, SimTime, parse_time};
 
 /// Every array.
 pub static ARRAYS: &[&ArrayEntry] =
@@ -98,7 +98,9 @@ fn schedule(values: &Values, disks: u32) -> Result<Schedule, SpecError> {
     if timeout == Some(SimTime::ZERO) {
         return Err(values.bad("timeout", "a time above 0"));
     }
-    Ok(Schedule { timeout, fails, replace_after: values.time("replace") })
+    // Megabytes a second are bytes a microsecond.
+    let bus = values.real("bus").map(|rate| SimTime((BLOCK_BYTES as f64 * 1000.0 / rate).round() as u64));
+    Ok(Schedule { timeout, fails, replace_after: values.time("replace"), bus })
 }
 
 #[cfg(test)]

@@ -134,7 +134,8 @@ impl Arrayed {
         drives.extend(ssd.map(Member::Ssd));
         let ledger = ledger.map(Arc::new);
         let blocks = array.host_blocks().0;
-        let schedule = Schedule { timeout: chosen.schedule.timeout, ..Schedule::default() };
+        let Schedule { timeout, bus, .. } = chosen.schedule;
+        let schedule = Schedule { timeout, bus, ..Schedule::default() };
         let controller = Controller::new(array, drives, Vec::new(), schedule, true).records_wait();
         let controller = if members.by_step { controller.background_by_step() } else { controller };
         let carry = Carry::new((bytes, on_ssd), ledger.clone(), events.clone(), capabilities.losses > 0);

@@ -7,6 +7,7 @@
 //! Where the drive has a buffer, what can be answered from it does not wait; writes that it took wait among the requests of
 //! the host until the scheduler has them written.
 
+use crate::onboard::Onboard;
 use crate::sched::{Chosen, Policy, View};
 use crate::waiting::{Concern, WaitingList, affected};
 use crate::{Drive, Executed, Observer, Served};
@@ -157,18 +158,33 @@ impl Controller {
         request: &HostRequest,
         effects: &mut E,
     ) -> Result<Option<Served>, E::Error> {
+        self.submit_waited(now, (now, request), effects)
+    }
+
+    /// The same for a request that came when the queue was full, and has a place in it since `now`: nothing is done with it
+    /// before.
+    ///
+    /// # Errors
+    /// Those of `effects`.
+    #[inline]
+    pub fn submit_waited<E: Effects>(
+        &mut self,
+        now: SimTime,
+        (came, request): (SimTime, &HostRequest),
+        effects: &mut E,
+    ) -> Result<Option<Served>, E::Error> {
         if self.policy.is_none() {
             self.catch_up(now, effects)?;
-            return self.dispatch(now, (now, request), How::AtOnce, effects).map(Some);
+            return self.dispatch(now, (came, request), How::AtOnce, effects).map(Some);
         }
         self.decide(now, false, effects)?;
         self.catch_up(now, effects)?;
         if self.drive.onboard().is_some()
-            && let Some(served) = self.at_once(now, request, effects)?
+            && let Some(served) = self.at_once(now, (came, request), effects)?
         {
             return Ok(Some(served));
         }
-        self.waiting.admit(now, *request, None, &self.drive);
+        self.waiting.admit((came, now), *request, None, &self.drive);
         Ok(None)
     }
 
@@ -176,16 +192,16 @@ impl Controller {
     fn at_once<E: Effects>(
         &mut self,
         now: SimTime,
-        request: &HostRequest,
+        (came, request): (SimTime, &HostRequest),
         effects: &mut E,
     ) -> Result<Option<Served>, E::Error> {
         match request.op {
             HostOp::Write if self.takes(now, request) => {
                 let served = self.drive.accept(now, request);
-                self.waiting.admit(now, *request, Some(served), &self.drive);
+                self.waiting.admit((came, now), *request, Some(served), &self.drive);
                 self.accepted.0 += 1;
                 self.accepted.1 += request.blocks.0;
-                effects.accepted(now, request, &served).map(|()| Some(served))
+                effects.accepted(came, request, &served).map(|()| Some(served))
             }
             HostOp::Read => {
                 let held = self.drive.holds(now, request);
@@ -195,10 +211,10 @@ impl Controller {
                 match self.waiting.concerns(request) {
                     Concern::Whole => {
                         let served = self.drive.answer(now, request);
-                        effects.answered(now, request, &served).map(|()| Some(served))
+                        effects.answered(came, request, &served).map(|()| Some(served))
                     }
                     Concern::Nothing if held => {
-                        self.dispatch(now, (now, request), How::AtOnce, effects).map(Some)
+                        self.dispatch(now, (came, request), How::AtOnce, effects).map(Some)
                     }
                     _ => Ok(None),
                 }
@@ -210,11 +226,16 @@ impl Controller {
     /// Whether the buffer takes a write now.
     fn takes(&self, now: SimTime, request: &HostRequest) -> bool {
         let Some(b) = self.drive.onboard() else { return false };
+        b.takes(request.blocks.0, request.fua)
+            && self.write_room(now, b).is_some_and(|n| request.blocks.0 <= n)
+    }
+
+    /// How many blocks of another write have room in the buffer; `None`: there is no room for one.
+    fn write_room(&self, now: SimTime, b: &Onboard) -> Option<u64> {
         let (most, blocks) = b.write_room();
         let leaving = if self.leaving.0 > now { self.leaving.1 } else { 0 };
-        b.takes(request.blocks.0, request.fua)
-            && self.accepted.0 + usize::from(leaving > 0) < most
-            && self.accepted.1 + leaving + request.blocks.0 <= blocks
+        let room = self.accepted.0 + usize::from(leaving > 0) < most;
+        room.then(|| blocks.saturating_sub(self.accepted.1 + leaving))
     }
 
     /// Makes all decisions, and takes all background steps, that are due at `now`.
@@ -310,7 +331,7 @@ impl Controller {
         now: SimTime,
         effects: &mut E,
     ) -> Result<Option<Served>, E::Error> {
-        if self.drive.onboard().is_none_or(|b| !b.takes(0, false)) {
+        if self.drive.onboard().is_none_or(|b| !b.takes(0, false) || self.write_room(now, b).is_none()) {
             return Ok(None);
         }
         let Some(w) = self.waiting.oldest_write().copied().filter(|w| self.takes(now, &w.request)) else {
@@ -333,7 +354,7 @@ impl Controller {
             self.policy.as_mut().map(|p| p.pick(&view))
         });
         let w = self.waiting.take(pick.unwrap_or(0), &self.drive);
-        let how = w.accepted.map_or(How::Queued, How::Accepted);
+        let how = w.accepted.map_or(How::Queued(w.placed), How::Accepted);
         let served = self.dispatch(now, (w.arrival, &w.request), how, effects)?;
         if w.accepted.is_some() {
             self.accepted.0 -= 1;
@@ -379,7 +400,7 @@ impl Controller {
         }
         let executed = match how {
             How::AtOnce => self.drive.dispatch(now, request, effects),
-            How::Queued => self.drive.dispatch_queued(now, came, request, effects),
+            How::Queued(placed) => self.drive.dispatch_queued(now, placed, request, effects),
             How::Accepted(accepted) => self.drive.destage(now, accepted, request, effects),
         };
         let served = executed.served;
@@ -394,8 +415,8 @@ impl Controller {
 enum How {
     /// Nothing: it comes now.
     AtOnce,
-    /// It waited.
-    Queued,
+    /// It waited in the queue since then.
+    Queued(SimTime),
     /// It waited, and the buffer had taken it.
     Accepted(Served),
 }

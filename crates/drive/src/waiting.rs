@@ -13,6 +13,8 @@ pub struct Waiting {
     pub seq: u64,
     /// When it came.
     pub arrival: SimTime,
+    /// When it got its place in the queue: later, where that was full.
+    pub placed: SimTime,
     /// What is asked.
     pub request: HostRequest,
     /// A write that the drive's buffer took: it was acknowledged then, and waits to be written.
@@ -21,16 +23,30 @@ pub struct Waiting {
     blockers: u32,
 }
 
+/// What of a request decides whom it must not overtake.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    start: u64,
+    end: u64,
+    reads: bool,
+}
+
+impl Reach {
+    fn of(r: &HostRequest) -> Self {
+        let span = if r.op == HostOp::Flush { 0..u64::MAX } else { r.lba.span(r.blocks) };
+        Self { start: span.start, end: span.end, reads: r.op == HostOp::Read }
+    }
+
+    /// Whether the order of the two matters. Without a branch: it is asked of everything that waits.
+    #[inline]
+    fn conflicts(&self, o: &Self) -> bool {
+        (self.start < o.end) & (o.start < self.end) & !(self.reads & o.reads)
+    }
+}
+
 /// Whether the order of the two matters.
 fn conflict(a: &HostRequest, b: &HostRequest) -> bool {
-    if a.op == HostOp::Flush || b.op == HostOp::Flush {
-        return true;
-    }
-    if a.op == HostOp::Read && b.op == HostOp::Read {
-        return false;
-    }
-    let (a, b) = (a.lba.span(a.blocks), b.lba.span(b.blocks));
-    a.start < b.end && b.start < a.end
+    Reach::of(a).conflicts(&Reach::of(b))
 }
 
 /// What of the waiting writes a read concerns.
@@ -49,6 +65,10 @@ pub enum Concern {
 pub struct WaitingList {
     free: Vec<Waiting>,
     candidates: Vec<Candidate>,
+    /// Of those that may be chosen.
+    reaches: Vec<Reach>,
+    /// The oldest of them: its place in the order of arrival, and when it got its place in the queue.
+    oldest: Option<(u64, SimTime)>,
     blocked: Vec<Waiting>,
     seen: u64,
 }
@@ -64,10 +84,10 @@ impl WaitingList {
         self.free.is_empty() && self.blocked.is_empty()
     }
 
-    /// When the oldest came.
+    /// When the oldest got its place.
     pub fn oldest(&self) -> Option<SimTime> {
         // The oldest of all waits for nobody.
-        self.free.iter().min_by_key(|w| w.seq).map(|w| w.arrival)
+        self.oldest.map(|o| o.1)
     }
 
     /// Those that may be chosen now.
@@ -75,17 +95,29 @@ impl WaitingList {
         &self.candidates
     }
 
-    /// Takes in a request that comes after all others.
-    pub fn admit(&mut self, arrival: SimTime, request: HostRequest, accepted: Option<Served>, drive: &Drive) {
-        let earlier = self.free.iter().chain(&self.blocked);
-        let blockers = earlier.filter(|e| conflict(&e.request, &request)).count() as u32;
-        let w = Waiting { seq: self.seen, arrival, request, accepted, blockers };
+    /// Takes in a request that comes after all others: when it came, and when it got its place.
+    pub fn admit(
+        &mut self,
+        (arrival, placed): (SimTime, SimTime),
+        request: HostRequest,
+        accepted: Option<Served>,
+        drive: &Drive,
+    ) {
+        let reach = Reach::of(&request);
+        let free = self.reaches.iter().map(|e| u32::from(e.conflicts(&reach))).sum::<u32>();
+        let blocked = self.blocked.iter().filter(|e| conflict(&e.request, &request)).count() as u32;
+        let blockers = free + blocked;
+        let w = Waiting { seq: self.seen, arrival, placed, request, accepted, blockers };
         self.seen += 1;
         if blockers == 0 { self.release(w, drive) } else { self.blocked.push(w) }
     }
 
     fn release(&mut self, w: Waiting, drive: &Drive) {
         self.candidates.push(candidate(drive, &w));
+        self.reaches.push(Reach::of(&w.request));
+        if self.oldest.is_none_or(|o| w.seq < o.0) {
+            self.oldest = Some((w.seq, w.placed));
+        }
         self.free.push(w);
     }
 
@@ -93,6 +125,10 @@ impl WaitingList {
     pub fn take(&mut self, i: usize, drive: &Drive) -> Waiting {
         let taken = self.free.swap_remove(i);
         self.candidates.swap_remove(i);
+        self.reaches.swap_remove(i);
+        if self.oldest.is_some_and(|o| o.0 == taken.seq) {
+            self.oldest = self.free.iter().map(|w| (w.seq, w.placed)).min();
+        }
         let mut j = 0;
         while j < self.blocked.len() {
             let w = &mut self.blocked[j];
@@ -124,6 +160,10 @@ impl WaitingList {
 
     /// What of the waiting writes a read concerns.
     pub fn concerns(&self, read: &HostRequest) -> Concern {
+        let reach = Reach::of(read);
+        if self.blocked.is_empty() && !self.reaches.iter().fold(false, |any, e| any | e.conflicts(&reach)) {
+            return Concern::Nothing;
+        }
         let all = self.free.iter().chain(&self.blocked);
         let Some(newest) = all.filter(|w| conflict(&w.request, read)).max_by_key(|w| w.seq) else {
             return Concern::Nothing;

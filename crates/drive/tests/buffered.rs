@@ -228,6 +228,34 @@ fn a_scheduler_chooses_among_reads_and_what_is_to_be_written() {
     assert_eq!(c.drive().buffer_counters().unwrap().buffered, 3);
 }
 
+/// What came when the queue was full is the buffer's, or the medium's, from when it got its place.
+#[test]
+fn a_full_queue_keeps_requests_from_the_buffer() {
+    let mut c = drive(&format!("{COSTS},write_cache=on"), "cmr", "sptf,depth=1", None);
+    let mut seen = Seen::default();
+    let reads = [(0, request(Read, 0, 1)), (100, request(Read, 900, 1))];
+    for (id, (at, r)) in (0..).zip(reads) {
+        let Ok(_) = c.submit(us(at), &r.numbered(id), &mut seen);
+    }
+    assert!(!c.has_room());
+    // The second read is taken out when the first has passed the head: then the write has its place, at 200 us it had none.
+    let room = c.next_decision().unwrap();
+    assert_eq!(room, seen.ops[0].4);
+    let Ok(_) = c.decide_once(room, &mut seen);
+    let Ok(served) = c.submit_waited(room, (us(200), &request(Write, 8, 4).numbered(2)), &mut seen);
+    assert_eq!(served.unwrap().ack, room + us(1000 + 4 * 500));
+    // Nor does a command's overhead pass before: the medium is free at `began`, the command comes then and costs 1 ms.
+    let mut c = drive(COSTS, "cmr", "sptf,depth=1", None);
+    let mut seen = Seen::default();
+    let Ok(_) = c.submit(us(0), &request(Read, 0, 1).numbered(0), &mut seen);
+    let Ok(()) = c.drain(&mut seen);
+    let began = c.drive().free_at();
+    let Ok(_) = c.submit_waited(began, (us(200), &request(Read, 3, 1).numbered(1)), &mut seen);
+    let Ok(()) = c.drain(&mut seen);
+    assert_eq!(seen.ops[1].3, began + us(1000));
+    assert_eq!(seen.dispatched[1].1.start, began);
+}
+
 /// Whatever comes: all are answered once, a flush not before what was accepted is on the medium, and what concerns the same
 /// blocks keeps its order.
 #[test]

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use smrlab_trace::transforms::*;
 use smrlab_trace::{Batch, Memory, Record, TraceError, TraceSource, read_all};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn record(ms: u64, device: u32, lba: u64, blocks: u32) -> Record {
     Record { arrival: SimTime::from_ms(ms), op: HostOp::Write, lba: Lba(lba), blocks, device, stream: 0 }
@@ -98,4 +100,51 @@ fn the_composer_emits_whole_bursts_and_everything_once() {
     let out = all(Interleave::new(vec![source(10_000), source(20_000)], 1, 1).unwrap());
     let early = out.stream[..10_000].iter().filter(|s| **s == 0).count();
     assert!((4_700..5_300).contains(&early), "{early}");
+}
+
+/// A trace of one record that counts itself among those open, and has passed over a bad line.
+struct Open(Option<Record>, Arc<AtomicUsize>);
+
+impl Open {
+    fn new(record: Record, count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Some(record), Arc::clone(count))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl TraceSource for Open {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+        out.clear();
+        self.0.take().into_iter().for_each(|r| out.push(r));
+        Ok(!out.is_empty())
+    }
+    fn skipped(&self) -> u64 {
+        1
+    }
+    fn progress(&self) -> Option<f64> {
+        Some(if self.0.is_some() { 0.0 } else { 1.0 })
+    }
+}
+
+/// A hundred files one behind the other do not all stay open, with a buffer each, until the last one ends.
+#[test]
+fn a_chain_closes_each_trace_as_it_ends() {
+    let open = Arc::new(AtomicUsize::new(0));
+    let sources = (0..5).map(|i| Open::new(record(i, 0, i, 1), &open)).collect();
+    let mut chain = Chain::new(sources, SimTime::ZERO).unwrap();
+    let mut batch = Batch::new();
+    for i in 0..5 {
+        assert!(chain.next_batch(&mut batch).unwrap());
+        assert_eq!((batch.lba[0].0, batch.stream[0]), (i, i as u16));
+        assert_eq!(open.load(Ordering::Relaxed), 5 - i as usize);
+        assert_eq!((chain.skipped(), chain.progress()), (i + 1, Some((i + 1) as f64 / 5.0)));
+    }
+    assert!(!chain.next_batch(&mut batch).unwrap());
+    assert_eq!((open.load(Ordering::Relaxed), chain.skipped(), chain.progress()), (0, 5, Some(1.0)));
 }

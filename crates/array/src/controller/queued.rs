@@ -2,7 +2,7 @@
 
 use super::{Controller, Event};
 use crate::member::Member;
-use crate::{ArrayObserver, MemberId};
+use crate::{ArrayObserver, MemberId, Ticket};
 use smrlab_units::{HostOp, SimTime};
 
 impl Controller {
@@ -48,14 +48,23 @@ impl Controller {
                 _ => (a.ack, a.ok),
             };
             let Some(running) = self.works.get_mut(a.ticket) else { continue };
-            running.phase_end = running.phase_end.max(end);
-            running.lost |= !ok && a.kind == HostOp::Read;
+            running.lost |= !ok && a.request.op == HostOp::Read;
             running.ops += a.ops;
-            running.waits -= 1;
-            if running.waits == 0 && running.issued {
-                let end = running.phase_end.max(now);
-                self.push(end, Event::Phase(a.ticket));
+            if !(ok && self.takes_turns((member, a.ticket), &a.request, (a.start, end))) {
+                self.answered(a.ticket, end);
             }
+        }
+    }
+
+    /// A request that its phase waited for ends at `end`.
+    pub(super) fn answered(&mut self, ticket: Ticket, end: SimTime) {
+        let now = self.now;
+        let Some(running) = self.works.get_mut(ticket) else { return };
+        running.phase_end = running.phase_end.max(end);
+        running.waits -= 1;
+        if running.waits == 0 && running.issued {
+            let end = running.phase_end.max(now);
+            self.push(end, Event::Phase(ticket));
         }
     }
 

@@ -213,6 +213,16 @@ impl Geometry {
         Pba(self.slips.to_dense(self.track_raw(track)))
     }
 
+    /// The blocks of the track that holds a block (or would if it were not remapped), and its sectors.
+    #[inline]
+    pub fn track_with(&self, pba: Pba) -> (Range<u64>, u32) {
+        let loc = self.locate(self.home(pba));
+        let usable = loc.seg.usable.divisor();
+        let first = loc.seg.first_raw + loc.track * usable;
+        let dense = |raw: u64| self.slips.to_dense(raw);
+        (dense(first)..dense(first + usable), loc.seg.sectors.divisor() as u32)
+    }
+
     /// Sectors of a track, those without a block included.
     #[inline]
     pub fn sectors(&self, track: TrackNo) -> u32 {

@@ -1,7 +1,7 @@
 //! A drive behind its own buffer and bus: plans are timed by the mechanics, and what the host waits for by the buffer.
 
 use super::{Drive, Executed, Observer, OpDone, Served, Tracks, Work, on_account, passes, run};
-use crate::onboard::{Counters, Onboard};
+use crate::onboard::{Counters, Medium, Onboard};
 use smrlab_disk::model::ControllerSpec;
 use smrlab_stl::{HostRequest, MediaOp, OpId, Pause, Plan, Step};
 use smrlab_units::{Dir, HostOp, SimTime};
@@ -55,6 +55,12 @@ impl Drive {
         self.onboard.as_ref().map(|b| b.counters())
     }
 
+    /// How long the blocks of a request need to pass the head where they are now, or begin: at the rate of that track.
+    pub fn passing(&self, request: &HostRequest) -> SimTime {
+        let at = self.layer.locate(request).map_or(self.head(), |place| place.0);
+        SimTime(Medium::track(&self.mechanics, at.0).block.0 * request.blocks.0)
+    }
+
     /// The medium is needed at `at` for other work: reading ahead ends.
     pub(super) fn interfere(&mut self, at: SimTime) {
         if let Some(b) = &mut self.onboard {
@@ -103,17 +109,17 @@ impl Drive {
         self.serve(b, start, start, request, watch)
     }
 
-    /// Serves at `now` a request that came at `came` and waited in a queue; [`look`](Self::look) was called.
+    /// Serves at `now` a request that waited in the queue since `placed`; [`look`](Self::look) was called.
     pub(crate) fn dispatch_queued(
         &mut self,
         now: SimTime,
-        came: SimTime,
+        placed: SimTime,
         request: &HostRequest,
         watch: &mut impl Observer,
     ) -> Executed<'_> {
         let Some(mut b) = self.onboard.take() else { return self.dispatch(now, request, watch) };
         b.engaged(self.free_at);
-        self.serve(b, now, came, request, watch)
+        self.serve(b, now, placed, request, watch)
     }
 
     /// Plans at `now` and serves a request whose overhead begins at `start`.

@@ -69,10 +69,9 @@ impl Medium for Mechanics {
 
     fn track(&self, lba: u64) -> Track {
         let g = self.geometry();
-        let track = g.track_of(Pba(lba.min(g.blocks().0 - 1)));
-        let (start, end) = (g.track_start(track).0, g.track_start(TrackNo(track.0 + 1)).0);
-        let turn = u64::from(self.rpm()) * u64::from(g.sectors(track));
-        Track { start, end, block: SimTime(60_000_000_000 / turn) }
+        let (blocks, sectors) = g.track_with(Pba(lba.min(g.blocks().0 - 1)));
+        let turn = u64::from(self.rpm()) * u64::from(sectors);
+        Track { start: blocks.start, end: blocks.end, block: SimTime(60_000_000_000 / turn) }
     }
 
     fn cylinder_end(&self, lba: u64) -> u64 {

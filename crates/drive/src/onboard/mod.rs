@@ -12,7 +12,7 @@ mod medium;
 mod tests;
 mod writes;
 
-use medium::Medium;
+pub(crate) use medium::Medium;
 pub use medium::Track;
 
 use smrlab_disk::Mechanics;
@@ -395,8 +395,9 @@ impl Onboard {
         self.counters.misses += 1;
         let start = self.over(now, self.spec.read_miss).max(self.free);
         let mut begin = self.stop(start, m);
-        if m.target(Pba(lba)).cylinder() == m.head().cylinder() {
-            begin += self.spec.read_settle[self.last as usize];
+        let settle = self.spec.read_settle[self.last as usize];
+        if settle > SimTime::ZERO && m.target(Pba(lba)).cylinder() == m.head().cylinder() {
+            begin += settle;
         }
         let b = self.spec.buffer;
         let any = b.zero_latency[0];

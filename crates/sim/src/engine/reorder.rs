@@ -74,6 +74,8 @@ pub(super) fn run<O: HostObserver>(
     let mut sender = Sender::new(arrivals);
     let (mut served_count, mut most, mut all_seen) = (0usize, 0, true);
     let mut last_ack = SimTime::ZERO;
+    // Since when the queue has room for what came when it was full.
+    let mut room_since = SimTime::ZERO;
     loop {
         while let Some(at) = sender.next(feed)? {
             let decision = controller.next_decision();
@@ -88,7 +90,7 @@ pub(super) fn run<O: HostObserver>(
                 controller.drive().layer().prefetch(&later);
                 observer.coming(&later);
             }
-            if let Some(served) = controller.submit(at, &request, observer)? {
+            if let Some(served) = controller.submit_waited(at.max(room_since), (at, &request), observer)? {
                 sender.completed(served.ack);
                 served_count += 1;
             }
@@ -102,6 +104,9 @@ pub(super) fn run<O: HostObserver>(
         if served_count % CHECK_EVERY == 0 {
             control.check()?;
             control.progress(served_count as u64, feed.progress());
+        }
+        if !controller.has_room() {
+            room_since = decision;
         }
         // `None`: background work holds the drive for longer, and more may come meanwhile.
         if let Some(served) = controller.decide_once(decision, observer)? {

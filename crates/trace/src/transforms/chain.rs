@@ -1,15 +1,22 @@
 //! Traces one after the other in time.
 
-use super::merge::{Devices, sum_of_skipped};
+use super::merge::Devices;
 use crate::{Batch, TraceError, TraceSource};
 use smrlab_units::SimTime;
+use std::vec::IntoIter;
 
 /// Emits one trace after the other: each begins a gap after the last arrival of the one before it, its own times counting
-/// from there. The stream is the trace's number.
+/// from there. The stream is the trace's number. A trace is closed when its end was read.
 pub struct Chain<S> {
-    sources: Vec<S>,
+    /// The trace that is being read, and those behind it.
+    source: Option<S>,
+    rest: IntoIter<S>,
     gap: SimTime,
+    /// Traces in all, and before the one that is being read.
+    count: usize,
     at: usize,
+    /// Bad lines in those.
+    skipped: u64,
     /// Where the trace that is being read begins.
     base: SimTime,
     last: SimTime,
@@ -23,15 +30,17 @@ impl<S: TraceSource> Chain<S> {
     /// When there is none, or there are more than 65 536.
     pub fn new(sources: Vec<S>, gap: SimTime) -> Result<Self, TraceError> {
         super::merge::check(sources.len())?;
-        let devices = Devices::new(sources.len());
-        Ok(Self { sources, gap, at: 0, base: SimTime::ZERO, last: SimTime::ZERO, devices })
+        let (count, devices) = (sources.len(), Devices::new(sources.len()));
+        let mut rest = sources.into_iter();
+        let source = rest.next();
+        let (base, last) = (SimTime::ZERO, SimTime::ZERO);
+        Ok(Self { source, rest, gap, count, at: 0, skipped: 0, base, last, devices })
     }
 }
 
 impl<S: TraceSource> TraceSource for Chain<S> {
     fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
-        while self.at < self.sources.len() {
-            let source = &mut self.sources[self.at];
+        while let Some(source) = &mut self.source {
             if source.next_batch(out)? {
                 for at in &mut out.arrival {
                     let later = at.0.checked_add(self.base.0);
@@ -46,6 +55,8 @@ impl<S: TraceSource> TraceSource for Chain<S> {
                 }
                 return Ok(true);
             }
+            self.skipped += source.skipped();
+            self.source = self.rest.next();
             self.at += 1;
             self.base = SimTime(self.last.0.saturating_add(self.gap.0));
         }
@@ -56,10 +67,10 @@ impl<S: TraceSource> TraceSource for Chain<S> {
         self.devices.name(device)
     }
     fn skipped(&self) -> u64 {
-        sum_of_skipped(self.sources.iter())
+        self.skipped + self.source.as_ref().map_or(0, TraceSource::skipped)
     }
     fn progress(&self) -> Option<f64> {
-        let part = self.sources.get(self.at).map_or(Some(0.0), TraceSource::progress)?;
-        Some((self.at as f64 + part) / self.sources.len() as f64)
+        let part = self.source.as_ref().map_or(Some(0.0), TraceSource::progress)?;
+        Some((self.at as f64 + part) / self.count as f64)
     }
 }

@@ -1,0 +1,184 @@
+//! A bus that all disks of an array share, as the two actuators of a drive do: their data pass over it one after the other.
+//!
+//! A disk's request is timed as if it had the bus to itself. Its blocks are there evenly over the time that they need to pass the head,
+//! at the end of the request; in pieces, each as soon as it could begin on the bus, they take their turns. The request ends when its
+//! last piece has passed.
+
+use super::{Controller, Event};
+use crate::{MemberId, Ticket};
+use smrlab_stl::HostRequest;
+use smrlab_units::{HostOp, SimTime};
+
+/// Blocks that pass in one go: 64 KiB.
+const PIECE: u64 = 128;
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bus {
+    /// What a block takes.
+    pub block: SimTime,
+    free: SimTime,
+}
+
+impl Bus {
+    /// Free at time 0.
+    pub fn new(block: SimTime) -> Self {
+        Self { block, free: SimTime::ZERO }
+    }
+
+    /// Carries blocks that come at `now`, when it is free; answers when they have passed.
+    fn carry(&mut self, now: SimTime, blocks: u64) -> SimTime {
+        self.free = now.max(self.free) + SimTime(self.block.0 * blocks);
+        self.free
+    }
+}
+
+/// Blocks that are to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Piece {
+    ticket: Ticket,
+    blocks: u64,
+    /// The last one of its request.
+    last: bool,
+}
+
+impl Controller {
+    /// A member would have answered a request, which it began at `start`, at `ack` if the bus were its own; `true`: it shares it, and
+    /// the request ends later, by [`Event::Piece`].
+    pub(super) fn takes_turns(
+        &mut self,
+        (member, ticket): (MemberId, Ticket),
+        request: &HostRequest,
+        (start, ack): (SimTime, SimTime),
+    ) -> bool {
+        let moves = matches!(request.op, HostOp::Read | HostOp::Write) && request.blocks.0 > 0;
+        let drive = self.members[member.at()].member.drive();
+        let (Some(bus), Some(drive)) = (self.bus.filter(|_| moves && !self.instantly), drive) else {
+            return false;
+        };
+        let (all, now) = (request.blocks.0, self.now);
+        let dir = usize::from(request.op == HostOp::Write);
+        let own = drive.onboard().map_or(0, |b| b.spec().bus[dir].0 * all);
+        // What the buffer answers is there sooner than it would pass the head.
+        let flow = drive.passing(request).max(SimTime(own)).min(ack.since(start));
+        // When so many of the blocks are there. Exact: a product of 64 bits.
+        let there = |blocks: u64| {
+            let rest = u128::from(flow.0) * u128::from(all - blocks) / u128::from(all);
+            ack.since(SimTime(rest as u64))
+        };
+        let mut done = 0;
+        while done < all {
+            let blocks = PIECE.min(all - done);
+            let begin = there(done).max(there(done + blocks).since(SimTime(bus.block.0 * blocks)));
+            done += blocks;
+            self.push(begin.max(now), Event::Piece(Piece { ticket, blocks, last: done == all }));
+        }
+        true
+    }
+
+    /// A piece has its turn now.
+    pub(super) fn passes(&mut self, piece: Piece) {
+        let now = self.now;
+        let Some(bus) = &mut self.bus else { return };
+        let end = bus.carry(now, piece.blocks);
+        if piece.last {
+            self.answered(piece.ticket, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ArrayContext, Controller, Member};
+    use smrlab_drive::{Wanted, assemble};
+    use smrlab_stl::HostRequest;
+    use smrlab_units::problems::Problems;
+    use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+
+    /// Two halves of a drive behind one array; when requests that all come at 0 are acknowledged, in microseconds.
+    fn acks(drive: &str, array: &str, scheduler: &str, requests: &[Half]) -> Vec<u64> {
+        let mut problems = Problems::default();
+        let wanted =
+            Wanted { drive, layer: "cmr", scheduler, metadata: "nv", mechanics: None, medium: None, seed: 1 };
+        let mut half = || {
+            let built = assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems).unwrap();
+            let size = built.built.layer.host_blocks();
+            let (drive, chosen) = built.start(false, false);
+            (size, Member::of_drive(drive, &chosen))
+        };
+        let (first, second) = (half(), half());
+        let chosen = crate::parse(array).unwrap();
+        let all = chosen.build(&ArrayContext::new(&[first.0, second.0])).unwrap();
+        let mut c = Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
+        for (id, &(op, half, lba, blocks)) in (0..).zip(requests) {
+            let lba = Lba(half * first.0.0 + lba);
+            c.submit(SimTime::ZERO, &HostRequest::new(op, lba, Blocks(blocks)).numbered(id), &mut ());
+        }
+        c.finish(&mut ());
+        let mut acks = vec![0; requests.len()];
+        while let Some(done) = c.next_done() {
+            acks[done.request.id as usize] = done.ack.0.div_ceil(1000);
+        }
+        acks
+    }
+
+    /// What is asked of which half, from which of its blocks on, and of how many.
+    type Half = (HostOp, u64, u64, u64);
+
+    const OWN: &str = "spanning,disks=2";
+    /// 0.5 ms a block, as the buffers' own.
+    const SHARED: &str = "spanning,disks=2,bus=1.024";
+
+    use HostOp::{Read, Write};
+
+    #[test]
+    fn what_both_have_at_once_passes_one_after_the_other() {
+        let drive = "tiny,command=1ms,bus=1.024,write_cache=on,cache_size=1024blk,segments=4";
+        for scheduler in ["fcfs", "sptf,depth=8"] {
+            let both = [(Write, 0, 8, 4), (Write, 1, 8, 4)];
+            assert_eq!(acks(drive, OWN, scheduler, &both), [3000, 3000], "{scheduler}");
+            assert_eq!(acks(drive, SHARED, scheduler, &both), [3000, 5000], "{scheduler}");
+            assert_eq!(acks(drive, SHARED, scheduler, &both[..1]), [3000], "{scheduler}");
+            // One after the other on one half anyhow.
+            let one = [(Write, 0, 8, 4), (Write, 0, 100, 4)];
+            assert_eq!(
+                acks(drive, SHARED, scheduler, &one),
+                acks(drive, OWN, scheduler, &one),
+                "{scheduler}"
+            );
+            // In turns of 64 ms: first, second, first, second.
+            let long = [(Write, 0, 8, 256), (Write, 1, 8, 256)];
+            assert_eq!(acks(drive, SHARED, scheduler, &long), [193_000, 257_000], "{scheduler}");
+        }
+    }
+
+    #[test]
+    fn what_comes_from_the_medium_passes_while_it_comes() {
+        let drive = "tiny,command=1ms,bus=100";
+        let both = [(Read, 0, 0, 256), (Read, 1, 0, 256)];
+        let alone = acks(drive, OWN, "fcfs", &both);
+        assert_eq!(alone[0], alone[1]);
+        // 150 us a block, where the head takes 312.5: the halves of both requests take 19.2 ms each, and a half of each is there 40 ms
+        // before the end.
+        assert_eq!(
+            acks(drive, "spanning,disks=2,bus=3.4133333333", "fcfs", &both),
+            [alone[0], alone[0] + 19_200]
+        );
+        assert_eq!(acks(drive, "spanning,disks=2,bus=3.4133333333", "fcfs", &both[..1]), [alone[0]]);
+        // A flush has no data to wait with.
+        let flush = [(Read, 1, 0, 4), (HostOp::Flush, 0, 0, 0)];
+        let slow = acks(drive, "spanning,disks=2,bus=0.0512", "fcfs", &flush);
+        assert!(slow[0] > 50_000 && slow[1] == acks(drive, OWN, "fcfs", &flush)[1], "{slow:?}");
+    }
+
+    /// A bus slower than the medium is the limit.
+    #[test]
+    fn a_slow_bus_is_the_limit() {
+        let drive = "tiny,command=1ms,bus=100,cache=on,read_ahead=off";
+        let both = [(Read, 0, 0, 128), (Read, 1, 0, 128)];
+        let (own, shared) =
+            (acks(drive, OWN, "fcfs", &both), acks(drive, "spanning,disks=2,bus=0.512", "fcfs", &both));
+        // 1 ms a block, from when the first one is there: 128 blocks pass the head in 40 ms.
+        assert_eq!(shared, [own[0] - 40_000 + 128_000, own[0] - 40_000 + 256_000]);
+    }
+}
