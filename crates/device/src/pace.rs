@@ -142,6 +142,15 @@ mod tests {
         }
     }
 
+    /// Nobody waits for a model that does not set the time, and nothing can be late.
+    #[test]
+    fn without_the_models_time_nobody_waits() {
+        let pace = Pace::new(Timing::None, 1.0, None);
+        pace.wait(SimTime::from_ms(3_600_000));
+        assert!(pace.start.elapsed() < Duration::from_secs(60));
+        assert_eq!(pace.lateness(), json!({"requests": 0}));
+    }
+
     /// Lateness is kept in nanoseconds and told in microseconds.
     #[test]
     fn lateness_is_told_in_microseconds() {

@@ -103,6 +103,23 @@ fn ascending_runs_fill_their_leaves() {
     assert!(bytes < 200_000 * 26, "{bytes}");
 }
 
+/// Full nodes are split wherever the next leaf goes: runs in no order, enough of them for several nodes.
+#[test]
+fn runs_in_any_order_split_full_nodes() {
+    let mut map = RunMap::default();
+    let n = 1 << 17;
+    // A multiple of an odd number goes round all of them.
+    for at in (0..n).map(|i: u64| i * 40_503 % n) {
+        map.set(at * 2, at * 2 + 1, at + 1);
+    }
+    assert!(map.nodes.len() > 3, "{} nodes", map.nodes.len());
+    let run = |at: u64| Run { start: at * 2, end: at * 2 + 1, seq: at + 1 };
+    assert!(map.iter().eq((0..n).map(run)));
+    for at in (0..n).step_by(101) {
+        assert_eq!(map.overlapping(at * 2, at * 2 + 1).next(), Some(run(at)));
+    }
+}
+
 /// A full disk is an error before a change, and a change made all the same (as recovery does) is kept in memory.
 #[test]
 fn a_full_disk_is_said_before_anything_changes() {

@@ -186,8 +186,17 @@ fn injected_faults_come_when_asked() {
     assert!(device.read(104 * 512, &mut block).is_err());
     device.write(104 * 512, &block, false).unwrap();
     assert!(device.read(104 * 512, &mut block).is_ok() && device.read(105 * 512, &mut block).is_err());
+    // Written over to its very ends nothing is left of it, whatever is read around.
+    ask(r#"{"cmd":"inject","unreadable":[200,202]}"#).unwrap();
+    let mut around = [0; 6 * 512];
+    assert!(device.read(198 * 512, &mut around).is_err());
+    device.write(200 * 512, &around[..2 * 512], false).unwrap();
+    assert!(device.read(198 * 512, &mut around).is_ok() && device.read(105 * 512, &mut block).is_err());
     ask(r#"{"cmd":"inject","clear":true}"#).unwrap();
     assert!(device.read(105 * 512, &mut block).is_ok());
+    assert_ne!(ask(r#"{"cmd":"stats"}"#).unwrap()["media"]["by_cause"], serde_json::json!({}));
+    ask(r#"{"cmd":"reset-stats"}"#).unwrap();
+    assert_eq!(ask(r#"{"cmd":"stats"}"#).unwrap()["media"]["by_cause"], serde_json::json!({}));
     assert!(ask(r#"{"cmd":"inject","sloww":1}"#).unwrap_err().contains("unknown field"));
     assert!(
         ask(r#"{"cmd":"bands"}"#).is_ok() && ask(r#"{"cmd":"nope"}"#).is_err() && ask("nonsense").is_err()

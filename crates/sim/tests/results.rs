@@ -164,6 +164,26 @@ fn band_switches_go_by_the_bands_of_the_layer() {
     assert_eq!(number(&r, "/movement/band_switches"), 1.0, "within one band");
 }
 
+/// Two requests have a time between them, so a load: the work of both over it.
+#[test]
+fn two_requests_are_a_load() {
+    let trace = TraceFile::new("two", &["1.0,W,0,8", "3.0,W,500,8"].map(str::to_owned));
+    let r = file(&trace, &format!("{TINY} layer = 'cmr'"));
+    assert_eq!(number(&r, "/offered_load"), number(&r, "/busy_s") / 2.0);
+}
+
+/// Lines that were passed over are told, as many as there were.
+#[test]
+fn bad_lines_are_told() {
+    let lines = ["1.0,W,0,8", "nonsense", "2.0,W,8", "3.0,W,500,8"].map(str::to_owned);
+    let trace = TraceFile::new("bad-lines", &lines);
+    let r = file(&trace, &format!("{TINY} layer = 'cmr'\nskip_bad = 5"));
+    assert_eq!((number(&r, "/provenance/skipped_bad"), number(&r, "/host/writes")), (2.0, 2.0));
+    let whole = TraceFile::new("no-bad-lines", &lines[..1]);
+    let r = file(&whole, &format!("{TINY} layer = 'cmr'\nskip_bad = 5"));
+    assert!(r.json.pointer("/provenance/skipped_bad").is_none());
+}
+
 /// A backlog beyond what is counted one by one says so.
 #[test]
 fn an_estimated_backlog_says_so() {

@@ -85,6 +85,8 @@ fn a_cancelled_run_stops() {
     control.cancel();
     let e = run(&spec(&format!("{UNIFORM} layer = 'cmr'")), &control, None).unwrap_err();
     assert_eq!(e.kind(), Kind::Interrupted);
+    let array = format!("{UNIFORM} layer = 'cmr'\narray = 'striped,disks=2'");
+    assert_eq!(run(&spec(&array), &control, None).unwrap_err().kind(), Kind::Interrupted);
 }
 
 #[test]

@@ -63,14 +63,34 @@ struct Wanted {
     resume: bool,
     areas: Vec<String>,
     names: Vec<String>,
-    every: usize,
-    /// A list of cargo-mutants whose bugs are planted instead, and the commands of which one has to catch them.
-    from: Option<String>,
+    sample: Sample,
+    /// Lists of cargo-mutants whose bugs are planted instead: all of them in one build.
+    from: Vec<From>,
+}
+
+/// A list of cargo-mutants, which of it are planted, and the commands of which one has to catch them.
+struct From {
+    list: String,
+    sample: Sample,
     checks: Vec<String>,
 }
 
-const KNOWN: &str = "mutants knows --list, --area A, --bug NAME, --every N, --resume (leave out what was caught before), and \
-                     --from LIST --check COMMAND";
+/// Each `every`-th bug, from that at `offset` on.
+#[derive(Clone, Copy)]
+struct Sample {
+    every: usize,
+    offset: usize,
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self { every: 1, offset: 0 }
+    }
+}
+
+const KNOWN: &str = "mutants knows --list, --area A, --bug NAME, --every N, --offset N, --resume (leave out what was caught \
+                     before), and --from LIST --check COMMAND (both may be repeated: a --check, --every or --offset belongs to \
+                     the list before it)";
 
 /// Runs the command with these arguments; answers with what is wrong.
 pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
@@ -78,9 +98,9 @@ pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
         Ok(wanted) => wanted,
         Err(faults) => return faults,
     };
-    let read = match &wanted.from {
-        Some(list) => listed(root, list, &wanted).map_err(|e| vec![format!("--from {e}")]),
-        None => read(root),
+    let read = match wanted.from.is_empty() {
+        false => listed(root, &wanted.from).map_err(|e| vec![format!("--from {e}")]),
+        true => read(root),
     };
     let areas = match read {
         Ok(areas) => areas,
@@ -90,7 +110,7 @@ pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
         let known: Vec<&str> = areas.keys().map(String::as_str).collect();
         return vec![format!("--area {unknown}: there are {}", known.join(", "))];
     }
-    let faults = if wanted.from.is_none() { faults_of(root, &areas) } else { Vec::new() };
+    let faults = if wanted.from.is_empty() { faults_of(root, &areas) } else { Vec::new() };
     if wanted.list {
         for (area, bugs) in areas.iter().filter(|(name, _)| wanted.has(name)) {
             println!("{area}: {} bugs", bugs.bug.len());
@@ -117,7 +137,7 @@ impl Wanted {
 }
 
 fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
-    let mut wanted = Wanted { every: 1, ..Wanted::default() };
+    let mut wanted = Wanted::default();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let mut value =
@@ -127,15 +147,22 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
             "--resume" => wanted.resume = true,
             "--area" => wanted.areas.push(value()?),
             "--bug" => wanted.names.push(value()?),
-            "--from" => wanted.from = Some(value()?),
-            "--check" => wanted.checks.push(value()?),
-            "--every" => {
+            "--from" => {
+                let list = From { list: value()?, sample: wanted.sample, checks: Vec::new() };
+                wanted.from.push(list);
+            }
+            "--check" => match wanted.from.last_mut() {
+                Some(from) => from.checks.push(value()?),
+                None => return Err(vec!["--check belongs to the --from before it".to_owned()]),
+            },
+            "--every" | "--offset" => {
                 let n = value()?;
-                wanted.every = n
-                    .parse()
-                    .ok()
-                    .filter(|n| *n > 0)
-                    .ok_or_else(|| vec![format!("--every {n}: a number from 1")])?;
+                let sample = wanted.from.last_mut().map_or(&mut wanted.sample, |from| &mut from.sample);
+                match n.parse::<usize>() {
+                    Ok(n) if *arg == "--offset" => sample.offset = n,
+                    Ok(n) if n > 0 => sample.every = n,
+                    _ => return Err(vec![format!("{arg} {n}: a whole number, and of --every one from 1")]),
+                }
             }
             other => return Err(vec![format!("{KNOWN}, not {other}")]),
         }
@@ -143,13 +170,21 @@ fn parse(args: &[&str]) -> Result<Wanted, Vec<String>> {
     Ok(wanted)
 }
 
-/// An area of bugs that cargo-mutants lists.
-fn listed(root: &Path, list: &str, wanted: &Wanted) -> Result<BTreeMap<String, Area>, String> {
-    let check = wanted.checks.first().ok_or_else(|| {
-        format!("{list}: it needs a --check that is to catch them (several are tried in turn)")
-    })?;
-    let bug = listed::listed(root, list)?;
-    Ok(BTreeMap::from([("listed".to_owned(), Area { check: check.clone(), bug })]))
+/// Areas of bugs that cargo-mutants lists, by the names of the lists' files.
+fn listed(root: &Path, from: &[From]) -> Result<BTreeMap<String, Area>, String> {
+    let mut areas = BTreeMap::new();
+    for From { list, sample, checks } in from {
+        let check = checks.first().ok_or_else(|| {
+            format!("{list}: it needs a --check that is to catch them (several are tried in turn)")
+        })?;
+        let bug = listed::listed(root, list)?;
+        let bug = bug.into_iter().skip(sample.offset).step_by(sample.every).collect();
+        let name = Path::new(list).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if areas.insert(name, Area { check: check.clone(), bug }).is_some() {
+            return Err(format!("{list}: two lists of this name"));
+        }
+    }
+    Ok(areas)
 }
 
 /// The areas by name, which is that of their file.
@@ -196,16 +231,19 @@ fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> st
     let mut chosen = Vec::new();
     for (name, area) in areas.iter().filter(|(name, _)| wanted.has(name)) {
         let named = |b: &&Bug| wanted.names.is_empty() || wanted.names.contains(&b.name);
-        let bugs = area.bug.iter().filter(named).step_by(wanted.every).filter(|b| can_be_planted(root, b));
-        chosen.extend(bugs.map(|bug| {
+        let Sample { every, offset } =
+            if wanted.from.is_empty() { wanted.sample } else { Sample::default() };
+        let bugs = area.bug.iter().filter(named).skip(offset).step_by(every);
+        let listed = wanted.from.iter().find(|from| Path::new(&from.list).file_stem() == Some(name.as_ref()));
+        chosen.extend(bugs.filter(|b| can_be_planted(root, b)).map(|bug| {
             let own = std::slice::from_ref(bug.check.as_ref().unwrap_or(&area.check));
-            (name, bug, if wanted.from.is_some() { &wanted.checks[..] } else { own })
+            (name, bug, listed.map_or(own, |from| &from.checks[..]))
         }));
     }
     // The copy has the same bugs whatever is asked for, so that it need not be built again; of a list, what is asked.
-    let all: Vec<&Bug> = match wanted.from {
-        None => areas.values().flat_map(|a| &a.bug).filter(|b| can_be_planted(root, b)).collect(),
-        Some(_) => chosen.iter().map(|(_, bug, _)| *bug).collect(),
+    let all: Vec<&Bug> = match wanted.from.is_empty() {
+        true => areas.values().flat_map(|a| &a.bug).filter(|b| can_be_planted(root, b)).collect(),
+        false => chosen.iter().map(|(_, bug, _)| *bug).collect(),
     };
     let mut place = plant::Place::new(root, wanted.resume, &all)?;
     let (mut faults, mut sums) = (Vec::new(), BTreeMap::new());
@@ -222,7 +260,7 @@ fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> st
         }
         println!("{:<10} {name}: {} ({:.0} s)", outcome.name(), bug.name, begun.elapsed().as_secs_f64());
         // What cargo-mutants calls unviable.
-        if wanted.from.is_some() && outcome == Outcome::DoesNotBuild {
+        if !wanted.from.is_empty() && outcome == Outcome::DoesNotBuild {
             continue;
         }
         let sum: &mut (u32, u32) = sums.entry(name).or_default();

@@ -150,7 +150,10 @@ impl Place {
             match file.lines.iter().any(guilty) {
                 true => file.lines.retain(|one| !guilty(one)),
                 false if changed.contains(&name) => {}
-                false => file.lines.clear(),
+                false => {
+                    eprintln!("{name}:{line} does not compile with what is planted there: none of it is");
+                    file.lines.clear();
+                }
             }
             if file.lines.len() < before {
                 changed.insert(name);
@@ -261,7 +264,7 @@ fn needs_core(check: &str) -> bool {
     check.starts_with("pytest python/tests/test_layer_claims.py")
 }
 
-/// Where the compiler found errors: files and lines.
+/// Where the compiler found errors: files and lines; not where its notes point, which is code that is right.
 fn errors(said: &str) -> Vec<(String, usize)> {
     let (mut found, mut wrong) = (Vec::new(), false);
     for line in said.lines() {
@@ -272,6 +275,7 @@ fn errors(said: &str) -> Vec<(String, usize)> {
         let mut parts = place.into_iter().flat_map(|p| p.split(':'));
         if let (Some(file), Some(Ok(line))) = (parts.next(), parts.next().map(str::parse)) {
             found.push((file.to_owned(), line));
+            wrong = false;
         }
     }
     found
