@@ -301,7 +301,10 @@ mod tests {
         assert_eq!(paths("war"), ["war.per_update", "war.per_write", "war.per_request"]);
         assert_eq!(paths("WAF"), ["write_amplification"]);
         assert_eq!(paths("stalls").len(), 7);
-        assert_eq!((paths("Time stalled"), paths("stalls.share")), (vec!["stalls.share"], vec!["stalls.share"]));
+        assert_eq!(
+            (paths("Time stalled"), paths("stalls.share")),
+            (vec!["stalls.share"], vec!["stalls.share"])
+        );
         assert_eq!(paths("p99"), ["response_ms.p99"]);
         assert_eq!(paths("third_track_fill"), ["space.third_track_fill"]);
         assert_eq!(paths("count"), ["cleaning.count", "stalls.count", "histogram.parquet.count"]);

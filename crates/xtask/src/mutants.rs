@@ -231,8 +231,7 @@ fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> st
     let mut chosen = Vec::new();
     for (name, area) in areas.iter().filter(|(name, _)| wanted.has(name)) {
         let named = |b: &&Bug| wanted.names.is_empty() || wanted.names.contains(&b.name);
-        let Sample { every, offset } =
-            if wanted.from.is_empty() { wanted.sample } else { Sample::default() };
+        let Sample { every, offset } = if wanted.from.is_empty() { wanted.sample } else { Sample::default() };
         let bugs = area.bug.iter().filter(named).skip(offset).step_by(every);
         let listed = wanted.from.iter().find(|from| Path::new(&from.list).file_stem() == Some(name.as_ref()));
         chosen.extend(bugs.filter(|b| can_be_planted(root, b)).map(|bug| {
@@ -276,4 +275,25 @@ fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> st
     let all = sums.values().fold((0, 0), |(caught, all), sum| (caught + sum.0, all + sum.1));
     println!("in all {} of {} caught", all.0, all.1);
     Ok(faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A check, a distance and an offset are those of the list before them, and of the committed list before any.
+    #[test]
+    fn each_list_has_its_own_sample_and_checks() {
+        let args = "--every 2 --from a.json --check x --offset 3 --from b.json --every 5 --check y --check z";
+        let wanted = parse(&args.split(' ').collect::<Vec<_>>()).unwrap();
+        let of = |f: &From| (f.list.clone(), f.sample.every, f.sample.offset, f.checks.join(" "));
+        let lists: Vec<_> = wanted.from.iter().map(of).collect();
+        let listed =
+            |list: &str, every, offset, checks: &str| (list.to_owned(), every, offset, checks.to_owned());
+        assert_eq!(lists, [listed("a.json", 2, 3, "x"), listed("b.json", 5, 0, "y z")]);
+        assert_eq!((wanted.sample.every, wanted.sample.offset), (2, 0));
+        for wrong in ["--check x", "--every 0", "--offset -1", "--from"] {
+            assert!(parse(&wrong.split(' ').collect::<Vec<_>>()).is_err(), "{wrong}");
+        }
+    }
 }

@@ -313,3 +313,16 @@ fn copy(root: &Path, tree: &Path, switched: &BTreeMap<String, Switched>) -> io::
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an error's notes point at is right, and so is what is warned of.
+    #[test]
+    fn an_error_is_where_its_first_arrow_points() {
+        let said = "warning: unused\n  --> a.rs:1:1\nerror[E0308]: mismatched types\n  --> a.rs:7:5\n   |\n\
+                    note: method defined here\n  --> a.rs:3:8\nerror: other\n --> b.rs:2:1\n";
+        assert_eq!(errors(said), [("a.rs".to_owned(), 7), ("b.rs".to_owned(), 2)]);
+    }
+}
