@@ -1,6 +1,6 @@
 //! The persistent cache with the options that make it clean at every turn: on bytes, cut everywhere, stopped and gone on.
 
-use smrlab_stl::{BuildContext, Facts, HostRequest, Metadata, Plan};
+use smrlab_stl::{BuildContext, Cause, Facts, HostRequest, Metadata, Plan};
 use smrlab_testkit::{Cuts, Harness, Workload, drives};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -93,4 +93,24 @@ fn a_cache_is_as_full_as_its_map_or_as_its_log() {
         Some((Blocks(500), Blocks(1000))),
         "the map is"
     );
+}
+
+/// Every fifth packet waits for the journal, which then holds the four before it.
+#[test]
+fn the_journal_is_committed_every_so_many_packets() {
+    let text = "persistent-cache,journal_every=4,map_trigger=90,map_limit=100,idle=off";
+    let mut layer = smrlab_stl::build(text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+    let mut plan = Plan::new(false, false);
+    let mut waits = |packet: &u64| {
+        plan.clear();
+        let write = HostRequest::new(HostOp::Write, Lba(packet * 5), Blocks(1));
+        layer.submit(SimTime::ZERO, &write, &mut plan);
+        plan.pauses().iter().any(|(_, p)| p.cause == Cause::Journal)
+    };
+    assert_eq!((1..=13).filter(&mut waits).collect::<Vec<_>>(), [5, 9, 13]);
+    let mut counted = Vec::new();
+    layer.counters(&mut |name, n| counted.push((name, n)));
+    for expected in [("packets", 13), ("journal_commits", 3)] {
+        assert!(counted.contains(&expected), "{expected:?}: {counted:?}");
+    }
 }
