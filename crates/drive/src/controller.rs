@@ -369,7 +369,7 @@ impl Controller {
     }
 
     /// Takes the background steps that are due before `now`.
-    #[inline]
+    #[inline(always)]
     fn catch_up<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<(), E::Error> {
         if self.by_step || self.drive.idles() { Ok(()) } else { self.take_steps(now, effects) }
     }

@@ -211,7 +211,7 @@ impl Drive {
 
     /// Serves a request at `now`, or when everything dispatched before it has ended. Steps that were due before must have
     /// been taken ([`next_step`](Self::next_step), [`interrupt`](Self::interrupt)).
-    #[inline]
+    #[inline(always)]
     pub fn dispatch(
         &mut self,
         now: SimTime,
@@ -226,7 +226,7 @@ impl Drive {
         self.plan.clear();
         self.layer.submit(start, request, &mut self.plan);
         self.ends.clear();
-        let (mut at, mut ack) = (start, start);
+        let mut at = start;
         // The walk of a plan of operations only, without the cost of looking for what else there might be.
         if let Some(ops) = self.plan.plain() {
             for op in ops {
@@ -236,6 +236,18 @@ impl Drive {
             }
             return self.executed(start, at, at);
         }
+        self.dispatch_steps(start, request, watch)
+    }
+
+    /// Carries out the plan of a request, from `start` on, with all that it has besides operations.
+    #[inline(never)]
+    fn dispatch_steps(
+        &mut self,
+        start: SimTime,
+        request: &HostRequest,
+        watch: &mut impl Observer,
+    ) -> Executed<'_> {
+        let (mut at, mut ack) = (start, start);
         for step in self.plan.walk() {
             match step {
                 Step::Op(id, op) => {

@@ -22,6 +22,14 @@ use traces::TraceSpec;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Does both at the same time.
+fn together(one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)) {
+    std::thread::scope(|scope| {
+        scope.spawn(other);
+        one();
+    });
+}
+
 /// Cancel flag and progress of a run.
 #[pyclass(name = "Control", frozen, module = "smrlab._core")]
 struct PyControl(Arc<Control>);
@@ -33,7 +41,7 @@ impl PyControl {
     #[pyo3(signature = (keep=None))]
     fn new(keep: Option<(PathBuf, u64, String)>) -> Self {
         let keep = keep.map(|(folder, bytes, program)| Keep { folder, bytes, program });
-        Self(Arc::new(Control::keeping(keep)))
+        Self(Arc::new(Control::keeping(keep).doing(together)))
     }
 
     fn cancel(&self) {

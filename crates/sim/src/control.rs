@@ -15,6 +15,9 @@ pub struct Keep {
     pub program: String,
 }
 
+/// Does both, at the same time where it can.
+pub type Together = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
+
 /// Cancel flag and progress of one run; shared by reference or `Arc`.
 #[derive(Debug, Default)]
 pub struct Control {
@@ -23,6 +26,7 @@ pub struct Control {
     share: AtomicU64,
     prefilling: AtomicBool,
     keep: Option<Keep>,
+    together: Option<Together>,
 }
 
 impl Control {
@@ -34,6 +38,21 @@ impl Control {
     /// The same for runs whose prefills are kept in files, and taken from there.
     pub fn keeping(keep: Option<Keep>) -> Self {
         Self { keep, ..Self::default() }
+    }
+
+    /// The same for runs that do what they can at the same time by way of `together`: this crate has no threads.
+    #[must_use]
+    pub fn doing(self, together: Together) -> Self {
+        Self { together: Some(together), ..self }
+    }
+
+    /// Does both, in any order or at the same time.
+    pub(crate) fn together(&self, one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)) {
+        if let Some(together) = self.together {
+            return together(one, other);
+        }
+        one();
+        other();
     }
 
     /// Where prefills are kept.

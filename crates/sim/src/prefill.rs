@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::engine::{Feed, HostObserver};
 use crate::error::RunError;
+use crate::metrics::updates::Updates;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
 use smrlab_stl::{Built, HostRequest, Parts};
@@ -143,6 +144,11 @@ impl Prefill {
         // Over a huge drive the layer's maps are cache misses: a batch is there before its first write is done, so that
         // the memory of later ones is on its way.
         let parts = drive.layer().facts().parts;
+        if self.random
+            && let Some(updates) = observer.prefilled_apart()
+        {
+            return self.write_apart(drive, updates, parts, control);
+        }
         let mut batch = Vec::with_capacity(BATCH);
         let mut write = |batch: &mut Vec<HostRequest>| {
             for (i, request) in batch.iter().enumerate() {
@@ -163,6 +169,63 @@ impl Prefill {
         })?;
         write(&mut batch);
         Ok(())
+    }
+
+    /// Random writes: the layer and the count of what was written know nothing of each other, so a round is told to the one
+    /// while the other has it, and makes the next.
+    fn write_apart(
+        &self,
+        drive: &mut Drive,
+        updates: &mut Updates,
+        parts: Option<Parts>,
+        control: &Control,
+    ) -> Result<(), RunError> {
+        let (mut rounds, mut done) = (self.rounds(parts), 0);
+        let (mut round, mut next) = (Vec::new(), Vec::new());
+        rounds.next(&mut next);
+        while !next.is_empty() {
+            std::mem::swap(&mut round, &mut next);
+            let mut write = || self.write_round(&round, done, drive, control);
+            let mut count = || {
+                for request in round.iter().map(|&unit| self.unit(unit)) {
+                    updates.prefilled(request.lba, request.blocks);
+                }
+                rounds.next(&mut next);
+            };
+            control.together(&mut write, &mut count);
+            control.check()?;
+            done += round.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes a round through the drive's layer, behind `done` units before it; stops where the run is cancelled.
+    fn write_round(&self, round: &[u64], done: u64, drive: &mut Drive, control: &Control) {
+        for (i, &unit) in round.iter().enumerate() {
+            if i % BATCH == 0 {
+                if control.cancelled() {
+                    return;
+                }
+                control.prefilling(((done + i as u64) * UNIT) as f64 / self.volume.max(1) as f64);
+            }
+            if let Some(&later) = round.get(i + AHEAD) {
+                drive.layer().prefetch(&self.unit(later));
+            }
+            drive.instantly(&self.unit(unit));
+        }
+    }
+
+    /// The write of a unit of a random prefill.
+    #[inline]
+    fn unit(&self, unit: u64) -> HostRequest {
+        let blocks = UNIT.min(self.span.0 - unit * UNIT);
+        HostRequest::new(HostOp::Write, Lba(unit * UNIT), Blocks(blocks))
+    }
+
+    fn rounds(&self, parts: Option<Parts>) -> Rounds {
+        let units = self.span.0.div_ceil(UNIT);
+        let order = Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize);
+        Rounds { order, parts, spare: Vec::new() }
     }
 
     /// How much it writes, in blocks, where that is known before the trace is read.
@@ -209,20 +272,34 @@ impl Prefill {
         if !self.random {
             return in_order(0, self.volume);
         }
-        let units = self.span.0.div_ceil(UNIT);
-        let mut order = Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize);
-        let (mut round, mut together) = (Vec::new(), Vec::new());
+        let (mut rounds, mut round) = (self.rounds(parts), Vec::new());
         loop {
-            round.extend(order.by_ref().take(ROUND));
+            rounds.next(&mut round);
             if round.is_empty() {
                 return Ok(());
             }
-            if let Some(parts) = &parts {
-                bring_together(&mut round, &mut together, parts);
+            for request in round.iter().map(|&unit| self.unit(unit)) {
+                write(request.lba.0, request.blocks.0)?;
             }
-            for unit in round.drain(..) {
-                write(unit * UNIT, UNIT.min(self.span.0 - unit * UNIT))?;
-            }
+        }
+    }
+}
+
+/// The units of a random prefill, many at a time: those of a part of the layer's space together, where it has parts.
+struct Rounds {
+    order: std::iter::Take<Shuffled>,
+    parts: Option<Parts>,
+    /// Memory.
+    spare: Vec<u64>,
+}
+
+impl Rounds {
+    /// Puts the next ones in `round`; none: that was all.
+    fn next(&mut self, round: &mut Vec<u64>) {
+        round.clear();
+        round.extend(self.order.by_ref().take(ROUND));
+        if let Some(parts) = &self.parts {
+            bring_together(round, &mut self.spare, parts);
         }
     }
 }

@@ -244,13 +244,13 @@ fn cleaning(m: &Metrics, out: &mut Json) {
     let origin = m.first_arrival.unwrap_or_default();
     let mut all = Events::default();
     let mut by_kind = Json::new();
-    for (kind, e) in &m.cleaning {
+    for (kind, e) in m.cleaning.iter() {
         all.first = if all.count == 0 { e.first } else { all.first.min(e.first) };
         all.count += e.count;
         all.total += e.total;
         all.max = all.max.max(e.max);
         all.relocated += e.relocated;
-        by_kind.insert((*kind).to_owned(), events(e, origin, &[("relocated_blocks", json!(e.relocated))]));
+        by_kind.insert(kind.to_owned(), events(e, origin, &[("relocated_blocks", json!(e.relocated))]));
     }
     if all.count > 0 {
         let mut more = vec![("relocated_blocks", json!(all.relocated)), ("by_kind", by_kind.into())];
@@ -339,11 +339,18 @@ fn timeline(m: &Metrics) -> Table {
         ("arrivals", int(&|w| w.arrivals)),
         ("completions", int(&|w| w.completions)),
         ("iops", rate(&|w| w.completions as f64)),
-        ("mb_per_s", rate(&|w| ((w.read_blocks + w.write_blocks) * BLOCK_BYTES) as f64 / 1e6)),
-        ("read_blocks", int(&|w| w.read_blocks)),
-        ("write_blocks", int(&|w| w.write_blocks)),
-        ("media_blocks_read", int(&|w| w.media_read)),
-        ("media_blocks_written", int(&|w| w.media_written)),
+        (
+            "mb_per_s",
+            rate(&|w| {
+                ((w.host_blocks[HostOp::Read as usize] + w.host_blocks[HostOp::Write as usize]) * BLOCK_BYTES)
+                    as f64
+                    / 1e6
+            }),
+        ),
+        ("read_blocks", int(&|w| w.host_blocks[HostOp::Read as usize])),
+        ("write_blocks", int(&|w| w.host_blocks[HostOp::Write as usize])),
+        ("media_blocks_read", int(&|w| w.media_blocks[Dir::Read as usize])),
+        ("media_blocks_written", int(&|w| w.media_blocks[Dir::Write as usize])),
         ("response_ms_mean", done(&|w| w.response_ns as f64 / w.completions as f64 / 1e6)),
         ("response_ms_max", done(&|w| w.response_max as f64 / 1e6)),
         ("busy_share", share(&|w| w.busy_ns)),

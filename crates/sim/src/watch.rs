@@ -4,6 +4,7 @@ use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::{MediaLog, RequestLog};
 use crate::metrics::Metrics;
+use crate::metrics::updates::Updates;
 use crate::spent::Spent;
 use crate::verify::Verify;
 use smrlab_disk::Mechanics;
@@ -60,6 +61,10 @@ impl HostObserver for Metrics {
 
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
         self.updates.prefilled(request.lba, request.blocks);
+    }
+
+    fn prefilled_apart(&mut self) -> Option<&mut Updates> {
+        Some(&mut self.updates)
     }
 
     fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {

@@ -89,6 +89,32 @@ fn a_cancelled_run_stops() {
     assert_eq!(run(&spec(&array), &control, None).unwrap_err().kind(), Kind::Interrupted);
 }
 
+/// The layer and the count of what was written are told of random writes apart: that is the same in turns, at the same time,
+/// and where both are told of each write.
+#[test]
+fn a_random_prefill_is_the_same_with_and_without_threads() {
+    let text = |more: &str| {
+        let rest = "layer = 'disk-cache'\nprefill = '60%,order=random,of=cache'";
+        format!(
+            "drive = 'modern-7200,capacity=8GB'\ntrace = 'synth:uniform,requests=2000,size=8KiB'\n{rest}\n{more}"
+        )
+    };
+    let of = |more: &str, control: &Control| run(&spec(&text(more)), control, None).unwrap().json;
+    let threads = Control::new().doing(|one, other| {
+        std::thread::scope(|scope| {
+            scope.spawn(other);
+            one();
+        });
+    });
+    let (turns, threads) = (of("", &Control::new()), of("", &threads));
+    assert_eq!(turns, threads);
+    let each = of("verify_media = true", &Control::new());
+    for key in ["media", "host", "cache", "cleaning", "response_ms", "space"] {
+        assert_eq!(turns[key], each[key], "{key}");
+    }
+    assert!(number(&turns, "/host/reads_unwritten") < number(&turns, "/host/reads"), "{turns:#}");
+}
+
 #[test]
 fn logs_have_a_row_for_each_request_and_each_operation() {
     let dir = std::env::temp_dir().join(format!("smrlab-logs-{}", std::process::id()));

@@ -436,7 +436,7 @@ impl Plan {
     }
 
     /// The operations, where the plan is nothing else and is acknowledged at their end, as nearly all are.
-    #[inline]
+    #[inline(always)]
     pub fn plain(&self) -> Option<&[MediaOp]> {
         let plain = self.ack.is_none()
             && self.records.is_empty()

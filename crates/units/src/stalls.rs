@@ -66,6 +66,18 @@ impl Stalls {
         self.count += 1;
         self.total += took;
         self.max = self.max.max(took);
+        // Of a long queue: it came in the last span, and makes that longer.
+        if let Some(last) = self.episodes.last_mut()
+            && last.0 <= arrival
+            && arrival <= last.1
+        {
+            if last.1 < ack {
+                self.waiting_ns += ack.since(last.1).0;
+                newly(last.1, ack);
+                last.1 = ack;
+            }
+            return;
+        }
         let (mut from, mut at, mut to) = (arrival, ack, ack);
         while let Some(&(start, end)) = self.episodes.last()
             && end >= arrival

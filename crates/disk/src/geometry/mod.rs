@@ -152,6 +152,13 @@ impl Geometry {
     /// The raw number of where a block lies.
     #[inline]
     pub(crate) fn raw(&self, pba: Pba) -> u64 {
+        debug_assert!(pba.0 < self.blocks, "PBA {pba} of {}", self.blocks);
+        // What is remapped lies on spare sectors, which are slipped.
+        if self.slips.is_empty() { pba.0 } else { self.slipped_raw(pba) }
+    }
+
+    #[inline(never)]
+    fn slipped_raw(&self, pba: Pba) -> u64 {
         if !self.remaps.is_empty()
             && let Ok(i) = self.remaps.binary_search_by_key(&pba.0, |r| r.0)
         {

@@ -364,18 +364,29 @@ impl Mechanics {
     }
 
     /// Does an operation that starts at `start`; returns when it ends and leaves the head there.
-    #[inline]
     pub fn service(&mut self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> SimTime {
-        self.service_from(start, SimTime::ZERO, dir, pba, blocks)
+        self.serve(start, None, dir, pba, blocks)
     }
 
     /// As [`service`](Self::service), but the first block does not pass before `data`: each revolution too early is let
     /// go by, as where a write's data are still on the bus.
-    #[inline]
     pub fn service_from(
         &mut self,
         start: SimTime,
         data: SimTime,
+        dir: Dir,
+        pba: Pba,
+        blocks: Blocks,
+    ) -> SimTime {
+        self.serve(start, Some(data), dir, pba, blocks)
+    }
+
+    /// In place, so that what has no data to wait for does not look for them.
+    #[inline(always)]
+    fn serve(
+        &mut self,
+        start: SimTime,
+        data: Option<SimTime>,
         dir: Dir,
         pba: Pba,
         blocks: Blocks,
@@ -390,7 +401,7 @@ impl Mechanics {
             }
             Model::NoRotation => {
                 let mut p = self.position(start, dir, &target);
-                p.arrive = p.arrive.max(data.0);
+                p.arrive = p.arrive.max(data.unwrap_or_default().0);
                 self.last = (start.0, p);
                 let time = self.plain_transfer(aim, pba, blocks);
                 self.head_to_last(&target, aim, pba, blocks);
@@ -398,7 +409,7 @@ impl Mechanics {
             }
             Model::Full => {
                 let mut p = self.position(start, dir, &target);
-                if data > start {
+                if let Some(data) = data.filter(|data| *data > start) {
                     let missing =
                         (data.since(SimTime(p.arrive)).0 * self.rpm).saturating_sub(p.wait.max(0) as u64);
                     p.wait += (missing.div_ceil(REVOLUTION) * REVOLUTION) as i64;

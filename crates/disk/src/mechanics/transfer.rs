@@ -47,6 +47,19 @@ pub(super) struct Aim {
     slot: u64,
 }
 
+/// A transfer of so many sectors that ends on the track on which it begins.
+#[inline(always)]
+fn on_track(seg: &ZoneRun, t: &Target, aim: Aim, slots: u64) -> (u64, EndPlace) {
+    let end = seg.slot_angle(aim.slot + slots);
+    let place = EndPlace {
+        track: t.track,
+        cylinder: t.cylinder,
+        surface: t.surface,
+        angle: wrapped(end, REVOLUTION),
+    };
+    (end - t.angle, place)
+}
+
 impl Mechanics {
     /// Where a block lies, for schedulers and for the transfer.
     #[inline(always)]
@@ -117,7 +130,7 @@ impl Mechanics {
     }
 
     /// Angle from the first block's begin to the last block's end, and where the head is then.
-    #[inline]
+    #[inline(always)]
     pub(super) fn full_transfer(
         &self,
         dir: Dir,
@@ -126,6 +139,16 @@ impl Mechanics {
         pba: Pba,
         blocks: Blocks,
     ) -> (u64, EndPlace) {
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
+        if self.geometry.slips().is_empty() && aim.sector + blocks.0 <= seg.usable.divisor() {
+            return on_track(seg, t, aim, blocks.0);
+        }
+        self.other_transfer(dir, t, aim, pba, blocks)
+    }
+
+    /// The same of a transfer that goes on to other tracks, or may be scattered.
+    #[inline(never)]
+    fn other_transfer(&self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
         if self.scattered(pba, blocks) {
             return self.scattered_transfer(dir, pba, blocks);
         }
@@ -133,14 +156,7 @@ impl Mechanics {
         let raw_end = self.raw_end(aim.raw, pba, blocks);
         let slots = raw_end - aim.raw;
         if aim.sector + slots <= seg.usable.divisor() {
-            let end = seg.slot_angle(aim.slot + slots);
-            let place = EndPlace {
-                track: t.track,
-                cylinder: t.cylinder,
-                surface: t.surface,
-                angle: wrapped(end, REVOLUTION),
-            };
-            return (end - t.angle, place);
+            return on_track(seg, t, aim, slots);
         }
         self.long_transfer(dir, aim, raw_end)
     }

@@ -73,9 +73,9 @@ pub(super) fn run(
                 control.check()?;
             }
             if i + AHEAD < feed.len() {
-                watch.total.coming(&feed.request(i + AHEAD));
+                watch.total.coming(feed.request(i + AHEAD));
             }
-            let request = feed.request(i);
+            let request = *feed.request(i);
             let at = sender.next(feed.arrival(i), array, watch)?;
             array.advance(at, watch);
             sender.drain(array, watch)?;

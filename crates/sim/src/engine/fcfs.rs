@@ -51,7 +51,7 @@ fn serve<O: HostObserver>(
     while feed.next_batch()? {
         let rows = feed.len();
         for i in 0..rows.min(AHEAD) {
-            drive.drive().layer().prefetch(&feed.request(i));
+            drive.drive().layer().prefetch(feed.request(i));
         }
         for i in 0..rows {
             if i % CHECK_EVERY == 0 {
@@ -59,13 +59,13 @@ fn serve<O: HostObserver>(
             }
             if i + AHEAD < rows {
                 let later = feed.request(i + AHEAD);
-                drive.drive().layer().prefetch(&later);
-                observer.coming(&later);
+                drive.drive().layer().prefetch(later);
+                observer.coming(later);
             }
             let request = feed.request(i);
             let arrival = arrives(feed.arrival(i));
-            observer.arrived(arrival, &request);
-            if let Some(served) = drive.submit(arrival, &request, observer)? {
+            observer.arrived(arrival, request);
+            if let Some(served) = drive.submit(arrival, request, observer)? {
                 done(arrival, served.ack);
             }
         }

@@ -12,6 +12,8 @@ pub struct Feed {
     host: Blocks,
     wrapped: bool,
     batch: Batch,
+    /// The same rows as requests.
+    requests: Vec<HostRequest>,
     rows: u64,
     /// Four lanes, so that multiplications overlap.
     digest: [u64; 4],
@@ -31,7 +33,8 @@ impl Feed {
     pub fn new(source: Box<dyn TraceSource>, steps: Steps, host: Blocks) -> Result<Self, RunError> {
         let wrapped = steps.wrap.is_some_and(|space| space <= host);
         let source = Pipeline::new(source, steps)?;
-        Ok(Self { source, host, wrapped, batch: Batch::new(), rows: 0, digest: [0; 4] })
+        let (batch, requests) = (Batch::new(), Vec::with_capacity(Batch::ROWS));
+        Ok(Self { source, host, wrapped, batch, requests, rows: 0, digest: [0; 4] })
     }
 
     /// Goes on to the next batch; `false` at the end.
@@ -41,7 +44,7 @@ impl Feed {
     pub fn next_batch(&mut self) -> Result<bool, RunError> {
         let more = self.source.next_batch(&mut self.batch)?;
         self.check()?;
-        self.digest_batch();
+        self.take_batch();
         self.rows += self.batch.len() as u64;
         Ok(more)
     }
@@ -61,14 +64,18 @@ impl Feed {
         Ok(())
     }
 
-    fn digest_batch(&mut self) {
+    /// Digests the batch and puts its requests together.
+    fn take_batch(&mut self) {
         let b = &self.batch;
         let mut lanes = self.digest;
-        let first = self.rows as usize;
-        for i in 0..b.len() {
-            let what = u64::from(b.blocks[i]) << 32 | u64::from(b.stream[i]) << 8 | b.op[i] as u64;
-            let lane = &mut lanes[(first + i) % 4];
-            *lane = mix(mix(mix(*lane, b.arrival[i].0), b.lba[i].0), what);
+        self.requests.clear();
+        let columns = b.arrival.iter().zip(&b.lba).zip(&b.blocks).zip(&b.op).zip(&b.stream);
+        for (id, ((((arrival, lba), blocks), op), stream)) in (self.rows..).zip(columns) {
+            let what = u64::from(*blocks) << 32 | u64::from(*stream) << 8 | *op as u64;
+            let lane = &mut lanes[id as usize % 4];
+            *lane = mix(mix(mix(*lane, arrival.0), lba.0), what);
+            let request = HostRequest::new(*op, *lba, Blocks(u64::from(*blocks)));
+            self.requests.push(HostRequest { id, stream: *stream, ..request });
         }
         self.digest = lanes;
     }
@@ -92,11 +99,8 @@ impl Feed {
 
     /// The `i`-th request of the batch, numbered from 0 on in the order of the trace.
     #[inline]
-    pub fn request(&self, i: usize) -> HostRequest {
-        let b = &self.batch;
-        let blocks = Blocks(u64::from(b.blocks[i]));
-        let id = self.rows - b.len() as u64 + i as u64;
-        HostRequest { id, stream: b.stream[i], ..HostRequest::new(b.op[i], b.lba[i], blocks) }
+    pub fn request(&self, i: usize) -> &HostRequest {
+        &self.requests[i]
     }
 
     /// A number that stands for all requests so far, as the drive got them.

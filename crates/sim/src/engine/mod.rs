@@ -13,6 +13,7 @@ pub use feed::Feed;
 
 use crate::control::Control;
 use crate::error::RunError;
+use crate::metrics::updates::Updates;
 use smrlab_drive::{Controller, Effects};
 use smrlab_stl::{HostRequest, Plan};
 use smrlab_units::SimTime;
@@ -46,6 +47,11 @@ pub trait HostObserver: Effects<Error = RunError> {
 
     /// A write was served before the run, without time, by `plan`.
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
+
+    /// What alone wants to know of writes before the run, where that is so and it needs no plans.
+    fn prefilled_apart(&mut self) -> Option<&mut Updates> {
+        None
+    }
 
     /// What was written so far, before the run or in it, as ascending ranges of LBAs, unless there are more than `most`.
     fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>>;

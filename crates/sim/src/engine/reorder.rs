@@ -41,14 +41,14 @@ impl Sender {
 
     /// Sends it.
     fn take(&mut self, feed: &Feed) -> HostRequest {
-        let request = feed.request(self.row);
+        let request = *feed.request(self.row);
         self.slots.pop_front();
         self.row += 1;
         request
     }
 
     /// A request that will be sent soon.
-    fn ahead(&self, feed: &Feed) -> Option<HostRequest> {
+    fn ahead<'a>(&self, feed: &'a Feed) -> Option<&'a HostRequest> {
         let row = self.row + AHEAD;
         (row < feed.len()).then(|| feed.request(row))
     }
@@ -87,8 +87,8 @@ pub(super) fn run<O: HostObserver>(
             let request = sender.take(feed);
             observer.arrived(at, &request);
             if let Some(later) = sender.ahead(feed) {
-                controller.drive().layer().prefetch(&later);
-                observer.coming(&later);
+                controller.drive().layer().prefetch(later);
+                observer.coming(later);
             }
             if let Some(served) = controller.submit_waited(at.max(room_since), (at, &request), observer)? {
                 sender.completed(served.ack);

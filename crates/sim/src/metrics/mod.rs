@@ -14,7 +14,6 @@ use heatmap::HeatMap;
 use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
-use std::collections::BTreeMap;
 use timeline::Timeline;
 use times::Times;
 use updates::Updates;
@@ -101,6 +100,29 @@ impl Events {
     }
 }
 
+/// Cleaning events by the layer's own names: a few, looked up for every event.
+#[derive(Clone, Debug, Default)]
+pub struct Cleanings(Vec<(&'static str, Events)>);
+
+impl Cleanings {
+    fn of(&mut self, kind: &'static str) -> &mut Events {
+        // The same name is nearly always the same text at the same place.
+        let found = self.0.iter().position(|e| std::ptr::eq(e.0, kind) || e.0 == kind);
+        let i = found.unwrap_or_else(|| {
+            self.0.push((kind, Events::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[i].1
+    }
+
+    /// All kinds by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Events)> {
+        let mut all: Vec<_> = self.0.iter().map(|(kind, events)| (*kind, events)).collect();
+        all.sort_unstable_by_key(|e| e.0);
+        all.into_iter()
+    }
+}
+
 /// Sub-requests and the extents that caused them (He & Du's write amplification).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amplification {
@@ -152,7 +174,7 @@ pub struct Metrics {
     /// Movement over bands, where the medium has any.
     pub bands: Option<BandWalk>,
     /// Cleaning events by the layer's own names.
-    pub cleaning: BTreeMap<&'static str, Events>,
+    pub cleaning: Cleanings,
     /// Cleaning in idle time that was given up for a request.
     pub given_up: Events,
     /// How full the layer's cache is.
@@ -167,6 +189,8 @@ pub struct Metrics {
     pub background: Tally,
     /// First arrival.
     pub first_arrival: Option<SimTime>,
+    /// The same, from which on the results count time; 0 before it.
+    origin: SimTime,
     /// Latest arrival so far.
     pub last_arrival: SimTime,
     /// Latest completion so far.
@@ -206,7 +230,7 @@ impl Metrics {
             heatmap: HeatMap::new(setup.host_blocks),
             movement: Movement::default(),
             bands: None,
-            cleaning: BTreeMap::new(),
+            cleaning: Cleanings::default(),
             given_up: Events::default(),
             fill: Fill::default(),
             stalls: Stalls::new(setup.stall),
@@ -214,6 +238,7 @@ impl Metrics {
             before_ns: 0,
             background: Tally::default(),
             first_arrival: None,
+            origin: SimTime::ZERO,
             last_arrival: SimTime::ZERO,
             last_ack: SimTime::ZERO,
             map_bytes_peak: 0,
@@ -231,24 +256,19 @@ impl Metrics {
     #[inline]
     pub fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         if self.first_arrival.is_none() {
-            self.first_arrival = Some(at);
+            (self.first_arrival, self.origin) = (Some(at), at);
         }
         self.last_arrival = at;
-        let at = at.since(self.origin());
+        let at = at.since(self.origin);
         self.timeline.arrival(at);
         self.heatmap.request(at, request.op, request.lba);
-    }
-
-    /// The first arrival, from which on the results count time.
-    fn origin(&self) -> SimTime {
-        self.first_arrival.unwrap_or_default()
     }
 
     /// The drive was busy from `start` to `end`.
     #[inline]
     fn worked(&mut self, start: SimTime, end: SimTime) {
         self.busy_ns += end.0 - start.0;
-        let origin = self.origin();
+        let origin = self.origin;
         if start < origin {
             self.before_ns += end.min(origin).0 - start.0;
         }
@@ -289,9 +309,9 @@ impl Metrics {
         };
         self.host[request.op as usize].add(n, self.adjusted.units(n), 0);
         self.times.add(kind, response, service);
-        self.timeline.completion(served.ack.since(self.origin()), response, request.op, n);
+        self.timeline.completion(served.ack.since(self.origin), response, request.op, n);
         self.last_ack = self.last_ack.max(served.ack);
-        let (origin, timeline) = (self.origin(), &mut self.timeline);
+        let (origin, timeline) = (self.origin, &mut self.timeline);
         let waiting = |from: SimTime, to: SimTime| timeline.stalled(from.since(origin), to.since(origin));
         self.stalls.response(arrival, served.ack, waiting);
     }
@@ -313,8 +333,8 @@ impl Metrics {
 
     /// A cleaning event of several drives together.
     pub fn cleaned_event(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
-        self.cleaning.entry(kind).or_default().add(from, to, relocated);
-        let origin = self.origin();
+        self.cleaning.of(kind).add(from, to, relocated);
+        let origin = self.origin;
         self.timeline.cleaning(from.since(origin), to.since(origin));
     }
 
@@ -331,7 +351,7 @@ impl Metrics {
     pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
         match facts.fill() {
             Some((used, capacity)) => {
-                let origin = self.origin();
+                let origin = self.origin;
                 let next = self.timeline.cached(at.since(origin), used.0) + origin;
                 self.fill.looked(at, used.0, capacity.0, next);
             }
@@ -373,11 +393,11 @@ impl Metrics {
             };
             let to = executed.ends[end - 1];
             if whole {
-                self.cleaning.entry(c.kind).or_default().add(from, to, c.relocated.0);
+                self.cleaning.of(c.kind).add(from, to, c.relocated.0);
             } else {
                 self.given_up.add(from, to, 0);
             }
-            let origin = self.origin();
+            let origin = self.origin;
             self.timeline.cleaning(from.since(origin), to.since(origin));
         }
     }
@@ -400,13 +420,13 @@ impl Observer for Metrics {
         if let Some(walk) = &mut self.bands {
             walk.op(done.op.pba, done.op.blocks);
         }
-        self.timeline.media(done, self.origin());
+        self.timeline.media(done, self.origin);
     }
 
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
         self.worked(start, start + pause.time);
         self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
-        self.timeline.paused(start, start + pause.time, self.origin());
+        self.timeline.paused(start, start + pause.time, self.origin);
         if background {
             self.background.ns += pause.time.0;
         }

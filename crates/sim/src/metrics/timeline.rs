@@ -2,7 +2,6 @@
 
 use super::windows::{Cell, Windows};
 use smrlab_drive::OpDone;
-use smrlab_stl::Dir;
 use smrlab_units::{HostOp, SimTime};
 
 /// At most so many windows where the user gave no width.
@@ -27,14 +26,10 @@ pub struct Window {
     pub arrivals: u64,
     /// Host requests that were acknowledged.
     pub completions: u64,
-    /// Host blocks read, by the time of completion.
-    pub read_blocks: u64,
-    /// Host blocks written, by the time of completion.
-    pub write_blocks: u64,
-    /// Media blocks read, by the end of their operation.
-    pub media_read: u64,
-    /// Media blocks written, by the end of their operation.
-    pub media_written: u64,
+    /// Host blocks by [`HostOp`] number, by the time of completion.
+    pub host_blocks: [u64; 4],
+    /// Media blocks by [`Dir`](smrlab_stl::Dir) number, by the end of their operation.
+    pub media_blocks: [u64; 2],
     /// Sum of the response times of the completions, ns.
     pub response_ns: u128,
     /// Largest response time of a completion, ns.
@@ -61,10 +56,8 @@ impl Cell for Window {
     fn absorb(&mut self, later: &Self) {
         self.arrivals += later.arrivals;
         self.completions += later.completions;
-        self.read_blocks += later.read_blocks;
-        self.write_blocks += later.write_blocks;
-        self.media_read += later.media_read;
-        self.media_written += later.media_written;
+        self.host_blocks.iter_mut().zip(later.host_blocks).for_each(|(n, more)| *n += more);
+        self.media_blocks.iter_mut().zip(later.media_blocks).for_each(|(n, more)| *n += more);
         self.response_ns += later.response_ns;
         self.response_max = self.response_max.max(later.response_max);
         self.busy_ns += later.busy_ns;
@@ -116,32 +109,16 @@ impl Timeline {
         w.completions += 1;
         w.response_ns += u128::from(response.0);
         w.response_max = w.response_max.max(response.0);
-        match op {
-            HostOp::Read => w.read_blocks += blocks,
-            HostOp::Write => w.write_blocks += blocks,
-            HostOp::Flush | HostOp::Discard => {}
-        }
+        w.host_blocks[op as usize] += blocks;
     }
 
     /// A media operation ended; windows count from `origin` on.
     #[inline]
     pub fn media(&mut self, done: &OpDone, origin: SimTime) {
         let (start, end) = (done.start.since(origin), done.end.since(origin));
-        let w = match self.windows.whole(MEDIA, start, end) {
-            Some(w) => {
-                w.busy_ns += end.0 - start.0;
-                // The borrow of the fast path must not outlive this arm.
-                self.windows.at(MEDIA, end)
-            }
-            None => {
-                self.windows.spread(MEDIA, start, end, |w, ns| w.busy_ns += ns);
-                self.windows.at(MEDIA, end)
-            }
-        };
-        match done.op.dir {
-            Dir::Read => w.media_read += done.op.blocks.0,
-            Dir::Write => w.media_written += done.op.blocks.0,
-        }
+        self.windows.spread(MEDIA, start, end, |w, ns| w.busy_ns += ns);
+        let w = self.windows.at(MEDIA, end);
+        w.media_blocks[done.op.dir as usize] += done.op.blocks.0;
         let track = done.tracks.last;
         w.ops += 1;
         w.track_sum += track;

@@ -88,7 +88,7 @@ impl<T: Cell> Windows<T> {
 
     /// The window that holds the whole span from `from` to `to`, where one does and `cursor` is there already.
     #[inline]
-    pub fn whole(&mut self, cursor: usize, from: SimTime, to: SimTime) -> Option<&mut T> {
+    fn whole(&mut self, cursor: usize, from: SimTime, to: SimTime) -> Option<&mut T> {
         let c = self.cursors[cursor];
         (from.0 >= c.start && to.0.wrapping_sub(c.start) < self.width).then(|| &mut self.cells[c.index])
     }
@@ -96,6 +96,11 @@ impl<T: Cell> Windows<T> {
     /// Splits the span from `from` to `to` at the edges of windows and hands each part's length in ns to `add`.
     #[inline]
     pub fn spread(&mut self, cursor: usize, from: SimTime, to: SimTime, mut add: impl FnMut(&mut T, u64)) {
+        if from < to
+            && let Some(cell) = self.whole(cursor, from, to)
+        {
+            return add(cell, to.0 - from.0);
+        }
         let mut at = from.0;
         while at < to.0 {
             self.at(cursor, SimTime(at));

@@ -64,17 +64,15 @@ impl TranslationLayer for Identity {
 
     #[inline]
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        if matches!(r.op, HostOp::Flush | HostOp::Discard) {
+            return;
+        }
         // No branch for read or write where they are done alike: which of them comes cannot be predicted.
         let dir = if r.op == HostOp::Write { Dir::Write } else { Dir::Read };
-        match r.op {
-            HostOp::Flush | HostOp::Discard => {}
-            HostOp::Read | HostOp::Write
-                if self.bands.is_some() && dir == Dir::Write && !self.may_write(r) =>
-            {
-                plan.refuse(Refusal::WriteProtected);
-            }
-            HostOp::Read | HostOp::Write => _ = plan.in_place(dir, Pba(r.lba.0), r.blocks),
+        if self.bands.is_some() && dir == Dir::Write && !self.may_write(r) {
+            return plan.refuse(Refusal::WriteProtected);
         }
+        plan.in_place(dir, Pba(r.lba.0), r.blocks);
     }
 
     fn facts(&self) -> Facts<'_> {

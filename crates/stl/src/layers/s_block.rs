@@ -5,6 +5,7 @@ mod cache;
 mod choose;
 mod entry;
 mod items;
+mod leaves;
 mod lists;
 mod pieces;
 mod records;

@@ -4,7 +4,8 @@
 //! of those that are still valid. Items of one S-block form a list; [`Items`] keeps them in the order of the ring.
 
 use super::blocks::{END, NONE, SBlock, SBlocks};
-use super::items::{Ends, Item, Items};
+use super::items::{Ends, Items};
+use super::leaves::Item;
 use crate::parts::ring::{Laid, Ring};
 
 /// Cached blocks of an S-block that lie side by side.
@@ -158,6 +159,7 @@ impl CacheRing {
                 before = id;
             } else {
                 emptied += 1;
+                self.items.emptied(id);
                 if before != NONE {
                     self.items.get_mut(before).next = next;
                 } else {
@@ -206,7 +208,9 @@ impl CacheRing {
                 let item = self.items.get_mut(id);
                 gone += u64::from(item.mask.count_ones());
                 item.mask = 0;
-                id = item.next;
+                let next = item.next;
+                self.items.emptied(id);
+                id = next;
             }
         }
         self.items.unlist(s);
@@ -255,7 +259,7 @@ impl CacheRing {
             return Front::Invalid(self.hole);
         }
         let Some((id, len)) = self.items.tail() else { return Front::Empty };
-        match self.items.get(id).valid() {
+        match self.items.valid(id) {
             0 => Front::Invalid(len),
             valid if valid & 1 == 1 => Front::Valid(u64::from(valid.trailing_ones()).min(len)),
             valid => Front::Invalid(u64::from(valid.trailing_zeros())),
@@ -272,7 +276,7 @@ impl CacheRing {
             Some((id, len, position))
         });
         let items = places.flat_map(|(id, len, mut position)| {
-            let (mut valid, mut left) = (self.items.get(id).valid(), len);
+            let (mut valid, mut left) = (self.items.valid(id), len);
             std::iter::from_fn(move || {
                 let ones = u64::from(valid.trailing_ones());
                 let zeros = if valid == 0 { left } else { u64::from(valid.trailing_zeros()) };
@@ -294,9 +298,15 @@ impl CacheRing {
             out(self.hole, None);
         }
         for (id, len) in self.items.in_order() {
-            let item = self.items.get(id);
-            let offset = u64::from(item.unit) * 8 + u64::from(item.first);
-            out(len, (item.mask != 0).then(|| (self.items.owner(id), offset, item.valid())));
+            let valid = self.items.valid(id);
+            out(
+                len,
+                (valid != 0).then(|| {
+                    let item = self.items.get(id);
+                    let offset = u64::from(item.unit) * 8 + u64::from(item.first);
+                    (self.items.owner(id), offset, valid)
+                }),
+            );
         }
     }
 
@@ -395,7 +405,7 @@ impl CacheRing {
         let mut left = n;
         while left > 0 {
             let k = match (self.hole, self.items.tail()) {
-                (0, Some((id, len))) => match self.items.get(id).valid() {
+                (0, Some((id, len))) => match self.items.valid(id) {
                     0 => {
                         self.items.pop(blocks);
                         let k = len.min(left);

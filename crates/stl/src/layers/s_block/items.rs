@@ -4,129 +4,22 @@
 //! therefore stand in a circle of leaves with a cursor where head and tail meet: an item that was copied is one that the
 //! cursor has passed, and it keeps its number. Where it lies follows from where its leaf begins and from the lengths of
 //! the items before it. A new item goes to the cursor, mostly into the slot of the one whose place was freed for it; a full
-//! leaf is split, and one that stays nearly empty is joined with the one before.
+//! leaf is split, and one that stays nearly empty is joined with the one before. A leaf whose places are all invalid is
+//! left out, where they are equally long: the leaf behind it counts them until the tail comes there.
 
-use super::blocks::{END, SBlocks};
+use super::blocks::{END, NONE, SBlocks};
+use super::leaves::{Gap, Item, LEAF, Leaf, Leaves, place};
 use super::tables::Tables;
 use crate::parts::ring::Ring;
 
-/// Items in a leaf: five bits.
-const LEAF: usize = 32;
 /// Two leaves with so few items become one when the cursor leaves the second.
 const JOINED: usize = 24;
-
-/// Up to eight consecutive blocks of one aligned unit of an S-block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
-    /// Another item of the S-block, or [`END`] and the S-block's number. Meaningless where no block is valid.
-    pub next: u32,
-    pub unit: u16,
-    /// The first block's number in the unit.
-    pub first: u8,
-    /// Valid blocks, by their number in the unit.
-    pub mask: u8,
-}
-
-impl Item {
-    /// A place without valid blocks.
-    pub const INVALID: Self = Self { next: END, unit: 0, first: 0, mask: 0 };
-
-    /// The valid blocks, the lowest bit being the block at the item's place.
-    #[inline]
-    pub fn valid(&self) -> u8 {
-        if self.mask == 0 { 0 } else { self.mask >> self.first }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Leaf {
-    /// Slot (five bits) and length less one (three bits) of each item, in the order of the ring.
-    order: [u8; LEAF],
-    /// Slots in use, a bit each.
-    used: u32,
-    /// Position of its first item. In the cursor's leaf: of the first one that was passed.
-    base: u32,
-    /// The next leaf of the circle, or of those that are not in use.
-    next: u32,
-    /// By slot.
-    items: [Item; LEAF],
-}
-
-impl Leaf {
-    #[inline]
-    fn count(&self) -> usize {
-        self.used.count_ones() as usize
-    }
-
-    fn length(&self, ranks: std::ops::Range<usize>) -> u64 {
-        self.order[ranks].iter().map(|o| u64::from(o >> 5) + 1).sum()
-    }
-}
-
-/// A reader of [`Leaf::order`]: the item's number and its length in blocks.
-#[inline]
-fn place(leaf: usize, order: u8) -> (u32, u64) {
-    ((leaf * LEAF) as u32 + u32::from(order & 31), u64::from(order >> 5) + 1)
-}
 
 /// Where a new item goes, and where the first item lies that the cursor has not passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub head: u64,
     pub tail: u64,
-}
-
-impl Leaf {
-    const EMPTY: Self = Self { order: [0; LEAF], used: 0, base: 0, next: END, items: [Item::INVALID; LEAF] };
-}
-
-/// Leaves that are taken together: more are added without moving any.
-const CHUNK: usize = 256;
-
-/// All leaves by their numbers.
-#[derive(Clone, Debug, Default)]
-struct Leaves {
-    chunks: Vec<Box<[Leaf]>>,
-    len: usize,
-}
-
-impl Leaves {
-    #[inline]
-    fn get(&self, leaf: usize) -> Option<&Leaf> {
-        (leaf < self.len).then(|| &self[leaf])
-    }
-
-    /// Adds an empty leaf; answers its number.
-    fn push(&mut self) -> usize {
-        if self.len.is_multiple_of(CHUNK) {
-            self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
-        }
-        self.len += 1;
-        self.len - 1
-    }
-
-    /// Hints that a leaf will be passed soon.
-    #[inline]
-    fn fetch(&self, leaf: usize) {
-        smrlab_blockmap::prefetch(&self.chunks[leaf / CHUNK], leaf % CHUNK);
-        (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self[leaf].items, i));
-    }
-}
-
-impl std::ops::Index<usize> for Leaves {
-    type Output = Leaf;
-
-    #[inline]
-    fn index(&self, leaf: usize) -> &Leaf {
-        &self.chunks[leaf / CHUNK][leaf % CHUNK]
-    }
-}
-
-impl std::ops::IndexMut<usize> for Leaves {
-    #[inline]
-    fn index_mut(&mut self, leaf: usize) -> &mut Leaf {
-        &mut self.chunks[leaf / CHUNK][leaf % CHUNK]
-    }
 }
 
 /// See the [module](self).
@@ -166,6 +59,50 @@ impl Items {
         &mut self.leaves[id as usize / LEAF].items[id as usize % LEAF]
     }
 
+    /// The valid blocks of an item, as [`Item::valid`]; of [`NONE`] none.
+    #[inline]
+    pub fn valid(&self, id: u32) -> u8 {
+        if id == NONE { 0 } else { self.get(id).valid() }
+    }
+
+    /// An item has no valid block any more, and is in no list.
+    #[inline]
+    pub fn emptied(&mut self, id: u32) {
+        let leaf = id as usize / LEAF;
+        self.leaves[leaf].live &= !(1 << (id as usize % LEAF));
+        if self.leaves[leaf].live == 0 {
+            self.leave_out(leaf);
+        }
+    }
+
+    /// Leaves out a leaf of the circle whose places are all invalid and equally long. Not at the cursor, which adds to its
+    /// leaf and the one before.
+    #[cold]
+    fn leave_out(&mut self, leaf: usize) {
+        let Leaf { next, prev, gap, .. } = self.leaves[leaf];
+        let (behind, count) = (self.leaves[next as usize].gap, self.leaves[leaf].count() as u32);
+        let Some(length) = self.leaves[leaf].even().filter(|&n| gap.takes(n) && behind.takes(n)) else {
+            return;
+        };
+        if leaf == self.leaf || leaf == self.before {
+            return;
+        }
+        self.leaves[next as usize].gap = Gap::new(gap.places() + count + behind.places(), length);
+        self.leaves[next as usize].prev = prev;
+        self.leaves[prev as usize].next = next;
+        self.leaves[leaf].next = self.unused;
+        self.unused = leaf as u32;
+    }
+
+    /// Places at the tail that are in no leaf any more.
+    #[inline]
+    fn gap(&self) -> Gap {
+        match self.leaves.get(self.leaf) {
+            Some(here) if self.rank >= here.count() => self.leaves[here.next as usize].gap,
+            _ => Gap(0),
+        }
+    }
+
     /// The S-block of a valid item.
     pub fn owner(&self, id: u32) -> u32 {
         let mut at = id;
@@ -192,16 +129,20 @@ impl Items {
             return Some((self.leaf, self.rank));
         }
         let next = here.next as usize;
-        (self.leaves[next].used != 0).then_some((next, 0))
+        (self.leaves[next].used != 0 && self.leaves[next].gap.0 == 0).then_some((next, 0))
     }
 
-    /// The item at the tail and its length.
+    /// The item at the tail and its length; [`NONE`] for the item is an invalid place.
     #[inline]
     pub fn tail(&self) -> Option<(u32, u64)> {
+        let gap = self.gap();
+        if gap.0 != 0 {
+            return Some((NONE, gap.length()));
+        }
         self.at_tail().map(|(leaf, rank)| place(leaf, self.leaves[leaf].order[rank]))
     }
 
-    /// All items with their lengths from the tail to the head.
+    /// All items with their lengths from the tail to the head; [`NONE`] for an item is an invalid place.
     pub fn in_order(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let here = self.leaves.get(self.leaf);
         let others =
@@ -211,7 +152,11 @@ impl Items {
         let unpassed = here.map(|_| (self.leaf, self.rank..count));
         let passed = here.map(|_| (self.leaf, 0..self.rank));
         let all = unpassed.into_iter().chain(others.map(|i| (i, 0..self.leaves[i].count()))).chain(passed);
-        all.flat_map(|(leaf, ranks)| self.leaves[leaf].order[ranks].iter().map(move |&o| place(leaf, o)))
+        all.flat_map(|(leaf, ranks)| {
+            let gap = if leaf == self.leaf { Gap(0) } else { self.leaves[leaf].gap };
+            let before = (0..gap.places()).map(move |_| (NONE, gap.length()));
+            before.chain(self.leaves[leaf].order[ranks].iter().map(move |&o| place(leaf, o)))
+        })
     }
 
     /// The position of an item, perhaps a turn too far; `tail` is that of the first item that was not passed.
@@ -231,10 +176,11 @@ impl Items {
     /// Puts an item at the head; answers its number.
     #[inline]
     pub fn push(&mut self, item: Item, len: u64, ends: Ends, blocks: &mut SBlocks) -> u32 {
-        if self.leaves.len == 0 {
+        if self.leaves.is_empty() {
             self.leaf = self.new_leaf();
             self.before = self.leaf;
-            self.leaves[self.leaf].next = self.leaf as u32;
+            let only = self.leaf as u32;
+            (self.leaves[self.leaf].next, self.leaves[self.leaf].prev) = (only, only);
         }
         if self.leaves[self.leaf].used == u32::MAX {
             self.split(ends.tail, blocks);
@@ -248,6 +194,7 @@ impl Items {
         leaf.order.copy_within(self.rank..count, self.rank + 1);
         leaf.order[self.rank] = slot as u8 | (len as u8 - 1) << 5;
         leaf.used |= 1 << slot;
+        leaf.live = leaf.live & !(1 << slot) | u32::from(item.mask != 0) << slot;
         self.rank += 1;
         leaf.items[slot as usize] = item;
         (self.leaf * LEAF) as u32 + slot
@@ -290,9 +237,15 @@ impl Items {
         self.rank += n;
     }
 
-    /// Takes the item at the tail away.
+    /// Takes the item at the tail away, or the invalid place.
     #[inline]
     pub fn pop(&mut self, blocks: &mut SBlocks) {
+        let gap = self.gap();
+        if gap.0 != 0 {
+            let next = self.leaves[self.leaf].next as usize;
+            self.leaves[next].gap = Gap::new(gap.places() - 1, gap.0 & 7);
+            return;
+        }
         self.enter(blocks);
         let leaf = &mut self.leaves[self.leaf];
         let count = leaf.count();
@@ -321,11 +274,15 @@ impl Items {
         let together = here.count() + self.leaves[self.before].count();
         if self.before != self.leaf && (here.used == 0 || together <= JOINED) {
             self.join(blocks);
-        } else {
-            self.before = self.leaf;
+            (self.leaf, self.rank) = (next, 0);
+            return;
         }
-        self.leaf = next;
-        self.rank = 0;
+        let left = std::mem::replace(&mut self.before, self.leaf);
+        (self.leaf, self.rank) = (next, 0);
+        // It may have been emptied while the cursor was near.
+        if self.leaves[left].live == 0 {
+            self.leave_out(left);
+        }
     }
 
     /// Appends the items of the cursor's leaf to the leaf before, whose place in the ring they follow.
@@ -333,7 +290,9 @@ impl Items {
         let gone = self.leaf;
         let count = self.leaves[gone].count();
         self.shift(gone, 0..count, self.before, blocks);
-        self.leaves[self.before].next = self.leaves[gone].next;
+        let next = self.leaves[gone].next;
+        self.leaves[self.before].next = next;
+        self.leaves[next as usize].prev = self.before as u32;
         self.leaves[gone].next = self.unused;
         self.unused = gone as u32;
     }
@@ -345,15 +304,13 @@ impl Items {
         if self.rank <= LEAF / 2 {
             self.leaves[new].base = self.leaves[old].base;
             self.leaves[old].base = tail as u32;
-            self.leaves[self.before].next = new as u32;
-            self.leaves[new].next = old as u32;
+            self.link_behind(self.before, new);
             self.leaf = new;
             self.shift(old, 0..self.rank, new, blocks);
             return;
         }
         self.leaves[new].base = tail as u32;
-        self.leaves[new].next = self.leaves[old].next;
-        self.leaves[old].next = new as u32;
+        self.link_behind(old, new);
         if self.before == old {
             self.before = new;
         }
@@ -361,6 +318,14 @@ impl Items {
         if self.rank == LEAF {
             (self.before, self.leaf, self.rank) = (old, new, 0);
         }
+    }
+
+    /// Puts a leaf into the circle, behind another.
+    fn link_behind(&mut self, before: usize, leaf: usize) {
+        let next = self.leaves[before].next;
+        (self.leaves[leaf].next, self.leaves[leaf].prev) = (next, before as u32);
+        self.leaves[before].next = leaf as u32;
+        self.leaves[next as usize].prev = leaf as u32;
     }
 
     /// Moves items of leaf `from` to the end of leaf `to`.
@@ -373,6 +338,9 @@ impl Items {
             self.leaves[to].order[count] = slot as u8 | order & !31;
             self.leaves[to].used |= 1 << slot;
             self.leaves[from].used &= !(1 << (order & 31));
+            let live = self.leaves[from].live >> (order & 31) & 1;
+            self.leaves[from].live &= !(1 << (order & 31));
+            self.leaves[to].live = self.leaves[to].live & !(1 << slot) | live << slot;
             *self.get_mut(new) = *self.get(old);
             if self.get(new).mask != 0 {
                 self.relink(old, new, blocks);
@@ -407,6 +375,6 @@ impl Items {
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.leaves.chunks.len() * CHUNK * size_of::<Leaf>()) as u64 + self.tables.bytes()
+        self.leaves.bytes() + self.tables.bytes()
     }
 }

@@ -224,6 +224,62 @@ fn memory_goes_by_what_is_touched() {
     );
 }
 
+/// Few units, rewritten over and over before the ring has turned once: memory goes by what is cached.
+#[test]
+fn what_is_overwritten_gives_its_memory_back() {
+    let blocks = 40_000_000_000;
+    let mut layer =
+        SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), Options::default()).expect("it fits");
+    let (untouched, mut plan, mut rng) = (layer.map_bytes(), Plan::new(false, false), Rng::new(3));
+    for _ in 0..200_000 {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &request(HostOp::Write, 8 * rng.below(64), 8), &mut plan);
+    }
+    let grown = layer.map_bytes() - untouched;
+    assert!(grown < 400_000, "{grown} bytes for 64 units, one chunk of leaves and one of tables included");
+}
+
+/// A hot region and some cold blocks, in a ring that turns many times: what is left out of the circle of leaves lies where it
+/// lay, is freed where it would have been, and is there after a checkpoint.
+#[test]
+fn places_that_are_left_out_come_round_as_they_were() {
+    let make = || {
+        let rules = Rules { size: 64, ..options().rules };
+        let options = Options { cache: 0.2, sections: 1, rules, ..options() };
+        SBlockLayer::new(&space(&[(0, 60_000)], 50_000), options).expect("the options fit")
+    };
+    let mut rig = Rig::new(make, Medium::new(60_000, REACH));
+    let (span, mut rng) = (rig.layer.host_blocks().0, Rng::new(5));
+    let drawn = |rng: &mut Rng| match rng.below(100) {
+        0 => request(HostOp::Write, 8 * rng.below(span / 8 - 1), 8),
+        1 => request(HostOp::Write, rng.below(span - 8), 1 + rng.below(8)),
+        2 => request(HostOp::Read, rng.below(span - 8), 8),
+        _ => request(HostOp::Write, 8 * rng.below(16), 8),
+    };
+    for step in 0..20_000 {
+        rig.go(drawn(&mut rng), false);
+        if step % 5000 == 2500 {
+            rig.swap_for_recovered();
+        }
+    }
+    rig.read_everything();
+    let (mut layer, mut plan, mut other) = (make(), Plan::new(true, true), Plan::new(false, false));
+    for _ in 0..10 {
+        let mut records = Vec::new();
+        layer.checkpoint(&mut |r| records.push(r));
+        let mut recovered = make();
+        recovered.recover(&mut records.into_iter(), &mut plan);
+        for r in (0..2000).map(|_| drawn(&mut rng)) {
+            for (layer, plan) in [(&mut layer, &mut plan), (&mut recovered, &mut other)] {
+                plan.clear();
+                layer.submit(SimTime::ZERO, &r, plan);
+            }
+            assert_eq!(plan.ops(), other.ops(), "{r:?}");
+        }
+    }
+    assert!(layer.work.counters.defrag_blocks > 1000, "the ring turns");
+}
+
 /// Rewritten all over, an S-block's units are found as fast as ever; the lists hold exactly what a plain map holds.
 #[test]
 fn lists_by_unit_agree_with_a_plain_map() {

@@ -1,0 +1,170 @@
+//! The leaves in which the items of a cache ring stand: 32 places each, and how many were left out before them.
+
+use super::blocks::END;
+
+/// Items in a leaf: five bits.
+pub(super) const LEAF: usize = 32;
+
+/// Up to eight consecutive blocks of one aligned unit of an S-block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    /// Another item of the S-block, or [`END`] and the S-block's number. Meaningless where no block is valid.
+    pub next: u32,
+    pub unit: u16,
+    /// The first block's number in the unit.
+    pub first: u8,
+    /// Valid blocks, by their number in the unit.
+    pub mask: u8,
+}
+
+impl Item {
+    /// A place without valid blocks.
+    pub const INVALID: Self = Self { next: END, unit: 0, first: 0, mask: 0 };
+
+    /// The valid blocks, the lowest bit being the block at the item's place.
+    #[inline]
+    pub fn valid(&self) -> u8 {
+        if self.mask == 0 { 0 } else { self.mask >> self.first }
+    }
+}
+
+/// All but the items in one line of memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Leaf {
+    /// Slot (five bits) and length less one (three bits) of each item, in the order of the ring.
+    pub order: [u8; LEAF],
+    /// Slots in use, a bit each.
+    pub used: u32,
+    /// Slots with valid blocks, a bit each.
+    pub live: u32,
+    /// Position of its first item. In the cursor's leaf: of the first one that was passed.
+    pub base: u32,
+    /// The next leaf of the circle, or of those that are not in use.
+    pub next: u32,
+    /// The leaf before it in the circle.
+    pub prev: u32,
+    /// Places before its first item, all invalid and equally long, that are in no leaf any more.
+    pub gap: Gap,
+    /// By slot.
+    pub items: [Item; LEAF],
+}
+
+impl Leaf {
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.used.count_ones() as usize
+    }
+
+    /// The length of its places less one, where it has any and they are equally long.
+    pub fn even(&self) -> Option<u32> {
+        let (first, rest) = self.order[..self.count()].split_first()?;
+        rest.iter().all(|o| o >> 5 == first >> 5).then_some(u32::from(first >> 5))
+    }
+
+    pub fn length(&self, ranks: std::ops::Range<usize>) -> u64 {
+        self.order[ranks].iter().map(|o| u64::from(o >> 5) + 1).sum()
+    }
+}
+
+/// So many places of one length, the length less one in the lowest three bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gap(pub u32);
+
+impl Gap {
+    pub fn new(places: u32, length: u32) -> Self {
+        if places == 0 { Self(0) } else { Self(places << 3 | length) }
+    }
+
+    #[inline]
+    pub fn places(self) -> u32 {
+        self.0 >> 3
+    }
+
+    /// The length of each place.
+    #[inline]
+    pub fn length(self) -> u64 {
+        u64::from(self.0 & 7) + 1
+    }
+
+    /// Whether places of this length (less one) may be among them.
+    pub fn takes(self, length: u32) -> bool {
+        self.0 == 0 || self.0 & 7 == length
+    }
+}
+
+/// A reader of [`Leaf::order`]: the item's number and its length in blocks.
+#[inline]
+pub(super) fn place(leaf: usize, order: u8) -> (u32, u64) {
+    ((leaf * LEAF) as u32 + u32::from(order & 31), u64::from(order >> 5) + 1)
+}
+
+impl Leaf {
+    pub const EMPTY: Self = Self {
+        order: [0; LEAF],
+        used: 0,
+        live: 0,
+        base: 0,
+        next: END,
+        prev: END,
+        gap: Gap(0),
+        items: [Item::INVALID; LEAF],
+    };
+}
+
+/// Leaves that are taken together: more are added without moving any.
+const CHUNK: usize = 256;
+
+/// All leaves by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leaves {
+    chunks: Vec<Box<[Leaf]>>,
+    len: usize,
+}
+
+impl Leaves {
+    #[inline]
+    pub fn get(&self, leaf: usize) -> Option<&Leaf> {
+        (leaf < self.len).then(|| &self[leaf])
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn bytes(&self) -> u64 {
+        (self.chunks.len() * CHUNK * size_of::<Leaf>()) as u64
+    }
+
+    /// Adds an empty leaf; answers its number.
+    pub fn push(&mut self) -> usize {
+        if self.len.is_multiple_of(CHUNK) {
+            self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
+        }
+        self.len += 1;
+        self.len - 1
+    }
+
+    /// Hints that a leaf will be passed soon.
+    #[inline]
+    pub fn fetch(&self, leaf: usize) {
+        smrlab_blockmap::prefetch(&self.chunks[leaf / CHUNK], leaf % CHUNK);
+        (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self[leaf].items, i));
+    }
+}
+
+impl std::ops::Index<usize> for Leaves {
+    type Output = Leaf;
+
+    #[inline]
+    fn index(&self, leaf: usize) -> &Leaf {
+        &self.chunks[leaf / CHUNK][leaf % CHUNK]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Leaves {
+    #[inline]
+    fn index_mut(&mut self, leaf: usize) -> &mut Leaf {
+        &mut self.chunks[leaf / CHUNK][leaf % CHUNK]
+    }
+}
