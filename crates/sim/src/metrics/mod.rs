@@ -365,7 +365,7 @@ impl Metrics {
         if self.fill.capacity == 0 {
             return;
         }
-        let origin = self.origin();
+        let origin = self.origin;
         let seen = |m: &Self| -> Vec<_> {
             m.timeline.cached_at().map(|(start, used)| ((start + m.origin()).since(origin), used)).collect()
         };
