@@ -367,7 +367,7 @@ impl Metrics {
         }
         let origin = self.origin;
         let seen = |m: &Self| -> Vec<_> {
-            m.timeline.cached_at().map(|(start, used)| ((start + m.origin()).since(origin), used)).collect()
+            m.timeline.cached_at().map(|(start, used)| ((start + m.origin).since(origin), used)).collect()
         };
         let seen: Vec<Vec<(SimTime, u64)>> = members.iter().map(seen).collect();
         self.timeline.set_cached(|end| {
