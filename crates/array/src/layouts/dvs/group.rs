@@ -32,11 +32,17 @@ impl Shape {
     /// The disk on which a logical chunk always is: that of a left-asymmetric RAID-5.
     #[inline]
     pub fn home(&self, lcn: u64) -> u64 {
-        let n = self.disks - 1;
-        let (row, i) = (lcn / n, lcn % n);
-        let parity = n - row % self.disks;
-        i + u64::from(i >= parity)
+        home(lcn, self.disks)
     }
+}
+
+fn home(lcn: u64, disks: u64) -> u64 {
+    // Numbers of chunks are small, and so are divisions of small numbers.
+    let (lcn, disks) = (lcn as u32, disks as u32);
+    let n = disks - 1;
+    let (row, i) = (lcn / n, lcn % n);
+    let parity = n - row % disks;
+    u64::from(i + u32::from(i >= parity))
 }
 
 /// What a cell of a stripe holds.
@@ -93,161 +99,213 @@ pub struct Place {
     pub at: u64,
 }
 
-const UNMAPPED: u32 = u32::MAX;
+/// In the map: a chunk is nowhere.
+const UNMAPPED: u16 = u16::MAX;
 
-/// A place in the map.
-fn packed(disk: usize, cell: Cell) -> u32 {
-    (disk as u32) << 16 | u32::from(cell.at)
-}
+/// What [`Group`] has for the parity on disk 0; those of the other disks follow. No chunk has such a number: there are at most
+/// 63 disks of data with 1000 chunks each.
+const PARITY_0: u16 = u16::MAX - 64;
 
 /// Cells up to which a group has no address map: its chunks are looked for among them.
 const FEW: usize = 64;
 
-/// Tables of one group: an append pointer a disk, the stripe table (4 bytes a cell), and, where that is long, the address
-/// map (4 bytes a logical chunk).
-#[derive(Clone, Debug)]
+/// Where in [`Group::words`] is how many cells there are, how many chunks are live, whether there is a map, how many disks and how
+/// many logical chunks there are. The append pointers of the disks follow, then the map, then the cells.
+const CELLS: usize = 0;
+const LIVE: usize = 1;
+const MAPPED: usize = 2;
+const DISKS: usize = 3;
+const LOGICAL: usize = 4;
+const POINTERS: usize = 5;
+
+/// Tables of one group: an append pointer a disk, the stripe table, and, where that is long, the address map.
+///
+/// An array has a million of them, and a request is to touch one line of memory or two: all is one piece of 2-byte words. Of
+/// a stripe there are its parity and then its chunks, two words each: what, and its index in the segment. A chunk's disk is
+/// always the same, so the map has the index alone, a word a logical chunk.
+#[derive(Clone, Debug, Default)]
 pub struct Group {
-    pointers: Box<[u32]>,
-    cells: Vec<Cell>,
-    map: Option<Box<[u32]>>,
-    logical: u32,
-    live: u32,
-    accesses: u32,
-    last: u64,
+    /// Nothing, before the first write.
+    words: Box<[u16]>,
 }
 
 impl Group {
-    /// Nothing written.
-    pub fn new(shape: &Shape) -> Self {
-        Self {
-            pointers: vec![0; shape.disks as usize].into_boxed_slice(),
-            cells: Vec::new(),
-            map: None,
-            logical: shape.logical as u32,
-            live: 0,
-            accesses: 0,
-            last: 0,
+    /// Whether nothing was ever written.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Makes room for what every group has that was written.
+    pub fn begin(&mut self, shape: &Shape) {
+        if self.is_new() {
+            let disks = shape.disks as usize;
+            let mut words = vec![0; POINTERS + disks + 2 * 2];
+            (words[DISKS], words[LOGICAL]) = (shape.disks as u16, shape.logical as u16);
+            self.words = words.into_boxed_slice();
         }
     }
 
+    fn word(&self, at: usize) -> usize {
+        self.words.get(at).map_or(0, |w| usize::from(*w))
+    }
+
+    /// The first word behind the pointers.
+    fn behind(&self) -> usize {
+        POINTERS + self.word(DISKS)
+    }
+
+    fn map(&self) -> Option<&[u16]> {
+        let behind = self.behind();
+        (self.word(MAPPED) == 1).then(|| &self.words[behind..behind + self.word(LOGICAL)])
+    }
+
+    /// The first word of the cells.
+    fn first(&self) -> usize {
+        self.behind() + self.word(MAPPED) * self.word(LOGICAL)
+    }
+
+    /// The cells, two words each.
+    fn cells(&self) -> &[[u16; 2]] {
+        let (first, n) = (self.first(), 2 * self.word(CELLS));
+        self.words.get(first..first + n).map_or(&[], |words| words.as_chunks().0)
+    }
+
+    fn home(&self, lcn: u64) -> u64 {
+        home(lcn, self.word(DISKS) as u64)
+    }
+
     /// The map, made from the cells where there was none.
-    fn map(&mut self) -> &mut [u32] {
-        let Self { cells, map, pointers, logical, .. } = self;
-        map.get_or_insert_with(|| {
-            let mut map = vec![UNMAPPED; *logical as usize].into_boxed_slice();
-            for (i, cell) in cells.iter().enumerate() {
-                if let Holds::Chunk(lcn) = cell.holds() {
-                    map[usize::from(lcn)] = packed(i % pointers.len(), *cell);
-                }
+    fn mapped(&mut self) -> &mut [u16] {
+        let (behind, logical) = (self.behind(), self.word(LOGICAL));
+        if self.word(MAPPED) == 0 {
+            let mut map = vec![UNMAPPED; logical];
+            for &[what, at] in self.cells().iter().filter(|c| c[0] < PARITY_0) {
+                map[usize::from(what)] = at;
             }
-            map
-        })
+            let words = [&self.words[..behind], &map, &self.words[behind..]].concat();
+            self.words = words.into_boxed_slice();
+            self.words[MAPPED] = 1;
+        }
+        &mut self.words[behind..behind + logical]
     }
 
-    /// A request of the host's, of this number, touches it.
-    pub fn touch(&mut self, number: u64) {
-        self.accesses = self.accesses.saturating_add(1);
-        self.last = number;
-    }
-
-    /// What a rule for victims may know.
+    /// What a rule for victims may know, but for the requests.
     pub fn seen(&self) -> Seen {
-        let (live, accesses) = (self.live_chunks(), u64::from(self.accesses));
-        Seen { obsolete: self.obsolete(), live, accesses, last: self.last }
+        Seen { obsolete: self.obsolete(), live: self.live_chunks(), ..Seen::default() }
     }
 
     /// Where the current version of a chunk is.
     #[inline]
     pub fn place(&self, lcn: u64) -> Option<Place> {
-        let packed = match &self.map {
+        let at = match self.map() {
             Some(map) => map[lcn as usize],
-            None => {
-                let i = self.cells.iter().rposition(|c| u64::from(c.what) == lcn)?;
-                packed(i % self.pointers.len(), self.cells[i])
-            }
+            None => self.cells().iter().rfind(|c| u64::from(c[0]) == lcn)?[1],
         };
-        (packed != UNMAPPED).then(|| Place { disk: u64::from(packed >> 16), at: u64::from(packed as u16) })
+        (at != UNMAPPED).then(|| Place { disk: self.home(lcn), at: u64::from(at) })
     }
 
     /// Chunks that hold data of the host's, ascending.
     pub fn live(&self) -> impl Iterator<Item = u64> {
-        (0..u64::from(self.logical)).filter(|l| self.place(*l).is_some())
+        (0..self.word(LOGICAL) as u64).filter(|l| self.place(*l).is_some())
     }
 
     /// How many of them.
     pub fn live_chunks(&self) -> u64 {
-        u64::from(self.live)
+        self.word(LIVE) as u64
     }
 
     /// Chunks of data and parity that were written since the last collection.
     pub fn written(&self) -> u64 {
-        self.pointers.iter().map(|p| u64::from(*p)).sum()
+        self.pointers().iter().map(|p| u64::from(*p)).sum()
     }
 
     /// Data chunks that are not current any more.
     pub fn obsolete(&self) -> u64 {
-        let data = self.cells.iter().filter(|c| matches!(c.holds(), Holds::Chunk(_))).count() as u64;
-        data - self.live_chunks()
+        self.word(CELLS) as u64 - self.stripe_count() - self.live_chunks()
     }
 
-    /// Where each disk's segment is appended to.
-    pub fn pointers(&self) -> &[u32] {
-        &self.pointers
+    /// Where each disk's segment is appended to; of a group that was never written, none.
+    pub fn pointers(&self) -> &[u16] {
+        self.words.get(POINTERS..self.behind()).unwrap_or_default()
     }
 
     /// The stripes, a cell for each disk.
-    pub fn stripes(&self) -> impl Iterator<Item = &[Cell]> {
-        self.cells.chunks(self.pointers.len())
+    pub fn stripes(&self) -> impl Iterator<Item = Vec<Cell>> {
+        let disks = self.word(DISKS);
+        self.cells().chunk_by(|_, next| next[0] < PARITY_0).map(move |of| {
+            let mut stripe = vec![Cell::EMPTY; disks];
+            for &[what, at] in of {
+                match what.checked_sub(PARITY_0) {
+                    Some(disk) => stripe[usize::from(disk)] = Cell { what: PARITY, at },
+                    None => stripe[home(u64::from(what), disks as u64) as usize] = Cell { what, at },
+                }
+            }
+            stripe
+        })
     }
 
     /// The stripe that has something at this place.
-    pub fn stripe_at(&self, place: Place) -> Option<&[Cell]> {
+    pub fn stripe_at(&self, place: Place) -> Option<Vec<Cell>> {
         let there = |c: &Cell| u64::from(c.at) == place.at && c.holds() != Holds::Nothing;
         self.stripes().find(|s| there(&s[place.disk as usize]))
     }
 
     /// How many of them.
     pub fn stripe_count(&self) -> u64 {
-        (self.cells.len() / self.pointers.len()) as u64
+        self.cells().iter().filter(|c| c[0] >= PARITY_0).count() as u64
     }
 
-    /// Adds a stripe: its chunks are current now.
+    /// Adds a stripe, which has its parity: its chunks are current now.
     pub fn append(&mut self, stripe: &[Cell]) {
-        if self.cells.len() + stripe.len() > FEW {
-            self.map();
+        let filled = stripe.iter().filter(|c| c.what != NOTHING).count();
+        if self.word(CELLS) + filled > FEW {
+            self.mapped();
         }
-        for (disk, cell) in stripe.iter().enumerate() {
-            if let Holds::Chunk(lcn) = cell.holds() {
-                self.live += u32::from(self.place(u64::from(lcn)).is_none());
-                if let Some(map) = &mut self.map {
-                    map[usize::from(lcn)] = packed(disk, *cell);
+        self.reserve(2 * filled);
+        let parity = stripe.iter().position(|c| c.what == PARITY);
+        for disk in parity.into_iter().chain((0..stripe.len()).filter(|d| stripe[*d].what < PARITY)) {
+            let Cell { what, at } = stripe[disk];
+            let what = if what == PARITY { PARITY_0 + disk as u16 } else { what };
+            if what < PARITY_0 {
+                self.words[LIVE] += u16::from(self.place(u64::from(what)).is_none());
+                if self.word(MAPPED) == 1 {
+                    self.mapped()[usize::from(what)] = at;
                 }
             }
-            if cell.holds() != Holds::Nothing {
-                self.pointers[disk] = u32::from(cell.at) + 1;
-            }
+            let end = self.first() + 2 * self.word(CELLS);
+            self.words[end..end + 2].copy_from_slice(&[what, at]);
+            self.words[CELLS] += 1;
+            self.words[POINTERS + disk] = at + 1;
         }
-        self.cells.extend_from_slice(stripe);
+    }
+
+    /// Room for so many words more, and then for a quarter of all.
+    fn reserve(&mut self, more: usize) {
+        let used = self.first() + 2 * self.word(CELLS);
+        if self.words.len() < used + more {
+            let mut words = std::mem::take(&mut self.words).into_vec();
+            words.reserve_exact(more.max(used / 4) + used - words.len());
+            words.resize(words.capacity(), 0);
+            self.words = words.into_boxed_slice();
+        }
     }
 
     /// A chunk holds nothing any more.
     pub fn unmap(&mut self, lcn: u64) {
-        let was = std::mem::replace(&mut self.map()[lcn as usize], UNMAPPED);
-        self.live -= u32::from(was != UNMAPPED);
+        let was = std::mem::replace(&mut self.mapped()[lcn as usize], UNMAPPED);
+        self.words[LIVE] -= u16::from(was != UNMAPPED);
     }
 
     /// The segments are empty again.
-    pub fn reset(&mut self) {
-        self.pointers.fill(0);
-        self.cells.clear();
-        self.map = None;
-        self.live = 0;
+    pub fn reset(&mut self, shape: &Shape) {
+        self.words = Box::default();
+        self.begin(shape);
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory beside its own.
     pub fn bytes(&self) -> u64 {
-        let map = self.map.as_ref().map_or(0, |map| map.len());
-        (size_of::<Self>() + (self.pointers.len() + self.cells.capacity() + map) * 4) as u64
+        size_of_val(&*self.words) as u64
     }
 }
 
@@ -256,7 +314,7 @@ impl Group {
 pub struct Packer {
     /// Chunks that are left, by disk.
     lists: Vec<VecDeque<u64>>,
-    pointers: Vec<u32>,
+    pointers: Vec<u16>,
     order: Vec<usize>,
 }
 
@@ -271,7 +329,7 @@ impl Packer {
         &mut self,
         shape: &Shape,
         lcns: impl Iterator<Item = u64>,
-        pointers: &[u32],
+        pointers: &[u16],
         mut fill: impl FnMut(u64, u64) -> Option<u64>,
     ) -> Option<Vec<Cell>> {
         let disks = shape.disks as usize;
@@ -287,20 +345,20 @@ impl Packer {
             let mut row = (disks, 0);
             for &disk in &order[..disks - 1] {
                 if let Some(lcn) = lists[disk].pop_front() {
-                    stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] as u16 };
+                    stripe[disk] = Cell { what: lcn as u16, at: pointers[disk] };
                     left -= 1;
                     row = row.min((disk, lcn / (shape.disks - 1)));
                 }
             }
             let free = (0..disks).filter(|d| stripe[*d] == Cell::EMPTY);
             let parity = free.min_by_key(|d| (pointers[*d], *d))?;
-            stripe[parity] = Cell { what: PARITY, at: pointers[parity] as u16 };
+            stripe[parity] = Cell { what: PARITY, at: pointers[parity] };
             for (disk, cell) in stripe.iter_mut().enumerate() {
                 if *cell == Cell::EMPTY
                     && u64::from(pointers[disk]) < shape.length
                     && let Some(lcn) = fill(disk as u64, row.1)
                 {
-                    *cell = Cell { what: lcn as u16, at: pointers[disk] as u16 };
+                    *cell = Cell { what: lcn as u16, at: pointers[disk] };
                 }
             }
             for (disk, cell) in stripe.iter().enumerate().filter(|(_, c)| c.holds() != Holds::Nothing) {
@@ -314,7 +372,7 @@ impl Packer {
     }
 
     /// Takes what is to be packed; answers how many chunks that are.
-    fn start(&mut self, shape: &Shape, lcns: impl Iterator<Item = u64>, pointers: &[u32]) -> usize {
+    fn start(&mut self, shape: &Shape, lcns: impl Iterator<Item = u64>, pointers: &[u16]) -> usize {
         self.lists.resize_with(pointers.len(), VecDeque::new);
         self.lists.iter_mut().for_each(VecDeque::clear);
         self.pointers.clear();
@@ -348,7 +406,8 @@ mod tests {
     #[test]
     fn the_papers_example_comes_out_cell_by_cell() {
         let shape = shape(5, 50);
-        let mut group = Group::new(&shape);
+        let mut group = Group::default();
+        group.begin(&shape);
         for lcns in [vec![0, 1, 2, 3, 4, 5, 6, 7], vec![2, 3, 4, 5], vec![8, 9], vec![10, 11, 12, 13]] {
             destage(&mut group, &shape, &lcns);
         }
@@ -410,7 +469,8 @@ mod tests {
         let mut rng = smrlab_units::rng::Rng::new(3);
         let mut draw = |n: u64| rng.below(n);
         for unmaps in [false, true] {
-            let mut group = Group::new(&shape);
+            let mut group = Group::default();
+            group.begin(&shape);
             let mut want = vec![None; shape.logical as usize];
             for i in 0..30 {
                 let lcns = [draw(40), 40 + draw(40)];
@@ -434,7 +494,7 @@ mod tests {
                 let live: Vec<u64> = (0..).zip(&want).filter_map(|(l, w)| w.map(|_| l)).collect();
                 assert_eq!(group.live().collect::<Vec<_>>(), live);
                 assert_eq!(group.live_chunks(), live.len() as u64);
-                assert_eq!(group.map.is_some(), unmaps || group.cells.len() > FEW);
+                assert_eq!(group.map().is_some(), unmaps || group.cells().len() > FEW);
             }
         }
     }

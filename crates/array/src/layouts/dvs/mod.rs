@@ -107,7 +107,9 @@ struct Counts {
 pub struct Dvs {
     shape: Shape,
     options: Options,
-    groups: Vec<Option<Box<Group>>>,
+    groups: Vec<Group>,
+    /// Requests that touched each group, and the number of the last; none where nothing is collected in idle time.
+    touched: Vec<(u32, u64)>,
     disks: Disks,
     /// Boxed: they are large, and handed from hand to hand.
     states: Tickets<Box<State>>,
@@ -129,7 +131,8 @@ impl Dvs {
         Self {
             shape,
             options,
-            groups: vec![None; shape.groups as usize],
+            groups: vec![Group::default(); shape.groups as usize],
+            touched: vec![(0, 0); options.idle.map_or(0, |_| shape.groups as usize)],
             disks: Disks::new(shape.disks, DISKS),
             states: Tickets::default(),
             packer: Packer::default(),
@@ -159,12 +162,13 @@ impl Dvs {
     }
 
     fn group(&self, group: u64) -> Option<&Group> {
-        self.groups[group as usize].as_deref()
+        Some(&self.groups[group as usize]).filter(|g| !g.is_new())
     }
 
     fn group_mut(&mut self, group: u64) -> &mut Group {
-        let shape = &self.shape;
-        self.groups[group as usize].get_or_insert_with(|| Box::new(Group::new(shape)))
+        let tables = &mut self.groups[group as usize];
+        tables.begin(&self.shape);
+        tables
     }
 
     fn begin(&self, work: &Work, at: At) -> Box<State> {
@@ -426,7 +430,8 @@ impl Array for Dvs {
                     }
                 }
                 RESET => {
-                    self.group_mut(a).reset();
+                    let shape = self.shape;
+                    self.group_mut(a).reset(&shape);
                     self.close_journal(a);
                 }
                 KEPT => self.recover_journal([a, b, c]),
@@ -439,9 +444,9 @@ impl Array for Dvs {
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        for (i, tables) in self.groups.iter().enumerate().filter_map(|(i, g)| Some((i as u64, g.as_ref()?))) {
+        for (i, tables) in (0..).zip(&self.groups) {
             for (s, stripe) in tables.stripes().enumerate() {
-                record_stripe(i, s as u64, stripe, out);
+                record_stripe(i, s as u64, &stripe, out);
             }
             let chunks = tables.stripes().flatten().filter_map(|c| match c.holds() {
                 group::Holds::Chunk(lcn) => Some(u64::from(lcn)),
@@ -463,7 +468,8 @@ impl Array for Dvs {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.groups.len() as u64 * 8 + self.groups.iter().flatten().map(|g| g.bytes()).sum::<u64>()
+        let own = size_of_val(&*self.groups) + size_of_val(&*self.touched);
+        own as u64 + self.groups.iter().map(|g| g.bytes()).sum::<u64>()
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
@@ -489,7 +495,7 @@ impl Array for Dvs {
         if self.options.journal {
             out("chunks_journalled", c.journalled);
         }
-        out("used_chunks", self.groups.iter().flatten().map(|g| g.live_chunks()).sum());
+        out("used_chunks", self.groups.iter().map(|g| g.live_chunks()).sum());
         self.disks.counters(out);
     }
 }

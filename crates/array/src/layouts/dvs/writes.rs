@@ -1,5 +1,6 @@
 //! Writes and discards, and the tables that follow them.
 
+use super::victim::Seen;
 use super::*;
 
 impl Dvs {
@@ -80,8 +81,8 @@ impl Dvs {
         for destage in &mut state.destages {
             destage.fresh = destage.chunks.len();
             let shape = self.shape;
-            let entry = &mut self.groups[destage.group as usize];
-            let tables = entry.get_or_insert_with(|| Box::new(Group::new(&shape)));
+            let tables = &mut self.groups[destage.group as usize];
+            tables.begin(&shape);
             let packer = &mut self.packer;
             destage.prepare(&shape, tables, (collect, fill), (&mut state.slots, packer), &self.disks)?;
         }
@@ -163,9 +164,9 @@ impl Dvs {
         for destage in &state.destages {
             let group = destage.group;
             self.unlist(group);
-            let tables = self.group_mut(group);
             if destage.collect {
-                tables.reset();
+                let shape = self.shape;
+                self.group_mut(group).reset(&shape);
                 plan.record(Record { tag: RESET, words: [group, 0, 0] });
             }
             if let Some(place) = destage.journal {
@@ -201,7 +202,8 @@ impl Dvs {
     pub(super) fn rank(&self, group: u64) -> Option<(u64, std::cmp::Reverse<u64>)> {
         self.options.idle?;
         let tables = self.group(group)?;
-        let seen = tables.seen();
+        let (accesses, last) = self.touched[group as usize];
+        let seen = Seen { accesses: u64::from(accesses), last, ..tables.seen() };
         let share = seen.obsolete as f64 / (seen.obsolete + seen.live).max(1) as f64;
         let worth = seen.obsolete > 0 && share >= self.options.obsolete;
         worth.then_some(((self.options.victim)(&seen), std::cmp::Reverse(group)))
@@ -215,8 +217,9 @@ impl Dvs {
         self.touches += 1;
         for group in groups {
             self.unlist(group);
-            if let Some(tables) = &mut self.groups[group as usize] {
-                tables.touch(self.touches);
+            if self.group(group).is_some() {
+                let (accesses, last) = &mut self.touched[group as usize];
+                (*accesses, *last) = (accesses.saturating_add(1), self.touches);
             }
             self.list(group);
         }
