@@ -154,7 +154,7 @@ impl Destage {
             };
             let lcns = self.chunks.iter().map(|c| c.lcn);
             if let Some(stripes) = packer.pack(shape, lcns, tables.pointers(), more) {
-                self.stripes = stripes;
+                self.stripes.extend_from_slice(stripes);
                 return fillers
                     .into_iter()
                     .try_for_each(|lcn| self.add_live(shape, tables, lcn, slots, alive));

@@ -118,6 +118,9 @@ const DISKS: usize = 3;
 const LOGICAL: usize = 4;
 const POINTERS: usize = 5;
 
+/// Words come in so many at a time: 32 bytes, as allocators have them.
+const LINE: usize = 16;
+
 /// Tables of one group: an append pointer a disk, the stripe table, and, where that is long, the address map.
 ///
 /// An array has a million of them, and a request is to touch one line of memory or two: all is one piece of 2-byte words. Of
@@ -140,7 +143,7 @@ impl Group {
     pub fn begin(&mut self, shape: &Shape) {
         if self.is_new() {
             let disks = shape.disks as usize;
-            let mut words = vec![0; POINTERS + disks + 2 * 2];
+            let mut words = vec![0; (POINTERS + disks + 2 * 2).next_multiple_of(LINE)];
             (words[DISKS], words[LOGICAL]) = (shape.disks as u16, shape.logical as u16);
             self.words = words.into_boxed_slice();
         }
@@ -280,13 +283,14 @@ impl Group {
         }
     }
 
-    /// Room for so many words more, and then for a quarter of all.
+    /// Room for so many words more, in lines of 32 bytes.
     fn reserve(&mut self, more: usize) {
         let used = self.first() + 2 * self.word(CELLS);
         if self.words.len() < used + more {
             let mut words = std::mem::take(&mut self.words).into_vec();
-            words.reserve_exact(more.max(used / 4) + used - words.len());
-            words.resize(words.capacity(), 0);
+            let room = (used + more.max(used / 8)).next_multiple_of(LINE);
+            words.reserve_exact(room - words.len());
+            words.resize(room, 0);
             self.words = words.into_boxed_slice();
         }
     }
@@ -316,6 +320,7 @@ pub struct Packer {
     lists: Vec<VecDeque<u64>>,
     pointers: Vec<u16>,
     order: Vec<usize>,
+    stripes: Vec<Cell>,
 }
 
 impl Packer {
@@ -331,11 +336,11 @@ impl Packer {
         lcns: impl Iterator<Item = u64>,
         pointers: &[u16],
         mut fill: impl FnMut(u64, u64) -> Option<u64>,
-    ) -> Option<Vec<Cell>> {
+    ) -> Option<&[Cell]> {
         let disks = shape.disks as usize;
         let mut left = self.start(shape, lcns, pointers);
-        let Self { lists, pointers, order } = self;
-        let mut stripes = Vec::with_capacity(left.div_ceil(disks - 1) * disks);
+        let Self { lists, pointers, order, stripes } = self;
+        stripes.clear();
         while left > 0 {
             order.sort_by_key(|d| (std::cmp::Reverse(lists[*d].len()), pointers[*d], *d));
             let first = stripes.len();
@@ -386,7 +391,8 @@ impl Packer {
 /// The same into an emptied group, and without fillers.
 pub fn pack_all(shape: &Shape, lcns: &[u64]) -> Option<Vec<Cell>> {
     let pointers = vec![0; shape.disks as usize];
-    Packer::default().pack(shape, lcns.iter().copied(), &pointers, |_, _| None)
+    let mut packer = Packer::default();
+    packer.pack(shape, lcns.iter().copied(), &pointers, |_, _| None).map(<[Cell]>::to_vec)
 }
 
 #[cfg(test)]
@@ -398,7 +404,8 @@ mod tests {
     }
 
     fn destage(group: &mut Group, shape: &Shape, lcns: &[u64]) {
-        let stripes = Packer::default().pack(shape, lcns.iter().copied(), group.pointers(), |_, _| None);
+        let mut packer = Packer::default();
+        let stripes = packer.pack(shape, lcns.iter().copied(), group.pointers(), |_, _| None);
         stripes.expect("it fits").chunks(shape.disks as usize).for_each(|s| group.append(s));
     }
 
@@ -474,7 +481,8 @@ mod tests {
             let mut want = vec![None; shape.logical as usize];
             for i in 0..30 {
                 let lcns = [draw(40), 40 + draw(40)];
-                let stripes = Packer::default().pack(&shape, lcns.into_iter(), group.pointers(), |_, _| None);
+                let mut packer = Packer::default();
+                let stripes = packer.pack(&shape, lcns.into_iter(), group.pointers(), |_, _| None);
                 for stripe in stripes.unwrap().chunks(5) {
                     group.append(stripe);
                     for (disk, cell) in stripe.iter().enumerate() {

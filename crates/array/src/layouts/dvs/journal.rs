@@ -96,14 +96,7 @@ impl Dvs {
             return Ok(state);
         };
         let chunk = self.shape.chunk;
-        let mut destage = Destage {
-            group: kept.group,
-            chunks: Vec::new(),
-            fresh: 0,
-            collect: true,
-            stripes: Vec::new(),
-            journal: Some(place),
-        };
+        let mut destage = Destage { journal: Some(place), ..self.destage(kept.group, true) };
         for (i, lcn) in kept.lcns.iter().enumerate() {
             let start = place * self.place_blocks() + i as u64 * chunk;
             let old = state.slots.read(self.shape.disks, start, chunk);

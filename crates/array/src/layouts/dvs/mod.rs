@@ -113,6 +113,10 @@ pub struct Dvs {
     disks: Disks,
     /// Boxed: they are large, and handed from hand to hand.
     states: Tickets<Box<State>>,
+    /// States and destages of works that are over, for use again.
+    #[expect(clippy::vec_box, reason = "the same boxes go back to `states`")]
+    pool: Vec<Box<State>>,
+    spare: Vec<Destage>,
     packer: Packer,
     /// What the rule says, and group, of those worth collecting.
     victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
@@ -135,6 +139,8 @@ impl Dvs {
             touched: vec![(0, 0); options.idle.map_or(0, |_| shape.groups as usize)],
             disks: Disks::new(shape.disks, DISKS),
             states: Tickets::default(),
+            pool: Vec::new(),
+            spare: Vec::new(),
             packer: Packer::default(),
             victims: BTreeSet::new(),
             collecting: false,
@@ -171,10 +177,38 @@ impl Dvs {
         tables
     }
 
-    fn begin(&self, work: &Work, at: At) -> Box<State> {
-        let (changes, destages, missing) = (self.disks.changes(), Vec::new(), Vec::new());
-        let (rest, slots, runs) = (Vec::new(), Slots::default(), Vec::new());
+    fn begin(&mut self, work: &Work, at: At) -> Box<State> {
+        let changes = self.disks.changes();
+        if let Some(mut state) = self.pool.pop() {
+            (state.work, state.at, state.changes) = (*work, at, changes);
+            return state;
+        }
+        let (destages, rest, slots) = (Vec::new(), Vec::new(), Slots::default());
+        let (missing, runs) = (Vec::new(), Vec::new());
         Box::new(State { work: *work, at, changes, destages, rest, slots, missing, runs })
+    }
+
+    /// A work is over: what it used is used again.
+    fn end(&mut self, ticket: Ticket, mut state: Box<State>, plan: &mut MemberPlan) {
+        plan.end(ticket);
+        for mut destage in state.destages.drain(..) {
+            destage.chunks.clear();
+            destage.stripes.clear();
+            self.spare.push(destage);
+        }
+        state.rest.clear();
+        state.slots.reads.clear();
+        state.missing.clear();
+        state.runs.clear();
+        self.pool.push(state);
+    }
+
+    /// Nothing to write to a group yet.
+    fn destage(&mut self, group: u64, collect: bool) -> Destage {
+        let (chunks, stripes) = (Vec::new(), Vec::new());
+        let new = || Destage { group, chunks, fresh: 0, collect, stripes, journal: None };
+        let destage = self.spare.pop().unwrap_or_else(new);
+        Destage { group, fresh: 0, collect, journal: None, ..destage }
     }
 
     fn start_collection(
@@ -185,8 +219,7 @@ impl Dvs {
     ) -> Result<Box<State>, Lost> {
         let mut state = self.begin(&Work::Job(job), At::Olds);
         let group = job - COLLECT;
-        let (chunks, stripes) = (Vec::new(), Vec::new());
-        state.destages.push(Destage { group, chunks, fresh: 0, collect: true, stripes, journal: None });
+        state.destages.push(self.destage(group, true));
         self.pack(&mut state, true)?;
         match state.slots.reads.is_empty() {
             true => self.write(ticket, &mut state, plan),
@@ -202,7 +235,8 @@ impl Dvs {
             Work::Job(job) => job & (COLLECT - 1)..(job & (COLLECT - 1)) + 1,
         };
         if self.read_tables(now, ticket, groups, plan) {
-            return self.states.put(ticket, self.begin(work, At::Tables));
+            let state = self.begin(work, At::Tables);
+            return self.states.put(ticket, state);
         }
         self.with_tables(now, ticket, work, plan);
     }
@@ -342,7 +376,7 @@ impl Array for Dvs {
                 self.collecting &= !collection;
                 self.room(plan);
                 if state.rest.is_empty() {
-                    return plan.end(ticket);
+                    return self.end(ticket, state, plan);
                 }
                 state.destages = std::mem::take(&mut state.rest);
                 self.write(ticket, &mut state, plan);
@@ -357,7 +391,7 @@ impl Array for Dvs {
                     let terms: Vec<Term> = slots.clone().map(|s| Term::Slot(s, Blocks::ZERO)).collect();
                     plan.deliver(ticket, Blocks(*host), Blocks(*n), &terms);
                 }
-                plan.end(ticket);
+                self.end(ticket, state, plan);
             }
         }
     }

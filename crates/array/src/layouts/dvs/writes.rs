@@ -63,14 +63,11 @@ impl Dvs {
             let chunk = Chunk { lcn, new, host: host.then_some(at + offset), more: Vec::new(), old };
             match state.destages.last_mut().filter(|d| d.group == group) {
                 Some(destage) => destage.chunks.push(chunk),
-                None => state.destages.push(Destage {
-                    group,
-                    chunks: vec![chunk],
-                    fresh: 0,
-                    collect: false,
-                    stripes: Vec::new(),
-                    journal: None,
-                }),
+                None => {
+                    let mut destage = self.destage(group, false);
+                    destage.chunks.push(chunk);
+                    state.destages.push(destage);
+                }
             }
         }
         Ok(())
