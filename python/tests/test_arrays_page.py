@@ -29,6 +29,8 @@ def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(comma
     if "ssd_write" in given["array"]:
         assert array.ssd_destages > 0
         assert array.ssd_write_hits > 0
+    elif "parity=log" in given["array"]:
+        assert array.rows_logged == 300
     elif "journal" in given["array"]:
         assert array.rows_journalled == 300
     elif "timeout" in given["array"]:

@@ -17,6 +17,10 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=4,chunk=4blk,journal=on",
     "raid5,disks=3,chunk=1blk,journal=on,layout=left-symmetric",
     "raid5,disks=4,chunk=2blk,journal=on,ssd_write=240blk,ssd_page=2blk,ssd_group=240blk",
+    "raid5,disks=4,chunk=4blk,write=modify,parity=log,log=9blk,log_region=12blk",
+    "raid5,disks=5,chunk=4blk,parity=log,log=24blk,log_region=8blk,log_on=ssd,intent=on",
+    "raid5,disks=3,chunk=3blk,layout=left-symmetric,write=modify,parity=log,log=30blk,log_region=30blk,rebuild_unit=9blk,intent=on",
+    "raid5,disks=4,chunk=4blk,parity=log,log=20blk,log_region=16blk,ssd_write=40blk,ssd_page=4blk,log_on=ssd",
     "dvs,disks=3,chunk=1blk,segment=6",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,idle=1s,obsolete=0%",
     "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%",
@@ -46,7 +50,7 @@ fn everything_is_read_back_over_every_layer() {
             array.exercise(400, 80, &mut rng);
             array.read_back(&mut rng);
             assert_eq!(array.refused, 0);
-            if text.starts_with("raid5") {
+            if in_step(text) {
                 assert_eq!(array.parity_faults(), 0, "{text} over {layer}");
             }
             // Whatever disk is lost: parity of every live stripe is right.
@@ -61,6 +65,43 @@ fn everything_is_read_back_over_every_layer() {
 
 fn redundant(text: &str) -> bool {
     text.starts_with("raid5") || text.starts_with("dvs")
+}
+
+/// Whether the disks alone have all of the parity.
+fn in_step(text: &str) -> bool {
+    text.starts_with("raid5") && !text.contains("parity=log")
+}
+
+/// The power fails at any member request, when images are logged and when they are put into the parity: with a remembered
+/// intent any disk may be lost afterwards.
+#[test]
+fn the_power_may_fail_while_parity_is_logged() {
+    let drive = drives::plain(24, 6, 1, 4);
+    for text in ARRAYS.iter().filter(|a| a.contains("parity=log") && a.contains("intent=on")) {
+        let mut applied = 0;
+        for point in 0..200 {
+            let mut rng = Rng::new(point);
+            let mut array = ArrayHarness::new(text, "cmr", &drive);
+            array.exercise(20, 8, &mut rng);
+            array.submit(HostOp::Write, point % 60, 6, &mut rng);
+            (0..point % 31).for_each(|_| _ = array.step(&mut rng));
+            array.array.counters(&mut |name, n| applied += if name == "parities_applied" { n } else { 0 });
+            array.cut(&mut rng);
+            array.exercise(6, 8, &mut rng);
+            array.settle(&mut rng);
+            array.cut(&mut rng);
+            let disk = point as usize % array.disks();
+            array.kill(disk);
+            array.read_back(&mut rng);
+            array.replace(disk);
+            array.exercise(6, 8, &mut rng);
+            array.settle(&mut rng);
+            array.kill((disk + 1) % array.disks());
+            array.read_back(&mut rng);
+            assert_eq!(array.refused, 0, "{text}");
+        }
+        assert!(applied > 100, "{text}: only {applied} parities were made from logs");
+    }
 }
 
 /// A disk dies at any point of a run, with requests under way; later it is replaced, while the run goes on.
@@ -84,7 +125,7 @@ fn every_disk_may_die_at_every_point_and_come_back() {
                 array.exercise(20, 40, &mut rng);
                 array.read_back(&mut rng);
                 assert_eq!(array.refused, 0, "{text}");
-                if text.starts_with("raid5") {
+                if in_step(text) {
                     assert_eq!(array.parity_faults(), 0, "{text}: disk {disk} at {point}");
                 }
                 // What was rebuilt is as good as what was lost.

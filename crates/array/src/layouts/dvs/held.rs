@@ -55,7 +55,7 @@ impl Dvs {
         plan: &mut MemberPlan,
     ) -> bool {
         let Some(zone) = self.shape.zone.filter(|_| self.held.bounded()) else { return false };
-        let absent = |g: &u64| !self.held.put(*g) && !self.groups[*g as usize].is_new();
+        let absent = |g: &u64| !self.held.put(*g) && self.groups.get(*g).is_some();
         let wanted: Vec<u64> = groups.filter(absent).collect();
         let changed = &self.changed.groups;
         if !self.held.shrink(|g| changed.contains(&g)) {

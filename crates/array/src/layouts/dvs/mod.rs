@@ -7,6 +7,7 @@
 pub mod destage;
 mod entry;
 pub mod group;
+pub mod groups;
 pub mod held;
 mod journal;
 mod options;
@@ -29,6 +30,7 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Chunk, Destage, Lost, Slots, missing};
 use group::{Cell, Group, Packer, Shape};
+use groups::Groups;
 use held::Held;
 use journal::{Kept, record_stripe};
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
@@ -107,7 +109,7 @@ struct Counts {
 pub struct Dvs {
     shape: Shape,
     options: Options,
-    groups: Vec<Group>,
+    groups: Groups,
     /// Requests that touched each group, and the number of the last; none where nothing is collected in idle time.
     touched: Vec<(u32, u64)>,
     disks: Disks,
@@ -135,7 +137,7 @@ impl Dvs {
         Self {
             shape,
             options,
-            groups: vec![Group::default(); shape.groups as usize],
+            groups: Groups::new(shape.groups),
             touched: vec![(0, 0); options.idle.map_or(0, |_| shape.groups as usize)],
             disks: Disks::new(shape.disks, DISKS),
             states: Tickets::default(),
@@ -168,13 +170,11 @@ impl Dvs {
     }
 
     fn group(&self, group: u64) -> Option<&Group> {
-        Some(&self.groups[group as usize]).filter(|g| !g.is_new())
+        self.groups.get(group)
     }
 
     fn group_mut(&mut self, group: u64) -> &mut Group {
-        let tables = &mut self.groups[group as usize];
-        tables.begin(&self.shape);
-        tables
+        self.groups.begin(group, &self.shape)
     }
 
     fn begin(&mut self, work: &Work, at: At) -> Box<State> {
@@ -478,7 +478,7 @@ impl Array for Dvs {
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        for (i, tables) in (0..).zip(&self.groups) {
+        for (i, tables) in self.groups.iter() {
             for (s, stripe) in tables.stripes().enumerate() {
                 record_stripe(i, s as u64, &stripe, out);
             }
@@ -502,8 +502,7 @@ impl Array for Dvs {
     }
 
     fn map_bytes(&self) -> u64 {
-        let own = size_of_val(&*self.groups) + size_of_val(&*self.touched);
-        own as u64 + self.groups.iter().map(|g| g.bytes()).sum::<u64>()
+        size_of_val(&*self.touched) as u64 + self.groups.bytes()
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
@@ -529,7 +528,7 @@ impl Array for Dvs {
         if self.options.journal {
             out("chunks_journalled", c.journalled);
         }
-        out("used_chunks", self.groups.iter().map(|g| g.live_chunks()).sum());
+        out("used_chunks", self.groups.iter().map(|(_, g)| g.live_chunks()).sum());
         self.disks.counters(out);
     }
 }

@@ -78,8 +78,7 @@ impl Dvs {
         for destage in &mut state.destages {
             destage.fresh = destage.chunks.len();
             let shape = self.shape;
-            let tables = &mut self.groups[destage.group as usize];
-            tables.begin(&shape);
+            let tables = self.groups.begin(destage.group, &shape);
             let packer = &mut self.packer;
             destage.prepare(&shape, tables, (collect, fill), (&mut state.slots, packer), &self.disks)?;
         }

@@ -1,12 +1,13 @@
 //! The registry entry.
 
+use super::log::Settings;
 use super::rows::{Rotation, Rows};
 use super::write::{Method, Preference};
 use super::{Options, Raid5};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
 use crate::layouts::rebuild::Order;
-use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
 /// The registry entry.
@@ -32,6 +33,8 @@ such rows that nobody was writing (the write hole). With `journal=on` the new bl
 (`ssd_latency`, `ssd_rate`) before its drives are written, and are written again after a cut: nothing is lost then, for one write \
 to the SSD a row.
 
+With `parity=log` a read-modify-write reads no old parity and writes none: it appends the XOR of old and new data to a log of the drive that has the parity, 3 requests instead of 4, or, with `log_on=ssd`, 2 and one to the SSD. Rows are in regions of `log_region` of each drive, with a log of `log` for each drive. When one is full, the region's logs are read, each at once, and the parity of their rows is read and written, each row once however often it was written; nobody has these rows meanwhile. Writes that find no room update the parity in place. A dead drive's chunks are made from all others and the images in the log; while a drive is dead nothing more is logged. With few chunks of parity in a region (large chunks) or rows that are written again and again a log holds many images of each parity chunk, and pays; where each row is written once before the log is full it does not. With `intent=on` a power cut is followed as without a log. Not with `journal=on`.
+
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
     params: &[
         Param { name: "disks", kind: Kind::Count(3, 64), default: "5", doc: "drives, parity included" },
@@ -47,6 +50,30 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
             kind: Kind::Choice(&["cheapest", "modify", "reconstruct"]),
             default: "cheapest",
             doc: "how a part of a row is written: read-modify-write, reconstruct-write, or the one with fewer reads",
+        },
+        Param {
+            name: "parity",
+            kind: Kind::Choice(&["write", "log"]),
+            default: "write",
+            doc: "the parity of a part of a row is written at once; or what changes of it is logged",
+        },
+        Param {
+            name: "log",
+            kind: Kind::Size,
+            default: "1MiB",
+            doc: "log that a region has for each drive, with parity=log",
+        },
+        Param {
+            name: "log_region",
+            kind: Kind::Size,
+            default: "64MiB",
+            doc: "blocks of a drive whose rows have logs of their own, at least a chunk",
+        },
+        Param {
+            name: "log_on",
+            kind: Kind::Choice(&["drives", "ssd"]),
+            default: "drives",
+            doc: "logs are at the end of the drives, or on an SSD",
         },
         Param {
             name: "intent",
@@ -91,13 +118,47 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     build,
 };
 
+/// Where parity is logged, and how many rows are left.
+fn logs(values: &Values, (chunk, least): (Blocks, Blocks)) -> Result<(Settings, u64), SpecError> {
+    let region = values.size("log_region", least).unwrap_or(Blocks(1 << 17));
+    let rows = (region.0 / chunk.0).max(1);
+    let ssd = values.text("log_on") == Some("ssd");
+    let off = Settings { rows, blocks: 0, ssd: false };
+    if values.text("parity") != Some("log") {
+        return Ok((off, least.0 / chunk.0));
+    }
+    let blocks = values.size("log", least).unwrap_or(Blocks(2048)).0;
+    if blocks == 0 {
+        return Err(values.bad("log", "at least a block"));
+    }
+    if values.on("journal") {
+        return Err(
+            values.bad("journal", "off with parity=log, where the parity that it would keep is not known")
+        );
+    }
+    if chunk.0 > u64::from(u32::MAX) {
+        return Err(values.bad("chunk", "with parity=log less than 2 TiB"));
+    }
+    if ssd {
+        return Ok((Settings { blocks, ssd, ..off }, least.0 / chunk.0));
+    }
+    let whole = least.0 / (rows * chunk.0 + blocks);
+    let rest = least.0 - whole * (rows * chunk.0 + blocks);
+    let all = whole * rows + rest.saturating_sub(blocks) / chunk.0;
+    if all == 0 {
+        return Err(values.bad("log", format!("less than the {least} blocks of a drive")));
+    }
+    Ok((Settings { blocks, ..off }, all))
+}
+
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let chunk = context.unit(values, "chunk")?;
     let least = context.disks().iter().copied().min().unwrap_or_default();
     let layout = values.text("layout").and_then(|l| Rotation::NAMES.iter().position(|n| *n == l));
     let rotation = Rotation::ALL[layout.unwrap_or(0)];
     let disks = context.disks().len() as u64;
-    let rows = Rows { chunk: chunk.0, disks, rotation, rows: least.0 / chunk.0 };
+    let (log, rows) = logs(values, (chunk, least))?;
+    let rows = Rows { chunk: chunk.0, disks, rotation, rows };
     let preference = match values.text("write") {
         Some("modify") => Preference::Always(Method::Modify),
         Some("reconstruct") => Preference::Always(Method::Reconstruct),
@@ -118,6 +179,6 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     if journal && disks * chunk.0 > u64::from(u32::MAX) {
         return Err(values.bad("chunk", "with journal=on rows of less than 2 TiB"));
     }
-    let options = Options { preference, unit_rows, depth, pace, order, intent, journal, seed };
+    let options = Options { preference, unit_rows, depth, pace, order, intent, journal, log, seed };
     Ok(Box::new(Raid5::new(rows, options)))
 }

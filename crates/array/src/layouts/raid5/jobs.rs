@@ -11,6 +11,9 @@ impl Raid5 {
         if job >= REDO {
             return self.start_redo(ticket, job - REDO, plan);
         }
+        if (APPLY..RESYNC).contains(&job) {
+            return self.start_apply(ticket, job - APPLY, plan);
+        }
         let mut state = self.begin(&Work::Job(job));
         state.at = At::Sources;
         let rows = if job >= RESYNC { job - RESYNC..job - RESYNC + 1 } else { self.rows_of_unit(job) };
@@ -34,6 +37,11 @@ impl Raid5 {
         for (slot, disk) in sources.enumerate() {
             plan.read_slot(ticket, MemberId(disk as u32), why, place, slot as u32);
         }
+        let whole = 0..self.rows.chunk;
+        for row in rows.filter(|_| job < RESYNC) {
+            let to = (self.rows.data() as u32, &mut state.olds);
+            self.read_images(ticket, (row, &whole, why), to, plan);
+        }
         self.states.put(ticket, state);
     }
 
@@ -41,6 +49,9 @@ impl Raid5 {
     pub(super) fn write_job(&mut self, ticket: Ticket, job: u64, plan: &mut MemberPlan) {
         if job >= REDO {
             return self.write_redo(ticket, job - REDO, plan);
+        }
+        if (APPLY..RESYNC).contains(&job) {
+            return self.write_apply(ticket, job - APPLY, plan);
         }
         let rows = if job >= RESYNC { job - RESYNC..job - RESYNC + 1 } else { self.rows_of_unit(job) };
         let target = match job >= RESYNC {
@@ -51,11 +62,25 @@ impl Raid5 {
         let (lba, blocks) = place(rows.start * self.rows.chunk..rows.end * self.rows.chunk);
         let why = if job >= RESYNC { Cause::Parity } else { Cause::Rebuild };
         let request = HostRequest { why, ..HostRequest::new(HostOp::Write, lba, blocks) };
+        let (slots, chunk) = (self.rows.data() as u32, self.rows.chunk);
+        let olds = self.states.get(ticket).map_or(&[][..], |state| &state.olds);
         plan.ask(ticket, MemberId(target as u32), request, |out| {
-            let terms: Vec<Term> =
-                (0..self.rows.data()).map(|slot| Term::Slot(slot as u32, Blocks::ZERO)).collect();
-            let end = out.xor(&terms);
-            out.push(blocks, end);
+            let mut push = |at: u64, n: Blocks, images: &mut dyn Iterator<Item = Term>| {
+                let sources = (0..slots).map(|slot| Term::Slot(slot, Blocks(at)));
+                let terms: Vec<Term> = sources.chain(images).collect();
+                let end = out.xor(&terms);
+                out.push(n, end);
+            };
+            if olds.is_empty() {
+                return push(0, blocks, &mut std::iter::empty());
+            }
+            for row in rows.clone() {
+                for piece in Self::cut_at_images(olds, row, &(0..chunk)) {
+                    let at = (row - rows.start) * chunk + piece.start;
+                    let mut images = Self::image_terms(olds, slots, row, piece.start);
+                    push(at, Blocks(piece.end - piece.start), &mut images);
+                }
+            }
         });
     }
 
@@ -82,7 +107,10 @@ impl Raid5 {
             self.give(&mut vec![job - REDO], plan);
         } else if job >= RESYNC {
             plan.record(Record { tag: CLEAN, words: [job - RESYNC, job - RESYNC + 1, 0] });
+            self.void(job - RESYNC..job - RESYNC + 1, &(0..self.rows.chunk), plan);
             self.looked_at(job - RESYNC, plan);
+        } else if job >= APPLY {
+            return self.applied(ticket, job - APPLY, true, plan);
         } else {
             self.disks.rebuilt(now, job, changes, plan);
         }

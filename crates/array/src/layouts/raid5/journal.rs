@@ -34,7 +34,7 @@ impl Raid5 {
         self.rows.disks * self.rows.chunk
     }
 
-    fn ssd(&self) -> MemberId {
+    pub(super) fn ssd(&self) -> MemberId {
         MemberId(self.rows.disks as u32)
     }
 

@@ -6,6 +6,7 @@
 mod entry;
 mod jobs;
 mod journal;
+pub mod log;
 mod reads;
 pub mod rows;
 pub mod write;
@@ -40,10 +41,17 @@ const KEPT: u32 = 8;
 /// The disks hold them too: this place is free.
 const FREE: u32 = 9;
 
+/// The log has what the parity of this row lacks: blocks, where in the log.
+const LOGGED: u32 = 10;
+/// The parity of these rows lacks nothing any more: which blocks.
+const VOID: u32 = 11;
+
 /// Jobs from this number on do again what a place of the journal holds.
 const REDO: u64 = 3 << 61;
 /// Jobs from this number on make the parity of a row anew.
 const RESYNC: u64 = 1 << 62;
+/// Jobs from this number on put the logs of a region into the parity; below, they rebuild a unit.
+const APPLY: u64 = 1 << 61;
 
 /// How an array behaves beyond its shape.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +70,8 @@ pub struct Options {
     pub intent: bool,
     /// Rows are on an SSD before the disks are written.
     pub journal: bool,
+    /// Parity of small writes is logged.
+    pub log: log::Settings,
     /// Seed of what is drawn.
     pub seed: u64,
 }
@@ -94,6 +104,8 @@ struct State {
     olds: Vec<Old>,
     /// Of a read: what is put together at the end.
     missing: Vec<Old>,
+    /// Rows whose parity goes to the log, and where in it.
+    logged: Vec<(u64, u64)>,
     /// Rows that are in the journal, and their places there.
     batch: Range<u64>,
     places: Vec<u64>,
@@ -120,6 +132,7 @@ pub struct Raid5 {
     resyncing: bool,
     places: Places<journal::Kept>,
     journalled: u64,
+    logs: log::Logs,
     /// Boxed: they are large, and handed from hand to hand.
     states: Tickets<Box<State>>,
     #[expect(clippy::vec_box, reason = "the same boxes go back to `states`")]
@@ -141,6 +154,7 @@ impl Raid5 {
             resyncing: false,
             places: journal::places(options.journal),
             journalled: 0,
+            logs: log::Logs::default(),
             states: Tickets::default(),
             pool: Vec::new(),
             degraded: 0,
@@ -200,6 +214,7 @@ impl Raid5 {
                 planned: Vec::new(),
                 olds: Vec::new(),
                 missing: Vec::new(),
+                logged: Vec::new(),
                 batch: 0..0,
                 places: Vec::new(),
             })
@@ -208,6 +223,7 @@ impl Raid5 {
         state.planned.clear();
         state.olds.clear();
         state.missing.clear();
+        state.logged.clear();
         state.places.clear();
         state
     }
@@ -244,7 +260,8 @@ impl Raid5 {
     /// Discards reach the disks where they take whole rows: then data and parity stay in step whatever a disk makes of it.
     fn discard(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         let whole = self.whole_rows(r);
-        if whole.is_empty() || self.disks.degraded() {
+        // What disks make of parity and of blocks that their logs are about is anybody's guess.
+        if whole.is_empty() || self.disks.degraded() || self.logs.has(whole.clone()) {
             return plan.end(ticket);
         }
         self.dirty(r, plan);
@@ -278,6 +295,7 @@ impl Raid5 {
             }
         };
         self.states.put(ticket, state);
+        self.apply_full(plan);
         if !fits {
             plan.clear();
             self.refuse(ticket, plan);
@@ -295,7 +313,7 @@ impl Array for Raid5 {
     }
 
     fn journal_blocks(&self) -> Blocks {
-        self.journal_size()
+        self.journal_size() + self.log_size()
     }
 
     fn locks(&self, work: &Work) -> Locks {
@@ -310,6 +328,9 @@ impl Array for Raid5 {
             }
             Work::Job(job) if *job >= RESYNC => {
                 Locks { stripes: job - RESYNC..job - RESYNC + 1, shared: false }
+            }
+            Work::Job(job) if *job >= APPLY => {
+                Locks { stripes: self.region_rows(job - APPLY), shared: false }
             }
             Work::Job(unit) => Locks { stripes: self.rows_of_unit(*unit), shared: false },
         }
@@ -347,6 +368,7 @@ impl Array for Raid5 {
             (Work::Host(r), At::Writes) if self.next_batch(ticket, &r, &mut state, plan) => {}
             (Work::Host(r), _) => {
                 self.deliver(ticket, &r, &state, plan);
+                self.logged(&state, plan);
                 self.clean(&r, plan);
                 self.states.put(ticket, state);
                 return self.end(ticket, plan);
@@ -365,6 +387,7 @@ impl Array for Raid5 {
 
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
         self.disks.failed(member, plan);
+        self.logs_die(u64::from(member.0));
     }
 
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
@@ -417,10 +440,14 @@ impl Array for Raid5 {
                 KEPT => self.recover_kept(words),
                 FREE => _ = self.places.give(words[0]),
                 DOUBT => self.doubt = words[0]..self.rows.rows,
+                LOGGED | VOID => self.recover_log(tag, words),
                 CLEAN => (words[0]..words[1]).for_each(|row| _ = dirty.remove(&row)),
                 _ => {
                     let rebuild = self.rebuilds(SimTime::ZERO);
                     self.disks.recover(&record, rebuild);
+                    if tag == DISKS {
+                        self.logs_die(words[0]);
+                    }
                 }
             }
         }
@@ -435,6 +462,7 @@ impl Array for Raid5 {
             out(Record { tag: DOUBT, words: [self.doubt.start, 0, 0] });
         }
         self.keep(out);
+        self.keep_log(out);
         for (_, state) in self.states.iter() {
             if let (Work::Host(r), At::Last | At::Writes) = (state.work, &state.at)
                 && let Some(rows) = self.changing(&r)
@@ -445,7 +473,7 @@ impl Array for Raid5 {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.disks.bytes()
+        self.disks.bytes() + self.logs.bytes()
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
@@ -457,6 +485,9 @@ impl Array for Raid5 {
         }
         if self.options.journal {
             out("rows_journalled", self.journalled);
+        }
+        if self.logs_parity() {
+            self.logs.counters(out);
         }
         self.disks.counters(out);
         if !self.doubt.is_empty() {

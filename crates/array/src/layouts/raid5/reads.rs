@@ -54,7 +54,9 @@ impl Raid5 {
             plan.read_slot(ticket, self.member(row, role), Cause::Parity, place, slot);
             state.olds.push(Old { row, role, blocks: blocks.clone() });
         }
-        state.missing.push(Old { row, role: chunk, blocks: blocks.clone() });
+        self.read_images(ticket, (row, blocks, Cause::Parity), (0, &mut state.olds), plan);
+        let pieces = Self::cut_at_images(&state.olds, row, blocks).into_iter();
+        state.missing.extend(pieces.map(|blocks| Old { row, role: chunk, blocks }));
     }
 
     /// Delivers what dead disks held.
@@ -69,6 +71,7 @@ impl Raid5 {
                     self.slot(state, lost.row, role, lost.blocks.start)
                         .unwrap_or_else(|| Term::Host(host(role, lost.blocks.start)))
                 })
+                .chain(Self::image_terms(&state.olds, 0, lost.row, lost.blocks.start))
                 .collect();
             let n = Blocks(lost.blocks.end - lost.blocks.start);
             plan.deliver(ticket, host(lost.role, lost.blocks.start), n, &terms);

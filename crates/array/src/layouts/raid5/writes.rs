@@ -12,6 +12,7 @@ impl Raid5 {
             let olds = state.olds.len();
             let to = (&mut state.planned, &mut state.olds);
             write::plan(&self.rows, (row, &part), dead, self.options.preference, to);
+            self.log_row(row, state);
             self.degraded += u64::from(dead.is_some());
             match state.planned.last().and_then(|p| p.method) {
                 _ if state.olds.len() == olds => self.full += 1,
@@ -111,7 +112,10 @@ impl Raid5 {
                 }
             }
             if self.has(rows.disk(row, rows.data()), row) {
-                self.write_parity(ticket, r, row, state, plan);
+                match state.logged.iter().find(|l| l.0 == row) {
+                    Some(log) => self.write_image(ticket, r, *log, state, plan),
+                    None => self.write_parity(ticket, r, row, state, plan),
+                }
             }
         }
         // All the disks that it would write are dead: nothing is left to wait for.
