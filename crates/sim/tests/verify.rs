@@ -79,6 +79,7 @@ fn arrays_return_what_was_written() {
         "striped,disks=3,ssd_read=2MiB,ssd_write=1MiB",
         "dedicated,disks=2",
         "raid5,disks=4,fail=1@2s,replace=1s",
+        "raid5,disks=5,chunk=64KiB,write=modify,parity=log,log=64KiB,log_region=1MiB,fail=3@3s,replace=1s",
         "raid5,disks=5,chunk=8KiB,journal=on,ssd_write=1MiB,fail=0@1s",
         "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,idle=1ms,fail=2@2s,replace=1s",
         "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,ssd_write=1MiB,stripes=fill,journal=on,fail=2@2s",

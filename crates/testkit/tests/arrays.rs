@@ -18,8 +18,8 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=3,chunk=1blk,journal=on,layout=left-symmetric",
     "raid5,disks=4,chunk=2blk,journal=on,ssd_write=240blk,ssd_page=2blk,ssd_group=240blk",
     "raid5,disks=4,chunk=4blk,write=modify,parity=log,log=9blk,log_region=12blk",
-    "raid5,disks=5,chunk=4blk,parity=log,log=24blk,log_region=8blk,log_on=ssd,intent=on",
-    "raid5,disks=3,chunk=3blk,layout=left-symmetric,write=modify,parity=log,log=30blk,log_region=30blk,rebuild_unit=9blk,intent=on",
+    "raid5,disks=5,chunk=4blk,write=modify,parity=log,log=5blk,log_region=24blk,log_on=ssd,intent=on",
+    "raid5,disks=3,chunk=3blk,layout=left-symmetric,write=modify,parity=log,log=6blk,log_region=30blk,rebuild_unit=9blk,intent=on",
     "raid5,disks=4,chunk=4blk,parity=log,log=20blk,log_region=16blk,ssd_write=40blk,ssd_page=4blk,log_on=ssd",
     "dvs,disks=3,chunk=1blk,segment=6",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,idle=1s,obsolete=0%",
@@ -82,7 +82,7 @@ fn the_power_may_fail_while_parity_is_logged() {
         for point in 0..200 {
             let mut rng = Rng::new(point);
             let mut array = ArrayHarness::new(text, "cmr", &drive);
-            array.exercise(20, 8, &mut rng);
+            array.exercise(40, 8, &mut rng);
             array.submit(HostOp::Write, point % 60, 6, &mut rng);
             (0..point % 31).for_each(|_| _ = array.step(&mut rng));
             array.array.counters(&mut |name, n| applied += if name == "parities_applied" { n } else { 0 });
