@@ -1,6 +1,7 @@
 //! Writing chunks to a group: what must be read before, and what the stripes are made of.
 
-use super::group::{Cell, Group, Holds, Packer, Place, Shape, pack_all};
+use super::group::{Cell, Group, Holds, Place, Shape};
+use super::pack::{Packer, pack_all};
 use crate::layouts::disks::Disks;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};

@@ -104,7 +104,7 @@ impl Dvs {
         }
         let mut lcns = kept.lcns;
         lcns.sort_unstable();
-        destage.stripes = group::pack_all(&self.shape, &lcns).ok_or(Lost)?;
+        destage.stripes = pack::pack_all(&self.shape, &lcns).ok_or(Lost)?;
         state.destages.push(destage);
         self.group_mut(kept.group);
         state.slots.plan(ticket, Cause::Journal, plan);

@@ -11,8 +11,10 @@ pub mod groups;
 pub mod held;
 mod journal;
 mod options;
+pub mod pack;
 mod reads;
 mod rebuild;
+mod state;
 pub mod tables;
 #[cfg(test)]
 mod tests;
@@ -29,12 +31,14 @@ use crate::layouts::rebuild::{Order, Rebuild};
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
 use destage::{Chunk, Destage, Lost, Slots, missing};
-use group::{Cell, Group, Packer, Shape};
+use group::{Cell, Group, Shape};
 use groups::Groups;
 use held::Held;
 use journal::{Kept, record_stripe};
+use pack::Packer;
 use smrlab_stl::{Cause, HostRequest, Record, Refusal};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use state::{At, State};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tables::Changed;
@@ -56,40 +60,6 @@ const TABLES: u64 = 7 << 60;
 const REDO: u64 = 3 << 61;
 /// Jobs from this number on collect a group in idle time; below, they rebuild one.
 const COLLECT: u64 = 1 << 62;
-
-/// What a work is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    /// The reads of the host's, or a flush: nothing follows.
-    Last,
-    /// Tables being read that it needs first.
-    Tables,
-    /// The reads before a write.
-    Olds,
-    /// Waits for a place of the journal.
-    Room,
-    /// The chunks of a collection being written to the journal.
-    Journal,
-    /// The writes.
-    Writes,
-    /// The reads of a rebuild.
-    Sources,
-}
-
-#[derive(Clone, Debug)]
-struct State {
-    work: Work,
-    at: At,
-    changes: u64,
-    destages: Vec<Destage>,
-    /// More of them, when these are written: the journal has no room for all at once.
-    rest: Vec<Destage>,
-    slots: Slots,
-    /// Of a read: offset in the request, blocks, slots to put together.
-    missing: Vec<(u64, u64, Range<u32>)>,
-    /// Of a write of several runs: these.
-    runs: Vec<Range<u64>>,
-}
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,40 +145,6 @@ impl Dvs {
 
     fn group_mut(&mut self, group: u64) -> &mut Group {
         self.groups.begin(group, &self.shape)
-    }
-
-    fn begin(&mut self, work: &Work, at: At) -> Box<State> {
-        let changes = self.disks.changes();
-        if let Some(mut state) = self.pool.pop() {
-            (state.work, state.at, state.changes) = (*work, at, changes);
-            return state;
-        }
-        let (destages, rest, slots) = (Vec::new(), Vec::new(), Slots::default());
-        let (missing, runs) = (Vec::new(), Vec::new());
-        Box::new(State { work: *work, at, changes, destages, rest, slots, missing, runs })
-    }
-
-    /// A work is over: what it used is used again.
-    fn end(&mut self, ticket: Ticket, mut state: Box<State>, plan: &mut MemberPlan) {
-        plan.end(ticket);
-        for mut destage in state.destages.drain(..) {
-            destage.chunks.clear();
-            destage.stripes.clear();
-            self.spare.push(destage);
-        }
-        state.rest.clear();
-        state.slots.reads.clear();
-        state.missing.clear();
-        state.runs.clear();
-        self.pool.push(state);
-    }
-
-    /// Nothing to write to a group yet.
-    fn destage(&mut self, group: u64, collect: bool) -> Destage {
-        let (chunks, stripes) = (Vec::new(), Vec::new());
-        let new = || Destage { group, chunks, fresh: 0, collect, stripes, journal: None };
-        let destage = self.spare.pop().unwrap_or_else(new);
-        Destage { group, fresh: 0, collect, journal: None, ..destage }
     }
 
     fn start_collection(

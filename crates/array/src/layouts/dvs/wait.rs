@@ -1,6 +1,7 @@
 //! Waiting for full stripes: which dirty chunks of the write cache make some.
 
-use super::group::{Holds, pack_all};
+use super::group::Holds;
+use super::pack::pack_all;
 use super::*;
 
 impl Dvs {
