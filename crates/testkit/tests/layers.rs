@@ -53,6 +53,10 @@ fn metadata_on_the_medium_cost_writes_and_harm_nothing() {
         let mut h = Harness::new(entry.name, &drives::preset("tiny"), Metadata::Media)
             .unwrap_or_else(|e| panic!("{e}"));
         h.exercise(Workload { requests: 1_000, seed: 3, longest: 40 });
+        let mut without = Harness::new(entry.name, &drives::preset("tiny"), Metadata::Nv).expect("fits too");
+        without.exercise(Workload { requests: 1_000, seed: 3, longest: 40 });
+        let [bytes, plain] = [&h, &without].map(|h| h.layer.map_bytes());
+        assert!(2 * bytes >= plain && bytes <= 4 * plain, "{}: {bytes} bytes, {plain} without", entry.name);
         let mut checkpoints = None;
         h.layer.counters(&mut |name, n| {
             if name == "metadata_checkpoints" {

@@ -1,6 +1,6 @@
 //! The persistent cache with the options that make it clean at every turn: on bytes, cut everywhere, stopped and gone on.
 
-use smrlab_stl::{BuildContext, Cause, Facts, HostRequest, Metadata, Plan};
+use smrlab_stl::{BuildContext, Cause, Facts, HostRequest, Metadata, OpId, Plan};
 use smrlab_testkit::{Cuts, Harness, Workload, drives};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -112,5 +112,20 @@ fn the_journal_is_committed_every_so_many_packets() {
     layer.counters(&mut |name, n| counted.push((name, n)));
     for expected in [("packets", 13), ("journal_commits", 3)] {
         assert!(counted.contains(&expected), "{expected:?}: {counted:?}");
+    }
+}
+
+/// At a megabyte a second each block of a commit takes 512 us more than where data take no time of their own.
+#[test]
+fn a_commit_takes_as_long_as_its_data_at_the_rate() {
+    let takes = |option: &str, blocks: u64| {
+        let text = format!("persistent-cache,idle=off{option}");
+        let mut layer = smrlab_stl::build(&text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+        let mut plan = Plan::new(false, false);
+        layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(0), Blocks(blocks)), &mut plan);
+        plan.stated(OpId(0)).expect("the data of a commit last as the drive says").0
+    };
+    for blocks in [1, 9] {
+        assert_eq!(takes(",commit_rate=1", blocks), takes("", blocks) + blocks * 512_000, "{blocks} blocks");
     }
 }

@@ -218,8 +218,9 @@ fn memory_goes_by_what_is_touched() {
         layer.submit(SimTime::ZERO, &request(HostOp::Write, i * 20, 1), &mut plan);
     }
     let grown = layer.map_bytes() - untouched;
+    // No block's item can be told in less than four bytes.
     assert!(
-        grown < 100_000 * 17,
+        (100_000 * 4..100_000 * 17).contains(&grown),
         "{grown} bytes for lone blocks, 100 to an S-block, a quarter of room to grow and tables included"
     );
 }
