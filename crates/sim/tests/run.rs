@@ -79,6 +79,16 @@ fn bad_input_is_told_all_at_once_with_remedies() {
     assert_eq!(e.kind(), Kind::Input);
 }
 
+/// Whoever looks on sees all requests done at the end, of one drive and of several.
+#[test]
+fn progress_counts_every_request() {
+    for more in ["", "array = 'striped,disks=2'"] {
+        let control = Control::new();
+        run(&spec(&format!("{UNIFORM} layer = 'cmr'\n{more}")), &control, None).unwrap();
+        assert_eq!(control.requests(), 2000, "{more}");
+    }
+}
+
 #[test]
 fn a_cancelled_run_stops() {
     let control = Control::new();
