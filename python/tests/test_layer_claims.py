@@ -16,7 +16,7 @@ CUT: list[tuple[str, str, dict[str, str]]] = [
     ("he2014", "003-B2", {'["static-1234", "static-R(4123)", "static-124R(3)", "static-14R(23)"]': '["static-1234"]',
                           '["25%", "50%", "62.5%", "75%", "87.5%", "93.75%", "100%"]': '["25%"]'}),
     ("dvs-raid", "002-D11", {}),
-    ("arrays-interleaving", "000-R1", {"burst = [1, 10, 100, 1000]": "burst = [1]"}),
+    ("arrays-interleaving", "000-A5", {"requests = 400000": "requests = 40000"}),
     ("dm-shingle", "004-K1", {"requests = 1500": "requests = 300", "rounds = 3": "rounds = 1",
                               "ks = [1, 3, 8]": "ks = [1, 8]",
                               '  { name = "read 4 KiB", rw = "read", block = 4096 },\n': "",
