@@ -23,9 +23,9 @@ def record(paper: Paper, scale: str, verdicts: Sequence[Verdict]) -> None:
     record[scale] = {v.id: {"verdict": v.verdict, "ours": v.ours, "why": v.why} for v in verdicts}
     lines = ["# Written by `smrlab paper run --record`: the verdicts with which later runs are compared."]
     for name in (*SCALES, *sorted(set(record) - set(SCALES))):
+        lines += ["", f"[{name}]"] if name in record else []
         for claim, row in record.get(name, {}).items():
-            lines.append(f'\n[{name}."{claim}"]')
-            lines += [f"{key} = {_toml(value)}" for key, value in row.items()]
+            lines.append(f'"{claim}" = {{ {", ".join(f"{key} = {_toml(value)}" for key, value in row.items())} }}')
     write_whole(paper.folder / "verdicts.toml", ("\n".join(lines) + "\n").encode())
     write_whole(markdown_path(paper), markdown(paper, record).encode())
 
