@@ -93,7 +93,7 @@ impl Input {
         Ok(Self {
             file: file.to_owned(),
             reader,
-            buf: vec![0; BUFFER],
+            buf: vec![0; SAMPLE],
             start: 0,
             end: 0,
             ended: false,
@@ -163,6 +163,10 @@ impl Input {
             self.buf.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
+        }
+        // A trace that is only looked at, as those further on in a chain, has room for the sample alone.
+        if self.position > 0 || n > SAMPLE {
+            self.buf.resize(BUFFER, 0);
         }
         let goal = n.min(self.buf.len());
         while !self.ended && self.end < goal {
