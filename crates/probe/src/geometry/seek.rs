@@ -196,60 +196,33 @@ struct Access {
 }
 
 impl Access {
-    /// The least time over `d` of `most` cylinders, from a quarter and from the middle of what there is room for.
+    /// The least time over `d` of `most` cylinders, from a quarter and from the middle of what there is room for. All of
+    /// them in turn: what the drive's own cache has of one is pushed out together with the others.
     fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<f64, ProbeError> {
         let room = most - d;
         let from = if room < 4 { vec![0] } else { vec![room / 4, room / 2] };
-        let mut times = Vec::new();
+        let mut searches = Vec::new();
         for from in from {
             let Some(start) = map.blocks(from).first().copied() else { continue };
-            let mut least = f64::INFINITY;
-            for to in map.blocks(from + d) {
-                least = least.min(self.least(dial, start, to)?);
-            }
-            if least.is_finite() {
-                times.push(least);
+            searches.push(map.blocks(from + d).into_iter().map(|to| Search::new(start, to)).collect::<Vec<_>>());
+        }
+        let mut going = true;
+        while going {
+            going = false;
+            for search in searches.iter_mut().flatten() {
+                going |= search.goes_on(self, dial)?;
             }
         }
+        let least = |group: &Vec<Search>| group.iter().map(|s| s.found(dial)).fold(f64::INFINITY, f64::min);
+        let times: Vec<f64> = searches.iter().map(least).filter(|t| t.is_finite()).collect();
         Ok(median(&times))
     }
 
     /// The least time from sending an access to `to` until it begins, with the head at `from`, in nanoseconds.
-    ///
-    /// Sent later and later in the turn, the access ends at the same time, until the head comes too late and a turn is lost:
-    /// what it could be late is what it had waited. When it was sent is known exactly; when it ended, from the earliest of
-    /// all completions.
     fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64, ProbeError> {
-        let noisy = dial.noise() > 1e-4;
-        let (sent, once) = self.trip(dial, from, to, None)?;
-        // The turns of each trip as if it had been sent at the same moment of the turn.
-        let mut took = vec![once];
-        for _ in 0..if noisy { 4 } else { 0 } {
-            took.push(self.trip(dial, from, to, Some(sent))?.1);
-        }
-        let whole = median(&took);
-        let (mut lo, mut hi) = (0.0, 1.0);
-        while hi - lo > FINEST || took.len() < self.completions {
-            // When it is known, it is only looked at more often when the access ends.
-            let mid = if hi - lo > FINEST { (lo + hi) / 2.0 } else { lo / 2.0 };
-            // A completion may come much too late, but not too early.
-            let (mut hits, mut misses) = (0, 0);
-            while hits == 0 && misses < if noisy { 2 } else { 1 } {
-                let t = self.trip(dial, from, to, Some(sent + mid))?.1 + mid;
-                took.push(whole + wrap(t - whole));
-                if t - whole < 0.5 {
-                    hits += 1;
-                } else {
-                    misses += 1;
-                }
-            }
-            if hi - lo > FINEST {
-                if hits > 0 { lo = mid } else { hi = mid }
-            }
-        }
-        let late = (lo + hi) / 2.0;
-        // The access begins a sector before it ends.
-        Ok((earliest(&took, dial.early()) - late - 1.0 / to.sectors) * dial.period())
+        let mut search = Search::new(from, to);
+        while search.goes_on(self, dial)? {}
+        Ok(search.found(dial))
     }
 
     /// Reads `from`, waits until the moment of the turn `when` (at once without it), goes to `to`: when it was sent, and how
@@ -263,7 +236,8 @@ impl Access {
     ) -> Result<(f64, f64), ProbeError> {
         let mut tries = 0;
         loop {
-            if dial.cached() {
+            // The drive may have read ahead of the last access up to this one.
+            if tries > 0 {
                 dial.evict()?;
             }
             let begin = dial.read_medium(from.lba)?.end;
@@ -281,5 +255,66 @@ impl Access {
                 return Ok((dial.angle_at(t.start), t.took() / dial.period()));
             }
         }
+    }
+}
+
+/// The search for the least time from sending an access to `to` until it begins, with the head at `from`.
+///
+/// Sent later and later in the turn, the access ends at the same time, until the head comes too late and a turn is lost:
+/// what it could be late is what it had waited. When it was sent is known exactly; when it ended, from the earliest of
+/// all completions.
+struct Search {
+    from: Spot,
+    to: Spot,
+    /// The moment of the turn at which it was sent first.
+    sent: Option<f64>,
+    /// The turns of each trip as if it had been sent at that moment, and about how many these are.
+    took: Vec<f64>,
+    whole: f64,
+    /// Between what it could be late and what was too late, in turns.
+    lo: f64,
+    hi: f64,
+    missed: u32,
+}
+
+impl Search {
+    fn new(from: Spot, to: Spot) -> Self {
+        Self { from, to, sent: None, took: Vec::new(), whole: 0.0, lo: 0.0, hi: 1.0, missed: 0 }
+    }
+
+    /// One trip, where one is still needed.
+    fn goes_on(&mut self, access: Access, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+        let noisy = dial.noise() > 1e-4;
+        let first = if noisy { 5 } else { 1 };
+        if self.took.len() < first {
+            let (sent, took) = access.trip(dial, self.from, self.to, self.sent)?;
+            self.sent.get_or_insert(sent);
+            self.took.push(took);
+            self.whole = median(&self.took);
+            return Ok(true);
+        }
+        let (open, sent) = (self.hi - self.lo > FINEST, self.sent.unwrap_or(0.0));
+        if !open && self.took.len() >= access.completions {
+            return Ok(false);
+        }
+        // When it is known, it is only looked at more often when the access ends.
+        let mid = if open { (self.lo + self.hi) / 2.0 } else { self.lo / 2.0 };
+        let t = access.trip(dial, self.from, self.to, Some(sent + mid))?.1 + mid;
+        self.took.push(self.whole + wrap(t - self.whole));
+        // A completion may come much too late, but not too early.
+        let hit = t - self.whole < 0.5;
+        self.missed = if hit { 0 } else { self.missed + 1 };
+        if open && hit {
+            self.lo = mid;
+        } else if open && self.missed == if noisy { 2 } else { 1 } {
+            (self.hi, self.missed) = (mid, 0);
+        }
+        Ok(true)
+    }
+
+    /// In nanoseconds; the access begins a sector before it ends.
+    fn found(&self, dial: &Dial<'_>) -> f64 {
+        let late = (self.lo + self.hi) / 2.0;
+        (earliest(&self.took, dial.early()) - late - 1.0 / self.to.sectors) * dial.period()
     }
 }

@@ -99,10 +99,10 @@ fn bisect(
     jump: f64,
     known: &Jumps,
 ) -> Result<Boundary, ProbeError> {
-    let this = Jumps(vec![jump]);
+    let (this, voters) = (Jumps(vec![jump]), voters(dial));
     while hi - lo > 1 {
         let mid = lo + (hi - lo) / 2;
-        if this.between(dial, lo, mid, sectors)?.is_some() {
+        if this.between(dial, lo, mid, sectors, voters)?.is_some() {
             hi = mid;
         } else {
             lo = mid;
@@ -129,33 +129,40 @@ pub(super) fn exact(
     sectors: f64,
     jump: &Jumps,
 ) -> Result<Option<u64>, ProbeError> {
-    let end = dial.blocks();
+    let (end, voters) = (dial.blocks(), voters(dial));
     if expected == 0 || expected >= end {
         return Ok(None);
     }
-    if jump.between(dial, expected - 1, expected, sectors)?.is_some() {
+    if jump.between(dial, expected - 1, expected, sectors, voters)?.is_some() {
         return Ok(Some(expected));
     }
     if window == 0 {
         return Ok(None);
     }
     let (mut lo, mut hi) = ((expected - 1).saturating_sub(window), (expected + window).min(end - 1));
-    if jump.between(dial, lo, expected - 1, sectors)?.is_some() {
+    if jump.between(dial, lo, expected - 1, sectors, voters)?.is_some() {
         hi = expected - 1;
-    } else if jump.between(dial, expected, hi, sectors)?.is_some() {
+    } else if jump.between(dial, expected, hi, sectors, voters)?.is_some() {
         lo = expected;
     } else {
         return Ok(None);
     }
     while hi - lo > 1 {
         let mid = lo + (hi - lo) / 2;
-        if jump.between(dial, lo, mid, sectors)?.is_some() {
+        if jump.between(dial, lo, mid, sectors, 1)?.is_some() {
             hi = mid;
         } else {
             lo = mid;
         }
     }
-    Ok(Some(hi))
+    // Halving may have been misled once.
+    let certain = voters == 1 || jump.between(dial, hi - 1, hi, sectors, voters)?.is_some();
+    Ok(certain.then_some(hi))
+}
+
+/// Where completions may come much too late, two have to agree.
+fn voters(dial: &Dial<'_>) -> usize {
+    if dial.noise() > 1e-4 { 2 } else { 1 }
 }
 
 /// The jumps that a drive's tracks show, in revolutions.
@@ -171,18 +178,17 @@ impl Jumps {
     }
 
     /// Which of the known jumps lies between two blocks of two tracks at most; `None`: they lie on one track. Repeats
-    /// while the answer is in doubt, and answers `Some` for a jump that is not known.
+    /// until `voters` agree, and answers `Some` for a jump that is not known.
     pub(super) fn between(
         &self,
         dial: &mut Dial<'_>,
         lo: u64,
         hi: u64,
         sectors: f64,
+        voters: usize,
     ) -> Result<Option<f64>, ProbeError> {
         let line = (hi - lo) as f64 / sectors;
         let slack = 4.0 * dial.noise() + 0.004 + 0.02 * line;
-        // Where completions may come much too late, two have to agree.
-        let voters = if dial.noise() > 1e-4 { 2 } else { 1 };
         let mut answers: Vec<Option<f64>> = Vec::new();
         let mut seen = Vec::new();
         for _ in 0..9 {

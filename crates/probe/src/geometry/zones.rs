@@ -4,6 +4,7 @@ use super::Zone;
 use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
 use crate::ProbeError;
 use crate::dial::Dial;
+use crate::stats::wrap;
 
 /// Finds zones one after the other; remembers what the last one was like.
 pub(super) struct Finder {
@@ -121,17 +122,52 @@ impl Finder {
         Ok(if turned > 0.1 { steps as f64 / turned } else { self.sectors })
     }
 
+    /// The end of the track from `at`, if it lies `length` blocks behind, `window` more or less: in fewer looks than where
+    /// nothing is known of it. Its jump is one of those known.
+    fn told(
+        &self,
+        dial: &mut Dial<'_>,
+        at: u64,
+        length: u64,
+        window: u64,
+    ) -> Result<Option<Boundary>, ProbeError> {
+        if self.jumps.0.is_empty() {
+            return Ok(None);
+        }
+        let found = exact(dial, at + length, window, length as f64, &self.jumps)?;
+        Ok(found.zip(self.jumps.0.first()).map(|(lba, &jump)| Boundary { lba, jump }))
+    }
+
     /// Measures the first tracks from `first`, which is the start of a track. `None`: no boundary up to the end.
     fn start(&mut self, dial: &mut Dial<'_>, first: u64) -> Result<Option<Start>, ProbeError> {
         let end = dial.blocks();
         let slack = 0.01 + 4.0 * dial.noise();
         let mut at = first;
         let mut tracks: Vec<(u64, Boundary)> = Vec::new();
-        let near = self.sectors_from(dial, first)?;
+        // Zones differ by little from the one before.
+        let last = self.zones.last().map(|z| z.usable);
+        let mut guess = match last {
+            Some(length) => self.told(dial, at, length, length / 256 + 4)?,
+            None => None,
+        };
+        let mut near = self.sectors;
+        if guess.is_none() {
+            near = self.sectors_from(dial, first)?;
+            // Spare sectors make a track shorter than the turn, which is known to a per cent.
+            guess = self.told(dial, at, near.round() as u64, near as u64 / 32)?;
+        }
         // Where completions may come much too late, two tracks have to agree.
         let most = if dial.noise() > 1e-4 { 8 } else { 3 };
         for _ in 0..most {
-            let Some(b) = boundary_after(dial, at, near, end, &self.jumps)? else { break };
+            let found = match (guess.take(), tracks.last()) {
+                (None, Some(t)) => self.told(dial, at, length(t), 4)?,
+                (guess, _) => guess,
+            };
+            let found = match found {
+                Some(b) => Some(b),
+                None => boundary_after(dial, at, near, end, &self.jumps)?,
+            };
+            let Some(b) = found else { break };
             tracks.push((at, b));
             self.jumps.learn(b.jump, slack);
             at = b.lba;
@@ -260,11 +296,18 @@ fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, turns: &[u64]) -> Resul
     }
     for &most in turns {
         let repeats = turn_repeats(dial, usable, most);
-        // In two halves, neither of which is more than half a revolution.
-        let mid = first + steps / 2;
-        let turned = |a: f64| if a < 0.0 { a + 1.0 } else { a };
-        let share =
-            turned(dial.between(first, mid, repeats)?) + turned(dial.between(mid, next - 1, repeats)?);
+        // In two halves, neither of which is more than half a revolution; all three blocks in turn, so that what the drive's
+        // own cache has of them is pushed out at once.
+        let blocks = [next - 1, first + steps / 2, first];
+        let mut ends = [const { Vec::new() }; 3];
+        for _ in 0..repeats {
+            for (ends, lba) in ends.iter_mut().zip(blocks) {
+                ends.push(dial.angle(lba)?);
+            }
+        }
+        let [last, mid, begin] = ends.map(|e| dial.earliest(&e));
+        let turned = |a: f64| if wrap(a) < 0.0 { wrap(a) + 1.0 } else { wrap(a) };
+        let share = turned(mid - begin) + turned(last - mid);
         let sectors = steps as f64 / share.max(1e-6);
         let error = 1.5 * dial.late(repeats) * sectors;
         let spare = sectors - usable as f64;
