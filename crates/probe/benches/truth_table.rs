@@ -10,8 +10,8 @@ mod page;
 use page::Page;
 use smrlab_disk::Bands;
 use smrlab_drive::{Drive, DriveSetup};
-use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Limit, Mapping, identify};
-use smrlab_probe::{Quiet, SimTarget};
+use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Limit, Mapping, Toward, identify};
+use smrlab_probe::{Mirrored, Quiet, SimTarget};
 use smrlab_stl::{BuildContext, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::sync::Arc;
@@ -24,6 +24,32 @@ struct Row {
     mapping: Option<Mapping>,
     cleaning: Option<Cleaning>,
     holds: Holds,
+    /// Which way its tracks overlap, where what it does shows that.
+    toward: Option<Toward>,
+    /// Its LBAs run backwards.
+    mirrored: bool,
+    /// How much of its space is written before.
+    filled: f64,
+}
+
+impl Row {
+    /// As the tables name it.
+    fn name(&self) -> String {
+        let back = if self.mirrored { ", backwards" } else { "" };
+        let filled = if self.filled == 0.0 { ", not written before" } else { "" };
+        format!("{}{back}{filled}", self.layer)
+    }
+
+    fn toward(self, toward: Toward) -> Self {
+        Self { toward: Some(toward), ..self }
+    }
+
+    /// The same with its LBAs backwards.
+    fn backwards(layer: &str, like: &[Row]) -> Option<Self> {
+        let of = like.iter().find(|r| r.layer == layer)?;
+        let toward = of.toward.map(|_| Toward::Lower);
+        Some(Self { layer: of.layer.clone(), toward, mirrored: true, ..*of })
+    }
 }
 
 /// What a cache holds.
@@ -38,7 +64,17 @@ enum Holds {
 }
 
 fn row(layer: String, kind: DriveKind, band: Option<u64>, how: Option<(Mapping, Cleaning)>) -> Row {
-    Row { layer, kind, band, mapping: how.map(|h| h.0), cleaning: how.map(|h| h.1), holds: Holds::Facts }
+    Row {
+        layer,
+        kind,
+        band,
+        mapping: how.map(|h| h.0),
+        cleaning: how.map(|h| h.1),
+        holds: Holds::Facts,
+        toward: None,
+        mirrored: false,
+        filled: 1.0,
+    }
 }
 
 /// Layers at three settings each; `track` is a track of the drive's outermost zone in blocks.
@@ -48,16 +84,10 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
     let mut out = vec![row("cmr".to_owned(), Cmr, None, None)];
     for n in bands {
         out.push(row(format!("rmw,band={n}"), DriveManaged, Some(n * track), in_place));
-        out.push(row(format!("rmw,mode=partial,band={n}"), DriveManaged, Some(n * track), in_place));
+        let text = format!("rmw,mode=partial,band={n}");
+        out.push(row(text, DriveManaged, Some(n * track), in_place).toward(Toward::Higher));
     }
-    for (name, tracks) in [
-        ("static-1234", Some(4)),
-        ("static-R(4123)", None),
-        ("static-124R(3)", Some(3)),
-        ("static-14R(23)", None),
-    ] {
-        out.push(row(name.to_owned(), DriveManaged, tracks.map(|n| n * track), in_place));
-    }
+    out.extend(static_maps(track, bands));
     for (n, cache) in bands.into_iter().zip(["0.5%", "2%", "5%"]) {
         for idle in [false, true] {
             let more = if idle { ",idle=1s" } else { "" };
@@ -68,8 +98,9 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
         }
         let how = Some((Mapping::Dynamic, Cleaning::Lazy));
         out.push(row(format!("s-block,cache={cache}"), DriveManaged, None, how));
-        out.push(row(format!("segment,band={n}"), DriveManaged, Some(n * 128), in_place));
-        out.push(row(format!("static,order=1-{n}"), DriveManaged, Some(n * track), in_place));
+        out.push(
+            row(format!("segment,band={n}"), DriveManaged, Some(n * 128), in_place).toward(Toward::Higher),
+        );
     }
     // A log that fills, a map that does, and packets that take at least 0.4 tracks of the log.
     for (n, cache, holds) in [
@@ -80,7 +111,8 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
         for (idle, cleaning) in [("off", Cleaning::Lazy), ("1s", Cleaning::Aggressive)] {
             let text = format!("persistent-cache,{cache},band={n},idle={idle}");
             let how = Some((Mapping::Static, cleaning));
-            out.push(Row { holds, ..row(text, DriveManaged, Some(n * track), how) });
+            let row = row(text, DriveManaged, Some(n * track), how).toward(Toward::Higher);
+            out.push(Row { holds, ..row });
         }
     }
     for (n, space) in bands.into_iter().zip(["2%", "5%", "10%"]) {
@@ -92,6 +124,37 @@ fn rows(track: u64, bands: [u64; 3]) -> Vec<Row> {
             out.push(Row { holds: Holds::Room, ..row(text, DriveManaged, None, how) });
         }
     }
+    let backwards: Vec<Row> =
+        out.iter().filter_map(|r| Row::backwards(&r.layer, &out).filter(|r| r.toward.is_some())).collect();
+    out.extend(backwards);
+    out
+}
+
+/// Static maps of each kind with heads that touch two, three and four tracks, and of bands of any length; and such that are so
+/// empty that a write destroys nothing.
+fn static_maps(track: u64, bands: [u64; 3]) -> Vec<Row> {
+    let in_place = Some((Mapping::Static, Cleaning::InPlace));
+    let mut out = Vec::new();
+    for width in 2..=4 {
+        for (name, tracks) in [
+            ("static-1234", Some(4)),
+            ("static-R(4123)", None),
+            ("static-124R(3)", Some(3)),
+            ("static-14R(23)", None),
+        ] {
+            let text = format!("{name},tracks={width}");
+            let row = row(text, DriveKind::DriveManaged, tracks.map(|n| n * track), in_place);
+            out.push(if tracks.is_some() { row.toward(Toward::Higher) } else { row });
+        }
+        for n in bands {
+            let text = format!("static,order=1-{n},tracks={width}");
+            let row = row(text, DriveKind::DriveManaged, Some(n * track), in_place);
+            out.push(row.toward(Toward::Higher));
+        }
+    }
+    for name in ["static-1234", "static-R(4123)", "static-124R(3)", "static-14R(23)"] {
+        out.push(Row { filled: 0.0, ..row(name.to_owned(), DriveKind::Cmr, None, None) });
+    }
     out
 }
 
@@ -101,7 +164,9 @@ fn whole_drive(track: u64) -> Vec<Row> {
     let how = Some((Mapping::Static, Cleaning::Aggressive));
     let text = "persistent-cache,idle=1.2s".to_owned();
     let row = row(text, DriveKind::DriveManaged, Some(20 * track), how);
-    vec![Row { holds: Holds::Entries(22_986), ..row }]
+    let row = Row { holds: Holds::Entries(22_986), filled: 0.0, ..row }.toward(Toward::Higher);
+    let back = Row::backwards(&row.layer, std::slice::from_ref(&row));
+    std::iter::once(row).chain(back).collect()
 }
 
 /// What a probe says, and what the layer says of itself.
@@ -110,10 +175,12 @@ struct Probed {
     cache: Option<u64>,
     room: u64,
     bands: Option<Bands>,
+    /// Blocks of the host.
+    blocks: u64,
 }
 
-/// `filled`: all of the drive's space is written before.
-fn probed(model: &str, layer: &str, filled: bool) -> Result<Probed, String> {
+fn probed(model: &str, row: &Row) -> Result<Probed, String> {
+    let layer = row.layer.as_str();
     let model = smrlab_disk::model::load(model, |_| Err("no files".to_owned())).map_err(|e| e.to_string())?;
     let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).map_err(|e| e.to_string())?;
     let facts = built.layer.facts();
@@ -128,16 +195,22 @@ fn probed(model: &str, layer: &str, filled: bool) -> Result<Probed, String> {
     let mut drive =
         Drive::new(built.layer, mechanics, DriveSetup::default()).behind(built.drive.spec().controller);
     let blocks = drive.layer().host_blocks().0;
-    for lba in (0..if filled { blocks } else { 0 }).step_by(1 << 16) {
+    for lba in (0..(blocks as f64 * row.filled) as u64).step_by(1 << 16) {
         let n = (blocks - lba).min(1 << 16);
         drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
     }
-    let id = identify(&mut SimTarget::new(drive), &mut Quiet).map_err(|e| e.to_string())?;
+    let mut target = SimTarget::new(drive);
+    let done = if row.mirrored {
+        identify(&mut Mirrored(target), &mut Quiet)
+    } else {
+        identify(&mut target, &mut Quiet)
+    };
+    let id = done.map_err(|e| e.to_string())?;
     if std::env::args().any(|a| a == "-v") {
         id.evidence.iter().for_each(|e| eprintln!("    {}: {}", e.test, e.saw));
         eprintln!("    {:?} {:?} {:?} {:?} {:?}", id.cache_size, id.band, id.bands_along, id.toward, id.idle);
     }
-    Ok(Probed { id, cache, room, bands })
+    Ok(Probed { id, cache, room, bands, blocks })
 }
 
 /// A row of the second table: bands at three places, direction, and the rest after which it cleans; nothing where no bands show in
@@ -145,6 +218,7 @@ fn probed(model: &str, layer: &str, filled: bool) -> Result<Probed, String> {
 fn along(name: &str, r: &Row, p: &Probed, track: u64) -> Option<String> {
     let (alike, band) = (r.band?, p.id.band?);
     let length = |b: &Bands, lba: u64| {
+        let lba = if r.mirrored { p.blocks - 1 - lba } else { lba };
         let around = b.band_at(lba.min(b.data_blocks().0 - 1)).1;
         around.end - around.start
     };
@@ -158,12 +232,14 @@ fn along(name: &str, r: &Row, p: &Probed, track: u64) -> Option<String> {
             number(Some(blocks), Some(truth), |t| track.min(t / 4)).0
         })
         .collect();
-    let toward = p.id.toward.map_or("-".to_owned(), |t| format!("{t:?}"));
+    let text = |toward: Option<Toward>| toward.map_or("-".to_owned(), |t| format!("{t:?}"));
+    let toward = format!("{} / {}", text(p.id.toward), text(r.toward));
     let rest = match (p.id.idle, r.layer.split("idle=").nth(1)) {
         (Some(idle), Some(truth)) => format!("{:.2} s / {}, {:.2} s", idle.after_s, truth, idle.band_s),
         _ => "-".to_owned(),
     };
-    Some(format!("| {name} | {} | {} | {toward} | {rest} |", r.layer, cells.join("; ")))
+    let no = if p.id.toward == r.toward { "" } else { " **no**" };
+    Some(format!("| {name} | {} | {} | {toward}{no} | {rest} |", r.name(), cells.join("; ")))
 }
 
 /// Found, truth and whether they agree.
@@ -180,14 +256,14 @@ fn number(found: Option<u64>, truth: Option<u64>, slack: impl Fn(u64) -> u64) ->
 /// Counts of what is right, and what is wrong.
 #[derive(Default)]
 struct Score {
-    right: [u32; 5],
-    all: [u32; 5],
+    right: [u32; 6],
+    all: [u32; 6],
     /// Longest on the drive, in hours, and on the processor, in seconds.
     longest: (f64, f64),
 }
 
 /// What a row is judged by.
-const JUDGED: [&str; 5] = ["kind", "cache", "band", "mapping and cleaning", "within 24 hours"];
+const JUDGED: [&str; 6] = ["kind", "cache", "band", "direction", "mapping and cleaning", "within 24 hours"];
 
 impl Score {
     /// The row of the first table.
@@ -211,7 +287,9 @@ impl Score {
         let of = limit == wanted;
         let (band, band_right) = number(id.band.map(|b| b.blocks), r.band, |t| track.min(t / 4));
         let how = (id.mapping, id.cleaning) == (r.mapping, r.cleaning);
-        for (i, good) in [kind, cache_right && of, band_right, how, hours < 24.0].into_iter().enumerate() {
+        let toward = id.toward == r.toward;
+        let judged = [kind, cache_right && of, band_right, toward, how, hours < 24.0];
+        for (i, good) in judged.into_iter().enumerate() {
             self.right[i] += u32::from(good);
             self.all[i] += 1;
         }
@@ -219,7 +297,7 @@ impl Score {
         let no = |good: bool| if good { "" } else { " **no**" };
         format!(
             "| {name} | {} | {}{} | {cache} {limits}{} | {band} | {}{} | {hours:.1}{} | {cpu:.1} |",
-            r.layer,
+            r.name(),
             if id.kind == DriveKind::Cmr { "cmr" } else { "drive-managed" },
             no(kind),
             no(of),
@@ -263,16 +341,16 @@ fn main() {
         let rows = if name == "C" { whole_drive(track) } else { rows(track, bands) };
         for r in rows.into_iter().filter(|r| r.layer.contains(&wanted)) {
             let begin = page::cpu();
-            match probed(drive, &r.layer, name != "C") {
+            match probed(drive, &r) {
                 Ok(found) => {
                     page.line(&score.row(name, &r, &found, track, page::cpu() - begin));
                     second.extend(along(name, &r, &found, track));
                 }
-                Err(e) => page.line(&format!("| {name} | {} | **no** {} |", r.layer, e.replace('\n', " "))),
+                Err(e) => page.line(&format!("| {name} | {} | **no** {} |", r.name(), e.replace('\n', " "))),
             }
         }
     }
-    page.line("\n| drive | layer | bands along, found / true | towards | rest, found / true, and a band |");
+    page.line("\n| drive | layer | bands along, found / true | towards, found / true | rest, found / true, and a band |");
     page.line(&format!("|---|---|---|---|---|\n{}\n", second.join("\n")));
     page.line(&score.said());
     page.finish("probe-truth.md");

@@ -8,6 +8,7 @@ mod error;
 pub mod fit;
 pub mod geometry;
 pub mod identify;
+mod mirrored;
 mod noise;
 pub mod open;
 mod sim;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use dial::{Dial, Quality};
 pub use error::{Kind, ProbeError};
+pub use mirrored::Mirrored;
 pub use noise::Noisy;
 pub use sim::{Machine, SimTarget, open as open_simulated};
 pub use target::{TargetError, TimedTarget, Timing};

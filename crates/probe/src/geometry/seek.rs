@@ -204,7 +204,8 @@ impl Access {
         let mut searches = Vec::new();
         for from in from {
             let Some(start) = map.blocks(from).first().copied() else { continue };
-            searches.push(map.blocks(from + d).into_iter().map(|to| Search::new(start, to)).collect::<Vec<_>>());
+            searches
+                .push(map.blocks(from + d).into_iter().map(|to| Search::new(start, to)).collect::<Vec<_>>());
         }
         let mut going = true;
         while going {

@@ -63,6 +63,63 @@ impl Toward {
     }
 }
 
+/// Pieces counted from the end of the drive towards which tracks overlap: what is cleaned with a piece costs no more than it,
+/// as long as it lies on that side of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    blocks: u64,
+    lower: bool,
+}
+
+impl View {
+    pub fn new(dial: &Dial<'_>, toward: Option<Toward>) -> Self {
+        Self { blocks: dial.blocks(), lower: toward == Some(Toward::Lower) }
+    }
+
+    /// The first block of the piece of `size` blocks at `place`, and the place of the one from there.
+    pub fn piece(self, place: u64, size: u64) -> u64 {
+        if self.lower { self.blocks.saturating_sub(place + size) } else { place }
+    }
+
+    /// The block behind the band between two places.
+    pub fn end(self, [near, far]: [u64; 2]) -> u64 {
+        if self.lower { self.blocks - near } else { far }
+    }
+}
+
+/// Distances between pieces whose cleaning is compared, and how many.
+const LEANING: [u64; 3] = [1 << 12, 1 << 14, 1 << 16];
+const LEANING_PIECES: u64 = 9;
+
+/// Which way tracks overlap, from what cleaning a piece costs at growing LBAs (revolutions, and their error): within a band it
+/// falls towards the side to which they do, and only at its end it jumps. `None`: it costs the same everywhere.
+pub(super) fn leaning(
+    dial: &mut Dial<'_>,
+    start: u64,
+    cost: &mut dyn FnMut(&mut Dial<'_>, u64) -> Result<Option<(f64, f64)>, ProbeError>,
+) -> Result<Option<Toward>, ProbeError> {
+    for step in LEANING {
+        let (mut up, mut down, mut last) = (0, 0, None);
+        for i in 0..LEANING_PIECES {
+            let lba = start + i * step;
+            if lba + SMALL > dial.blocks() {
+                break;
+            }
+            let Some((now, error)) = cost(dial, lba)? else { return Ok(None) };
+            if let Some(last) = last.replace(now) {
+                up += u64::from(now - last > error);
+                down += u64::from(last - now > error);
+            }
+        }
+        // One jump or two among them.
+        let (most, least) = (up.max(down), up.min(down));
+        if most >= LEANING_PIECES / 2 && most > 2 * least {
+            return Ok(Some(if down > up { Toward::Higher } else { Toward::Lower }));
+        }
+    }
+    Ok(None)
+}
+
 /// Of a drive that rewrites in place: from what writes cost at both ends of a band.
 pub(super) fn toward(
     dial: &mut Dial<'_>,

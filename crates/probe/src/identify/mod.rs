@@ -21,6 +21,7 @@ use crate::dial::{Dial, Quality};
 use crate::geometry::rotation;
 use crate::target::TimedTarget;
 use crate::watch::Watch;
+use bands::View;
 use fill::Fill;
 use moved::{Places, SMALL};
 use pausing::Pausing;
@@ -242,11 +243,23 @@ enum How {
 }
 
 impl How {
-    fn band(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
+    /// Which way tracks seem to overlap.
+    fn leaning(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<Toward>, ProbeError> {
+        match self {
+            Self::Turns => Ok(None),
+            Self::Pausing(p) => {
+                p.empty(dial);
+                bands::leaning(dial, start, &mut |dial, lba| p.cost(dial, lba))
+            }
+            Self::Tail(t) => bands::leaning(dial, start, &mut |dial, lba| t.cost(dial, lba)),
+        }
+    }
+
+    fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>, ProbeError> {
         match self {
             Self::Turns => turns::two_spots(dial, start),
-            Self::Pausing(p) => p.band(dial, start),
-            Self::Tail(t) => t.band(dial, start),
+            Self::Pausing(p) => p.band(dial, start, view),
+            Self::Tail(t) => t.band(dial, start, view),
         }
     }
 
@@ -290,8 +303,8 @@ fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Res
     how.push(How::Turns);
     let mut found = None;
     while let Some(way) = how.pop() {
-        if let Some(band) = way.band(dial, starts[0])? {
-            found = Some((way, band));
+        found = first_band(dial, way, starts[0])?;
+        if found.is_some() {
             break;
         }
     }
@@ -299,20 +312,36 @@ fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Res
         && !aggressive
         && let Some(size) = out.cache_size
         && let Some(tail) = Tail::new(dial, places, size)?
-        && let Some(band) = tail.band(dial, starts[0])?
     {
-        found = Some((How::Tail(tail), band));
+        found = first_band(dial, How::Tail(tail), starts[0])?;
     }
-    let Some((way, band)) = found else { return Ok(()) };
+    let Some((way, view, band)) = found else { return Ok(()) };
     out.band = Some(band);
     out.toward = way.toward(dial, &band, &mut out.evidence)?;
     out.evidence.push(said(&band, way.did()));
     for &start in &starts[1..] {
-        if let Some(found) = way.band(dial, start)? {
+        if let Some(found) = way.band(dial, start, view)? {
             out.bands_along.push(BandAt { lba: start, blocks: found.blocks });
         }
     }
     Ok(())
+}
+
+/// A band near `start`, the way it was told, and from which side.
+fn first_band(
+    dial: &mut Dial<'_>,
+    way: How,
+    start: u64,
+) -> Result<Option<(How, View, BandSize)>, ProbeError> {
+    let toward = way.leaning(dial, start)?;
+    let view = View::new(dial, toward);
+    // A piece over a boundary is now cleaned so and now otherwise: then one elsewhere is looked at.
+    for start in [start, start + (1 << 14) + 5 * SMALL] {
+        if let Some(band) = way.band(dial, start, view)? {
+            return Ok(Some((way, view, band)));
+        }
+    }
+    Ok(None)
 }
 
 fn said(band: &BandSize, did: &str) -> Evidence {

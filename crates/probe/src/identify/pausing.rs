@@ -1,7 +1,7 @@
 //! Drives that clean when they are idle: after how long, in which order, how long a band takes, and where bands end.
 
 use super::Evidence;
-use super::bands::{BandSize, Toward, band_end};
+use super::bands::{BandSize, Toward, View, band_end};
 use super::moved::{Places, SMALL, calm, look_once, settled};
 use crate::ProbeError;
 use crate::dial::Dial;
@@ -168,18 +168,24 @@ impl Pausing {
         })
     }
 
-    /// The band behind the one of `start`: pieces that are home no later than one alone are cleaned with it.
-    pub fn band(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
-        // What others left in the cache goes home first.
+    /// What others left in the cache goes home.
+    pub fn empty(&self, dial: &mut Dial<'_>) {
         dial.pause((self.rest + 600.0) * 1e9);
-        let mut from = start / SMALL * SMALL;
+    }
+
+    /// The band behind the one of `start`: pieces that are home no later than one alone are cleaned with it.
+    pub fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>, ProbeError> {
+        self.empty(dial);
+        let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
         for _ in 0..2 {
-            let first = (from, settled(dial, from, self.slack)?);
+            let lba = view.piece(from, SMALL);
+            let first = (lba, settled(dial, lba, self.slack)?);
             let Some(alone) = self.least(dial, &[first])? else { return Ok(None) };
             longest = alone - self.idle.after_s;
             let rest = alone + 0.4 * self.idle.band_s.min(longest.max(0.1 * self.idle.band_s));
-            let end = band_end(dial, (from, SMALL), &mut |dial, lba| {
+            let end = band_end(dial, (from, SMALL), &mut |dial, place| {
+                let lba = view.piece(place, SMALL);
                 let other = (lba, settled(dial, lba, self.slack)?);
                 Ok(!self.home_after(dial, &[first, other], rest)?.contains(&false))
             })?;
@@ -188,7 +194,16 @@ impl Pausing {
             from = end + SMALL;
         }
         let blocks = ends[1] - ends[0];
-        Ok((blocks > 64).then_some(BandSize { blocks, end: ends[1], spread: 8.0, rewrite_s: longest }))
+        let end = view.end([ends[0], ends[1]]);
+        Ok((blocks > 64).then_some(BandSize { blocks, end, spread: 8.0, rewrite_s: longest }))
+    }
+
+    /// What cleaning one piece costs, in revolutions, and how exactly that is known.
+    pub fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
+        let spot = (lba, settled(dial, lba, self.slack)?);
+        let turns = 1e9 / dial.period();
+        let least = self.least(dial, &[spot])?;
+        Ok(least.map(|s| ((s - self.idle.after_s) * turns, 0.015 * s * turns)))
     }
 
     /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
@@ -200,9 +215,8 @@ impl Pausing {
     ) -> Result<Option<Toward>, ProbeError> {
         let mut times = Vec::new();
         for lba in [band.end - band.blocks + SMALL, band.end - 2 * SMALL] {
-            let spot = (lba, settled(dial, lba, self.slack)?);
-            let Some(least) = self.least(dial, &[spot])? else { return Ok(None) };
-            times.push((least - self.idle.after_s) * 1e9 / dial.period());
+            let Some((cost, _)) = self.cost(dial, lba)? else { return Ok(None) };
+            times.push(cost);
         }
         Ok(Toward::of(times[0], times[1], evidence))
     }

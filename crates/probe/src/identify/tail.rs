@@ -2,7 +2,7 @@
 //! what goes with them shows.
 
 use super::Evidence;
-use super::bands::{BandSize, Toward, band_end};
+use super::bands::{BandSize, Toward, View, band_end};
 use super::fill::{CacheSize, Limit};
 use super::moved::{Places, SMALL};
 use crate::ProbeError;
@@ -65,14 +65,15 @@ impl Tail {
     }
 
     /// The band behind the one of `start`: with a piece that is cleaned with another, the same is seen as with that one alone.
-    pub fn band(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
-        let mut from = start / SMALL * SMALL;
+    pub fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>, ProbeError> {
+        let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
         for _ in 0..2 {
-            let Some(alone) = self.cleaned(dial, &[from, from + SMALL])? else { return Ok(None) };
+            let [first, next] = [from, from + SMALL].map(|place| view.piece(place, SMALL));
+            let Some(alone) = self.cleaned(dial, &[first, next])? else { return Ok(None) };
             longest = alone / 2.0;
-            let end = band_end(dial, (from, SMALL), &mut |dial, lba| {
-                let seen = self.cleaned(dial, &[from, lba])?;
+            let end = band_end(dial, (from, SMALL), &mut |dial, place| {
+                let seen = self.cleaned(dial, &[first, view.piece(place, SMALL)])?;
                 Ok(seen.is_some_and(|waited| waited < 1.25 * alone))
             })?;
             let Some(end) = end else { return Ok(None) };
@@ -81,7 +82,17 @@ impl Tail {
         }
         let rewrite_s = longest * dial.period() / 1e9;
         let blocks = ends[1] - ends[0];
-        Ok((blocks > 64).then_some(BandSize { blocks, end: ends[1], spread: 8.0, rewrite_s }))
+        Ok((blocks > 64).then_some(BandSize {
+            blocks,
+            end: view.end([ends[0], ends[1]]),
+            spread: 8.0,
+            rewrite_s,
+        }))
+    }
+
+    /// What cleaning one piece (and the marker) costs, in revolutions, and how exactly that is known.
+    pub fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
+        Ok(self.cleaned(dial, &[lba])?.map(|turns| (turns, 0.01 * turns + 0.5)))
     }
 
     /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.

@@ -1,7 +1,7 @@
 //! What is found out about simulated drives against what they are.
 
 use super::*;
-use crate::{Quiet, SimTarget, TargetError, TimedTarget, Timing};
+use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, HostRequest};
@@ -146,27 +146,6 @@ fn a_log_moves_what_was_never_written() {
     }
 }
 
-/// A drive whose LBAs run the other way: what it shingles towards higher ones is then shingled towards lower ones.
-struct Mirrored(SimTarget<Drive>);
-
-impl TimedTarget for Mirrored {
-    fn blocks(&self) -> Blocks {
-        self.0.blocks()
-    }
-
-    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
-        self.0.access(dir, Lba(self.blocks().0 - lba.0 - blocks.0), blocks)
-    }
-
-    fn flush(&mut self) -> Result<Timing, TargetError> {
-        self.0.flush()
-    }
-
-    fn pause(&mut self, span: SimTime) {
-        self.0.pause(span);
-    }
-}
-
 #[test]
 fn bands_are_shingled_either_way() {
     for layer in ["rmw,mode=partial,band=16", "static,order=1-20"] {
@@ -176,6 +155,21 @@ fn bands_are_shingled_either_way() {
         let saw: Vec<&str> = id.evidence.iter().map(|e| e.saw.as_str()).collect();
         assert_eq!(id.toward, Some(Toward::Lower), "{layer}: {saw:?}");
         assert!(id.evidence.iter().any(|e| e.test == "direction"), "how sure that is can be read");
+    }
+}
+
+/// What lies behind a piece is cleaned with it at no more cost only on the side towards which tracks overlap.
+#[test]
+fn bands_of_a_cache_are_told_whichever_way_they_are_shingled() {
+    for idle in ["off", "1s"] {
+        let layer =
+            format!("persistent-cache,log=2%,slot=0,map_trigger=2000,map_limit=2060,band=20,idle={idle}");
+        let id = identify(&mut Mirrored(drive(DRIVE, &layer, true).0), &mut Quiet).unwrap();
+        let saw: Vec<&str> = id.evidence.iter().map(|e| e.saw.as_str()).collect();
+        assert_eq!(id.toward, Some(Toward::Lower), "{layer}: {saw:?}");
+        check_band(&id, 20 * TRACK);
+        let all = id.bands_along.iter().all(|b| b.blocks.abs_diff(20 * TRACK) < TRACK);
+        assert!(all && id.bands_along.len() == 2, "{:?}", id.bands_along);
     }
 }
 
