@@ -165,9 +165,14 @@ fn whole_drive(track: u64) -> Vec<Row> {
     let text = "persistent-cache,idle=1.2s".to_owned();
     let row = row(text, DriveKind::DriveManaged, Some(20 * track), how);
     let row = Row { holds: Holds::Entries(22_986), filled: 0.0, ..row }.toward(Toward::Higher);
+    // A third from the other end bands are shorter.
     let back = Row::backwards(&row.layer, std::slice::from_ref(&row));
+    let back = back.map(|r| Row { band: Some(20 * BACKWARDS_TRACK), ..r });
     std::iter::once(row).chain(back).collect()
 }
+
+/// Blocks on a track of that drive two thirds of its LBAs on.
+const BACKWARDS_TRACK: u64 = 2656;
 
 /// What a probe says, and what the layer says of itself.
 struct Probed {

@@ -23,6 +23,19 @@ pub struct Quality {
     pub seconds: f64,
 }
 
+impl Quality {
+    /// What was needed in two sittings; the noise is that of the last one.
+    pub(crate) fn and(self, later: Self) -> Self {
+        Self {
+            requests: self.requests + later.requests,
+            cache_hits: self.cache_hits + later.cache_hits,
+            outliers: self.outliers + later.outliers,
+            noise_ns: later.noise_ns,
+            seconds: self.seconds + later.seconds,
+        }
+    }
+}
+
 /// Reads that push everything else out of the drive's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Eviction {
@@ -34,6 +47,8 @@ pub(crate) struct Eviction {
 
 /// More blocks than a drive reads ahead.
 pub(crate) const FAR: u64 = 1 << 12;
+/// How long it is deaf to who asks it to stop, in nanoseconds.
+const PATIENCE: u64 = 250_000_000;
 /// Blocks between what is measured and where evictions read.
 const ASIDE: u64 = 1 << 20;
 
@@ -227,9 +242,14 @@ impl<'a> Dial<'a> {
         Ok(Timing { start, end })
     }
 
-    /// Sends nothing for this many nanoseconds.
+    /// Sends nothing for this many nanoseconds; less where it is asked to stop, which the next request then says.
     pub fn pause(&mut self, ns: f64) {
-        self.target.pause(SimTime(ns.max(0.0) as u64));
+        let mut left = ns.max(0.0) as u64;
+        while left > 0 && !self.watch.stopped() {
+            let part = left.min(PATIENCE);
+            self.target.pause(SimTime(part));
+            left -= part;
+        }
     }
 
     /// The end of the last request on the target's clock.

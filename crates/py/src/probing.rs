@@ -3,6 +3,7 @@
 use crate::PyControl;
 use pyo3::prelude::*;
 use smrlab_probe::geometry::{Extraction, Options};
+use smrlab_probe::identify::{Identity, Sittings, identify_further};
 use smrlab_probe::{Kind, ProbeError, Watch};
 use smrlab_sim::Control;
 use std::path::Path;
@@ -54,12 +55,19 @@ fn input(e: impl ToString) -> ProbeError {
 }
 
 /// Written next to its place first, so that a stop leaves the old or the new one.
-fn save(path: &Path, known: &Extraction) -> Result<(), ProbeError> {
+fn save(path: &Path, known: &impl serde::Serialize) -> Result<(), ProbeError> {
     let text = serde_json::to_string_pretty(known).map_err(input)?;
     let part = path.with_extension("part");
     std::fs::write(&part, text + "\n")
         .and_then(|()| std::fs::rename(&part, path))
         .map_err(|e| input(format!("{}: {e}", path.display())))
+}
+
+/// What an earlier sitting kept.
+fn kept<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ProbeError> {
+    let named = |e: &dyn std::fmt::Display| input(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| named(&e))?;
+    serde_json::from_str(&text).map_err(|e| named(&e))
 }
 
 fn extracted(
@@ -70,11 +78,7 @@ fn extracted(
 ) -> Result<Extraction, ProbeError> {
     let mut opened = smrlab_probe::open::open(target, options.destroy)?;
     let mut known = match keep.filter(|p| p.exists()) {
-        Some(path) => {
-            let text =
-                std::fs::read_to_string(path).map_err(|e| input(format!("{}: {e}", path.display())))?;
-            serde_json::from_str(&text).map_err(|e| input(format!("{}: {e}", path.display())))?
-        }
+        Some(path) => kept(path)?,
         None => Extraction::new(opened.blocks().0),
     };
     let mut failed = None;
@@ -105,14 +109,34 @@ pub fn geometry_extract(
     serde_json::to_string(&known).map_err(|e| raised(py, &input(e)))
 }
 
-/// Finds out what kind of drive the target is. Its data are destroyed.
-#[pyfunction]
-pub fn identify(py: Python<'_>, target: &str, control: &PyControl) -> PyResult<String> {
-    let done = py.detach(|| {
-        let mut opened = smrlab_probe::open::open(target, true)?;
-        let mut watch = Controlled { control: &control.0, requests: 0 };
-        smrlab_probe::identify::identify(&mut *opened, &mut watch)
+fn identified(target: &str, keep: Option<&Path>, control: &Control) -> Result<Identity, ProbeError> {
+    let mut opened = smrlab_probe::open::open(target, true)?;
+    let mut known = match keep.filter(|p| p.exists()) {
+        Some(path) => kept(path)?,
+        None => Sittings::new(opened.blocks().0),
+    };
+    let mut failed = None;
+    let mut watch = Controlled { control, requests: 0 };
+    let done = identify_further(&mut *opened, &mut watch, &mut known, &mut |known| {
+        if let Some(Err(e)) = keep.map(|path| save(path, known)) {
+            failed = Some(e);
+        }
     });
+    done.and(failed.map_or(Ok(()), Err))?;
+    Ok(known.found)
+}
+
+/// Finds out what kind of drive the target is; what was found out is kept in the file `keep` after every stage and when it is
+/// stopped, and gone on with from there. Its data are destroyed.
+#[pyfunction]
+#[pyo3(signature = (target, keep, control))]
+pub fn identify(
+    py: Python<'_>,
+    target: &str,
+    keep: Option<std::path::PathBuf>,
+    control: &PyControl,
+) -> PyResult<String> {
+    let done = py.detach(|| identified(target, keep.as_deref(), &control.0));
     let found = done.map_err(|e| raised(py, &e))?;
     serde_json::to_string(&found).map_err(|e| raised(py, &input(e)))
 }

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from .. import _core, sysfs, targets
-from ..errors import InputError
+from ..errors import InputError, Interrupted
 from ..plots import outside
 from ..work import attended
 from . import console
@@ -46,8 +46,17 @@ def probe(
         _without_writing(target, said, as_json)
         return
     targets.confirm(target, resolved, yes)
-    with console.progress() as watch:
-        text = attended(lambda control: _core.identify(resolved, control), target, watch)
+    # What was written on a simulated drive ends with the command.
+    keep = None if out is None or resolved.startswith("sim:") else out / "sittings.json"
+    if keep:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with console.progress() as watch:
+            text = attended(lambda control: _core.identify(resolved, str(keep) if keep else None, control), target, watch)
+    except (KeyboardInterrupt, Interrupted):
+        raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None
+    if keep:
+        keep.unlink(missing_ok=True)
     doc: dict[str, Any] = json.loads(text)
     if said:
         doc["says"] = said
@@ -59,6 +68,16 @@ def probe(
         console.print_json(doc)
     else:
         _show(target, doc)
+
+
+def _where(keep: Path | None, resolved: str) -> str:
+    if resolved.startswith("sim:"):
+        return "nothing is kept of a simulated drive, the same command begins anew"
+    if keep is None:
+        return "nothing is kept without --out"
+    if not keep.exists():
+        return "nothing was found out yet"
+    return f"what was found out is in {keep}; the same command goes on"
 
 
 def _without_writing(target: str, said: dict[str, Any], as_json: bool) -> None:

@@ -148,14 +148,7 @@ pub fn extract(
     let before = known.quality;
     let mut dial = Dial::new(target, watch);
     let done = stages(&mut dial, options, known, keep);
-    let now = dial.quality();
-    known.quality = Quality {
-        requests: before.requests + now.requests,
-        cache_hits: before.cache_hits + now.cache_hits,
-        outliers: before.outliers + now.outliers,
-        noise_ns: now.noise_ns,
-        seconds: before.seconds + now.seconds,
-    };
+    known.quality = before.and(dial.quality());
     if known.rpm.is_some() {
         keep(known);
     }

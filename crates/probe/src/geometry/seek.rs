@@ -210,6 +210,9 @@ impl Access {
         let mut going = true;
         while going {
             going = false;
+            if dial.cached() {
+                dial.evict()?;
+            }
             for search in searches.iter_mut().flatten() {
                 going |= search.goes_on(self, dial)?;
             }
@@ -222,8 +225,14 @@ impl Access {
     /// The least time from sending an access to `to` until it begins, with the head at `from`, in nanoseconds.
     fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64, ProbeError> {
         let mut search = Search::new(from, to);
-        while search.goes_on(self, dial)? {}
-        Ok(search.found(dial))
+        loop {
+            if dial.cached() {
+                dial.evict()?;
+            }
+            if !search.goes_on(self, dial)? {
+                return Ok(search.found(dial));
+            }
+        }
     }
 
     /// Reads `from`, waits until the moment of the turn `when` (at once without it), goes to `to`: when it was sent, and how

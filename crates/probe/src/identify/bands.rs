@@ -5,10 +5,10 @@ use super::moved::SMALL;
 use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The size of bands.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BandSize {
     /// Blocks of the host in a band.
     pub blocks: u64,
@@ -24,7 +24,7 @@ pub struct BandSize {
 const MOST: u64 = 1 << 21;
 
 /// The band at a place, and of what length bands are elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BandAt {
     /// Near this LBA.
     pub lba: u64,
@@ -33,7 +33,7 @@ pub struct BandAt {
 }
 
 /// Which way the tracks of a band overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Toward {
     /// Each damages the one of higher LBAs behind it: the front of a band is what is dear.
@@ -53,10 +53,10 @@ impl Toward {
             (None, "that is too alike to tell which way tracks overlap")
         };
         evidence.push(Evidence {
-            test: "direction",
+            test: "direction".to_owned(),
             did: "a piece at the front of a band, and one at its end".to_owned(),
             saw: format!("rewriting takes {front:.1} and {end:.1} revolutions: {follows}"),
-            axes: ["", ""],
+            axes: Default::default(),
             points: Vec::new(),
         });
         found
@@ -252,10 +252,10 @@ fn period(
             let points =
                 costs.iter().enumerate().map(|(i, c)| ((start + i as u64 * step) as f64, *c)).collect();
             evidence.push(Evidence {
-                test: "cost along the drive",
+                test: "cost along the drive".to_owned(),
                 did: format!("a write of 4 KiB every {step} blocks"),
                 saw: format!("what a write costs repeats after {} blocks", lag as u64 * step),
-                axes: ["LBA", "revolutions of a write"],
+                axes: ["LBA".to_owned(), "revolutions of a write".to_owned()],
                 points,
             });
             let blocks = lag as u64 * step;

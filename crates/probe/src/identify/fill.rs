@@ -5,10 +5,10 @@ use super::moved::{Places, SMALL, spread};
 use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a cache has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// So many bytes.
@@ -18,7 +18,7 @@ pub enum Limit {
 }
 
 /// How much fits into the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CacheSize {
     /// Blocks written before the first stall.
     pub blocks: u64,
@@ -48,9 +48,19 @@ const ROUND: f64 = 600e9;
 /// Writes spread evenly over the drive, past what is looked at again.
 pub(super) struct Fill<'p> {
     places: &'p Places,
-    next: u64,
     /// Blocks of a write.
     size: u64,
+    state: &'p mut Filling,
+}
+
+/// How far it is: where nothing is cleaned without need a later sitting goes on with that.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Filling {
+    /// Places that were written.
+    next: u64,
+    /// How long the writes took until one waited, in nanoseconds, and which did.
+    times: Vec<f64>,
+    broke: Option<usize>,
     /// Mean time of a write with room, and of one that waits for cleaning, in nanoseconds.
     usual: f64,
     steady: f64,
@@ -58,17 +68,17 @@ pub(super) struct Fill<'p> {
 
 impl<'p> Fill<'p> {
     /// So that a cache of half a per cent takes thousands of writes, and one of five per cent not millions.
-    pub fn new(blocks: u64, places: &'p Places) -> Self {
+    pub fn new(blocks: u64, places: &'p Places, state: &'p mut Filling) -> Self {
         let size = (blocks >> 21).next_power_of_two().clamp(8, 128);
-        Self { places, next: 1001, size, usual: 0.0, steady: 0.0 }
+        Self { places, size, state }
     }
 
     fn write(&mut self, dial: &mut Dial<'_>, size: u64) -> Result<f64, ProbeError> {
         let slots = (dial.blocks() / size).saturating_sub(1).max(1);
         let mut lba = 0;
         for _ in 0..64 {
-            lba = spread(self.next, slots) * size + size / 2;
-            self.next += 1;
+            lba = spread(self.state.next + 1001, slots) * size + size / 2;
+            self.state.next += 1;
             if !self.places.touches(lba, size) {
                 break;
             }
@@ -95,34 +105,44 @@ impl<'p> Fill<'p> {
         evidence: &mut Vec<Evidence>,
     ) -> Result<Option<CacheSize>, ProbeError> {
         dial.stage("filling the cache");
+        let broke = match self.state.broke {
+            Some(at) => Some(at),
+            None => self.first_wait(dial)?,
+        };
+        self.state.broke = broke;
+        let means = chunks(&self.state.times);
+        let points =
+            means.iter().enumerate().map(|(i, m)| (((i + 1) * CHUNK) as f64, m / 1e6)).collect::<Vec<_>>();
+        let Some(at) = broke else {
+            evidence.push(filled(self.size, points, None));
+            return Ok(None);
+        };
+        self.state.usual = median(&means[..means.len() - 1]);
+        let writes = at as u64;
+        evidence.push(filled(self.size, points, Some(writes)));
+        let limit = self.limit(dial, writes, evidence)?;
+        let (blocks, write_blocks) = (writes * self.size + held * SMALL, self.size);
+        Ok(Some(CacheSize { blocks, writes: writes + held, write_blocks, limit }))
+    }
+
+    /// Writes until one waits for cleaning: which one; `None` where none does.
+    fn first_wait(&mut self, dial: &mut Dial<'_>) -> Result<Option<usize>, ProbeError> {
         let begin = dial.now().0 as f64;
-        let (mut times, mut means) = (Vec::new(), Vec::new());
-        let (mut points, mut sum) = (Vec::new(), 0.0);
-        for i in 0..MOST {
+        let mut means = chunks(&self.state.times);
+        while (self.state.times.len() as u64) < MOST && dial.now().0 as f64 - begin <= LONGEST {
             let t = self.write(dial, self.size)?;
+            let times = &mut self.state.times;
             times.push(t);
-            sum += t;
             if times.len() % CHUNK > 0 {
                 continue;
             }
-            let mean = sum / CHUNK as f64;
-            points.push(((i + 1) as f64, mean / 1e6));
-            if let Some(at) = broken(&times, &means, mean) {
-                self.usual = median(&means);
-                let writes = at as u64;
-                evidence.push(filled(self.size, points, Some(writes)));
-                let limit = self.limit(dial, writes, evidence)?;
-                let (blocks, write_blocks) = (writes * self.size + held * SMALL, self.size);
-                return Ok(Some(CacheSize { blocks, writes: writes + held, write_blocks, limit }));
+            let mean = times[times.len() - CHUNK..].iter().sum::<f64>() / CHUNK as f64;
+            if let Some(at) = broken(times, &means, mean) {
+                return Ok(Some(at));
             }
             means.push(mean);
-            sum = 0.0;
             dial.share(0.5);
-            if dial.now().0 as f64 - begin > LONGEST {
-                break;
-            }
         }
-        evidence.push(filled(self.size, points, None));
         Ok(None)
     }
 
@@ -142,21 +162,21 @@ impl<'p> Fill<'p> {
             sums[1] += self.mean(dial, LARGER * self.size, n / 4, ROUND)?;
         }
         let [steady, larger] = sums.map(|s| s / f64::from(ROUNDS));
-        self.steady = steady;
-        let (few, many) = (self.steady - self.usual, larger - self.usual);
-        if few < 0.5 * self.usual {
+        self.state.steady = steady;
+        let (few, many) = (self.state.steady - self.state.usual, larger - self.state.usual);
+        if few < 0.5 * self.state.usual {
             return self.limit_by_count(dial, writes, evidence);
         }
         let limit = if many / few > (LARGER as f64).cbrt() { Limit::Bytes } else { Limit::Entries };
         evidence.push(Evidence {
-            test: "larger writes",
+            test: "larger writes".to_owned(),
             did: format!("with the cache full, writes {LARGER} times as large"),
             saw: format!(
                 "they wait {:.1} times as long for cleaning: it has room for so many {}",
                 many / few,
                 if limit == Limit::Bytes { "bytes" } else { "writes, whatever their size" }
             ),
-            axes: ["", ""],
+            axes: Default::default(),
             points: Vec::new(),
         });
         Ok(Some(limit))
@@ -175,7 +195,7 @@ impl<'p> Fill<'p> {
             let (mut stalls, mut all) = (0, 0);
             while stalls <= STALLS && all < 2 * STALLS * writes {
                 all += 1;
-                let long = self.write(dial, size)? > 20.0 * self.usual;
+                let long = self.write(dial, size)? > 20.0 * self.state.usual;
                 stalls += u64::from(long);
                 // From the first one on.
                 *count += u64::from(stalls > 0);
@@ -187,14 +207,14 @@ impl<'p> Fill<'p> {
         }
         let limit = if share < 1.0 / (LARGER as f64).cbrt() { Limit::Bytes } else { Limit::Entries };
         evidence.push(Evidence {
-            test: "larger writes",
+            test: "larger writes".to_owned(),
             did: format!("writes {LARGER} times as large, from one long stall to the next"),
             saw: format!(
                 "{} of them fit between two stalls, and {} small ones",
                 between[1] / STALLS,
                 between[0] / STALLS
             ),
-            axes: ["", ""],
+            axes: Default::default(),
             points: Vec::new(),
         });
         Ok(Some(limit))
@@ -209,20 +229,25 @@ impl<'p> Fill<'p> {
     ) -> Result<bool, ProbeError> {
         dial.stage("rest");
         dial.pause(3600e9);
-        let limit = self.usual + 0.5 * (self.steady - self.usual);
+        let limit = self.state.usual + 0.5 * (self.state.steady - self.state.usual);
         let mut writes = 0;
         while self.mean(dial, self.size, CHUNK as u64, ROUND)? < limit && writes < size.writes {
             writes += CHUNK as u64;
         }
         evidence.push(Evidence {
-            test: "rest of a full cache",
+            test: "rest of a full cache".to_owned(),
             did: "left the drive alone for an hour, and went on with the small writes".to_owned(),
             saw: format!("{writes} of them did not have to wait"),
-            axes: ["", ""],
+            axes: Default::default(),
             points: Vec::new(),
         });
         Ok(writes > size.writes / 4)
     }
+}
+
+/// The mean of every full chunk.
+fn chunks(times: &[f64]) -> Vec<f64> {
+    times.chunks_exact(CHUNK).map(|c| c.iter().sum::<f64>() / CHUNK as f64).collect()
 }
 
 /// Which write was the first slow one, if the last chunk's mean is very much above those before, or three of them are well
@@ -259,13 +284,13 @@ fn back(times: &[f64], mut first: usize) -> usize {
 
 fn filled(size: u64, points: Vec<(f64, f64)>, writes: Option<u64>) -> Evidence {
     Evidence {
-        test: "writes until it breaks",
+        test: "writes until it breaks".to_owned(),
         did: format!("writes of {} KiB evenly over the drive, one after the other", size / 2),
         saw: match writes {
             Some(n) => format!("write {} was the first to wait for cleaning", n + 1),
             None => "no write had to wait".to_owned(),
         },
-        axes: ["write", "milliseconds, mean of 240"],
+        axes: ["write".to_owned(), "milliseconds, mean of 240".to_owned()],
         points,
     }
 }

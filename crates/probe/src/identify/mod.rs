@@ -7,6 +7,7 @@ mod bands;
 mod fill;
 mod moved;
 mod pausing;
+mod sittings;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod turns;
 pub use bands::{BandAt, BandSize, Toward};
 pub use fill::{CacheSize, Limit};
 pub use pausing::{Idle, Order};
+pub use sittings::Sittings;
 
 use crate::ProbeError;
 use crate::dial::{Dial, Quality};
@@ -22,14 +24,15 @@ use crate::geometry::rotation;
 use crate::target::TimedTarget;
 use crate::watch::Watch;
 use bands::View;
-use fill::Fill;
+use fill::{Fill, Filling};
 use moved::{Places, SMALL};
 use pausing::Pausing;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use sittings::Stage;
 use tail::Tail;
 
 /// Kinds of drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveKind {
     /// Conventional: every write goes to its place.
@@ -43,7 +46,7 @@ pub enum DriveKind {
 }
 
 /// Where written blocks lie between reading and writing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
     /// On the disk.
@@ -53,7 +56,7 @@ pub enum CacheKind {
 }
 
 /// How blocks find their place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
     /// A block comes back to its own place when the cache is cleaned, or never leaves it.
@@ -63,7 +66,7 @@ pub enum Mapping {
 }
 
 /// When caches are cleaned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cleaning {
     /// As soon as the drive has been idle for a while.
@@ -75,22 +78,22 @@ pub enum Cleaning {
 }
 
 /// One pattern: what was done and seen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Its name.
-    pub test: &'static str,
+    pub test: String,
     /// What was done.
     pub did: String,
     /// What was seen, and what follows.
     pub saw: String,
     /// What the numbers are: names of the two columns of `points`.
-    pub axes: [&'static str; 2],
+    pub axes: [String; 2],
     /// The numbers, for a picture.
     pub points: Vec<(f64, f64)>,
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// Version of this form.
     pub schema: u32,
@@ -115,7 +118,7 @@ pub struct Identity {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub band: Option<BandSize>,
     /// Bands elsewhere on the drive.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bands_along: Vec<BandAt>,
     /// Which way tracks overlap in a band, in LBA order.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,75 +143,115 @@ pub struct Identity {
 /// # Errors
 /// The target's, [`ProbeError::NotADisk`], [`ProbeError::Interrupted`].
 pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<Identity, ProbeError> {
+    let mut known = Sittings::new(target.blocks().0);
+    identify_further(target, watch, &mut known, &mut |_| ())?;
+    Ok(known.found)
+}
+
+/// As [`identify`], from where `known` ends, which keeps what was found out when it is stopped or fails. `keep` is called
+/// after every stage, to save it.
+///
+/// # Errors
+/// As [`identify`], and [`ProbeError::Input`] where `known` is of another drive.
+pub fn identify_further(
+    target: &mut dyn TimedTarget,
+    watch: &mut dyn Watch,
+    known: &mut Sittings,
+    keep: &mut dyn FnMut(&Sittings),
+) -> Result<(), ProbeError> {
+    known.check(target.blocks().0)?;
+    let before = known.found.quality;
     let mut dial = Dial::new(target, watch);
-    rotation::plausible(&mut dial)?;
+    let done = stages(&mut dial, known, keep);
+    known.found.quality = before.and(dial.quality());
+    if known.begun() {
+        keep(known);
+    }
+    done
+}
+
+fn stages(
+    dial: &mut Dial<'_>,
+    known: &mut Sittings,
+    keep: &mut dyn FnMut(&Sittings),
+) -> Result<(), ProbeError> {
+    rotation::plausible(dial)?;
     // A drive that cleans when it is idle does so first, else its turning would be measured while it is at work.
     dial.pause(600e9);
-    moved::calm(&mut dial)?;
-    let rpm = rotation::find(&mut dial, false)?.value;
-    let mut out = Identity {
-        schema: 1,
-        kind: DriveKind::Cmr,
-        confidence: 0.0,
-        answer: String::new(),
-        rpm,
-        cache: None,
-        cache_place: None,
-        cache_size: None,
-        band: None,
-        bands_along: Vec::new(),
-        toward: None,
-        idle: None,
-        mapping: None,
-        cleaning: None,
-        evidence: Vec::new(),
-        quality: Quality::default(),
-    };
-    let places = moved::write_and_look(&mut dial, &mut out.evidence)?;
+    moved::calm(dial)?;
+    known.found.rpm = rotation::find(dial, false)?.value;
+    let places = known.look(dial)?;
+    keep(known);
     let (moved, slow) = (places.moved_share(), places.slow_share());
+    let out = &mut known.found;
     if moved > 0.5 {
         out.kind = DriveKind::DriveManaged;
         out.confidence = moved;
-        cached(&mut dial, &mut out, &places)?;
+        cached(dial, known, &places, keep)?;
     } else if slow >= 0.04 {
         out.kind = DriveKind::DriveManaged;
         out.confidence = 1.0 - 0.5f64.powi((slow * places.len() as f64) as i32);
         out.mapping = Some(Mapping::Static);
         out.cleaning = Some(Cleaning::InPlace);
-        in_place(&mut dial, &mut out, &places)?;
+        known.once(Stage::Bands, keep, |known| in_place(dial, &mut known.found, &places))?;
     } else {
         out.confidence = 1.0 - slow - moved;
     }
-    out.answer = answer(&out);
-    out.quality = dial.quality();
-    Ok(out)
+    known.found.answer = answer(&known.found);
+    Ok(())
 }
 
 /// What there is to know of a layer that writes elsewhere first.
-fn cached(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<(), ProbeError> {
+fn cached(
+    dial: &mut Dial<'_>,
+    known: &mut Sittings,
+    places: &Places,
+    keep: &mut dyn FnMut(&Sittings),
+) -> Result<(), ProbeError> {
     let quick = places.quick_reads(dial)?;
-    out.cache = Some(if quick { CacheKind::Flash } else { CacheKind::Disk });
-    if !quick {
-        out.cache_place = moved::place(dial, places, &mut out.evidence)?;
-    }
-    let (cleaning, home) = moved::after_rest(dial, places, &mut out.evidence)?;
-    out.cleaning = Some(cleaning);
-    let held = if cleaning == Cleaning::Lazy { places.len() as u64 } else { 0 };
-    let mut fill = Fill::new(dial.blocks(), places);
-    out.cache_size = fill.until_it_breaks(dial, held, &mut out.evidence)?;
-    out.mapping = match home {
-        Some(m) => Some(m),
-        None => moved::after_cleaning(dial, places, &mut out.evidence)?,
-    };
-    if let (Some(Mapping::Dynamic), Some(size)) = (out.mapping, out.cache_size)
-        && cleaning == Cleaning::Lazy
-        && fill.rest_helps(dial, size, &mut out.evidence)?
-    {
-        out.cleaning = Some(Cleaning::Aggressive);
-    }
+    known.found.cache = Some(if quick { CacheKind::Flash } else { CacheKind::Disk });
+    known.once(Stage::Place, keep, |known| {
+        if !quick {
+            known.found.cache_place = moved::place(dial, places, &mut known.found.evidence)?;
+        }
+        Ok(())
+    })?;
+    known.once(Stage::Rest, keep, |known| {
+        let (cleaning, home) = moved::after_rest(dial, places, &mut known.found.evidence)?;
+        (known.found.cleaning, known.found.mapping) = (Some(cleaning), home);
+        Ok(())
+    })?;
+    let lazy = known.found.cleaning == Some(Cleaning::Lazy);
+    known.once(Stage::Fill, keep, |known| {
+        let held = if lazy { known.written } else { 0 };
+        if !lazy {
+            // What an earlier sitting wrote went home meanwhile.
+            known.filling = Filling::default();
+        }
+        let mut fill = Fill::new(dial.blocks(), places, &mut known.filling);
+        known.found.cache_size = fill.until_it_breaks(dial, held, &mut known.found.evidence)?;
+        Ok(())
+    })?;
+    known.once(Stage::Mapping, keep, |known| {
+        let out = &mut known.found;
+        if out.mapping.is_none() {
+            out.mapping = moved::after_cleaning(dial, places, &mut out.evidence)?;
+        }
+        if let (Some(Mapping::Dynamic), Some(size)) = (out.mapping, out.cache_size)
+            && lazy
+            && Fill::new(dial.blocks(), places, &mut known.filling).rest_helps(
+                dial,
+                size,
+                &mut out.evidence,
+            )?
+        {
+            out.cleaning = Some(Cleaning::Aggressive);
+        }
+        Ok(())
+    })?;
     // Only a layer that brings blocks home has bands that show.
-    if out.mapping == Some(Mapping::Static) {
-        cached_bands(dial, out, places)?;
+    if known.found.mapping == Some(Mapping::Static) {
+        known.once(Stage::Bands, keep, |known| cached_bands(dial, &mut known.found, places))?;
     }
     Ok(())
 }
@@ -346,13 +389,13 @@ fn first_band(
 
 fn said(band: &BandSize, did: &str) -> Evidence {
     Evidence {
-        test: "bands",
+        test: "bands".to_owned(),
         did: did.to_owned(),
         saw: format!(
             "what is rewritten together has {} blocks; that takes {:.2} s",
             band.blocks, band.rewrite_s
         ),
-        axes: ["", ""],
+        axes: Default::default(),
         points: Vec::new(),
     }
 }
@@ -379,7 +422,8 @@ fn answer(id: &Identity) -> String {
             let stall = id.cache_size.map_or_else(String::new, |c| {
                 format!("; random writes stall after {} of them without rest", size(c.blocks))
             });
-            format!("shingled, drive-managed, with {cache} on the disk{stall}")
+            let place = if id.cache == Some(CacheKind::Flash) { "in flash" } else { "on the disk" };
+            format!("shingled, drive-managed, with {cache} {place}{stall}")
         }
     }
 }

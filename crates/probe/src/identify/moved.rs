@@ -3,16 +3,19 @@
 use super::{Cleaning, Evidence, Mapping};
 use crate::ProbeError;
 use crate::dial::Dial;
-use crate::stats::{median, median_angle, wrap};
+use crate::stats::{median, median_angle, turn, wrap};
+use serde::{Deserialize, Serialize};
 use smrlab_units::Dir;
 
 /// Blocks written at a place.
 pub(super) const SMALL: u64 = 8;
 /// Places that are looked at.
 const PLACES: u64 = 96;
+/// From the places of one look to those of the next in their sequence.
+const FURTHER: u64 = 1 << 24;
 
 /// One place: a small piece that was written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Spot {
     lba: u64,
     /// Its angle before and after it was written.
@@ -26,6 +29,7 @@ struct Spot {
 }
 
 /// The places.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Places {
     spots: Vec<Spot>,
     /// Blocks that are never written, and their angles.
@@ -53,6 +57,23 @@ impl Places {
     /// A block that was never written since the probe began, near a share of the drive, and its own angle.
     pub(super) fn native(&self, i: usize) -> (u64, f64) {
         self.controls[i % self.controls.len()]
+    }
+
+    /// Turns all angles to those of another clock, by blocks that were never written; a dynamic layer may have moved some.
+    pub(super) fn turn_to(&mut self, dial: &mut Dial<'_>) -> Result<(), ProbeError> {
+        const LOOKS: usize = 15;
+        let mut off = Vec::new();
+        for &(lba, before) in self.controls.iter().take(LOOKS) {
+            off.push(wrap(settled(dial, lba, self.slack)? - before));
+        }
+        let off = median_angle(&off);
+        for angle in self.controls.iter_mut().map(|c| &mut c.1) {
+            *angle = turn(*angle + off);
+        }
+        for s in &mut self.spots {
+            (s.home, s.away) = (turn(s.home + off), turn(s.away + off));
+        }
+        Ok(())
     }
 
     /// How far an angle may be from another that is the same.
@@ -86,9 +107,11 @@ impl Places {
     }
 }
 
-/// Reads a small piece at many places, writes it, and reads it again.
+/// Reads a small piece at many places, writes it (which `written` counts), and reads it again; each `look` at places of its own.
 pub(super) fn write_and_look(
     dial: &mut Dial<'_>,
+    look: u64,
+    written: &mut u64,
     evidence: &mut Vec<Evidence>,
 ) -> Result<Places, ProbeError> {
     dial.stage("writing and looking where it went");
@@ -102,7 +125,7 @@ pub(super) fn write_and_look(
     }
     for i in 0..PLACES {
         dial.share(i as f64 / PLACES as f64);
-        let lba = spread(i + 1, blocks - SMALL) / SMALL * SMALL;
+        let lba = spread(i + 1 + (look - 1) * FURTHER, blocks - SMALL) / SMALL * SMALL;
         if places.controls.iter().any(|c| c.0.abs_diff(lba) <= SMALL) {
             continue;
         }
@@ -111,6 +134,7 @@ pub(super) fn write_and_look(
         dial.access(Dir::Read, lba, SMALL)?;
         let read = (dial.access(Dir::Read, lba, SMALL)?.took() / dial.period()).max(1.0);
         let begin = dial.now();
+        *written += 1;
         let end = dial.write(lba, SMALL)?.end;
         let turns = (end.0 as f64 - begin.0 as f64) / dial.period() - read + 1.0;
         let elsewhere = dial.random(blocks);
@@ -124,14 +148,14 @@ pub(super) fn write_and_look(
     }
     let points = places.spots.iter().map(|s| (s.lba as f64, s.turns)).collect();
     evidence.push(Evidence {
-        test: "write and look",
+        test: "write and look".to_owned(),
         did: format!("at {PLACES} places: read 4 KiB, write it again at once, read it from the medium"),
         saw: format!(
             "{:.0} % of the pieces lay elsewhere afterwards; {:.0} % took more than the one revolution of a conventional drive",
             100.0 * places.moved_share(),
             100.0 * places.slow_share()
         ),
-        axes: ["LBA", "revolutions of a write"],
+        axes: ["LBA".to_owned(), "revolutions of a write".to_owned()],
         points,
     });
     Ok(places)
@@ -168,14 +192,14 @@ pub(super) fn place(
     let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
     let found = most > 1.4 * least.1;
     evidence.push(Evidence {
-        test: "where the cache is",
+        test: "where the cache is".to_owned(),
         did: "from native blocks along the drive to blocks written lately".to_owned(),
         saw: if found {
             format!("the way is shortest from {:.0} % of the LBAs on: the cache is there", 100.0 * least.0)
         } else {
             "the way is as long from everywhere: the cache is spread over the drive".to_owned()
         },
-        axes: ["share of the LBAs", "milliseconds to a block written lately"],
+        axes: ["share of the LBAs".to_owned(), "milliseconds to a block written lately".to_owned()],
         points,
     });
     Ok(found.then_some(least.0))
@@ -212,12 +236,12 @@ pub(super) fn after_rest(
     let cleaned = 2 * (home + else_) > all;
     let mapping = cleaned.then_some(if home > else_ { Mapping::Static } else { Mapping::Dynamic });
     evidence.push(Evidence {
-        test: "rest",
+        test: "rest".to_owned(),
         did: "left the drive alone for an hour".to_owned(),
         saw: format!(
             "of {all} blocks that lay elsewhere, {home} were at their own place again, {else_} at a third"
         ),
-        axes: ["", ""],
+        axes: Default::default(),
         points: Vec::new(),
     });
     Ok((if cleaned { Cleaning::Aggressive } else { Cleaning::Lazy }, mapping))
@@ -293,14 +317,14 @@ pub(super) fn after_cleaning(
         pushed += usize::from(wrap(now - angle).abs() > places.slack);
     }
     evidence.push(Evidence {
-        test: "after cleaning",
+        test: "after cleaning".to_owned(),
         did: "looked at the first blocks again after the cache had been filled and cleaned".to_owned(),
         saw: format!(
             "{home} were at their own place, {away} where they were before, {else_} at a third; of {} blocks never \
              written {pushed} had moved",
             places.controls.len()
         ),
-        axes: ["", ""],
+        axes: Default::default(),
         points: Vec::new(),
     });
     // A few of these may have lain in the cache at first, and gone home.

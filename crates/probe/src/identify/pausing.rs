@@ -6,10 +6,10 @@ use super::moved::{Places, SMALL, calm, look_once, settled};
 use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::wrap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Which of two bands is cleaned first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// The one that was written first.
@@ -21,7 +21,7 @@ pub enum Order {
 }
 
 /// Cleaning in idle time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Idle {
     /// Seconds without a request before it begins.
     pub after_s: f64,

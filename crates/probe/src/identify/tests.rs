@@ -1,7 +1,7 @@
 //! What is found out about simulated drives against what they are.
 
 use super::*;
-use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing};
+use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing, Watch};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, HostRequest};
@@ -171,6 +171,132 @@ fn bands_of_a_cache_are_told_whichever_way_they_are_shingled() {
         let all = id.bands_along.iter().all(|b| b.blocks.abs_diff(20 * TRACK) < TRACK);
         assert!(all && id.bands_along.len() == 2, "{:?}", id.bands_along);
     }
+}
+
+/// Asks to stop after so many checks.
+struct StopAfter(std::cell::Cell<u64>);
+
+impl Watch for StopAfter {
+    fn stopped(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
+    }
+}
+
+/// A target whose clock begins anew with every sitting.
+struct NewClock<'t>(&'t mut SimTarget<Drive>, SimTime);
+
+impl NewClock<'_> {
+    fn seen(&self, t: Timing) -> Timing {
+        Timing { start: t.start - self.1, end: t.end - self.1 }
+    }
+}
+
+impl TimedTarget for NewClock<'_> {
+    fn blocks(&self) -> Blocks {
+        self.0.blocks()
+    }
+
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+        self.0.access(dir, lba, blocks).map(|t| self.seen(t))
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        self.0.flush().map(|t| self.seen(t))
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        self.0.pause(span);
+    }
+}
+
+#[test]
+fn what_was_found_out_is_kept_and_gone_on_with() {
+    for (layer, checks) in [
+        ("persistent-cache,log=2%,slot=0,map_trigger=2000,map_limit=2060,band=20,idle=off", 13_000),
+        ("persistent-cache,log=2%,slot=0,map_trigger=2000,map_limit=2060,band=20,idle=1s", 40_000),
+        ("rmw,mode=partial,band=16", 4000),
+    ] {
+        let (whole, _) = identified(DRIVE, layer, true);
+        let (mut target, _) = drive(DRIVE, layer, true);
+        let mut known = Sittings::new(target.blocks().0);
+        let mut sittings = 0u64;
+        while known.found.answer.is_empty() {
+            sittings += 1;
+            assert!(sittings < 14, "{layer}: it gets on");
+            let now = target.access(Dir::Read, Lba(sittings), Blocks(1)).unwrap().end;
+            let text = serde_json::to_string(&known).unwrap();
+            known = serde_json::from_str(&text).unwrap();
+            let mut watch = StopAfter((checks << sittings).into());
+            match identify_further(&mut NewClock(&mut target, now), &mut watch, &mut known, &mut |_| ()) {
+                Ok(()) => {}
+                Err(e) => assert_eq!(e, ProbeError::Interrupted),
+            }
+        }
+        assert!(sittings > 1, "{layer}: it was stopped");
+        let found = &known.found;
+        assert_eq!((found.mapping, found.cleaning), (whole.mapping, whole.cleaning), "{layer}");
+        assert_eq!((found.toward, found.kind), (whole.toward, whole.kind), "{layer}");
+        check_band(found, whole.band.unwrap().blocks);
+        if let (Some(a), Some(b)) = (found.cache_size, whole.cache_size) {
+            assert!(a.writes.abs_diff(b.writes) <= b.writes / 20, "{layer}: {a:?}, in one sitting {b:?}");
+        }
+        let names: Vec<_> = found.evidence.iter().map(|e| &e.test).collect();
+        assert!(names.iter().all(|n| names.iter().filter(|m| m == &n).count() == 1), "{names:?}");
+    }
+    let mut other = drive("tiny", "cmr", false).0;
+    let e = identify_further(&mut other, &mut Quiet, &mut Sittings::new(7), &mut |_| ()).unwrap_err();
+    assert!(e.to_string().contains("use another --out"), "{e}");
+}
+
+/// A drive whose writes go to flash until it is left alone for a second: reads of what is there take no way.
+struct FlashCache {
+    disk: SimTarget<Drive>,
+    held: std::collections::BTreeMap<u64, u64>,
+}
+
+const FLASH: SimTime = SimTime::from_us(100);
+
+impl TimedTarget for FlashCache {
+    fn blocks(&self) -> Blocks {
+        self.disk.blocks()
+    }
+
+    fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+        let held = self.held.range(..=lba.0).next_back().is_some_and(|(a, n)| lba.0 + blocks.0 <= a + n);
+        if dir == Dir::Read && !held {
+            return self.disk.access(dir, lba, blocks);
+        }
+        let start = self.flush()?.end;
+        if dir == Dir::Write {
+            self.held.insert(lba.0, blocks.0);
+        }
+        self.disk.pause(FLASH);
+        // With its room used up, one piece goes to the disk for each that comes.
+        if self.held.len() > 3000 {
+            let (a, n) = self.held.pop_first().unwrap_or_default();
+            self.disk.access(Dir::Write, Lba(a), Blocks(n))?;
+        }
+        Ok(Timing { start, end: self.flush()?.end })
+    }
+
+    fn flush(&mut self) -> Result<Timing, TargetError> {
+        self.disk.flush()
+    }
+
+    fn pause(&mut self, span: SimTime) {
+        self.disk.pause(span);
+    }
+}
+
+#[test]
+fn a_cache_in_flash_is_told_from_one_on_the_disk() {
+    let (disk, _) = drive(DRIVE, "cmr", true);
+    let id = identify(&mut FlashCache { disk, held: Default::default() }, &mut Quiet).unwrap();
+    assert_eq!((id.kind, id.cache), (DriveKind::DriveManaged, Some(CacheKind::Flash)), "{:?}", id.evidence);
+    assert!(id.cache_place.is_none() && id.answer.contains("in flash"), "{}", id.answer);
+    let size = id.cache_size.unwrap();
+    assert!(size.writes.abs_diff(3000) <= 150, "{size:?}");
 }
 
 /// Nothing but reads.
