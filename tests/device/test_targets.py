@@ -117,6 +117,20 @@ def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(make: Make,
     assert again["zones"][: len(first["zones"])] == first["zones"]
 
 
+def test_ctrl_c_ends_a_probe_that_leaves_the_drive_alone(make: Make, tmp_path: Path) -> None:
+    """It rests for ten minutes at first; nothing is found out by then."""
+    device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "smrlab", "probe", device.name, "--destroy", "--yes", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as going:
+        _until(out, going)
+        time.sleep(2)
+        going.send_signal(signal.SIGINT)
+        said = going.communicate(timeout=30)[1]
+    assert going.returncode == 130, said
+    assert "nothing was found out yet" in " ".join(said.split())
+
+
 def _unless_busy(said: str) -> None:
     """Real time needs a host with time to spare."""
     if "too busy" in " ".join(said.split()):

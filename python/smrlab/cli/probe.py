@@ -52,7 +52,8 @@ def probe(
         keep.parent.mkdir(parents=True, exist_ok=True)
     try:
         with console.progress() as watch:
-            text = attended(lambda control: _core.identify(resolved, str(keep) if keep else None, control), target, watch)
+            place = str(keep) if keep else None
+            text = attended(lambda control: _core.identify(resolved, place, control), target, watch)
     except (KeyboardInterrupt, Interrupted):
         raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None
     if keep:

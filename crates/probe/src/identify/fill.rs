@@ -133,7 +133,7 @@ impl<'p> Fill<'p> {
             let t = self.write(dial, self.size)?;
             let times = &mut self.state.times;
             times.push(t);
-            if times.len() % CHUNK > 0 {
+            if !times.len().is_multiple_of(CHUNK) {
                 continue;
             }
             let mean = times[times.len() - CHUNK..].iter().sum::<f64>() / CHUNK as f64;
