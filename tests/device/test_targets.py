@@ -98,7 +98,8 @@ def test_a_device_that_vanishes_keeps_what_was_measured(make: Make, tmp_path: Pa
 def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(make: Make, tmp_path: Path) -> None:
     device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
     out = tmp_path / "out"
-    command = ["geometry", "extract", device.name, "--zones-only", "--out", str(out)]
+    # All of it, so that there is something left to do when the first of it is kept.
+    command = ["geometry", "extract", device.name, "--out", str(out)]
     with subprocess.Popen(
         [sys.executable, "-m", "smrlab", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as going:
