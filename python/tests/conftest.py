@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from commands import Ended, Invoke
 from smrlab import cli
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Where CI starts the tests in the background, Ctrl-C is ignored, and what they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

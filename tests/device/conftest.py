@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from served import Make, need
 from smrlab import devices, mounts
 from smrlab.devices import Device
 from smrlab.errors import MissingError
+
+# Where CI starts the tests in the background, Ctrl-C is ignored, and what they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
