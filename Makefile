@@ -5,12 +5,14 @@
 # make soak    the random tests with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
 # make bench   requests per second and memory of the engine
 # make bench-device   served devices against nbdkit's own plugins
-# make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html
+# make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html. Recorded traces,
+#               where TRACES=../shared/traces has them, are run too
 # Set-up is remembered in .setup/; a second call does only what changed.
 
 PYTHON ?= python3
 BIN := .venv/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+TRACES ?= $(or $(SMRLAB_SHARED),../shared)/traces
 SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml') Cargo.toml Cargo.lock pyproject.toml
 
 # Goes into every result.
@@ -57,7 +59,7 @@ bench-device: .setup/packages-test .setup/native
 	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so --json out/bench-device.json
 
 papers: .setup/packages-test .setup/native
-	$(BIN)/smrlab paper run all --out out/papers
+	$(BIN)/smrlab paper run all --out out/papers $(if $(wildcard $(TRACES)),--traces $(TRACES))
 
 docs:
 	cargo xtask docs
