@@ -19,8 +19,10 @@ const CHUNK: u64 = 1 << 15;
 const BATCH: usize = 1 << 12;
 /// How far ahead a layer's memory is fetched.
 const AHEAD: usize = 16;
-/// Writes of a random prefill among which those to one part of the layer's space are brought together.
-const ROUND: usize = 1 << 22;
+/// Writes of a random prefill among which those to one part of the layer's space are brought together, at most.
+const ROUND: usize = 1 << 25;
+/// Writes to one part up to which its maps lie in the processor's caches while they are done.
+const NEAR: usize = 1 << 14;
 
 /// The parameters after the share.
 pub const PARAMS: &[Param] = &[
@@ -172,7 +174,7 @@ impl Prefill {
     }
 
     /// Random writes: the layer and the count of what was written know nothing of each other, so a round is told to the one
-    /// while the other has it, and makes the next.
+    /// while the other has it.
     fn write_apart(
         &self,
         drive: &mut Drive,
@@ -181,37 +183,47 @@ impl Prefill {
         control: &Control,
     ) -> Result<(), RunError> {
         let (mut rounds, mut done) = (self.rounds(parts), 0);
-        let (mut round, mut next) = (Vec::new(), Vec::new());
-        rounds.next(&mut next);
-        while !next.is_empty() {
-            std::mem::swap(&mut round, &mut next);
-            let mut write = || self.write_round(&round, done, drive, control);
+        while rounds.next() {
+            let mut write = || self.write_round(&rounds, done, drive, control);
             let mut count = || {
-                for request in round.iter().map(|&unit| self.unit(unit)) {
-                    updates.prefilled(request.lba, request.blocks);
+                for some in rounds.units.chunks(BATCH).take_while(|_| !control.cancelled()) {
+                    for request in some.iter().map(|&unit| self.unit(unit)) {
+                        updates.prefilled(request.lba, request.blocks, rounds.near());
+                    }
                 }
-                rounds.next(&mut next);
             };
             control.together(&mut write, &mut count);
             control.check()?;
-            done += round.len() as u64;
+            done += rounds.units.len() as u64;
         }
         Ok(())
     }
 
     /// Writes a round through the drive's layer, behind `done` units before it; stops where the run is cancelled.
-    fn write_round(&self, round: &[u64], done: u64, drive: &mut Drive, control: &Control) {
-        for (i, &unit) in round.iter().enumerate() {
-            if i % BATCH == 0 {
-                if control.cancelled() {
-                    return;
+    fn write_round(&self, round: &Rounds, done: u64, drive: &mut Drive, control: &Control) {
+        let (mut looked, mut start) = (0, 0);
+        for &end in &round.ends {
+            let units = &round.units[start..end];
+            if let Some(&first) = units.first() {
+                drive.layer_mut().expect(self.unit(first).lba, units.len() as u64);
+            }
+            for (i, &unit) in units.iter().enumerate() {
+                if start + i >= looked {
+                    if control.cancelled() {
+                        return;
+                    }
+                    let written = (done + looked as u64) * UNIT;
+                    control.prefilling(written as f64 / self.volume.max(1) as f64);
+                    looked += BATCH;
                 }
-                control.prefilling(((done + i as u64) * UNIT) as f64 / self.volume.max(1) as f64);
+                if !round.near()
+                    && let Some(&later) = units.get(i + AHEAD)
+                {
+                    drive.layer().prefetch(&self.unit(later));
+                }
+                drive.instantly(&self.unit(unit));
             }
-            if let Some(&later) = round.get(i + AHEAD) {
-                drive.layer().prefetch(&self.unit(later));
-            }
-            drive.instantly(&self.unit(unit));
+            start = end;
         }
     }
 
@@ -224,8 +236,8 @@ impl Prefill {
 
     fn rounds(&self, parts: Option<Parts>) -> Rounds {
         let units = self.span.0.div_ceil(UNIT);
-        let order = Shuffled::new(units, self.seed).take(self.volume.div_ceil(UNIT) as usize);
-        Rounds { order, parts, spare: Vec::new() }
+        let (order, left) = (Shuffled::new(units, self.seed), self.volume.div_ceil(UNIT) as usize);
+        Rounds { order, left, parts, units: Vec::new(), ends: Vec::new() }
     }
 
     /// How much it writes, in blocks, where that is known before the trace is read.
@@ -272,62 +284,74 @@ impl Prefill {
         if !self.random {
             return in_order(0, self.volume);
         }
-        let (mut rounds, mut round) = (self.rounds(parts), Vec::new());
-        loop {
-            rounds.next(&mut round);
-            if round.is_empty() {
-                return Ok(());
-            }
-            for request in round.iter().map(|&unit| self.unit(unit)) {
+        let mut rounds = self.rounds(parts);
+        while rounds.next() {
+            for request in rounds.units.iter().map(|&unit| self.unit(unit)) {
                 write(request.lba.0, request.blocks.0)?;
             }
         }
+        Ok(())
     }
 }
 
 /// The units of a random prefill, many at a time: those of a part of the layer's space together, where it has parts.
 struct Rounds {
-    order: std::iter::Take<Shuffled>,
+    order: Shuffled,
+    left: usize,
     parts: Option<Parts>,
-    /// Memory.
-    spare: Vec<u64>,
+    units: Vec<u64>,
+    /// Where each part's units end.
+    ends: Vec<usize>,
 }
 
 impl Rounds {
-    /// Puts the next ones in `round`; none: that was all.
-    fn next(&mut self, round: &mut Vec<u64>) {
-        round.clear();
-        round.extend(self.order.by_ref().take(ROUND));
-        if let Some(parts) = &self.parts {
-            bring_together(round, &mut self.spare, parts);
+    /// Draws the next ones; `false`: there are none.
+    fn next(&mut self) -> bool {
+        // As many in each: a short last one would go over all parts for little.
+        let n = self.left.div_ceil(self.left.div_ceil(ROUND).max(1));
+        self.left -= n;
+        match self.parts.filter(|parts| parts.each.0.is_multiple_of(UNIT)) {
+            Some(parts) => self.by_part(n, parts),
+            None => {
+                // There are no parts, or units may lie in two.
+                self.units.clear();
+                self.units.extend(self.order.by_ref().take(n));
+                self.ends = vec![self.units.len()];
+            }
+        }
+        !self.units.is_empty()
+    }
+
+    /// The next `n`, those of a part together and in their order. They are drawn twice, to be counted and to be put in
+    /// their places, which takes less than moving them.
+    fn by_part(&mut self, n: usize, parts: Parts) {
+        let (each, count) = (Reciprocal::new(parts.each.0 / UNIT), Reciprocal::new(parts.count));
+        let part = |unit: u64| count.div_rem_wide(each.div_wide(unit)).1 as usize;
+        self.ends = vec![0; parts.count as usize];
+        for unit in self.order.clone().take(n) {
+            self.ends[part(unit)] += 1;
+        }
+        let mut drawn = 0;
+        for end in &mut self.ends {
+            (*end, drawn) = (drawn, drawn + *end);
+        }
+        self.units.resize(drawn, 0);
+        for unit in self.order.by_ref().take(n) {
+            let to = &mut self.ends[part(unit)];
+            self.units[*to] = unit;
+            *to += 1;
         }
     }
-}
 
-/// Sorts units by the parts in which they lie, keeping the order within each; `spare` is memory.
-fn bring_together(units: &mut Vec<u64>, spare: &mut Vec<u64>, parts: &Parts) {
-    if !parts.each.0.is_multiple_of(UNIT) {
-        // Units may lie in two parts.
-        return;
+    /// Whether the maps of a part lie in the processor's caches while it is written to.
+    fn near(&self) -> bool {
+        self.units.len() <= NEAR * self.ends.len()
     }
-    let (each, count) = (Reciprocal::new(parts.each.0 / UNIT), Reciprocal::new(parts.count));
-    let part = |unit: u64| count.div_rem_wide(each.div_wide(unit)).1 as usize;
-    let mut ends = vec![0; parts.count as usize + 1];
-    units.iter().for_each(|&unit| ends[part(unit) + 1] += 1);
-    for i in 1..ends.len() {
-        ends[i] += ends[i - 1];
-    }
-    spare.resize(units.len(), 0);
-    for &unit in &*units {
-        let to = &mut ends[part(unit)];
-        spare[*to] = unit;
-        *to += 1;
-    }
-    std::mem::swap(units, spare);
 }
 
 /// The numbers below `n`, each once, in an order that looks random: a generator of full period, numbers from `n` on
 /// being left out.
+#[derive(Clone)]
 struct Shuffled {
     n: u64,
     mask: u64,
@@ -392,14 +416,23 @@ mod tests {
 
     #[test]
     fn what_is_brought_together_keeps_its_order() {
-        let parts = Parts { count: 3, each: Blocks(16) };
-        let mut units = vec![7, 0, 1, 6, 2, 13, 4, 12, 3];
-        bring_together(&mut units, &mut vec![99; 40], &parts);
-        // Units 0, 1, 6, 7, 12, 13 lie in part 0, 2, 3 in part 1, 4 in part 2.
-        assert_eq!(units, [7, 0, 1, 6, 13, 12, 2, 3, 4]);
-        let mut units = vec![5, 0, 1];
-        bring_together(&mut units, &mut Vec::new(), &Parts { each: Blocks(12), ..parts });
-        assert_eq!(units, [5, 0, 1], "unit 1 lies in two parts");
+        let round = |each: u64, left: usize| {
+            let parts = Some(Parts { count: 3, each: Blocks(each) });
+            let order = Shuffled::new(1000, 7);
+            let mut rounds = Rounds { order, left, parts, units: vec![99; 40], ends: vec![] };
+            assert!(rounds.next());
+            rounds
+        };
+        let plain: Vec<u64> = Shuffled::new(1000, 7).take(500).collect();
+        // Units 0, 1, 6, 7, 12, 13… lie in part 0, 2, 3, 8, 9… in part 1.
+        let mut rounds = round(16, 500);
+        let of = |part: u64| plain.iter().filter(move |&unit| unit / 2 % 3 == part).copied();
+        assert_eq!(rounds.units, (0..3).flat_map(of).collect::<Vec<_>>());
+        assert_eq!(rounds.ends, [of(0).count(), 500 - of(2).count(), 500]);
+        assert!(!rounds.next());
+        assert_eq!(rounds.order.next(), Shuffled::new(1000, 7).nth(500), "it goes on behind them");
+        assert_eq!(round(12, 500).units, plain, "unit 1 lies in two parts");
+        assert_eq!(round(16, 4000).units.len(), 1000, "there are no more");
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl HostObserver for Metrics {
     }
 
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
-        self.updates.prefilled(request.lba, request.blocks);
+        self.updates.prefilled(request.lba, request.blocks, false);
     }
 
     fn prefilled_apart(&mut self) -> Option<&mut Updates> {

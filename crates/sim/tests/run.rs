@@ -119,9 +119,11 @@ fn a_random_prefill_is_the_same_with_and_without_threads() {
     let (turns, threads) = (of("", &Control::new()), of("", &threads));
     assert_eq!(turns, threads);
     let each = of("verify_media = true", &Control::new());
-    for key in ["media", "host", "cache", "cleaning", "response_ms", "space"] {
+    for key in ["media", "host", "cache", "cleaning", "response_ms"] {
         assert_eq!(turns[key], each[key], "{key}");
     }
+    // Memory alone differs: room for a round is made at once.
+    assert_eq!(turns["space"]["host_blocks"], each["space"]["host_blocks"]);
     assert!(number(&turns, "/host/reads_unwritten") < number(&turns, "/host/reads"), "{turns:#}");
 }
 

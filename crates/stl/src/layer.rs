@@ -155,6 +155,12 @@ pub trait TranslationLayer: Send {
         let _ = request;
     }
 
+    /// A hint that so many small writes follow to the [part](Parts) of `lba`, before any to another: room for them in its
+    /// maps can be made at once.
+    fn expect(&mut self, lba: Lba, writes: u64) {
+        let _ = (lba, writes);
+    }
+
     /// What it is like.
     fn facts(&self) -> Facts<'_> {
         Facts::default()

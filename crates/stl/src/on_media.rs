@@ -200,6 +200,10 @@ impl TranslationLayer for OnMedia {
         self.inner.prefetch(request);
     }
 
+    fn expect(&mut self, lba: Lba, writes: u64) {
+        self.inner.expect(lba, writes);
+    }
+
     fn facts(&self) -> Facts<'_> {
         self.inner.facts()
     }

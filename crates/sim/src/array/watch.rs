@@ -69,7 +69,7 @@ impl ArrayWatch {
 
     /// A write was served before the run.
     pub fn host_prefilled(&mut self, request: &HostRequest) {
-        self.total.updates.prefilled(request.lba, request.blocks);
+        self.total.updates.prefilled(request.lba, request.blocks, false);
     }
 
     /// Ends the logs, and has the members' caches as one.
@@ -151,7 +151,7 @@ impl ArrayObserver for ArrayWatch {
         self.verify.iter_mut().for_each(|v| v.prefilled(op, plan, executed));
         if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)
         {
-            member.updates.prefilled(op.request.lba, op.request.blocks);
+            member.updates.prefilled(op.request.lba, op.request.blocks, false);
         }
     }
 

@@ -163,11 +163,11 @@ impl Updates {
         }
     }
 
-    /// Blocks that were written before the run.
-    pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
+    /// Blocks that were written before the run; `near`: close to those that were told of just before.
+    pub fn prefilled(&mut self, lba: Lba, blocks: Blocks, near: bool) {
         self.places.mark(lba.0, blocks.0);
         match u32::try_from(blocks.0) {
-            Ok(blocks) if blocks <= 64 => {
+            Ok(blocks) if blocks <= 64 && !near => {
                 self.see(Request { lba: lba.0, what: u64::from(blocks) | BEFORE << 48 });
             }
             _ => _ = self.written.insert(lba.span(blocks)),
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn ranges_are_told_unless_they_are_too_many() {
         let mut updates = Updates::new(Blocks(1000), false);
-        [5, 20, 40].into_iter().for_each(|lba| updates.prefilled(Lba(lba), Blocks(2)));
+        [5, 20, 40].into_iter().for_each(|lba| updates.prefilled(Lba(lba), Blocks(2), false));
         let all = vec![5..7, 20..22, 40..42];
         assert_eq!((updates.written_within(3), updates.written_within(2)), (Some(all.clone()), None));
         assert_eq!(updates.written(), all);
@@ -275,7 +275,7 @@ mod tests {
     fn order_is_kept(host: u64) {
         let mut updates = Updates::new(Blocks(host), host > 1 << 20);
         let mut plain = std::collections::HashSet::new();
-        updates.prefilled(Lba(0), Blocks(1000));
+        updates.prefilled(Lba(0), Blocks(1000), false);
         plain.extend(0..1000);
         let (mut want, mut ops, mut rng) = (0, 0, Rng::new(1));
         let apart = (host >> 22).max(1);
@@ -300,7 +300,7 @@ mod tests {
     fn the_order_across_a_border_is_kept() {
         let mut updates = Updates::new(Blocks(1 << 30), true);
         // So much that requests are gathered.
-        (0..1 << 17).for_each(|i| updates.prefilled(Lba(i << 13 | 1 << 11), Blocks(8)));
+        (0..1 << 17).for_each(|i| updates.prefilled(Lba(i << 13 | 1 << 11), Blocks(8), false));
         assert!(updates.written.bytes() >= NEAR);
         let borders = (1u64 << 20..1 << 30).step_by(1 << 20);
         for at in borders.clone() {
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_write_of_very_many_operations_counts_them_all() {
         let mut updates = Updates::new(Blocks(1 << 30), true);
-        updates.prefilled(Lba(0), Blocks(8));
+        updates.prefilled(Lba(0), Blocks(8), false);
         updates.add(Lba(0), Blocks(8), 100_000, 1);
         updates.add(Lba(0), Blocks(8), 2, 70_000);
         let total = updates.total();
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn reads_of_what_was_never_written_are_told_from_others() {
         let mut updates = Updates::new(Blocks(1 << 20), true);
-        updates.prefilled(Lba(0), Blocks(100));
+        updates.prefilled(Lba(0), Blocks(100), false);
         updates.read(Lba(90), Blocks(10));
         updates.read(Lba(95), Blocks(10));
         updates.add(Lba(100), Blocks(3), 1, 1);

@@ -289,15 +289,6 @@ impl DiskCache {
         self.scratch_needed = false;
     }
 
-    #[inline]
-    fn append_record(&self, part: Part, unit: u64, n: u64, place: u64) -> Record {
-        let g = self.options.granularity;
-        let kept_before = part.offset.saturating_sub(unit * g);
-        let kept_behind = ((unit + n) * g).saturating_sub(part.offset + part.blocks);
-        let words = [part.native * self.units() + unit, n | (kept_before << 32) | (kept_behind << 48), place];
-        Record { tag: recover::APPEND, words }
-    }
-
     /// The set of a native band and its number there, after cleaning if the cache band is full.
     #[inline]
     fn home_with_room(&mut self, native: u64, plan: &mut Plan) -> (usize, u32) {
@@ -464,6 +455,12 @@ impl TranslationLayer for DiskCache {
         let (native, offset) = self.by_band.div_rem_wide(request.lba.0);
         if let Some((set, slot)) = self.homes.of(native) {
             self.sets[set].prefetch(slot, self.units(), offset / self.options.granularity);
+        }
+    }
+
+    fn expect(&mut self, lba: Lba, writes: u64) {
+        if let Some((set, _)) = self.homes.of(self.by_band.div_wide(lba.0)) {
+            self.sets[set].index.reserve(writes);
         }
     }
 

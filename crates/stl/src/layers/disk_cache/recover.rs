@@ -1,6 +1,6 @@
 //! What survives a power cut: the records of the disk cache, and how a fresh layer is rebuilt from them.
 
-use super::DiskCache;
+use super::{DiskCache, Part};
 use crate::{Cause, Plan, Record, Source};
 use smrlab_units::{Blocks, Lba};
 
@@ -33,6 +33,16 @@ enum Pending {
 }
 
 impl DiskCache {
+    /// What an append leaves behind for recovery.
+    #[inline]
+    pub(super) fn append_record(&self, part: Part, unit: u64, n: u64, place: u64) -> Record {
+        let g = self.options.granularity;
+        let kept_before = part.offset.saturating_sub(unit * g);
+        let kept_behind = ((unit + n) * g).saturating_sub(part.offset + part.blocks);
+        let words = [part.native * self.units() + unit, n | (kept_before << 32) | (kept_behind << 48), place];
+        Record { tag: APPEND, words }
+    }
+
     pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         let mut pending = None;
         for Record { tag, words } in records {
