@@ -3,6 +3,7 @@
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::{Config, Device};
 use smrlab_units::rng::Rng;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,7 +107,7 @@ fn an_error_behind_a_scheduler_throws_the_disk_out() {
 fn what_was_flushed_survives_a_killed_server() {
     for array in ARRAYS {
         for drive in ["tiny", CACHED] {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = scratch();
             let store = || StoreKind::Directory(folder.path().join("store"));
             let mut random = Rng::new(5);
             let mut device = served(drive, array, "cmr", 500.0, store());
@@ -136,6 +137,89 @@ fn what_was_flushed_survives_a_killed_server() {
                     *may = vec![out[0]];
                 }
             }
+        }
+    }
+}
+
+fn scratch() -> tempfile::TempDir {
+    let fast = Path::new("/dev/shm");
+    if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// The units of `may` read as one of what they may be, and those that were new are what they are from now on.
+fn among(device: &Device, may: &mut [Vec<u8>], when: &str) {
+    for (unit, may) in may.iter_mut().enumerate() {
+        let mut out = [0; 4096];
+        device.read(unit as u64 * 4096, &mut out).unwrap();
+        assert!(may.contains(&out[0]), "{when}: {unit} is {}, not of {may:?}", out[0]);
+        *may = vec![out[0]];
+    }
+}
+
+/// The array may note that the SSD's copy is needed no more only when the disks have the data, and not just their buffers: a server
+/// that is killed has lost those.
+#[test]
+fn pages_leave_the_ssd_when_disks_have_them_and_not_their_buffers() {
+    for array in ["striped,disks=2,stripe_unit=8blk,ssd_write=32KiB,ssd_page=4KiB", ARRAYS[3]] {
+        let folder = scratch();
+        let drive = "tiny,write_cache=on,segments=32,cache_size=256KiB,command=0.1ms,bus=100";
+        let open = || served(drive, array, "cmr", 10.0, StoreKind::Directory(folder.path().join("store")));
+        let (mut random, mut device) = (Rng::new(7), open());
+        let mut may: Vec<Vec<u8>> = vec![vec![0]; (device.size() / 4096) as usize];
+        for kill in 0..3 {
+            for i in 0..16 {
+                let (unit, stamp) = (random.below(may.len() as u64), 1 + kill * 16 + i);
+                may[unit as usize].push(stamp);
+                device.write(unit * 4096, &[stamp; 4096], false).unwrap();
+                if i == 7 {
+                    device.flush().unwrap();
+                    may.iter_mut().for_each(|m| *m = vec![m[m.len() - 1]]);
+                }
+            }
+            drop(device);
+            device = open();
+            among(&device, &mut may, &format!("{array}, kill {kill}"));
+        }
+    }
+}
+
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() { copied(&path, &to) } else { _ = std::fs::copy(path, to).unwrap() }
+    }
+}
+
+/// Destaging writes a row's data and its parity to different disks: a server that is stopped between them does both, since after an
+/// orderly stop nobody looks whether parity fits.
+#[test]
+fn a_server_that_stops_ends_what_it_began() {
+    let array =
+        "raid5,disks=3,chunk=8blk,ssd_write=128KiB,ssd_page=4KiB,ssd_depth=8,ssd_high=40%,ssd_low=10%";
+    for stop in 0..8 {
+        let folder = scratch();
+        let at = |name: &str| folder.path().join(name);
+        let device = served("tiny", array, "cmr", 10.0, StoreKind::Directory(at("store")));
+        let (mut random, mut is) = (Rng::new(stop + 1), vec![vec![0]; (device.size() / 4096) as usize]);
+        for stamp in 1..=60 {
+            let unit = random.below(is.len() as u64);
+            device.write(unit * 4096, &[stamp; 4096], false).unwrap();
+            is[unit as usize] = vec![stamp];
+        }
+        std::thread::sleep(std::time::Duration::from_micros(stop * 200));
+        device.housekeeping();
+        device.close().unwrap();
+        drop(device);
+        for disk in 0..3u64 {
+            let name = format!("without-{disk}");
+            copied(&at("store"), &at(&name));
+            let array = Some(array.to_owned());
+            let store = StoreKind::Directory(at(&name));
+            let device = Device::open(Config { array, ..Config::new("q", "tiny", "cmr", store) }).unwrap();
+            let (served, pace) = device.array().unwrap();
+            served.fail(pace, disk).unwrap();
+            among(&device, &mut is, &format!("stop {stop}, without disk {disk}"));
         }
     }
 }
