@@ -276,7 +276,13 @@ fn what_does_not_apply_is_absent() {
         (
             "reads",
             &["1.0,R,0,8", "2.0,R,8,8"],
-            &["/write_amplification", "/write_overloading", "/war", "/write_response_ms"],
+            &[
+                "/write_amplification",
+                "/write_overloading",
+                "/war",
+                "/write_response_ms",
+                "/cleaning/first_s",
+            ],
         ),
         ("writes", &["1.0,W,0,8", "2.0,W,8,8"], &["/war/per_update", "/read_response_ms"]),
         ("one", &["1.0,W,0,8"], &["/offered_load", "/overload"]),
@@ -287,7 +293,8 @@ fn what_does_not_apply_is_absent() {
         let trace = TraceFile::new(&format!("absent-{name}"), &lines);
         for layer in ["cmr", "rmw", "disk-cache,band=24blk,cache=10%"] {
             let r = file(&trace, &format!("drive = 'tiny'\nlayer = '{layer}'\n"));
-            for path in absent {
+            // Nothing was done before the first request either.
+            for path in absent.iter().chain(&["/busy_before_s"]) {
                 assert!(r.json.pointer(path).is_none(), "{name} {layer} {path}: {:#}", r.json);
             }
             let mut found = Vec::new();

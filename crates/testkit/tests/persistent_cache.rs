@@ -129,3 +129,41 @@ fn a_commit_takes_as_long_as_its_data_at_the_rate() {
         assert_eq!(takes(",commit_rate=1", blocks), takes("", blocks) + blocks * 512_000, "{blocks} blocks");
     }
 }
+
+/// Of a layer after writes of so many blocks each to the given place.
+fn counter(text: &str, writes: impl Iterator<Item = (u64, u64)>, wanted: &str) -> u64 {
+    let mut layer = smrlab_stl::build(text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+    let (mut plan, mut found) = (Plan::new(false, false), None);
+    for (lba, blocks) in writes {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)), &mut plan);
+    }
+    layer.counters(&mut |name, n| found = if name == wanted { Some(n) } else { found });
+    found.unwrap()
+}
+
+/// So many writes, and so many blocks, go into one packet.
+#[test]
+fn writes_that_are_queued_share_packets_as_far_as_they_fit() {
+    for (queued, packet, writes, blocks, packets) in [
+        (1, 12, 9, 1, 9),
+        (2, 12, 9, 1, 5),
+        (4, 12, 9, 1, 3),
+        (4, 12, 6, 5, 3),
+        (4, 12, 6, 6, 3),
+        (4, 12, 6, 7, 6),
+    ] {
+        let text = format!("persistent-cache,queued={queued},packet={packet}blk,idle=off");
+        let found = counter(&text, (0..writes).map(|i| (i * 50, blocks)), "packets");
+        assert_eq!(found, packets, "{text}: {writes} writes of {blocks}");
+    }
+}
+
+/// Packets whose blocks were all written again need no cleaning, however many there are; live ones do, from the trigger on.
+#[test]
+fn a_round_begins_when_too_many_packets_are_live() {
+    let text = "persistent-cache,map_trigger=6,map_limit=9,idle=off";
+    let live = |n: u64| counter(text, (0..40).map(|i| (i % n * 8, 8)), "bands_cleaned");
+    assert_eq!((live(1), live(6)), (0, 0));
+    assert!(live(7) > 0);
+}

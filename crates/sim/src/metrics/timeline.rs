@@ -181,3 +181,42 @@ impl Timeline {
         self.rows().map(|(_, b)| b).max().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two windows that become one: what is counted adds up, the extremes are those of both, the cache is as it was last.
+    #[test]
+    fn a_window_of_two_has_what_both_had() {
+        let one = |k: u64, (track_min, track_max)| Window {
+            arrivals: k,
+            completions: 2 * k,
+            host_blocks: [3, 4, 5, 6].map(|n| n * k),
+            media_blocks: [7, 8].map(|n| n * k),
+            response_ns: u128::from(9 * k),
+            response_max: 10 * k,
+            busy_ns: 11 * k,
+            cleaning_ns: 12 * k,
+            stalled_ns: 13 * k,
+            cached: Some(14 * k),
+            ops: 15 * k,
+            track_sum: 16 * k,
+            track_max,
+            track_min,
+        };
+        let together = |first: &Window, later: &Window| {
+            let mut both = first.clone();
+            both.absorb(later);
+            both
+        };
+        let (small, large) = (one(10, (6, 30)), one(100, (4, 20)));
+        let same = |a: &Window, b: &Window| assert_eq!(format!("{a:?}"), format!("{b:?}"));
+        let both = Window { response_max: 1000, cached: Some(1400), ..one(110, (4, 30)) };
+        same(&together(&small, &large), &both);
+        same(&together(&large, &small), &Window { cached: Some(140), ..both });
+        let none = Window::default();
+        same(&together(&none, &small), &small);
+        same(&together(&small, &none), &small);
+    }
+}

@@ -160,10 +160,14 @@ fn idle_time_begins_with_the_fullest_cache_band() {
     let mut rig = Rig::new(make, medium(8, 3));
     rig.go(request(HostOp::Write, 0, 1), false);
     rig.go(request(HostOp::Write, 3, 2), false);
+    let relocated =
+        |plan: &Plan| plan.cleanings().iter().map(|c| (c.kind, c.relocated.0)).collect::<Vec<_>>();
     rig.idle();
     assert_eq!(ops(rig.plan()), "Rc 5+2, Rc 15+3, Wc 15+3");
+    assert_eq!(relocated(rig.plan()), [("idle-clean", 2)]);
     rig.idle();
     assert_eq!(ops(rig.plan()), "Rc 0+1, Rc 10+3, Wc 10+3");
+    assert_eq!(relocated(rig.plan()), [("idle-clean", 1)]);
 }
 
 fn variants() -> Vec<fn() -> DiskCache> {

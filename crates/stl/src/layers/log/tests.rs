@@ -75,6 +75,7 @@ fn what_is_hot_apart_from_what_is_cold_moves_less() {
         let moved = moved(Options { victim, own: true, ..Options::default() }, 1, 10, 200_000);
         println!("{victim:?}: {moved}, greedy {own}, mixed {plain}");
         assert!(moved < plain, "{victim:?}: {moved} against {plain}");
+        assert_ne!(moved, own, "{victim:?} chooses as greedy does: it has no ages, or no counts");
     }
 }
 

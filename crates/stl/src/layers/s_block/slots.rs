@@ -283,3 +283,74 @@ impl SlotRing {
 pub(super) fn guard_slots(reach: u64, size: u64) -> u64 {
     (reach - 1).div_ceil(size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::ring::Stretch;
+    use smrlab_units::Blocks;
+    use smrlab_units::rng::Rng;
+
+    const SBLOCKS: u32 = 70;
+
+    /// What is asked of slots, answered by a look at each: the slot of every S-block, and whether it has cached blocks.
+    fn compare(ring: &SlotRing, slots: &[(u32, bool)]) {
+        let turn = |x: usize, slot: u32| match ring.is_placed(slot) {
+            true => u64::from(SBLOCKS) + ring.ahead(slot),
+            false => x as u64,
+        };
+        let cached = slots.iter().enumerate().filter(|(_, s)| s.1);
+        let mut turns: Vec<_> = cached.map(|(x, &(slot, _))| (x as u32, turn(x, slot))).collect();
+        turns.sort_by_key(|t| t.1);
+        for from in 0..u64::from(SBLOCKS) + ring.ring.size() + 2 {
+            let first = turns.iter().copied().find(|t| t.1 >= from);
+            assert_eq!(ring.cached_from(from), first, "from {from} of {:?}", ring.ring);
+        }
+        let owner = |ahead: u64| {
+            let slot = ring.ring.wrap(ring.ring.tail() + ahead) as u32;
+            slots.iter().position(|s| s.0 == slot).map(|x| x as u32)
+        };
+        let used: Vec<_> = (0..ring.ring.used()).map(owner).collect();
+        assert_eq!(ring.owners().collect::<Vec<_>>(), used);
+        assert_eq!(ring.owner_ahead(ring.ring.used()), None);
+        let placed = used.iter().flatten().count() as u64;
+        assert_eq!(ring.spare(), ring.ring.size() - ring.guard - placed);
+        assert_eq!(ring.next_invalid().map(|i| i.0), used.iter().position(Option::is_none).map(|i| i as u64));
+    }
+
+    /// S-blocks move, gain and lose cached blocks and their slots in any order, over several turns of the ring.
+    #[test]
+    fn the_next_of_every_turn_is_found() {
+        for placed in [true, false] {
+            let laid = Laid::over(&[Stretch { first: Pba(0), blocks: Blocks(100 * 4) }]);
+            let mut ring = SlotRing::new(laid, 4, SBLOCKS, 9, placed);
+            let slot = |x: u32| if placed { x } else { ring.first_virtual() + x };
+            let mut slots: Vec<(u32, bool)> = (0..SBLOCKS).map(|x| (slot(x), false)).collect();
+            let mut random = Rng::new(5);
+            for _ in 0..1500 {
+                let x = random.below(u64::from(SBLOCKS)) as usize;
+                let (old, cached) = slots[x];
+                match random.below(6) {
+                    0 if ring.is_placed(old) && !cached => slots[x].0 = ring.vacate(x as u32, old),
+                    0..3 => {
+                        ring.mark(old, !cached);
+                        slots[x].1 = !cached;
+                    }
+                    _ => {
+                        // The tail makes room: what is valid there goes to the head.
+                        while ring.room() < 2 || (ring.ring.used() > 0 && ring.at_tail().is_none()) {
+                            if let Some(first) = ring.at_tail() {
+                                let first = first as usize;
+                                slots[first].0 = ring.place(first as u32, slots[first].0);
+                            }
+                            ring.pop();
+                        }
+                        let old = slots[x].0;
+                        slots[x].0 = ring.place(x as u32, old);
+                    }
+                }
+                compare(&ring, &slots);
+            }
+        }
+    }
+}
