@@ -77,6 +77,7 @@ pub fn from_extraction(e: &Extraction, name: &str) -> Result<Fitted, ProbeError>
         out.notes.push("skews and the order of surfaces are not measured: one surface is assumed".to_owned());
     }
     seeks(&mut out, e);
+    out.notes.extend(e.notes.iter().cloned());
     Ok(out)
 }
 
@@ -114,6 +115,10 @@ fn geometry(out: &mut Fitted, e: &Extraction) {
     out.spec.counted = None;
     let seen = "from the angles of blocks".to_owned();
     out.because("geometry", "measured", seen);
+    if surfaces == 1 {
+        let unseen = "no change of surface shows: tracks are numbered as if all were on one".to_owned();
+        out.because("geometry.surfaces", "assumed", unseen);
+    }
     let slips: u64 = e.zones.iter().map(|z| z.slips).sum();
     let each = if slips > 0 { format!("; {slips} slipped sectors are left out") } else { String::new() };
     out.because(
@@ -164,14 +169,8 @@ fn seeks(out: &mut Fitted, e: &Extraction) {
         out.notes.push("seeks are not measured: the curve is assumed".to_owned());
         return;
     };
-    let curve = |points: &[(u64, f64)]| {
-        let mut highest = 0;
-        let points = points.iter().map(|&(d, ns)| {
-            highest = highest.max(time(ns).0);
-            (d, SimTime(highest))
-        });
-        SeekCurve::Table(points.collect())
-    };
+    let curve =
+        |points: &[(u64, f64)]| SeekCurve::Table(points.iter().map(|&(d, ns)| (d, time(ns))).collect());
     let m = &mut out.spec.mechanics;
     m.read_seek = curve(&s.read);
     m.read_overhead = time(s.read_overhead_ns);

@@ -42,13 +42,18 @@ fn responses(model: &DriveModel) -> Vec<f64> {
 
 #[test]
 fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
-    for name in ["modern-7200", "he2014-example"] {
+    // The last one's seeks take other times outwards than inwards: a fitted drive has their mean.
+    for (name, most) in
+        [("modern-7200", 0.02), ("he2014-example", 0.02), ("seagate-st8000as0002,cache=off", 0.03)]
+    {
         let truth = model(name);
         let e = measured(&truth);
         let fitted = from_extraction(&e, "again").unwrap();
         let text = fitted.toml();
         let again = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        assert_eq!(again.spec().geometry.zones, truth.spec().geometry.zones, "{name}");
+        // Behind the last block that the host sees nothing is measured.
+        let sizes = |m: &DriveModel| m.spec().geometry.zones.iter().map(|z| z.sectors).collect::<Vec<_>>();
+        assert!(sizes(&truth).starts_with(&sizes(&again)), "{name}");
         assert!(again.provenance().iter().any(|p| p.field == "mechanics.rpm" && p.kind == "measured"));
         let (mut a, mut b) = (responses(&truth), responses(&again));
         let mean = a.iter().sum::<f64>() / a.len() as f64;
@@ -56,7 +61,8 @@ fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
         b.sort_unstable_by(f64::total_cmp);
         let squares: f64 = a.iter().zip(&b).map(|(x, y)| (x - y) * (x - y)).sum();
         let demerit = (squares / a.len() as f64).sqrt();
-        assert!(demerit < 0.02 * mean, "{name}: demerit {demerit} ms of a mean of {mean} ms");
+        eprintln!("{name}: demerit {:.2} % of the mean", 100.0 * demerit / mean);
+        assert!(demerit < most * mean, "{name}: demerit {demerit} ms of a mean of {mean} ms");
     }
 }
 

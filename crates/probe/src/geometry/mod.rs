@@ -5,6 +5,7 @@
 //! before a seek and that skews reach a fifth of a revolution.
 
 mod cache;
+mod lines;
 mod order;
 pub(crate) mod rotation;
 mod seek;
@@ -166,6 +167,9 @@ fn stages(
     keep(known);
     dial.stage("zones");
     let mut finder = zones::Finder::new(dial, &known.zones, options.zones_only)?;
+    if finder.counted() && !known.notes.iter().any(|n| n == lines::UNTOLD) {
+        known.notes.push(lines::UNTOLD.to_owned());
+    }
     while !known.complete {
         known.complete = !finder.next(dial)?;
         // The last one may be joined by the next.

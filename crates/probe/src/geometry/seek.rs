@@ -16,7 +16,7 @@ pub struct Seeks {
     pub read_overhead_ns: f64,
     /// Standard error of all times here.
     pub spread_ns: f64,
-    /// Cylinders and time of a read, overhead excluded.
+    /// Cylinders and time of a read, overhead excluded; the mean of both directions.
     pub read: Vec<(u64, f64)>,
     /// The same for writes, where they were allowed.
     pub write: Vec<(u64, f64)>,
@@ -84,7 +84,8 @@ impl<'a> Map<'a> {
         let Some(spot) = self.blocks(cylinder).first().copied() else { return Ok(None) };
         let at = |lba| Spot { lba, ..spot };
         let before = at(spot.lba.saturating_sub(2));
-        if dial.cached() {
+        // An answer from the cache may come late once.
+        for _ in 0..if dial.cached() { 3 } else { 0 } {
             dial.evict()?;
             dial.read_medium(spot.lba)?;
             if dial.hit(before.lba)? {
@@ -196,16 +197,14 @@ struct Access {
 }
 
 impl Access {
-    /// The least time over `d` of `most` cylinders, from a quarter and from the middle of what there is room for. All of
-    /// them in turn: what the drive's own cache has of one is pushed out together with the others.
+    /// The mean of the least times over `d` of `most` cylinders there and back, from a quarter and from the middle of what there
+    /// is room for. Both in turn: what the drive's own cache has of one is pushed out together with the other.
     fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<f64, ProbeError> {
         let room = most - d;
-        let from = if room < 4 { vec![0] } else { vec![room / 4, room / 2] };
         let mut searches = Vec::new();
-        for from in from {
+        for (from, to) in [(room / 4, room / 4 + d), (room / 2 + d, room / 2)] {
             let Some(start) = map.blocks(from).first().copied() else { continue };
-            searches
-                .push(map.blocks(from + d).into_iter().map(|to| Search::new(start, to)).collect::<Vec<_>>());
+            searches.push(map.blocks(to).into_iter().map(|to| Search::new(start, to)).collect::<Vec<_>>());
         }
         let mut going = true;
         while going {
@@ -284,12 +283,13 @@ struct Search {
     /// Between what it could be late and what was too late, in turns.
     lo: f64,
     hi: f64,
-    missed: u32,
+    /// How often the head was in time and too late for what is tried.
+    votes: [u32; 2],
 }
 
 impl Search {
     fn new(from: Spot, to: Spot) -> Self {
-        Self { from, to, sent: None, took: Vec::new(), whole: 0.0, lo: 0.0, hi: 1.0, missed: 0 }
+        Self { from, to, sent: None, took: Vec::new(), whole: 0.0, lo: 0.0, hi: 1.0, votes: [0; 2] }
     }
 
     /// One trip, where one is still needed.
@@ -311,13 +311,15 @@ impl Search {
         let mid = if open { (self.lo + self.hi) / 2.0 } else { self.lo / 2.0 };
         let t = access.trip(dial, self.from, self.to, Some(sent + mid))?.1 + mid;
         self.took.push(self.whole + wrap(t - self.whole));
-        // A completion may come much too late, but not too early.
-        let hit = t - self.whole < 0.5;
-        self.missed = if hit { 0 } else { self.missed + 1 };
-        if open && hit {
-            self.lo = mid;
-        } else if open && self.missed == if noisy { 2 } else { 1 } {
-            (self.hi, self.missed) = (mid, 0);
+        if !open {
+            return Ok(true);
+        }
+        // A completion may come much too late, and if it is that of the first block, the drive has read ahead meanwhile.
+        let missed = t - self.whole >= 0.5;
+        self.votes[usize::from(missed)] += 1;
+        if self.votes[usize::from(missed)] == if noisy { 2 } else { 1 } {
+            *if missed { &mut self.hi } else { &mut self.lo } = mid;
+            self.votes = [0; 2];
         }
         Ok(true)
     }

@@ -1,6 +1,7 @@
 //! Recording zones: where tracks stop having the same number of sectors, in few steps a zone.
 
 use super::Zone;
+use super::lines::Lines;
 use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
 use crate::ProbeError;
 use crate::dial::Dial;
@@ -14,6 +15,8 @@ pub(super) struct Finder {
     zones: Vec<Zone>,
     /// Where spare sectors are in doubt, they stay so.
     quick: bool,
+    /// Where no boundary shows by itself.
+    lines: Option<Lines>,
 }
 
 /// A zone whose first tracks were measured.
@@ -34,20 +37,27 @@ impl Finder {
             None => sectors_near(dial, from)?,
         };
         let mut jumps = Jumps::default();
-        let jump = boundary_after(
-            dial,
-            0,
-            known.first().map_or(sectors, |z| z.sectors as f64),
-            dial.blocks(),
-            &jumps,
-        )?;
-        if jump.is_none() {
+        let front = known.first().map_or(sectors, |z| z.sectors as f64);
+        let mut lines = None;
+        if boundary_after(dial, 0, front, dial.blocks(), &jumps)?.is_none() {
             dial.set_across(true);
+            if boundary_after(dial, 0, front, dial.blocks(), &jumps)?.is_none() {
+                dial.set_across(false);
+                lines = Some(match known.first() {
+                    Some(z) => Lines::known(z.jump),
+                    None => Lines::find(dial)?,
+                });
+            }
         }
         for z in known {
             jumps.learn(z.jump, 0.01 + 4.0 * dial.noise());
         }
-        Ok(Self { jumps, sectors, zones: known.to_vec(), quick })
+        Ok(Self { jumps, sectors, zones: known.to_vec(), quick, lines })
+    }
+
+    /// Whether tracks are counted where no boundary shows by itself.
+    pub fn counted(&self) -> bool {
+        self.lines.is_some()
     }
 
     /// The zones found.
@@ -63,6 +73,13 @@ impl Finder {
             return Ok(false);
         }
         dial.share(first as f64 / blocks as f64);
+        if let Some(lines) = &mut self.lines {
+            let (usable, tracks, end) = lines.zone(dial, first, self.sectors)?;
+            self.jumps = Jumps(vec![lines.skew]);
+            self.sectors = usable as f64;
+            self.push(first, tracks, end, &Start { first, usable, sectors: self.sectors });
+            return Ok(end < blocks);
+        }
         let Some(start) = self.start(dial, first)? else {
             self.remainder(first, blocks)?;
             return Ok(false);
@@ -171,11 +188,12 @@ impl Finder {
             tracks.push((at, b));
             self.jumps.learn(b.jump, slack);
             at = b.lba;
-            if most > 3 && tracks.len() >= 3 && full_track(&tracks).is_some() || alike(&tracks) {
+            if most > 3 && tracks.len() >= 3 && full_track(&tracks, 0).is_some() || alike(&tracks) {
                 break;
             }
         }
-        let Some(&(start, b)) = full_track(&tracks).or(tracks.first()) else { return Ok(None) };
+        let full = full_track(&tracks, 0).or(full_track(&tracks, 4)).or(tracks.first());
+        let Some(&(start, b)) = full else { return Ok(None) };
         let usable = b.lba - start;
         let turns = if self.quick { &TURNS[..1] } else { &TURNS };
         let sectors = full_turn(dial, start, b.lba, turns)?;
@@ -260,13 +278,13 @@ fn length(&(start, end): &(u64, Boundary)) -> u64 {
     end.lba - start
 }
 
-/// A full track among the first ones of a zone, of which another is about as long: slipped sectors make some a little
-/// shorter, and the zone may end after any of them.
-fn full_track(tracks: &[(u64, Boundary)]) -> Option<&(u64, Boundary)> {
-    let near = |a: u64, b: u64| a.abs_diff(b) <= 4;
-    let twice =
-        |i: usize| tracks.iter().enumerate().any(|(j, t)| j != i && near(length(t), length(&tracks[i])));
-    (0..tracks.len()).filter(|&i| twice(i)).map(|i| &tracks[i]).max_by_key(|t| length(t))
+/// A full track among the first ones of a zone, of which another is as long but for `slack` blocks: slipped sectors make some
+/// a little shorter, a boundary that was missed by a block makes one longer, and the zone may end after any of them.
+fn full_track(tracks: &[(u64, Boundary)], slack: u64) -> Option<&(u64, Boundary)> {
+    let twice = |t: &(u64, Boundary)| {
+        tracks.iter().filter(|other| length(other).abs_diff(length(t)) <= slack).count() > 1
+    };
+    tracks.iter().filter(|t| twice(t)).max_by_key(|t| length(t))
 }
 
 /// Slipped sectors to be reckoned with over so many tracks.
@@ -326,8 +344,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_boundary_that_was_missed_by_a_block_does_not_make_a_zone_of_its_own() {
+        let track = |start, lba| (start, Boundary { lba, jump: 0.1 });
+        let seen = [track(0, 513), track(513, 1024), track(1024, 1536), track(1536, 2048)];
+        assert_eq!(full_track(&seen[..3], 0), None);
+        assert_eq!(full_track(&seen, 0).map(length), Some(512));
+        assert_eq!(full_track(&seen[..2], 4).map(length), Some(513));
+    }
+
+    #[test]
     fn a_zone_that_goes_on_is_one() {
-        let mut finder = Finder { jumps: Jumps::default(), sectors: 100.0, zones: Vec::new(), quick: false };
+        let mut finder =
+            Finder { jumps: Jumps::default(), sectors: 100.0, zones: Vec::new(), quick: false, lines: None };
         let of = |usable| Start { first: 0, usable, sectors: usable as f64 };
         finder.push(0, 10, 999, &of(100));
         finder.push(999, 5, 1497, &of(100));

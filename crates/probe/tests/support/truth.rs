@@ -94,13 +94,20 @@ fn wrong_rpm(model: &DriveModel, e: &Extraction) -> Vec<String> {
     if off { Vec::new() } else { vec![format!("{found} rpm, in truth {truth}")] }
 }
 
-/// The model's own seek over `d` cylinders of the first surface, overhead excluded, in nanoseconds; none where it has no such.
+/// The model's own seek over `d` cylinders of the first surface, the mean of there and back, overhead excluded, in
+/// nanoseconds; none where it has no such.
 fn seek(model: &DriveModel, dir: Dir, d: u32) -> Option<f64> {
     let g = model.geometry();
+    let (near, far) = (g.at(0, 0, 0)?, g.at(d, 0, 0)?);
     let mut m = model.mechanics(None).unwrap();
-    let end = m.service(SimTime::ZERO, Dir::Read, g.at(0, 0, 0).unwrap(), Blocks(1));
-    m.service(end, dir, g.at(d, 0, 0)?, Blocks(1));
-    Some(m.phases().seek.0 as f64)
+    let mut sum = 0;
+    for (from, to) in [(near, far), (far, near)] {
+        let start = m.head().ready;
+        let end = m.service(start, Dir::Read, from, Blocks(1));
+        m.service(end, dir, to, Blocks(1));
+        sum += m.phases().seek.0;
+    }
+    Some(sum as f64 / 2.0)
 }
 
 /// Within 2 % or three standard errors.

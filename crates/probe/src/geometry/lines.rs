@@ -1,0 +1,378 @@
+//! Zones of drives whose tracks follow each other too closely for a single boundary to show: no lost revolution, and a skew
+//! below what one look tells. Over many tracks it adds up.
+//!
+//! A track of `n` blocks takes `1 + skew` revolutions from its start to the next one's, so that angles over long distances
+//! tell `n / (1 + skew)`. One such number fits any `n`; but tracks have whole numbers of blocks everywhere on the drive, and
+//! only one skew makes whole numbers of all (as the lines of a vernier meet in one place). Where the slope changes, a zone
+//! ends: after a whole number of tracks, which the two lines through the angles on both sides tell.
+
+use super::tracks::sectors_near;
+use crate::ProbeError;
+use crate::dial::Dial;
+use crate::stats::{median, median_angle, turn, wrap};
+
+/// Places on the drive at which the skew is looked for.
+const PLACES: u64 = 12;
+/// Tracks over which a slope is measured.
+const LONG: u64 = 4096;
+/// The largest skew that may have been overlooked, in revolutions.
+const MOST: f64 = 0.035;
+/// Fewer tracks than these are not told from each other.
+const FEW: u64 = 32;
+/// Places on each side of a zone's end from which it is told.
+const MOST_PLACES: u64 = 128;
+/// Tracks before a block that is looked at where others are, too: a slope that is another one by chance leads to the same
+/// angle at one distance, but not at all of them.
+const BEFORE: [u64; 4] = [0, 23, 151, 1009];
+/// Tracks from one block to the next where many are read: the head has some time for the way back.
+const APART: f64 = 1.6;
+/// What a disk turns while a head goes to a track nearby, more or less.
+const SOON: f64 = 0.25;
+
+/// Tracks of `usable` blocks each from block `first` on.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: u64,
+    usable: u64,
+    skew: f64,
+}
+
+impl Run {
+    /// The angle of a block's end, in revolutions from where the first track starts; whole ones are left out.
+    fn angle(&self, lba: u64) -> f64 {
+        let at = lba - self.first;
+        (at / self.usable) as f64 * self.skew + (at % self.usable + 1) as f64 / self.usable as f64
+    }
+
+    /// Where track `n` starts.
+    fn start(&self, n: u64) -> u64 {
+        self.first + n * self.usable
+    }
+}
+
+/// A zone: blocks on a track, tracks, the block behind it.
+pub(super) type Found = (u64, u64, u64);
+
+/// What such a drive does not tell.
+pub(super) const UNTOLD: &str = "no track boundary shows by itself: tracks were counted from the skew that adds up over \
+     many, so that changes of surface like other steps, slipped sectors and spare ones are not told";
+
+/// See the [module](self).
+pub(super) struct Lines {
+    /// From a track's start to the next one's, in revolutions over a whole one.
+    pub skew: f64,
+    /// Blocks on a track of the zone to come, where the last one's end told them.
+    next: Option<u64>,
+    /// When the period was last taken anew, in seconds.
+    tuned: f64,
+}
+
+impl Lines {
+    /// With the skew of zones found before.
+    pub fn known(skew: f64) -> Self {
+        Self { skew, next: None, tuned: 0.0 }
+    }
+
+    /// Finds the skew from slopes all over the drive.
+    ///
+    /// # Errors
+    /// The target's, and [`ProbeError::Unclear`] where no skew or more than one fits.
+    pub fn find(dial: &mut Dial<'_>) -> Result<Self, ProbeError> {
+        let blocks = dial.blocks();
+        let mut each = Vec::new();
+        for i in 0..PLACES {
+            dial.share(i as f64 / PLACES as f64);
+            let at = blocks * (2 * i + 1) / (2 * PLACES);
+            let near = sectors_near(dial, at)?;
+            let (turn, tracks) = blocks_a_turn(dial, at, near, blocks / PLACES / 2)?;
+            // A zone that ends too early leaves the slope too uncertain.
+            if tracks as f64 > 0.2 * near {
+                each.push(turn);
+            }
+        }
+        vernier(&each).map(Self::known).ok_or_else(|| {
+            ProbeError::Unclear(
+                "no track boundary shows, and no skew that adds up over many tracks: all data is on one, or all \
+                 tracks are equally long"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// The zone from `first`, the start of a track; `near`: about how many blocks a revolution has there.
+    ///
+    /// # Errors
+    /// The target's, and [`ProbeError::Unclear`] where the zone has too few tracks.
+    pub fn zone(&mut self, dial: &mut Dial<'_>, first: u64, near: f64) -> Result<Found, ProbeError> {
+        let end = dial.blocks();
+        let usable = match self.next.take() {
+            Some(n) => n,
+            None => self.whole(dial, first, near)?,
+        };
+        let mut run = Run { first, usable, skew: self.skew };
+        let tracks = (end - first).div_ceil(usable);
+        // The longer that is ago, the more exact the period is anyway.
+        if dial.now().as_secs_f64() > 1.5 * self.tuned {
+            dial.tune()?;
+            self.tuned = dial.now().as_secs_f64();
+        }
+        let mut origin = offset(dial, &run, first)?;
+        let (mut good, mut step, mut from) = (0, LONG / 2, 0);
+        loop {
+            let bad = (good + step).min(tracks);
+            let last = if bad == tracks { end - 1 } else { run.start(bad) };
+            if let Some(off) = on_line(dial, &run, origin, run.start(good), last)? {
+                // The further, the more exact; from slopes it is known over fewer.
+                if bad - from > LONG {
+                    run.skew += off / (bad - from) as f64;
+                    self.skew = run.skew;
+                }
+                if bad == tracks {
+                    return Ok((usable, tracks, end));
+                }
+                (good, step) = (bad, bad);
+                continue;
+            }
+            let (lo, hi) = between(dial, &run, origin, good, bad)?;
+            let next = self.whole(dial, run.start(hi), usable as f64)?;
+            if next != usable {
+                let tracks = ends(dial, &run, origin, next, [lo, hi])?;
+                self.next = Some(next);
+                return Ok((usable, tracks, run.start(tracks)));
+            }
+            // A doubtful look is no end; the line is taken anew from there.
+            (good, step, from) = (hi, hi, hi);
+            origin = offset(dial, &run, run.start(hi))?;
+        }
+    }
+
+    /// Blocks on a track from `at` on.
+    fn whole(&self, dial: &mut Dial<'_>, at: u64, near: f64) -> Result<u64, ProbeError> {
+        let room = dial.blocks() - at;
+        let (mut usable, mut most) = (0.0f64, 0);
+        for _ in 0..3 {
+            // One that came much too late ends it too early.
+            let (turn, tracks) = blocks_a_turn(dial, at, near, room)?;
+            if tracks > most {
+                (usable, most) = (turn * (1.0 + self.skew), tracks);
+            }
+            if most >= LONG {
+                break;
+            }
+        }
+        if most >= FEW / 2 && (usable - usable.round()).abs() < 0.25 {
+            return Ok(usable.round() as u64);
+        }
+        Err(ProbeError::Unclear(format!(
+            "from LBA {at} on tracks cannot be counted: no boundary shows, and the zone has few of them"
+        )))
+    }
+}
+
+/// How far the angle of a block may be from where it is expected.
+fn tolerance(dial: &Dial<'_>) -> f64 {
+    0.02 + 6.0 * dial.noise()
+}
+
+/// Blocks to the `n`th place before another: backwards, so that nothing is read ahead of.
+fn back(run: &Run, n: u64) -> u64 {
+    (n as f64 * APART * run.usable as f64) as u64
+}
+
+/// The block from `lba` on that the head comes to soon.
+fn soon(dial: &Dial<'_>, run: &Run, origin: f64, lba: u64) -> u64 {
+    let wait = turn(dial.angle_at(dial.now()) + SOON - origin - run.angle(lba));
+    lba + (wait * run.usable as f64) as u64
+}
+
+/// The angle of a block less what the run says.
+fn off(dial: &mut Dial<'_>, run: &Run, lba: u64) -> Result<f64, ProbeError> {
+    Ok(wrap(dial.angle(lba)? - run.angle(lba)))
+}
+
+/// The same of the block and some behind it: their median.
+fn offset(dial: &mut Dial<'_>, run: &Run, lba: u64) -> Result<f64, ProbeError> {
+    let last = dial.blocks() - 1;
+    let offs = (0..5)
+        .rev()
+        .map(|i| off(dial, run, (lba + back(run, i)).min(last)))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(median_angle(&offs))
+}
+
+/// Whether blocks behind `good` up to `lba` are where the run goes on; about how far they deviate.
+fn on_line(
+    dial: &mut Dial<'_>,
+    run: &Run,
+    origin: f64,
+    good: u64,
+    lba: u64,
+) -> Result<Option<f64>, ProbeError> {
+    let limit = tolerance(dial);
+    let mut offs = Vec::new();
+    for tracks in BEFORE {
+        let Some(at) = lba.checked_sub(tracks * run.usable).filter(|at| *at > good) else { break };
+        // Single ones may have come much too late.
+        for tries in 0.. {
+            let off = wrap(off(dial, run, (at - back(run, tries)).max(good))? - origin);
+            if off.abs() <= limit {
+                offs.push(off);
+                break;
+            }
+            if tries == 2 {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(median(&offs)))
+}
+
+/// Two tracks not far from each other, of which the first is on the line and the second is not.
+fn between(
+    dial: &mut Dial<'_>,
+    run: &Run,
+    origin: f64,
+    good: u64,
+    mut bad: u64,
+) -> Result<(u64, u64), ProbeError> {
+    loop {
+        let mut lo = good;
+        while bad - lo > 8 {
+            let mid = lo + (bad - lo) / 2;
+            if on_line(dial, run, origin, run.start(good), run.start(mid))?.is_some() {
+                lo = mid;
+            } else {
+                bad = mid;
+            }
+        }
+        // One that came much too late may have been where it was expected by chance.
+        if lo == good || on_line(dial, run, origin, run.start(good), run.start(lo))?.is_some() {
+            return Ok((lo, bad));
+        }
+        bad = lo;
+    }
+}
+
+/// After how many tracks the run goes over to tracks of `next` blocks: before track `bad`, and not much before `good`, which
+/// was near enough to the run's line. The lines before and behind meet there.
+fn ends(
+    dial: &mut Dial<'_>,
+    run: &Run,
+    origin: f64,
+    next: u64,
+    [good, bad]: [u64; 2],
+) -> Result<u64, ProbeError> {
+    // By so much a boundary one track later turns what is behind it.
+    let each = (1.0 + run.skew) * (1.0 - run.usable as f64 / next as f64);
+    let doubt = (1.5 * tolerance(dial) / each.abs()).ceil() as u64 + 8;
+    let before = good.saturating_sub(doubt);
+    let guess = (before + bad) / 2;
+    let behind = Run { first: run.start(guess), usable: next, skew: run.skew };
+    // The angle where that starts.
+    let start = origin + guess as f64 * run.skew;
+    let room =
+        [before, (dial.blocks() - run.start(bad)) / next].map(|tracks| tracks.saturating_sub(2) / 2 + 1);
+    let mut offs = [Vec::new(), Vec::new()];
+    let mut want = dial.repeats(0.06 * each.abs(), 256);
+    loop {
+        // Backwards, so that nothing is read ahead of; near the boundary, so that errors of the skew do not add up.
+        let steps = room.map(|room| room.min(want).min(MOST_PLACES));
+        for i in offs[0].len() as u64..want {
+            let first = run.start((before - 2 * (i % steps[0])).saturating_sub(1));
+            let first = soon(dial, run, origin, first);
+            offs[0].push(off(dial, run, first)?);
+            let second = run.start(bad) + 2 * (steps[1] - 1 - i % steps[1]) * next;
+            let second = soon(dial, &behind, start, second).min(dial.blocks() - 1);
+            offs[1].push(wrap(off(dial, &behind, second)? - guess as f64 * run.skew));
+        }
+        let [a, b] = offs.each_ref().map(|o| dial.earliest(o));
+        let tracks = guess as f64 + wrap(b - a) / each;
+        if (tracks - tracks.round()).abs() < 0.25 || want >= 1024 {
+            return Ok(tracks.round().clamp(1.0, bad as f64) as u64);
+        }
+        want *= 2;
+    }
+}
+
+/// Blocks in a revolution from `at` on, over as many tracks as the zone and `room` blocks let it, and how many these were.
+/// Distances double, so that how many revolutions lie between is known from the step before.
+fn blocks_a_turn(dial: &mut Dial<'_>, at: u64, near: f64, room: u64) -> Result<(f64, u64), ProbeError> {
+    let reference = dial.angle(at)?;
+    let (mut slope, mut tracks) = (1.0 / near, 0);
+    let mut next = 1;
+    while next <= LONG {
+        let d = (next as f64 * near) as u64;
+        if d >= room {
+            break;
+        }
+        let mut found = None;
+        for i in 0..3 {
+            let d = d - i;
+            let off = wrap(dial.angle(at + d)? - reference - d as f64 * slope);
+            // The first step is known to a few per cent.
+            if off.abs() < if tracks < 8 { 0.1 } else { tolerance(dial) } {
+                found = Some(off / d as f64);
+                break;
+            }
+        }
+        let Some(more) = found else { break };
+        slope += more;
+        (tracks, next) = (next, 2 * next);
+    }
+    // Few tracks need angles that are the more exact.
+    let repeats = dial.repeats(0.05 * tracks as f64 / near, 200);
+    if repeats > 3 && tracks > 0 {
+        let d = (tracks as f64 * near) as u64;
+        slope += wrap(dial.between(at, at + d, repeats)? - d as f64 * slope) / d as f64;
+    }
+    Ok((1.0 / slope, tracks))
+}
+
+/// The skew that makes whole numbers of all the blocks a turn; the least of several. `None`: there is none, or they are too
+/// much alike to tell.
+fn vernier(each: &[f64]) -> Option<f64> {
+    let largest = each.iter().copied().fold(0.0, f64::max);
+    // A quarter of the places may have been misled.
+    let misfit = |skew: f64| {
+        let mut off: Vec<f64> =
+            each.iter().map(|n| n * (1.0 + skew)).map(|n| (n - n.round()).abs()).collect();
+        off.sort_unstable_by(f64::total_cmp);
+        off.get(off.len() * 3 / 4).copied().unwrap_or(1.0)
+    };
+    let step = 0.01 / largest;
+    let steps = (MOST / step) as i64;
+    let near = |i: &i64| i.abs();
+    let mut fits: Vec<i64> = (-steps..=steps).filter(|i| misfit(*i as f64 * step) < 0.06).collect();
+    fits.sort_by_key(near);
+    let first = *fits.first()?;
+    // Its neighbours fit, too: the best of them.
+    let best = (first - 60..=first + 60)
+        .min_by(|a, b| misfit(*a as f64 * step).total_cmp(&misfit(*b as f64 * step)))
+        .map(|i| i as f64 * step)?;
+    let mut whole: Vec<u64> = each.iter().map(|n| (n * (1.0 + best)).round() as u64).collect();
+    let skew = median(&each.iter().zip(&whole).map(|(n, whole)| *whole as f64 / n - 1.0).collect::<Vec<_>>());
+    whole.sort_unstable();
+    whole.dedup();
+    (whole.len() > 2).then_some(skew)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_skew_makes_whole_numbers_of_all() {
+        let turns = |sizes: &[u64], skew: f64| {
+            sizes.iter().map(|n| *n as f64 / (1.0 + skew) + 0.004).collect::<Vec<_>>()
+        };
+        let sizes = [3832, 3760, 3608, 3400, 3144, 2904, 2640, 2400, 2136, 2000];
+        for skew in [0.001, -0.002, 0.0] {
+            let found = vernier(&turns(&sizes, skew)).unwrap();
+            assert!((found - skew).abs() < 3e-6, "{found} for {skew}");
+        }
+        assert_eq!(vernier(&turns(&[3832, 3760], 0.001)), None, "two sizes fit several skews");
+        let mut odd = turns(&sizes, 0.001);
+        odd.iter_mut().enumerate().for_each(|(i, n)| *n += 0.3 * i as f64 % 1.0);
+        assert_eq!(vernier(&odd), None, "no skew fits");
+    }
+}
