@@ -8,6 +8,7 @@ mod carried;
 mod ssd;
 mod told;
 
+use crate::carry::Bytes;
 use crate::disk::Opened;
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
@@ -131,6 +132,11 @@ impl Arrayed {
             bytes.push(own);
         }
         let (ssd, on_ssd) = ssd.unzip();
+        if let Some(ledger) = &ledger {
+            bytes.iter().try_for_each(|disk: &Bytes| disk.medium.sync().map(drop))?;
+            on_ssd.as_ref().map_or(Ok(()), |ssd| ssd.sync())?;
+            ledger.opened()?;
+        }
         drives.extend(ssd.map(Member::Ssd));
         let ledger = ledger.map(Arc::new);
         let blocks = array.host_blocks().0;

@@ -82,9 +82,15 @@ impl Ledger {
             _ => Stop::Orderly,
         };
         let state = State { log, kept: 0, durable: 0, at_work, lately: false };
-        let ledger = Self { state: Mutex::new(state), _dir: dir };
-        ledger.note(OPENED)?;
-        Ok((ledger, found))
+        Ok((Self { state: Mutex::new(state), _dir: dir }, found))
+    }
+
+    /// A server begins, and all that is on the disks is durable: what a killed server left in the ledger becomes so by this.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn opened(&self) -> Result<()> {
+        self.note(OPENED)
     }
 
     /// Every disk is there.

@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 /// The log grows by this many bytes at a time; their space is taken before it is used.
 const STEP: u64 = 4 << 20;
+/// And before it is as long as one of those: many logs stay short, and an array has one for each disk.
+const FIRST: u64 = 256 << 10;
 /// A log below this size is not worth a checkpoint.
 const ENOUGH: u64 = 32 << 20;
 /// A log above this size takes too long to replay, however large the checkpoint.
@@ -170,7 +172,9 @@ impl Log {
 
 /// A mapping of the log with room for a step beyond `len` records.
 fn grown(file: &File, len: u64) -> std::io::Result<MmapRaw> {
-    let size = (len * ENTRY as u64 / STEP + 1) * STEP;
+    let used = len * ENTRY as u64;
+    let step = if used < STEP { FIRST } else { STEP };
+    let size = (used / step + 1) * step;
     // SAFETY: a plain system call on an open descriptor.
     if unsafe { libc::posix_fallocate64(file.as_raw_fd(), 0, size as i64) } != 0 {
         // Give back what was taken in part, and say why.

@@ -80,13 +80,14 @@ impl Members {
         Ok(Some((ssd, store.into())))
     }
 
-    /// Opens, or makes, a disk.
+    /// Opens, or makes, a disk. `formed`: it was there before; one that is missing then is dead, and a store is made for it no
+    /// earlier than it is replaced: a start that is cut short must not leave an empty one that looks alive.
     ///
     /// # Errors
     /// When its store is not as it should be.
-    pub fn open(&self, disk: u32) -> Result<Opened> {
+    pub fn open(&self, disk: u32, formed: bool) -> Result<Opened> {
         let seed = self.config.seed + u64::from(disk);
-        let store = match self.dir(disk) {
+        let store = match self.dir(disk).filter(|dir| !formed || StoreDir::exists(dir)) {
             Some(dir) => StoreKind::Directory(dir),
             None => StoreKind::Memory,
         };
@@ -110,7 +111,7 @@ impl Members {
         if let Some(dir) = self.dir(disk) {
             remove(&dir)?;
         }
-        self.open(disk)
+        self.open(disk, false)
     }
 
     fn dir(&self, disk: u32) -> Option<PathBuf> {

@@ -117,7 +117,7 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
         if config.size.or(config.host_size).is_some() { shortened(&first) } else { first.drive.clone() };
     let members = Members::new(config, chosen.clone(), (drive, medium), host);
     let StoreKind::Directory(dir) = &config.store else {
-        let disks = (0..chosen.disks).map(|d| members.open(d)).collect::<Result<_>>()?;
+        let disks = (0..chosen.disks).map(|d| members.open(d, false)).collect::<Result<_>>()?;
         return Arrayed::new(array, members, disks, (None, Found::default()), events.clone());
     };
     let at = match StoreDir::exists(dir) {
@@ -126,7 +126,7 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     };
     at.expect(&about(at.header.id))?;
     let (ledger, found) = Ledger::open(at, boot)?;
-    let disks = (0..chosen.disks).map(|d| members.open(d)).collect::<Result<_>>()?;
+    let disks = (0..chosen.disks).map(|d| members.open(d, found.formed)).collect::<Result<_>>()?;
     Arrayed::new(array, members, disks, (Some(ledger), found), events.clone())
 }
 

@@ -47,8 +47,17 @@ impl Cached {
                 let room = self.dirty.get(first).is_some() || self.dirty.len() < self.dirty.room();
                 room && !self.reading.meets(&span) && !self.writing.meets(&span)
             }
-            _ => !self.reading.meets(&span) && !self.writing.meets(&span),
+            _ => !self.reading.meets(&span) && !self.writing.meets(&span) && !self.destages(&span),
         }
+    }
+
+    /// Whether blocks of these are on their way to the disks, or about to be. Layouts that lock nothing would let a discard
+    /// overtake them.
+    fn destages(&self, span: &Range<u64>) -> bool {
+        self.destaging.iter().any(|group| {
+            let all = self.group_request(*group);
+            meet(&all.lba.span(all.blocks), span)
+        })
     }
 
     /// Lets those go on that waited.

@@ -1,10 +1,14 @@
 //! The host's disk as far as its cache goes: what is durable, and what is not yet; and what of it a loss of power leaves.
 
 use parking_lot::Mutex;
-use smrlab_device::Result;
+use smrlab_device::config::StoreKind;
+use smrlab_device::medium::Mode;
+use smrlab_device::open::Machine;
 use smrlab_device::store::Store;
+use smrlab_device::{Config, Device, Result};
 use smrlab_units::rng::Rng;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,8 +36,12 @@ pub struct Disk {
     pub answered: u64,
     /// Operations until the power goes.
     pub left: u64,
+    /// Nothing is lost of what was written: only the server is killed.
+    pub all_survives: bool,
     /// What a power loss left.
     pub image: Option<TempDir>,
+    /// Is shown what a power loss would leave at every single operation.
+    pub at_every: Option<Box<dyn FnMut(TempDir) + Send>>,
     random: Rng,
 }
 
@@ -71,7 +79,13 @@ impl Part {
         }
     }
 
-    fn lose_power(&self, dir: &Path, to: &Path, mut survives: impl FnMut() -> bool) {
+    /// `synced`: the newest log as far as it is durable.
+    fn lose_power(
+        &self,
+        (dir, synced): (&Path, &(u64, Vec<u8>)),
+        to: &Path,
+        mut survives: impl FnMut() -> bool,
+    ) {
         let mut data = self.data.clone();
         for (at, bytes) in &self.since {
             for (i, sector) in bytes.chunks(SECTOR).enumerate() {
@@ -81,7 +95,7 @@ impl Part {
             }
         }
         let (newest, mut log) = newest_log(dir);
-        let old = if newest == self.log.0 { self.log.1.clone() } else { Vec::new() };
+        let old = if newest == synced.0 { &synced.1[..] } else { &[] };
         for (i, sector) in log.chunks_mut(SECTOR).enumerate() {
             let before = old.get(i * SECTOR..(i + 1) * SECTOR).unwrap_or(&[0; SECTOR]);
             if sector != before && !survives() {
@@ -109,36 +123,48 @@ impl Disk {
             let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
             parts.insert(name, Part::of(&path));
         }
-        Self { dir: dir.to_owned(), parts, answered: 0, left, image: None, random }
+        Self {
+            dir: dir.to_owned(),
+            parts,
+            answered: 0,
+            left,
+            all_survives: false,
+            image: None,
+            at_every: None,
+            random,
+        }
     }
 
     /// An operation begins; perhaps the power goes.
     fn step(&mut self) {
-        let Self { dir, parts, answered, left, random, .. } = self;
-        let mut done = true;
-        // What the array keeps comes last.
-        for (name, part) in parts.iter_mut().rev() {
-            if let Some(before) = part.syncing {
-                // The log's sync has ended, or else nobody was told yet.
-                done &= *answered != before || *left != 1 || random.below(2) == 0;
-                if done {
-                    part.syncing = None;
-                    part.log = newest_log(&dir.join(name));
-                }
-            }
-        }
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 && self.image.is_none() {
+        if let Some(mut see) = self.at_every.take() {
+            let image = self.lose_power();
+            see(image);
+            self.at_every = Some(see);
+        } else if self.left == 0 && self.image.is_none() {
             self.image = Some(self.lose_power());
+        }
+        for (name, part) in &mut self.parts {
+            if part.syncing.take().is_some() {
+                part.log = newest_log(&self.dir.join(name));
+            }
         }
     }
 
     fn lose_power(&mut self) -> TempDir {
         let to = scratch();
-        let share = [5, 50, 95][self.random.below(3) as usize];
-        for (name, part) in &self.parts {
+        let share = if self.all_survives { 100 } else { [5, 50, 95][self.random.below(3) as usize] };
+        let mut synced = true;
+        // What the array keeps comes last.
+        for (name, part) in self.parts.iter().rev() {
+            // The log's sync has ended, or else nobody was told yet.
+            let told = part.syncing.is_none_or(|before| before != self.answered);
+            synced &= told || self.random.below(2) == 0;
+            let newest = (part.syncing.is_some() && synced).then(|| newest_log(&self.dir.join(name)));
             let survives = || self.random.below(100) < share;
-            part.lose_power(&self.dir.join(name), &to.path().join(name), survives);
+            let log = newest.as_ref().unwrap_or(&part.log);
+            part.lose_power((&self.dir.join(name), log), &to.path().join(name), survives);
         }
         to
     }
@@ -198,5 +224,55 @@ impl Store for Cached {
     fn sync(&self) -> Result<()> {
         self.disk.lock().sync(&self.name);
         self.inner.sync()
+    }
+}
+
+/// `layer`, or `array over layer`, with so many bytes for the host, or as many as the drives have.
+pub fn open(
+    layer: &str,
+    host_size: Option<u64>,
+    (dir, boot): (&Path, u64),
+    disk: &Arc<Mutex<Disk>>,
+) -> Arc<Device> {
+    let store = StoreKind::Directory(dir.to_owned());
+    let (array, layer) = layer.split_once(" over ").map_or((None, layer), |(a, l)| (Some(a.to_owned()), l));
+    let disks = array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
+    let config = Config::new("t", "tiny", layer, store);
+    let config = Config { array, host_size, mode: Mode::Data, map_budget: 1 << 20, ..config };
+    let disk = disk.clone();
+    let between = Arc::new(move |i, inner| {
+        let name = disks.map_or(String::new(), |n| if i == n { "ssd".into() } else { format!("disk.{i}") });
+        Box::new(Cached { inner, name, disk: disk.clone() }) as Box<dyn Store>
+    });
+    Device::open_on(config, Machine { boot, between }).unwrap()
+}
+
+fn print(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// What each block may read as after a power loss.
+pub struct Allowed(Vec<Vec<u64>>);
+
+impl Allowed {
+    pub fn only(all: &[u8]) -> Self {
+        Self(all.chunks(SECTOR).map(|b| vec![print(b)]).collect())
+    }
+
+    pub fn add(&mut self, at: usize, bytes: &[u8]) {
+        for (may, b) in self.0[at / SECTOR..].iter_mut().zip(bytes.chunks(SECTOR)) {
+            let b = print(b);
+            if may.last() != Some(&b) {
+                may.push(b);
+            }
+        }
+    }
+
+    /// Blocks that read as nothing they ever were.
+    pub fn wrong(&self, all: &[u8]) -> Vec<usize> {
+        let blocks = all.chunks(SECTOR).zip(&self.0).enumerate();
+        blocks.filter(|(_, (b, may))| !may.contains(&print(b))).map(|(i, _)| i).collect()
     }
 }
