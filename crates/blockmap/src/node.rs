@@ -262,6 +262,16 @@ impl<P: Payload> Node<P> {
                 self.settle(mem);
                 (old, new)
             }
+            Self::Const(v) if *v == P::default() => {
+                let new = change(P::default());
+                if new != P::default() {
+                    let entries = vec![P::pack(offset, new)];
+                    *mem += sparse_bytes::<P>(&entries);
+                    // One value owns no memory that would have to be given back.
+                    std::mem::forget(std::mem::replace(self, Self::Sparse(entries)));
+                }
+                (P::default(), new)
+            }
             Self::Const(_) | Self::Split(_) => {
                 let old = self.get(offset, size);
                 let new = change(old);
@@ -295,8 +305,9 @@ impl<P: Payload> Node<P> {
                 self.fill(range, size, value, mem)
             }
             Self::Sparse(entries) => {
-                let cut = entries.partition_point(|e| P::offset(e) < range.start)
-                    ..entries.partition_point(|e| P::offset(e) < range.end);
+                let near = guess(entries.len(), range.start, size);
+                let from = partition_near(entries, near, |e| P::offset(e) < range.start);
+                let cut = from..from + partition_near(&entries[from..], 0, |e| P::offset(e) < range.end);
                 let added = if value == P::default() { 0 } else { range.len() };
                 let len = entries.len() - cut.len() + added;
                 if len > limit::<P>(size) {
@@ -306,7 +317,14 @@ impl<P: Payload> Node<P> {
                 let old = entries[cut.clone()].iter().map(|e| P::value(e).weight()).sum();
                 let before = sparse_bytes::<P>(entries);
                 make_room(entries, len);
-                entries.splice(cut, range.take(added).map(|offset| P::pack(offset, value)));
+                let behind = cut.end..entries.len();
+                if len > entries.len() {
+                    entries.resize(len, P::pack(0, value));
+                }
+                entries.copy_within(behind, from + added);
+                entries.truncate(len);
+                let new = range.take(added).map(|offset| P::pack(offset, value));
+                entries[from..].iter_mut().zip(new).for_each(|(e, new)| *e = new);
                 if entries.len() < entries.capacity() / 4 {
                     entries.shrink_to(entries.len() * 3 / 2);
                 }

@@ -57,6 +57,12 @@ impl BlockSet {
     /// Adds `range`; answers how many of its blocks are new.
     #[inline]
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
+        let unit = range.start / UNIT_BLOCKS;
+        if range.start < range.end && range.end <= (unit + 1) * UNIT_BLOCKS {
+            let mask = mask(unit, &range);
+            let (old, _) = self.tree.modify(unit, |old| old | mask);
+            return (mask & !old).weight();
+        }
         let before = self.tree.weight();
         self.change(&range, u8::MAX);
         self.tree.weight() - before
@@ -70,19 +76,24 @@ impl BlockSet {
         before - self.tree.weight()
     }
 
-    #[inline]
     fn change(&mut self, range: &Range<u64>, value: u8) {
         if range.is_empty() {
             return;
         }
         let (first, last) = (range.start / UNIT_BLOCKS, (range.end - 1) / UNIT_BLOCKS);
-        let set = |old: u8, mask: u8| old & !mask | value & mask;
-        self.tree.modify(first, |old| set(old, mask(first, range)));
-        if last > first {
-            if last > first + 1 {
-                self.tree.fill(first + 1..last, value);
-            }
-            self.tree.modify(last, |old| set(old, mask(last, range)));
+        let whole = range.start.div_ceil(UNIT_BLOCKS)..range.end / UNIT_BLOCKS;
+        let mut edge = |unit| {
+            let mask = mask(unit, range);
+            self.tree.modify(unit, |old| old & !mask | value & mask);
+        };
+        if first < whole.start {
+            edge(first);
+        }
+        if last >= whole.end.max(whole.start) {
+            edge(last);
+        }
+        if !whole.is_empty() {
+            self.tree.fill(whole, value);
         }
     }
 
