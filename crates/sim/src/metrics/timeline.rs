@@ -113,11 +113,10 @@ impl Timeline {
     }
 
     /// A media operation ended; windows count from `origin` on.
-    #[inline]
+    #[inline(always)]
     pub fn media(&mut self, done: &OpDone, origin: SimTime) {
         let (start, end) = (done.start.since(origin), done.end.since(origin));
-        self.windows.spread(MEDIA, start, end, |w, ns| w.busy_ns += ns);
-        let w = self.windows.at(MEDIA, end);
+        let w = self.windows.spread_to(MEDIA, start, end, |w, ns| w.busy_ns += ns);
         w.media_blocks[done.op.dir as usize] += done.op.blocks.0;
         let track = done.tracks.last;
         w.ops += 1;

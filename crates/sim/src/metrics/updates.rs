@@ -59,11 +59,13 @@ struct Places {
     bits: Vec<u64>,
     /// A place has two to this power of blocks.
     shift: u32,
+    /// The last place.
+    last: usize,
 }
 
 impl Places {
     fn unknown() -> Self {
-        Self { bits: Vec::new(), shift: 0 }
+        Self { bits: Vec::new(), shift: 0, last: 0 }
     }
 
     fn new(host: u64) -> Self {
@@ -71,31 +73,28 @@ impl Places {
         while host >> shift >= PLACES {
             shift += 1;
         }
-        Self { bits: vec![0; (host >> shift) as usize / 64 + 1], shift }
+        let words = (host >> shift) as usize / 64 + 1;
+        Self { bits: vec![0; words], shift, last: words * 64 - 1 }
     }
 
     /// The place of a block; what lies beyond the space belongs to the last one.
     #[inline]
     fn of(&self, block: u64) -> usize {
-        ((block >> self.shift) as usize).min(self.bits.len() * 64 - 1)
+        ((block >> self.shift) as usize).min(self.last)
     }
 
     /// Asks for the memory of a block's place.
     #[inline]
     fn prefetch(&self, lba: u64) {
-        if self.bits.is_empty() {
-            return;
-        }
         smrlab_blockmap::prefetch(&self.bits, self.of(lba) / 64);
     }
 
     #[inline]
     fn mark(&mut self, lba: u64, n: u64) {
-        if self.bits.is_empty() {
-            return;
-        }
         let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
-        for place in first..=last {
+        let Some(word) = self.bits.get_mut(first / 64) else { return };
+        *word |= 1 << (first % 64);
+        for place in first + 1..=last {
             self.bits[place / 64] |= 1 << (place % 64);
         }
     }
@@ -119,7 +118,7 @@ struct Seen {
 }
 
 impl Seen {
-    #[inline]
+    #[inline(always)]
     fn see(&mut self, r: Request, written: &mut BlockSet) {
         match r.extents() {
             0 => self.read(r.lba, r.blocks(), written),
@@ -206,7 +205,7 @@ impl Updates {
 
     #[inline]
     fn see(&mut self, r: Request) {
-        if self.written.bytes() < NEAR && self.gathered.is_empty() {
+        if self.gathered.is_empty() && self.written.bytes() < NEAR {
             return self.seen.see(r, &mut self.written);
         }
         // What reaches into two neighbourhoods has its turn after all before it and before all behind.

@@ -86,6 +86,25 @@ impl<T: Cell> Windows<T> {
         self.cursors = [Cursor { start: 0, index: 0 }; CURSORS];
     }
 
+    /// As [`spread`](Self::spread); answers the window that holds `to`.
+    #[inline]
+    pub fn spread_to(
+        &mut self,
+        cursor: usize,
+        from: SimTime,
+        to: SimTime,
+        mut add: impl FnMut(&mut T, u64),
+    ) -> &mut T {
+        let c = self.cursors[cursor];
+        if c.start <= from.0 && from <= to && to.0 - c.start < self.width {
+            let cell = &mut self.cells[c.index];
+            add(cell, to.0 - from.0);
+            return cell;
+        }
+        self.spread(cursor, from, to, add);
+        self.at(cursor, to)
+    }
+
     /// The window that holds the whole span from `from` to `to`, where one does and `cursor` is there already.
     #[inline]
     fn whole(&mut self, cursor: usize, from: SimTime, to: SimTime) -> Option<&mut T> {
