@@ -1,7 +1,7 @@
 //! The contract of an array.
 
 use crate::{MemberId, MemberPlan, Ticket, Work};
-use smrlab_stl::Record;
+use smrlab_stl::{HostRequest, Record};
 use smrlab_units::{Blocks, Lba, SimTime};
 use std::ops::Range;
 
@@ -74,6 +74,11 @@ pub trait Array: Send {
     fn locks(&self, work: &Work) -> Locks {
         let _ = work;
         Locks::NONE
+    }
+
+    /// A hint that `request` will come some requests from now: brings what it needs into the processor's caches.
+    fn prefetch(&mut self, request: &HostRequest) {
+        let _ = request;
     }
 
     /// Plans the first phase of `work`, whose stripes are its own now.

@@ -192,6 +192,12 @@ impl Controller {
         self.done.pop_front()
     }
 
+    /// A hint that `request` will be sent some requests from now.
+    #[inline]
+    pub fn prefetch(&mut self, request: &HostRequest) {
+        self.array.prefetch(request);
+    }
+
     /// Sends a request at `now`, which never falls; what was due until then has been done ([`advance`](Self::advance)).
     pub fn submit(&mut self, now: SimTime, request: &HostRequest, watch: &mut impl ArrayObserver) {
         self.now = now;

@@ -235,6 +235,10 @@ impl Array for Cached {
         }
     }
 
+    fn prefetch(&mut self, request: &HostRequest) {
+        self.inner.prefetch(request);
+    }
+
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             Work::Host(r) => self.arrive(now, ticket, r, plan),

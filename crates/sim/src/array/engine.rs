@@ -73,7 +73,9 @@ pub(super) fn run(
                 control.check()?;
             }
             if i + AHEAD < feed.len() {
-                watch.total.coming(feed.request(i + AHEAD));
+                let later = feed.request(i + AHEAD);
+                array.prefetch(later);
+                watch.total.coming(later);
             }
             let request = *feed.request(i);
             let at = sender.next(feed.arrival(i), array, watch)?;

@@ -2,6 +2,7 @@
 
 use super::tables::Zone;
 use super::victim::Seen;
+use smrlab_blockmap::prefetch;
 
 /// The shape of all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,12 @@ impl Group {
     #[inline]
     pub fn is_new(&self) -> bool {
         self.words.is_empty()
+    }
+
+    /// Asks for the memory of its first chunks' cells.
+    #[inline]
+    pub fn prefetch(&self) {
+        (0..4).for_each(|line| prefetch(&self.words, 2 * LINE * line));
     }
 
     /// Makes room for what every group has that was written.

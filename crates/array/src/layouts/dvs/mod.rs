@@ -236,6 +236,11 @@ impl Array for Dvs {
         }
     }
 
+    fn prefetch(&mut self, request: &HostRequest) {
+        let group = self.groups_of(&request.lba.span(request.blocks)).start;
+        self.groups.prefetch(group);
+    }
+
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         self.begin_work(now, ticket, work, plan);
     }
