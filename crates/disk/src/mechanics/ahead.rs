@@ -46,28 +46,32 @@ impl Mechanics {
         }
         let end = |units: u64| p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64);
         let upto = |n: u64| self.full_transfer(Dir::Read, &target, aim, pba, Blocks(n));
-        let (mut done, (mut units, mut place)) = (most.0, upto(most.0));
-        if end(units) > until.0 {
+        let passed = |n: u64| Some(upto(n)).filter(|(units, _)| end(*units) <= until.0);
+        let (mut done, mut reached) = (most.0, passed(most.0));
+        if reached.is_none() {
             let mut not = most.0;
             done = 0;
             // On the first track sectors come one each so long: near enough to look right there.
             let each = REVOLUTION / self.geometry.zone_runs()[aim.zone_run].sectors.divisor();
             let angle = ((until.0 - p.arrive) * self.rpm).saturating_sub(p.wait.max(0) as u64);
-            let guess = (angle / each.max(1)).min(not - 1);
-            for n in [guess.saturating_sub(1), guess, guess + 1] {
-                if n > done && n < not {
-                    if end(upto(n).0) <= until.0 { done = n } else { not = n }
+            let guess = (angle / each.max(1)).max(1);
+            let mut looks = 0;
+            while not - done > 1 {
+                let n = match looks {
+                    0 => guess,
+                    1 if done == guess => guess + 1,
+                    1 => guess - 1,
+                    _ => done + (not - done) / 2,
+                };
+                let n = n.clamp(done + 1, not - 1);
+                looks += 1;
+                match passed(n) {
+                    Some(place) => (done, reached) = (n, Some(place)),
+                    None => not = n,
                 }
             }
-            while not - done > 1 {
-                let middle = done + (not - done) / 2;
-                if end(upto(middle).0) <= until.0 { done = middle } else { not = middle }
-            }
-            if done == 0 {
-                return (Blocks::ZERO, start);
-            }
-            (units, place) = upto(done);
         }
+        let Some((units, place)) = reached else { return (Blocks::ZERO, start) };
         let end = SimTime(end(units));
         self.leave(start, p, target, (place, pba + Blocks(done), Dir::Read, end));
         (Blocks(done), end)
