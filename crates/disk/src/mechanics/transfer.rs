@@ -140,15 +140,18 @@ impl Mechanics {
         blocks: Blocks,
     ) -> (u64, EndPlace) {
         let seg = &self.geometry.zone_runs()[aim.zone_run];
-        if self.geometry.slips().is_empty() && aim.sector + blocks.0 <= seg.usable.divisor() {
+        if !self.geometry.slips().is_empty() {
+            return self.slipped_transfer(dir, t, aim, pba, blocks);
+        }
+        if aim.sector + blocks.0 <= seg.usable.divisor() {
             return on_track(seg, t, aim, blocks.0);
         }
-        self.other_transfer(dir, t, aim, pba, blocks)
+        self.long_transfer(dir, aim, aim.raw + blocks.0)
     }
 
-    /// The same of a transfer that goes on to other tracks, or may be scattered.
+    /// The same where sectors are slipped, and perhaps blocks remapped.
     #[inline(never)]
-    fn other_transfer(&self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
+    fn slipped_transfer(&self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
         if self.scattered(pba, blocks) {
             return self.scattered_transfer(dir, pba, blocks);
         }
@@ -211,6 +214,9 @@ impl Mechanics {
     /// Where a transfer can go on in one sweep to, and where it goes on then: whole tracks that hold no PBA are skipped.
     fn sweep(&self, seg: &ZoneRun, raw: u64, raw_end: u64) -> (u64, u64) {
         let (n, end) = (seg.sectors.divisor(), raw_end.min(seg.first_raw + seg.blocks()));
+        if self.geometry.slips().is_empty() {
+            return (end, end);
+        }
         let long = |from: u64, to: u64| {
             let mut holes = self.geometry.slips().within(from..to).iter();
             holes.find(|hole| hole.end - hole.start >= n).filter(|hole| hole.start < raw_end)
@@ -221,6 +227,8 @@ impl Mechanics {
         }
     }
 
+    /// The same of a transfer that goes on to other tracks, up to `raw_end`.
+    #[inline(never)]
     fn long_transfer(&self, dir: Dir, mut aim: Aim, raw_end: u64) -> (u64, EndPlace) {
         let mut units = 0;
         loop {
