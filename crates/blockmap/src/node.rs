@@ -304,36 +304,7 @@ impl<P: Payload> Node<P> {
                 self.expand(size, mem);
                 self.fill(range, size, value, mem)
             }
-            Self::Sparse(entries) => {
-                let near = guess(entries.len(), range.start, size);
-                let from = partition_near(entries, near, |e| P::offset(e) < range.start);
-                let cut = from..from + partition_near(&entries[from..], 0, |e| P::offset(e) < range.end);
-                let added = if value == P::default() { 0 } else { range.len() };
-                let len = entries.len() - cut.len() + added;
-                if len > limit::<P>(size) {
-                    self.expand(size, mem);
-                    return self.fill(range, size, value, mem);
-                }
-                let old = entries[cut.clone()].iter().map(|e| P::value(e).weight()).sum();
-                let before = sparse_bytes::<P>(entries);
-                make_room(entries, len);
-                let behind = cut.end..entries.len();
-                if len > entries.len() {
-                    entries.resize(len, P::pack(0, value));
-                }
-                entries.copy_within(behind, from + added);
-                entries.truncate(len);
-                let new = range.take(added).map(|offset| P::pack(offset, value));
-                entries[from..].iter_mut().zip(new).for_each(|(e, new)| *e = new);
-                if entries.len() < entries.capacity() / 4 {
-                    entries.shrink_to(entries.len() * 3 / 2);
-                }
-                *mem = *mem + sparse_bytes::<P>(entries) - before;
-                if entries.is_empty() {
-                    self.replace(Self::Const(P::default()), mem);
-                }
-                old
-            }
+            Self::Sparse(_) => self.fill_sparse(range, size, value, mem),
             Self::Dense(dense) => {
                 let old = dense.values[range.clone()].iter().map(|v| v.weight()).sum();
                 dense.weight = dense.weight + value.weight() * range.len() as u64 - old;
@@ -356,6 +327,39 @@ impl<P: Payload> Node<P> {
                 old
             }
         }
+    }
+
+    /// The same of a sorted array.
+    fn fill_sparse(&mut self, range: Range<usize>, size: usize, value: P, mem: &mut usize) -> u64 {
+        let Self::Sparse(entries) = self else { return 0 };
+        let near = guess(entries.len(), range.start, size);
+        let from = partition_near(entries, near, |e| P::offset(e) < range.start);
+        let cut = from..from + partition_near(&entries[from..], 0, |e| P::offset(e) < range.end);
+        let added = if value == P::default() { 0 } else { range.len() };
+        let len = entries.len() - cut.len() + added;
+        if len > limit::<P>(size) {
+            self.expand(size, mem);
+            return self.fill(range, size, value, mem);
+        }
+        let old = entries[cut.clone()].iter().map(|e| P::value(e).weight()).sum();
+        let before = sparse_bytes::<P>(entries);
+        make_room(entries, len);
+        let behind = cut.end..entries.len();
+        if len > entries.len() {
+            entries.resize(len, P::pack(0, value));
+        }
+        entries.copy_within(behind, from + added);
+        entries.truncate(len);
+        let new = range.take(added).map(|offset| P::pack(offset, value));
+        entries[from..].iter_mut().zip(new).for_each(|(e, new)| *e = new);
+        if entries.len() < entries.capacity() / 4 {
+            entries.shrink_to(entries.len() * 3 / 2);
+        }
+        *mem = *mem + sparse_bytes::<P>(entries) - before;
+        if entries.is_empty() {
+            self.replace(Self::Const(P::default()), mem);
+        }
+        old
     }
 
     /// Takes a plain array that became full or nearly empty back to a cheaper form.
