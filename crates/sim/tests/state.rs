@@ -83,6 +83,20 @@ fn two_parts_with_the_state_between_them_are_the_whole() {
     }
 }
 
+/// Layers that append go on at time 0 exactly where they ended.
+#[test]
+fn a_run_from_a_state_takes_no_longer_than_the_one_before() {
+    let folder = Folder::new("times");
+    for layer in ["cmr", "log", "s-block", "disk-cache"] {
+        let file = folder.file("s");
+        let go = |more: String| done("synth:uniform,requests=500,write=100%,span=1GB", layer, &more).unwrap();
+        let mean = |v: &Value| v.pointer("/response_ms/mean").and_then(Value::as_f64).unwrap();
+        let before = mean(&go(format!("save_state = '{file}'")));
+        let after = mean(&go(format!("from_state = '{file}'")));
+        assert!((before - after).abs() < 2.0, "{layer}: {before} ms, then {after} ms");
+    }
+}
+
 #[test]
 fn a_state_of_something_else_is_refused_with_what_to_write() {
     let folder = Folder::new("refused");

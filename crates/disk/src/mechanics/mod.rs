@@ -254,7 +254,7 @@ impl Mechanics {
             .collect();
         m.costs = costs;
         let first = m.target(Pba(0));
-        (m.head.cylinder, m.head.surface, m.head.angle) = (first.cylinder, first.surface, first.angle);
+        (m.head.cylinder, m.head.surface) = (first.cylinder, first.surface);
         Ok(m)
     }
 
@@ -262,7 +262,6 @@ impl Mechanics {
     pub fn rest_at(&mut self, next: Pba) {
         let end = self.geometry.blocks().0;
         let at = self.target(Pba(next.0.min(end).saturating_sub(1)));
-        let angle = self.target(Pba(next.0.min(end - 1))).angle;
         self.head = Head {
             next,
             track: TrackNo(at.track),
@@ -270,7 +269,8 @@ impl Mechanics {
             cylinder: at.cylinder,
             surface: at.surface,
             dir: Dir::Read,
-            angle,
+            // What passes the head at time 0: a transfer from there on waits for its first block.
+            angle: self.angle(SimTime::ZERO),
         };
     }
 

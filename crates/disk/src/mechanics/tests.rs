@@ -284,6 +284,21 @@ fn a_command_that_follows_late_pays_overhead_and_rotation() {
     assert!(m.positioning(end + SimTime(1), Dir::Read, &next).since(end) >= SimTime(turn - 2));
 }
 
+/// The disk turns by the clock, not by where the heads were left: what goes on at time 0 from any block waits for it.
+#[test]
+fn heads_at_rest_wait_for_the_block_before_which_they_rest() {
+    let g = plain(vec![ZoneSpec::plain(10, 100)]);
+    for at in [1, 10, 50, 99, 100, 250] {
+        let mut m = Mechanics::new(g.clone(), &spec_7200(), Model::Full).unwrap();
+        m.rest_at(Pba(at));
+        let angle = m.target(Pba(at)).angle;
+        let switch = if at % 100 == 0 { 1000 * US * 7200 } else { 0 };
+        let turns = u64::from(angle < switch) * REVOLUTION;
+        let end = m.service(SimTime::ZERO, Dir::Read, Pba(at), Blocks(1));
+        assert_eq!(end.0, (turns + angle + REVOLUTION / 100).div_ceil(7200), "block {at}");
+    }
+}
+
 /// Reads and writes that follow each other take as long as one operation, however often the direction changes; at the end
 /// of a track the switch of the new direction has to fit into the skew.
 #[test]
