@@ -19,6 +19,7 @@ from smrlab.devices import Device
 from smrlab.errors import InputError
 
 REDUNDANT = ["raid5,disks=5,chunk=32KiB", "dvs,disks=4,overprovision=30%,segment=16"]
+LOGGED = ["raid5,disks=5,chunk=64KiB,parity=log,log=128KiB,log_region=1MiB,intent=on"]
 WITH_SSD = [
     "raid5,disks=5,chunk=32KiB,ssd_write=1MiB,ssd_read=1MiB",
     "dvs,disks=4,overprovision=30%,segment=16,ssd_write=2MiB,journal=on",
@@ -55,7 +56,7 @@ def lose_and_rebuild(device: Device) -> None:
 
 
 @pytest.mark.parametrize("layer", ["cmr", "s-block"])
-@pytest.mark.parametrize("array", REDUNDANT + WITH_SSD)
+@pytest.mark.parametrize("array", REDUNDANT + LOGGED + WITH_SSD)
 def test_fio_verifies_while_a_disk_is_lost_and_rebuilt(make: Make, fast: Path, array: str, layer: str) -> None:
     need("fio")
     device = make(array=array, layer=layer, size=None, host_size=64 << 20, store=str(fast / "store"))
@@ -78,6 +79,8 @@ def test_fio_verifies_while_a_disk_is_lost_and_rebuilt(make: Make, fast: Path, a
     stats = device.ask("stats")
     assert stats["array"]["rebuilds"] == 1
     assert stats["disks"][2]["by_cause"]["rebuild"]["blocks_written"] > 0
+    if "parity=log" in array:
+        assert stats["array"]["parities_applied"] > 0
     if "ssd" in array:
         # More was written than the SSD takes, so it was destaged with disks missing; and some is still only there.
         assert stats["array"]["ssd_destaged_blocks"] > 0

@@ -84,6 +84,9 @@ fn shortened(drive: &Assembled) -> String {
     format!("{name}{},capacity={}blk", kept.collect::<String>(), drive.built.drive.counted_blocks())
 }
 
+/// What befalls the disks of an array in a run; those of a device are told by commands.
+const FOR_RUNS: [&str; 3] = ["fail", "replace", "spares"];
+
 fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>) -> Result<Arrayed> {
     let refuse = |text: &str| Err(DeviceError::input(text));
     if matches!(config.store, StoreKind::Device { .. }) {
@@ -92,8 +95,11 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     if config.from_state.is_some() {
         return refuse("a state is that of one drive: an array cannot begin from one");
     }
-    if !chosen.schedule.fails.is_empty() || chosen.schedule.replace_after.is_some() {
-        return refuse("fail= and replace= are for runs: smrlab device fail and device replace do it here");
+    let (_, pairs) = split_item(config.array.as_deref().unwrap_or_default());
+    if let Some((key, _)) = pairs.iter().find(|(key, _)| FOR_RUNS.contains(key)) {
+        let fail = "smrlab device fail NAME --disk N lets a disk die";
+        let replace = "smrlab device replace NAME --disk N puts a fresh one in its place and rebuilds it";
+        return refuse(&format!("{key}= is for runs: here {fail}, and {replace}"));
     }
     let disks = chosen.disks as usize;
     let build = |each: Blocks| {

@@ -19,6 +19,8 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=4,chunk=8blk,ssd_write=32KiB,ssd_read=16KiB,ssd_page=4KiB",
     "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,ssd_write=64KiB,ssd_page=2KiB,journal=on",
     "raid5,disks=3,chunk=8blk,journal=on",
+    "raid5,disks=4,chunk=8blk,parity=log,log=24blk,log_region=64blk,intent=on",
+    "raid5,disks=5,chunk=16blk,parity=log,log=9blk,log_region=64blk,log_on=ssd",
 ];
 
 fn scratch() -> tempfile::TempDir {
@@ -380,7 +382,10 @@ fn what_cannot_be_served_says_why() {
     };
     assert!(said(&|c| c.layer = "raw,tracks=3".into()).contains("keep their data"));
     assert!(said(&|c| c.array = Some("raid5,disk=3".into())).contains("did you mean 'disks'"));
-    assert!(said(&|c| c.array = Some("raid5,fail=1@2s".into())).contains("device fail"));
+    for key in ["fail=1@2s", "replace=5s", "spares=2"] {
+        let said = said(&|c| c.array = Some(format!("raid5,{key}")));
+        assert!(said.contains("device fail NAME --disk N") && said.contains("device replace NAME"), "{said}");
+    }
     assert!(said(&|c| c.host_size = Some(1 << 60)).contains("of this drive offers the host"));
 }
 

@@ -33,7 +33,7 @@ such rows that nobody was writing (the write hole). With `journal=on` the new bl
 (`ssd_latency`, `ssd_rate`) before its drives are written, and are written again after a cut: nothing is lost then, for one write \
 to the SSD a row.
 
-With `parity=log` a read-modify-write reads no old parity and writes none: it appends the XOR of old and new data to a log of the drive that has the parity, 3 requests instead of 4, or, with `log_on=ssd`, 2 and one to the SSD. Rows are in regions of `log_region` of each drive, with a log of `log` for each drive. When one is full, the region's logs are read, each at once, and the parity of their rows is read and written, each row once however often it was written; nobody has these rows meanwhile. Writes that find no room update the parity in place. A dead drive's chunks are made from all others and the images in the log; while a drive is dead nothing more is logged. With few chunks of parity in a region (large chunks) or rows that are written again and again a log holds many images of each parity chunk, and pays; where each row is written once before the log is full it does not. With `intent=on` a power cut is followed as without a log. Not with `journal=on`.
+With `parity=log` a read-modify-write reads no old parity and writes none: it appends the XOR of old and new data to a log of the drive that has the parity, 3 requests instead of 4, or, with `log_on=ssd`, 2 and one to the SSD. Rows are in regions of `log_region` of each drive, with a log of `log` for each drive. When one is full, the region's logs are read, each at once, and the parity of their rows is read and written, each row once however often it was written; nobody has these rows meanwhile. Writes that find no room update the parity in place. A dead drive's chunks are made from all others and the images in the log; while a drive is dead nothing more is logged. With few chunks of parity in a region (large chunks) or rows that are written again and again a log holds many images of each parity chunk, and pays; where each row is written once before the log is full it does not. With `intent=on` a power cut is followed as without a log. A cut together with a dead drive loses blocks of rows that were being written, or whose log was being applied: an image is a difference, of no use where nobody knows whether the data that it belongs to were written, so the log is no journal. Not with `journal=on`, whose write to the SSD for each row would take back what the log wins: where a cut and a dead drive together must lose nothing, take `journal=on` alone.
 
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
     params: &[
@@ -132,9 +132,10 @@ fn logs(values: &Values, (chunk, least): (Blocks, Blocks)) -> Result<(Settings, 
         return Err(values.bad("log", "at least a block"));
     }
     if values.on("journal") {
-        return Err(
-            values.bad("journal", "off with parity=log, where the parity that it would keep is not known")
-        );
+        return Err(values.bad(
+            "journal",
+            "off with parity=log, which wins nothing behind a journal: leave out one of them",
+        ));
     }
     if chunk.0 > u64::from(u32::MAX) {
         return Err(values.bad("chunk", "with parity=log less than 2 TiB"));
@@ -162,7 +163,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let preference = match values.text("write") {
         Some("modify") => Preference::Always(Method::Modify),
         Some("reconstruct") => Preference::Always(Method::Reconstruct),
-        _ => Preference::Cheapest,
+        _ => Preference::Cheapest { logged: log.blocks > 0 },
     };
     let unit = values.size("rebuild_unit", least).unwrap_or(Blocks(2048));
     let unit_rows = (unit.0 / chunk.0).clamp(1, rows.rows.max(1));

@@ -15,8 +15,12 @@ pub enum Method {
 /// Which method a user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
-    /// The one with fewer reads, and among equals with fewer blocks; reconstruct-write where all is equal.
-    Cheapest,
+    /// The one with fewer reads, and among equals with fewer blocks; reconstruct-write where all is equal. Where parity is
+    /// `logged` a read-modify-write does not read it.
+    Cheapest {
+        /// With `parity=log`.
+        logged: bool,
+    },
     /// Always this one, where the disks allow it.
     Always(Method),
 }
@@ -82,10 +86,15 @@ fn reads(
     }
 }
 
-/// Reads and blocks read with one method for all segments.
-fn cost(rows: &Rows, row: &[Planned], method: Method) -> (u64, u64) {
+/// Reads of the first `roles` roles and blocks read with one method for all segments.
+fn cost(rows: &Rows, row: &[Planned], method: Method, roles: u64) -> (u64, u64) {
     let mut cost = (0, 0);
-    reads(rows, row, |_| Some(method), |_, range| cost = (cost.0 + 1, cost.1 + range.end - range.start));
+    let mut add = |role, range: Range<u64>| {
+        if role < roles {
+            cost = (cost.0 + 1, cost.1 + range.end - range.start);
+        }
+    };
+    reads(rows, row, |_| Some(method), &mut add);
     cost
 }
 
@@ -111,9 +120,9 @@ pub fn plan(
         None => {
             let method = match preference {
                 Preference::Always(method) => method,
-                Preference::Cheapest => {
-                    let modify = cost(rows, own, Method::Modify);
-                    let reconstruct = cost(rows, own, Method::Reconstruct);
+                Preference::Cheapest { logged } => {
+                    let modify = cost(rows, own, Method::Modify, rows.disks - u64::from(logged));
+                    let reconstruct = cost(rows, own, Method::Reconstruct, rows.disks);
                     if modify < reconstruct { Method::Modify } else { Method::Reconstruct }
                 }
             };
@@ -137,8 +146,14 @@ mod tests {
             for w in 1..=n {
                 let (mut planned, mut olds) = (Vec::new(), Vec::new());
                 let part = 0..w * 8;
-                plan(&rows, (0, &part), None, Preference::Cheapest, (&mut planned, &mut olds));
+                let to = (&mut planned, &mut olds);
+                plan(&rows, (0, &part), None, Preference::Cheapest { logged: false }, to);
                 assert_eq!(olds.len() as u64, (w + 1).min(n - w), "{disks} disks, {w} chunks");
+                // Where the old parity is not read, one of four disks is modified, too.
+                let to = (&mut planned, &mut olds);
+                plan(&rows, (0, &part), None, Preference::Cheapest { logged: true }, to);
+                let wanted = if w < n - w { Method::Modify } else { Method::Reconstruct };
+                assert_eq!(planned.last().and_then(|p| p.method), Some(wanted), "{disks} disks, {w} chunks");
             }
         }
     }
@@ -151,7 +166,7 @@ mod tests {
                 for dead in 0..5 {
                     let (mut planned, mut olds) = (Vec::new(), Vec::new());
                     let to = (&mut planned, &mut olds);
-                    plan(&rows, (0, &(start..end)), Some(dead), Preference::Cheapest, to);
+                    plan(&rows, (0, &(start..end)), Some(dead), Preference::Cheapest { logged: false }, to);
                     assert!(olds.iter().all(|o| o.role != dead), "{start}..{end} without {dead}: {olds:?}");
                 }
             }
