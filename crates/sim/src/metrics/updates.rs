@@ -203,7 +203,7 @@ impl Updates {
         self.see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff });
     }
 
-    #[inline]
+    #[inline(always)]
     fn see(&mut self, r: Request) {
         if self.gathered.is_empty() && self.written.bytes() < NEAR {
             return self.seen.see(r, &mut self.written);

@@ -87,7 +87,7 @@ impl<T: Cell> Windows<T> {
     }
 
     /// As [`spread`](Self::spread); answers the window that holds `to`.
-    #[inline]
+    #[inline(always)]
     pub fn spread_to(
         &mut self,
         cursor: usize,
@@ -101,6 +101,18 @@ impl<T: Cell> Windows<T> {
             add(cell, to.0 - from.0);
             return cell;
         }
+        self.spread_over(cursor, from, to, add)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn spread_over(
+        &mut self,
+        cursor: usize,
+        from: SimTime,
+        to: SimTime,
+        add: impl FnMut(&mut T, u64),
+    ) -> &mut T {
         self.spread(cursor, from, to, add);
         self.at(cursor, to)
     }
