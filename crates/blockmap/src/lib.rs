@@ -4,8 +4,9 @@
 //! - [`UnitMap`]: a 32-bit tag for each 4 KiB unit.
 //! - [`Gather`]: puts changes off and makes them in an order that suits the processor's caches.
 //!
-//! The first two share one tree of 128 MiB regions. A region is one value throughout, a short sorted array, or 32
-//! leaves of 4 MiB, each of which is again one value, a sorted array or a plain array. Bounds, tested at 10 M
+//! The first two share one tree of 128 MiB regions. A region is one value throughout, a short sorted array (of
+//! runs in a set, of units in a map), or 32 leaves of 4 MiB, each of which is again one value, a sorted array or a plain
+//! array. Bounds, tested at 10 M
 //! units: at most 16 bytes for each touched 4 KiB unit where they are scattered, 2 (set) or 5 (map) where they are
 //! dense, and in addition 192 bytes for each GiB in the neighbourhood of which anything was touched.
 //!

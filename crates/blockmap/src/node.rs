@@ -13,7 +13,7 @@ pub(crate) const FAN: usize = 32;
 pub(crate) const REGION: usize = LEAF * FAN;
 /// Entries of a region's sorted array before it splits: longer ones cost more to shift than they save.
 const REGION_ENTRIES: usize = 512;
-/// A shorter fill of an empty node starts a sorted array rather than a dense one.
+/// A fill of an empty node with at most so many entries starts a sorted array rather than a dense one.
 const SHORT_FILL: usize = 16;
 
 /// Entries that a sorted array has room for when it grows first.
@@ -21,14 +21,18 @@ const SMALLEST: usize = 5;
 
 /// What a tree keeps for each unit. The default value means "nothing here".
 pub(crate) trait Payload: Copy + Eq + Default {
-    /// An offset in a region with its value, as packed in sorted arrays.
+    /// Offset in a region, length and value of a run of units, as packed in sorted arrays.
     type Entry: Copy;
+    /// Units in a run, at most.
+    const RUN: usize;
     /// Entries of a leaf's sorted array beyond which the plain array is taken.
     const LEAF_ENTRIES: usize;
-    /// Packs an offset with its value.
-    fn pack(offset: usize, value: Self) -> Self::Entry;
+    /// Packs the offset of a run with its length and its value.
+    fn pack(offset: usize, len: usize, value: Self) -> Self::Entry;
     /// The offset of an entry.
     fn offset(entry: &Self::Entry) -> usize;
+    /// Its units.
+    fn len(entry: &Self::Entry) -> usize;
     /// The value of an entry.
     fn value(entry: &Self::Entry) -> Self;
     /// How much a unit with this value counts in [`Node::weight`]; 0 only for the default.
@@ -47,7 +51,7 @@ pub(crate) struct Dense<P> {
 pub(crate) enum Node<P: Payload> {
     /// The same value throughout.
     Const(P),
-    /// The units that have a value, ascending; never empty.
+    /// Runs of units that have a value, ascending; never empty.
     Sparse(Vec<P::Entry>),
     /// Every unit of a leaf.
     Dense(Box<Dense<P>>),
@@ -61,10 +65,41 @@ fn guess(len: usize, offset: usize, size: usize) -> usize {
     (len * offset) >> size.trailing_zeros()
 }
 
+/// The first entry that ends behind `offset`.
+#[inline]
+fn place<P: Payload>(entries: &[P::Entry], offset: usize, size: usize) -> usize {
+    partition_near(entries, guess(entries.len(), offset, size), |e| end::<P>(e) <= offset)
+}
+
 #[inline]
 fn find<P: Payload>(entries: &[P::Entry], offset: usize, size: usize) -> Result<usize, usize> {
-    let at = partition_near(entries, guess(entries.len(), offset, size), |e| P::offset(e) < offset);
-    if entries.get(at).is_some_and(|e| P::offset(e) == offset) { Ok(at) } else { Err(at) }
+    let at = place::<P>(entries, offset, size);
+    if entries.get(at).is_some_and(|e| P::offset(e) <= offset) { Ok(at) } else { Err(at) }
+}
+
+/// The offset behind an entry.
+#[inline]
+fn end<P: Payload>(entry: &P::Entry) -> usize {
+    P::offset(entry) + P::len(entry)
+}
+
+/// What an entry weighs.
+#[inline]
+fn heft<P: Payload>(entry: &P::Entry) -> u64 {
+    P::value(entry).weight() * P::len(entry) as u64
+}
+
+/// The part of an entry that lies in `range`.
+#[inline]
+fn clip<P: Payload>(entry: &P::Entry, range: &Range<usize>) -> P::Entry {
+    let (from, to) = (P::offset(entry).max(range.start), end::<P>(entry).min(range.end));
+    P::pack(from, to - from, P::value(entry))
+}
+
+/// The entries of a long run.
+fn runs<P: Payload>(range: Range<usize>, value: P) -> impl Iterator<Item = P::Entry> + Clone {
+    let end = range.end;
+    range.step_by(P::RUN).map(move |at| P::pack(at, P::RUN.min(end - at), value))
 }
 
 fn limit<P: Payload>(size: usize) -> usize {
@@ -84,6 +119,50 @@ fn make_room<T>(entries: &mut Vec<T>, len: usize) {
     }
 }
 
+/// The value that all units have, if these entries, or none, say so.
+#[inline]
+fn throughout<P: Payload>(entries: &[P::Entry], size: usize) -> Option<P> {
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Some(P::default()) };
+    if P::RUN == 1 || P::offset(first) > 0 || end::<P>(last) < size {
+        return None;
+    }
+    let value = P::value(first);
+    let alike = entries.iter().all(|e| P::value(e) == value);
+    (alike && entries.iter().map(P::len).sum::<usize>() == size).then_some(value)
+}
+
+/// What takes the place of which entries where `range`, in which those of `inside` lie at least in part, gets one value. A run
+/// goes on with its neighbours of the same value.
+#[inline]
+fn splice_of<P: Payload>(
+    entries: &[P::Entry],
+    inside: Range<usize>,
+    range: Range<usize>,
+    value: P,
+) -> (Range<usize>, impl Iterator<Item = P::Entry> + Clone + use<P>) {
+    let (mut cut, mut span) = (inside.clone(), range.clone());
+    let rest = |e: &P::Entry, part: Range<usize>| (!part.is_empty()).then(|| clip::<P>(e, &part));
+    let ends = entries[inside].first().zip(entries[cut.clone()].last());
+    let mut head = ends.and_then(|(e, _)| rest(e, P::offset(e)..range.start));
+    let mut tail = ends.and_then(|(_, e)| rest(e, range.end..end::<P>(e)));
+    if value == P::default() {
+        span.end = span.start;
+    } else {
+        let before = head.or_else(|| cut.start.checked_sub(1).map(|i| entries[i]));
+        let joins = |e: &P::Entry, n: usize| P::value(e) == value && P::len(e) + n <= P::RUN;
+        if let Some(e) = before.filter(|e| end::<P>(e) == span.start && joins(e, span.len())) {
+            span.start = P::offset(&e);
+            cut.start -= usize::from(head.take().is_none());
+        }
+        let behind = tail.or_else(|| entries.get(cut.end).copied());
+        if let Some(e) = behind.filter(|e| P::offset(e) == span.end && joins(e, span.len())) {
+            span.end = end::<P>(&e);
+            cut.end += usize::from(tail.take().is_none());
+        }
+    }
+    (cut, head.into_iter().chain(runs(span, value)).chain(tail))
+}
+
 impl<P: Payload> Node<P> {
     /// Bytes on the heap below this node.
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -101,7 +180,7 @@ impl<P: Payload> Node<P> {
     fn weight(&self, size: usize) -> u64 {
         match self {
             Self::Const(v) => v.weight() * size as u64,
-            Self::Sparse(entries) => entries.iter().map(|e| P::value(e).weight()).sum(),
+            Self::Sparse(entries) => entries.iter().map(heft::<P>).sum(),
             Self::Dense(dense) => dense.weight,
             Self::Split(leaves) => leaves.iter().map(|leaf| leaf.weight(LEAF)).sum(),
         }
@@ -130,7 +209,7 @@ impl<P: Payload> Node<P> {
         match self {
             Self::Const(v) => (size, *v),
             Self::Sparse(entries) => match find::<P>(entries, offset, size) {
-                Ok(at) => (offset + 1, P::value(&entries[at])),
+                Ok(at) => (end::<P>(&entries[at]), P::value(&entries[at])),
                 Err(at) => (entries.get(at).map_or(size, P::offset), P::default()),
             },
             Self::Dense(dense) => {
@@ -184,21 +263,26 @@ impl<P: Payload> Node<P> {
     fn dense(base: P, entries: &[P::Entry]) -> Self {
         let mut dense = Box::new(Dense { weight: base.weight() * LEAF as u64, values: [base; LEAF] });
         for e in entries {
-            dense.values[P::offset(e)] = P::value(e);
-            dense.weight += P::value(e).weight();
+            dense.values[P::offset(e)..end::<P>(e)].fill(P::value(e));
+            dense.weight += heft::<P>(e);
         }
         Self::Dense(dense)
     }
 
-    fn split(base: P, mut entries: &[P::Entry]) -> Self {
+    fn split(base: P, entries: &[P::Entry]) -> Self {
         Self::Split(Box::new(std::array::from_fn(|i| {
-            let cut = entries.partition_point(|e| P::offset(e) < (i + 1) * LEAF);
-            let (mine, rest) = entries.split_at(cut);
-            entries = rest;
+            let leaf = i * LEAF..(i + 1) * LEAF;
+            let from = entries.partition_point(|e| end::<P>(e) <= leaf.start);
+            let mine = entries[from..].iter().take_while(|e| P::offset(e) < leaf.end);
+            let mine = mine.map(|e| clip::<P>(e, &leaf));
+            let mine: Vec<_> =
+                mine.map(|e| P::pack(P::offset(&e) - leaf.start, P::len(&e), P::value(&e))).collect();
             if mine.is_empty() {
                 return Self::Const(base);
             }
-            let mine: Vec<_> = mine.iter().map(|e| P::pack(P::offset(e) % LEAF, P::value(e))).collect();
+            if let Some(value) = throughout::<P>(&mine, LEAF) {
+                return Self::Const(value);
+            }
             if mine.len() > P::LEAF_ENTRIES { Self::dense(base, &mine) } else { Self::Sparse(mine) }
         })))
     }
@@ -240,14 +324,16 @@ impl<P: Payload> Node<P> {
                 let old = slot.map_or(P::default(), |at| P::value(&entries[at]));
                 let new = change(old);
                 match slot {
-                    Ok(at) if new != P::default() => entries[at] = P::pack(offset, new),
+                    Ok(at) if new != P::default() && P::len(&entries[at]) == 1 => {
+                        entries[at] = P::pack(offset, 1, new);
+                    }
                     Err(at) if new != P::default() && entries.len() < limit::<P>(size) => {
                         if entries.len() == entries.capacity() {
                             let before = sparse_bytes::<P>(entries);
                             make_room(entries, entries.len() + 1);
                             *mem += sparse_bytes::<P>(entries) - before;
                         }
-                        entries.insert(at, P::pack(offset, new));
+                        entries.insert(at, P::pack(offset, 1, new));
                     }
                     _ if new == old => {}
                     _ => _ = self.fill(offset..offset + 1, size, new, mem),
@@ -265,7 +351,7 @@ impl<P: Payload> Node<P> {
             Self::Const(v) if *v == P::default() => {
                 let new = change(P::default());
                 if new != P::default() {
-                    let entries = vec![P::pack(offset, new)];
+                    let entries = vec![P::pack(offset, 1, new)];
                     *mem += sparse_bytes::<P>(&entries);
                     // One value owns no memory that would have to be given back.
                     std::mem::forget(std::mem::replace(self, Self::Sparse(entries)));
@@ -296,9 +382,8 @@ impl<P: Payload> Node<P> {
                 if base == value {
                     return value.weight() * range.len() as u64;
                 }
-                if base == P::default() && range.len() <= SHORT_FILL {
-                    let entries = range.map(|offset| P::pack(offset, value)).collect();
-                    self.replace(Self::Sparse(entries), mem);
+                if base == P::default() && range.len() <= SHORT_FILL * P::RUN {
+                    self.replace(Self::Sparse(runs(range, value).collect()), mem);
                     return 0;
                 }
                 self.expand(size, mem);
@@ -332,32 +417,31 @@ impl<P: Payload> Node<P> {
     /// The same of a sorted array.
     fn fill_sparse(&mut self, range: Range<usize>, size: usize, value: P, mem: &mut usize) -> u64 {
         let Self::Sparse(entries) = self else { return 0 };
-        let near = guess(entries.len(), range.start, size);
-        let from = partition_near(entries, near, |e| P::offset(e) < range.start);
-        let cut = from..from + partition_near(&entries[from..], 0, |e| P::offset(e) < range.end);
-        let added = if value == P::default() { 0 } else { range.len() };
-        let len = entries.len() - cut.len() + added;
+        let from = place::<P>(entries, range.start, size);
+        let to = from + partition_near(&entries[from..], 0, |e| P::offset(e) < range.end);
+        let old = entries[from..to].iter().map(|e| heft::<P>(&clip::<P>(e, &range))).sum();
+        let (cut, put) = splice_of(entries, from..to, range.clone(), value);
+        let at = cut.start + put.clone().count();
+        let len = at + entries.len() - cut.end;
         if len > limit::<P>(size) {
             self.expand(size, mem);
             return self.fill(range, size, value, mem);
         }
-        let old = entries[cut.clone()].iter().map(|e| P::value(e).weight()).sum();
         let before = sparse_bytes::<P>(entries);
         make_room(entries, len);
         let behind = cut.end..entries.len();
         if len > entries.len() {
-            entries.resize(len, P::pack(0, value));
+            entries.resize(len, P::pack(0, 1, value));
         }
-        entries.copy_within(behind, from + added);
+        entries.copy_within(behind, at);
         entries.truncate(len);
-        let new = range.take(added).map(|offset| P::pack(offset, value));
-        entries[from..].iter_mut().zip(new).for_each(|(e, new)| *e = new);
+        entries[cut.start..].iter_mut().zip(put).for_each(|(e, new)| *e = new);
         if entries.len() < entries.capacity() / 4 {
             entries.shrink_to(entries.len() * 3 / 2);
         }
         *mem = *mem + sparse_bytes::<P>(entries) - before;
-        if entries.is_empty() {
-            self.replace(Self::Const(P::default()), mem);
+        if let Some(value) = throughout::<P>(entries, size) {
+            self.replace(Self::Const(value), mem);
         }
         old
     }
@@ -370,7 +454,7 @@ impl<P: Payload> Node<P> {
             self.replace(Self::Const(value), mem);
         } else if dense.weight < P::LEAF_ENTRIES as u64 / 4 {
             let held = dense.values.iter().enumerate().filter(|(_, v)| **v != P::default());
-            let mut entries: Vec<_> = held.map(|(offset, v)| P::pack(offset, *v)).collect();
+            let mut entries: Vec<_> = held.map(|(offset, v)| P::pack(offset, 1, *v)).collect();
             entries.shrink_to_fit();
             self.replace(
                 if entries.is_empty() { Self::Const(P::default()) } else { Self::Sparse(entries) },
@@ -404,7 +488,8 @@ impl<P: Payload> Node<P> {
             let mut joined = Vec::with_capacity(total);
             for (i, leaf) in leaves.iter().enumerate() {
                 if let Self::Sparse(entries) = leaf {
-                    joined.extend(entries.iter().map(|e| P::pack(i * LEAF + P::offset(e), P::value(e))));
+                    let there = |e| P::pack(i * LEAF + P::offset(e), P::len(e), P::value(e));
+                    joined.extend(entries.iter().map(there));
                 }
             }
             self.replace(Self::Sparse(joined), mem);

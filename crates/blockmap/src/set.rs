@@ -8,16 +8,20 @@ use crate::tree::UnitTree;
 
 /// A bit for each block of the unit.
 impl Payload for u8 {
-    /// Offset, then mask.
+    /// Offset, then length less 1, then mask.
     type Entry = u32;
+    const RUN: usize = 1 << 9;
     /// At this many a sorted array is as large as the bitmap of 1 KiB, and that costs 7 bytes for each unit.
     const LEAF_ENTRIES: usize = 144;
 
-    fn pack(offset: usize, value: Self) -> u32 {
-        (offset as u32) << 8 | u32::from(value)
+    fn pack(offset: usize, len: usize, value: Self) -> u32 {
+        (offset as u32) << 17 | (len as u32 - 1) << 8 | u32::from(value)
     }
     fn offset(entry: &u32) -> usize {
-        (entry >> 8) as usize
+        (entry >> 17) as usize
+    }
+    fn len(entry: &u32) -> usize {
+        (entry >> 8 & 0x1ff) as usize + 1
     }
     fn value(entry: &u32) -> Self {
         *entry as u8

@@ -8,14 +8,18 @@ use crate::tree::UnitTree;
 impl Payload for u32 {
     /// Offset, then the tag's low and high half: 6 bytes, aligned to 2.
     type Entry = [u16; 3];
+    const RUN: usize = 1;
     /// At this many the plain array of 4 KiB costs 14 bytes for each unit.
     const LEAF_ENTRIES: usize = 288;
 
-    fn pack(offset: usize, value: Self) -> [u16; 3] {
+    fn pack(offset: usize, _len: usize, value: Self) -> [u16; 3] {
         [offset as u16, value as u16, (value >> 16) as u16]
     }
     fn offset(entry: &[u16; 3]) -> usize {
         usize::from(entry[0])
+    }
+    fn len(_entry: &[u16; 3]) -> usize {
+        1
     }
     fn value(entry: &[u16; 3]) -> Self {
         u32::from(entry[1]) | u32::from(entry[2]) << 16

@@ -99,6 +99,22 @@ fn every_density_stays_within_the_bound() {
     }
 }
 
+/// A run is one entry, and what continues it makes it longer.
+#[test]
+fn scattered_runs_cost_as_much_as_scattered_units() {
+    let mut seed = 5;
+    let add = |set: &mut BlockSet, i: u64| {
+        // 64 KiB, and with every second one the 64 KiB behind it.
+        let at = random(&mut seed, DRIVE_UNITS / 64) * 64 * 8;
+        set.insert(at..at + 128);
+        if i % 2 == 1 {
+            set.insert(at + 128..at + 256);
+        }
+    };
+    let set = per(peak_of(1 << 20, add, BlockSet::bytes), 1 << 20);
+    assert!(set <= 16.0, "{set} bytes a run");
+}
+
 #[test]
 fn dense_in_random_order_ends_dense() {
     let units = 1 << 20;
