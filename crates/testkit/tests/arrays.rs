@@ -1,6 +1,7 @@
 //! Every array, on disks with layers that shingle: everything is read back, whatever dies.
 
-use smrlab_testkit::{ArrayHarness, Rng, drives};
+use smrlab_stl::Metadata;
+use smrlab_testkit::{ArrayHarness, Harness, Rng, drives, layers};
 use smrlab_units::HostOp;
 
 const ARRAYS: &[&str] = &[
@@ -133,6 +134,30 @@ fn every_disk_may_die_at_every_point_and_come_back() {
                 array.read_back(&mut rng);
                 assert_eq!(array.refused, 0, "{text}");
             }
+        }
+    }
+}
+
+/// RAID-5 over every layer of the registry: a disk dies at several points of a run and is rebuilt.
+#[test]
+fn raid5_loses_no_disk_over_any_layer() {
+    let all = drives::all();
+    for entry in layers().into_iter().filter(|entry| entry.capabilities.keeps_data) {
+        let fits = |d: &&(&str, _)| Harness::new(entry.name, &d.1, Metadata::Nv).is_ok();
+        let (name, drive) = all.iter().rev().find(fits).expect("a drive of the kit");
+        for point in [0, 7, 20, 33] {
+            let mut rng = Rng::new(point);
+            let mut array = ArrayHarness::new("raid5,disks=3,chunk=4blk", entry.name, drive);
+            array.exercise(point, 60, &mut rng);
+            array.kill(point as usize % 3);
+            array.exercise(12, 60, &mut rng);
+            array.read_back(&mut rng);
+            array.replace(point as usize % 3);
+            array.exercise(12, 60, &mut rng);
+            array.read_back(&mut rng);
+            assert_eq!((array.refused, array.parity_faults()), (0, 0), "{} on {name}: {point}", entry.name);
+            array.kill((point as usize + 1) % 3);
+            array.read_back(&mut rng);
         }
     }
 }
