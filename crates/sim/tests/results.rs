@@ -293,8 +293,8 @@ fn what_does_not_apply_is_absent() {
         let trace = TraceFile::new(&format!("absent-{name}"), &lines);
         for layer in ["cmr", "rmw", "disk-cache,band=24blk,cache=10%"] {
             let r = file(&trace, &format!("drive = 'tiny'\nlayer = '{layer}'\n"));
-            // Nothing was done before the first request either.
-            for path in absent.iter().chain(&["/busy_before_s"]) {
+            // Nor was anything done before the first request, or given up.
+            for path in absent.iter().chain(&["/busy_before_s", "/cleaning_given_up"]) {
                 assert!(r.json.pointer(path).is_none(), "{name} {layer} {path}: {:#}", r.json);
             }
             let mut found = Vec::new();
