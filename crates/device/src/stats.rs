@@ -177,3 +177,25 @@ impl Responses {
         (json!({"max": self.max.load(Relaxed) as f64 / 1e6}), out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two stalls of a threshold of 100 ms, one from 1.0 s to 1.3 s and one from 2.0 s to 2.2 s, counted from 0.5 s on until 4.5 s.
+    #[test]
+    fn stalls_are_told_as_a_run_tells_them() {
+        let (ms, responses) = (SimTime::from_ms, Responses::new(SimTime::from_ms(100)));
+        responses.reset(ms(500));
+        let quiet = json!({"threshold_s": 0.1, "count": 0, "share": 0.0});
+        assert_eq!(responses.json(ms(600)).1, quiet, "without a stall there is nothing to tell of one");
+        for (arrival, ack) in [(600, 700), (1000, 1300), (2000, 2200), (2300, 2301)] {
+            responses.note(ms(arrival), ms(ack));
+        }
+        let (longest, stalls) = responses.json(ms(4500));
+        assert_eq!(longest, json!({"max": 300.0}));
+        let told = json!({"threshold_s": 0.1, "count": 2, "share": 0.5 / 4.0, "first_s": 0.5, "total_s": 0.5,
+                          "max_s": 0.3, "episodes": 2});
+        assert_eq!(stalls, told);
+    }
+}
