@@ -200,6 +200,9 @@ fn a_command_is_overhead_seek_settle_rotation_transfer() {
     assert_eq!((p.overhead.0, p.seek.0), (60 * US, 8100 * US));
     assert_eq!(p.rotation.0, begins - arrive);
     assert_eq!(1_000_000 + p.overhead.0 + p.seek.0 + p.rotation.0 + p.transfer.0, end.0);
+    // A read, as far: it has not to settle.
+    m.service(end, Dir::Read, Pba(66_600), Blocks(10));
+    assert_eq!((m.phases().overhead.0, m.phases().seek.0), (50 * US, 8000 * US));
 }
 
 #[test]
