@@ -123,10 +123,12 @@ def trace_info(spec: str, control: Control) -> str:
 def trace_write(spec: str, out: str, control: Control) -> int:
     """Reads, transforms and stores traces as Parquet; the number of requests."""
 
-def geometry_extract(target: str, zones_only: bool, destroy: bool, keep: str | None, control: Control) -> str:
+def geometry_extract(
+    target: str, zones_only: bool, destroy: bool, keep_cache: bool, keep: str | None, control: Control
+) -> str:
     """A target's geometry, measured from outside; kept in the file `keep` at every step, and gone on with from it."""
 
-def identify(target: str, keep: str | None, control: Control) -> str:
+def identify(target: str, keep_cache: bool, keep: str | None, control: Control) -> str:
     """What kind of drive a target is; its data are destroyed."""
 
 def geometry_fit(text: str, options: str) -> str:

@@ -5,6 +5,7 @@ use crate::{ProbeError, SimTarget, sim};
 use smrlab_drive::Drive;
 use std::path::Path;
 
+mod caching;
 mod clock;
 mod file;
 mod nbd;
@@ -13,11 +14,12 @@ pub use file::DirectFile;
 pub use nbd::Nbd;
 
 /// The target that `text` names: `sim:DRIVE[/LAYER]`, an NBD URI, or the path of a block device or file. It is opened for
-/// writing where `destroy` says so.
+/// writing where `destroy` says so; caches of the drive's own are switched off while it is, where it lets them be and
+/// `keep_cache` does not say otherwise.
 ///
 /// # Errors
 /// When there is no such thing, it is in use, or is no target.
-pub fn open(text: &str, destroy: bool) -> Result<Box<dyn TimedTarget + Send>, ProbeError> {
+pub fn open(text: &str, destroy: bool, keep_cache: bool) -> Result<Box<dyn TimedTarget + Send>, ProbeError> {
     if let Some(sim) = text.strip_prefix("sim:") {
         return Ok(Box::new(simulated(sim)?));
     }
@@ -33,7 +35,7 @@ pub fn open(text: &str, destroy: bool) -> Result<Box<dyn TimedTarget + Send>, Pr
             gone: false,
         }));
     }
-    Ok(Box::new(DirectFile::open(path, destroy)?))
+    Ok(Box::new(DirectFile::open(path, destroy, keep_cache)?))
 }
 
 /// A simulated drive; files of drives are read from the file system.

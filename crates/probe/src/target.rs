@@ -47,6 +47,11 @@ pub trait TimedTarget {
     /// As [`access`](Self::access).
     fn flush(&mut self) -> Result<Timing, TargetError>;
 
+    /// What was done about the drive's own cache, one phrase.
+    fn own_cache(&self) -> String {
+        "defeated by the pattern of accesses: the target has no commands for it".to_owned()
+    }
+
     /// Sends nothing for this long.
     fn pause(&mut self, span: SimTime);
 }

@@ -73,10 +73,11 @@ fn kept<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ProbeError> {
 fn extracted(
     target: &str,
     options: Options,
+    keep_cache: bool,
     keep: Option<&Path>,
     control: &Control,
 ) -> Result<Extraction, ProbeError> {
-    let mut opened = smrlab_probe::open::open(target, options.destroy)?;
+    let mut opened = smrlab_probe::open::open(target, options.destroy, keep_cache)?;
     let mut known = match keep.filter(|p| p.exists()) {
         Some(path) => kept(path)?,
         None => Extraction::new(opened.blocks().0),
@@ -94,23 +95,29 @@ fn extracted(
 
 /// Measures a target's geometry; what was measured is kept in the file `keep` at every step, and gone on with from there.
 #[pyfunction]
-#[pyo3(signature = (target, zones_only, destroy, keep, control))]
+#[pyo3(signature = (target, zones_only, destroy, keep_cache, keep, control))]
 pub fn geometry_extract(
     py: Python<'_>,
     target: &str,
     zones_only: bool,
     destroy: bool,
+    keep_cache: bool,
     keep: Option<std::path::PathBuf>,
     control: &PyControl,
 ) -> PyResult<String> {
     let options = Options { zones_only, destroy };
-    let done = py.detach(|| extracted(target, options, keep.as_deref(), &control.0));
+    let done = py.detach(|| extracted(target, options, keep_cache, keep.as_deref(), &control.0));
     let known = done.map_err(|e| raised(py, &e))?;
     serde_json::to_string(&known).map_err(|e| raised(py, &input(e)))
 }
 
-fn identified(target: &str, keep: Option<&Path>, control: &Control) -> Result<Identity, ProbeError> {
-    let mut opened = smrlab_probe::open::open(target, true)?;
+fn identified(
+    target: &str,
+    keep_cache: bool,
+    keep: Option<&Path>,
+    control: &Control,
+) -> Result<Identity, ProbeError> {
+    let mut opened = smrlab_probe::open::open(target, true, keep_cache)?;
     let mut known = match keep.filter(|p| p.exists()) {
         Some(path) => kept(path)?,
         None => Sittings::new(opened.blocks().0),
@@ -129,14 +136,15 @@ fn identified(target: &str, keep: Option<&Path>, control: &Control) -> Result<Id
 /// Finds out what kind of drive the target is; what was found out is kept in the file `keep` after every stage and when it is
 /// stopped, and gone on with from there. Its data are destroyed.
 #[pyfunction]
-#[pyo3(signature = (target, keep, control))]
+#[pyo3(signature = (target, keep_cache, keep, control))]
 pub fn identify(
     py: Python<'_>,
     target: &str,
+    keep_cache: bool,
     keep: Option<std::path::PathBuf>,
     control: &PyControl,
 ) -> PyResult<String> {
-    let done = py.detach(|| identified(target, keep.as_deref(), &control.0));
+    let done = py.detach(|| identified(target, keep_cache, keep.as_deref(), &control.0));
     let found = done.map_err(|e| raised(py, &e))?;
     serde_json::to_string(&found).map_err(|e| raised(py, &input(e)))
 }

@@ -30,6 +30,10 @@ TargetArgument = Annotated[
 ]
 DestroyOption = Annotated[bool, typer.Option("--destroy", help="Allow writes: all data on the target may be lost.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Answers the question that --destroy asks.")]
+KeepCacheOption = Annotated[
+    bool,
+    typer.Option("--keep-cache", help="Leave a disk's own caches on (else off by its commands until the end)."),
+]
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="Keep results and pictures here; go on with what is there.", metavar="DIR")
 ]
@@ -49,6 +53,7 @@ def extract(
     zones_only: Annotated[bool, typer.Option("--zones-only", help="Only rotation and zones: under a minute.")] = False,
     destroy: DestroyOption = False,
     yes: YesOption = False,
+    keep_cache: KeepCacheOption = False,
     out: OutOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -64,7 +69,7 @@ def extract(
         with console.progress() as watch:
             text = attended(
                 lambda control: _core.geometry_extract(
-                    resolved, zones_only, destroy, str(keep) if keep else None, control
+                    resolved, zones_only, destroy, keep_cache, str(keep) if keep else None, control
                 ),
                 target,
                 watch,
@@ -106,6 +111,13 @@ def _order(order: dict[str, Any]) -> str:
     }[order["kind"]]
 
 
+def _own_cache(doc: dict[str, Any]) -> list[str]:
+    lines = [doc["own_cache"]] if "own_cache" in doc else []
+    if (cache := doc.get("cache")) and cache["present"]:
+        lines.append(f"{cache['segments']} segments, reads {cache['read_ahead']} blocks ahead")
+    return lines
+
+
 def _show(target: str, doc: dict[str, Any]) -> None:
     """The page of an extraction."""
     out = console.out()
@@ -123,8 +135,8 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         out.print(f"overhead       {seek['read_overhead_ns'] / 1e6:.3f} ms")
         if seek.get("head_switch_ns"):
             out.print(f"head switch    {seek['head_switch_ns'] / 1e6:.3f} ms")
-    if (cache := doc.get("cache")) and cache["present"]:
-        out.print(f"own cache      {cache['segments']} segments, reads {cache['read_ahead']} blocks ahead")
+    for line in _own_cache(doc):
+        out.print(f"own cache      {escape(line)}")
     table = console.table(
         "zones", ["zone", "first LBA", "tracks", "blocks a track", "sectors", "slipped"], numeric=True
     )

@@ -15,7 +15,7 @@ from ..plots import outside
 from ..work import attended
 from . import console
 from . import options as o
-from .geometry import DestroyOption, TargetArgument, YesOption
+from .geometry import DestroyOption, KeepCacheOption, TargetArgument, YesOption
 
 LIMITS = {"entries": ", limited by the number of writes", "bytes": ", limited by their size"}
 ORDERS = {"oldest": ", oldest first", "newest": ", newest first", "by-place": ", by place"}
@@ -34,6 +34,7 @@ def probe(
     target: TargetArgument,
     destroy: DestroyOption = False,
     yes: YesOption = False,
+    keep_cache: KeepCacheOption = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write probe.json and pictures here.", metavar="DIR")
     ] = None,
@@ -53,7 +54,7 @@ def probe(
     try:
         with console.progress() as watch:
             place = str(keep) if keep else None
-            text = attended(lambda control: _core.identify(resolved, place, control), target, watch)
+            text = attended(lambda control: _core.identify(resolved, keep_cache, place, control), target, watch)
     except (KeyboardInterrupt, Interrupted):
         raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None
     if keep:
@@ -126,7 +127,7 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         rows.append(("elsewhere", ", ".join(f"{b['blocks']:,} blocks at LBA {b['lba']:,}" for b in along)))
     if toward := doc.get("toward"):
         rows.append(("shingled", f"towards {toward} LBAs"))
-    rows += [(key, doc[key]) for key in ("mapping", "cleaning") if key in doc]
+    rows += [(key.replace("_", " "), doc[key]) for key in ("mapping", "cleaning", "own_cache") if key in doc]
     if idle := doc.get("idle"):
         order = ORDERS.get(idle.get("order"), "")
         rows.append(("idle", f"after {idle['after_s']:.2f} s, {idle['band_s']:.2f} s a band{order}"))

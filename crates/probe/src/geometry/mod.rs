@@ -95,6 +95,9 @@ pub struct Extraction {
     /// The drive's own cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<BoardCache>,
+    /// What was done about the drive's own cache, in the last sitting.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub own_cache: String,
     /// What could not be told, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -114,6 +117,7 @@ impl Extraction {
             skew: None,
             seek: None,
             cache: None,
+            own_cache: String::new(),
             notes: Vec::new(),
             quality: Quality::default(),
         }
@@ -146,6 +150,7 @@ pub fn extract(
             target.blocks().0
         )));
     }
+    known.own_cache = target.own_cache();
     let before = known.quality;
     let mut dial = Dial::new(target, watch);
     let done = stages(&mut dial, options, known, keep);

@@ -132,6 +132,9 @@ pub struct Identity {
     /// When caches are cleaned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleaning: Option<Cleaning>,
+    /// What was done about the drive's own cache, in the last sitting.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub own_cache: String,
     /// What was done and seen.
     pub evidence: Vec<Evidence>,
     /// What was needed.
@@ -160,6 +163,7 @@ pub fn identify_further(
     keep: &mut dyn FnMut(&Sittings),
 ) -> Result<(), ProbeError> {
     known.check(target.blocks().0)?;
+    known.found.own_cache = target.own_cache();
     let before = known.found.quality;
     let mut dial = Dial::new(target, watch);
     let done = stages(&mut dial, known, keep);

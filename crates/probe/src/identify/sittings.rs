@@ -53,6 +53,7 @@ impl Sittings {
             idle: None,
             mapping: None,
             cleaning: None,
+            own_cache: String::new(),
             evidence: Vec::new(),
             quality: Quality::default(),
         };

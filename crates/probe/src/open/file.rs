@@ -1,5 +1,6 @@
 //! A block device or a file as a target, past the host's page cache (O_DIRECT).
 
+use super::caching::{Caching, Sg};
 use super::clock::Clock;
 use crate::target::{TargetError, TimedTarget, Timing};
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime};
@@ -21,14 +22,17 @@ pub struct DirectFile {
     grain: u64,
     clock: Clock,
     buffer: Vec<u8>,
+    /// Of a block device.
+    caching: Option<Caching<Sg>>,
 }
 
 impl DirectFile {
-    /// Opens a device or file; for writing where `write` says so. A device that is mounted or otherwise in use is refused.
+    /// Opens a device or file; for writing where `write` says so. A device that is mounted or otherwise in use is refused. A device's
+    /// own caches are switched off until this is dropped, but where `keep_cache` says so.
     ///
     /// # Errors
     /// When it cannot be opened past the page cache, is in use, or is too small.
-    pub fn open(path: &Path, write: bool) -> Result<Self, TargetError> {
+    pub fn open(path: &Path, write: bool, keep_cache: bool) -> Result<Self, TargetError> {
         let place = path.display().to_string();
         let refuse = |what: String, gone| TargetError { what: format!("{place}: {what}"), gone };
         let meta =
@@ -61,10 +65,15 @@ impl DirectFile {
             grain: 1,
             clock: Clock::start(),
             buffer: Vec::new(),
+            caching: None,
         };
         if out.access(Dir::Read, Lba(0), Blocks(1)).is_err() {
             out.grain = PAGE as u64 / BLOCK_BYTES;
             out.access(Dir::Read, Lba(0), Blocks(1))?;
+        }
+        if device {
+            let commands = out.file.try_clone().map_err(|e| out.fail(&e))?;
+            out.caching = Some(Caching::switch_off(Sg(commands), keep_cache));
         }
         Ok(out)
     }
@@ -105,6 +114,11 @@ impl TimedTarget for DirectFile {
         let start = self.clock.now();
         self.file.sync_data().map_err(|e| self.fail(&e))?;
         Ok(Timing { start, end: self.clock.now() })
+    }
+
+    fn own_cache(&self) -> String {
+        let none = "defeated by the pattern of accesses: a file has no commands for it";
+        self.caching.as_ref().map_or(none, Caching::said).to_owned()
     }
 
     fn pause(&mut self, span: SimTime) {
