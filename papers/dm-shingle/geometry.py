@@ -16,7 +16,7 @@ def _zones(drive: str) -> list[tuple[int, int]]:
 
 def extract(spec: Doc, control: _core.Control) -> Doc:
     """Zones and skew by timed reads alone, and the polynomial of the paper's script through the tracks found."""
-    doc = json.loads(_core.geometry_extract(f"sim:{spec['drive']}", False, False, None, control))
+    doc = json.loads(_core.geometry_extract(f"sim:{spec['drive']}", False, False, False, None, control))
     found = [(z["tracks"], z["usable"]) for z in doc["zones"]]
     skew, turn = doc["skew"]["cylinder"]["value"], 60e3 / doc["rpm"]["value"]
     tracks = [size for n, size in found for _ in range(n)]

@@ -106,7 +106,7 @@ def change(spec: Doc, control: _core.Control) -> Doc:
     both = [(s, t) for t in TRACES for s in SCHEMES]
     ends = [(s, share) for s in SCHEMES for share in (0.05, 0.5)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        docs = dict(zip(both, pool.map(lambda key: run(*key, {}), both), strict=True))
+        docs = dict(zip(both, pool.map(lambda key: run(key[0], key[1], {}), both), strict=True))
         caches = [lambda e=e: run(e[0], "financial1", {"read": e[1], "write": e[1]}) for e in ends]
         at = dict(zip(ends, pool.map(lambda go: go()["response_ms"]["mean"], caches), strict=True))
     ms = {key: doc["response_ms"]["mean"] for key, doc in docs.items()}
