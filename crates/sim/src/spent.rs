@@ -63,3 +63,18 @@ impl Spent {
         columns
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_outside_the_request_is_not_its_time() {
+        // It is served from 3 to 20; the transfer takes 5 to 8, what was read ahead for it 1 to 4, and cleaning 10 to 40.
+        let ns = |from, until| (SimTime(from), SimTime(until));
+        let parts = [(2, ns(5, 8)), (1, ns(1, 4)), (CLEAN, ns(10, 40))];
+        let mut spent = Spent(parts.map(|(column, (from, until))| (column, from, until)).to_vec());
+        assert_eq!(spent.of(SimTime(3), SimTime(20)), [0, 1, 3, 10, 3]);
+        assert_eq!(spent.of(SimTime(20), SimTime(25)), [0, 0, 0, 0, 5], "and is told once");
+    }
+}

@@ -328,8 +328,21 @@ fn blocks_a_turn(dial: &mut Dial<'_>, at: u64, near: f64, room: u64) -> Result<(
     Ok((1.0 / slope, tracks))
 }
 
-/// The skew that makes whole numbers of all the blocks a turn; the least of several. `None`: there is none, or they are too
-/// much alike to tell.
+/// How near to a whole number is near enough.
+const WHOLE: f64 = 0.06;
+/// The share of drives without any skew at which one may be found all the same.
+const CHANCE: f64 = 0.03;
+
+/// How many of so many skews make whole numbers of three quarters of `places` numbers by chance.
+fn by_chance(places: usize, skews: f64) -> f64 {
+    let (n, hits) = (places as i32, (places * 3 / 4 + 1) as i32);
+    let ways = |k: i32| (1..=k).map(|i| f64::from(n - k + i) / f64::from(i)).product::<f64>();
+    let p = 2.0 * WHOLE;
+    skews * (hits..=n).map(|k| ways(k) * p.powi(k) * (1.0 - p).powi(n - k)).sum::<f64>()
+}
+
+/// The skew that makes whole numbers of all the blocks a turn; the least of several. `None`: there is none, they are too
+/// much alike to tell, or so few that one is sure to fit.
 fn vernier(each: &[f64]) -> Option<f64> {
     let largest = each.iter().copied().fold(0.0, f64::max);
     // A quarter of the places may have been misled.
@@ -341,8 +354,12 @@ fn vernier(each: &[f64]) -> Option<f64> {
     };
     let step = 0.01 / largest;
     let steps = (MOST / step) as i64;
+    // Neighbours within a window of what is near enough see the same numbers.
+    if by_chance(each.len(), 2.0 * MOST * largest / (2.0 * WHOLE)) > CHANCE {
+        return None;
+    }
     let near = |i: &i64| i.abs();
-    let mut fits: Vec<i64> = (-steps..=steps).filter(|i| misfit(*i as f64 * step) < 0.06).collect();
+    let mut fits: Vec<i64> = (-steps..=steps).filter(|i| misfit(*i as f64 * step) < WHOLE).collect();
     fits.sort_by_key(near);
     let first = *fits.first()?;
     // Its neighbours fit, too: the best of them.
@@ -374,5 +391,6 @@ mod tests {
         let mut odd = turns(&sizes, 0.001);
         odd.iter_mut().enumerate().for_each(|(i, n)| *n += 0.3 * i as f64 % 1.0);
         assert_eq!(vernier(&odd), None, "no skew fits");
+        assert_eq!(vernier(&turns(&sizes[..4], 0.001)), None, "one fits any four numbers");
     }
 }
