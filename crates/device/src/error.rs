@@ -65,3 +65,14 @@ impl fmt::Display for DeviceError {
 }
 
 impl std::error::Error for DeviceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_destroyed_has_a_block() {
+        assert_eq!(DeviceError::destroyed(7).destroyed_block(), Some(7));
+        assert_eq!(DeviceError::input("too far").destroyed_block(), None);
+    }
+}
