@@ -18,7 +18,7 @@ from served import Make, can_loop, need, run
 DRIVE = f"{Path(__file__).parent / 'drive.toml'},rpm=15000"
 
 
-def smrlab(*args: str | Path, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+def smrlab(*args: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "smrlab", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
