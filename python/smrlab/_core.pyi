@@ -3,6 +3,8 @@
 Every function releases the GIL, and raises an exception of `smrlab.errors`.
 """
 
+from collections.abc import Callable
+
 from .layer import TranslationLayer
 
 class Medium:
@@ -124,11 +126,19 @@ def trace_write(spec: str, out: str, control: Control) -> int:
     """Reads, transforms and stores traces as Parquet; the number of requests."""
 
 def geometry_extract(
-    target: str, zones_only: bool, destroy: bool, keep_cache: bool, keep: str | None, control: Control
+    target: str,
+    zones_only: bool,
+    destroy: bool,
+    keep_cache: bool,
+    keep: str | None,
+    control: Control,
+    say: Callable[[str], None] | None = None,
 ) -> str:
     """A target's geometry, measured from outside; kept in the file `keep` at every step, and gone on with from it."""
 
-def identify(target: str, keep_cache: bool, keep: str | None, control: Control) -> str:
+def identify(
+    target: str, keep_cache: bool, keep: str | None, control: Control, say: Callable[[str], None] | None = None
+) -> str:
     """What kind of drive a target is; its data are destroyed."""
 
 def geometry_fit(text: str, options: str) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from . import devices
 from .errors import InputError
@@ -16,6 +20,33 @@ def resolve(text: str) -> str:
         return text
     served = {d.name: d for d in devices.every()}
     return served[text].uri() if text in served else text
+
+
+# What stops a measurement: Ctrl-C, `kill`, a terminal that is closed.
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """While a drive is measured: the first signal stops that; more do not keep it from being put back as it was."""
+
+    def again(_number: int, _frame: FrameType | None) -> None:
+        print("stopping: the request under way ends first, then the drive is put back as it was", file=sys.stderr)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for number in before:
+            signal.signal(number, again)
+        raise KeyboardInterrupt
+
+    # What is ignored (nohup) stays ignored.
+    before = {n: old for n in STOPPING if (old := signal.getsignal(n)) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def confirm(text: str, resolved: str, yes: bool) -> None:

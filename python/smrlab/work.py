@@ -64,9 +64,10 @@ def attend(
     controls = [_core.Control(kept) if kept else _core.Control() for _ in work]
     count = min(len(work), threads or os.cpu_count() or 1)
     interrupted = False
+    futures: list[Future[T]] = []
     with ThreadPoolExecutor(max(count, 1)) as pool:
-        futures = [pool.submit(do, control) for (_, do), control in zip(work, controls, strict=True)]
         try:
+            futures += [pool.submit(do, control) for (_, do), control in zip(work, controls, strict=True)]
             _wait(work, futures, controls, watch)
         except KeyboardInterrupt:
             interrupted = True

@@ -122,18 +122,26 @@ def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(make: Make,
     assert again["zones"][: len(first["zones"])] == first["zones"]
 
 
-def test_ctrl_c_ends_a_probe_that_leaves_the_drive_alone(make: Make, tmp_path: Path) -> None:
-    """It rests for ten minutes at first; nothing is found out by then."""
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT] * 3, [signal.SIGTERM], [signal.SIGHUP]])
+def test_ctrl_c_ends_a_probe_that_leaves_the_drive_alone(
+    make: Make, tmp_path: Path, signals: list[signal.Signals]
+) -> None:
+    """It rests for ten minutes at first; nothing is found out by then. More signals do not cut its end short."""
     device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
     out = tmp_path / "out"
     command = [sys.executable, "-m", "smrlab", "probe", device.name, "--destroy", "--yes", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as going:
         _until(out, going)
         time.sleep(2)
-        going.send_signal(signal.SIGINT)
+        for number in signals:
+            going.send_signal(number)
+            # Shorter than it takes until it looks whether it is to stop.
+            time.sleep(0.02)
         said = going.communicate(timeout=30)[1]
     assert going.returncode == 130, said
     assert "nothing was found out yet" in " ".join(said.split())
+    assert "Traceback" not in said
+    assert "Exception" not in said
 
 
 def _unless_busy(said: str) -> None:

@@ -9,6 +9,7 @@ mod caching;
 mod clock;
 mod file;
 mod nbd;
+mod sg;
 
 pub use file::DirectFile;
 pub use nbd::Nbd;

@@ -52,6 +52,11 @@ pub trait TimedTarget {
         "defeated by the pattern of accesses: the target has no commands for it".to_owned()
     }
 
+    /// Ends the measurement: what was changed of the target is put back. Says in one sentence what could not be.
+    fn finish(&mut self) -> Option<String> {
+        None
+    }
+
     /// Sends nothing for this long.
     fn pause(&mut self, span: SimTime);
 }

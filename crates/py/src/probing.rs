@@ -2,9 +2,9 @@
 
 use crate::PyControl;
 use pyo3::prelude::*;
-use smrlab_probe::geometry::{Extraction, Options};
-use smrlab_probe::identify::{Identity, Sittings, identify_further};
-use smrlab_probe::{Kind, ProbeError, Watch};
+use smrlab_probe::geometry::{Extraction, Options, extract};
+use smrlab_probe::identify::{Sittings, identify_further};
+use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch};
 use smrlab_sim::Control;
 use std::path::Path;
 
@@ -70,32 +70,89 @@ fn kept<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ProbeError> {
     serde_json::from_str(&text).map_err(|e| named(&e))
 }
 
-fn extracted(
-    target: &str,
-    options: Options,
+/// What the user named, and how it is opened.
+struct Named<'a> {
+    target: &'a str,
+    destroy: bool,
     keep_cache: bool,
-    keep: Option<&Path>,
-    control: &Control,
-) -> Result<Extraction, ProbeError> {
-    let mut opened = smrlab_probe::open::open(target, options.destroy, keep_cache)?;
-    let mut known = match keep.filter(|p| p.exists()) {
-        Some(path) => kept(path)?,
-        None => Extraction::new(opened.blocks().0),
+    /// Where what was measured is kept.
+    keep: Option<&'a Path>,
+}
+
+/// A measurement, and in one sentence what could not be put back of the target.
+type Done<T> = (Result<T, ProbeError>, Option<String>);
+
+/// What is kept of a measurement, and gone on with.
+trait Known: serde::Serialize + serde::de::DeserializeOwned {
+    fn of(blocks: u64) -> Self;
+    fn own_cache(&mut self) -> &mut String;
+}
+
+impl Known for Extraction {
+    fn of(blocks: u64) -> Self {
+        Self::new(blocks)
+    }
+    fn own_cache(&mut self) -> &mut String {
+        &mut self.own_cache
+    }
+}
+
+impl Known for Sittings {
+    fn of(blocks: u64) -> Self {
+        Self::new(blocks)
+    }
+    fn own_cache(&mut self) -> &mut String {
+        &mut self.found.own_cache
+    }
+}
+
+/// Goes on with what is kept, or begins; what is measured is kept at every step, and the target put back at the end.
+fn measured<K: Known>(
+    named: &Named<'_>,
+    measure: impl FnOnce(&mut dyn TimedTarget, &mut K, &mut dyn FnMut(&K)) -> Result<(), ProbeError>,
+) -> Done<K> {
+    let known = named.keep.filter(|path| path.exists()).map(kept).transpose();
+    let opened = smrlab_probe::open::open(named.target, named.destroy, named.keep_cache);
+    let (mut opened, known) = match (opened, known) {
+        (Ok(opened), Ok(known)) => (opened, known),
+        (Err(e), _) | (_, Err(e)) => return (Err(e), None),
     };
-    let mut failed = None;
-    let mut watch = Controlled { control, requests: 0 };
-    let done = smrlab_probe::geometry::extract(&mut *opened, &mut watch, options, &mut known, &mut |known| {
-        if let Some(Err(e)) = keep.map(|path| save(path, known)) {
-            failed = Some(e);
+    let mut known = known.unwrap_or_else(|| K::of(opened.blocks().0));
+    let mut failed = Ok(());
+    let mut keep = |known: &K| {
+        if let Some(e) = named.keep.and_then(|path| save(path, known).err()) {
+            failed = Err(e);
         }
-    });
-    done.and(failed.map_or(Ok(()), Err))?;
-    Ok(known)
+    };
+    let done = measure(&mut *opened, &mut known, &mut keep);
+    let left = opened.finish();
+    if left.is_some() {
+        *known.own_cache() = opened.own_cache();
+        if named.keep.is_some_and(Path::exists) {
+            keep(&known);
+        }
+    }
+    (done.and(failed).map(|()| known), left)
+}
+
+/// Gives Python the text of what was measured, after it was told what could not be put back.
+fn handed<T: serde::Serialize>(
+    py: Python<'_>,
+    done: Done<T>,
+    say: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    if let (Some(left), Some(say)) = (done.1, say) {
+        say.call1((left,))?;
+    }
+    let known = done.0.map_err(|e| raised(py, &e))?;
+    serde_json::to_string(&known).map_err(|e| raised(py, &input(e)))
 }
 
 /// Measures a target's geometry; what was measured is kept in the file `keep` at every step, and gone on with from there.
+/// `say` is called with what could not be put back of the target, also where measuring fails.
 #[pyfunction]
-#[pyo3(signature = (target, zones_only, destroy, keep_cache, keep, control))]
+#[pyo3(signature = (target, zones_only, destroy, keep_cache, keep, control, say=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn geometry_extract(
     py: Python<'_>,
     target: &str,
@@ -104,49 +161,39 @@ pub fn geometry_extract(
     keep_cache: bool,
     keep: Option<std::path::PathBuf>,
     control: &PyControl,
+    say: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let options = Options { zones_only, destroy };
-    let done = py.detach(|| extracted(target, options, keep_cache, keep.as_deref(), &control.0));
-    let known = done.map_err(|e| raised(py, &e))?;
-    serde_json::to_string(&known).map_err(|e| raised(py, &input(e)))
-}
-
-fn identified(
-    target: &str,
-    keep_cache: bool,
-    keep: Option<&Path>,
-    control: &Control,
-) -> Result<Identity, ProbeError> {
-    let mut opened = smrlab_probe::open::open(target, true, keep_cache)?;
-    let mut known = match keep.filter(|p| p.exists()) {
-        Some(path) => kept(path)?,
-        None => Sittings::new(opened.blocks().0),
-    };
-    let mut failed = None;
-    let mut watch = Controlled { control, requests: 0 };
-    let done = identify_further(&mut *opened, &mut watch, &mut known, &mut |known| {
-        if let Some(Err(e)) = keep.map(|path| save(path, known)) {
-            failed = Some(e);
-        }
+    let named = Named { target, destroy, keep_cache, keep: keep.as_deref() };
+    let control = &control.0;
+    let done = py.detach(|| {
+        measured(&named, |opened, known, keep| {
+            extract(opened, &mut Controlled { control, requests: 0 }, options, known, keep)
+        })
     });
-    done.and(failed.map_or(Ok(()), Err))?;
-    Ok(known.found)
+    handed(py, done, say)
 }
 
 /// Finds out what kind of drive the target is; what was found out is kept in the file `keep` after every stage and when it is
-/// stopped, and gone on with from there. Its data are destroyed.
+/// stopped, and gone on with from there. Its data are destroyed. `say` as in `geometry_extract`.
 #[pyfunction]
-#[pyo3(signature = (target, keep_cache, keep, control))]
+#[pyo3(signature = (target, keep_cache, keep, control, say=None))]
 pub fn identify(
     py: Python<'_>,
     target: &str,
     keep_cache: bool,
     keep: Option<std::path::PathBuf>,
     control: &PyControl,
+    say: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let done = py.detach(|| identified(target, keep_cache, keep.as_deref(), &control.0));
-    let found = done.map_err(|e| raised(py, &e))?;
-    serde_json::to_string(&found).map_err(|e| raised(py, &input(e)))
+    let named = Named { target, destroy: true, keep_cache, keep: keep.as_deref() };
+    let control = &control.0;
+    let (done, left) = py.detach(|| {
+        measured(&named, |opened, known: &mut Sittings, keep| {
+            identify_further(opened, &mut Controlled { control, requests: 0 }, known, keep)
+        })
+    });
+    handed(py, (done.map(|known| known.found), left), say)
 }
 
 /// How a text is fitted.

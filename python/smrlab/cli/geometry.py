@@ -66,10 +66,11 @@ def extract(
         out.mkdir(parents=True, exist_ok=True)
         keep = out / "extraction.json"
     try:
-        with console.progress() as watch:
+        with targets.stoppable(), console.progress() as watch:
+            place = str(keep) if keep else None
             text = attended(
                 lambda control: _core.geometry_extract(
-                    resolved, zones_only, destroy, keep_cache, str(keep) if keep else None, control
+                    resolved, zones_only, destroy, keep_cache, place, control, console.note
                 ),
                 target,
                 watch,

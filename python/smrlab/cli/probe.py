@@ -52,9 +52,11 @@ def probe(
     if keep:
         keep.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with console.progress() as watch:
+        with targets.stoppable(), console.progress() as watch:
             place = str(keep) if keep else None
-            text = attended(lambda control: _core.identify(resolved, keep_cache, place, control), target, watch)
+            text = attended(
+                lambda control: _core.identify(resolved, keep_cache, place, control, console.note), target, watch
+            )
     except (KeyboardInterrupt, Interrupted):
         raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None
     if keep:

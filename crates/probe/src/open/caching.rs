@@ -2,27 +2,27 @@
 //!
 //! ATA drives are asked by IDENTIFY DEVICE and told by SET FEATURES (ACS-4), in ATA PASS-THROUGH(16) (SAT-4); others by the
 //! caching page of MODE SENSE(10) and MODE SELECT(10) (SPC-5, SBC-4).
-#![allow(unsafe_code)]
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-
-/// What takes commands.
-pub(super) trait Port {
-    /// A command that answers with data.
-    fn ask(&mut self, cdb: &[u8], answer: &mut [u8]) -> io::Result<()>;
-    /// A command with data or none.
-    fn tell(&mut self, cdb: &[u8], data: &[u8]) -> io::Result<()>;
-}
+use super::sg::Port;
 
 /// Caches as they are during a measurement; put back when it ends, however it does.
 #[derive(Debug)]
 pub(super) struct Caching<P: Port> {
     port: P,
-    /// Commands that put everything back, the last one first.
-    back: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What puts everything back, the last one first.
+    back: Vec<Back>,
     said: String,
+}
+
+/// A command that puts back what was switched off.
+#[derive(Debug)]
+struct Back {
+    cdb: Vec<u8>,
+    data: Vec<u8>,
+    /// What it puts back.
+    names: Vec<&'static str>,
+    /// The program that does it by hand, and its option.
+    by_hand: (&'static str, String),
 }
 
 impl<P: Port> Caching<P> {
@@ -44,16 +44,43 @@ impl<P: Port> Caching<P> {
         &self.said
     }
 
+    /// Puts everything back. Where the device `place` does not let it: one sentence, with the command that mends it.
+    pub fn put_back(&mut self, place: &str) -> Option<String> {
+        let (mut names, mut commands, mut why) = (Vec::new(), Vec::new(), None);
+        while let Some(back) = self.back.pop() {
+            let Err(e) = self.port.tell(&back.cdb, &back.data) else { continue };
+            names.extend(back.names);
+            commands.push(format!("{} {} {place}", back.by_hand.0, back.by_hand.1));
+            why = Some(e);
+        }
+        let said = format!(
+            "{place}: {} could not be switched on again ({}) and may be off until the drive's power is cut; by hand: {}",
+            names.join(" and "),
+            why?,
+            commands.join(" && ")
+        );
+        self.said.clone_from(&said);
+        Some(said)
+    }
+
     fn by_ata(&mut self) -> Option<String> {
         let mut answer = [0; 512];
         self.port.ask(&identify(), &mut answer).ok()?;
+        let features = features(&answer)?;
         let mut off = Vec::new();
-        for feature in features(&answer)? {
-            self.port.tell(&set_features(feature.off), &[]).ok()?;
-            self.back.push((set_features(feature.on).to_vec(), Vec::new()));
-            off.push(feature.name);
+        for feature in &features {
+            if self.port.tell(&set_features(feature.off), &[]).is_ok() {
+                self.back.push(Back {
+                    cdb: set_features(feature.on).to_vec(),
+                    data: Vec::new(),
+                    names: vec![feature.name],
+                    by_hand: ("hdparm", feature.by_hand.to_owned()),
+                });
+                off.push(feature.name);
+            }
         }
-        Some(told(&off, "ATA SET FEATURES"))
+        // What refuses all of them is asked the other way.
+        (features.is_empty() || !off.is_empty()).then(|| told(&off, "ATA SET FEATURES"))
     }
 
     fn by_scsi(&mut self) -> Option<String> {
@@ -61,17 +88,23 @@ impl<P: Port> Caching<P> {
         self.port.ask(&mode_sense(answer.len() as u8), &mut answer).ok()?;
         let page = caching_page(&answer)?;
         // Some let the write cache be switched, and nothing else.
-        for (set, clear, names) in WAYS {
-            let mut other = page.clone();
-            (other[2], other[12]) = ((other[2] | set[0]) & !clear, other[12] | set[1]);
-            if other == page {
+        for bits in [&BITS[..], &BITS[2..]] {
+            let on: Vec<_> = bits.iter().filter(|bit| (page[bit.byte] & bit.mask != 0) == bit.on).collect();
+            if on.is_empty() {
                 return Some(told(&[], "MODE SELECT"));
             }
+            let mut other = page.clone();
+            on.iter().for_each(|bit| other[bit.byte] ^= bit.mask);
             let [there, back] = [&other, &page].map(|page| parameters(page));
             let select = mode_select(there.len() as u8);
             if self.port.tell(&select, &there).is_ok() {
-                self.back.push((select.to_vec(), back));
-                return Some(told(names, "MODE SELECT"));
+                let names: Vec<_> = on.iter().map(|bit| bit.name).collect();
+                let said = told(&names, "MODE SELECT");
+                let fields: Vec<_> =
+                    on.iter().map(|bit| format!("{}={}", bit.field, u8::from(bit.on))).collect();
+                let by_hand = ("sdparm", format!("--set={}", fields.join(",")));
+                self.back.push(Back { cdb: select.to_vec(), data: back, names, by_hand });
+                return Some(said);
             }
         }
         None
@@ -80,10 +113,8 @@ impl<P: Port> Caching<P> {
 
 impl<P: Port> Drop for Caching<P> {
     fn drop(&mut self) {
-        while let Some((cdb, data)) = self.back.pop() {
-            // A device that is gone has nothing to put back.
-            let _gone = self.port.tell(&cdb, &data);
-        }
+        // After a panic, and where nobody asked: there is nobody to tell.
+        let _unsaid = self.put_back("");
     }
 }
 
@@ -94,9 +125,22 @@ fn told(names: &[&str], by: &str) -> String {
     }
 }
 
-/// Bits of the caching page: to set in bytes 2 (RCD) and 12 (DRA), to clear in byte 2 (WCE).
-const WAYS: [([u8; 2], u8, &[&str]); 2] =
-    [([0x01, 0x20], 0x04, &["read cache", "look-ahead", "write cache"]), ([0, 0], 0x04, &["write cache"])];
+/// A bit of the caching page.
+struct Bit {
+    name: &'static str,
+    byte: usize,
+    mask: u8,
+    /// Its value where the cache is on.
+    on: bool,
+    /// Its name in the standard, and in `sdparm`.
+    field: &'static str,
+}
+
+const BITS: [Bit; 3] = [
+    Bit { name: "read cache", byte: 2, mask: 0x01, on: false, field: "RCD" },
+    Bit { name: "look-ahead", byte: 12, mask: 0x20, on: false, field: "DRA" },
+    Bit { name: "write cache", byte: 2, mask: 0x04, on: true, field: "WCE" },
+];
 
 /// Something that SET FEATURES switches.
 struct Feature {
@@ -105,11 +149,13 @@ struct Feature {
     bit: u8,
     off: u8,
     on: u8,
+    /// The option of `hdparm` that switches it on.
+    by_hand: &'static str,
 }
 
 const FEATURES: [Feature; 2] = [
-    Feature { name: "look-ahead", bit: 6, off: 0x55, on: 0xaa },
-    Feature { name: "write cache", bit: 5, off: 0x82, on: 0x02 },
+    Feature { name: "look-ahead", bit: 6, off: 0x55, on: 0xaa, by_hand: "-A1" },
+    Feature { name: "write cache", bit: 5, off: 0x82, on: 0x02, by_hand: "-W1" },
 ];
 
 /// What is on and can be switched off; `None`: that is no answer of an ATA disk.
@@ -160,100 +206,11 @@ fn parameters(page: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Commands to a block device by the SG_IO ioctl of Linux.
-#[derive(Debug)]
-pub(super) struct Sg(pub File);
-
-/// `sg_io_hdr`, version 3.
-#[repr(C)]
-struct Header {
-    interface_id: libc::c_int,
-    direction: libc::c_int,
-    cdb_length: u8,
-    sense_room: u8,
-    pieces: u16,
-    length: u32,
-    data: *mut libc::c_void,
-    cdb: *const u8,
-    sense: *mut u8,
-    timeout_ms: u32,
-    flags: u32,
-    pack_id: libc::c_int,
-    user: *mut libc::c_void,
-    status: u8,
-    masked_status: u8,
-    message_status: u8,
-    sense_length: u8,
-    host_status: u16,
-    driver_status: u16,
-    left: libc::c_int,
-    duration: u32,
-    info: u32,
-}
-
-const SG_IO: libc::c_ulong = 0x2285;
-const NONE: libc::c_int = -1;
-const TO_DEVICE: libc::c_int = -2;
-const FROM_DEVICE: libc::c_int = -3;
-/// A drive that empties its write cache first may take this long.
-const PATIENCE_MS: u32 = 30_000;
-
-impl Sg {
-    /// `data` must be good for writing where the device answers with data.
-    fn send(&self, cdb: &[u8], direction: libc::c_int, data: *mut u8, length: usize) -> io::Result<()> {
-        let mut sense = [0u8; 32];
-        let mut header = Header {
-            interface_id: libc::c_int::from(b'S'),
-            direction,
-            cdb_length: cdb.len() as u8,
-            sense_room: sense.len() as u8,
-            pieces: 0,
-            length: length as u32,
-            data: data.cast(),
-            cdb: cdb.as_ptr(),
-            sense: sense.as_mut_ptr(),
-            timeout_ms: PATIENCE_MS,
-            flags: 0,
-            pack_id: 0,
-            user: std::ptr::null_mut(),
-            status: 0,
-            masked_status: 0,
-            message_status: 0,
-            sense_length: 0,
-            host_status: 0,
-            driver_status: 0,
-            left: 0,
-            duration: 0,
-            info: 0,
-        };
-        // SAFETY: all pointers are to memory of the lengths given, which lives until the call returns.
-        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), SG_IO as _, &raw mut header) };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // Bit 0: a status other than good, of the device, the host or the driver.
-        if header.info & 1 != 0 {
-            return Err(io::Error::other(format!("the device refuses the command {:#04x}", cdb[0])));
-        }
-        Ok(())
-    }
-}
-
-impl Port for Sg {
-    fn ask(&mut self, cdb: &[u8], answer: &mut [u8]) -> io::Result<()> {
-        self.send(cdb, FROM_DEVICE, answer.as_mut_ptr(), answer.len())
-    }
-
-    fn tell(&mut self, cdb: &[u8], data: &[u8]) -> io::Result<()> {
-        let direction = if data.is_empty() { NONE } else { TO_DEVICE };
-        self.send(cdb, direction, data.as_ptr().cast_mut(), data.len())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::io;
 
     /// Answers from tables; remembers what it was told.
     #[derive(Debug, Default)]
@@ -263,6 +220,8 @@ mod tests {
         /// Bits of bytes 2 and 12 of the page that may not change.
         fixed: [u8; 2],
         told: Option<&'a RefCell<Vec<(Vec<u8>, Vec<u8>)>>>,
+        /// Refuses after so many commands.
+        until: Option<usize>,
     }
 
     impl Port for Fake<'_> {
@@ -283,7 +242,11 @@ mod tests {
                     return Err(io::ErrorKind::InvalidInput.into());
                 }
             }
-            self.told.unwrap().borrow_mut().push((cdb.to_vec(), data.to_vec()));
+            let mut told = self.told.unwrap().borrow_mut();
+            if self.until.is_some_and(|n| told.len() >= n) {
+                return Err(io::Error::from_raw_os_error(libc::ENODEV));
+            }
+            told.push((cdb.to_vec(), data.to_vec()));
             Ok(())
         }
     }
@@ -353,6 +316,46 @@ mod tests {
             assert_eq!((told[0].1[8], told[0].1[10], told[0].1[20]), (0x08, byte_2, byte_12));
             assert_eq!((told[1].1[10], told[1].1[20]), (0x04, 0x00), "as it was");
         }
+    }
+
+    /// A sentence with the command that mends it, both ways, and what is kept of the measurement says it too.
+    #[test]
+    fn what_cannot_be_put_back_is_said() {
+        let told = RefCell::new(Vec::new());
+        let identify = words(&[(82, 0x0060), (83, 0x4000), (85, 0x0060), (87, 0x4000)]);
+        let ata = |until| Fake { identify: Some(identify), told: Some(&told), until, ..Fake::default() };
+        let mut caching = Caching::switch_off(ata(Some(2)), false);
+        let said = caching.put_back("/dev/sdz").unwrap();
+        assert_eq!(
+            said,
+            "/dev/sdz: write cache and look-ahead could not be switched on again (No such device (os error 19)) and may be off \
+             until the drive's power is cut; by hand: hdparm -W1 /dev/sdz && hdparm -A1 /dev/sdz"
+        );
+        assert_eq!(caching.said(), said);
+        assert_eq!(caching.put_back("/dev/sdz"), None, "said once");
+        told.borrow_mut().clear();
+        let mut one = Caching::switch_off(ata(Some(3)), false);
+        assert!(
+            one.put_back("/dev/sdz").unwrap().ends_with("by hand: hdparm -A1 /dev/sdz"),
+            "the other one went back"
+        );
+        told.borrow_mut().clear();
+        let page = Some(page());
+        let fake = Fake { page, told: Some(&told), until: Some(1), ..Fake::default() };
+        let said = Caching::switch_off(fake, false).put_back("/dev/sdz").unwrap();
+        assert!(said.ends_with("by hand: sdparm --set=RCD=0,DRA=0,WCE=1 /dev/sdz"), "{said}");
+        told.borrow_mut().clear();
+        assert_eq!(Caching::switch_off(ata(None), false).put_back("/dev/sdz"), None);
+    }
+
+    /// A drive that lets one of the two be switched is left with the other on, and says which.
+    #[test]
+    fn one_of_two_is_switched_off() {
+        let told = RefCell::new(Vec::new());
+        let identify = words(&[(82, 0x0060), (83, 0x4000), (85, 0x0060), (87, 0x4000)]);
+        let fake = Fake { identify: Some(identify), told: Some(&told), until: Some(1), ..Fake::default() };
+        let caching = Caching::switch_off(fake, false);
+        assert!(caching.said().starts_with("look-ahead switched off by ATA"), "{}", caching.said());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A block device or a file as a target, past the host's page cache (O_DIRECT).
 
-use super::caching::{Caching, Sg};
+use super::caching::Caching;
 use super::clock::Clock;
+use super::sg::Sg;
 use crate::target::{TargetError, TimedTarget, Timing};
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime};
 use std::fs::{File, OpenOptions};
@@ -119,6 +120,10 @@ impl TimedTarget for DirectFile {
     fn own_cache(&self) -> String {
         let none = "defeated by the pattern of accesses: a file has no commands for it";
         self.caching.as_ref().map_or(none, Caching::said).to_owned()
+    }
+
+    fn finish(&mut self) -> Option<String> {
+        self.caching.as_mut()?.put_back(&self.place)
     }
 
     fn pause(&mut self, span: SimTime) {
