@@ -107,16 +107,16 @@ pub struct SBlockLayer {
     hints: Hints,
 }
 
-/// The places of the requests that were hinted last: each takes three steps, for an address is only known when what led to
+/// The places of the requests that were hinted last: each takes four steps, for an address is only known when what led to
 /// it is in the processor's caches. Atomic only so that a layer can be shared; no order is needed.
 #[derive(Debug, Default)]
 struct Hints {
-    last: [AtomicU64; 2 * HINTS],
+    last: [AtomicU64; 3 * HINTS],
     turn: AtomicUsize,
 }
 
 /// Hints between two steps.
-const HINTS: usize = 8;
+const HINTS: usize = 6;
 
 /// A part of a request within one S-block.
 #[derive(Clone, Copy, Debug)]
@@ -418,21 +418,25 @@ impl TranslationLayer for SBlockLayer {
         let (id, offset) = self.by_size.div_rem_wide(request.lba.0);
         let (section, x) = self.by_section.div_rem_wide(id);
         if let Some(s) = self.sections.get(section as usize) {
-            s.blocks.prefetch(x as u32);
+            s.blocks.prefetch_chunk(x as u32);
         }
         let turn = self.hints.turn.load(Relaxed);
         self.hints.turn.store(turn.wrapping_add(1), Relaxed);
-        let hinted = |ago: usize| {
-            let hint = self.hints.last[turn.wrapping_sub(ago) % (2 * HINTS)].load(Relaxed);
+        let hinted = |step: usize| {
+            let hint = self.hints.last[turn.wrapping_sub(step * HINTS) % (3 * HINTS)].load(Relaxed);
             (&self.sections[(hint >> 48) as usize], (hint >> 16) as u32, hint & 0xffff)
         };
-        let (s, x2, unit) = hinted(HINTS);
-        s.cache.fetch_list(&s.blocks.at(x2), unit);
-        let (s, x3, unit) = hinted(2 * HINTS);
+        let (s, x1, _) = hinted(1);
+        s.blocks.prefetch(x1);
+        let (s, x2, unit) = hinted(2);
+        let known = s.blocks.at(x2);
+        s.slots.prefetch(known.slot);
+        s.cache.fetch_list(&known, unit);
+        let (s, x3, unit) = hinted(3);
         s.cache.fetch_listed(&s.blocks.at(x3), unit);
         if section < self.sections.len().min(1 << 16) as u64 {
             let hint = section << 48 | x << 16 | offset >> 3;
-            self.hints.last[turn % (2 * HINTS)].store(hint, Relaxed);
+            self.hints.last[turn % (3 * HINTS)].store(hint, Relaxed);
         }
     }
 

@@ -54,6 +54,12 @@ impl<T: Copy> Chunked<T> {
         self.chunks.fill_with(|| None);
     }
 
+    /// A hint that entry `i` will be hinted soon: where its chunk is, is a look at memory of its own.
+    #[inline]
+    pub fn prefetch_chunk(&self, i: usize) {
+        smrlab_blockmap::prefetch(&self.chunks, i / CHUNK);
+    }
+
     /// A hint that entry `i` will be looked at soon.
     #[inline]
     pub fn prefetch(&self, i: usize) {

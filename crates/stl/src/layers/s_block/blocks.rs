@@ -69,6 +69,12 @@ impl SBlocks {
         self.known.get_mut(x as usize, |i| SBlock::at(first + i as u32))
     }
 
+    /// Hints that [`prefetch`](Self::prefetch) will be asked for.
+    #[inline]
+    pub fn prefetch_chunk(&self, x: u32) {
+        self.known.prefetch_chunk(x as usize);
+    }
+
     #[inline]
     pub fn prefetch(&self, x: u32) {
         self.known.prefetch(x as usize);

@@ -172,6 +172,12 @@ impl SlotRing {
         self.cached.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
+    /// Hints that `slot` will be marked soon.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        self.cached.prefetch(slot as usize / 64);
+    }
+
     /// Notes whether the S-block in `slot` has cached blocks.
     #[inline]
     pub fn mark(&mut self, slot: u32, cached: bool) {
