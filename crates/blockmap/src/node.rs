@@ -204,8 +204,8 @@ impl<P: Payload> Node<P> {
         }
     }
 
-    /// The value at `offset` and the first offset behind it at which another may begin.
-    pub(crate) fn piece(&self, offset: usize, size: usize) -> (usize, P) {
+    /// The value at `offset` and the first offset behind it at which another may begin; from `until` on nobody looks.
+    pub(crate) fn piece(&self, offset: usize, until: usize, size: usize) -> (usize, P) {
         match self {
             Self::Const(v) => (size, *v),
             Self::Sparse(entries) => match find::<P>(entries, offset, size) {
@@ -214,22 +214,39 @@ impl<P: Payload> Node<P> {
             },
             Self::Dense(dense) => {
                 let value = dense.values[offset];
-                let same = dense.values[offset..].iter().take_while(|v| **v == value).count();
-                (offset + same, value)
+                let rest = &dense.values[offset..until.clamp(offset, LEAF)];
+                (offset + rest.iter().take_while(|v| **v == value).count(), value)
             }
             Self::Split(leaves) => {
                 let base = offset - offset % LEAF;
-                let (end, value) = leaves[offset / LEAF].piece(offset % LEAF, LEAF);
+                let (end, value) = leaves[offset / LEAF].piece(offset % LEAF, until - base, LEAF);
                 (base + end, value)
             }
         }
     }
 
-    /// Hints that `offset` will be used soon. The node itself is read.
+    /// Hints that `offset` of a region will be used soon. The node itself is read; where it is split, its leaf is only
+    /// hinted, and [`prefetch_leaf`](Self::prefetch_leaf) goes on.
     #[inline]
-    pub(crate) fn prefetch(&self, offset: usize, size: usize) {
+    pub(crate) fn prefetch(&self, offset: usize) {
         match self {
-            Self::Const(_) => {}
+            Self::Split(leaves) => prefetch(&leaves[..], offset / LEAF),
+            _ => self.prefetch_flat(offset, REGION),
+        }
+    }
+
+    /// The second step of that.
+    #[inline]
+    pub(crate) fn prefetch_leaf(&self, offset: usize) {
+        if let Self::Split(leaves) = self {
+            leaves[offset / LEAF].prefetch_flat(offset % LEAF, LEAF);
+        }
+    }
+
+    #[inline]
+    fn prefetch_flat(&self, offset: usize, size: usize) {
+        match self {
+            Self::Const(_) | Self::Split(_) => {}
             Self::Sparse(entries) => {
                 // The line before the guess, and those that an insertion there would shift.
                 let line = 64 / size_of::<P::Entry>();
@@ -240,7 +257,6 @@ impl<P: Payload> Node<P> {
                 prefetch(entries, entries.len() - 1);
             }
             Self::Dense(dense) => prefetch(&dense.values, offset),
-            Self::Split(leaves) => leaves[offset / LEAF].prefetch(offset % LEAF, LEAF),
         }
     }
 

@@ -144,7 +144,7 @@ impl BlockSet {
         let mut unit = range.start / UNIT_BLOCKS;
         while unit * UNIT_BLOCKS < range.end {
             let inside = mask(unit, &range);
-            let (end, value) = self.tree.piece(unit);
+            let (end, value) = self.tree.piece(unit, range.end.div_ceil(UNIT_BLOCKS));
             count += (value & inside).weight();
             // The units behind the first share its value; the last of them may lie in the range in part.
             let whole = end.min(range.end / UNIT_BLOCKS).max(unit + 1);
@@ -158,7 +158,7 @@ impl BlockSet {
     fn find(&self, range: Range<u64>, wanted: bool) -> u64 {
         let mut unit = range.start / UNIT_BLOCKS;
         while range.start < range.end && unit * UNIT_BLOCKS < range.end {
-            let (end, value) = self.tree.piece(unit);
+            let (end, value) = self.tree.piece(unit, range.end.div_ceil(UNIT_BLOCKS));
             let bits = if wanted { value } else { !value };
             let inside = bits & mask(unit, &range);
             if inside != 0 {

@@ -8,8 +8,8 @@ use crate::prefetch::prefetch;
 
 /// Regions in a directory page (8 GiB).
 const PAGE: usize = 64;
-/// Hints between the two steps of a prefetch.
-const HINTS: usize = 8;
+/// Hints between two steps of a prefetch.
+const HINTS: usize = 4;
 /// Units in a directory page.
 const PAGE_UNITS: u64 = (PAGE * REGION) as u64;
 
@@ -21,7 +21,7 @@ pub(crate) struct UnitTree<P: Payload> {
     weight: u64,
     heap: usize,
     /// Units hinted last, and whose turn it is. Atomic only so that a tree can be shared; no order is needed.
-    hints: [AtomicU64; HINTS],
+    hints: [AtomicU64; 2 * HINTS],
     turn: AtomicUsize,
 }
 
@@ -58,12 +58,14 @@ impl<P: Payload> UnitTree<P> {
         }
     }
 
-    /// The value at `unit` and the first unit behind it at which another may begin (`u64::MAX`: none does).
-    pub(crate) fn piece(&self, unit: u64) -> (u64, P) {
+    /// The value at `unit` and the first unit behind it at which another may begin (`u64::MAX`: none does). No further than
+    /// `until`, which is behind `unit`, is looked.
+    pub(crate) fn piece(&self, unit: u64, until: u64) -> (u64, P) {
         let (page, region, offset) = place(unit);
         match self.pages.get(page) {
             Some(Some(regions)) => {
-                let (end, value) = regions[region].piece(offset, REGION);
+                let until = (until - unit).min(REGION as u64) as usize + offset;
+                let (end, value) = regions[region].piece(offset, until, REGION);
                 (unit - offset as u64 + end as u64, value)
             }
             Some(None) => ((page as u64 + 1) * PAGE_UNITS, P::default()),
@@ -71,8 +73,8 @@ impl<P: Payload> UnitTree<P> {
         }
     }
 
-    /// Hints that `unit` will be used soon. Takes two steps, for the second address is only known when the first is
-    /// in the cache: the region of this unit now, and what the region says of the unit hinted [`HINTS`] calls ago.
+    /// Hints that `unit` will be used soon. Takes three steps, for an address is only known when what leads to it is in the
+    /// cache: the region of this unit now, its leaf or entries [`HINTS`] calls later, what is in the leaf as many later.
     #[inline]
     pub(crate) fn prefetch(&self, unit: u64) {
         let (page, region, _) = place(unit);
@@ -81,11 +83,15 @@ impl<P: Payload> UnitTree<P> {
         }
         let turn = self.turn.load(Relaxed);
         self.turn.store(turn.wrapping_add(1), Relaxed);
-        let slot = &self.hints[turn % HINTS];
-        let (page, region, offset) = place(slot.load(Relaxed));
-        slot.store(unit, Relaxed);
+        let slot = |ago: usize| &self.hints[turn.wrapping_sub(ago) % (2 * HINTS)];
+        let (page, region, offset) = place(slot(HINTS).load(Relaxed));
         if let Some(Some(page)) = self.pages.get(page) {
-            page[region].prefetch(offset, REGION);
+            page[region].prefetch(offset);
+        }
+        let (page, region, offset) = place(slot(0).load(Relaxed));
+        slot(0).store(unit, Relaxed);
+        if let Some(Some(page)) = self.pages.get(page) {
+            page[region].prefetch_leaf(offset);
         }
     }
 

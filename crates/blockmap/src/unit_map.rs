@@ -75,7 +75,7 @@ impl UnitMap {
         let mut at = range.start;
         std::iter::from_fn(move || {
             while at < range.end {
-                let (end, tag) = self.tree.piece(at);
+                let (end, tag) = self.tree.piece(at, range.end);
                 let run = at..end.min(range.end);
                 at = run.end;
                 if tag != 0 {

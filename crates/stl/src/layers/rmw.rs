@@ -147,7 +147,7 @@ impl Rmw {
         }
         let live = &mut self.live;
         self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + data.0, plan));
-        if part.to > u64::from(self.ends.get(part.band.0)) {
+        if !self.whole && part.to > u64::from(self.ends.get(part.band.0)) {
             self.ends.set(part.band.0, part.to as u32);
         }
         if relocated.0 > 0 {
