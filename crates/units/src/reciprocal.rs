@@ -90,6 +90,12 @@ impl RunIndex {
         Self { starts, table, shift }
     }
 
+    /// Where run `i` begins.
+    #[inline]
+    pub fn start(&self, i: usize) -> u64 {
+        self.starts[i]
+    }
+
     /// The index of the run that holds `n`; the first one where `n` lies before all.
     #[inline]
     pub fn find(&self, n: u64) -> usize {

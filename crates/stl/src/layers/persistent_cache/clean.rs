@@ -202,14 +202,17 @@ impl PersistentCache {
         out
     }
 
-    /// A sub-step that collects the packets with blocks in `part` that were not collected before.
+    /// A sub-step that collects the packets with blocks in `part` that were not collected before; `seen` are those, ascending.
     fn collect(&self, job: &Job, part: Range<u64>, seen: &mut Vec<u64>, steps: &mut Vec<SubStep>) {
         let base = self.layout.host(job.band).start;
         let mut packets = 0;
         for e in &job.taken {
             let at = e.lba - base;
-            if at < part.end && at + e.blocks > part.start && !seen.contains(&e.packet) {
-                seen.push(e.packet);
+            if at < part.end
+                && at + e.blocks > part.start
+                && let Err(i) = seen.binary_search(&e.packet)
+            {
+                seen.insert(i, e.packet);
                 packets += 1;
             }
         }

@@ -35,33 +35,40 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// The parts of extents that lie in `span`, ascending.
-    pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
-        let before =
-            self.map.range(..span.start).next_back().map(|(_, e)| e).filter(|e| e.end() > span.start);
-        let end = span.end;
-        before
-            .into_iter()
-            .chain(self.map.range(span.start..end.max(span.start)).map(|(_, e)| e))
-            .map(move |e| e.within(&span))
+    /// The last extent that begins before `end`, if it reaches beyond `start`.
+    #[inline]
+    fn last_in(&self, span: &Range<u64>) -> Option<Extent> {
+        self.map.range(..span.end).next_back().map(|(_, e)| *e).filter(|e| e.end() > span.start)
     }
 
-    /// Takes out whatever lies in `span`; `gone` is told each part, ascending.
+    /// The parts of extents that lie in `span`, ascending.
+    pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
+        // Mostly none or one: then no others are looked for.
+        let last = self.last_in(&span);
+        let others = last.filter(|e| e.lba > span.start).map(|last| {
+            let before = self.map.range(..span.start).next_back().map(|(_, e)| *e);
+            let between = self.map.range(span.start..last.lba).map(|(_, e)| *e);
+            before.filter(|e| e.end() > span.start).into_iter().chain(between)
+        });
+        others.into_iter().flatten().chain(last).map(move |e| e.within(&span))
+    }
+
+    /// Takes out whatever lies in `span`; `gone` is told each part, descending.
     pub fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
         if span.is_empty() {
             return;
         }
-        if let Some((&lba, &e)) = self.map.range(..span.start).next_back()
-            && e.end() > span.start
-        {
+        while let Some(e) = self.last_in(&span) {
             gone(e.within(&span));
-            self.map.insert(lba, Extent { blocks: span.start - lba, ..e });
+            if e.lba < span.start {
+                self.map.insert(e.lba, Extent { blocks: span.start - e.lba, ..e });
+            } else {
+                self.map.remove(&e.lba);
+            }
             self.keep_behind(e, span.end);
-        }
-        while let Some((&lba, &e)) = self.map.range(span.clone()).next() {
-            gone(e.within(&span));
-            self.map.remove(&lba);
-            self.keep_behind(e, span.end);
+            if e.lba <= span.start {
+                return;
+            }
         }
     }
 
@@ -99,7 +106,7 @@ mod tests {
         map.insert(e(20, 5, 2, 7));
         let mut gone = Vec::new();
         map.remove(13..22, |e| gone.push(e));
-        assert_eq!(gone, [e(13, 7, 1, 3), e(20, 2, 2, 7)]);
+        assert_eq!(gone, [e(20, 2, 2, 7), e(13, 7, 1, 3)]);
         map.insert(e(13, 9, 3, 0));
         map.remove(15..16, |_| ());
         assert_eq!(

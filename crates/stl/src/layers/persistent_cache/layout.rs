@@ -5,6 +5,7 @@ use crate::parts::stretches::MediumSpace;
 use smrlab_disk::bands::BandId;
 use smrlab_disk::mechanics::{Distance, SeekCurve};
 use smrlab_disk::{Bands, DriveError};
+use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ pub(super) struct Layout {
     pub scratch: [Place; 2],
     pub native: Vec<Place>,
     /// The host's first block of each native band, and the end.
-    starts: Vec<u64>,
+    starts: RunIndex,
     /// Blocks that a write may damage behind its end.
     pub reach: u64,
     /// Blocks in a track of the log.
@@ -107,7 +108,7 @@ impl Layout {
             scratch,
             seek_base: native[0].seek,
             native,
-            starts,
+            starts: RunIndex::new(starts, end),
             reach: MediumSpace::of(drive).guard().0,
             turn: 60_000_000_000_000 / u64::from(drive.spec().mechanics.rpm),
             way: drive.spec().mechanics.read_seek.clone(),
@@ -116,19 +117,19 @@ impl Layout {
 
     /// Blocks in all native bands.
     pub fn blocks(&self) -> u64 {
-        *self.starts.last().unwrap_or(&0)
+        self.starts.start(self.native.len())
     }
 
     /// The native band of a block of the host's, and the offset in it.
     #[inline]
     pub fn native_of(&self, lba: u64) -> (usize, u64) {
-        let band = self.starts.partition_point(|&s| s <= lba) - 1;
-        (band, lba - self.starts[band])
+        let band = self.starts.find(lba);
+        (band, lba - self.starts.start(band))
     }
 
     /// The host's blocks of a native band.
     pub fn host(&self, band: usize) -> Range<u64> {
-        self.starts[band]..self.starts[band + 1]
+        self.starts.start(band)..self.starts.start(band + 1)
     }
 
     /// Where the block lies natively.
