@@ -68,7 +68,9 @@ fn guess(len: usize, offset: usize, size: usize) -> usize {
 /// The first entry that ends behind `offset`.
 #[inline]
 fn place<P: Payload>(entries: &[P::Entry], offset: usize, size: usize) -> usize {
-    partition_near(entries, guess(entries.len(), offset, size), |e| end::<P>(e) <= offset)
+    // In 32 bits, of which the processor compares many at once.
+    let last = offset as u32;
+    partition_near(entries, guess(entries.len(), offset, size), |e| end::<P>(e) as u32 <= last)
 }
 
 #[inline]
