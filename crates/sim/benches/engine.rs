@@ -25,6 +25,8 @@ const CONTESTANTS: &[(&str, f64, &str)] = &[
     ("fcfs static-124R(3)", 10e6, "layer = 'static-124R(3)'"),
     ("fcfs static-14R(23)", 10e6, "layer = 'static-14R(23)'"),
     ("fcfs rmw", 5e6, "layer = 'rmw'"),
+    ("fcfs disk-cache", 6e6, "layer = 'disk-cache'"),
+    ("fcfs s-block", 3e6, "layer = 's-block'"),
     ("sptf depth 32 cmr", 1e6, "layer = 'cmr'\nscheduler = 'sptf,depth=32'\narrivals = 'closed,depth=32'"),
     (
         "sptf depth 32 static-14R(23)",
