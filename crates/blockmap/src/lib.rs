@@ -13,6 +13,7 @@
 //! Everything is deterministic and ordered by address; ranges are half open. Blocks and units are plain `u64` so that
 //! one container serves host addresses ([`Lba::span`](smrlab_units::Lba::span)) and media addresses alike.
 
+mod entries;
 mod gather;
 mod node;
 mod prefetch;
