@@ -141,6 +141,12 @@ def identify(
 ) -> str:
     """What kind of drive a target is; its data are destroyed."""
 
+def device_pages(path: str) -> dict[str, bytes]:
+    """The pages in which a block device says what it is; none where it takes no commands for that."""
+
+def device_says(pages: dict[str, bytes]) -> str:
+    """What such pages say."""
+
 def geometry_fit(text: str, options: str) -> str:
     """A drive file of an extraction or of a DIG text, and what its figures show."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
+
+from . import _core
 
 # Drives whose makers say that they are drive-managed (or host-aware) SMR: beginnings of model numbers, and who says so.
 SHINGLED = {
@@ -35,19 +38,19 @@ def _word(path: Path) -> str | None:
 # All block devices, partitions too.
 ROOT = Path("/sys/class/block")
 
-# What a drive may say of its zones in two bits: SBC-4, Block Device Characteristics page, byte 8; ACS-4, word 69.
-ZONES = {1: "host-aware", 2: "drive-managed"}
+# The kernel's copies of a SCSI disk's pages, and of those of ATA disks behind its translation.
+PAGES = ("inquiry", "vpd_pgb0", "vpd_pgb1", "vpd_pgb2", "vpd_pg89")
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError:
-        return b""
+        return None
 
 
 def says(target: str) -> dict[str, Any]:
-    """Model, zones, rotation and TRIM of a block device, from sysfs; empty for anything else."""
+    """What a block device says of itself, in sysfs and in its own pages; empty for anything else. It may be mounted."""
     path = Path(target)
     try:
         device = path.resolve(strict=True)
@@ -57,49 +60,45 @@ def says(target: str) -> dict[str, Any]:
         return {}
     folder = (ROOT / device.name).resolve()
     # A partition is in its disk's folder.
-    return described(folder if (folder / "queue").is_dir() else folder.parent)
+    disk = folder if (folder / "queue").is_dir() else folder.parent
+    node = device if disk == folder else Path("/dev", disk.name.replace("!", "/"))
+    try:
+        return described(disk, _core.device_pages(str(node)))
+    except OSError as e:
+        return described(disk, {}) | {"not_asked": f"{e}: only root reads the disk's own pages"}
 
 
-def _pages(folder: Path) -> dict[str, Any]:
-    """What the drive's own pages say: block device characteristics (0xB1), ATA information (0x89)."""
-    found: dict[str, Any] = {}
-    page = _bytes(folder / "device" / "vpd_pgb1")
-    if len(page) > 8:
-        rate = int.from_bytes(page[4:6], "big")
-        if rate > 1:
-            found["rpm"] = rate
-        if zones := ZONES.get(page[8] >> 4 & 3):
-            found["zbc_page"] = zones
-    # 60 bytes of header, then the answer to IDENTIFY DEVICE in words of two bytes.
-    identify = _bytes(folder / "device" / "vpd_pg89")[60:]
-    if len(identify) >= 512:
-        word = [int.from_bytes(identify[i : i + 2], "little") for i in range(0, 512, 2)]
-        if zones := ZONES.get(word[69] & 3):
-            found["identify_zones"] = zones
-        if word[217] > 1 and word[217] != 0xFFFF:
-            found["rpm"] = word[217]
-        found["identify_trim"] = bool(word[169] & 1)
-    return found
-
-
-def described(folder: Path) -> dict[str, Any]:
-    """What is in a device's folder of sysfs, and what follows from it."""
+def described(folder: Path, asked: dict[str, bytes]) -> dict[str, Any]:
+    """What is in a device's folder of sysfs and in the pages that it was asked for, and what follows from both."""
     found: dict[str, Any] = {}
     model = _word(folder / "device" / "model")
     rotational, zoned = _word(folder / "queue" / "rotational"), _word(folder / "queue" / "zoned")
-    trim = int(_word(folder / "queue" / "discard_max_bytes") or 0) > 0
     if model:
         found["model"] = model
-        # Some bridges put the maker before it.
-        words = model.split()
-        listed = [source for name, source in SHINGLED.items() if any(w.startswith(name) for w in words)]
-        if listed:
-            found["model_list"] = listed[0]
     if zoned:
         found["zoned"] = zoned
     if rotational:
         found["rotational"] = rotational == "1"
-        found["trim"] = trim
-        if rotational == "1" and trim and zoned in (None, "none"):
-            found["hint"] = "a rotating drive that takes TRIM maps its blocks: it may be drive-managed SMR"
-    return found | _pages(folder)
+        found["trim"] = int(_word(folder / "queue" / "discard_max_bytes") or 0) > 0
+    pages = {name: data for name in PAGES if (data := _bytes(folder / "device" / name))}
+    # The kernel cuts models of ATA disks after 16 characters.
+    found |= json.loads(_core.device_says(pages | asked))
+    return found | _follows(found)
+
+
+def _follows(found: dict[str, Any]) -> dict[str, Any]:
+    """What follows: a line in a maker's list, and the kind that the drive says it is."""
+    # Some bridges put the maker before it.
+    words = found.get("model", "").split()
+    listed = [source for name, source in SHINGLED.items() if any(w.startswith(name) for w in words)]
+    out: dict[str, Any] = {"model_list": listed[0]} if listed else {}
+    zones = {found.get(key) for key in ("zoned", "zbc_page", "identify_zones")}
+    if "inquiry_type" in found or "host-managed" in zones:
+        out["kind"] = "host-managed"
+    elif kind := zones & {"host-aware", "drive-managed"}:
+        out["kind"] = min(kind, key=("host-aware", "drive-managed").index)
+    trim = found.get("trim") or found.get("identify_trim") or found.get("unmap")
+    rotates = found.get("rotational") and not found.get("solid_state")
+    if rotates and trim and "kind" not in out:
+        out["hint"] = "a rotating drive that takes TRIM maps its blocks: it may be drive-managed SMR"
+    return out

@@ -90,7 +90,7 @@ def test_what_a_device_says_of_itself(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
-    said = sysfs.described(tmp_path)
+    said = sysfs.described(tmp_path, {})
     assert said["model_list"].startswith("Seagate")
     assert "TRIM" in said["hint"]
     assert said["zoned"] == "none"
@@ -100,13 +100,14 @@ def test_what_a_device_says_of_itself(tmp_path: Path) -> None:
 def page_of_zones(bits: int) -> bytes:
     """Block Device Characteristics, with its two bits of zones."""
     page = bytearray(64)
-    page[8] = bits << 4
+    page[1], page[3], page[8] = 0xB1, 60, bits << 4
     return bytes(page)
 
 
 def identify_data(**words: int) -> bytes:
     """The ATA Information page: 60 bytes of header, then the words of IDENTIFY DEVICE."""
     page = bytearray(60 + 512)
+    page[1], page[2], page[3] = 0x89, 0x02, 0x38
     for word, value in words.items():
         at = 60 + 2 * int(word[1:])
         page[at : at + 2] = value.to_bytes(2, "little")
@@ -151,11 +152,40 @@ def test_made_up_devices_say_what_they_are(
     for name, data in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    found = sysfs.described(tmp_path)
+    found = sysfs.described(tmp_path, {})
     assert {key: found.get(key) for key in said} == said
     assert not set(unsaid) & set(found), found
     trimmed = files.get("queue/discard_max_bytes") and files.get("queue/rotational") == b"1\n"
     assert ("hint" in found) == bool(trimmed and files.get("queue/zoned") == b"none\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"inquiry": b"\x14" + bytes(35)}, {"kind": "host-managed"}),
+        ({"vpd_pgb1": page_of_zones(1)}, {"kind": "host-aware", "hint": None}),
+        ({"vpd_pgb1": page_of_zones(2)}, {"kind": "drive-managed", "hint": None}),
+        ({"identify": identify_data(w69=2)[60:], "vpd_pgb1": page_of_zones(1)}, {"kind": "host-aware"}),
+        # A bridge: the kernel knows of no TRIM, the disk behind it does.
+        ({"identify": identify_data(w169=1, w217=5400)[60:]}, {"kind": None, "rpm": 5400, "hint": "a rotating drive"}),
+        ({"identify": identify_data(w169=1, w217=1)[60:]}, {"solid_state": True, "hint": None}),
+        ({"vpd_pgb2": b"\0\xb2\0\x04\0\x80\x02\0"}, {"unmap": True, "provisioning": "thin", "hint": "a rotating"}),
+        ({}, {"kind": None, "hint": None, "trim": False}),
+    ],
+)
+def test_what_a_disk_answers_is_put_beside_what_the_kernel_knows(
+    tmp_path: Path, asked: dict[str, bytes], said: dict[str, Any]
+) -> None:
+    for name, data in (DISK | {"device/model": b"Bridge\n"}).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    found = sysfs.described(tmp_path, asked)
+    assert found["model"] == "Bridge"
+    for key, value in said.items():
+        if isinstance(value, str) and key == "hint":
+            assert found[key].startswith(value)
+        else:
+            assert found.get(key) == value, found
 
 
 def test_makers_names_before_a_model_do_not_hide_it(tmp_path: Path) -> None:
@@ -163,7 +193,7 @@ def test_makers_names_before_a_model_do_not_hide_it(tmp_path: Path) -> None:
     (tmp_path / "device").mkdir()
     for model, listed in (("WDC WD40EFAX-68JH4N0", True), ("TOSHIBA HDWD240", True), ("WDC WD40EFRX", False)):
         (tmp_path / "device" / "model").write_text(model + "\n")
-        assert ("model_list" in sysfs.described(tmp_path)) == listed, model
+        assert ("model_list" in sysfs.described(tmp_path, {})) == listed, model
 
 
 def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,12 +205,10 @@ def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monk
     for name, text in {"queue/rotational": "1", "queue/zoned": "host-aware", "device/model": "ST8000AS0022"}.items():
         (disk / name).parent.mkdir(parents=True, exist_ok=True)
         (disk / name).write_text(text + "\n")
-    page = bytearray(64)
-    page[4:6], page[8] = (5980).to_bytes(2, "big"), 1 << 4
+    page = bytearray(page_of_zones(1))
+    page[4:6] = (5980).to_bytes(2, "big")
     (disk / "device" / "vpd_pgb1").write_bytes(page)
-    identify = bytearray(60 + 512)
-    identify[60 + 2 * 69], identify[60 + 2 * 169] = 2, 1
-    (disk / "device" / "vpd_pg89").write_bytes(identify)
+    (disk / "device" / "vpd_pg89").write_bytes(identify_data(w69=2, w169=1))
     (disk / "sdz1").mkdir()
     monkeypatch.setattr(sysfs, "ROOT", tmp_path / "class")
     (tmp_path / "class").mkdir()
@@ -193,6 +221,7 @@ def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monk
         assert said["model_list"].startswith("Seagate Archive v3")
     shown = run.invoke(build([]), ["probe", str(device)], catch_exceptions=False)
     assert "zbc_page: host-aware" in shown.output
+    assert "kind: host-aware" in shown.output
     assert "add --destroy" in shown.output
 
 

@@ -11,6 +11,7 @@ pub mod identify;
 mod mirrored;
 mod noise;
 pub mod open;
+pub mod says;
 mod sim;
 mod stats;
 mod target;

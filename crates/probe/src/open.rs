@@ -9,10 +9,12 @@ mod caching;
 mod clock;
 mod file;
 mod nbd;
+mod pages;
 mod sg;
 
 pub use file::DirectFile;
 pub use nbd::Nbd;
+pub use pages::pages;
 
 /// The target that `text` names: `sim:DRIVE[/LAYER]`, an NBD URI, or the path of a block device or file. It is opened for
 /// writing where `destroy` says so; caches of the drive's own are switched off while it is, where it lets them be and

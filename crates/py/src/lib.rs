@@ -109,7 +109,7 @@ mod _core {
     use super::layer::{Medium, PlanHandle};
 
     #[pymodule_export]
-    use super::probing::{geometry_extract, geometry_fit, geometry_of, identify};
+    use super::probing::{device_pages, device_says, geometry_extract, geometry_fit, geometry_of, identify};
 
     /// The version of the engine.
     #[pyfunction]

@@ -2,8 +2,10 @@
 
 use crate::PyControl;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
 use smrlab_probe::geometry::{Extraction, Options, extract};
 use smrlab_probe::identify::{Sittings, identify_further};
+use smrlab_probe::says::Pages;
 use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch};
 use smrlab_sim::Control;
 use std::path::Path;
@@ -194,6 +196,23 @@ pub fn identify(
         })
     });
     handed(py, (done.map(|known| known.found), left), say)
+}
+
+/// The pages in which a block device says what it is, as bytes; none where it takes no commands for that.
+#[pyfunction]
+pub fn device_pages(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let found = py.detach(|| smrlab_probe::open::pages(&path))?;
+    let pages = PyDict::new(py);
+    for (name, data) in found {
+        pages.set_item(name, PyBytes::new(py, &data))?;
+    }
+    Ok(pages)
+}
+
+/// What such pages say.
+#[pyfunction]
+pub fn device_says(py: Python<'_>, pages: Pages) -> PyResult<String> {
+    serde_json::to_string(&smrlab_probe::says::read(&pages)).map_err(|e| raised(py, &input(e)))
 }
 
 /// How a text is fitted.

@@ -99,7 +99,9 @@ def _says(said: dict[str, Any]) -> None:
     out = console.out()
     out.print("[bold]what it says of itself[/bold]")
     for key, value in said.items():
-        out.print(f"  {escape(key)}: {escape(str(value))}")
+        parts = value.items() if isinstance(value, dict) else ()
+        text = ", ".join(f"{name} {part}" for name, part in parts) or str(value)
+        out.print(f"  {escape(key)}: {escape(text)}")
 
 
 def _size(blocks: int) -> str:

@@ -3,7 +3,8 @@
 //! ATA drives are asked by IDENTIFY DEVICE and told by SET FEATURES (ACS-4), in ATA PASS-THROUGH(16) (SAT-4); others by the
 //! caching page of MODE SENSE(10) and MODE SELECT(10) (SPC-5, SBC-4).
 
-use super::sg::Port;
+use super::sg::{Port, identify};
+use crate::says::Identify;
 
 /// Caches as they are during a measurement; put back when it ends, however it does.
 #[derive(Debug)]
@@ -160,17 +161,9 @@ const FEATURES: [Feature; 2] = [
 
 /// What is on and can be switched off; `None`: that is no answer of an ATA disk.
 fn features(identify: &[u8; 512]) -> Option<Vec<&'static Feature>> {
-    let word = |n: usize| u16::from_le_bytes([identify[2 * n], identify[2 * n + 1]]);
-    let valid = word(0) >> 15 == 0 && word(83) >> 14 == 1 && word(87) >> 14 == 1;
-    let on = word(82) & word(85);
-    valid.then(|| FEATURES.iter().filter(|f| on >> f.bit & 1 == 1).collect())
-}
-
-/// IDENTIFY DEVICE as ATA PASS-THROUGH(16): PIO data-in of one block, its number in the count field.
-fn identify() -> [u8; 16] {
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[1], cdb[2], cdb[6], cdb[14]) = (0x85, 4 << 1, 0x0e, 1, 0xec);
-    cdb
+    let words = Identify::of(identify)?;
+    let on = words.word(82) & words.word(85);
+    (words.valid(83) && words.valid(87)).then(|| FEATURES.iter().filter(|f| on >> f.bit & 1 == 1).collect())
 }
 
 /// SET FEATURES as ATA PASS-THROUGH(16): no data.
@@ -282,7 +275,10 @@ mod tests {
         let cdb = |feature| [0x85, 0x06, 0, 0, feature, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xef, 0];
         let sent: Vec<_> = told.iter().map(|t| t.0.clone()).collect();
         assert_eq!(sent, [0x55, 0x82, 0x02, 0xaa].map(cdb), "off, and back the other way round");
-        assert_eq!(super::identify(), [0x85, 0x08, 0x0e, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xec, 0]);
+        assert_eq!(
+            super::super::sg::identify(),
+            [0x85, 0x08, 0x0e, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xec, 0]
+        );
     }
 
     #[test]
