@@ -56,8 +56,7 @@ impl Tail {
         }
         // As long as there is room, only the drive's book-keeping makes writes wait.
         let journal = regular(&waits[..self.fills as usize * 4 / 5]);
-        let own = |i: &usize| journal.is_none_or(|(at, every)| i.abs_diff(at) % every > 0);
-        let waited = (0..waits.len()).filter(own).map(|i| waits[i]).sum::<f64>();
+        let waited = waits.iter().enumerate().map(|(i, w)| (w - own(journal, i)).max(0.0)).sum::<f64>();
         if waited < 1.0 {
             return Ok(None);
         }
@@ -141,12 +140,48 @@ fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::MAX, f64::min)
 }
 
-/// Waits that come alone and at equal distances are the drive's book-keeping: one of them, and the distance.
-fn regular(waits: &[f64]) -> Option<(usize, usize)> {
+/// Waits that come alone and at equal distances: the drive's book-keeping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Journal {
+    /// One of them, and the distance.
+    at: usize,
+    every: usize,
+    /// How long each is.
+    wait: f64,
+}
+
+/// The book-keeping among waits while there is room.
+fn regular(waits: &[f64]) -> Option<Journal> {
     let at: Vec<usize> = waits.iter().enumerate().filter(|w| *w.1 > 0.5).map(|w| w.0).collect();
     // What comes close together is cleaning.
     let mut steps: Vec<usize> = at.windows(2).map(|w| w[1] - w[0]).filter(|step| *step >= 16).collect();
     steps.sort_unstable();
     let every = *steps.get(steps.len() / 2)?;
-    at.windows(2).find(|w| w[1] - w[0] == every).map(|w| (w[0], every))
+    let at = at.windows(2).find(|w| w[1] - w[0] == every).map(|w| w[0])?;
+    let each: Vec<f64> = waits.iter().skip(at % every).step_by(every).copied().collect();
+    Some(Journal { at, every, wait: median(&each) })
+}
+
+/// What of the wait of write `i` is book-keeping; the rest is cleaning, which may begin at the same write.
+fn own(journal: Option<Journal>, i: usize) -> f64 {
+    journal.filter(|j| i.abs_diff(j.at) % j.every == 0).map_or(0.0, |j| j.wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cleaning_that_begins_with_the_book_keeping_is_told_from_it() {
+        let mut waits: Vec<f64> = (0..2000).map(|i| if i % 240 == 22 { 36.0 } else { 0.0 }).collect();
+        let journal = regular(&waits[..1220]);
+        assert_eq!(journal, Some(Journal { at: 22, every: 240, wait: 36.0 }));
+        waits[1462] += 31.7;
+        let left = |i: usize| waits[i] - own(journal, i);
+        assert!(
+            (0..2000).map(left).sum::<f64>() - 31.7 < 1e-9 && left(1462) > 31.0,
+            "cleaning, and that alone"
+        );
+        assert_eq!(regular(&[0.0; 50]), None);
+    }
 }
