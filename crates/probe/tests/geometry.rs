@@ -8,6 +8,7 @@ mod truth;
 use made::{ZONES, layouts, made};
 use smrlab_disk::DriveModel;
 use smrlab_disk::geometry::Layout;
+use smrlab_probe::fit::from_extraction;
 use smrlab_probe::geometry::{Extraction, Options, extract};
 use smrlab_probe::{ProbeError, Quiet, TargetError, TimedTarget, Timing, Watch};
 use smrlab_units::{Blocks, Dir, Lba, SimTime};
@@ -105,6 +106,25 @@ fn writes_are_measured_where_they_are_allowed() {
         (seeks.head_switch_ns.unwrap(), truth.head_switch),
     ] {
         assert!((found - truth.0 as f64).abs() < 3.0 * seeks.spread_ns, "{found} ns, in truth {truth}");
+    }
+}
+
+/// Among them drives whose seeks take other times there than back, in curves with jumps.
+#[test]
+fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
+    for name in truth::rotating() {
+        let bare = model(&truth::without_cache(name));
+        let e = extraction(&bare, 0, Options { destroy: true, ..Options::default() });
+        assert!(e.quality.seconds < 1200.0, "{name}: {} s of the drive's time", e.quality.seconds);
+        assert_eq!([Dir::Read, Dir::Write].map(|dir| wrong_seeks(&bare, &e, dir).len()), [0, 0], "{name}");
+        let text = from_extraction(&e, "again").unwrap().toml();
+        let fitted = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        // Behind the last block that the host sees nothing is measured.
+        let sizes = |m: &DriveModel| m.spec().geometry.zones.iter().map(|z| z.sectors).collect::<Vec<_>>();
+        assert!(sizes(&bare).starts_with(&sizes(&fitted)), "{name}");
+        assert!(fitted.provenance().iter().any(|p| p.field == "mechanics.rpm" && p.kind == "measured"));
+        let demerit = truth::demerit(&bare, &fitted);
+        assert!(demerit < 2.0, "{name}: demerit {demerit} % of the mean");
     }
 }
 

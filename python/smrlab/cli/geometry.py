@@ -92,7 +92,7 @@ def extract(
 def _pictures(doc: dict[str, Any], folder: Path) -> None:
     save_svg(outside.zones([(z["tracks"], z["usable"]) for z in doc["zones"]]), folder / "zones.svg")
     if seek := doc.get("seek"):
-        save_svg(outside.seeks(seek["read"], seek["write"]), folder / "seeks.svg")
+        save_svg(outside.seeks(seek), folder / "seeks.svg")
     if (skew := doc.get("skew")) and (rpm := doc.get("rpm")):
         step, turn = skew["cylinder"]["value"], 60e3 / rpm["value"]
         times = [(n, n * step % 1.0 * turn) for n in range(1000)]

@@ -47,17 +47,22 @@ def skew(whole: Points, near: Points) -> Figure:
     return figure
 
 
-def seeks(read: Points, write: Points = ()) -> Figure:
-    """Seek time against distance; points are (cylinders, nanoseconds)."""
+def seeks(seek: dict[str, Any]) -> Figure:
+    """Seek time against distance of an extraction's `seek`; towards higher LBAs as a line, back dashed."""
     figure, (axes,) = new_figure()
-    for i, (name, points) in enumerate((("reads", read), ("writes", write))):
-        if points:
-            xs, ys = zip(*points, strict=True)
-            axes.plot(xs, [y / 1e6 for y in ys], "o-", color=COLORS[i], markersize=2, label=name)
+    named = 0
+    for i, name in enumerate(("read", "write")):
+        ways: Sequence[Points] = seek.get(f"{name}_by_direction", [seek[name]])
+        for points, line, way in zip(ways, ("o-", "o--"), ("up", "back"), strict=False):
+            if points:
+                xs, ys = zip(*points, strict=True)
+                label = f"{name}s, {way}" if len(ways) > 1 else f"{name}s"
+                axes.plot(xs, [y / 1e6 for y in ys], line, color=COLORS[i], markersize=1.5, linewidth=0.7, label=label)
+                named += 1
     axes.set_xlabel("cylinders")
     axes.set_ylabel("milliseconds")
     axes.set_ylim(bottom=0)
-    legend(figure, axes, 1 + bool(write))
+    legend(figure, axes, named)
     return figure
 
 

@@ -31,6 +31,13 @@ pub enum SeekCurve {
     },
     /// Measured points (distance, time), ascending; straight lines between and beyond them.
     Table(Vec<(u64, SimTime)>),
+    /// The same for each direction.
+    Directed {
+        /// Towards higher cylinders (or blocks).
+        rising: Vec<(u64, SimTime)>,
+        /// Back.
+        falling: Vec<(u64, SimTime)>,
+    },
     /// Measured points for each direction, ascending in distance, times in any order: the point that is nearest in distance,
     /// scaled to the distance (the released model of Shafaei et al. 2017).
     Nearest {
@@ -54,15 +61,21 @@ pub(crate) enum Curve {
         base2: f64,
         slope2: f64,
     },
-    Table {
-        /// Distance, time there, slope from there on.
-        points: Vec<(u64, f64, f64)>,
-        /// By the upper bits of the distance: the point to start looking from.
-        start: Vec<u32>,
-        shift: u32,
-    },
+    Table(Lines),
+    /// Rising and falling.
+    Directed([Lines; 2]),
     /// Rising and falling.
     Nearest([Vec<(u64, u64)>; 2]),
+}
+
+/// Straight lines between and beyond points.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines {
+    /// Distance, time there, slope from there on.
+    points: Vec<(u64, f64, f64)>,
+    /// By the upper bits of the distance: the point to start looking from.
+    start: Vec<u32>,
+    shift: u32,
 }
 
 fn ns(t: SimTime) -> f64 {
@@ -93,7 +106,10 @@ impl SeekCurve {
                     slope2,
                 }
             }
-            Self::Table(points) => table(points),
+            Self::Table(points) => Curve::Table(Lines::new(points)),
+            Self::Directed { rising, falling } => {
+                Curve::Directed([rising, falling].map(|points| Lines::new(points)))
+            }
             Self::Nearest { rising, falling } => Curve::Nearest(
                 [rising, falling].map(|points| points.iter().map(|&(d, t)| (d, t.0)).collect()),
             ),
@@ -119,23 +135,36 @@ fn nearest(points: &[(u64, u64)], distance: u64) -> u64 {
     ((u128::from(t) * u128::from(distance) + u128::from(d / 2)) / u128::from(d)) as u64
 }
 
-fn table(points: &[(u64, SimTime)]) -> Curve {
-    let mut out: Vec<(u64, f64, f64)> = points.iter().map(|&(d, t)| (d, ns(t), 0.0)).collect();
-    for i in 1..out.len() {
-        out[i - 1].2 = (out[i].1 - out[i - 1].1) / (out[i].0 - out[i - 1].0) as f64;
+impl Lines {
+    fn new(points: &[(u64, SimTime)]) -> Self {
+        let mut out: Vec<(u64, f64, f64)> = points.iter().map(|&(d, t)| (d, ns(t), 0.0)).collect();
+        for i in 1..out.len() {
+            out[i - 1].2 = (out[i].1 - out[i - 1].1) / (out[i].0 - out[i - 1].0) as f64;
+        }
+        if let [.., before, last] = out.as_mut_slice() {
+            last.2 = before.2;
+        }
+        let end = out.last().map_or(0, |p| p.0);
+        let mut shift = 0;
+        while end >> shift > 4096 {
+            shift += 1;
+        }
+        let start = (0..=end >> shift)
+            .map(|slot| out.partition_point(|p| p.0 <= slot << shift).saturating_sub(1) as u32)
+            .collect();
+        Self { points: out, start, shift }
     }
-    if let [.., before, last] = out.as_mut_slice() {
-        last.2 = before.2;
+
+    #[inline]
+    fn time(&self, distance: u64) -> u64 {
+        let slot = ((distance >> self.shift) as usize).min(self.start.len() - 1);
+        let mut i = self.start[slot] as usize;
+        while i + 1 < self.points.len() && self.points[i + 1].0 <= distance {
+            i += 1;
+        }
+        let (from, t, slope) = self.points[i];
+        rounded((t + (distance as i64 as f64 - from as i64 as f64) * slope).max(0.0))
     }
-    let end = out.last().map_or(0, |p| p.0);
-    let mut shift = 0;
-    while end >> shift > 4096 {
-        shift += 1;
-    }
-    let start = (0..=end >> shift)
-        .map(|slot| out.partition_point(|p| p.0 <= slot << shift).saturating_sub(1) as u32)
-        .collect();
-    Curve::Table { points: out, start, shift }
 }
 
 /// To the nearest whole number, for `0 <= t < 2^51`: adding 2^52 leaves the number in the lower bits.
@@ -151,6 +180,7 @@ impl Curve {
     pub(crate) fn between(&self, from: u64, to: u64) -> u64 {
         match self {
             Self::Nearest(points) => nearest(&points[usize::from(to < from)], from.abs_diff(to)),
+            Self::Directed(lines) if from != to => lines[usize::from(to < from)].time(from.abs_diff(to)),
             _ => self.time(from.abs_diff(to)),
         }
     }
@@ -168,15 +198,8 @@ impl Curve {
                 // On a drive of few cylinders the square root may start below zero.
                 rounded(select_unpredictable(distance <= *knee, near, far).max(0.0))
             }
-            Self::Table { points, start, shift } => {
-                let slot = ((distance >> shift) as usize).min(start.len() - 1);
-                let mut i = start[slot] as usize;
-                while i + 1 < points.len() && points[i + 1].0 <= distance {
-                    i += 1;
-                }
-                let (from, t, slope) = points[i];
-                rounded((t + (d - from as i64 as f64) * slope).max(0.0))
-            }
+            Self::Table(lines) => lines.time(distance),
+            Self::Directed([rising, _]) => rising.time(distance),
             Self::Nearest(points) => nearest(&points[0], distance),
         };
         if distance == 0 { 0 } else { time }
@@ -222,6 +245,10 @@ mod tests {
         let at = |to| c.time(100, to).0;
         assert_eq!([at(104), at(120), at(121), at(160), at(100)], [20_000, 100_000, 42_000, 120_000, 0]);
         assert_eq!((at(90), at(60)), (20_000, 80_000));
+        let c = SeekCurve::Directed { rising: vec![(10, us(50)), (30, us(60))], falling: vec![(20, us(40))] };
+        // A line through two points, one for all distances, and no way.
+        let at = |to| c.time(100, to).0;
+        assert_eq!((at(120), at(90), at(40), at(100)), (55_000, 40_000, 40_000, 0));
         let c = SeekCurve::Table(vec![(1, us(1)), (3, us(5)), (10_000, us(10_002))]).ready();
         assert_eq!((c.time(1), c.time(2), c.time(3)), (1000, 3000, 5000));
         assert_eq!((c.time(5000), c.time(10_001)), (5_002_000, 10_003_000));

@@ -18,14 +18,14 @@ pub struct FieldDoc {
 /// Every table, so that the reader asks for what may stand in it.
 const TABLES: &str = "[geometry.zones]\n[geometry.defects]\n[geometry.slips]\n[geometry.groups]\n[geometry.runs]\n\
     [geometry.remaps]\n[interference]\n[bands]\n[mechanics.write_seek]\n[controller.buffer]\n[persistent_cache]\n";
-const CURVES: [&str; 5] = ["constant", "sqrt", "three-point", "table", "nearest"];
+const CURVES: [&str; 6] = ["constant", "sqrt", "three-point", "table", "directed", "nearest"];
 
 /// All fields, in the order in which the reader asks for them.
 pub fn fields() -> Vec<FieldDoc> {
     let mut out: Vec<FieldDoc> = Vec::new();
     let texts = [format!("{TABLES}[geometry]\nlayout = \"hybrid\"\n[mechanics.read_seek]\n")].into_iter();
     let texts = texts.chain(CURVES.iter().map(|c| {
-        let tables = if *c == "nearest" {
+        let tables = if ["directed", "nearest"].contains(c) {
             "[mechanics.read_seek.rising]\n[mechanics.read_seek.falling]\n"
         } else {
             ""
@@ -137,8 +137,11 @@ const DOCS: &[(&str, &str)] = &[
         "mechanics.read_seek.list",
         "of `table`: rows of distance and nanoseconds, distances rising; straight lines between",
     ),
-    ("mechanics.read_seek.rising.list", "of `nearest`: the same for seeks inwards; the nearest row counts"),
-    ("mechanics.read_seek.falling.list", "of `nearest`: the same for seeks outwards"),
+    (
+        "mechanics.read_seek.rising.list",
+        "of `directed` and `nearest`: the same for seeks to higher cylinders; of `nearest` only the nearest row counts",
+    ),
+    ("mechanics.read_seek.falling.list", "of `directed` and `nearest`: the same for seeks back"),
     (
         "controller.read_hit_after_read",
         "before a read of which the buffer has the beginning, where the command before was a read",

@@ -377,7 +377,7 @@ impl SeekCurve {
     fn full_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Sqrt { full, .. } | Self::ThreePoint { full, .. } => Some(full),
-            Self::Constant(_) | Self::Table(_) | Self::Nearest { .. } => None,
+            Self::Constant(_) | Self::Table(_) | Self::Directed { .. } | Self::Nearest { .. } => None,
         }
     }
 }

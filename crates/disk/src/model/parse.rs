@@ -195,7 +195,8 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
 /// `[mechanics.read_seek]`: `curve` says which numbers belong to it. A full distance of 0 stands for the whole drive.
 fn seek(r: Reader<'_>) -> Option<SeekCurve> {
     let t = |key| r.number(key, TIME).map(time);
-    let curve = match r.choice("curve", &["constant", "sqrt", "three-point", "table", "nearest"]) {
+    let curve = match r.choice("curve", &["constant", "sqrt", "three-point", "table", "directed", "nearest"])
+    {
         Some("constant") => t("time").map(SeekCurve::Constant),
         Some("sqrt") => t("base").zip(t("span")).map(|(base, span)| SeekCurve::Sqrt { base, span, full: 0 }),
         Some("three-point") => {
@@ -209,10 +210,13 @@ fn seek(r: Reader<'_>) -> Option<SeekCurve> {
                 })
             })()
         }
-        Some("nearest") => {
+        Some(curve @ ("directed" | "nearest")) => {
             let points = |key| r.table(key).and_then(|r| points(r, false));
             let (rising, falling) = (points("rising"), points("falling"));
-            rising.zip(falling).map(|(rising, falling)| SeekCurve::Nearest { rising, falling })
+            rising.zip(falling).map(|(rising, falling)| match curve {
+                "directed" => SeekCurve::Directed { rising, falling },
+                _ => SeekCurve::Nearest { rising, falling },
+            })
         }
         Some(_) => table(&r).map(SeekCurve::Table),
         None => None,

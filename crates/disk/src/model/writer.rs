@@ -201,8 +201,9 @@ impl Writer<'_> {
                 self.time("average", *average);
                 self.time("full_stroke", *full_stroke);
             }
-            SeekCurve::Nearest { rising, falling } => {
-                self.text("curve", "nearest");
+            SeekCurve::Directed { rising, falling } | SeekCurve::Nearest { rising, falling } => {
+                let directed = matches!(curve, SeekCurve::Directed { .. });
+                self.text("curve", if directed { "directed" } else { "nearest" });
                 let table = self.table.clone();
                 for (name, points) in [("rising", rising), ("falling", falling)] {
                     self.begin(&format!("{table}.{name}"));

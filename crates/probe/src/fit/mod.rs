@@ -164,20 +164,30 @@ fn skews(out: &mut Fitted, s: &Skews) {
     }
 }
 
+/// A curve for both directions, or one for each where at least two distances take other times there than back, by more than the
+/// spread explains.
+fn curve(both: &[(u64, f64)], each: &[Vec<(u64, f64)>; 2], spread_ns: f64) -> SeekCurve {
+    let points = |list: &[(u64, f64)]| list.iter().map(|&(d, ns)| (d, time(ns))).collect();
+    let [rising, falling] = each;
+    let apart = |(a, b): (&(u64, f64), &(u64, f64))| (a.1 - b.1).abs() > (6.0 * spread_ns).max(0.03 * a.1);
+    if rising.iter().zip(falling).filter(|&p| apart(p)).count() < 2 {
+        return SeekCurve::Table(points(both));
+    }
+    SeekCurve::Directed { rising: points(rising), falling: points(falling) }
+}
+
 fn seeks(out: &mut Fitted, e: &Extraction) {
     let Some(s) = e.seek.as_ref().filter(|s| !s.read.is_empty()) else {
         out.notes.push("seeks are not measured: the curve is assumed".to_owned());
         return;
     };
-    let curve =
-        |points: &[(u64, f64)]| SeekCurve::Table(points.iter().map(|&(d, ns)| (d, time(ns))).collect());
     let m = &mut out.spec.mechanics;
-    m.read_seek = curve(&s.read);
+    m.read_seek = curve(&s.read, &s.read_by_direction, s.spread_ns);
     m.read_overhead = time(s.read_overhead_ns);
     m.head_switch = time(s.head_switch_ns.unwrap_or(0.0));
     let error = format!("least access times, +- {:.0} us", s.spread_ns / 1e3);
     if let Some(overhead) = s.write_overhead_ns.filter(|_| !s.write.is_empty()) {
-        m.write_seek = curve(&s.write);
+        m.write_seek = curve(&s.write, &s.write_by_direction, s.spread_ns);
         (m.write_overhead, m.write_settle) = (time(overhead), SimTime::ZERO);
         out.because("mechanics.write_seek", "measured", error.clone());
         out.because("mechanics.write_overhead", "measured", error.clone());

@@ -6,8 +6,6 @@ use crate::{Quiet, SimTarget, TimedTarget};
 use smrlab_disk::DriveModel;
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
-use smrlab_units::rng::Rng;
-use smrlab_units::{Blocks, Dir, Lba};
 use std::sync::Arc;
 
 fn model(text: &str) -> DriveModel {
@@ -26,44 +24,6 @@ fn measured(model: &DriveModel) -> Extraction {
     let options = Options { destroy: true, ..Options::default() };
     extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ()).unwrap();
     out
-}
-
-/// Response times of the same reads and writes, one after the other, in milliseconds.
-fn responses(model: &DriveModel) -> Vec<f64> {
-    let mut t = target(model);
-    let (mut rng, blocks) = (Rng::new(1), t.blocks().0.min(31_000_000_000));
-    (0..4000)
-        .map(|_| {
-            let dir = if rng.one_in(2) { Dir::Read } else { Dir::Write };
-            t.access(dir, Lba(rng.below(blocks - 64)), Blocks(8)).unwrap().took() / 1e6
-        })
-        .collect()
-}
-
-#[test]
-fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
-    // The last one's seeks take other times outwards than inwards: a fitted drive has their mean.
-    for (name, most) in
-        [("modern-7200", 0.02), ("he2014-example", 0.02), ("seagate-st8000as0002,cache=off", 0.03)]
-    {
-        let truth = model(name);
-        let e = measured(&truth);
-        let fitted = from_extraction(&e, "again").unwrap();
-        let text = fitted.toml();
-        let again = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        // Behind the last block that the host sees nothing is measured.
-        let sizes = |m: &DriveModel| m.spec().geometry.zones.iter().map(|z| z.sectors).collect::<Vec<_>>();
-        assert!(sizes(&truth).starts_with(&sizes(&again)), "{name}");
-        assert!(again.provenance().iter().any(|p| p.field == "mechanics.rpm" && p.kind == "measured"));
-        let (mut a, mut b) = (responses(&truth), responses(&again));
-        let mean = a.iter().sum::<f64>() / a.len() as f64;
-        a.sort_unstable_by(f64::total_cmp);
-        b.sort_unstable_by(f64::total_cmp);
-        let squares: f64 = a.iter().zip(&b).map(|(x, y)| (x - y) * (x - y)).sum();
-        let demerit = (squares / a.len() as f64).sqrt();
-        eprintln!("{name}: demerit {:.2} % of the mean", 100.0 * demerit / mean);
-        assert!(demerit < most * mean, "{name}: demerit {demerit} ms of a mean of {mean} ms");
-    }
 }
 
 #[test]

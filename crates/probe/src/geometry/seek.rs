@@ -7,7 +7,7 @@ use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::{earliest, median, turn, wrap};
 use serde::{Deserialize, Serialize};
-use smrlab_units::Dir;
+use smrlab_units::{Dir, SimTime};
 
 /// How long seeks take, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,12 @@ pub struct Seeks {
     pub read: Vec<(u64, f64)>,
     /// The same for writes, where they were allowed.
     pub write: Vec<(u64, f64)>,
+    /// Reads by direction: towards higher LBAs, and back.
+    #[serde(default)]
+    pub read_by_direction: [Vec<(u64, f64)>; 2],
+    /// Writes by direction.
+    #[serde(default)]
+    pub write_by_direction: [Vec<(u64, f64)>; 2],
     /// From the end of a read to the least time at which a write on the same track can begin.
     pub write_overhead_ns: Option<f64>,
     /// Change of the surface on one cylinder, for a read.
@@ -144,21 +150,28 @@ pub(super) fn find(
         let access = Access { dir, completions: each };
         let Some((block, other)) = map.same_track(dial, most / 2)? else { continue };
         let overhead = Access { dir, completions: often }.least(dial, block, other)?;
-        let mut curve = Vec::new();
+        let over = |dial: &mut Dial<'_>, d| -> Result<Point, ProbeError> {
+            Ok((d, access.over(dial, &map, most, d)?.map(|time| (time - overhead).max(0.0))))
+        };
+        let mut points = Vec::new();
         for (k, &d) in distances.iter().enumerate() {
-            dial.share((i as f64 + k as f64 / distances.len() as f64) / dirs.len() as f64);
-            let time = access.over(dial, &map, most, d)? - overhead;
-            curve.push((d, time.max(0.0)));
+            dial.share((i as f64 + k as f64 / distances.len() as f64 / 2.0) / dirs.len() as f64);
+            points.push(over(dial, d)?);
         }
+        let spread = dial.period() * (2.0 * FINEST + dial.late(each as u64));
+        let share = [i as f64 + 0.5, i as f64 + 1.0].map(|done| done / dirs.len() as f64);
+        refine(dial, &mut points, spread, share, over)?;
+        let curve = points.iter().map(|&(d, [a, b])| (d, (a + b) / 2.0)).collect();
+        let ways = [0, 1].map(|way| points.iter().map(|&(d, each)| (d, each[way])).collect());
         if dir == Dir::Read {
             out.read_overhead_ns = overhead.max(0.0);
-            out.read = curve;
+            (out.read, out.read_by_direction) = (curve, ways);
             if let Some((a, b)) = map.switch() {
                 out.head_switch_ns = Some((access.least(dial, a, b)? - overhead).max(0.0));
             }
         } else {
             out.write_overhead_ns = Some(overhead.max(0.0));
-            out.write = curve;
+            (out.write, out.write_by_direction) = (curve, ways);
         }
     }
     out.spread_ns = dial.period() * (2.0 * FINEST + dial.late(each as u64));
@@ -182,6 +195,56 @@ fn distances(most: u64) -> Vec<u64> {
     out
 }
 
+/// A distance in cylinders, and the times there and back in nanoseconds.
+type Point = (u64, [f64; 2]);
+
+/// Parts of the whole way in each of which a curve is looked at.
+const PARTS: u64 = 16;
+/// What a curve may be off between two points that nobody looked between, in revolutions, and what it may be off at the end:
+/// roots of mean squares over random accesses.
+const OFF: [f64; 2] = [0.25, 4e-3];
+/// Milliseconds after which a curve is taken as it is, and those from the beginning of the sitting.
+const REFINED: [u64; 2] = [300_000, 900_000];
+
+/// Measures between the points of a curve where straight lines do not tell what lies there: curves of real drives have jumps. The
+/// worst place comes first.
+fn refine(
+    dial: &mut Dial<'_>,
+    points: &mut Vec<Point>,
+    spread: f64,
+    share: [f64; 2],
+    over: impl Fn(&mut Dial<'_>, u64) -> Result<Point, ProbeError>,
+) -> Result<(), ProbeError> {
+    let Some(&(most, _)) = points.last() else { return Ok(()) };
+    let begun = dial.now();
+    let until = (begun + SimTime::from_ms(REFINED[0])).min(SimTime::from_ms(REFINED[1]));
+    // Times the share of random accesses that go so far.
+    let doubt = |off: f64, from: u64, to: u64| {
+        let (all, middle) = (most as f64, (from + to) as f64 / 2.0);
+        off * off * (to - from) as f64 * 2.0 * (all - middle) / (all * all)
+    };
+    let [unseen, fine] = OFF.map(|off| off * dial.period());
+    let mut doubts: Vec<f64> = points.windows(2).map(|w| doubt(unseen, w[0].0, w[1].0)).collect();
+    while dial.now() < until {
+        let worst = doubts.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+        let Some((i, _)) = worst.filter(|d| *d.1 > fine * fine) else { return Ok(()) };
+        let [(from, a), (to, b)] = [points[i], points[i + 1]];
+        if to - from < 2 {
+            doubts[i] = 0.0;
+            continue;
+        }
+        let done = (dial.now() - begun).0 as f64 / (until - begun).0 as f64;
+        dial.share(share[0] + done * (share[1] - share[0]));
+        let (middle, found) = over(dial, (from + to) / 2)?;
+        let off = (0..2).map(|way| (found[way] - (a[way] + b[way]) / 2.0).abs()).fold(0.0, f64::max);
+        let off = if off < 3.0 * spread { 0.0 } else { off };
+        let of = |from, to| doubt(if (to - from) * PARTS > most { unseen } else { off }, from, to);
+        points.insert(i + 1, (middle, found));
+        doubts.splice(i..=i, [of(from, middle), of(middle, to)]);
+    }
+    Ok(())
+}
+
 /// To what share of a revolution times are measured where there is no noise.
 const FINEST: f64 = 1e-4;
 
@@ -197,15 +260,16 @@ struct Access {
 }
 
 impl Access {
-    /// The mean of the least times over `d` of `most` cylinders there and back, from a quarter and from the middle of what there
-    /// is room for. Both in turn: what the drive's own cache has of one is pushed out together with the other.
-    fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<f64, ProbeError> {
+    /// The least times over `d` of `most` cylinders there and back, from a quarter and from the middle of what there is room
+    /// for. Both in turn: what the drive's own cache has of one is pushed out together with the other.
+    fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<[f64; 2], ProbeError> {
         let room = most - d;
-        let mut searches = Vec::new();
-        for (from, to) in [(room / 4, room / 4 + d), (room / 2 + d, room / 2)] {
-            let Some(start) = map.blocks(from).first().copied() else { continue };
-            searches.push(map.blocks(to).into_iter().map(|to| Search::new(start, to)).collect::<Vec<_>>());
-        }
+        let ways = [(room / 4, room / 4 + d), (room / 2 + d, room / 2)];
+        let mut searches = ways.map(|(from, to)| {
+            let start = map.blocks(from).first().copied();
+            let search = |start| map.blocks(to).into_iter().map(move |to| Search::new(start, to)).collect();
+            start.map_or_else(Vec::new, search)
+        });
         let mut going = true;
         while going {
             going = false;
@@ -216,9 +280,7 @@ impl Access {
                 going |= search.goes_on(self, dial)?;
             }
         }
-        let least = |group: &Vec<Search>| group.iter().map(|s| s.found(dial)).fold(f64::INFINITY, f64::min);
-        let times: Vec<f64> = searches.iter().map(least).filter(|t| t.is_finite()).collect();
-        Ok(median(&times))
+        Ok(searches.map(|way| way.iter().map(|s| s.found(dial)).fold(f64::INFINITY, f64::min)))
     }
 
     /// The least time from sending an access to `to` until it begins, with the head at `from`, in nanoseconds.
@@ -285,11 +347,23 @@ struct Search {
     hi: f64,
     /// How often the head was in time and too late for what is tried.
     votes: [u32; 2],
+    /// What is too late was tried again.
+    sure: bool,
 }
 
 impl Search {
     fn new(from: Spot, to: Spot) -> Self {
-        Self { from, to, sent: None, took: Vec::new(), whole: 0.0, lo: 0.0, hi: 1.0, votes: [0; 2] }
+        Self {
+            from,
+            to,
+            sent: None,
+            took: Vec::new(),
+            whole: 0.0,
+            lo: 0.0,
+            hi: 1.0,
+            votes: [0; 2],
+            sure: false,
+        }
     }
 
     /// One trip, where one is still needed.
@@ -304,6 +378,9 @@ impl Search {
             return Ok(true);
         }
         let (open, sent) = (self.hi - self.lo > FINEST, self.sent.unwrap_or(0.0));
+        if !open && noisy && !self.sure {
+            return self.make_sure(access, dial, sent);
+        }
         if !open && self.took.len() >= access.completions {
             return Ok(false);
         }
@@ -320,6 +397,22 @@ impl Search {
         if self.votes[usize::from(missed)] == if noisy { 2 } else { 1 } {
             *if missed { &mut self.hi } else { &mut self.lo } = mid;
             self.votes = [0; 2];
+        }
+        Ok(true)
+    }
+
+    /// Completions that came much too late may have passed for lost turns: a little later than what is too late the head has
+    /// to be too late again.
+    fn make_sure(&mut self, access: Access, dial: &mut Dial<'_>, sent: f64) -> Result<bool, ProbeError> {
+        let later = self.hi + 3.0 * dial.noise();
+        let missed = later >= 1.0 || {
+            let t = access.trip(dial, self.from, self.to, Some(sent + later))?.1 + later;
+            t - self.whole >= 0.5
+        };
+        if missed {
+            self.sure = true;
+        } else {
+            (self.lo, self.hi) = (later, 1.0);
         }
         Ok(true)
     }

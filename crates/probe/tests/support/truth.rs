@@ -6,7 +6,8 @@ use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_probe::geometry::{Extraction, Measured, Options, Order, extract};
 use smrlab_probe::{Noisy, ProbeError, SimTarget, TimedTarget, Watch};
-use smrlab_units::{Blocks, Dir, SimTime};
+use smrlab_units::rng::Rng;
+use smrlab_units::{Blocks, Dir, Lba, SimTime};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -18,6 +19,11 @@ pub fn model(text: &str) -> DriveModel {
 /// The names of the presets that turn.
 pub fn rotating() -> impl Iterator<Item = &'static str> {
     smrlab_disk::DRIVES.iter().filter(|d| d.drive().spec().model == Model::Full).map(|d| d.name)
+}
+
+/// A preset's text with its cache off, where it has one.
+pub fn without_cache(name: &str) -> String {
+    if model(name).spec().controller.is_some() { format!("{name},cache=off") } else { name.to_owned() }
 }
 
 /// The drive without a layer, with the cache that it has.
@@ -94,37 +100,65 @@ fn wrong_rpm(model: &DriveModel, e: &Extraction) -> Vec<String> {
     if off { Vec::new() } else { vec![format!("{found} rpm, in truth {truth}")] }
 }
 
-/// The model's own seek over `d` cylinders of the first surface, the mean of there and back, overhead excluded, in
-/// nanoseconds; none where it has no such.
-fn seek(model: &DriveModel, dir: Dir, d: u32) -> Option<f64> {
+/// The model's own seeks over `d` cylinders of the first surface, there and back, overhead excluded, in nanoseconds; none
+/// where it has no such.
+fn seek(model: &DriveModel, dir: Dir, d: u32) -> Option<[f64; 2]> {
     let g = model.geometry();
     let (near, far) = (g.at(0, 0, 0)?, g.at(d, 0, 0)?);
     let mut m = model.mechanics(None).unwrap();
-    let mut sum = 0;
-    for (from, to) in [(near, far), (far, near)] {
+    Some([(near, far), (far, near)].map(|(from, to)| {
         let start = m.head().ready;
         let end = m.service(start, Dir::Read, from, Blocks(1));
         m.service(end, dir, to, Blocks(1));
-        sum += m.phases().seek.0;
-    }
-    Some(sum as f64 / 2.0)
+        m.phases().seek.0 as f64
+    }))
 }
 
-/// Within 2 % or three standard errors.
+/// Within 2 % or three standard errors: the mean of both directions, and each, which rests on half as many measurements.
 pub fn wrong_seeks(model: &DriveModel, e: &Extraction, dir: Dir) -> Vec<String> {
     let Some(seeks) = e.seek.as_ref() else { return vec!["no seeks".to_owned()] };
-    let curve = if dir == Dir::Read { &seeks.read } else { &seeks.write };
+    let (mean, ways) = match dir {
+        Dir::Read => (&seeks.read, &seeks.read_by_direction),
+        Dir::Write => (&seeks.write, &seeks.write_by_direction),
+    };
     let mut wrong = Vec::new();
-    for &(d, time) in curve {
-        let truth = seek(model, dir, d as u32).unwrap_or(f64::INFINITY);
-        if (time - truth).abs() > (0.02 * truth).max(3.0 * seeks.spread_ns) || truth.is_infinite() {
-            wrong.push(format!("{d} cylinders take {:.3} ms, in truth {:.3}", time / 1e6, truth / 1e6));
+    for ((&(d, mean), &(_, there)), &(_, back)) in mean.iter().zip(&ways[0]).zip(&ways[1]) {
+        let truth = seek(model, dir, d as u32).unwrap_or([f64::INFINITY; 2]);
+        let both = (mean, (truth[0] + truth[1]) / 2.0, 1.0);
+        let each = [(there, truth[0], 2f64.sqrt()), (back, truth[1], 2f64.sqrt())];
+        for (time, truth, errors) in [both, each[0], each[1]] {
+            let most = (0.02 * truth).max(3.0 * errors * seeks.spread_ns);
+            if (time - truth).abs() > most || truth.is_infinite() {
+                wrong.push(format!("{d} cylinders take {:.3} ms, in truth {:.3}", time / 1e6, truth / 1e6));
+            }
         }
     }
-    if curve.len() < 5 {
-        wrong.push(format!("{} distances", curve.len()));
+    if mean.len() < 5 || ways[0].len() != mean.len() {
+        wrong.push(format!("{} distances", mean.len()));
     }
     wrong
+}
+
+/// Response times of the same reads and writes anywhere, one after the other, in milliseconds.
+fn responses(model: &DriveModel, blocks: u64) -> Vec<f64> {
+    let (mut t, mut rng) = (target(model), Rng::new(1));
+    let mut took: Vec<f64> = (0..4000)
+        .map(|_| {
+            let dir = if rng.one_in(2) { Dir::Read } else { Dir::Write };
+            t.access(dir, Lba(rng.below(blocks - 64)), Blocks(8)).unwrap().took() / 1e6
+        })
+        .collect();
+    took.sort_unstable_by(f64::total_cmp);
+    took
+}
+
+/// The demerit of a drive that was fitted to another one, in per cent of the mean: the root of the mean square of the distance
+/// between the distributions of their responses (Ruemmler and Wilkes 1994).
+pub fn demerit(truth: &DriveModel, fitted: &DriveModel) -> f64 {
+    let blocks = truth.geometry().blocks().0.min(fitted.geometry().blocks().0);
+    let (a, b) = (responses(truth, blocks), responses(fitted, blocks));
+    let mean = |of: &dyn Fn(usize) -> f64| (0..a.len()).map(of).sum::<f64>() / a.len() as f64;
+    100.0 * mean(&|i| (a[i] - b[i]).powi(2)).sqrt() / mean(&|i| a[i])
 }
 
 /// Skews within a sector or three standard errors; the order of surfaces.
