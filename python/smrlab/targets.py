@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from . import devices
+from . import devices, sysfs
 from .errors import InputError
 
 
@@ -31,6 +32,8 @@ def stoppable() -> Iterator[None]:
     """While a drive is measured: the first signal stops that; more do not keep it from being put back as it was."""
 
     def again(_number: int, _frame: FrameType | None) -> None:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
         print("stopping: the request under way ends first, then the drive is put back as it was", file=sys.stderr)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -42,11 +45,32 @@ def stoppable() -> Iterator[None]:
     before = {n: old for n in STOPPING if (old := signal.getsignal(n)) != signal.SIG_IGN}
     for number in before:
         signal.signal(number, stop)
+    stopped = False
     try:
         yield
+    except KeyboardInterrupt:
+        stopped = True
+        raise
     finally:
+        # What comes while a stopped command ends is too late for anything.
         for number, old in before.items():
-            signal.signal(number, old)
+            signal.signal(number, signal.SIG_IGN if stopped else old)
+
+
+def folder(out: Path) -> Path:
+    """A folder for what is measured, made where it is not there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InputError(f"--out {out}: {e.strerror}: name a folder that can be written") from None
+    return out
+
+
+def told(text: str, resolved: str) -> dict[str, Any]:
+    """What a device says of itself; nothing for what is no block device. What does not exist is refused."""
+    if not resolved.startswith("sim:") and "://" not in resolved and not Path(resolved).exists():
+        raise InputError(f"'{text}' is no device's name, and there is no such file: write an NBD URI, or a path")
+    return sysfs.says(resolved)
 
 
 def confirm(text: str, resolved: str, yes: bool) -> None:

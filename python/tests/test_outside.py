@@ -66,6 +66,11 @@ def test_a_probe_names_the_drive_and_draws_what_it_saw(tmp_path: Path) -> None:
         (["geometry", "extract", "no-such-device"], "is no device's name"),
         (["geometry", "extract", "nbds://host"], "only nbd://"),
         (["probe", "sim:tiny"], "add --destroy"),
+        (["probe", "no-such-device"], "is no device's name"),
+        (["probe", "/dev/no-such-device"], "there is no such file"),
+        (["geometry", "extract", "nbd+unix:///?socket=/no/such"], "there is no server"),
+        (["geometry", "extract", "sim:tiny", "--out", "/dev/null"], "name a folder"),
+        (["probe", "nbd://h", "--destroy", "--yes", "--out", "/dev/null/x"], "name a folder"),
     ],
 )
 def test_bad_targets_are_refused_in_a_sentence(args: list[str], message: str) -> None:

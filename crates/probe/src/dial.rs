@@ -24,13 +24,13 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// What was needed in two sittings; the noise is that of the last one.
+    /// What was needed in two sittings; the noise is that of the last one that measured it.
     pub(crate) fn and(self, later: Self) -> Self {
         Self {
             requests: self.requests + later.requests,
             cache_hits: self.cache_hits + later.cache_hits,
             outliers: self.outliers + later.outliers,
-            noise_ns: later.noise_ns,
+            noise_ns: if later.noise_ns > 0.0 { later.noise_ns } else { self.noise_ns },
             seconds: self.seconds + later.seconds,
         }
     }

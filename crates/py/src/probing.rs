@@ -67,7 +67,12 @@ fn save(path: &Path, known: &impl serde::Serialize) -> Result<(), ProbeError> {
 
 /// What an earlier sitting kept.
 fn kept<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ProbeError> {
-    let named = |e: &dyn std::fmt::Display| input(format!("{}: {e}", path.display()));
+    let named = |e: &dyn std::fmt::Display| {
+        input(format!(
+            "{}: no measurement to go on with ({e}): remove it, or use another --out",
+            path.display()
+        ))
+    };
     let text = std::fs::read_to_string(path).map_err(|e| named(&e))?;
     serde_json::from_str(&text).map_err(|e| named(&e))
 }

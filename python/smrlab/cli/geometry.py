@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from .. import _core, targets
-from ..errors import InputError, Interrupted
+from ..errors import InputError, Interrupted, MissingError
 from ..plots import outside
 from ..plots.style import save_svg
 from ..work import attended
@@ -63,8 +63,7 @@ def extract(
         targets.confirm(target, resolved, yes)
     keep = None
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        keep = out / "extraction.json"
+        keep = targets.folder(out) / "extraction.json"
     try:
         with targets.stoppable(), console.progress() as watch:
             place = str(keep) if keep else None
@@ -78,6 +77,10 @@ def extract(
     except (KeyboardInterrupt, Interrupted):
         where = f"what was measured is in {keep}; the same command goes on" if keep else "nothing is kept without --out"
         raise Interrupted(f"interrupted: {where}") from None
+    except MissingError as e:
+        if keep is None or not keep.exists():
+            raise
+        raise MissingError(f"{e}; what was measured is in {keep}; the same command goes on") from None
     doc: dict[str, Any] = json.loads(text)
     if out is not None:
         _pictures(doc, out)
@@ -196,7 +199,7 @@ def fit(
         "rpm": rpm,
     }
     doc: dict[str, Any] = json.loads(_core.geometry_fit(text, json.dumps(options)))
-    out.parent.mkdir(parents=True, exist_ok=True)
+    targets.folder(out.parent)
     out.write_text(doc.pop("toml"))
     stem = out.with_suffix("")
     measured, curve = _pairs(doc.get("measured", [])), _pairs(doc.get("curve", []))
@@ -234,7 +237,7 @@ def show(
     else:
         doc = json.loads(_core.geometry_of(what))
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        targets.folder(out)
         _pictures(doc, out)
     if as_json:
         console.print_json(doc)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import _core, sysfs, targets
-from ..errors import InputError, Interrupted
+from .. import _core, targets
+from ..errors import InputError, Interrupted, MissingError
 from ..plots import outside
 from ..work import attended
 from . import console
@@ -42,7 +42,7 @@ def probe(
 ) -> None:
     """Find out what kind of drive it is."""
     resolved = targets.resolve(target)
-    said = sysfs.says(resolved)
+    said = targets.told(target, resolved)
     if not destroy:
         _without_writing(target, said, as_json)
         return
@@ -50,7 +50,7 @@ def probe(
     # What was written on a simulated drive ends with the command.
     keep = None if out is None or resolved.startswith("sim:") else out / "sittings.json"
     if keep:
-        keep.parent.mkdir(parents=True, exist_ok=True)
+        targets.folder(keep.parent)
     try:
         with targets.stoppable(), console.progress() as watch:
             place = str(keep) if keep else None
@@ -59,13 +59,15 @@ def probe(
             )
     except (KeyboardInterrupt, Interrupted):
         raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None
+    except MissingError as e:
+        raise MissingError(f"{e}; {_where(keep, resolved)}") from None
     if keep:
         keep.unlink(missing_ok=True)
     doc: dict[str, Any] = json.loads(text)
     if said:
         doc["says"] = said
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        targets.folder(out)
         (out / "probe.json").write_text(json.dumps(doc, indent=1) + "\n")
         outside.evidence(doc, out)
     if as_json:

@@ -56,6 +56,7 @@ impl DirectFile {
                 Some(libc::EINVAL) => {
                     refuse("its file system has no direct access (O_DIRECT): use another".to_owned(), true)
                 }
+                Some(libc::EACCES) => refuse(format!("{e}: root may read and write it"), true),
                 _ => refuse(e.to_string(), true),
             })?;
         let bytes = file.seek(SeekFrom::End(0)).map_err(|e| refuse(e.to_string(), true))?;
@@ -82,6 +83,13 @@ impl DirectFile {
     fn fail(&self, e: &std::io::Error) -> TargetError {
         TargetError { what: format!("{}: {e}", self.place), gone: true }
     }
+
+    /// Why a transfer at a byte ended: the device failed or is gone, or a file became shorter.
+    fn failed_at(&self, e: &std::io::Error, byte: u64) -> TargetError {
+        let why =
+            if e.kind() == ErrorKind::UnexpectedEof { "it ends there now".to_owned() } else { e.to_string() };
+        TargetError { what: format!("{} at byte {byte}: {why}", self.place), gone: true }
+    }
 }
 
 impl TimedTarget for DirectFile {
@@ -107,7 +115,7 @@ impl TimedTarget for DirectFile {
         };
         let end = self.clock.now();
         self.buffer = buffer;
-        done.map_err(|e| self.fail(&e))?;
+        done.map_err(|e| self.failed_at(&e, first * BLOCK_BYTES))?;
         Ok(Timing { start, end })
     }
 

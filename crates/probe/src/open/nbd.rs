@@ -35,7 +35,21 @@ pub struct Nbd {
 }
 
 fn gone(place: &str, e: &std::io::Error) -> TargetError {
-    TargetError { what: format!("{place}: {e}"), gone: true }
+    use std::io::ErrorKind as K;
+    let what = match e.kind() {
+        K::UnexpectedEof | K::BrokenPipe | K::ConnectionReset => "the server ended the connection".to_owned(),
+        K::WouldBlock | K::TimedOut => format!("the server did not answer for {} s", PATIENCE.as_secs()),
+        K::ConnectionRefused | K::NotFound => format!("there is no server ({e})"),
+        _ => e.to_string(),
+    };
+    TargetError { what: format!("{place}: {what}"), gone: true }
+}
+
+/// A server's error number for a request: what is not allowed, or does not fit, is the user's; all else the device's.
+fn failed(place: &str, error: u32, length: u64, offset: u64) -> TargetError {
+    let known = std::io::Error::from_raw_os_error(error as i32);
+    let input = matches!(error as i32, libc::EPERM | libc::EINVAL);
+    TargetError { what: format!("{place}: {known} for {length} bytes at byte {offset}"), gone: !input }
 }
 
 fn refused(place: &str, why: &str) -> TargetError {
@@ -219,7 +233,7 @@ impl Nbd {
             return Err(refused(&self.place, "the server's reply is not NBD"));
         }
         if error != 0 {
-            return Err(refused(&self.place, &format!("error {error} for {length} bytes at byte {offset}")));
+            return Err(failed(&self.place, error, length, offset));
         }
         if kind == 0 {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -267,6 +281,19 @@ impl Drop for Nbd {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_ends_a_connection_is_said_in_words() {
+        use std::io::{Error, ErrorKind};
+        let said = |kind: ErrorKind| gone("nbd://h", &Error::from(kind)).what;
+        assert_eq!(said(ErrorKind::UnexpectedEof), "nbd://h: the server ended the connection");
+        assert_eq!(said(ErrorKind::WouldBlock), "nbd://h: the server did not answer for 120 s");
+        assert!(said(ErrorKind::ConnectionRefused).starts_with("nbd://h: there is no server ("));
+        let error = |n| failed("nbd://h", n, 512, 1024);
+        assert_eq!(error(5).what, "nbd://h: Input/output error (os error 5) for 512 bytes at byte 1024");
+        assert!(error(5).gone, "that of a device that fails");
+        assert!(!error(1).gone && !error(22).gone, "a request that is not allowed, or does not fit");
+    }
 
     #[test]
     fn uris_name_a_socket_or_a_host() {
