@@ -10,10 +10,10 @@ mod page;
 use page::Page;
 use smrlab_disk::Bands;
 use smrlab_drive::{Drive, DriveSetup};
-use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Limit, Mapping, Toward, identify};
+use smrlab_probe::identify::{Cleaning, DriveKind, Identity, Idle, Limit, Mapping, Order, Toward, identify};
 use smrlab_probe::{Mirrored, Quiet, SimTarget};
 use smrlab_stl::{BuildContext, HostRequest};
-use smrlab_units::{Blocks, HostOp, Lba};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
 /// A layer and what it is: blocks of a band where bands show in the order of LBAs, mapping, cleaning.
@@ -182,20 +182,25 @@ struct Probed {
     bands: Option<Bands>,
     /// Blocks of the host.
     blocks: u64,
+    /// Seconds after which it cleans, and that the band takes of which the probe's piece is all that was written.
+    cleans: Option<(f64, f64)>,
+    order: Order,
 }
 
-fn probed(model: &str, row: &Row) -> Result<Probed, String> {
-    let layer = row.layer.as_str();
+impl Probed {
+    fn rest(&self) -> Option<Rest> {
+        let ((after_s, band_s), found) = (self.cleans?, self.id.idle?);
+        Some(Rest { found, after_s, band_s, order: self.order, turn_s: 60.0 / self.id.rpm })
+    }
+}
+
+fn built(model: &str, row: &Row) -> Result<smrlab_stl::Built, String> {
     let model = smrlab_disk::model::load(model, |_| Err("no files".to_owned())).map_err(|e| e.to_string())?;
-    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model))).map_err(|e| e.to_string())?;
-    let facts = built.layer.facts();
-    let cache = facts.cache.map(|b| b.0);
-    // Two bands are kept free.
-    let room = facts.bands.map_or(0, |b| {
-        let data = b.data_blocks().0;
-        data.saturating_sub(built.layer.host_blocks().0 + 2 * data / b.len())
-    });
-    let bands = facts.bands.cloned();
+    smrlab_stl::build(&row.layer, &BuildContext::new(Arc::new(model))).map_err(|e| e.to_string())
+}
+
+/// The drive of a row, written as far as the row says.
+fn drive(built: smrlab_stl::Built, row: &Row) -> Result<Drive, String> {
     let mechanics = built.drive.mechanics(None).map_err(|e| e.to_string())?;
     let mut drive =
         Drive::new(built.layer, mechanics, DriveSetup::default()).behind(built.drive.spec().controller);
@@ -204,6 +209,38 @@ fn probed(model: &str, row: &Row) -> Result<Probed, String> {
         let n = (blocks - lba).min(1 << 16);
         drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
     }
+    Ok(drive)
+}
+
+/// When the drive, left alone before, begins to clean after a piece at `lba` was written, and how long it is at work: as it
+/// tells itself.
+fn cleans(mut drive: Drive, row: &Row, lba: u64) -> Option<(f64, f64)> {
+    const PIECE: u64 = 8;
+    const LONG: SimTime = SimTime(1_000_000_000_000_000);
+    while drive.next_step(LONG, &mut ()).is_some() {}
+    let lba = if row.mirrored { drive.layer().host_blocks().0 - lba - PIECE } else { lba };
+    let piece = HostRequest::new(HostOp::Write, Lba(lba), Blocks(PIECE));
+    let end = drive.dispatch(LONG, &piece, &mut ()).served.end;
+    let (mut first, mut last) = (None, SimTime::ZERO);
+    while let Some(step) = drive.next_step(LONG + LONG, &mut ()) {
+        first = first.or(Some(step.began));
+        last = step.served.end;
+    }
+    first.map(|first| (first.since(end).as_secs_f64(), last.since(first).as_secs_f64()))
+}
+
+fn probed(model: &str, row: &Row) -> Result<Probed, String> {
+    let built = built(model, row)?;
+    let facts = built.layer.facts();
+    let cache = facts.cache.map(|b| b.0);
+    // Two bands are kept free.
+    let room = facts.bands.map_or(0, |b| {
+        let data = b.data_blocks().0;
+        data.saturating_sub(built.layer.host_blocks().0 + 2 * data / b.len())
+    });
+    let bands = facts.bands.cloned();
+    let drive = drive(built, row)?;
+    let blocks = drive.layer().host_blocks().0;
     let mut target = SimTarget::new(drive);
     let done = if row.mirrored {
         identify(&mut Mirrored(target), &mut Quiet)
@@ -215,7 +252,13 @@ fn probed(model: &str, row: &Row) -> Result<Probed, String> {
         id.evidence.iter().for_each(|e| eprintln!("    {}: {}", e.test, e.saw));
         eprintln!("    {:?} {:?} {:?} {:?} {:?}", id.cache_size, id.band, id.bands_along, id.toward, id.idle);
     }
-    Ok(Probed { id, cache, room, bands, blocks })
+    let cleans = match id.idle {
+        Some(idle) => cleans(self::drive(self::built(model, row)?, row)?, row, idle.piece),
+        None => None,
+    };
+    // The one goes through its log, the other through its sets.
+    let order = if row.layer.starts_with("disk-cache") { Order::ByPlace } else { Order::Oldest };
+    Ok(Probed { id, cache, room, bands, blocks, cleans, order })
 }
 
 /// A row of the second table: bands at three places, direction, and the rest after which it cleans; nothing where no bands show in
@@ -239,12 +282,39 @@ fn along(name: &str, r: &Row, p: &Probed, track: u64) -> Option<String> {
         .collect();
     let text = |toward: Option<Toward>| toward.map_or("-".to_owned(), |t| format!("{t:?}"));
     let toward = format!("{} / {}", text(p.id.toward), text(r.toward));
-    let rest = match (p.id.idle, r.layer.split("idle=").nth(1)) {
-        (Some(idle), Some(truth)) => format!("{:.2} s / {}, {:.2} s", idle.after_s, truth, idle.band_s),
-        _ => "-".to_owned(),
-    };
     let no = if p.id.toward == r.toward { "" } else { " **no**" };
+    let rest = p.rest().map_or("- | - | -".to_owned(), |r| r.text());
     Some(format!("| {name} | {} | {} | {toward}{no} | {rest} |", r.name(), cells.join("; ")))
+}
+
+/// How a drive cleans that is idle: found and true.
+struct Rest {
+    found: Idle,
+    after_s: f64,
+    band_s: f64,
+    order: Order,
+    turn_s: f64,
+}
+
+impl Rest {
+    /// Rests are found to two thousandths of themselves; a drive that makes a read wait for four revolutions is still at work.
+    fn right(&self) -> [bool; 3] {
+        let alone = self.after_s + self.band_s;
+        [
+            (self.found.after_s - self.after_s).abs() <= 0.004 * alone + 4.0 * self.turn_s,
+            (self.found.band_s - self.band_s).abs() <= 0.004 * (alone + self.band_s) + self.turn_s,
+            self.found.order == Some(self.order),
+        ]
+    }
+
+    fn text(&self) -> String {
+        let no = self.right().map(|good| if good { "" } else { " **no**" });
+        let order = self.found.order.map_or("-".to_owned(), |o| format!("{o:?}"));
+        format!(
+            "{:.2} / {:.2}{} | {:.3} / {:.3}{} | {order} / {:?}{}",
+            self.found.after_s, self.after_s, no[0], self.found.band_s, self.band_s, no[1], self.order, no[2]
+        )
+    }
 }
 
 /// Found, truth and whether they agree.
@@ -312,13 +382,16 @@ impl Score {
         )
     }
 
-    fn said(&self) -> String {
+    /// `second` are the rows of the second table.
+    fn said(&self, second: &[String]) -> String {
         let of = |i: usize| format!("{} {}/{}", JUDGED[i], self.right[i], self.all[i]);
         let parts: Vec<String> = (0..JUDGED.len()).map(of).collect();
         let (hours, cpu) = self.longest;
+        let good = second.iter().filter(|row| !row.contains("**no**")).count();
         format!(
-            "Right: {}.\n\nThe longest: {hours:.1} hours of the drive's, {cpu:.0} s of CPU.",
-            parts.join(", ")
+            "Right: {}; rows of the second table {good}/{}.\n\nThe longest: {hours:.1} hours of the drive's, {cpu:.0} s of CPU.",
+            parts.join(", "),
+            second.len()
         )
     }
 }
@@ -355,8 +428,8 @@ fn main() {
             }
         }
     }
-    page.line("\n| drive | layer | bands along, found / true | towards, found / true | rest, found / true, and a band |");
-    page.line(&format!("|---|---|---|---|---|\n{}\n", second.join("\n")));
-    page.line(&score.said());
+    page.line("\n| drive | layer | bands along, found / true | towards, found / true | rest s, found / true | a band s, found / true | first, found / true |");
+    page.line(&format!("|---|---|---|---|---|---|---|\n{}\n", second.join("\n")));
+    page.line(&score.said(&second));
     page.finish("probe-truth.md");
 }

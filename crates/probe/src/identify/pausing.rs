@@ -25,8 +25,11 @@ pub enum Order {
 pub struct Idle {
     /// Seconds without a request before it begins.
     pub after_s: f64,
-    /// Seconds that a band takes.
+    /// Seconds that a band takes of which a piece was written.
     pub band_s: f64,
+    /// That piece: where only what lies behind it is rewritten, another takes another time.
+    #[serde(default)]
+    pub piece: u64,
     /// Which band comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
@@ -35,6 +38,16 @@ pub struct Idle {
 /// The shortest and the longest rest, in seconds.
 const SHORTEST: f64 = 0.02;
 const LONGEST: f64 = 3600.0;
+
+/// How exactly the shortest rest is found: where differences count, and where it only has to be compared.
+const FINE: f64 = 0.002;
+const COARSE: f64 = 0.01;
+
+/// How much of one band's cleaning is over when the rest ends after which one of two may be home.
+const ORDER: [f64; 4] = [0.5, 0.9, 1.1, 1.4];
+
+/// Revolutions that a read takes which waits for cleaning; others take a way over the drive and one.
+const WAITS: f64 = 4.0;
 
 /// A piece, and its own angle.
 type Spot = (u64, f64);
@@ -51,7 +64,7 @@ impl Pausing {
     /// Waits until the cache is empty, and measures how a drive cleans that is idle; `None` where it does not come to rest.
     pub fn new(dial: &mut Dial<'_>, places: &Places) -> Result<Option<Self>, ProbeError> {
         dial.stage("idle cleaning");
-        let none = Idle { after_s: 0.0, band_s: 0.0, order: None };
+        let none = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
         let mut out = Self { slack: places.slack(), rest: 10.0, idle: none };
         let (a, b) = (places.native(0), places.native(7));
         let mut empty = false;
@@ -64,14 +77,19 @@ impl Pausing {
         if !empty {
             return Ok(None);
         }
-        let (Some(one), Some(other)) = (out.least(dial, &[a])?, out.least(dial, &[b])?) else {
-            return Ok(None);
-        };
+        let (one, other) = (out.least(dial, &[a], FINE)?, out.least(dial, &[b], FINE)?);
+        let (Some(one), Some(other)) = (one, other) else { return Ok(None) };
         out.rest = 4.0 * (one + other);
-        let Some(both) = out.least(dial, &[a, b])? else { return Ok(None) };
-        out.idle.band_s = (both - other).max(0.0);
+        let Some(both) = out.least(dial, &[a, b], FINE)? else { return Ok(None) };
+        (out.idle.band_s, out.idle.piece) = ((both - other).max(0.0), a.0);
         out.idle.after_s = (one + other - both).max(0.0);
-        out.idle.order = out.order(dial, [a, b], out.idle.after_s + 0.5 * (both - one.max(other)))?;
+        for share in ORDER {
+            let rest = out.idle.after_s + share * (both - one.max(other));
+            out.idle.order = out.order(dial, [a, b], rest)?;
+            if out.idle.order.is_some() {
+                break;
+            }
+        }
         Ok(Some(out))
     }
 
@@ -107,12 +125,19 @@ impl Pausing {
     fn home_after(&self, dial: &mut Dial<'_>, spots: &[Spot], seconds: f64) -> Result<Vec<bool>, ProbeError> {
         self.write(dial, spots)?;
         dial.pause(seconds * 1e9);
+        let done = self.is_done(dial)?;
         let mut seen = Vec::new();
         for &spot in spots {
-            seen.push(self.is_home(dial, spot)?);
+            seen.push(done && self.is_home(dial, spot)?);
         }
         self.finish(dial, spots)?;
         Ok(seen)
+    }
+
+    /// Whether a read has not to wait for what the drive does with a piece that is on its way home.
+    fn is_done(&self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+        let lba = dial.random(dial.blocks());
+        Ok(dial.read(lba)?.took() < WAITS * dial.period())
     }
 
     fn all_home(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<bool, ProbeError> {
@@ -130,8 +155,8 @@ impl Pausing {
         Ok(quiet && [first, second].iter().all(|now| wrap(now - home).abs() <= self.slack))
     }
 
-    /// The shortest rest after which all of them are home, to one per cent.
-    fn least(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<Option<f64>, ProbeError> {
+    /// The shortest rest after which all of them are home, to the share `exact` of it.
+    fn least(&self, dial: &mut Dial<'_>, spots: &[Spot], exact: f64) -> Result<Option<f64>, ProbeError> {
         let all = |dial: &mut Dial<'_>, s: f64| {
             Ok::<_, ProbeError>(!self.home_after(dial, spots, s)?.contains(&false))
         };
@@ -143,14 +168,15 @@ impl Pausing {
             }
         }
         let mut lo = if hi > SHORTEST { hi / 2.0 } else { 0.0 };
-        while hi - lo > 0.01 * hi {
+        while hi - lo > exact * hi {
             let mid = (lo + hi) / 2.0;
             if all(dial, mid)? { hi = mid } else { lo = mid }
         }
         Ok(Some(hi))
     }
 
-    /// The rest ends while the first band is at work, and the drive is kept busy until that is done: which one is home?
+    /// The rest ends while the first band is at work or soon after it, and the drive is kept busy until that is done: which
+    /// one is home?
     fn order(&self, dial: &mut Dial<'_>, [a, b]: [Spot; 2], rest: f64) -> Result<Option<Order>, ProbeError> {
         let mut seen = Vec::new();
         for spots in [[a, b], [b, a]] {
@@ -181,7 +207,7 @@ impl Pausing {
         for _ in 0..2 {
             let lba = view.piece(from, SMALL);
             let first = (lba, settled(dial, lba, self.slack)?);
-            let Some(alone) = self.least(dial, &[first])? else { return Ok(None) };
+            let Some(alone) = self.least(dial, &[first], COARSE)? else { return Ok(None) };
             longest = alone - self.idle.after_s;
             let rest = alone + 0.4 * self.idle.band_s.min(longest.max(0.1 * self.idle.band_s));
             let end = band_end(dial, (from, SMALL), &mut |dial, place| {
@@ -202,7 +228,7 @@ impl Pausing {
     pub fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
         let spot = (lba, settled(dial, lba, self.slack)?);
         let turns = 1e9 / dial.period();
-        let least = self.least(dial, &[spot])?;
+        let least = self.least(dial, &[spot], COARSE)?;
         Ok(least.map(|s| ((s - self.idle.after_s) * turns, 0.015 * s * turns)))
     }
 
