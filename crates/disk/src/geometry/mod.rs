@@ -19,7 +19,7 @@ pub use spec::{
 pub(crate) use zone_run::{Place, ZoneRun, wrapped};
 
 use crate::fault::DriveError;
-use smrlab_units::reciprocal::RunIndex;
+use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -220,14 +220,14 @@ impl Geometry {
         Pba(self.slips.to_dense(self.track_raw(track)))
     }
 
-    /// The blocks of the track that holds a block (or would if it were not remapped), and its sectors.
+    /// The blocks of the track that holds a block (or would if it were not remapped), and the division by its sectors.
     #[inline]
-    pub fn track_with(&self, pba: Pba) -> (Range<u64>, u32) {
+    pub fn track_with(&self, pba: Pba) -> (Range<u64>, Reciprocal) {
         let loc = self.locate(self.home(pba));
         let usable = loc.seg.usable.divisor();
         let first = loc.seg.first_raw + loc.track * usable;
         let dense = |raw: u64| self.slips.to_dense(raw);
-        (dense(first)..dense(first + usable), loc.seg.sectors.divisor() as u32)
+        (dense(first)..dense(first + usable), loc.seg.sectors)
     }
 
     /// Sectors of a track, those without a block included.

@@ -51,10 +51,10 @@ impl Mechanics {
         if reached.is_none() {
             let mut not = most.0;
             done = 0;
-            // On the first track sectors come one each so long: near enough to look right there.
-            let each = REVOLUTION / self.geometry.zone_runs()[aim.zone_run].sectors.divisor();
+            // On the first track sectors come at an even pace: near enough to look right there.
+            let sectors = self.geometry.zone_runs()[aim.zone_run].sectors.divisor();
             let angle = ((until.0 - p.arrive) * self.rpm).saturating_sub(p.wait.max(0) as u64);
-            let guess = (angle / each.max(1)).max(1);
+            let guess = (angle.saturating_mul(sectors) / REVOLUTION).max(1);
             let mut looks = 0;
             while not - done > 1 {
                 let n = match looks {

@@ -284,6 +284,12 @@ impl Mechanics {
         self.rpm as u32
     }
 
+    /// A revolution, rounded down to a nanosecond.
+    #[inline]
+    pub fn revolution(&self) -> SimTime {
+        SimTime(self.per_rpm.div(60_000_000_000))
+    }
+
     /// Which model it is.
     pub fn model(&self) -> Model {
         self.model
@@ -345,7 +351,7 @@ impl Mechanics {
     /// A transfer that continues the last one at once: measured from the exact angle at which that ended, so that two
     /// commands take as long as one.
     fn go_on(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
-        let turn = |from: u64, to: u64| (to + REVOLUTION - from) % REVOLUTION;
+        let turn = |from: u64, to: u64| wrapped(to + REVOLUTION - from, REVOLUTION);
         let late = turn(self.head.angle, self.angle(now));
         let gap = turn(self.head.angle, t.angle);
         let switch = if t.track == self.head.track.0 { 0 } else { self.seek(dir, t) };

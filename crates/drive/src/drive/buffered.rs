@@ -105,7 +105,7 @@ impl Drive {
         watch: &mut impl Observer,
     ) -> Executed<'_> {
         b.engaged(self.free_at);
-        let start = b.begin(now, &mut self.mechanics);
+        let start = b.begin(now);
         self.serve(b, start, start, request, watch)
     }
 
@@ -144,6 +144,7 @@ impl Drive {
             self.ends.push(end);
             ack
         } else {
+            b.catch_up(&mut self.mechanics);
             let (walked, ack) = self.several(&mut b, start, request, watch);
             (began, end) = (walked.began, walked.end);
             ack

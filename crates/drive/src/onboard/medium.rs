@@ -70,8 +70,9 @@ impl Medium for Mechanics {
     fn track(&self, lba: u64) -> Track {
         let g = self.geometry();
         let (blocks, sectors) = g.track_with(Pba(lba.min(g.blocks().0 - 1)));
-        let turn = u64::from(self.rpm()) * u64::from(sectors);
-        Track { start: blocks.start, end: blocks.end, block: SimTime(60_000_000_000 / turn) }
+        // Divided by the one after the other: the same, rounded down.
+        let block = SimTime(sectors.div(self.revolution().0));
+        Track { start: blocks.start, end: blocks.end, block }
     }
 
     fn cylinder_end(&self, lba: u64) -> u64 {

@@ -7,11 +7,13 @@
 //! First come, first served, commands are served one at a time, in the order in which they are given. Behind a scheduler the
 //! [controller](crate::controller) keeps what is to be written, and has it written when its turn comes.
 
+mod counters;
 mod medium;
 #[cfg(test)]
 mod tests;
 mod writes;
 
+pub use counters::Counters;
 pub(crate) use medium::Medium;
 pub use medium::Track;
 
@@ -21,50 +23,6 @@ use smrlab_stl::MediaOp;
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::collections::VecDeque;
 use writes::Dirty;
-
-/// What the buffer has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Reads of which the buffer had everything.
-    pub hits: u64,
-    /// Reads of which it had the beginning, or was about to.
-    pub partial_hits: u64,
-    /// Other reads.
-    pub misses: u64,
-    /// Writes that were acknowledged when they were in the buffer.
-    pub buffered: u64,
-    /// Writes that waited for the medium.
-    pub through: u64,
-    /// Blocks read ahead.
-    pub read_ahead: u64,
-}
-
-impl Counters {
-    /// Each with its name in results.
-    pub fn named(&self) -> [(&'static str, u64); 6] {
-        [
-            ("read_hits", self.hits),
-            ("read_partial_hits", self.partial_hits),
-            ("read_misses", self.misses),
-            ("writes_buffered", self.buffered),
-            ("writes_through", self.through),
-            ("blocks_read_ahead", self.read_ahead),
-        ]
-    }
-
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, o: Self) -> Self {
-        Self {
-            hits: self.hits + o.hits,
-            partial_hits: self.partial_hits + o.partial_hits,
-            misses: self.misses + o.misses,
-            buffered: self.buffered + o.buffered,
-            through: self.through + o.through,
-            read_ahead: self.read_ahead + o.read_ahead,
-        }
-    }
-}
 
 /// Consecutive blocks in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,6 +64,9 @@ pub struct Onboard {
     spec: ControllerSpec,
     segments: Vec<Segment>,
     ahead: Option<Ahead>,
+    /// A command began then, and how far reading ahead had come was not worked out yet: most commands stop it a little later and
+    /// need not know.
+    unnoted: Option<SimTime>,
     /// What is in the buffer and being written, in the order in which the medium gets it.
     dirty: VecDeque<Dirty>,
     /// The same command by command: when it is on the medium, and blocks.
@@ -138,6 +99,7 @@ impl Onboard {
         Self {
             segments: vec![Segment::default(); spec.buffer.segments as usize],
             ahead: None,
+            unnoted: None,
             dirty: VecDeque::new(),
             unwritten: VecDeque::new(),
             unwritten_blocks: 0,
@@ -177,12 +139,33 @@ impl Onboard {
         self.queued = true;
     }
 
-    /// When a command that comes at `now` begins, with everything noted that happened until then.
-    pub(crate) fn begin(&mut self, now: SimTime, m: &mut Mechanics) -> SimTime {
+    /// When a command that comes at `now` begins, with everything noted that happened until then but reading ahead, which
+    /// [`catch_up`](Self::catch_up) notes.
+    pub(crate) fn begin(&mut self, now: SimTime) -> SimTime {
+        debug_assert!(self.unnoted.is_none(), "the command before left reading ahead behind");
         let start = now.max(self.front);
         self.chosen = SimTime::ZERO;
-        self.note(start, m);
+        self.settle_until(start);
+        self.unnoted = Some(start);
         start
+    }
+
+    /// Notes how far reading ahead had come when the present command began.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, m: &mut Mechanics) {
+        if let Some(began) = self.unnoted.take() {
+            self.read_on(began, m);
+        }
+    }
+
+    /// The same where it could matter to a command on blocks up to `end`: these are near what is read ahead, or something else
+    /// took the segment.
+    fn catch_up_near(&mut self, lba: u64, end: u64, m: &mut Mechanics) {
+        let Some(a) = &self.ahead else { return };
+        let s = &self.segments[a.segment];
+        if s.end != a.from || (s.start <= end && lba <= a.to) {
+            self.catch_up(m);
+        }
     }
 
     /// A scheduler chooses a command now.
@@ -193,11 +176,16 @@ impl Onboard {
 
     /// Notes what has happened until `now`.
     pub(crate) fn note(&mut self, now: SimTime, m: &mut Mechanics) {
+        self.settle_until(now);
+        self.read_on(now, m);
+    }
+
+    /// Another command: notes what is on the medium at `now`.
+    fn settle_until(&mut self, now: SimTime) {
         self.commands += 1;
         while self.dirty.front().is_some_and(|d| d.done <= now) {
             self.settle();
         }
-        self.read_on(now, m);
     }
 
     /// The medium is at other work until `free`.
@@ -207,11 +195,11 @@ impl Onboard {
 
     /// Serves a command that arrives at `now`; answers when it completes.
     pub fn serve(&mut self, now: SimTime, dir: Dir, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
-        let start = self.begin(now, m);
+        let start = self.begin(now);
         self.command(start, (dir, false), lba, blocks, m)
     }
 
-    /// Serves a command that begins at `start`, of which everything before was noted; `through`: a write that is answered when
+    /// Serves a command that begins at `start` as [`begin`](Self::begin) said, or a scheduler; `through`: a write that is answered when
     /// it is on the medium.
     pub(crate) fn command(
         &mut self,
@@ -231,7 +219,8 @@ impl Onboard {
 
     /// Answers a read at `now` from what a queue holds of writes; answers when the command began and when it completes.
     pub(crate) fn answer(&mut self, now: SimTime, blocks: u64, m: &mut Mechanics) -> (SimTime, SimTime) {
-        let start = self.begin(now, m);
+        let start = self.begin(now);
+        self.catch_up(m);
         self.counters.hits += 1;
         let done = self.over(start, self.spec.read_hit) + self.bus(Dir::Read, blocks);
         (start, self.answered(Dir::Read, done, false))
@@ -305,6 +294,7 @@ impl Onboard {
 
     /// Reading ahead stops; the medium can begin with something else when the block under the head has passed.
     pub(crate) fn stop(&mut self, at: SimTime, m: &mut Mechanics) -> SimTime {
+        self.unnoted = None;
         self.read_on(at, m);
         self.ahead = None;
         at
@@ -342,7 +332,9 @@ impl Onboard {
         self.asked = blocks;
         let bus = self.bus(Dir::Read, blocks);
         let start = self.over(now, self.spec.read_hit);
+        self.catch_up_near(lba, end, m);
         if let Some(i) = self.dirty.iter().rposition(|d| d.start < end && lba < d.end) {
+            self.catch_up(m);
             let d = self.dirty[i];
             if self.spec.buffer.written_hits && d.start <= lba && end <= d.end {
                 self.counters.hits += 1;
@@ -352,6 +344,7 @@ impl Onboard {
             (0..=i).for_each(|_| self.settle());
         }
         let Some(i) = self.find(lba) else { return self.miss(now, lba, blocks, m) };
+        self.catch_up(m);
         self.segments[i].used = self.commands;
         if end <= self.segments[i].end {
             self.counters.hits += 1;

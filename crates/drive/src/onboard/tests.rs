@@ -218,3 +218,38 @@ fn writes_leave_the_buffer_in_their_order() {
         [(0, Write, 50, 1), (1000, Write, 5000, 1), (6000, Write, 7000, 1), (7000, Write, 9000, 1)];
     assert_eq!(durations(s, &commands).0, [620, 620, 620, 3100 + 220]);
 }
+
+/// How far reading ahead came is worked out when a command stops it: the same as when it is worked out at every command's
+/// beginning, block for block.
+#[test]
+fn what_is_noted_late_is_what_is_noted_at_once() {
+    let mut x = 1u64;
+    let mut random = |n: u64| {
+        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (x >> 33) % n
+    };
+    for round in 0..240u64 {
+        let ahead = [ReadAhead::Segment, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::TwoTracks];
+        let mut s =
+            spec(ahead[round as usize % 4], [WriteBack::On, WriteBack::Off][(round / 4) as usize % 2]);
+        s.buffer.ahead_on_hit = round / 8 % 2 == 0;
+        s.buffer.written_hits = round / 16 % 2 == 0;
+        s.buffer.segments = 1 + (round / 32 % 3) as u32;
+        (s.buffer.segment_blocks, s.buffer.read_ahead_blocks) = (150, 140);
+        let (mut late, mut early) = (Onboard::new(s), Onboard::new(s));
+        let (mut m, mut n) = (mechanics(), mechanics());
+        let mut now = SimTime::ZERO;
+        for _ in 0..300 {
+            now += us(random(30_000) * random(2));
+            let (dir, lba) = ([Read, Read, Write][random(3) as usize], random(500));
+            let blocks = 1 + random(20);
+            let start = late.begin(now);
+            let done = late.command(start, (dir, false), lba, blocks, &mut m);
+            let begun = early.begin(now);
+            early.catch_up(&mut n);
+            assert_eq!((begun, early.command(begun, (dir, false), lba, blocks, &mut n)), (start, done));
+            assert_eq!(format!("{late:?} {:?}", m.head()), format!("{early:?} {:?}", n.head()));
+        }
+        assert!(late.counters().read_ahead > 1000);
+    }
+}

@@ -90,11 +90,16 @@ impl Onboard {
         through: bool,
         m: &mut Mechanics,
     ) -> SimTime {
+        self.catch_up_near(lba, lba + blocks, m);
         self.forget(lba, lba + blocks);
         if !self.takes(blocks, through) {
             return self.through(now, lba, blocks, m);
         }
         self.counters.buffered += 1;
+        if !self.dirty.is_empty() {
+            // What settles for room may take a segment.
+            self.catch_up(m);
+        }
         let (start, from) = self.room(self.over(now, self.spec.write_hit), Some(lba), blocks);
         let begin = self.stop(start, m).max(self.free);
         let data = self.fed(start, lba, blocks, m);
@@ -126,7 +131,8 @@ impl Onboard {
     /// Takes a write that comes at `now` into the buffer, from where a scheduler will have it written; answers when the
     /// command began and when it completes.
     pub(crate) fn accept(&mut self, now: SimTime, blocks: u64, m: &mut Mechanics) -> (SimTime, SimTime) {
-        let start = self.begin(now, m);
+        let start = self.begin(now);
+        self.catch_up(m);
         self.counters.buffered += 1;
         let done = self.over(start, self.spec.write_hit) + self.bus(Dir::Write, blocks);
         (start, self.answered(Dir::Write, done, false))
