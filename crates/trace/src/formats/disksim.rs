@@ -61,6 +61,10 @@ fn plain(line: &[u8]) -> Option<Record> {
     // A whole number of at most 15 digits, and what follows it.
     let mut digits = || {
         let (start, mut n) = (at, 0u64);
+        if let Some(eight) = line[at..].first_chunk() {
+            let (places, value) = leading_digits(*eight);
+            (at, n) = (at + places, value);
+        }
         loop {
             let b = *line.get(at)?;
             at += 1;
@@ -86,6 +90,23 @@ fn plain(line: &[u8]) -> Option<Record> {
     let [flags @ b'0'..=b'9'] = line.get(at..)? else { return None };
     let op = if flags & 1 == 1 { HostOp::Read } else { HostOp::Write };
     Some(Record { arrival, op, lba, blocks, device, stream: 0 })
+}
+
+/// How many of eight characters, from the first on, are digits, and the number that they make. Without a branch: how long a number
+/// is cannot be predicted.
+#[inline]
+fn leading_digits(text: [u8; 8]) -> (usize, u64) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let values = u64::from_le_bytes(text) ^ (ONES * 0x30);
+    // The upper bit of the first byte that is no digit; of those behind it, whatever.
+    let others = (values | values.wrapping_add(ONES * 0x76)) & (ONES * 0x80);
+    let places = others.trailing_zeros() / 8;
+    // Zeros before the digits; then pairs, fours and all are put together.
+    let digits = values.unbounded_shl(64 - 8 * places);
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let upper = (pairs & 0xff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+    let lower = (pairs >> 16 & 0xff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+    (places as usize, upper.wrapping_add(lower) >> 32)
 }
 
 fn detect(sample: &Sample<'_>) -> Verdict {
@@ -124,4 +145,51 @@ pub(super) fn five_numbers(sample: &Sample<'_>) -> Option<FiveNumbers> {
         (false, true) => FiveNumbers { disksim: Maybe, mqsim: No, msr_cut: Maybe },
         (false, false) => FiveNumbers { disksim: Yes, mqsim: No, msr_cut: No },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight characters at a time, whatever follows the digits among them.
+    #[test]
+    fn digits_are_counted_and_put_together() {
+        let number = 9_018_273_645u64;
+        for places in 0..=8 {
+            let value = number % 10u64.pow(places);
+            for other in (0..=u8::MAX).filter(|b| !b.is_ascii_digit()) {
+                let digits =
+                    if places == 0 { String::new() } else { format!("{value:0>w$}", w = places as usize) };
+                let mut text = [other; 8];
+                text[..digits.len()].copy_from_slice(digits.as_bytes());
+                assert_eq!(leading_digits(text), (digits.len(), value), "{text:?}");
+                // Digits behind it are not its.
+                if digits.len() < 7 {
+                    text[digits.len() + 1..].fill(b'7');
+                    assert_eq!(leading_digits(text), (digits.len(), value), "{text:?}");
+                }
+            }
+        }
+    }
+
+    /// What is taken in one go is what is taken field by field.
+    #[test]
+    fn lines_of_any_length_are_numbers_as_they_are_written() {
+        for (line, first) in [
+            ("0.5 0 7 8 1", 7),
+            ("12345678.123456 0 12345678 8 1", 12_345_678),
+            ("999999999.1 0 123456789 8 1", 123_456_789),
+            ("1 0 123456789012345 8 1", 123_456_789_012_345),
+        ] {
+            let record = plain(line.as_bytes()).expect(line);
+            assert_eq!((record.lba.0, record.blocks, record.op), (first, 8, HostOp::Read));
+            let at = line.split(' ').next().unwrap_or_default().as_bytes();
+            assert_eq!(record.arrival, time(at, 1_000_000, "arrival").unwrap());
+        }
+        for other in
+            ["1 0 1234567890123456 8 1", "1.1234567 0 1 8 1", "1 0 1 8 1 ", "1  0 1 8 1", "1 0 x 8 1"]
+        {
+            assert!(plain(other.as_bytes()).is_none(), "{other}");
+        }
+    }
 }
