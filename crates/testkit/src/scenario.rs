@@ -12,11 +12,16 @@
 //! cut 1: write 0 4                         the power fails after one operation; what recovery does follows
 //! claim write clean 1, write host 0        media operations by cause since the last claim: else the file is refused
 //! claim write clean 40 blocks
+//! array raid5,disks=4,chunk=2KiB           an array of such drives: member requests follow each host operation, phase
+//! fail 2                                   by phase; also: replace DISK
 //! ```
 //!
 //! A claim is what the prose says in numbers. `UPDATE=1` rewrites what happens, never what is claimed. Blocks without `drive` and `layer` go on where the last one ended. Lines that begin with `#` are comments.
 
+mod array;
+
 use crate::drives;
+use array::Rig;
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, Cause, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
 use smrlab_units::spec::split_item;
@@ -32,6 +37,8 @@ pub struct Outcome {
     pub actual: String,
     /// The layers that it builds, by name.
     pub layers: Vec<String>,
+    /// The arrays.
+    pub arrays: Vec<String>,
     /// How many claims held.
     pub claims: u64,
 }
@@ -63,7 +70,7 @@ pub fn run(text: &str) -> Result<Outcome, String> {
         actual.push_str(line);
         actual.push('\n');
     }
-    Ok(Outcome { actual, layers: stage.layers, claims: stage.claims })
+    Ok(Outcome { actual, layers: stage.layers, arrays: stage.arrays, claims: stage.claims })
 }
 
 /// The lines in which two texts differ, with some around them.
@@ -80,6 +87,9 @@ pub fn diff(expected: &str, actual: &str) -> String {
     out
 }
 
+/// Operations and blocks since the last claim, by direction and cause.
+type Done = BTreeMap<(&'static str, &'static str), (u64, u64)>;
+
 #[derive(Default)]
 struct Stage {
     drive: Option<Arc<DriveModel>>,
@@ -87,8 +97,10 @@ struct Stage {
     layer: Option<Box<dyn TranslationLayer>>,
     records: Vec<Record>,
     layers: Vec<String>,
-    /// Operations and blocks since the last claim.
-    done: BTreeMap<(&'static str, &'static str), (u64, u64)>,
+    /// In place of a layer.
+    array: Option<Rig>,
+    arrays: Vec<String>,
+    done: Done,
     claims: u64,
 }
 
@@ -103,7 +115,17 @@ impl Stage {
             "layer" => {
                 self.text = rest.trim().to_owned();
                 self.layer = Some(self.build()?);
+                self.array = None;
                 self.records.clear();
+                self.done.clear();
+                return Ok(String::new());
+            }
+            "array" => {
+                let drive =
+                    self.drive.as_ref().ok_or("an array needs a drive first: add a line 'drive NAME'")?;
+                let (rig, name) = Rig::new(rest.trim(), drive)?;
+                self.array = Some(rig);
+                self.arrays.push(name.to_owned());
                 self.done.clear();
                 return Ok(String::new());
             }
@@ -112,6 +134,9 @@ impl Stage {
                 return Ok(String::new());
             }
             _ => {}
+        }
+        if let Some(array) = &mut self.array {
+            return array.act(line, &mut self.done);
         }
         let mut plan = Plan::new(true, true);
         if let Some((cut, request)) = rest.split_once(':').filter(|_| word == "cut") {
@@ -183,27 +208,8 @@ impl Stage {
     }
 
     fn submit(&mut self, line: &str, plan: &mut Plan) -> Result<(), String> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let op = match words[0] {
-            "read" => HostOp::Read,
-            "write" => HostOp::Write,
-            "discard" => HostOp::Discard,
-            "flush" => HostOp::Flush,
-            other => {
-                return Err(format!("'{other}' is none of read, write, discard, flush, background, cut"));
-            }
-        };
-        let number = |i: usize| -> Result<u64, String> {
-            let word = words.get(i).ok_or_else(|| format!("'{line}' needs LBA and BLOCKS"))?;
-            word.parse().map_err(|_| format!("'{word}' is no number"))
-        };
-        let (lba, blocks) = if op == HostOp::Flush { (0, 0) } else { (number(1)?, number(2)?) };
-        let stream = if words.len() > 3 { number(3)? as u16 } else { 0 };
         let layer = self.layer()?;
-        if lba + blocks > layer.host_blocks().0 {
-            return Err(format!("the host has {} blocks", layer.host_blocks()));
-        }
-        let request = HostRequest { stream, ..HostRequest::new(op, Lba(lba), Blocks(blocks)) };
+        let request = request(line, layer.host_blocks())?;
         layer.submit(SimTime::ZERO, &request, plan);
         Ok(())
     }
@@ -222,6 +228,32 @@ impl Stage {
         let repair = if repair.is_empty() { "  nothing to repair\n" } else { &repair };
         Ok(format!("{}  power cut\n{repair}", describe(plan, cut)))
     }
+}
+
+/// `OPERATION [LBA BLOCKS [STREAM]]` to a host's space of `space`.
+fn request(line: &str, space: Blocks) -> Result<HostRequest, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let op = match words[0] {
+        "read" => HostOp::Read,
+        "write" => HostOp::Write,
+        "discard" => HostOp::Discard,
+        "flush" => HostOp::Flush,
+        other => {
+            return Err(format!(
+                "'{other}' is none of read, write, discard, flush, background, cut, fail, replace"
+            ));
+        }
+    };
+    let number = |i: usize| -> Result<u64, String> {
+        let word = words.get(i).ok_or_else(|| format!("'{line}' needs LBA and BLOCKS"))?;
+        word.parse().map_err(|_| format!("'{word}' is no number"))
+    };
+    let (lba, blocks) = if op == HostOp::Flush { (0, 0) } else { (number(1)?, number(2)?) };
+    let stream = if words.len() > 3 { number(3)? as u16 } else { 0 };
+    if lba + blocks > space.0 {
+        return Err(format!("the host has {space} blocks"));
+    }
+    Ok(HostRequest { stream, ..HostRequest::new(op, Lba(lba), Blocks(blocks)) })
 }
 
 fn dir(dir: Dir) -> &'static str {
@@ -273,7 +305,12 @@ mod tests {
     fn what_happens_as_written_stays_as_it_is() {
         assert_eq!(
             run(TEXT).unwrap(),
-            Outcome { actual: TEXT.to_owned(), layers: vec!["cmr".to_owned()], claims: 0 }
+            Outcome {
+                actual: TEXT.to_owned(),
+                layers: vec!["cmr".to_owned()],
+                arrays: Vec::new(),
+                claims: 0
+            }
         );
     }
 

@@ -119,6 +119,8 @@ pub fn plan(
         }
         None => {
             let method = match preference {
+                // A whole row has nothing old to read.
+                Preference::Always(_) if *part == (0..rows.data() * rows.chunk) => Method::Reconstruct,
                 Preference::Always(method) => method,
                 Preference::Cheapest { logged } => {
                     let modify = cost(rows, own, Method::Modify, rows.disks - u64::from(logged));
@@ -155,6 +157,25 @@ mod tests {
                 let wanted = if w < n - w { Method::Modify } else { Method::Reconstruct };
                 assert_eq!(planned.last().and_then(|p| p.method), Some(wanted), "{disks} disks, {w} chunks");
             }
+        }
+    }
+
+    /// Whatever is preferred for parts of a row.
+    #[test]
+    fn a_whole_row_reads_nothing() {
+        let rows = Rows { chunk: 8, disks: 5, rotation: Rotation::LeftSymmetric, rows: 1 };
+        for preference in [
+            Preference::Always(Method::Modify),
+            Preference::Always(Method::Reconstruct),
+            Preference::Cheapest { logged: false },
+            Preference::Cheapest { logged: true },
+        ] {
+            let reads = |part: Range<u64>| {
+                let (mut planned, mut olds) = (Vec::new(), Vec::new());
+                plan(&rows, (0, &part), None, preference, (&mut planned, &mut olds));
+                olds.len()
+            };
+            assert_eq!((reads(0..32), reads(0..31) > 0, reads(1..32) > 0), (0, true, true));
         }
     }
 
