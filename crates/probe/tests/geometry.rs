@@ -7,6 +7,7 @@ mod truth;
 
 use made::{ZONES, layouts, made};
 use smrlab_disk::geometry::Layout;
+use smrlab_disk::model::ReadAhead;
 use smrlab_disk::{DriveModel, SeekCurve};
 use smrlab_probe::fit::from_extraction;
 use smrlab_probe::geometry::{Extraction, Options, extract};
@@ -53,6 +54,9 @@ fn a_drives_own_cache_does_not_hide_it() {
             assert!(cache.present);
             if noise == 0 {
                 assert_eq!(cache.segments, u64::from(truth.buffer.segments), "{text}");
+                let reads_on = truth.buffer.read_ahead != ReadAhead::Off;
+                let ahead = if reads_on { u64::from(truth.buffer.read_ahead_blocks) } else { 0 };
+                assert_eq!(cache.read_ahead, ahead, "{text}");
             }
             assert!(e.quality.seconds < 1200.0, "{} s of the drive's time", e.quality.seconds);
         }
