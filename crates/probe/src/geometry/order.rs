@@ -75,6 +75,19 @@ impl Place<'_> {
         jump_at(dial, lba, self.zone.sectors_exact, repeats)
     }
 
+    /// Whether the jump before track `n` is unlike those beside it, by more than `slack`. Where there is noise that is seen
+    /// twice, each time next to each other: a busy host is not busy all the time.
+    fn stands_out(&self, dial: &mut Dial<'_>, n: u64, repeats: u64, slack: f64) -> Result<bool, ProbeError> {
+        let beside = [n - 1, n + 1].into_iter().filter(|m| (1..self.zone.tracks).contains(m));
+        for m in beside.cycle().take(if dial.noise() > 1e-4 { 4 } else { 1 }) {
+            let (this, that) = (self.jump(dial, n, repeats)?, self.jump(dial, m, repeats)?);
+            if wrap(this - that).abs() <= slack {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The jumps before the first `count` tracks. All of them once, then all again: what the drive's own cache had of a
     /// boundary is pushed out by the others.
     fn jumps(&self, dial: &mut Dial<'_>, count: u64, repeats: u64) -> Result<Vec<f64>, ProbeError> {
@@ -144,6 +157,10 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
     let again = if dial.noise() > 1e-4 { unlike } else { Vec::new() };
     for i in again {
         seen[i] = place.jump(dial, i as u64 + 1, 3 * repeats)?;
+        // Two of a kind beside each other would not: with more than one surface kinds take turns at once.
+        if !like(seen[0])(&seen[i]) && !place.stands_out(dial, i as u64 + 1, repeats, slack / 2.0)? {
+            seen[i] = seen[0];
+        }
     }
     let first_kind: Vec<f64> = seen.iter().copied().filter(like(seen[0])).collect();
     let first_skew = place.skew(&first_kind, sigma, lost);
@@ -257,7 +274,9 @@ fn first_deviation(
                 }
             }
             let jump = place.jump(dial, hi, repeats)?;
-            if wrap(jump - kind).abs() > slack.min(limit) {
+            if wrap(jump - kind).abs() > slack.min(limit)
+                && place.stands_out(dial, hi, repeats, slack.min(limit) / 2.0)?
+            {
                 let spread = sigma / good as f64;
                 return Ok((Measured { value: turn(step), spread }, Some(hi)));
             }
