@@ -179,9 +179,18 @@ impl Curve {
     #[inline(always)]
     pub(crate) fn between(&self, from: u64, to: u64) -> u64 {
         match self {
-            Self::Nearest(points) => nearest(&points[usize::from(to < from)], from.abs_diff(to)),
-            Self::Directed(lines) if from != to => lines[usize::from(to < from)].time(from.abs_diff(to)),
+            Self::Directed(_) | Self::Nearest(_) => self.one_way(usize::from(to < from), from.abs_diff(to)),
             _ => self.time(from.abs_diff(to)),
+        }
+    }
+
+    /// Of a curve for each direction. By itself, so that others are not slower for it.
+    #[inline(never)]
+    fn one_way(&self, way: usize, distance: u64) -> u64 {
+        match self {
+            Self::Directed(lines) if distance > 0 => lines[way].time(distance),
+            Self::Nearest(points) => nearest(&points[way], distance),
+            _ => 0,
         }
     }
 
@@ -199,8 +208,7 @@ impl Curve {
                 rounded(select_unpredictable(distance <= *knee, near, far).max(0.0))
             }
             Self::Table(lines) => lines.time(distance),
-            Self::Directed([rising, _]) => rising.time(distance),
-            Self::Nearest(points) => nearest(&points[0], distance),
+            Self::Directed(_) | Self::Nearest(_) => self.one_way(0, distance),
         };
         if distance == 0 { 0 } else { time }
     }
