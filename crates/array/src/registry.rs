@@ -77,10 +77,15 @@ pub fn parse(text: &str) -> Result<Chosen, SpecError> {
     let disks = (entry.disks)(&values);
     let plain = entry.params.is_empty();
     let schedule = if plain { Schedule::default() } else { schedule(&values, disks)? };
-    let spares = match plain || schedule.replace_after.is_none() {
-        true => 0,
-        false => values.count("spares").unwrap_or(1) as u32,
-    };
+    let wanted = if plain { 0 } else { values.count("spares").unwrap_or(1) as u32 };
+    let replaced = schedule.replace_after.is_some();
+    if wanted > 1 && !replaced {
+        return Err(values.bad(
+            "spares",
+            "0 or 1 without replace=, which says how long after its death a drive is replaced",
+        ));
+    }
+    let spares = if replaced { wanted } else { 0 };
     Ok(Chosen { entry, disks, schedule, spares, resolved: values.resolved(), values })
 }
 
@@ -114,6 +119,10 @@ mod tests {
         assert!(fault("raid5,disk=3").contains("did you mean 'disks'?"));
         assert!(fault("raid5,fail=5@1s").contains("disks 0 to 4"), "{}", fault("raid5,fail=5@1s"));
         assert!(fault("single,disks=2").contains("no parameter"));
+        assert!(fault("raid5,spares=2").contains("without replace="), "{}", fault("raid5,spares=2"));
+        assert_eq!(parse("raid5,spares=2,replace=1s").unwrap().spares, 2);
+        let again = parse(&parse("raid5").unwrap().resolved).unwrap();
+        assert_eq!((again.spares, again.resolved), (0, parse("raid5").unwrap().resolved));
         let chosen = parse("raid5,disks=3,fail=2@1s+0@2s,timeout=30s,replace=5s").unwrap();
         assert_eq!(
             chosen.schedule.fails,

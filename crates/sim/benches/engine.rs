@@ -35,6 +35,7 @@ const CONTESTANTS: &[(&str, f64, &str)] = &[
     ),
     ("striped, 5 disks, cmr", 2e6, "layer = 'cmr'\narray = 'striped,disks=5'"),
     ("raid5, 5 disks, cmr", 1e6, "layer = 'cmr'\narray = 'raid5,disks=5'"),
+    ("raid5, parity log, 5 disks, cmr", 1e6, "layer = 'cmr'\narray = 'raid5,disks=5,parity=log'"),
     ("dvs, 5 disks, cmr", 1e6, "layer = 'cmr'\narray = 'dvs,disks=5,overprovision=40%'"),
 ];
 
