@@ -177,18 +177,28 @@ pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result
             Some(m) => Skews::new(hybrid(m, every, zones), first_skew, Some(other)),
         });
     }
-    let (step, far) = first_deviation(dial, &place, first_skew.value, seen[0], slack)?;
-    let Some(every) = far else {
-        return Ok(Skews::new(Order::Surface { surfaces: 1 }, step, None));
-    };
-    let kinds = [median_angle(&seen), place.jump(dial, every, dial.repeats(0.0015, 100))?];
-    let surfaces = missing(dial, &place, every, kinds)?.unwrap_or(1);
-    let mut heads = Vec::new();
-    for k in 1..surfaces.max(2) {
-        heads.push(place.jump(dial, k * every, repeats)?);
+    for _ in 0..TRIES {
+        let (step, far) = first_deviation(dial, &place, first_skew.value, seen[0], slack)?;
+        let Some(every) = far else {
+            return Ok(Skews::new(Order::Surface { surfaces: 1 }, step, None));
+        };
+        let kinds = [median_angle(&seen), place.jump(dial, every, dial.repeats(0.0015, 100))?];
+        let surfaces = missing(dial, &place, every, kinds)?.unwrap_or(1);
+        let mut heads = Vec::new();
+        for k in 1..surfaces.max(2) {
+            heads.push(place.jump(dial, k * every, repeats)?);
+        }
+        let head = place.skew(&heads, sigma, lost);
+        // What led here may have been the host, busy for a while: then it does not look like a kind of its own any more.
+        if wrap(head.value - step.value).abs() > slack / 2.0 {
+            return Ok(Skews::new(hybrid(surfaces, every, zones), step, Some(head)));
+        }
     }
-    Ok(Skews::new(hybrid(surfaces, every, zones), step, Some(place.skew(&heads, sigma, lost))))
+    Ok(Skews::new(Order::Surface { surfaces: 1 }, first_skew, None))
 }
+
+/// How often a change of surface that is none may turn up.
+const TRIES: usize = 3;
 
 impl Skews {
     fn new(order: Order, cylinder: Measured, track: Option<Measured>) -> Self {
