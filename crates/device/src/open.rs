@@ -40,7 +40,7 @@ impl Default for Machine {
 /// # Errors
 /// When the drive, the layer, the array or the store is not as it should be.
 pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<Engine> {
-    let array = config.array.as_deref().map(smrlab_array::parse).transpose().map_err(wrong)?;
+    let array = config.array.as_deref().map(parse_array).transpose()?;
     if let Some(chosen) = array.filter(|a| !a.is_single()) {
         return array_engine(config, chosen, host, events).map(Box::new).map(Engine::Array);
     }
@@ -87,6 +87,16 @@ fn shortened(drive: &Assembled) -> String {
 /// What befalls the disks of an array in a run; those of a device are told by commands.
 const FOR_RUNS: [&str; 3] = ["fail", "replace", "spares"];
 
+fn parse_array(text: &str) -> Result<Chosen> {
+    let (_, pairs) = split_item(text);
+    if let Some((key, _)) = pairs.iter().find(|(key, _)| FOR_RUNS.contains(key)) {
+        let fail = "smrlab device fail NAME --disk N lets a disk die";
+        let replace = "smrlab device replace NAME --disk N puts a fresh one in its place and rebuilds it";
+        return Err(DeviceError::input(format!("{key}= is for runs: here {fail}, and {replace}")));
+    }
+    smrlab_array::parse(text).map_err(wrong)
+}
+
 fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>) -> Result<Arrayed> {
     let refuse = |text: &str| Err(DeviceError::input(text));
     if matches!(config.store, StoreKind::Device { .. }) {
@@ -94,12 +104,6 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     }
     if config.from_state.is_some() {
         return refuse("a state is that of one drive: an array cannot begin from one");
-    }
-    let (_, pairs) = split_item(config.array.as_deref().unwrap_or_default());
-    if let Some((key, _)) = pairs.iter().find(|(key, _)| FOR_RUNS.contains(key)) {
-        let fail = "smrlab device fail NAME --disk N lets a disk die";
-        let replace = "smrlab device replace NAME --disk N puts a fresh one in its place and rebuilds it";
-        return refuse(&format!("{key}= is for runs: here {fail}, and {replace}"));
     }
     let disks = chosen.disks as usize;
     let build = |each: Blocks| {
