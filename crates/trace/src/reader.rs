@@ -2,7 +2,7 @@
 
 use crate::fields::Reason;
 use crate::input::{BUFFER, Input};
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Record, TraceError, TraceSource};
 use smrlab_units::SimTime;
 
 /// What a line of a format means.
@@ -12,6 +12,14 @@ pub trait LineFormat: Send {
     /// # Errors
     /// The reason why the line is refused; rows that were appended by then are taken back.
     fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason>;
+
+    /// The request of the line that `text` begins with, and that line's length with its end, where it is written as nearly all
+    /// are: one request and nothing else. `None`: [`line`](Self::line) is to look at it.
+    #[inline(always)]
+    fn plain(text: &[u8]) -> Option<(Record, usize)> {
+        let _ = text;
+        None
+    }
 
     /// See [`TraceSource::device_name`].
     fn device_name(&self, device: u32) -> String {
@@ -177,6 +185,15 @@ impl<F: LineFormat> Lines<F> {
         let window = input.window();
         let mut at = 0;
         while !out.is_full() && at < window.len() {
+            if let Some((record, length)) = F::plain(&window[at..]).filter(|(r, _)| r.arrival >= watch.latest)
+            {
+                at += length;
+                watch.pieces += 1;
+                watch.rows += 1;
+                watch.latest = record.arrival;
+                out.push(record);
+                continue;
+            }
             let (line, next) = match memchr::memchr(b'\n', &window[at..]) {
                 Some(n) => (&window[at..at + n], at + n + 1),
                 None if whole => (&window[at..], window.len()),

@@ -83,6 +83,7 @@ impl Batch {
     }
 
     /// Appends a row.
+    #[inline]
     pub fn push(&mut self, r: Record) {
         self.arrival.push(r.arrival);
         self.op.push(r.op);

@@ -50,7 +50,7 @@ pub(crate) struct ZoneRun {
 const _: () = assert!(std::mem::offset_of!(ZoneRun, tracks) == 128);
 
 /// A track within its run of a zone's pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub group: u64,
     /// Run within the group.

@@ -34,7 +34,7 @@ impl Mechanics {
         most: Blocks,
         until: SimTime,
     ) -> (Blocks, SimTime) {
-        let (target, aim) = self.aim(pba);
+        let (target, aim) = self.aim_near(pba);
         if self.model != Model::Full {
             let done = self.passed_plainly(start, pba, most, until);
             let end = if done > Blocks::ZERO { self.service(start, Dir::Read, pba, done) } else { start };
@@ -105,7 +105,7 @@ impl Mechanics {
             let (_, gathered) = self.preview(start, Dir::Read, pba, gather);
             return (gathered, self.service(start, Dir::Read, pba, blocks));
         }
-        let (target, aim) = self.aim(pba);
+        let (target, aim) = self.aim_noted(pba);
         let p = self.position(start, Dir::Read, &target);
         let end =
             |units: u64| SimTime(p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64));

@@ -17,7 +17,7 @@ use seek::Curve;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
 use std::sync::Arc;
-use transfer::SwitchCosts;
+use transfer::{Aim, SwitchCosts};
 
 /// Which parts of the mechanics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl MechanicsSpec {
 }
 
 /// A block's place, computed once for a request that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     pba: u64,
     angle: u64,
@@ -207,6 +207,8 @@ pub struct Mechanics {
     head: Head,
     last: (u64, Positioning),
     began: Target,
+    /// A block on the track that was looked at last.
+    noted: (Target, Aim),
 }
 
 impl Mechanics {
@@ -243,7 +245,8 @@ impl Mechanics {
             costs: Vec::new(),
             head,
             last: (0, Positioning::default()),
-            began: Target { pba: 0, angle: 0, track: 0, cylinder: 0, surface: 0 },
+            began: Target::default(),
+            noted: Default::default(),
             geometry,
         };
         let costs = m
@@ -253,7 +256,7 @@ impl Mechanics {
             .map(|s| [Dir::Read, Dir::Write].map(|d| m.switch_costs(s, d)))
             .collect();
         m.costs = costs;
-        let first = m.target(Pba(0));
+        let (first, _) = m.aim_noted(Pba(0));
         (m.head.cylinder, m.head.surface) = (first.cylinder, first.surface);
         Ok(m)
     }
@@ -398,7 +401,7 @@ impl Mechanics {
         blocks: Blocks,
     ) -> SimTime {
         debug_assert!(blocks.0 > 0 && start >= self.head.ready);
-        let (target, aim) = self.aim(pba);
+        let (target, aim) = if data.is_some() { self.aim_near(pba) } else { self.aim(pba) };
         let end = match self.model {
             Model::Instant => {
                 self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait: 0 });

@@ -129,6 +129,24 @@ proptest! {
         }
     }
 
+    /// Whatever was looked at before: near it, far from it, remapped and slipped.
+    #[test]
+    fn a_block_lies_where_it_lies_whatever_was_noted_before(
+        spec in any_spec(), blocks in proptest::collection::vec((0u64..3000, 0u64..3, any::<bool>()), 2..20)
+    ) {
+        let g = Arc::new(Geometry::new(spec).unwrap());
+        let mut m = Mechanics::new(g.clone(), &spec_7200(), Model::Full).unwrap();
+        for (pba, apart, noted) in blocks {
+            let pba = Pba((m.noted.0.pba * apart.min(1) + pba / (1 + 300 * apart)) % g.blocks().0);
+            let track = |t: (std::ops::Range<u64>, Reciprocal)| (t.0, t.1.divisor());
+            prop_assert_eq!(track(m.track_with(pba)), track(g.track_with(pba)));
+            let want = m.aim(pba);
+            let got = if noted { m.aim_noted(pba) } else { m.aim_near(pba) };
+            prop_assert_eq!(got, want);
+            prop_assert_eq!(track(m.track_with(pba)), track(g.track_with(pba)));
+        }
+    }
+
     #[test]
     fn a_transfer_in_parts_takes_as_long_as_in_one(
         spec in any_walkable(), mech in any_mechanics(), pba in 0u64..3000, parts in proptest::collection::vec(1u64..60, 1..6), write: bool

@@ -4,7 +4,9 @@
 
 use super::{Mechanics, Target};
 use crate::geometry::{Place, REVOLUTION, TrackNo, ZoneRun, wrapped};
+use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, Pba};
+use std::ops::Range;
 
 /// Kinds of switch within a run of a zone: next track of a run, next run of a group, next group.
 const KINDS: usize = 3;
@@ -37,7 +39,7 @@ impl EndPlace {
 }
 
 /// The first block of a transfer within its run of a zone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Aim {
     raw: u64,
     pub(super) zone_run: usize,
@@ -77,6 +79,50 @@ impl Mechanics {
             surface: seg.surface(place),
         };
         (target, Aim { raw, zone_run, track: loc.track, sector: loc.sector, place, slot })
+    }
+
+    /// The same, and notes the track: what is asked for next is mostly on it.
+    #[inline(always)]
+    pub(super) fn aim_noted(&mut self, pba: Pba) -> (Target, Aim) {
+        let (target, aim) = self.aim(pba);
+        self.noted = (target, aim);
+        (target, aim)
+    }
+
+    /// As [`aim`](Self::aim), of a block that is mostly on the track that was noted last.
+    #[inline(always)]
+    pub(super) fn aim_near(&mut self, pba: Pba) -> (Target, Aim) {
+        let (track, at) = &self.noted;
+        let raw = self.geometry.raw(pba);
+        let seg = &self.geometry.zone_runs()[at.zone_run];
+        let sector = raw.wrapping_sub(at.raw - at.sector);
+        if sector >= seg.usable.divisor() {
+            return self.aim_noted(pba);
+        }
+        let n = seg.sectors.divisor();
+        let start = wrapped(at.slot + n - at.sector, n);
+        let slot = wrapped(start + sector, n);
+        let target = Target { pba: pba.0, angle: seg.slot_angle(slot), ..*track };
+        (target, Aim { raw, sector, slot, ..*at })
+    }
+
+    /// Notes the track of a block that will be written: what is asked about it then costs little.
+    #[inline]
+    pub fn look_at(&mut self, pba: Pba) {
+        self.aim_near(pba);
+    }
+
+    /// As [`Geometry::track_with`](crate::Geometry::track_with), of a block that is mostly on the track that was noted last.
+    #[inline]
+    pub fn track_with(&self, pba: Pba) -> (Range<u64>, Reciprocal) {
+        let at = &self.noted.1;
+        let seg = &self.geometry.zone_runs()[at.zone_run];
+        let first = at.raw - at.sector;
+        let blocks = first..first + seg.usable.divisor();
+        if self.geometry.slips().is_empty() && blocks.contains(&pba.0) {
+            return (blocks, seg.sectors);
+        }
+        self.geometry.track_with(pba)
     }
 
     pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {

@@ -12,6 +12,7 @@ fn dir(op: HostOp) -> Dir {
 }
 
 /// The operation of a plan that does nothing but move the request's blocks.
+#[inline]
 fn plain<'a>(plan: &'a Plan, request: &HostRequest) -> Option<&'a MediaOp> {
     let moves = matches!(request.op, HostOp::Read | HostOp::Write);
     let [op] = plan.ops() else { return None };
@@ -123,6 +124,7 @@ impl Drive {
     }
 
     /// Plans at `now` and serves a request whose overhead begins at `start`.
+    #[inline(always)]
     fn serve(
         &mut self,
         mut b: Box<Onboard>,
@@ -179,6 +181,7 @@ impl Drive {
         self.finish(b, began, Served { end, ..accepted })
     }
 
+    #[inline(always)]
     fn finish(&mut self, b: Box<Onboard>, began: SimTime, served: Served) -> Executed<'_> {
         self.free_at = b.free_at();
         self.idle_since = self.free_at.max(served.ack);

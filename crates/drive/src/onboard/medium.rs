@@ -67,9 +67,10 @@ impl Medium for Mechanics {
         self.service_from(start, data, Dir::Write, Pba(lba), blocks)
     }
 
+    #[inline]
     fn track(&self, lba: u64) -> Track {
-        let g = self.geometry();
-        let (blocks, sectors) = g.track_with(Pba(lba.min(g.blocks().0 - 1)));
+        let end = self.geometry().blocks().0;
+        let (blocks, sectors) = self.track_with(Pba(lba.min(end - 1)));
         // Divided by the one after the other: the same, rounded down.
         let block = SimTime(sectors.div(self.revolution().0));
         Track { start: blocks.start, end: blocks.end, block }

@@ -141,6 +141,7 @@ impl Onboard {
 
     /// When a command that comes at `now` begins, with everything noted that happened until then but reading ahead, which
     /// [`catch_up`](Self::catch_up) notes.
+    #[inline]
     pub(crate) fn begin(&mut self, now: SimTime) -> SimTime {
         debug_assert!(self.unnoted.is_none(), "the command before left reading ahead behind");
         let start = now.max(self.front);
@@ -181,6 +182,7 @@ impl Onboard {
     }
 
     /// Another command: notes what is on the medium at `now`.
+    #[inline]
     fn settle_until(&mut self, now: SimTime) {
         self.commands += 1;
         while self.dirty.front().is_some_and(|d| d.done <= now) {
@@ -301,6 +303,7 @@ impl Onboard {
     }
 
     /// The segment that holds `lba`, or would with its next block.
+    #[inline]
     fn find(&self, lba: u64) -> Option<usize> {
         let inside = |s: &Segment| s.used > 0 && s.start <= lba && lba < s.end;
         let next = |i: usize| self.ahead.is_some_and(|a| a.segment == i && a.from == lba);
@@ -407,6 +410,7 @@ impl Onboard {
     }
 
     /// The track that holds a block.
+    #[inline]
     pub(super) fn track(&mut self, lba: u64, m: &Mechanics) -> Track {
         if !(self.at.start..self.at.end).contains(&lba) {
             self.at = m.track(lba);
@@ -443,6 +447,7 @@ impl Onboard {
         s.start = s.start.max(end.saturating_sub(u64::from(self.spec.buffer.segment_blocks)));
     }
 
+    #[inline]
     fn begin_ahead(&mut self, segment: usize, from: u64, began: SimTime, stream: u64, m: &Mechanics) {
         let to = self.limit(from, stream, m);
         self.ahead = (to > from).then_some(Ahead { segment, from, began, to, stream });
@@ -462,6 +467,7 @@ impl Onboard {
     }
 
     /// How far to read ahead behind a request that ended at `end`.
+    #[inline]
     fn limit(&mut self, end: u64, stream: u64, m: &Mechanics) -> u64 {
         let b = self.spec.buffer;
         let most = u64::from(b.read_ahead_blocks);

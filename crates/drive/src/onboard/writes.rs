@@ -109,7 +109,8 @@ impl Onboard {
     }
 
     /// The earliest time for a write's first block such that the bus, which begins at `start`, keeps up with the medium.
-    fn fed(&mut self, start: SimTime, lba: u64, blocks: u64, m: &Mechanics) -> SimTime {
+    fn fed(&mut self, start: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
+        m.look_at(smrlab_units::Pba(lba));
         let all = self.bus(Dir::Write, blocks);
         let start = start + self.spec.write_delay;
         start + self.bus(Dir::Write, 1).max(all.since(SimTime(self.track(lba, m).block.0 * (blocks - 1))))

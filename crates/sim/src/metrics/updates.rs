@@ -53,7 +53,7 @@ pub struct Unwritten {
 /// Places, at most, into which a space is divided to note where anything was written: half a megabyte of bits.
 const PLACES: u64 = 1 << 22;
 
-/// Where anything was ever written, by places of a few thousand blocks. Pays where its memory is fetched beforehand.
+/// Where anything was ever written, by places of a few blocks to a few thousand. Pays where its memory is fetched beforehand.
 struct Places {
     /// Empty: nobody knows.
     bits: Vec<u64>,
@@ -69,7 +69,7 @@ impl Places {
     }
 
     fn new(host: u64) -> Self {
-        let mut shift = 12;
+        let mut shift = 3;
         while host >> shift >= PLACES {
             shift += 1;
         }

@@ -23,11 +23,12 @@ pub const FORMAT: Format = Format {
 pub(super) struct DiskSim;
 
 impl LineFormat for DiskSim {
+    #[inline]
+    fn plain(text: &[u8]) -> Option<(Record, usize)> {
+        plain(text)
+    }
+
     fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
-        if let Some(record) = plain(line) {
-            out.push(record);
-            return Ok(());
-        }
         let f = &mut columns(line);
         let arrival = time(need(f, "arrival")?, 1_000_000, "arrival")?;
         let device = uint32(need(f, "device")?, "device")?;
@@ -56,12 +57,12 @@ impl LineFormat for DiskSim {
 /// Takes a line as it is written nearly always, in one go: five numbers with one blank between them, the first one with up to
 /// six decimals, the last one a digit. `None`: anything else, which is looked at field by field.
 #[inline]
-fn plain(line: &[u8]) -> Option<Record> {
+fn plain(line: &[u8]) -> Option<(Record, usize)> {
     let mut at = 0;
-    // A whole number of at most 15 digits, and what follows it.
-    let mut digits = || {
+    // A whole number of at most 15 digits, and what follows it; most are `long`.
+    let mut digits = |long: bool| {
         let (start, mut n) = (at, 0u64);
-        if let Some(eight) = line[at..].first_chunk() {
+        if long && let Some(eight) = line[at..].first_chunk() {
             let (places, value) = leading_digits(*eight);
             (at, n) = (at + places, value);
         }
@@ -75,21 +76,21 @@ fn plain(line: &[u8]) -> Option<Record> {
             n = n.wrapping_mul(10).wrapping_add(u64::from(d));
         }
     };
-    let (ms, point, _) = digits()?;
+    let (ms, point, _) = digits(true)?;
     let ns = if point == b'.' {
-        let (decimals, blank, places) = digits()?;
+        let (decimals, blank, places) = digits(true)?;
         let scale = [0, 100_000, 10_000, 1000, 100, 10, 1].get(places)?;
         (blank == b' ').then_some(decimals * scale)?
     } else {
         (point == b' ').then_some(0)?
     };
     let arrival = SimTime(ms.checked_mul(1_000_000)?.checked_add(ns)?);
-    let mut number = || digits().filter(|n| n.1 == b' ').map(|n| n.0);
-    let (device, first, length) = (u32::try_from(number()?).ok()?, number()?, number()?);
+    let mut number = |long| digits(long).filter(|n| n.1 == b' ').map(|n| n.0);
+    let (device, first, length) = (u32::try_from(number(false)?).ok()?, number(true)?, number(false)?);
     let (lba, blocks) = extent(first, length).ok()?;
-    let [flags @ b'0'..=b'9'] = line.get(at..)? else { return None };
+    let [flags @ b'0'..=b'9', b'\n', ..] = line.get(at..)? else { return None };
     let op = if flags & 1 == 1 { HostOp::Read } else { HostOp::Write };
-    Some(Record { arrival, op, lba, blocks, device, stream: 0 })
+    Some((Record { arrival, op, lba, blocks, device, stream: 0 }, at + 2))
 }
 
 /// How many of eight characters, from the first on, are digits, and the number that they make. Without a branch: how long a number
@@ -181,15 +182,27 @@ mod tests {
             ("999999999.1 0 123456789 8 1", 123_456_789),
             ("1 0 123456789012345 8 1", 123_456_789_012_345),
         ] {
-            let record = plain(line.as_bytes()).expect(line);
+            let text = format!("{line}\n1.5 0 100 8 1\n");
+            let (record, length) = plain(text.as_bytes()).expect(line);
+            assert_eq!(length, line.len() + 1);
+            let mut batch = Batch::new();
+            DiskSim.line(line.as_bytes(), &mut batch).unwrap();
+            assert_eq!(batch.get(0), record);
+            assert!(plain(line.as_bytes()).is_none(), "it may go on");
             assert_eq!((record.lba.0, record.blocks, record.op), (first, 8, HostOp::Read));
             let at = line.split(' ').next().unwrap_or_default().as_bytes();
             assert_eq!(record.arrival, time(at, 1_000_000, "arrival").unwrap());
         }
-        for other in
-            ["1 0 1234567890123456 8 1", "1.1234567 0 1 8 1", "1 0 1 8 1 ", "1  0 1 8 1", "1 0 x 8 1"]
-        {
-            assert!(plain(other.as_bytes()).is_none(), "{other}");
+        for other in [
+            "1 0 1234567890123456 8 1",
+            "1.1234567 0 1 8 1",
+            "1 0 1 8 1 ",
+            "1  0 1 8 1",
+            "1 0 x 8 1",
+            "1 0 1 8",
+            "",
+        ] {
+            assert!(plain(format!("{other}\n").as_bytes()).is_none(), "{other}");
         }
     }
 }
