@@ -284,7 +284,7 @@ impl MemberPlan {
         &self.jobs
     }
 
-    /// Changes of state.
+    /// Changes of state. Those of one plan hold together: after a kill there are all of them or none.
     pub fn records(&self) -> &[Record] {
         &self.records
     }

@@ -148,12 +148,16 @@ impl Ledger {
         self.state.lock().append(entry)
     }
 
-    /// Keeps a record of the array.
+    /// Keeps records of the array that hold together: a server that is killed in the middle of it leaves none of them.
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn keep(&self, record: Record) -> Result<()> {
-        self.append(Entry { tag: tag::LAYER | record.tag, words: record.words })
+    pub fn keep(&self, records: &[Record]) -> Result<()> {
+        let entry = |r: &Record| Entry { tag: tag::LAYER | r.tag, words: r.words };
+        let mut state = self.state.lock();
+        state.log.append_all(&records.iter().map(entry).collect::<Vec<_>>())?;
+        state.kept += records.len() as u64;
+        Ok(())
     }
 
     /// What was kept so far, for [`sync`](Self::sync).

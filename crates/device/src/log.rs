@@ -17,6 +17,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// The log grows by this many bytes at a time; their space is taken before it is used.
 const STEP: u64 = 4 << 20;
@@ -82,7 +83,7 @@ impl Log {
         file.set_len(len * ENTRY as u64)?;
         file.sync_all()?;
         sync_directory(dir)?;
-        let map = grown(&file, len)?;
+        let map = grown(&file, len, len * ENTRY as u64)?;
         let (dir, file) = (dir.to_owned(), Arc::new(file));
         Ok(Self { dir, id, epoch, file, map, len, used: false, boot, stale: false, checkpoint_bytes: 0 })
     }
@@ -93,16 +94,33 @@ impl Log {
     /// When the disk is full: the record is not there then.
     #[inline]
     pub fn append(&mut self, entry: Entry) -> Result<()> {
-        let at = self.len as usize * ENTRY;
-        if at + ENTRY > self.map.len() {
-            self.map = grown(&self.file, self.len)
+        self.append_all(&[entry])
+    }
+
+    /// Appends records that hold together: a process that ends in the middle of it leaves none of them.
+    ///
+    /// # Errors
+    /// When the disk is full: none is there then.
+    #[inline]
+    pub fn append_all(&mut self, entries: &[Entry]) -> Result<()> {
+        let end = self.len + entries.len() as u64;
+        if end as usize * ENTRY > self.map.len() {
+            self.map = grown(&self.file, end, self.map.len() as u64)
                 .map_err(|e| DeviceError::io(format!("extending the log in {}", self.dir.display()), &e))?;
         }
-        let bytes = entry.encode(salt(self.id, self.epoch, self.len));
-        // SAFETY: within the mapping, whose space on disk was taken when it grew; nobody else writes to it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.as_mut_ptr().add(at), ENTRY) };
-        self.len += 1;
-        self.used = true;
+        // Backwards: whoever reads the log ends where a record is missing, and the first one comes last.
+        for (i, entry) in entries.iter().enumerate().rev() {
+            let index = self.len + i as u64;
+            let bytes = entry.encode(salt(self.id, self.epoch, index));
+            compiler_fence(Ordering::Release);
+            // SAFETY: within the mapping, whose space on disk was taken when it grew; nobody else writes to it.
+            unsafe {
+                let to = self.map.as_mut_ptr().add(index as usize * ENTRY);
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, ENTRY);
+            }
+        }
+        self.len = end;
+        self.used |= !entries.is_empty();
         Ok(())
     }
 
@@ -170,8 +188,8 @@ impl Log {
     }
 }
 
-/// A mapping of the log with room for a step beyond `len` records.
-fn grown(file: &File, len: u64) -> std::io::Result<MmapRaw> {
+/// A mapping of the log with room for a step beyond `len` records; where there is none, the file is as long as `before`, in bytes.
+fn grown(file: &File, len: u64, before: u64) -> std::io::Result<MmapRaw> {
     let used = len * ENTRY as u64;
     let step = if used < STEP { FIRST } else { STEP };
     let size = (used / step + 1) * step;
@@ -179,7 +197,7 @@ fn grown(file: &File, len: u64) -> std::io::Result<MmapRaw> {
     if unsafe { libc::posix_fallocate64(file.as_raw_fd(), 0, size as i64) } != 0 {
         // Give back what was taken in part, and say why.
         let e = std::io::Error::from_raw_os_error(libc::ENOSPC);
-        file.set_len(len * ENTRY as u64)?;
+        file.set_len(before)?;
         return Err(e);
     }
     MmapOptions::new().len(size as usize).map_raw(file)

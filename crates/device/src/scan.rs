@@ -209,6 +209,52 @@ mod tests {
         assert_eq!(open(&dir, 4).1, [0, 1, 2, 20]);
     }
 
+    fn together(log: &mut Log, numbers: std::ops::Range<u64>) {
+        let entries: Vec<_> = numbers.map(|n| Entry { tag: 7, words: [n, 0, 0] }).collect();
+        log.append_all(&entries).unwrap();
+    }
+
+    #[test]
+    fn of_records_that_hold_together_there_are_all_or_none() {
+        let (_keep, dir) = dir();
+        let (mut log, _) = open(&dir, 1);
+        together(&mut log, 0..3);
+        together(&mut log, 3..3);
+        let first = log.position().index as usize;
+        // So many that the log grows in the middle of them.
+        together(&mut log, 3..20_000);
+        assert!(open(&dir, 1).1.into_iter().eq(0..20_000));
+        // The process ended before the first of them, which is written last.
+        let path = dir.join("log.0");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[first * ENTRY..(first + 1) * ENTRY].fill(0);
+        std::fs::write(&path, bytes).unwrap();
+        let (mut log, held) = open(&dir, 1);
+        assert_eq!(held, [0, 1, 2]);
+        write(&mut log, 9..11);
+        assert_eq!(open(&dir, 1).1, [0, 1, 2, 9, 10]);
+    }
+
+    /// Whoever reads meanwhile sees what a start would find if the process ended there.
+    #[test]
+    fn nobody_sees_a_part_of_what_holds_together() {
+        const EACH: u64 = 2000;
+        let (_keep, dir) = dir();
+        let (mut log, _) = open(&dir, 1);
+        let begun = log.position().index;
+        let path = dir.join("log.0");
+        let reader = std::thread::spawn(move || {
+            let mut seen = std::collections::BTreeSet::new();
+            while seen.last() < Some(&(100 * EACH)) {
+                seen.insert(whole(&path, 1, 0, &mut |_, _| ()).unwrap() - begun);
+            }
+            seen
+        });
+        (0..100).for_each(|i| together(&mut log, i * EACH..(i + 1) * EACH));
+        let seen = reader.join().unwrap();
+        assert!(seen.iter().all(|n| n.is_multiple_of(EACH)), "{seen:?}");
+    }
+
     #[test]
     fn marks_reach_over_logs_and_a_log_that_lost_its_end_is_refused() {
         let (_keep, dir) = dir();

@@ -298,11 +298,10 @@ impl ArrayObserver for Carry {
                 self.staging.deliver(plan, delivery, &mut pending.data);
             }
         }
-        if let Some(ledger) = &self.ledger {
-            let kept = plan.records().iter().try_for_each(|record| ledger.keep(*record));
-            if let Err(e) = kept {
-                self.broken.get_or_insert(stopped(&e));
-            }
+        if let Some(ledger) = &self.ledger
+            && let Err(e) = ledger.keep(plan.records())
+        {
+            self.broken.get_or_insert(stopped(&e));
         }
         if plan.is_fence()
             && let Err(e) = self.fence()
