@@ -3,12 +3,13 @@
 //!
 //! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so once the
 //! set is too large for that, requests are gathered, brought together by address (in their order), and looked up a
-//! neighbourhood at a time. And most reads of a huge drive are of places near which nothing was ever written: those need
-//! no look at the set.
+//! neighbourhood at a time. And most requests to a huge drive are to places near which nothing was ever written, or one
+//! thing: [`Places`] knows these, and they need no look at the set.
 
 use super::Amplification;
 use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::{Blocks, Lba};
+use std::ops::Range;
 
 /// Bytes of the set up to which it is looked at at once: it lies in the processor's caches.
 const NEAR: usize = 1 << 18;
@@ -50,22 +51,34 @@ pub struct Unwritten {
     pub blocks: u64,
 }
 
-/// Places, at most, into which a space is divided to note where anything was written: half a megabyte of bits.
-const PLACES: u64 = 1 << 22;
+/// Places, at most, into which a space is divided to note what was written: four bytes each, of those that were touched.
+const PLACES: u64 = 1 << 24;
 
-/// Where anything was ever written, by places of a few blocks to a few thousand. Pays where its memory is fetched beforehand.
+/// What was written in each place of a few blocks to a few thousand, as long as that is one extent. Pays where its memory is
+/// fetched beforehand.
 struct Places {
-    /// Empty: nobody knows.
-    bits: Vec<u64>,
+    /// 0: nothing; [`SEVERAL`]; or the extent, its offset in the lower `shift` bits and its length above. Empty: nobody knows.
+    cells: Vec<u32>,
     /// A place has two to this power of blocks.
     shift: u32,
-    /// The last place.
-    last: usize,
+}
+
+/// In a place: what the set has.
+const SEVERAL: u32 = u32::MAX;
+
+/// What the places know of some blocks.
+enum Known {
+    /// None was ever written.
+    Untouched,
+    /// So many of them were; the set has none.
+    Touched(u64),
+    /// What the set says, once it has what the places say.
+    Set,
 }
 
 impl Places {
     fn unknown() -> Self {
-        Self { bits: Vec::new(), shift: 0, last: 0 }
+        Self { cells: Vec::new(), shift: 0 }
     }
 
     fn new(host: u64) -> Self {
@@ -73,40 +86,81 @@ impl Places {
         while host >> shift >= PLACES {
             shift += 1;
         }
-        let words = (host >> shift) as usize / 64 + 1;
-        Self { bits: vec![0; words], shift, last: words * 64 - 1 }
-    }
-
-    /// The place of a block; what lies beyond the space belongs to the last one.
-    #[inline]
-    fn of(&self, block: u64) -> usize {
-        ((block >> self.shift) as usize).min(self.last)
+        // The length has to find room beside the offset.
+        if shift > 24 {
+            Self::unknown()
+        } else {
+            Self { cells: vec![0; (host >> shift) as usize + 1], shift }
+        }
     }
 
     /// Asks for the memory of a block's place.
     #[inline]
     fn prefetch(&self, lba: u64) {
-        smrlab_blockmap::prefetch(&self.bits, self.of(lba) / 64);
+        smrlab_blockmap::prefetch(&self.cells, (lba >> self.shift) as usize);
     }
 
+    /// The place that holds all of `n` blocks, at least one, where one does.
     #[inline]
-    fn mark(&mut self, lba: u64, n: u64) {
-        let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
-        let Some(word) = self.bits.get_mut(first / 64) else { return };
-        *word |= 1 << (first % 64);
-        for place in first + 1..=last {
-            self.bits[place / 64] |= 1 << (place % 64);
+    fn only(&self, lba: u64, n: u64) -> Option<usize> {
+        let first = lba >> self.shift;
+        (first == (lba + n - 1) >> self.shift && first < self.cells.len() as u64).then_some(first as usize)
+    }
+
+    /// The extent that was written in a place.
+    #[inline]
+    fn extent(&self, place: usize, cell: u32) -> Range<u64> {
+        let at = (place as u64) << self.shift | u64::from(cell) & ((1 << self.shift) - 1);
+        at..at + u64::from(cell >> self.shift)
+    }
+
+    /// The places of `n` blocks, at least one; what lies beyond the space has none.
+    #[inline]
+    fn all(&self, lba: u64, n: u64) -> Range<usize> {
+        let place = |block: u64| usize::try_from(block >> self.shift).unwrap_or(usize::MAX);
+        place(lba)..place(lba + n - 1).saturating_add(1).min(self.cells.len())
+    }
+
+    /// What is known of `n` blocks, at least one.
+    #[inline]
+    fn known(&self, lba: u64, n: u64) -> Known {
+        let Some(place) = self.only(lba, n) else {
+            let all = self.all(lba, n);
+            let untouched = lba + n <= (self.cells.len() as u64) << self.shift
+                && self.cells[all].iter().all(|cell| *cell == 0);
+            return if untouched { Known::Untouched } else { Known::Set };
+        };
+        match self.cells[place] {
+            0 => Known::Untouched,
+            SEVERAL => Known::Set,
+            cell => {
+                let one = self.extent(place, cell);
+                Known::Touched(one.end.min(lba + n).saturating_sub(one.start.max(lba)))
+            }
         }
     }
 
-    /// Whether anything may have been written to one of the blocks.
+    /// Notes `n` blocks, at least one, where they are the first in their place; `false`: the set is to have them.
     #[inline]
-    fn any(&self, lba: u64, n: u64) -> bool {
-        if self.bits.is_empty() {
-            return true;
+    fn first(&mut self, lba: u64, n: u64) -> bool {
+        let Some(place) = self.only(lba, n).filter(|&place| self.cells[place] == 0) else { return false };
+        // A length that filled the upper bits could look like `SEVERAL`.
+        let fits = n < (1 << (32 - self.shift)) - 1;
+        if fits {
+            self.cells[place] = (n << self.shift | lba & ((1 << self.shift) - 1)) as u32;
         }
-        let (first, last) = (self.of(lba), self.of(lba + n.max(1) - 1));
-        (first..=last).any(|place| self.bits[place / 64] >> (place % 64) & 1 == 1)
+        fits
+    }
+
+    /// The extent of a place, which is the set's from now on; `None`: nothing, or the set has it.
+    #[inline]
+    fn take(&mut self, place: usize) -> Option<Range<u64>> {
+        let cell = self.cells[place];
+        if cell == 0 || cell == SEVERAL {
+            return None;
+        }
+        self.cells[place] = SEVERAL;
+        Some(self.extent(place, cell))
     }
 }
 
@@ -129,7 +183,12 @@ impl Seen {
 
     #[inline]
     fn read(&mut self, lba: u64, n: u64, written: &BlockSet) {
-        let never = n - written.count_in(lba..lba + n);
+        self.never(n - written.count_in(lba..lba + n));
+    }
+
+    /// A read of so many blocks that were never written.
+    #[inline]
+    fn never(&mut self, never: u64) {
         self.unwritten.blocks += never;
         self.unwritten.reads += u64::from(never > 0);
     }
@@ -164,11 +223,14 @@ impl Updates {
 
     /// Blocks that were written before the run; `near`: close to those that were told of just before.
     pub fn prefilled(&mut self, lba: Lba, blocks: Blocks, near: bool) {
-        self.places.mark(lba.0, blocks.0);
-        match u32::try_from(blocks.0) {
-            Ok(blocks) if blocks <= 64 && !near => {
-                self.see(Request { lba: lba.0, what: u64::from(blocks) | BEFORE << 48 });
-            }
+        let n = blocks.0;
+        if n == 0 {
+            return;
+        }
+        // There is mostly more to come.
+        self.several(lba.0, n);
+        match u32::try_from(n) {
+            Ok(n) if n <= 64 && !near => self.see(Request { lba: lba.0, what: u64::from(n) | BEFORE << 48 }),
             _ => _ = self.written.insert(lba.span(blocks)),
         }
     }
@@ -183,7 +245,9 @@ impl Updates {
     #[inline]
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
         let extents = extents.max(1);
-        self.places.mark(lba.0, blocks.0);
+        if blocks.0 == 0 || self.noted(lba.0, blocks.0) {
+            return;
+        }
         if ops.max(extents) < BEFORE {
             return self
                 .see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
@@ -192,15 +256,48 @@ impl Updates {
         self.seen.wrote(lba.0, blocks.0, ops, extents, &mut self.written);
     }
 
+    /// Notes a write by its place; `true`: it is the first one there. Else the set is to have it, and has what was there before.
+    #[inline]
+    fn noted(&mut self, lba: u64, n: u64) -> bool {
+        let first = self.places.first(lba, n);
+        if !first {
+            self.several(lba, n);
+        }
+        first
+    }
+
+    /// The set is to know all of the places of `n` blocks.
+    #[inline]
+    fn several(&mut self, lba: u64, n: u64) {
+        for place in self.places.all(lba, n) {
+            self.hand_over(place);
+            self.places.cells[place] = SEVERAL;
+        }
+    }
+
+    /// The set gets what a place alone knows.
+    #[inline]
+    fn hand_over(&mut self, place: usize) {
+        if let Some(one) = self.places.take(place) {
+            self.see(Request { lba: one.start, what: (one.end - one.start) | BEFORE << 48 });
+        }
+    }
+
     /// A read.
     #[inline]
     pub fn read(&mut self, lba: Lba, blocks: Blocks) {
-        if !self.places.any(lba.0, blocks.0) {
-            self.seen.unwritten.blocks += blocks.0;
-            self.seen.unwritten.reads += u64::from(blocks.0 > 0);
+        let n = blocks.0;
+        if n == 0 {
             return;
         }
-        self.see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff });
+        match self.places.known(lba.0, n) {
+            Known::Untouched => self.seen.never(n),
+            Known::Touched(touched) => self.seen.never(n - touched),
+            Known::Set => {
+                self.places.all(lba.0, n).for_each(|place| self.hand_over(place));
+                self.see(Request { lba: lba.0, what: n & 0xffff_ffff });
+            }
+        }
     }
 
     #[inline(always)]
@@ -225,15 +322,21 @@ impl Updates {
         self.gathered.drain(&mut self.written, |r| r.lba, |written, r| seen.see(*r, written));
     }
 
-    /// What was written so far, before the run or in it, as ranges of LBAs.
-    pub fn written(&mut self) -> Vec<std::ops::Range<u64>> {
+    /// The set gets all that was written.
+    fn complete(&mut self) {
+        (0..self.places.cells.len()).for_each(|place| self.hand_over(place));
         self.look_up();
+    }
+
+    /// What was written so far, before the run or in it, as ranges of LBAs.
+    pub fn written(&mut self) -> Vec<Range<u64>> {
+        self.complete();
         self.written.runs().collect()
     }
 
     /// The same, unless there are more than `most` ranges.
-    pub fn written_within(&mut self, most: usize) -> Option<Vec<std::ops::Range<u64>>> {
-        self.look_up();
+    pub fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {
+        self.complete();
         let ranges: Vec<_> = self.written.runs().take(most.saturating_add(1)).collect();
         (ranges.len() <= most).then_some(ranges)
     }
