@@ -153,9 +153,8 @@ impl Ledger {
     /// # Errors
     /// When the disk is full.
     pub fn keep(&self, records: &[Record]) -> Result<()> {
-        let entry = |r: &Record| Entry { tag: tag::LAYER | r.tag, words: r.words };
         let mut state = self.state.lock();
-        state.log.append_all(&records.iter().map(entry).collect::<Vec<_>>())?;
+        state.log.append_all(&records.iter().map(Entry::from).collect::<Vec<_>>())?;
         state.kept += records.len() as u64;
         Ok(())
     }
@@ -197,7 +196,7 @@ impl Ledger {
         let at_work = state.at_work.then_some(Entry { tag: AT_WORK, words: [0; 3] });
         let all = records.len() as u64 + 1 + u64::from(state.at_work);
         let checkpoint = state.log.rotate(all)?;
-        let entries = records.iter().map(|r| Entry { tag: tag::LAYER | r.tag, words: r.words });
+        let entries = records.iter().map(Entry::from);
         checkpoint.write(std::iter::once(formed).chain(at_work).chain(entries).map(Ok))
     }
 }

@@ -11,6 +11,7 @@ use crate::store::Store;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use smrlab_stl::Part;
+use smrlab_stl::Record;
 use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -361,6 +362,17 @@ impl Medium {
     pub fn keep(&self, tag: u32, words: [u64; 3]) -> Result<()> {
         match &mut self.state.write().log {
             Some(log) => log.append(Entry { tag: tag::LAYER | tag, words }),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps records that hold together: a process that ends in the middle of it leaves none of them.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn keep_all(&self, records: &[Record]) -> Result<()> {
+        match &mut self.state.write().log {
+            Some(log) => log.append_all(&records.iter().map(Entry::from).collect::<Vec<_>>()),
             None => Ok(()),
         }
     }

@@ -61,7 +61,8 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
         opened.drive.mechanics.rest_at(Pba(state.head));
         let written = state.written.iter().map(|r| Record { tag: tag::HOST, words: [r.start, r.end, 0] });
         opened.records = state.records.iter().copied().chain(written).collect();
-        opened.records.iter().try_for_each(|r| opened.medium.keep(r.tag, r.words))?;
+        // A start that is cut short leaves the store blank, not half as old.
+        opened.medium.keep_all(&opened.records)?;
     }
     if raw {
         let clock = (config.timing == Timing::Model).then(|| {
