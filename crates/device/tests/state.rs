@@ -69,6 +69,16 @@ fn a_device_from_a_state_does_what_the_first_one_does_next() {
         work(&second, 500, 800);
         assert!(media(&first).is_object(), "{layer}: {}", first.stats());
         assert_eq!(media(&second), media(&first), "{layer}");
+        // The first start ended before the first of the state's records, behind that which says who began: nothing holds.
+        let cut = folder.0.join(format!("{layer}, cut short"));
+        let begun = Config { store: StoreKind::Directory(cut.clone()), ..from_state.clone() };
+        drop(Device::open(begun.clone()).unwrap());
+        let mut log = std::fs::read(cut.join("log.0")).unwrap();
+        log[32..64].fill(0);
+        std::fs::write(cut.join("log.0"), log).unwrap();
+        let third = Device::open(begun).unwrap();
+        work(&third, 500, 800);
+        assert_eq!(media(&third), media(&first), "{layer}, begun twice");
         // On a store on disk it outlives the server, and the file is needed no more.
         let store = StoreKind::Directory(folder.0.join(layer));
         let kept = Config { store, ..from_state };
