@@ -246,6 +246,12 @@ impl Bands {
         self.len == 0
     }
 
+    /// Bytes on the heap, slips apart.
+    pub fn bytes(&self) -> u64 {
+        let index = self.by_band.bytes() + self.by_data.bytes() + self.by_raw.bytes();
+        index + size_of_val(self.runs.as_slice()) as u64
+    }
+
     /// Blocks in all bands.
     #[inline]
     pub fn data_blocks(&self) -> Blocks {

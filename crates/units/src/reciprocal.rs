@@ -90,6 +90,11 @@ impl RunIndex {
         Self { starts, table, shift }
     }
 
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(self.starts.as_slice()) + size_of_val(self.table.as_slice())) as u64
+    }
+
     /// Where run `i` begins.
     #[inline]
     pub fn start(&self, i: usize) -> u64 {

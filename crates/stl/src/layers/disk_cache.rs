@@ -13,7 +13,7 @@ use crate::parts::split::{ReadRuns, unset_runs};
 use crate::{Facts, HostRequest, Parts, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::BlockSet;
-use smrlab_disk::Bands;
+use smrlab_disk::{BandId, Bands};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -72,22 +72,6 @@ impl Default for Options {
     }
 }
 
-/// The bands as they lie on the medium: equally long, no write in one harms another.
-#[derive(Clone, Debug)]
-pub struct BandSpace {
-    /// First block of each band.
-    pub starts: Vec<Pba>,
-    /// Blocks in a band.
-    pub band: u64,
-}
-
-impl BandSpace {
-    #[inline]
-    fn start(&self, band: u64) -> Pba {
-        self.starts[band as usize]
-    }
-}
-
 /// How many bands serve which purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
@@ -131,9 +115,10 @@ struct Counters {
 /// See the [module](self) and the registry's page.
 pub struct DiskCache {
     options: Options,
-    space: BandSpace,
-    /// The same for whoever asks.
-    bands: Option<Bands>,
+    /// Equally long bands; no write in one harms another.
+    bands: Bands,
+    /// Blocks in a band.
+    band: u64,
     shares: Shares,
     by_band: Reciprocal,
     sets: Vec<Set>,
@@ -166,20 +151,21 @@ struct Part {
 }
 
 impl DiskCache {
-    /// Builds the layer over `space`, whose number of bands gives the host's space.
+    /// Builds the layer over bands of `band` blocks at `starts`, whose number gives the host's space. No write in one may harm
+    /// another.
     ///
     /// # Errors
     /// A sentence saying which option does not fit the space.
-    pub fn new(space: BandSpace, options: Options) -> Result<Self, String> {
-        let bands = space.starts.len() as u64 - u64::from(options.journal);
+    pub fn new(starts: &[Pba], band: u64, options: Options) -> Result<Self, String> {
+        let bands = starts.len() as u64 - u64::from(options.journal);
         let g = options.granularity;
-        if !space.band.is_multiple_of(g) {
-            return Err(format!("bands of {} blocks are no multiple of granularity={g}", space.band));
+        if !band.is_multiple_of(g) {
+            return Err(format!("bands of {band} blocks are no multiple of granularity={g}"));
         }
         let shares = Shares::of(bands, options.cache).ok_or_else(|| {
             format!("{bands} bands leave no native band beside the cache: use smaller bands or less cache")
         })?;
-        let units = space.band / g;
+        let units = band / g;
         let slots = if options.dynamic { units.min(shares.native) } else { shares.associated };
         if slots.checked_mul(units).is_none_or(|keys| keys >= u64::from(u32::MAX)) {
             return Err(format!(
@@ -187,14 +173,14 @@ impl DiskCache {
                  bands, more cache or granularity=8"
             ));
         }
-        let scratch = options.journal.then(|| space.start(bands));
+        let scratch = options.journal.then(|| starts[bands as usize]);
         let homes = Homes::new(shares, options.dynamic);
-        let by_band = Reciprocal::new(space.band);
+        let by_band = Reciprocal::new(band);
         let mut layer = Self {
             sets: Vec::new(),
             options,
-            bands: Bands::at(&space.starts, Blocks(space.band)).ok(),
-            space,
+            bands: Bands::at(starts, Blocks(band)).map_err(|e| e.to_string())?,
+            band,
             shares,
             by_band,
             homes,
@@ -218,28 +204,28 @@ impl DiskCache {
     }
 
     fn cache_start(&self, set: u64) -> Pba {
-        match self.options.placement {
-            Placement::Contiguous => self.space.start(set),
-            Placement::PerSet => self.space.start(set * (self.shares.associated + 1)),
-        }
+        self.bands.start(BandId(match self.options.placement {
+            Placement::Contiguous => set,
+            Placement::PerSet => set * (self.shares.associated + 1),
+        }))
     }
 
     #[inline]
     fn native_start(&self, native: u64) -> Pba {
-        match self.options.placement {
-            Placement::Contiguous => self.space.start(self.shares.cache + native),
-            Placement::PerSet => self.space.start(native + native / self.shares.associated + 1),
-        }
+        self.bands.start(BandId(match self.options.placement {
+            Placement::Contiguous => self.shares.cache + native,
+            Placement::PerSet => native + native / self.shares.associated + 1,
+        }))
     }
 
     fn units(&self) -> u64 {
-        self.space.band / self.options.granularity
+        self.band / self.options.granularity
     }
 
     /// Splits a request at the edges of native bands.
     #[inline]
     fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
-        let (by_band, band) = (self.by_band, self.space.band);
+        let (by_band, band) = (self.by_band, self.band);
         let (mut native, mut offset) = by_band.div_rem_wide(lba.0);
         let (mut host, end) = (0, blocks.0);
         std::iter::from_fn(move || {
@@ -402,7 +388,7 @@ impl DiskCache {
 
 impl TranslationLayer for DiskCache {
     fn host_blocks(&self) -> Blocks {
-        Blocks(self.shares.native * self.space.band)
+        Blocks(self.shares.native * self.band)
     }
 
     #[inline]
@@ -466,18 +452,16 @@ impl TranslationLayer for DiskCache {
 
     fn map_bytes(&self) -> u64 {
         let sets: u64 = self.sets.iter().map(Set::bytes).sum();
-        sets + self.homes.bytes()
-            + (self.space.starts.capacity() * size_of::<Pba>()) as u64
-            + self.discarded.bytes() as u64
+        sets + self.homes.bytes() + self.bands.bytes() + self.discarded.bytes() as u64
     }
 
     fn facts(&self) -> Facts<'_> {
-        let (cache, each) = (Some(Blocks(self.shares.cache * self.space.band)), Blocks(self.space.band));
+        let (cache, each) = (Some(Blocks(self.shares.cache * self.band)), Blocks(self.band));
         let cached = Some(Blocks(self.cached * self.options.granularity));
         // Where association is dynamic, or there is one scratch band for all, sets know of each other.
         let apart = !self.options.dynamic && !self.options.journal;
         let parts = apart.then_some(Parts { count: self.shares.cache, each });
-        Facts { cache, cached, bands: self.bands.as_ref(), parts, ..Facts::default() }
+        Facts { cache, cached, bands: Some(&self.bands), parts, ..Facts::default() }
     }
 
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
@@ -489,7 +473,7 @@ impl TranslationLayer for DiskCache {
         out("write_misses", c.write_misses);
         out("sets_cleaned", c.sets_cleaned);
         out("bands_rewritten", c.bands_rewritten);
-        out("cache_blocks", self.shares.cache * self.space.band);
+        out("cache_blocks", self.shares.cache * self.band);
         out("cached_blocks", self.cached * self.options.granularity);
     }
 }

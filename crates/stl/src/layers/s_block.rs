@@ -12,6 +12,7 @@ mod records;
 mod section;
 mod slots;
 mod spare;
+mod sparse;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -154,7 +154,7 @@ impl DiskCache {
 
     /// Reads a native band, patches it and writes it, by way of the scratch band where there is a journal.
     fn rewrite(&self, native: u64, slot: u32, cached: (OpId, &[(u32, u32)]), plan: &mut Plan) {
-        let (at, blocks) = (self.native_start(native), Blocks(self.space.band));
+        let (at, blocks) = (self.native_start(native), Blocks(self.band));
         let band = plan.read_staged(Cause::Clean, at, blocks);
         let patch = Patch {
             band,
@@ -290,7 +290,7 @@ impl DiskCache {
             }
             (appended, free) = (0, appended);
         }
-        let end = offset + request.blocks.0.min(self.space.band - offset);
+        let end = offset + request.blocks.0.min(self.band - offset);
         let first_chunk_end = (offset / g + free) * g;
         if !offset.is_multiple_of(g) {
             return Some((lies(offset / g * g), Dir::Read));

@@ -1,6 +1,6 @@
 //! The registry's entry of the disk cache: its page, its parameters, and building it for a drive.
 
-use super::{BandSpace, Cleaning, DiskCache, Options, Placement};
+use super::{Cleaning, DiskCache, Options, Placement};
 use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use smrlab_disk::{BandId, DriveModel, Interference, TrackNo};
@@ -165,7 +165,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             }
         )));
     }
-    Ok(Box::new(DiskCache::new(BandSpace { starts, band }, options).map_err(refuse)?))
+    Ok(Box::new(DiskCache::new(&starts, band, options).map_err(refuse)?))
 }
 
 /// Where bands of `band` blocks begin, as many as the drive holds. On a drive with tracks each begins with a track (or

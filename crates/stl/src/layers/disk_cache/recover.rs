@@ -99,7 +99,7 @@ impl DiskCache {
     fn finish_journalled(&mut self, pending: Pending, plan: &mut Plan) {
         let Some(scratch) = self.scratch else { return };
         let (at, blocks) = match pending {
-            Pending::Band(native) => (self.native_start(native), self.space.band),
+            Pending::Band(native) => (self.native_start(native), self.band),
             Pending::Set(set, units) => (self.sets[set as usize].base, units * self.options.granularity),
         };
         let staged = plan.read_staged(Cause::Journal, scratch, Blocks(blocks));

@@ -4,12 +4,12 @@ use crate::{Cause, Dir};
 use smrlab_units::rng::Rng;
 
 /// `bands` bands of `band` blocks, each followed by a guard of two blocks (interference 3).
-fn space(bands: u64, band: u64) -> BandSpace {
-    BandSpace { starts: (0..bands).map(|i| Pba(i * (band + 2))).collect(), band }
+fn starts(bands: u64, band: u64) -> Vec<Pba> {
+    (0..bands).map(|i| Pba(i * (band + 2))).collect()
 }
 
 fn make(bands: u64, band: u64, options: Options) -> DiskCache {
-    DiskCache::new(space(bands, band), options).expect("the options fit")
+    DiskCache::new(&starts(bands, band), band, options).expect("the options fit")
 }
 
 fn medium(bands: u64, band: u64) -> Medium {

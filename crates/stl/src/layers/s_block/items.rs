@@ -4,8 +4,8 @@
 //! therefore stand in a circle of leaves with a cursor where head and tail meet: an item that was copied is one that the
 //! cursor has passed, and it keeps its number. Where it lies follows from where its leaf begins and from the lengths of
 //! the items before it. A new item goes to the cursor, mostly into the slot of the one whose place was freed for it; a full
-//! leaf is split, and one that stays nearly empty is joined with the one before. A leaf whose places are all invalid is
-//! left out, where they are equally long: the leaf behind it counts them until the tail comes there.
+//! leaf is split, and one that stays nearly empty is joined with the one before. Of invalid places little is kept: see
+//! [`sparse`](super::sparse).
 
 use super::blocks::{END, NONE, SBlocks};
 use super::leaves::{Gap, Item, LEAF, Leaf, Leaves, place};
@@ -25,14 +25,16 @@ pub(super) struct Ends {
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Items {
-    leaves: Leaves,
+    pub(super) leaves: Leaves,
     /// The cursor's leaf, and how many of its items were passed.
-    leaf: usize,
+    pub(super) leaf: usize,
     rank: usize,
     /// The leaf before it in the circle, itself if it is the only one.
-    before: usize,
+    pub(super) before: usize,
     /// The first leaf that is not in use, or [`END`].
     unused: u32,
+    /// A leaf with few valid items, or [`END`].
+    pub(super) sparse: u32,
     /// Where an S-block has many items.
     pub tables: Tables,
 }
@@ -45,6 +47,7 @@ impl Items {
             rank: 0,
             before: 0,
             unused: END,
+            sparse: END,
             tables: Tables::default(),
         }
     }
@@ -63,35 +66,6 @@ impl Items {
     #[inline]
     pub fn valid(&self, id: u32) -> u8 {
         if id == NONE { 0 } else { self.get(id).valid() }
-    }
-
-    /// An item has no valid block any more, and is in no list.
-    #[inline]
-    pub fn emptied(&mut self, id: u32) {
-        let leaf = id as usize / LEAF;
-        self.leaves[leaf].live &= !(1 << (id as usize % LEAF));
-        if self.leaves[leaf].live == 0 {
-            self.leave_out(leaf);
-        }
-    }
-
-    /// Leaves out a leaf of the circle whose places are all invalid and equally long. Not at the cursor, which adds to its
-    /// leaf and the one before.
-    #[cold]
-    fn leave_out(&mut self, leaf: usize) {
-        let Leaf { next, prev, gap, .. } = self.leaves[leaf];
-        let (behind, count) = (self.leaves[next as usize].gap, self.leaves[leaf].count() as u32);
-        let Some(length) = self.leaves[leaf].even().filter(|&n| gap.takes(n) && behind.takes(n)) else {
-            return;
-        };
-        if leaf == self.leaf || leaf == self.before {
-            return;
-        }
-        self.leaves[next as usize].gap = Gap::new(gap.places() + count + behind.places(), length);
-        self.leaves[next as usize].prev = prev;
-        self.leaves[prev as usize].next = next;
-        self.leaves[leaf].next = self.unused;
-        self.unused = leaf as u32;
     }
 
     /// Places at the tail that are in no leaf any more.
@@ -152,10 +126,12 @@ impl Items {
         let unpassed = here.map(|_| (self.leaf, self.rank..count));
         let passed = here.map(|_| (self.leaf, 0..self.rank));
         let all = unpassed.into_iter().chain(others.map(|i| (i, 0..self.leaves[i].count()))).chain(passed);
-        all.flat_map(|(leaf, ranks)| {
+        all.flat_map(move |(leaf, ranks)| {
             let gap = if leaf == self.leaf { Gap(0) } else { self.leaves[leaf].gap };
             let before = (0..gap.places()).map(move |_| (NONE, gap.length()));
-            before.chain(self.leaves[leaf].order[ranks].iter().map(move |&o| place(leaf, o)))
+            let here = &self.leaves[leaf];
+            let places = move |&o: &u8| (0..here.places(o & 31)).map(move |_| place(leaf, o));
+            before.chain(here.order[ranks].iter().flat_map(places))
         })
     }
 
@@ -181,6 +157,9 @@ impl Items {
             self.before = self.leaf;
             let only = self.leaf as u32;
             (self.leaves[self.leaf].next, self.leaves[self.leaf].prev) = (only, only);
+        }
+        if self.sparse != END {
+            self.thin_leaf(blocks);
         }
         if self.leaves[self.leaf].used == u32::MAX {
             self.split(ends.tail, blocks);
@@ -248,8 +227,11 @@ impl Items {
         }
         self.enter(blocks);
         let leaf = &mut self.leaves[self.leaf];
-        let count = leaf.count();
-        leaf.used &= !(1 << (leaf.order[self.rank] & 31));
+        let (count, slot) = (leaf.count(), leaf.order[self.rank] & 31);
+        if leaf.runs >> slot & 1 == 1 {
+            return leaf.set_places(slot, leaf.places(slot) - 1);
+        }
+        leaf.used &= !(1 << slot);
         leaf.order.copy_within(self.rank + 1..count, self.rank);
     }
 
@@ -293,8 +275,16 @@ impl Items {
         let next = self.leaves[gone].next;
         self.leaves[self.before].next = next;
         self.leaves[next as usize].prev = self.before as u32;
-        self.leaves[gone].next = self.unused;
-        self.unused = gone as u32;
+        self.free(gone);
+    }
+
+    /// A leaf is in the circle no longer.
+    pub(super) fn free(&mut self, leaf: usize) {
+        self.leaves[leaf].next = self.unused;
+        self.unused = leaf as u32;
+        if self.sparse == leaf as u32 {
+            self.sparse = END;
+        }
     }
 
     /// Makes room in the cursor's leaf, which is full, by moving the smaller one of its parts to a new leaf.
@@ -329,7 +319,13 @@ impl Items {
     }
 
     /// Moves items of leaf `from` to the end of leaf `to`.
-    fn shift(&mut self, from: usize, ranks: std::ops::Range<usize>, to: usize, blocks: &mut SBlocks) {
+    pub(super) fn shift(
+        &mut self,
+        from: usize,
+        ranks: std::ops::Range<usize>,
+        to: usize,
+        blocks: &mut SBlocks,
+    ) {
         for rank in ranks.clone() {
             let order = self.leaves[from].order[rank];
             let slot = self.leaves[to].used.trailing_ones();
@@ -341,6 +337,9 @@ impl Items {
             let live = self.leaves[from].live >> (order & 31) & 1;
             self.leaves[from].live &= !(1 << (order & 31));
             self.leaves[to].live = self.leaves[to].live & !(1 << slot) | live << slot;
+            let run = self.leaves[from].runs >> (order & 31) & 1;
+            self.leaves[from].runs &= !(1 << (order & 31));
+            self.leaves[to].runs |= run << slot;
             *self.get_mut(new) = *self.get(old);
             if self.get(new).mask != 0 {
                 self.relink(old, new, blocks);

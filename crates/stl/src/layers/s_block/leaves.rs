@@ -8,7 +8,7 @@ pub(super) const LEAF: usize = 32;
 /// Up to eight consecutive blocks of one aligned unit of an S-block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
-    /// Another item of the S-block, or [`END`] and the S-block's number. Meaningless where no block is valid.
+    /// Another item of the S-block, or [`END`] and the S-block's number. Where no block is valid: see [`Leaf::runs`].
     pub next: u32,
     pub unit: u16,
     /// The first block's number in the unit.
@@ -46,6 +46,8 @@ pub(super) struct Leaf {
     pub prev: u32,
     /// Places before its first item, all invalid and equally long, that are in no leaf any more.
     pub gap: Gap,
+    /// Slots that stand for several invalid places of one length, a bit each: [`Item::next`] is how many.
+    pub runs: u32,
     /// By slot.
     pub items: [Item; LEAF],
 }
@@ -56,14 +58,40 @@ impl Leaf {
         self.used.count_ones() as usize
     }
 
+    /// How many places slot `slot` stands for.
+    #[inline]
+    pub fn places(&self, slot: u8) -> u32 {
+        if self.runs >> slot & 1 == 0 { 1 } else { self.items[usize::from(slot)].next }
+    }
+
+    /// Slot `slot` stands for so many invalid places.
+    #[inline]
+    pub fn set_places(&mut self, slot: u8, places: u32) {
+        self.runs = self.runs & !(1 << slot) | u32::from(places > 1) << slot;
+        self.items[usize::from(slot)].next = places;
+    }
+
+    /// All its places.
+    pub fn all_places(&self) -> u32 {
+        self.order[..self.count()].iter().map(|o| self.places(o & 31)).sum()
+    }
+
     /// The length of its places less one, where it has any and they are equally long.
     pub fn even(&self) -> Option<u32> {
         let (first, rest) = self.order[..self.count()].split_first()?;
         rest.iter().all(|o| o >> 5 == first >> 5).then_some(u32::from(first >> 5))
     }
 
+    #[inline]
     pub fn length(&self, ranks: std::ops::Range<usize>) -> u64 {
-        self.order[ranks].iter().map(|o| u64::from(o >> 5) + 1).sum()
+        let each = self.order[ranks.clone()].iter().map(|o| u64::from(o >> 5) + 1).sum();
+        if self.runs == 0 { each } else { each + self.length_of_runs(&self.order[ranks]) }
+    }
+
+    /// What the places are long that share a slot with another one.
+    fn length_of_runs(&self, order: &[u8]) -> u64 {
+        let runs = order.iter().filter(|&o| self.runs >> (o & 31) & 1 == 1);
+        runs.map(|o| u64::from(self.places(o & 31) - 1) * (u64::from(o >> 5) + 1)).sum()
     }
 }
 
@@ -108,6 +136,7 @@ impl Leaf {
         next: END,
         prev: END,
         gap: Gap(0),
+        runs: 0,
         items: [Item::INVALID; LEAF],
     };
 }

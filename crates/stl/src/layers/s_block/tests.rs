@@ -225,19 +225,27 @@ fn memory_goes_by_what_is_touched() {
     );
 }
 
-/// Few units, rewritten over and over before the ring has turned once: memory goes by what is cached.
+/// Few units, rewritten over and over before the ring has turned once, and among them some that are written once or none:
+/// memory goes by what is cached.
 #[test]
 fn what_is_overwritten_gives_its_memory_back() {
     let blocks = 40_000_000_000;
-    let mut layer =
-        SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), Options::default()).expect("it fits");
-    let (untouched, mut plan, mut rng) = (layer.map_bytes(), Plan::new(false, false), Rng::new(3));
-    for _ in 0..200_000 {
-        plan.clear();
-        layer.submit(SimTime::ZERO, &request(HostOp::Write, 8 * rng.below(64), 8), &mut plan);
-    }
-    let grown = layer.map_bytes() - untouched;
-    assert!(grown < 400_000, "{grown} bytes for 64 units, one chunk of leaves and one of tables included");
+    let grown = |cold: u64| {
+        let mut layer =
+            SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), Options::default()).expect("it fits");
+        let (untouched, mut plan, mut rng) = (layer.map_bytes(), Plan::new(false, false), Rng::new(3));
+        for i in 0..200_000 {
+            plan.clear();
+            let unit = if i % 50 < cold { 64 + i } else { rng.below(64) };
+            layer.submit(SimTime::ZERO, &request(HostOp::Write, 8 * unit, 8), &mut plan);
+        }
+        layer.map_bytes() - untouched
+    };
+    let alone = grown(0);
+    assert!(alone < 400_000, "{alone} bytes for 64 units, one chunk of leaves and one of tables included");
+    let (few, many) = (grown(3) - alone, grown(10) - alone);
+    assert!(few < 12_000 * 60, "{few} bytes for 12 000 units among 188 000 that are superseded");
+    assert!(many < 40_000 * 60, "{many} bytes for 40 000 units among 160 000 that are superseded");
 }
 
 /// A hot region and some cold blocks, in a ring that turns many times: what is left out of the circle of leaves lies where it
