@@ -28,17 +28,33 @@ impl Extent {
     }
 }
 
+/// An extent but for its LBA; short, because trees are read from memory. Packets have fewer than 2^32 blocks.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    packet: u64,
+    at: u32,
+    blocks: u32,
+}
+
 /// Extents by LBA; they never overlap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extents {
-    map: BTreeMap<u64, Extent>,
+    map: BTreeMap<u64, Place>,
+}
+
+fn extent((&lba, c): (&u64, &Place)) -> Extent {
+    Extent { lba, blocks: c.blocks.into(), packet: c.packet, at: c.at.into() }
+}
+
+fn place(e: &Extent) -> Place {
+    Place { packet: e.packet, at: e.at as u32, blocks: e.blocks as u32 }
 }
 
 impl Extents {
     /// The last extent that begins before `end`, if it reaches beyond `start`.
     #[inline]
     fn last_in(&self, span: &Range<u64>) -> Option<Extent> {
-        self.map.range(..span.end).next_back().map(|(_, e)| *e).filter(|e| e.end() > span.start)
+        self.map.range(..span.end).next_back().map(extent).filter(|e| e.end() > span.start)
     }
 
     /// The parts of extents that lie in `span`, ascending.
@@ -46,8 +62,8 @@ impl Extents {
         // Mostly none or one: then no others are looked for.
         let last = self.last_in(&span);
         let others = last.filter(|e| e.lba > span.start).map(|last| {
-            let before = self.map.range(..span.start).next_back().map(|(_, e)| *e);
-            let between = self.map.range(span.start..last.lba).map(|(_, e)| *e);
+            let before = self.map.range(..span.start).next_back().map(extent);
+            let between = self.map.range(span.start..last.lba).map(extent);
             before.filter(|e| e.end() > span.start).into_iter().chain(between)
         });
         others.into_iter().flatten().chain(last).map(move |e| e.within(&span))
@@ -61,7 +77,7 @@ impl Extents {
         while let Some(e) = self.last_in(&span) {
             gone(e.within(&span));
             if e.lba < span.start {
-                self.map.insert(e.lba, Extent { blocks: span.start - e.lba, ..e });
+                self.put(Extent { blocks: span.start - e.lba, ..e });
             } else {
                 self.map.remove(&e.lba);
             }
@@ -74,23 +90,42 @@ impl Extents {
 
     fn keep_behind(&mut self, e: Extent, end: u64) {
         if e.end() > end {
-            self.map.insert(end, e.within(&(end..e.end())));
+            self.put(e.within(&(end..e.end())));
         }
+    }
+
+    fn put(&mut self, e: Extent) {
+        self.map.insert(e.lba, place(&e));
     }
 
     /// Puts in an extent, of whose blocks none may be in.
     pub fn insert(&mut self, e: Extent) {
         debug_assert!(e.blocks > 0 && self.within(e.lba..e.end()).next().is_none());
-        self.map.insert(e.lba, e);
+        self.put(e);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Extent> {
-        self.map.values()
+    /// Puts in an extent instead of whatever lies there; `gone` is told each part of that, descending.
+    pub fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
+        // What is written again is mostly written as it was: then one look will do.
+        match self.map.range_mut(..e.end()).next_back() {
+            Some((&lba, c)) if lba == e.lba && u64::from(c.blocks) == e.blocks => {
+                gone(extent((&lba, c)));
+                *c = place(&e);
+            }
+            _ => {
+                self.remove(e.lba..e.end(), gone);
+                self.insert(e);
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Extent> {
+        self.map.iter().map(extent)
     }
 
     pub fn bytes(&self) -> u64 {
         // Nodes of the tree are two thirds full on the average.
-        (self.map.len() * (size_of::<Extent>() + size_of::<u64>()) * 3 / 2) as u64
+        (self.map.len() * (size_of::<Place>() + size_of::<u64>()) * 3 / 2) as u64
     }
 }
 
@@ -110,11 +145,17 @@ mod tests {
         map.insert(e(13, 9, 3, 0));
         map.remove(15..16, |_| ());
         assert_eq!(
-            map.iter().copied().collect::<Vec<_>>(),
+            map.iter().collect::<Vec<_>>(),
             [e(10, 3, 1, 0), e(13, 2, 3, 0), e(16, 6, 3, 3), e(22, 3, 2, 9)]
         );
         let seen: Vec<_> = map.within(11..17).collect();
         assert_eq!(seen, [e(11, 2, 1, 1), e(13, 2, 3, 0), e(16, 1, 3, 3)]);
         map.remove(12..12, |_| panic!("nothing lies in an empty span"));
+        for (new, old) in [(e(22, 3, 4, 5), e(22, 3, 2, 9)), (e(21, 3, 5, 0), e(22, 2, 4, 5))] {
+            gone.clear();
+            map.replace(new, |e| gone.push(e));
+            assert_eq!((gone[0], map.within(new.lba..new.end()).next()), (old, Some(new)));
+        }
+        assert_eq!(map.iter().last(), Some(e(24, 1, 4, 7)));
     }
 }

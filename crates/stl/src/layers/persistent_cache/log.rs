@@ -1,6 +1,7 @@
 //! The log: packets one behind the other over its bands, as many times as they go round.
 
 use super::extents::{Extent, Extents};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ pub(super) struct Packet {
     /// Blocks that a round of cleaning has taken and not brought home yet.
     pub held: u64,
     /// What was written, for the highest block that is live.
-    pub spans: Vec<Range<u64>>,
+    pub spans: SmallVec<[Range<u64>; 1]>,
 }
 
 /// Where the next packet goes.
@@ -110,7 +111,7 @@ impl Log {
             writes: 0,
             live: 0,
             held: 0,
-            spans: Vec::new(),
+            spans: SmallVec::new(),
         });
         self.head = Head { lap: at.lap, offset: at.offset + length, length: at.length + length };
         self.live += u64::from(blocks > 0);
@@ -139,16 +140,21 @@ impl Log {
         p.live += blocks;
         p.spans.push(span.clone());
         self.live_blocks += blocks;
-        self.kill(span.clone());
-        self.map.insert(Extent { lba: span.start, blocks, packet: number, at });
+        let new = Extent { lba: span.start, blocks, packet: number, at };
+        self.superseding(|map, gone| map.replace(new, gone));
         self.trim();
     }
 
     /// The copies of these blocks are not the newest any more.
     pub fn kill(&mut self, span: Range<u64>) {
+        self.superseding(|map, gone| map.remove(span, gone));
+    }
+
+    /// Changes the map, and counts what it says is gone.
+    fn superseding(&mut self, change: impl FnOnce(&mut Extents, &mut dyn FnMut(Extent))) {
         let (packets, first) = (&mut self.packets, self.first);
         let (live, live_blocks) = (&mut self.live, &mut self.live_blocks);
-        self.map.remove(span, |e| {
+        change(&mut self.map, &mut |e| {
             let p = &mut packets[(e.packet - first) as usize];
             p.live -= e.blocks;
             *live_blocks -= e.blocks;

@@ -85,7 +85,7 @@ impl PersistentCache {
             PACKET => {
                 let ((lap, offset), (length, blocks), (writes, before)) =
                     (halves(a), halves(b), (c >> 48, c << 16 >> 16));
-                let spans = Vec::new();
+                let spans = smallvec::SmallVec::new();
                 let packet = Packet { lap, offset, length, before, blocks, writes, live: 0, held: 0, spans };
                 self.log.packets.push_back(packet);
             }
@@ -157,7 +157,7 @@ impl PersistentCache {
             p.spans.iter().for_each(|s| put(SPAN, [s.start, s.end - s.start, 0]));
         }
         let extent = |e: &Extent| [e.lba, pair(e.blocks, e.at), e.packet - first];
-        self.log.map.iter().for_each(|e| put(EXTENT, extent(e)));
+        self.log.map.iter().for_each(|e| put(EXTENT, extent(&e)));
         for job in &self.jobs {
             put(JOB, [job.band as u64, pair(job.scratch as u64, job.tracks_before), job.done as u64]);
             job.taken.iter().for_each(|e| put(TAKEN, extent(e)));

@@ -259,14 +259,16 @@ fn places_that_are_left_out_come_round_as_they_were() {
     };
     let mut rig = Rig::new(make, Medium::new(60_000, REACH));
     let (span, mut rng) = (rig.layer.host_blocks().0, Rng::new(5));
-    let drawn = |rng: &mut Rng| match rng.below(100) {
+    // Now and then two leaves full of cold blocks, before which leaves are left out.
+    let drawn = |rng: &mut Rng, step: u64| match rng.below(100) {
+        _ if step % 300 < 70 => request(HostOp::Write, 8 * rng.below(span / 8 - 1), 8),
         0 => request(HostOp::Write, 8 * rng.below(span / 8 - 1), 8),
         1 => request(HostOp::Write, rng.below(span - 8), 1 + rng.below(8)),
         2 => request(HostOp::Read, rng.below(span - 8), 8),
         _ => request(HostOp::Write, 8 * rng.below(16), 8),
     };
     for step in 0..20_000 {
-        rig.go(drawn(&mut rng), false);
+        rig.go(drawn(&mut rng, step), false);
         if step % 5000 == 2500 {
             rig.swap_for_recovered();
         }
@@ -278,7 +280,7 @@ fn places_that_are_left_out_come_round_as_they_were() {
         layer.checkpoint(&mut |r| records.push(r));
         let mut recovered = make();
         recovered.recover(&mut records.into_iter(), &mut plan);
-        for r in (0..2000).map(|_| drawn(&mut rng)) {
+        for r in (0..2000).map(|step| drawn(&mut rng, step)) {
             for (layer, plan) in [(&mut layer, &mut plan), (&mut recovered, &mut other)] {
                 plan.clear();
                 layer.submit(SimTime::ZERO, &r, plan);
