@@ -21,8 +21,8 @@ from typing import NamedTuple
 from serving import Figures, Nbdkit
 
 SIZE_MB = 512
-# name: fio's rw, block size, depth; reads come first, on a medium written once from end to end: where a layer moves what
-# it writes, so often that all memory was taken, as the others' was
+# name: fio's rw, block size, depth; reads come first, on a medium written once from end to end: where a layer moves
+# what it writes, so often that all memory was taken, as the others' was
 JOBS = {
     "4k randread d1": ("randread", "4k", 1),
     "4k randread d16": ("randread", "4k", 16),
