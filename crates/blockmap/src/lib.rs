@@ -23,7 +23,7 @@ mod tree;
 mod unit_map;
 
 pub use gather::Gather;
-pub use prefetch::prefetch;
+pub use prefetch::{Hints, prefetch};
 pub use set::BlockSet;
 pub use unit_map::UnitMap;
 

@@ -1,15 +1,14 @@
 //! The directory above the regions.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::node::{Node, Payload, REGION};
-use crate::prefetch::prefetch;
+use crate::prefetch::{Hints, prefetch};
 
 /// Regions in a directory page (8 GiB).
 const PAGE: usize = 64;
 /// Hints between two steps of a prefetch.
-const HINTS: usize = 4;
+const APART: usize = 4;
 /// Units in a directory page.
 const PAGE_UNITS: u64 = (PAGE * REGION) as u64;
 
@@ -20,14 +19,12 @@ pub(crate) struct UnitTree<P: Payload> {
     pages: Vec<Option<Box<Page<P>>>>,
     weight: u64,
     heap: usize,
-    /// Units hinted last, and whose turn it is. Atomic only so that a tree can be shared; no order is needed.
-    hints: [AtomicU64; 2 * HINTS],
-    turn: AtomicUsize,
+    hints: Hints,
 }
 
 impl<P: Payload> Default for UnitTree<P> {
     fn default() -> Self {
-        Self { pages: Vec::new(), weight: 0, heap: 0, hints: Default::default(), turn: AtomicUsize::new(0) }
+        Self { pages: Vec::new(), weight: 0, heap: 0, hints: Hints::default() }
     }
 }
 
@@ -74,22 +71,19 @@ impl<P: Payload> UnitTree<P> {
     }
 
     /// Hints that `unit` will be used soon. Takes three steps, for an address is only known when what leads to it is in the
-    /// cache: the region of this unit now, its leaf or entries [`HINTS`] calls later, what is in the leaf as many later.
+    /// cache: the region of this unit now, its leaf or entries [`APART`] calls later, what is in the leaf as many later.
     #[inline]
     pub(crate) fn prefetch(&self, unit: u64) {
         let (page, region, _) = place(unit);
         if let Some(Some(page)) = self.pages.get(page) {
             prefetch(&page[..], region);
         }
-        let turn = self.turn.load(Relaxed);
-        self.turn.store(turn.wrapping_add(1), Relaxed);
-        let slot = |ago: usize| &self.hints[turn.wrapping_sub(ago) % (2 * HINTS)];
-        let (page, region, offset) = place(slot(HINTS).load(Relaxed));
+        let earlier = self.hints.add(unit);
+        let (page, region, offset) = place(earlier(APART));
         if let Some(Some(page)) = self.pages.get(page) {
             page[region].prefetch(offset);
         }
-        let (page, region, offset) = place(slot(0).load(Relaxed));
-        slot(0).store(unit, Relaxed);
+        let (page, region, offset) = place(earlier(2 * APART));
         if let Some(Some(page)) = self.pages.get(page) {
             page[region].prefetch_leaf(offset);
         }

@@ -176,16 +176,20 @@ impl Bands {
     /// # Errors
     /// When there are none.
     pub fn at(starts: &[Pba], blocks: Blocks) -> Result<Self, DriveError> {
-        let mut runs = Vec::new();
-        let mut i = 0;
-        while i < starts.len() {
-            let first = starts[i].0;
-            let stride = starts.get(i + 1).map_or(blocks.0, |next| next.0 - first);
-            let regular = |&(k, s): &(usize, &Pba)| s.0 == first + k as u64 * stride;
-            let n = starts[i..].iter().enumerate().take_while(regular).count();
-            let shape = Shape { blocks: blocks.0, stride, stroke: stride * n as u64 };
-            push(&mut runs, Tracks::default(), first, (n as u64, n as u64), shape);
-            i += n;
+        let (mut runs, mut left) = (Vec::new(), starts);
+        while let Some(&Pba(first)) = left.first() {
+            let away = |i: usize| left.get(i).map(|start| start.0 - first);
+            let stride = away(1).unwrap_or(blocks.0);
+            let n = (1..).take_while(|&i| away(i) == Some(i as u64 * stride)).count() + 1;
+            // As many more such rows as are equally far apart: the strokes of a zone.
+            let stroke = away(n).unwrap_or(n as u64 * stride);
+            let like = |&(row, starts): &(usize, &[Pba])| {
+                (0..).zip(starts).all(|(k, start)| start.0 == first + row as u64 * stroke + k * stride)
+            };
+            let bands = n * left.chunks_exact(n).enumerate().take_while(like).count();
+            let shape = Shape { blocks: blocks.0, stride, stroke };
+            push(&mut runs, Tracks::default(), first, (bands as u64, n as u64), shape);
+            left = &left[bands..];
         }
         Self::finish(runs, &Slips::default(), None, || "there are no bands".to_owned())
     }

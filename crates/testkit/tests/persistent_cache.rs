@@ -167,3 +167,32 @@ fn a_round_begins_when_too_many_packets_are_live() {
     assert_eq!((live(1), live(6)), (0, 0));
     assert!(live(7) > 0);
 }
+
+/// A packet is collected once for a band, however many of its writes lie there and whatever phases need them.
+#[test]
+fn a_packet_is_collected_once_for_a_band() {
+    for memory in ["", ",memory=16blk"] {
+        let collected = |writes: &[u64]| {
+            let text = format!(
+                "persistent-cache,queued=4,packet=12blk,map_trigger=1,map_limit=9,round=1,idle=off{memory}"
+            );
+            let mut layer =
+                smrlab_stl::build(&text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+            let far = layer.host_blocks().0 - 1;
+            let (mut plan, mut collected) = (Plan::new(false, false), Vec::new());
+            // The fifth write is a packet of its own; the reads that follow wait for a sub-step each.
+            let mut writes = writes.to_vec();
+            writes.resize(4, far);
+            let writes = writes.into_iter().chain([far]).map(|lba| (HostOp::Write, lba));
+            for (op, lba) in writes.chain((0..40).map(|_| (HostOp::Read, far))) {
+                plan.clear();
+                layer.submit(SimTime::ZERO, &HostRequest::new(op, Lba(lba), Blocks(1)), &mut plan);
+                let pauses = plan.pauses().iter().filter(|(_, pause)| pause.cause == Cause::Clean);
+                collected.extend(pauses.map(|(_, pause)| pause.time));
+            }
+            collected
+        };
+        assert_eq!(collected(&[0, 10, 20, 30]), collected(&[0]), "{memory}");
+        assert_eq!(collected(&[0]).len(), 1, "{memory}");
+    }
+}

@@ -18,18 +18,28 @@ fn what_does_not_fit_is_told_what_does() {
 
 #[test]
 fn bands_at_given_places_are_found_again() {
-    let starts = [10, 30, 50, 100, 131].map(Pba);
-    let bands = Bands::at(&starts, Blocks(15)).unwrap();
-    assert_eq!((bands.len(), bands.data_blocks()), (5, Blocks(75)));
-    for (i, start) in starts.iter().enumerate() {
-        let id = BandId(i as u64);
-        assert_eq!(bands.start(id), *start);
-        assert_eq!(bands.around(Pba(start.0 + 14)), Some(start.0..start.0 + 15));
-        assert_eq!(bands.band_of(Pba(start.0 + 14)), Some((id, Blocks(14))));
-        assert_eq!(bands.around(Pba(start.0 + 15)), None, "behind band {i}");
-        assert_eq!(bands.around(Pba(start.0 - 1)), None, "before band {i}");
-        assert_eq!(bands.locate(i as u64 * 15 + 3), (id, Blocks(3), Pba(start.0 + 3)));
+    // One row and two odd ones; three strokes alike, and a part of a fourth; two alike, and one farther away.
+    for (starts, runs) in [
+        (&[10, 30, 50, 100, 131][..], 2),
+        (&[10, 30, 50, 90, 110, 130, 170, 190, 210, 250, 270], 2),
+        (&[10, 30, 50, 90, 110, 130, 171, 191, 211], 2),
+        (&[10], 1),
+    ] {
+        let starts: Vec<_> = starts.iter().copied().map(Pba).collect();
+        let bands = Bands::at(&starts, Blocks(15)).unwrap();
+        let n = starts.len() as u64;
+        assert_eq!((bands.len(), bands.data_blocks(), bands.runs.len()), (n, Blocks(15 * n), runs));
+        for (i, start) in (0..).zip(&starts) {
+            let id = BandId(i);
+            assert_eq!(bands.start(id), *start);
+            assert_eq!(bands.around(Pba(start.0 + 14)), Some(start.0..start.0 + 15));
+            assert_eq!(bands.band_of(Pba(start.0 + 14)), Some((id, Blocks(14))));
+            assert_eq!(bands.around(Pba(start.0 + 15)), None, "behind band {i}");
+            assert_eq!(bands.around(Pba(start.0 - 1)), None, "before band {i}");
+            assert_eq!(bands.locate(i * 15 + 3), (id, Blocks(3), Pba(start.0 + 3)));
+        }
+        let within = [0, 14, 15, 44, 1000].map(|blocks| bands.within(Blocks(blocks)));
+        assert_eq!(within, [0, 0, 1, 2.min(n), n]);
     }
-    assert_eq!([0, 14, 15, 44, 75, 99].map(|n| bands.within(Blocks(n))), [0, 0, 1, 2, 5, 5]);
     assert!(Bands::at(&[], Blocks(15)).is_err());
 }

@@ -16,7 +16,8 @@ pub(crate) use slips::Slips;
 pub use spec::{
     Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, Toward, ZoneSkew, ZoneSpec,
 };
-pub(crate) use zone_run::{Place, ZoneRun, wrapped};
+pub(crate) use zone_run::{Place, ZoneRun};
+pub use zone_run::{StartSlots, wrapped};
 
 use crate::fault::DriveError;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
@@ -245,6 +246,13 @@ impl Geometry {
     #[inline]
     pub fn track_blocks(&self, track: TrackNo) -> Blocks {
         self.track_start(TrackNo(track.0 + 1)) - self.track_start(track)
+    }
+
+    /// Where the first sectors of a track and of those behind it in its stroke and recording zone lie.
+    #[inline]
+    pub fn start_slots(&self, track: TrackNo) -> StartSlots {
+        let (i, rel) = self.zone_run_of(track);
+        self.zone_runs[i].start_slots(rel)
     }
 
     /// Where a block lies.

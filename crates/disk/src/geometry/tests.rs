@@ -237,6 +237,19 @@ proptest! {
             prop_assert_eq!(p.angle, slot * REVOLUTION / n, "track {}", t.0);
             last = p;
         }
+        for stroke in g.strokes() {
+            let tracks = stroke.first.0..stroke.first.0 + stroke.tracks;
+            for t in tracks.clone().map(TrackNo) {
+                let zone = g.zone_of(t);
+                let behind = t.0..tracks.end.min(zone.first_track.0 + zone.tracks);
+                // Those of a cylinder by itself.
+                for of in behind.take(if stroke.unit == 1 { 20 } else { 1 }).map(TrackNo) {
+                    let slot = g.start_slots(t).of(of.0 - t.0);
+                    let angle = slot * REVOLUTION / u64::from(zone.sectors);
+                    prop_assert_eq!(angle, g.position(g.track_start(of)).angle, "track {} from {}", of.0, t.0);
+                }
+            }
+        }
     }
 
     #[test]

@@ -69,8 +69,30 @@ pub(crate) struct Switches {
 
 /// `slot` less a revolution of `n` where it is beyond one; without a branch.
 #[inline]
-pub(crate) fn wrapped(slot: u64, n: u64) -> u64 {
+pub fn wrapped(slot: u64, n: u64) -> u64 {
     slot.min(slot.wrapping_sub(n))
+}
+
+/// The slot of `n` that begins nearest to an angle below a revolution.
+#[inline]
+fn rounded(angle: u64, n: u64) -> u64 {
+    wrapped((angle * n + REVOLUTION / 2) / REVOLUTION, n)
+}
+
+/// The slots (sector-sized angles) at which the first sectors of tracks lie that follow each other in a stroke.
+#[derive(Clone, Copy, Debug)]
+pub struct StartSlots {
+    skew: u64,
+    step_skew: u64,
+    sectors: u64,
+}
+
+impl StartSlots {
+    /// That of the `i`-th track.
+    #[inline]
+    pub fn of(&self, i: u64) -> u64 {
+        rounded((self.skew + i * self.step_skew) % REVOLUTION, self.sectors)
+    }
 }
 
 impl ZoneRun {
@@ -138,9 +160,14 @@ impl ZoneRun {
     /// The slot (sector-sized angle) at which sector 0 of a track lies: skew rounded to whole sectors (Pitchumani 2012, section 3.2.1).
     #[inline]
     pub(crate) fn start_slot(&self, p: Place) -> u64 {
-        let n = self.sectors.divisor();
-        let slot = (self.skew(p) * n + REVOLUTION / 2) / REVOLUTION;
-        wrapped(slot, n)
+        rounded(self.skew(p), self.sectors.divisor())
+    }
+
+    /// The same of a track and those behind it in its run.
+    #[inline]
+    pub(crate) fn start_slots(&self, track: u64) -> StartSlots {
+        let skew = self.skew(self.place(track));
+        StartSlots { skew, step_skew: self.step_skew, sectors: self.sectors.divisor() }
     }
 
     /// The angle at which `slot` begins; slots beyond a revolution give angles beyond one.

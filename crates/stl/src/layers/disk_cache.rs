@@ -12,7 +12,7 @@ pub use entry::ENTRY;
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::{Facts, HostRequest, Parts, Plan, Record, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
-use smrlab_blockmap::BlockSet;
+use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
@@ -121,6 +121,9 @@ pub struct DiskCache {
     band: u64,
     shares: Shares,
     by_band: Reciprocal,
+    /// Units of the map in a band, and blocks in a unit.
+    by_units: Reciprocal,
+    by_unit: Reciprocal,
     sets: Vec<Set>,
     homes: Homes,
     /// The journal's scratch band.
@@ -137,7 +140,11 @@ pub struct DiskCache {
     step: Option<u64>,
     counters: Counters,
     work: clean::Work,
+    hints: Hints,
 }
+
+/// Hints between two of the three steps that one takes.
+const APART: usize = 8;
 
 /// A part of a request within one native band.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +190,8 @@ impl DiskCache {
             band,
             shares,
             by_band,
+            by_units: Reciprocal::new(units),
+            by_unit: Reciprocal::new(g),
             homes,
             scratch,
             scratch_needed: false,
@@ -192,6 +201,7 @@ impl DiskCache {
             step: None,
             counters: Counters::default(),
             work: clean::Work::default(),
+            hints: Hints::default(),
         };
         let slots = if options.dynamic { 0 } else { shares.associated as usize };
         layer.sets = (0..shares.cache).map(|s| Set::new(layer.cache_start(s), units as u32, slots)).collect();
@@ -219,7 +229,7 @@ impl DiskCache {
     }
 
     fn units(&self) -> u64 {
-        self.band / self.options.granularity
+        self.by_units.divisor()
     }
 
     /// Splits a request at the edges of native bands.
@@ -242,7 +252,7 @@ impl DiskCache {
     /// Algorithm IV.1 for the blocks of one native band: append, cleaning the cache band whenever it is full.
     fn write_part(&mut self, part: Part, plan: &mut Plan) -> u32 {
         let (g, units) = (self.options.granularity, self.units());
-        let (first, end) = (part.offset / g, (part.offset + part.blocks).div_ceil(g));
+        let (first, end) = (self.by_unit.div(part.offset), self.by_unit.div_ceil(part.offset + part.blocks));
         let (mut unit, mut ops) = (first, 0);
         while unit < end {
             let (set, slot) = self.home_with_room(part.native, plan);
@@ -313,8 +323,9 @@ impl DiskCache {
         let mut offset = part.offset;
         let end = part.offset + part.blocks;
         while offset < end {
-            let (unit, within) = (offset / g, offset % g);
-            let (cached, n) = self.sets[set].find_run(slot, units, unit, (end - 1) / g + 1 - unit);
+            let (unit, within) = self.by_unit.div_rem(offset);
+            let most = self.by_unit.div(end - 1) + 1 - unit;
+            let (cached, n) = self.sets[set].find_run(slot, units, unit, most);
             let n = (n * g - within).min(end - offset);
             found.hits |= cached.is_some();
             found.misses |= cached.is_none();
@@ -439,9 +450,18 @@ impl TranslationLayer for DiskCache {
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
         let (native, offset) = self.by_band.div_rem_wide(request.lba.0);
-        if let Some((set, slot)) = self.homes.of(native) {
-            self.sets[set].prefetch(slot, self.units(), offset / self.options.granularity);
-        }
+        let (set, slot) = self.homes.of(native).unwrap_or_default();
+        prefetch(&self.sets, set);
+        let key = Set::key(slot, self.units(), self.by_unit.div(offset));
+        let earlier = self.hints.add((set as u64) << 32 | u64::from(key));
+        let hinted = |step: usize| {
+            let hint = earlier(step * APART);
+            (&self.sets[(hint >> 32) as usize], hint as u32)
+        };
+        let (set, key) = hinted(1);
+        set.prefetch(key, self.by_units);
+        let (set, key) = hinted(2);
+        set.index.prefetch_item(key);
     }
 
     fn expect(&mut self, lba: Lba, writes: u64) {

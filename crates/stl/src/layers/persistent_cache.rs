@@ -127,11 +127,12 @@ impl PersistentCache {
     fn open_packet(&self, blocks: u64) -> Option<(u64, Head)> {
         let last = self.log.packets.back().filter(|_| self.o.queued > 1)?;
         let head = self.log.head;
-        let at_end = last.lap == head.lap && last.offset + last.length == head.offset;
-        let length = self.length(last.blocks + blocks);
-        let fits = last.offset + length <= self.log_band(head.lap);
-        let open = at_end && last.writes < self.o.queued && last.blocks + blocks <= self.o.packet && fits;
-        open.then_some((length, Head { lap: last.lap, offset: last.offset + last.blocks, ..head }))
+        let (offset, data) = (u64::from(last.offset), u64::from(last.blocks));
+        let at_end = u64::from(last.lap) == head.lap && offset + u64::from(last.length) == head.offset;
+        let length = self.length(data + blocks);
+        let fits = offset + length <= self.log_band(head.lap);
+        let shared = u64::from(last.writes) < self.o.queued && data + blocks <= self.o.packet;
+        (at_end && shared && fits).then_some((length, Head { offset: offset + data, ..head }))
     }
 
     fn log_band(&self, lap: u64) -> u64 {
@@ -390,8 +391,7 @@ impl TranslationLayer for PersistentCache {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.log.map.bytes()
-            + (self.log.packets.len() * size_of::<log::Packet>()) as u64
+        self.log.bytes()
             + self.discarded.bytes() as u64
             + self.written.as_ref().map_or(0, |w| w.bytes() as u64)
     }

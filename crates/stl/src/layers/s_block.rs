@@ -30,11 +30,10 @@ use cache::CacheRing;
 use choose::Queue;
 use section::Section;
 use slots::{SlotRing, guard_slots};
-use smrlab_blockmap::BlockSet;
+use smrlab_blockmap::{BlockSet, Hints};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use work::Work;
 
 /// What can be chosen about the layer.
@@ -108,16 +107,8 @@ pub struct SBlockLayer {
     hints: Hints,
 }
 
-/// The places of the requests that were hinted last: each takes four steps, for an address is only known when what led to
-/// it is in the processor's caches. Atomic only so that a layer can be shared; no order is needed.
-#[derive(Debug, Default)]
-struct Hints {
-    last: [AtomicU64; 3 * HINTS],
-    turn: AtomicUsize,
-}
-
-/// Hints between two steps.
-const HINTS: usize = 6;
+/// Hints between two of the four steps that one takes.
+const APART: usize = 6;
 
 /// A part of a request within one S-block.
 #[derive(Clone, Copy, Debug)]
@@ -222,8 +213,9 @@ impl SBlockLayer {
 
     /// The units that a piece touches.
     fn span(&self, p: &Piece) -> Range<u64> {
-        let g = self.rules.granularity;
-        p.offset / g * g..(p.offset + p.blocks).div_ceil(g) * g
+        // A power of two.
+        let within = self.rules.granularity - 1;
+        p.offset & !within..(p.offset + p.blocks + within) & !within
     }
 
     #[inline]
@@ -321,7 +313,7 @@ impl SBlockLayer {
         if span.start < p.offset && s.holds(p.x, span.start) {
             return Some((s.place(p.x, span.start), Dir::Read));
         }
-        let most = (s.cache.capacity() / 2 / self.rules.granularity).max(1) * self.rules.granularity;
+        let most = s.cache.longest(self.rules.granularity);
         let end = p.offset + p.blocks;
         if end < span.end && span.end - span.start <= most && s.holds(p.x, end) {
             return Some((s.place(p.x, end), Dir::Read));
@@ -421,10 +413,10 @@ impl TranslationLayer for SBlockLayer {
         if let Some(s) = self.sections.get(section as usize) {
             s.blocks.prefetch_chunk(x as u32);
         }
-        let turn = self.hints.turn.load(Relaxed);
-        self.hints.turn.store(turn.wrapping_add(1), Relaxed);
+        let fits = section < self.sections.len().min(1 << 16) as u64;
+        let earlier = self.hints.add(if fits { section << 48 | x << 16 | offset >> 3 } else { 0 });
         let hinted = |step: usize| {
-            let hint = self.hints.last[turn.wrapping_sub(step * HINTS) % (3 * HINTS)].load(Relaxed);
+            let hint = earlier(step * APART);
             (&self.sections[(hint >> 48) as usize], (hint >> 16) as u32, hint & 0xffff)
         };
         let (s, x1, _) = hinted(1);
@@ -435,10 +427,6 @@ impl TranslationLayer for SBlockLayer {
         s.cache.fetch_list(&known, unit);
         let (s, x3, unit) = hinted(3);
         s.cache.fetch_listed(&s.blocks.at(x3), unit);
-        if section < self.sections.len().min(1 << 16) as u64 {
-            let hint = section << 48 | x << 16 | offset >> 3;
-            self.hints.last[turn % (3 * HINTS)].store(hint, Relaxed);
-        }
     }
 
     fn map_bytes(&self) -> u64 {

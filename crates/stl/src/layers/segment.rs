@@ -7,7 +7,7 @@ pub use entry::ENTRY;
 pub(crate) use entry::shared_guards;
 pub use layout::Layout;
 
-use crate::parts::live::LateLive;
+use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
 use crate::parts::update::{Journal, Update, advanced};
 use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
@@ -50,7 +50,7 @@ pub struct Segments {
     rewrite: Rewrite,
     journal: Journal,
     /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
-    live: LateLive,
+    live: Live,
     update: Update,
     /// What the present update puts back: offset in the segment, length, source.
     pieces: Vec<(Range<u64>, Source)>,
@@ -59,8 +59,8 @@ pub struct Segments {
 impl Segments {
     /// Builds the layer.
     pub fn new(layout: Layout, rewrite: Rewrite, journal: Journal) -> Self {
-        let live = LateLive::new(layout.host_blocks());
-        Self { layout, rewrite, journal, live, update: Update::default(), pieces: Vec::new() }
+        let (live, update) = Default::default();
+        Self { layout, rewrite, journal, live, update, pieces: Vec::new() }
     }
 
     fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
@@ -88,39 +88,35 @@ impl Segments {
             _ => 0..chunk,
         };
         let base = part.segment * self.layout.segment_blocks();
-        self.live.ask(|live| {
-            let mut keep = |chunk_no: u64, within: Range<u64>, cause: Cause| {
-                let blocks = chunk_no * chunk + within.start..chunk_no * chunk + within.end;
-                let holds =
-                    !within.is_empty() && live.set().contains_any(base + blocks.start..base + blocks.end);
-                if holds {
-                    self.layout.runs(part.segment, chunk_no, within, |from, pba, blocks| {
-                        each(Kept { chunk: chunk_no, from, pba, blocks, cause });
-                    });
-                }
-                holds
-            };
-            if self.rewrite == Rewrite::Chunks {
-                keep(first, 0..part.blocks.start - first * chunk, Cause::Fill);
+        let column = self.layout.column(part.segment);
+        let mut keep = |chunk_no: u64, within: Range<u64>, cause: Cause| {
+            let start = base + chunk_no * chunk;
+            let blocks = start + within.start..start + within.end;
+            let holds = !within.is_empty() && self.live.set().contains_any(blocks);
+            if holds {
+                column.chunk(chunk_no).runs(within, |from, pba, blocks| {
+                    each(Kept { chunk: chunk_no, from, pba, blocks, cause });
+                });
             }
-            keep(
-                last,
-                part.blocks.end - last * chunk..arc.end.max(part.blocks.end - last * chunk),
-                Cause::Fill,
-            );
-            // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
-            let mut gap = 0;
-            for chunk_no in last + 1..self.layout.length() {
-                if keep(chunk_no, arc.clone(), Cause::Clean) {
-                    gap = 0;
-                } else {
-                    gap += 1;
-                    if gap >= self.layout.reach() {
-                        break;
-                    }
+            holds
+        };
+        if self.rewrite == Rewrite::Chunks {
+            keep(first, 0..part.blocks.start - first * chunk, Cause::Fill);
+        }
+        let behind = part.blocks.end - last * chunk;
+        keep(last, behind..arc.end.max(behind), Cause::Fill);
+        // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
+        let mut gap = 0;
+        for chunk_no in last + 1..self.layout.length() {
+            if keep(chunk_no, arc.clone(), Cause::Clean) {
+                gap = 0;
+            } else {
+                gap += 1;
+                if gap >= self.layout.reach() {
+                    break;
                 }
             }
-        });
+        }
     }
 
     fn write(&mut self, part: &Part, lba: u64, plan: &mut Plan) {
@@ -135,12 +131,12 @@ impl Segments {
             pieces.push((at..at + k.blocks.0, Source::Staged(op, Blocks::ZERO)));
             relocated += k.blocks;
         });
-        pieces.push((part.blocks.clone(), Source::Host(Blocks(part.host))));
-        pieces.sort_unstable_by_key(|p| p.0.start);
+        let before = pieces.partition_point(|p| p.0.start < part.blocks.start);
+        pieces.insert(before, (part.blocks.clone(), Source::Host(Blocks(part.host))));
         self.list(part.segment, &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
-        self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + blocks, plan));
+        self.update.emit(&mut self.journal, plan, |plan| _ = live.insert(lba..lba + blocks, plan));
         if relocated.0 > 0 {
             plan.cleaned("segment-rewrite", first_op, relocated);
         }
@@ -148,7 +144,7 @@ impl Segments {
 
     /// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
     fn list(&mut self, segment: u64, pieces: &[(Range<u64>, Source)]) {
-        let chunk = self.layout.chunk();
+        let (chunk, column) = (self.layout.chunk(), self.layout.column(segment));
         self.update.clear();
         let (mut next, mut at) = (0, pieces[0].0.start);
         while next < pieces.len() {
@@ -165,14 +161,14 @@ impl Segments {
             let mut runs = [(Pba(0), 0, Blocks::ZERO); 2];
             let mut count = 0;
             let within = at - chunk_no * chunk..end - chunk_no * chunk;
-            self.layout.runs(segment, chunk_no, within, |from, pba, blocks| {
+            column.chunk(chunk_no).runs(within, |from, pba, blocks| {
                 runs[count] = (pba, chunk_no * chunk + from, blocks);
                 count += 1;
             });
             runs[..count].sort_unstable();
             for &(pba, from, blocks) in &runs[..count] {
                 self.update.start(pba);
-                for (range, source) in &pieces[next..] {
+                for (range, source) in pieces[next..].iter().take_while(|p| p.0.start < from + blocks.0) {
                     let (lo, hi) = (range.start.max(from), range.end.min(from + blocks.0));
                     if lo < hi {
                         self.update.piece(Blocks(hi - lo), advanced(*source, Blocks(lo - range.start)));
@@ -194,11 +190,12 @@ impl Segments {
         let chunk = self.layout.chunk();
         let mut runs = ReadRuns::to_host(0);
         for part in self.parts(r.lba, r.blocks) {
+            let column = self.layout.column(part.segment);
             let mut at = part.blocks.start;
             while at < part.blocks.end {
                 let (chunk_no, from) = (at / chunk, at % chunk);
                 let n = (chunk - from).min(part.blocks.end - at);
-                self.layout.runs(part.segment, chunk_no, from..from + n, |_, pba, blocks| {
+                column.chunk(chunk_no).runs(from..from + n, |_, pba, blocks| {
                     runs.push(pba, blocks.0, plan);
                 });
                 at += n;
@@ -207,7 +204,7 @@ impl Segments {
         let ops = runs.end(plan);
         plan.set_extents(ops);
         if plan.wants_data() {
-            self.live.ask(|live| live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan));
+            self.live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan);
         }
     }
 
@@ -217,7 +214,8 @@ impl Segments {
         let (chunk_no, from) = (part.blocks.start / chunk, part.blocks.start % chunk);
         let end = chunk.min(from + part.blocks.end - part.blocks.start);
         let mut first = Pba(u64::MAX);
-        self.layout.runs(part.segment, chunk_no, from..end, |_, pba, _| first = first.min(pba));
+        let place = self.layout.column(part.segment).chunk(chunk_no);
+        place.runs(from..end, |_, pba, _| first = first.min(pba));
         first
     }
 }
@@ -238,7 +236,7 @@ impl TranslationLayer for Segments {
                 }
                 plan.set_extents(extents);
             }
-            HostOp::Discard => _ = self.live.now().remove(r.lba.span(r.blocks), plan),
+            HostOp::Discard => _ = self.live.remove(r.lba.span(r.blocks), plan),
             HostOp::Flush => {}
         }
     }
@@ -250,7 +248,8 @@ impl TranslationLayer for Segments {
                 let (chunk_no, from) =
                     (part.blocks.start / self.layout.chunk(), part.blocks.start % self.layout.chunk());
                 let mut first = None;
-                self.layout.runs(part.segment, chunk_no, from..from + 1, |_, pba, _| first = Some(pba));
+                let place = self.layout.column(part.segment).chunk(chunk_no);
+                place.runs(from..from + 1, |_, pba, _| first = Some(pba));
                 Some((first?, Dir::Read))
             }
             HostOp::Write => {
@@ -268,7 +267,7 @@ impl TranslationLayer for Segments {
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         for record in records {
-            if self.live.now().take(&record).is_none() {
+            if self.live.take(&record).is_none() {
                 self.journal.take(&record);
             }
         }
@@ -280,12 +279,12 @@ impl TranslationLayer for Segments {
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.live.ask(|live| live.checkpoint(out));
+        self.live.checkpoint(out);
         self.journal.checkpoint(out);
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.live.ask(|live| live.set().runs_in(lba.span(blocks)).for_each(out));
+        self.live.set().runs_in(lba.span(blocks)).for_each(out);
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -293,6 +292,6 @@ impl TranslationLayer for Segments {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.live.ask(|live| live.set().bytes()) as u64 + self.layout.bytes()
+        self.live.set().bytes() as u64 + self.layout.bytes()
     }
 }

@@ -265,11 +265,22 @@ impl PositionIndex {
         *self = Self::new(self.positions);
     }
 
-    /// A hint that `key` will be looked up or appended soon.
+    /// A hint that `key` will be looked up or appended soon; [`prefetch_item`](Self::prefetch_item) is to follow.
     #[inline]
     pub fn prefetch(&self, key: u32) {
         if !self.table.is_empty() {
             smrlab_blockmap::prefetch(&self.table, self.sought(key / GROUP).0);
+            // What is appended comes next to the last.
+            smrlab_blockmap::prefetch(&self.items, self.items.len().wrapping_sub(1));
+        }
+    }
+
+    /// The same once the table is near: of what its entry leads to, if to anything.
+    #[inline]
+    pub fn prefetch_item(&self, key: u32) {
+        if !self.table.is_empty() {
+            let entry = self.table[self.sought(key / GROUP).0];
+            smrlab_blockmap::prefetch(&self.items, (entry & self.number) as usize);
         }
     }
 

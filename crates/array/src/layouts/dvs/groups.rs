@@ -1,46 +1,43 @@
 //! The groups of an array, in pages: large drives have millions of groups, of which a run may touch few.
 
 use super::group::{Group, Shape};
-use smrlab_blockmap::prefetch;
+use smrlab_blockmap::{Hints, prefetch};
 
 /// Groups in a page.
 const PAGE: usize = 64;
 /// Hints between the steps of a prefetch.
-const HINTS: usize = 6;
+const APART: usize = 6;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Groups {
     pages: Vec<Option<Box<[Group]>>>,
-    /// Groups hinted last, and whose turn it is.
-    hints: [u64; 2 * HINTS],
-    turn: usize,
+    hints: Hints,
 }
 
 impl Groups {
     /// So many, none of them written.
     pub fn new(groups: u64) -> Self {
         let pages = vec![None; (groups as usize).div_ceil(PAGE)];
-        Self { pages, hints: [0; 2 * HINTS], turn: 0 }
+        Self { pages, hints: Hints::default() }
     }
 
     /// Hints that `group` will be used soon. Takes three steps, because each address is known when what the one before is
-    /// the address of is in the cache: its page now, its own place in that of the group hinted [`HINTS`] calls ago, and what
+    /// the address of is in the cache: its page now, its own place in that of the group hinted [`APART`] calls ago, and what
     /// the one before those has.
     #[inline]
-    pub fn prefetch(&mut self, group: u64) {
+    pub fn prefetch(&self, group: u64) {
         let page = |group: u64| self.pages.get(group as usize / PAGE)?.as_deref();
         prefetch(&self.pages, group as usize / PAGE);
-        let near = self.hints[(self.turn + HINTS) % (2 * HINTS)];
+        let earlier = self.hints.add(group);
+        let near = earlier(APART);
         if let Some(page) = page(near) {
             prefetch(page, near as usize % PAGE);
         }
-        let first = &mut self.hints[self.turn];
-        if let Some(page) = page(*first) {
-            page[*first as usize % PAGE].prefetch();
+        let first = earlier(2 * APART);
+        if let Some(page) = page(first) {
+            page[first as usize % PAGE].prefetch();
         }
-        *first = group;
-        self.turn = (self.turn + 1) % (2 * HINTS);
     }
 
     /// A group that was written.

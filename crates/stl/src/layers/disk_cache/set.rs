@@ -3,6 +3,7 @@
 use super::Shares;
 use crate::parts::position_index::PositionIndex;
 use smrlab_units::Pba;
+use smrlab_units::reciprocal::Reciprocal;
 
 /// A native band's set is not decided.
 const NONE: u32 = u32::MAX;
@@ -35,7 +36,7 @@ impl Set {
     }
 
     #[inline]
-    fn key(slot: u32, units: u64, unit: u64) -> u32 {
+    pub fn key(slot: u32, units: u64, unit: u64) -> u32 {
         (u64::from(slot) * units + unit) as u32
     }
 
@@ -90,8 +91,9 @@ impl Set {
     }
 
     #[inline]
-    pub fn prefetch(&self, slot: u32, units: u64, unit: u64) {
-        self.index.prefetch(Self::key(slot, units, unit));
+    pub fn prefetch(&self, key: u32, units: Reciprocal) {
+        self.index.prefetch(key);
+        smrlab_blockmap::prefetch(&self.live, units.div(key.into()) as usize);
     }
 
     /// Gives a native band a slot: the one that it had since the last cleaning, or the next one.
@@ -125,9 +127,16 @@ impl Set {
 #[derive(Clone, Debug)]
 pub(super) enum Homes {
     /// Native band `i` belongs to set `i mod M` for ever (section IV.A).
-    Fixed(u32),
+    Fixed(Reciprocal),
     /// To the set that had the most room when the band's first block was cached.
     Dynamic(Vec<(u32, u32)>),
+}
+
+/// Set and slot of a native band for ever.
+#[inline]
+fn fixed(sets: Reciprocal, native: u64) -> (usize, u32) {
+    let (slot, set) = sets.div_rem(native);
+    (set as usize, slot as u32)
 }
 
 impl Homes {
@@ -135,7 +144,7 @@ impl Homes {
         if dynamic {
             Self::Dynamic(vec![(NONE, 0); shares.native as usize])
         } else {
-            Self::Fixed(shares.cache as u32)
+            Self::Fixed(Reciprocal::new(shares.cache))
         }
     }
 
@@ -143,10 +152,7 @@ impl Homes {
     #[inline]
     pub fn of(&self, native: u64) -> Option<(usize, u32)> {
         match self {
-            Self::Fixed(sets) => {
-                let native = native as u32;
-                Some(((native % sets) as usize, native / sets))
-            }
+            Self::Fixed(sets) => Some(fixed(*sets, native)),
             Self::Dynamic(homes) => {
                 let (set, slot) = homes[native as usize];
                 (set != NONE).then_some((set as usize, slot))
@@ -174,7 +180,7 @@ impl Homes {
     /// Gives `native` to `set`.
     pub fn settle(&mut self, native: u64, set: usize, sets: &mut [Set]) -> (usize, u32) {
         match self {
-            Self::Fixed(n) => ((native % u64::from(*n)) as usize, native as u32 / *n),
+            Self::Fixed(sets) => fixed(*sets, native),
             Self::Dynamic(homes) => {
                 let slot = sets[set].adopt(native);
                 homes[native as usize] = (set as u32, slot);
@@ -186,7 +192,7 @@ impl Homes {
     /// The native band of a slot.
     pub fn native(&self, set: usize, slot: u32, sets: &[Set]) -> u64 {
         match self {
-            Self::Fixed(n) => u64::from(slot) * u64::from(*n) + set as u64,
+            Self::Fixed(n) => u64::from(slot) * n.divisor() + set as u64,
             Self::Dynamic(_) => u64::from(sets[set].natives[slot as usize]),
         }
     }

@@ -203,19 +203,14 @@ impl PersistentCache {
     }
 
     /// A sub-step that collects the packets with blocks in `part` that were not collected before; `seen` are those, ascending.
-    fn collect(&self, job: &Job, part: Range<u64>, seen: &mut Vec<u64>, steps: &mut Vec<SubStep>) {
+    fn collect(&self, job: &Job, part: Range<u64>, seen: &mut Vec<u32>, steps: &mut Vec<SubStep>) {
         let base = self.layout.host(job.band).start;
-        let mut packets = 0;
-        for e in &job.taken {
-            let at = e.lba - base;
-            if at < part.end
-                && at + e.blocks > part.start
-                && let Err(i) = seen.binary_search(&e.packet)
-            {
-                seen.insert(i, e.packet);
-                packets += 1;
-            }
-        }
+        let before = seen.len();
+        let first = job.taken.partition_point(|e| e.lba - base + e.blocks <= part.start);
+        seen.extend(job.taken[first..].iter().take_while(|e| e.lba - base < part.end).map(|e| e.packet));
+        seen.sort_unstable();
+        seen.dedup();
+        let packets = (seen.len() - before) as u64;
         if packets > 0 {
             steps.push(SubStep { work: Work::Collect, time: SimTime(self.o.collect.0 * packets) });
         }
@@ -365,7 +360,7 @@ impl PersistentCache {
         } else {
             self.sub_step(plan);
         }
-        while self.log.kept() > self.o.log && self.finish_band(plan) {
+        while self.log.kept > self.o.log && self.finish_band(plan) {
             self.counters.rounds_waited += 1;
         }
     }
@@ -391,9 +386,9 @@ impl PersistentCache {
     }
 
     /// The operation that a read of the log's packet, or the next write, begins with.
-    pub(super) fn cached_at(&self, packet: u64) -> Pba {
+    pub(super) fn cached_at(&self, packet: u32) -> Pba {
         let p = self.log.packet(packet);
-        self.log_at(p.lap, p.offset)
+        self.log_at(p.lap.into(), p.offset.into())
     }
 
     pub(super) fn log_at(&self, lap: u64, offset: u64) -> Pba {

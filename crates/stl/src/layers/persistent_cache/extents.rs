@@ -10,8 +10,8 @@ pub(super) struct Extent {
     pub lba: u64,
     /// Blocks.
     pub blocks: u64,
-    /// Number of the packet.
-    pub packet: u64,
+    /// Number of the packet, modulo 2^32: far fewer are kept.
+    pub packet: u32,
     /// Offset of the first block in the packet's data.
     pub at: u64,
 }
@@ -31,7 +31,7 @@ impl Extent {
 /// An extent but for its LBA; short, because trees are read from memory. Packets have fewer than 2^32 blocks.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    packet: u64,
+    packet: u32,
     at: u32,
     blocks: u32,
 }
@@ -111,12 +111,12 @@ impl Extents {
             Some((&lba, c)) if lba == e.lba && u64::from(c.blocks) == e.blocks => {
                 gone(extent((&lba, c)));
                 *c = place(&e);
+                return;
             }
-            _ => {
-                self.remove(e.lba..e.end(), gone);
-                self.insert(e);
-            }
+            Some((&lba, c)) if lba + u64::from(c.blocks) > e.lba => self.remove(e.lba..e.end(), gone),
+            _ => {}
         }
+        self.insert(e);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Extent> {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn parts_are_taken_out_of_the_middle() {
         let mut map = Extents::default();
-        let e = |lba, blocks, packet, at| Extent { lba, blocks, packet, at };
+        let e = |lba, blocks, packet: u32, at| Extent { lba, blocks, packet, at };
         map.insert(e(10, 10, 1, 0));
         map.insert(e(20, 5, 2, 7));
         let mut gone = Vec::new();

@@ -19,6 +19,13 @@ fn halves(word: u64) -> (u64, u64) {
     (word >> 32, word & 0xffff_ffff)
 }
 
+fn words(word: u64) -> [u32; 2] {
+    [(word >> 32) as u32, word as u32]
+}
+
+/// Of a packet of which no span was told yet.
+const NONE: u64 = u64::MAX;
+
 impl PersistentCache {
     pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         let mut going_home = false;
@@ -45,7 +52,7 @@ impl PersistentCache {
                 let joined = c >> 63 == 1;
                 let (lap, offset) = halves(c & !(1 << 63));
                 let before = self.log.head.length;
-                let last = self.log.packets.back().filter(|_| joined).map_or(0, |p| p.blocks);
+                let last = self.log.packets.back().filter(|_| joined).map_or(0, |p| p.blocks.into());
                 self.append(Head { lap, offset, length: before }, self.length(last + b), joined, a..a + b);
                 self.at_log = true;
             }
@@ -83,24 +90,21 @@ impl PersistentCache {
     fn restore(&mut self, Record { tag, words: [a, b, c] }: Record) {
         match tag {
             PACKET => {
-                let ((lap, offset), (length, blocks), (writes, before)) =
-                    (halves(a), halves(b), (c >> 48, c << 16 >> 16));
-                let spans = smallvec::SmallVec::new();
-                let packet = Packet { lap, offset, length, before, blocks, writes, live: 0, held: 0, spans };
-                self.log.packets.push_back(packet);
+                let ([lap, offset], [length, blocks], writes) = (words(a), words(b), (c >> 48) as u32);
+                self.log.keep(Packet { lba: NONE, lap, offset, length, blocks, writes, live: 0, held: 0 });
             }
-            SPAN => {
-                if let Some(p) = self.log.packets.back_mut() {
-                    p.spans.push(a..a + b);
-                }
-            }
+            SPAN => match self.log.packets.back_mut() {
+                Some(p) if p.lba == NONE => p.lba = a,
+                _ => self.log.keep_further(a..a + b),
+            },
             EXTENT => {
                 let e = self.extent(a, b, c);
                 self.log.map.insert(e);
                 self.log.live_blocks += e.blocks;
                 let p = self.log.packet_mut(e.packet);
-                p.live += e.blocks;
-                self.log.live += u64::from(p.live == e.blocks);
+                p.live += e.blocks as u32;
+                let first = p.live == e.blocks as u32;
+                self.log.live += u64::from(first);
             }
             JOB => {
                 let (scratch, tracks_before) = halves(b);
@@ -111,7 +115,7 @@ impl PersistentCache {
             }
             TAKEN => {
                 let e = self.extent(a, b, c);
-                self.log.packet_mut(e.packet).held += e.blocks;
+                self.log.packet_mut(e.packet).held += e.blocks as u32;
                 if let Some(job) = self.jobs.back_mut() {
                     job.taken.push(e);
                 }
@@ -143,7 +147,7 @@ impl PersistentCache {
 
     fn extent(&self, a: u64, b: u64, c: u64) -> Extent {
         let (blocks, at) = halves(b);
-        Extent { lba: a, blocks, packet: self.log.first + c, at }
+        Extent { lba: a, blocks, packet: (self.log.first + c) as u32, at }
     }
 
     pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
@@ -152,11 +156,14 @@ impl PersistentCache {
         let state = pair(self.scratch_next as u64, self.scratch_tracks);
         put(STATE, [state, self.since_journal, first << 1 | u64::from(self.at_log)]);
         put(HEAD, [pair(self.log.head.lap, self.log.head.offset), self.log.head.length, 0]);
-        for p in &self.log.packets {
-            put(PACKET, [pair(p.lap, p.offset), pair(p.length, p.blocks), p.writes << 48 | p.before]);
-            p.spans.iter().for_each(|s| put(SPAN, [s.start, s.end - s.start, 0]));
+        let mut before = self.log.head.length - self.log.kept;
+        for (i, p) in self.log.packets.iter().enumerate() {
+            let (place, size) = (pair(p.lap.into(), p.offset.into()), pair(p.length.into(), p.blocks.into()));
+            put(PACKET, [place, size, u64::from(p.writes) << 48 | before]);
+            self.log.spans(i).for_each(|s| put(SPAN, [s.start, s.end - s.start, 0]));
+            before += u64::from(p.length);
         }
-        let extent = |e: &Extent| [e.lba, pair(e.blocks, e.at), e.packet - first];
+        let extent = |e: &Extent| [e.lba, pair(e.blocks, e.at), e.packet.wrapping_sub(first as u32).into()];
         self.log.map.iter().for_each(|e| put(EXTENT, extent(&e)));
         for job in &self.jobs {
             put(JOB, [job.band as u64, pair(job.scratch as u64, job.tracks_before), job.done as u64]);

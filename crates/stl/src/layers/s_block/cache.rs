@@ -64,6 +64,12 @@ impl CacheRing {
         self.ring.size() - self.reserve
     }
 
+    /// The longest write in units of `granularity` blocks, a power of two.
+    #[inline]
+    pub fn longest(&self, granularity: u64) -> u64 {
+        ((self.capacity() / 2) & !(granularity - 1)).max(granularity)
+    }
+
     /// Blocks that can be put at the head.
     #[inline]
     pub fn room(&self) -> u64 {

@@ -200,7 +200,7 @@ impl Section {
         work: &mut Work,
         plan: &mut Plan,
     ) -> u32 {
-        let most = (self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity;
+        let most = self.cache.longest(rules.granularity);
         let (mut at, mut ops) = (span.start, 0);
         self.see_fences(work);
         self.warm(0);
@@ -427,7 +427,7 @@ impl Section {
 
     /// The first operation that putting `n` blocks would cause before the write itself.
     pub fn first_cleaning(&self, n: u64, rules: &Rules) -> Option<Pba> {
-        let n = n.min((self.cache.capacity() / 2 / rules.granularity).max(1) * rules.granularity);
+        let n = n.min(self.cache.longest(rules.granularity));
         let (mut room, mut invalid) = (self.cache.room(), self.cache.invalid());
         let mut runs = self.cache.runs();
         while room < n {

@@ -5,9 +5,9 @@
 //! of a segment lie over each other whatever the drive's skew is, and no write in one segment reaches another. Where the
 //! skew puts a track's first sector within an arc, the chunk is two runs of PBAs.
 
-use smrlab_disk::geometry::REVOLUTION;
+use smrlab_disk::geometry::{StartSlots, wrapped};
 use smrlab_disk::{BandId, Bands, DriveModel, Interference, TrackNo};
-use smrlab_units::reciprocal::RunIndex;
+use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +18,11 @@ struct Region {
     /// Number of its first segment.
     first: u64,
     first_track: u64,
+    first_block: Pba,
     /// Sectors of each of its tracks, all of which hold blocks.
     sectors: u64,
+    /// Arcs that each of its surfaces is cut into.
+    arcs: Reciprocal,
     /// Bands that share a guard begin at their far ends: the row of the chunks 0, and the others lie before it.
     back: Option<u64>,
 }
@@ -79,8 +82,14 @@ impl Layout {
             let arcs = sectors / chunk;
             if within && band.blocks.0 == band.tracks * sectors && arcs > 0 {
                 for &back in &halves {
-                    let first_track = band.first_track.0;
-                    regions.push(Region { first: segments, first_track, sectors, back });
+                    regions.push(Region {
+                        first: segments,
+                        first_track: band.first_track.0,
+                        first_block: band.first,
+                        sectors,
+                        arcs: Reciprocal::new(arcs),
+                        back,
+                    });
                     segments += unit * arcs;
                 }
             }
@@ -139,40 +148,71 @@ impl Layout {
         Blocks(self.segments * self.segment_blocks())
     }
 
-    /// Calls `each` with the one or two runs of PBAs that hold blocks `within` of a chunk: offset in the chunk, first
-    /// block, length; in the order of their offsets.
-    pub fn runs(
-        &self,
-        segment: u64,
-        chunk_no: u64,
-        within: Range<u64>,
-        mut each: impl FnMut(u64, Pba, Blocks),
-    ) {
-        let geometry = self.drive.geometry();
+    /// Where the chunks of a segment lie.
+    #[inline]
+    pub fn column(&self, segment: u64) -> Column<'_> {
         let region = &self.regions[self.by_segment.find(segment)];
-        let n = region.sectors;
-        let (surface, arc) =
-            ((segment - region.first) / (n / self.chunk), (segment - region.first) % (n / self.chunk));
-        let base = TrackNo(region.first_track + surface);
-        let row = region.back.map_or(chunk_no, |last| last - chunk_no);
-        let track = match self.unit {
-            1 => TrackNo(base.0 + row),
-            _ => geometry.following(base, row as u32).expect("a band lies within its surface"),
-        };
-        let start = geometry.track_start(track);
-        // The slot (sector-sized angle) at which the track's first sector lies.
-        let slot = (geometry.position(start).angle * n + REVOLUTION / 2) / REVOLUTION % n;
-        let first = (arc * self.chunk + within.start + n - slot) % n;
-        let blocks = within.end - within.start;
-        let straight = blocks.min(n - first);
-        each(within.start, start + Blocks(first), Blocks(straight));
-        if straight < blocks {
-            each(within.start + straight, start, Blocks(blocks - straight));
-        }
+        let (surface, arc) = region.arcs.div_rem_wide(segment - region.first);
+        let slots = self.drive.geometry().start_slots(TrackNo(region.first_track));
+        Column { layout: self, region, surface, first: arc * self.chunk, slots }
     }
 
     /// Bytes on the heap.
     pub fn bytes(&self) -> u64 {
         (self.regions.capacity() * (size_of::<Region>() + size_of::<u64>())) as u64
+    }
+}
+
+/// The chunks of a segment: one arc of the tracks of one surface.
+#[derive(Clone, Copy)]
+pub struct Column<'a> {
+    layout: &'a Layout,
+    region: &'a Region,
+    surface: u64,
+    /// The slot (sector-sized angle) at which the arc begins.
+    first: u64,
+    /// Of the band's tracks, where these follow each other on a surface.
+    slots: StartSlots,
+}
+
+impl Column<'_> {
+    /// Where a chunk of the segment lies.
+    #[inline]
+    pub fn chunk(&self, chunk_no: u64) -> Chunk {
+        let Region { first_track, first_block, sectors, back, .. } = *self.region;
+        let row = back.map_or(chunk_no, |last| last - chunk_no);
+        let (track, slot) = if self.layout.unit == 1 {
+            (row, self.slots.of(row))
+        } else {
+            let (geometry, base) = (self.layout.drive.geometry(), TrackNo(first_track + self.surface));
+            let track = geometry.following(base, row as u32).expect("a band lies within its surface");
+            (track.0 - first_track, geometry.start_slots(track).of(0))
+        };
+        let first = wrapped(self.first + sectors - slot, sectors);
+        Chunk { track_start: first_block + Blocks(track * sectors), first, sectors }
+    }
+}
+
+/// An arc of one track.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    track_start: Pba,
+    /// The sector of the track at which the arc begins.
+    first: u64,
+    sectors: u64,
+}
+
+impl Chunk {
+    /// Calls `each` with the one or two runs of PBAs that hold blocks `within` of the chunk: offset in the chunk, first
+    /// block, length; in the order of their offsets.
+    #[inline]
+    pub fn runs(self, within: Range<u64>, mut each: impl FnMut(u64, Pba, Blocks)) {
+        let first = wrapped(self.first + within.start, self.sectors);
+        let blocks = within.end - within.start;
+        let straight = blocks.min(self.sectors - first);
+        each(within.start, self.track_start + Blocks(first), Blocks(straight));
+        if straight < blocks {
+            each(within.start + straight, self.track_start, Blocks(blocks - straight));
+        }
     }
 }
