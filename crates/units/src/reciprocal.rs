@@ -36,8 +36,8 @@ impl Reciprocal {
     /// For any `n`.
     #[inline]
     pub fn div_wide(self, n: u64) -> u64 {
-        // Bits enough for both factors, with one to spare for the `+ 1`.
-        if n.leading_zeros() + self.divisor.leading_zeros() > 64 { self.div(n) } else { n / self.divisor }
+        // `(n + 1) * divisor` fits as long as `n + 1` is at most the magic number.
+        if n < self.magic { self.div(n) } else { n / self.divisor }
     }
 
     /// Quotient and remainder, as [`div`](Self::div).

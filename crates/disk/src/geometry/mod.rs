@@ -16,7 +16,7 @@ pub(crate) use slips::Slips;
 pub use spec::{
     Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, Toward, ZoneSkew, ZoneSpec,
 };
-pub(crate) use zone_run::{Place, ZoneRun};
+pub(crate) use zone_run::{Place, Switches, ZoneRun};
 pub use zone_run::{StartSlots, wrapped};
 
 use crate::fault::DriveError;

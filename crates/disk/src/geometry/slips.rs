@@ -58,6 +58,9 @@ impl Slips {
     /// The raw number of a dense one.
     #[inline]
     pub(crate) fn to_raw(&self, dense: u64) -> u64 {
+        if self.is_empty() {
+            return dense;
+        }
         match self.dense.partition_point(|&d| d <= dense) {
             0 => dense,
             n => dense + self.skipped[n - 1],
@@ -67,6 +70,9 @@ impl Slips {
     /// How many positions before `raw` are not skipped: the dense number of `raw`, or of the next one where it is.
     #[inline]
     pub(crate) fn to_dense(&self, raw: u64) -> u64 {
+        if self.is_empty() {
+            return raw;
+        }
         match self.runs.partition_point(|r| r.start < raw) {
             0 => raw,
             n => raw.max(self.runs[n - 1].end) - self.skipped[n - 1],

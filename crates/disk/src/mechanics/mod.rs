@@ -17,7 +17,7 @@ use seek::Curve;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
 use std::sync::Arc;
-use transfer::{Aim, SwitchCosts};
+use transfer::{Aim, Swept, SwitchCosts};
 
 /// Which parts of the mechanics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +209,7 @@ pub struct Mechanics {
     began: Target,
     /// A block on the track that was looked at last.
     noted: (Target, Aim),
+    swept: Swept,
 }
 
 impl Mechanics {
@@ -247,6 +248,7 @@ impl Mechanics {
             last: (0, Positioning::default()),
             began: Target::default(),
             noted: Default::default(),
+            swept: Swept::default(),
             geometry,
         };
         let costs = m
@@ -401,7 +403,11 @@ impl Mechanics {
         blocks: Blocks,
     ) -> SimTime {
         debug_assert!(blocks.0 > 0 && start >= self.head.ready);
-        let (target, aim) = if data.is_some() { self.aim_near(pba) } else { self.aim(pba) };
+        let (target, aim) = match self.swept.begun(pba) {
+            Some(place) => place,
+            None if data.is_some() => self.aim_near(pba),
+            None => self.aim(pba),
+        };
         let end = match self.model {
             Model::Instant => {
                 self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait: 0 });
@@ -425,7 +431,7 @@ impl Mechanics {
                 }
                 // Noted before it has to be kept for the transfer: put together from parts it is slow to copy.
                 self.last = (start.0, p);
-                let (units, place) = self.full_transfer(dir, &target, aim, pba, blocks);
+                let (units, place) = self.sweep_over(dir, &target, aim, pba, blocks);
                 place.leave(&mut self.head);
                 p.arrive + self.per_rpm.div_ceil((p.wait + units as i64) as u64)
             }

@@ -111,14 +111,20 @@ fn any_mechanics() -> impl Strategy<Value = MechanicsSpec> {
 proptest! {
     #[test]
     fn transfers_agree_with_a_walk_from_sector_to_sector(
-        spec in any_walkable(), mech in any_mechanics(), ops in proptest::collection::vec((0u64..3000, 1u64..400, any::<bool>()), 1..8)
+        spec in any_walkable(), mech in any_mechanics(),
+        ops in proptest::collection::vec((0u64..3000, 1u64..400, any::<bool>(), 0..4), 1..8)
     ) {
         let g = Arc::new(Geometry::new(spec).unwrap());
         let mut m = Mechanics::new(g.clone(), &mech, Model::Full).unwrap();
-        let mut now = SimTime(12_345);
-        for (pba, n, write) in ops {
-            let pba = Pba(pba % g.blocks().0);
-            let n = Blocks(n.min(g.blocks().0 - pba.0));
+        let (mut now, mut last) = (SimTime(12_345), (0, 1));
+        for (pba, n, write, again) in ops {
+            // The same once more, or from the same block on, or something else.
+            last = match again {
+                0 => last,
+                1 => (last.0, n),
+                _ => (pba % g.blocks().0, n),
+            };
+            let (pba, n) = (Pba(last.0), Blocks(last.1.min(g.blocks().0 - last.0)));
             let dir = if write { Dir::Write } else { Dir::Read };
             now += SimTime(777);
             let p = m.position(now, dir, &m.target(pba));

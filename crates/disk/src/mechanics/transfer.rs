@@ -3,7 +3,7 @@
 //! Slipped sectors are passed like others: one at the end of a track gives the head no more time to switch.
 
 use super::{Mechanics, Target};
-use crate::geometry::{Place, REVOLUTION, TrackNo, ZoneRun, wrapped};
+use crate::geometry::{Place, REVOLUTION, Switches, TrackNo, ZoneRun, wrapped};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, Pba};
 use std::ops::Range;
@@ -47,6 +47,60 @@ pub(super) struct Aim {
     sector: u64,
     place: Place,
     slot: u64,
+}
+
+/// The part of a transfer within one run of a zone, but for the turns that its switches lose: these depend on the direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    /// The last track.
+    place: Place,
+    last: u64,
+    /// Sectors with blocks, and sector-sized angles passed.
+    data: u64,
+    slots: u64,
+    switches: Switches,
+}
+
+/// The transfer over several tracks that was done last: what is read whole to be changed is written whole next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Swept {
+    begun: Target,
+    aim: Aim,
+    /// None: nothing is known.
+    blocks: u64,
+    stretch: Stretch,
+}
+
+impl Swept {
+    /// Where it began, if that was with `pba`.
+    #[inline]
+    pub(super) fn begun(&self, pba: Pba) -> Option<(Target, Aim)> {
+        (self.begun.pba == pba.0 && self.blocks > 0).then_some((self.begun, self.aim))
+    }
+}
+
+/// The stretch from `aim` up to the raw block `end`, in the same run of a zone.
+fn stretch(seg: &ZoneRun, aim: Aim, end: u64) -> Stretch {
+    let last = seg.usable.div(end - 1 - seg.first_raw);
+    let (n, tracks, data) = (seg.sectors.divisor(), last - aim.track, end - aim.raw);
+    let place = seg.place(last);
+    let switches = seg.switches(aim.place, place);
+    let begin = seg.skew(aim.place);
+    // Revolutions first, so that any number of tracks fits.
+    let turns = |count: u64, skew: u64| match count.checked_mul(skew) {
+        Some(angle) => (angle / REVOLUTION, angle % REVOLUTION),
+        None => {
+            let angle = u128::from(count) * u128::from(skew);
+            ((angle / u128::from(REVOLUTION)) as u64, (angle % u128::from(REVOLUTION)) as u64)
+        }
+    };
+    let (a, b) =
+        (turns(switches.steps + switches.groups, seg.step_skew), turns(switches.heads, seg.head_skew));
+    let rounded =
+        |angle: u64| angle / REVOLUTION * n + (angle % REVOLUTION * n + REVOLUTION / 2) / REVOLUTION;
+    let skew = (a.0 + b.0) * n + rounded(begin + a.1 + b.1) - rounded(begin);
+    let slots = data + tracks * (n - seg.usable.divisor()) + skew;
+    Stretch { place, last, data, slots, switches }
 }
 
 /// A transfer of so many sectors that ends on the track on which it begins.
@@ -195,6 +249,37 @@ impl Mechanics {
         self.long_transfer(dir, aim, aim.raw + blocks.0)
     }
 
+    /// As [`full_transfer`](Self::full_transfer), of which the next may go over the same tracks.
+    #[inline(always)]
+    pub(super) fn sweep_over(
+        &mut self,
+        dir: Dir,
+        t: &Target,
+        aim: Aim,
+        pba: Pba,
+        blocks: Blocks,
+    ) -> (u64, EndPlace) {
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
+        if aim.sector + blocks.0 <= seg.usable.divisor() || !self.geometry.slips().is_empty() {
+            return self.full_transfer(dir, t, aim, pba, blocks);
+        }
+        self.sweep_tracks(dir, t, aim, blocks)
+    }
+
+    #[inline(never)]
+    fn sweep_tracks(&mut self, dir: Dir, t: &Target, aim: Aim, blocks: Blocks) -> (u64, EndPlace) {
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
+        let raw_end = aim.raw + blocks.0;
+        if raw_end > seg.first_raw + seg.blocks() {
+            return self.long_transfer(dir, aim, raw_end);
+        }
+        if self.swept.blocks != blocks.0 || self.swept.begun.pba != t.pba {
+            let stretch = stretch(seg, aim, raw_end);
+            self.swept = Swept { begun: *t, aim, blocks: blocks.0, stretch };
+        }
+        self.pass(dir, seg, aim, &self.swept.stretch)
+    }
+
     /// The same where sectors are slipped, and perhaps blocks remapped.
     #[inline(never)]
     fn slipped_transfer(&self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
@@ -280,58 +365,44 @@ impl Mechanics {
         loop {
             let seg = &self.geometry.zone_runs()[aim.zone_run];
             let (part_end, next_raw) = self.sweep(seg, aim.raw, raw_end);
-            let last = seg.usable.div(part_end - 1 - seg.first_raw);
-            let place = seg.place(last);
-            let slots = self.slots(dir, seg, aim, (last, place), part_end);
-            let (from, to) = (seg.slot_angle(aim.slot), seg.slot_angle(aim.slot + slots));
-            units += to - from;
-            let angle = to % REVOLUTION;
-            let (cylinder, surface) = (seg.cylinder(place), seg.surface(place));
+            let (passed, place) = self.pass(dir, seg, aim, &stretch(seg, aim, part_end));
+            units += passed;
             if part_end == raw_end {
-                return (units, EndPlace { track: seg.first_track + last, cylinder, surface, angle });
+                return (units, place);
             }
             let loc = self.geometry.locate(next_raw);
             let next = loc.seg;
             let start = next.place(loc.track);
             let switch = self.switch_time(
                 dir,
-                next.cylinder(start).abs_diff(cylinder),
-                next.surface(start) != surface,
+                next.cylinder(start).abs_diff(place.cylinder),
+                next.surface(start) != place.surface,
             );
             let slot = wrapped(next.start_slot(start) + loc.sector, next.sectors.divisor());
-            units += self.gap_after(switch, angle, next.slot_angle(slot));
+            units += self.gap_after(switch, place.angle, next.slot_angle(slot));
             let (zone_run, track, sector) = (loc.zone_run, loc.track, loc.sector);
             aim = Aim { raw: next_raw, zone_run, track, sector, place: start, slot };
         }
     }
 
-    /// Sector-sized angles from `aim` to the end of the transfer's part in one run of a zone, gaps and lost turns included.
-    fn slots(&self, dir: Dir, seg: &ZoneRun, aim: Aim, last: (u64, Place), part_end: u64) -> u64 {
-        let (n, tracks) = (seg.sectors.divisor(), last.0 - aim.track);
-        let data = part_end - aim.raw;
-        if tracks == 0 {
-            return data;
-        }
-        let costs = &self.costs[aim.zone_run][dir as usize];
-        let Some(lost) = costs.lost else {
-            return data + self.gaps_one_by_one(seg, costs, aim.track, last.0);
-        };
-        let s = seg.switches(aim.place, last.1);
-        let begin = seg.skew(aim.place);
-        // Revolutions first, so that any number of tracks fits.
-        let turns = |count: u64, skew: u64| match count.checked_mul(skew) {
-            Some(angle) => (angle / REVOLUTION, angle % REVOLUTION),
-            None => {
-                let angle = u128::from(count) * u128::from(skew);
-                ((angle / u128::from(REVOLUTION)) as u64, (angle % u128::from(REVOLUTION)) as u64)
+    /// The angle of a transfer's part in one run of a zone, gaps and lost turns included, and where it ends.
+    fn pass(&self, dir: Dir, seg: &ZoneRun, aim: Aim, part: &Stretch) -> (u64, EndPlace) {
+        let (costs, s) = (&self.costs[aim.zone_run][dir as usize], part.switches);
+        let slots = match costs.lost {
+            Some(lost) => {
+                let turns = s.steps * lost[0] + s.heads * lost[1] + s.groups * lost[2];
+                part.slots + turns * seg.sectors.divisor()
             }
+            None => part.data + self.gaps_one_by_one(seg, costs, aim.track, part.last),
         };
-        let (a, b) = (turns(s.steps + s.groups, seg.step_skew), turns(s.heads, seg.head_skew));
-        let rounded =
-            |angle: u64| angle / REVOLUTION * n + (angle % REVOLUTION * n + REVOLUTION / 2) / REVOLUTION;
-        let skew = (a.0 + b.0) * n + rounded(begin + a.1 + b.1) - rounded(begin);
-        let lost = s.steps * lost[0] + s.heads * lost[1] + s.groups * lost[2];
-        data + tracks * (n - seg.usable.divisor()) + skew + lost * n
+        let (from, to) = (seg.slot_angle(aim.slot), seg.slot_angle(aim.slot + slots));
+        let place = EndPlace {
+            track: seg.first_track + part.last,
+            cylinder: seg.cylinder(part.place),
+            surface: seg.surface(part.place),
+            angle: to % REVOLUTION,
+        };
+        (to - from, place)
     }
 
     fn gaps_one_by_one(&self, seg: &ZoneRun, costs: &SwitchCosts, first: u64, last: u64) -> u64 {
