@@ -159,12 +159,11 @@ impl Onboard {
         }
     }
 
-    /// The same where it could matter to a command on blocks up to `end`: these are near what is read ahead, or something else
-    /// took the segment.
+    /// The same where it could matter to a command on blocks up to `end`: these are near what is read ahead.
     fn catch_up_near(&mut self, lba: u64, end: u64, m: &mut Mechanics) {
         let Some(a) = &self.ahead else { return };
         let s = &self.segments[a.segment];
-        if s.end != a.from || (s.start <= end && lba <= a.to) {
+        if s.start <= end && lba <= a.to {
             self.catch_up(m);
         }
     }
@@ -310,9 +309,11 @@ impl Onboard {
         (0..self.segments.len()).find(|&i| inside(&self.segments[i]) || next(i))
     }
 
-    /// Puts blocks into an empty segment, or the one that was used longest ago; `None`: there is no buffer.
+    /// Puts blocks into an empty segment, or the one that was used longest ago, but not the one that is being read into;
+    /// `None`: there is no other.
     fn keep(&mut self, start: u64, end: u64) -> Option<usize> {
-        let i = (0..self.segments.len()).min_by_key(|&i| self.segments[i].used)?;
+        let taken = |i: usize| self.ahead.is_some_and(|a| a.segment == i);
+        let i = (0..self.segments.len()).filter(|&i| !taken(i)).min_by_key(|&i| self.segments[i].used)?;
         let size = u64::from(self.spec.buffer.segment_blocks);
         self.segments[i] = Segment { start: start.max(end.saturating_sub(size)), end, used: self.commands };
         Some(i)

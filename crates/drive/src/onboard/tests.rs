@@ -253,3 +253,30 @@ fn what_is_noted_late_is_what_is_noted_at_once() {
         assert!(late.counters().read_ahead > 1000);
     }
 }
+
+/// A segment holds blocks in a row, and no more of them than it has room for; what is being read ahead goes on at the end of
+/// its own, whatever is written meanwhile.
+#[test]
+fn reading_ahead_keeps_its_segment() {
+    let mut rng = smrlab_units::rng::Rng::new(3);
+    let mut held = 0;
+    for (segments, write_segments) in [(1, 1), (2, 1), (2, 2), (3, 3)] {
+        let mut spec = spec(ReadAhead::Segment, WriteBack::On);
+        (spec.buffer.segments, spec.buffer.write_segments, spec.buffer.ahead_on_hit) =
+            (segments, write_segments, true);
+        let (mut m, mut c, mut at) = (mechanics(), Onboard::new(spec), SimTime::ZERO);
+        for _ in 0..5000 {
+            at += us(rng.below(20_000));
+            let dir = if rng.below(2) == 0 { Read } else { Write };
+            c.serve(at, dir, rng.below(300), 1 + rng.below(24), &mut m);
+            for s in c.segments.iter().filter(|s| s.used > 0) {
+                assert!(s.start < s.end && s.end - s.start <= 32, "{s:?} of {segments}");
+            }
+            if let Some(a) = c.ahead {
+                assert_eq!(c.segments[a.segment].end, a.from, "of {segments}");
+                held += 1;
+            }
+        }
+    }
+    assert!(held > 1000, "{held}");
+}

@@ -96,10 +96,6 @@ impl Onboard {
             return self.through(now, lba, blocks, m);
         }
         self.counters.buffered += 1;
-        if !self.dirty.is_empty() {
-            // What settles for room may take a segment.
-            self.catch_up(m);
-        }
         let (start, from) = self.room(self.over(now, self.spec.write_hit), Some(lba), blocks);
         let begin = self.stop(start, m).max(self.free);
         let data = self.fed(start, lba, blocks, m);
