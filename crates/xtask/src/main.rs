@@ -1,12 +1,14 @@
 //! Checks and generated files of this repository.
 //!
 //! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers, the floors of the house and the purity of
-//! its core, and the reference pages true;
+//! its core, the reference pages true, what pages name in being, and integers that mean different things apart;
 //! `cargo xtask docs` writes those pages. `cargo xtask mutants` plants bugs that tests must catch.
 
 mod docs;
 mod floors;
+mod integers;
 mod mutants;
+mod names;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +21,15 @@ fn main() -> ExitCode {
     let faults = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => {
             let root = root();
-            [tidy::faults(&root), floors::faults(&root), docs::faults(&root), mutants::faults(&root)].concat()
+            let faults = [
+                tidy::faults,
+                floors::faults,
+                docs::faults,
+                names::faults,
+                integers::faults,
+                mutants::faults,
+            ];
+            faults.iter().flat_map(|faults| faults(&root)).collect()
         }
         ["mutants", ..] => mutants::run(&root(), &args[1..].iter().map(String::as_str).collect::<Vec<_>>()),
         ["docs"] => docs::write(&root()).err().into_iter().collect(),

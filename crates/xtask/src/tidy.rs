@@ -25,7 +25,8 @@ pub fn faults(root: &Path) -> Vec<String> {
     out
 }
 
-fn files(root: &Path) -> Vec<PathBuf> {
+/// The tracked and not ignored files below `root`.
+pub fn files(root: &Path) -> Vec<PathBuf> {
     let list = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -38,7 +39,8 @@ fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|e| ["rs", "py", "js", "css", "sh", "toml"].iter().any(|s| e == *s))
 }
 
-fn is_test(path: &Path) -> bool {
+/// Whether a file holds tests or benches.
+pub fn is_test(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str() == "benches")
         || stem == "tests"
