@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::node::Payload;
+use crate::payload::Payload;
 use crate::search::partition_near;
 
 /// Entries that a sorted array has room for when it grows first.

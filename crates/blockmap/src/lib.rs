@@ -16,6 +16,7 @@
 mod entries;
 mod gather;
 mod node;
+mod payload;
 mod prefetch;
 mod search;
 mod set;

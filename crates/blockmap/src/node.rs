@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::entries::{
     clip, end, find, guess, heft, make_room, place, runs, sparse_bytes, splice_of, throughout,
 };
+use crate::payload::Payload;
 use crate::prefetch::prefetch;
 use crate::search::partition_near;
 
@@ -18,28 +19,6 @@ pub(crate) const REGION: usize = LEAF * FAN;
 const REGION_ENTRIES: usize = 512;
 /// A fill of an empty node with at most so many entries starts a sorted array rather than a dense one.
 const SHORT_FILL: usize = 16;
-
-/// What a tree keeps for each unit. The default value means "nothing here".
-pub(crate) trait Payload: Copy + Eq + Default {
-    /// Offset in a region, length and value of a run of units, as packed in sorted arrays.
-    type Entry: Copy;
-    /// Units in a run, at most.
-    const RUN: usize;
-    /// Entries of a leaf's sorted array beyond which the plain array is taken.
-    const LEAF_ENTRIES: usize;
-    /// Packs the offset of a run with its length and its value.
-    fn pack(offset: usize, len: usize, value: Self) -> Self::Entry;
-    /// The offset of an entry.
-    fn offset(entry: &Self::Entry) -> usize;
-    /// Its units.
-    fn len(entry: &Self::Entry) -> usize;
-    /// The value of an entry.
-    fn value(entry: &Self::Entry) -> Self;
-    /// How much a unit with this value counts in [`Node::weight`]; 0 only for the default.
-    fn weight(self) -> u64;
-    /// The value that every unit must have if `units` of them weigh `weight`, where that follows.
-    fn saturated(weight: u64, units: usize) -> Option<Self>;
-}
 
 /// A plain array of a leaf's values.
 pub(crate) struct Dense<P> {

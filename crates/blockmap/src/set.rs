@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::UNIT_BLOCKS;
-use crate::node::{Payload, REGION};
+use crate::node::REGION;
+use crate::payload::Payload;
 use crate::tree::UnitTree;
 
 /// A bit for each block of the unit.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::node::{Node, Payload, REGION};
+use crate::node::{Node, REGION};
+use crate::payload::Payload;
 use crate::prefetch::{Hints, prefetch};
 
 /// Regions in a directory page (8 GiB).

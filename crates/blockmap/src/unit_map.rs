@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::node::Payload;
+use crate::payload::Payload;
 use crate::tree::UnitTree;
 
 impl Payload for u32 {

@@ -1,6 +1,6 @@
 //! A record of the log and of a checkpoint: 32 bytes with a checksum.
 
-use crate::medium::tag;
+use crate::tag;
 use smrlab_stl::Record;
 
 /// One change of the state: what kind, and three words.

@@ -8,9 +8,10 @@
 
 use crate::carry::Bytes;
 use crate::error::Result;
-use crate::medium::{Begun, Medium, tag, with_gaps, write_zeroes};
+use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
+use crate::tag;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;

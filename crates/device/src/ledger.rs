@@ -6,9 +6,9 @@
 use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
 use crate::log::Log;
-use crate::medium::tag;
 use crate::scan::Position;
 use crate::store::header::StoreDir;
+use crate::tag;
 use parking_lot::Mutex;
 use smrlab_array::Stop;
 use smrlab_stl::Record;

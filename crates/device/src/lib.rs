@@ -18,6 +18,7 @@ pub mod layered;
 pub(crate) mod leaves;
 pub(crate) mod ledger;
 pub mod log;
+pub mod machine;
 pub mod medium;
 pub(crate) mod members;
 pub mod open;
@@ -30,6 +31,7 @@ pub mod scan;
 pub mod shingle;
 pub mod stats;
 pub mod store;
+pub mod tag;
 pub mod tracks;
 
 pub use config::Config;

@@ -8,6 +8,7 @@ use crate::run_map::Run;
 use crate::scan::Position;
 use crate::shingle::{Piece, Shingle};
 use crate::store::Store;
+use crate::tag;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
 use smrlab_stl::Part;
@@ -63,20 +64,6 @@ pub enum Mode {
     Data,
     /// Garbage that is the same every time: `0xA5`, with the block's address in its first eight bytes (little endian).
     Performance,
-}
-
-/// Kinds of log records; a layer's own have [`LAYER`] set.
-pub mod tag {
-    /// Of a log: blocks `words[0]..words[1]` were written.
-    pub const WRITE: u32 = 1;
-    /// Of a checkpoint: blocks `words[0]..words[1]` are a run of number `words[2]`.
-    pub const RUN: u32 = 3;
-    /// Blocks `words[0]..words[1]` were made never written.
-    pub const FORGET: u32 = 2;
-    /// The layer's record with the tag in the lower bits.
-    pub const LAYER: u32 = 1 << 31;
-    /// Kept among the layer's: the host wrote its blocks `words[0]..words[1]`, for the first time or again.
-    pub const HOST: u32 = LAYER - 1;
 }
 
 /// Runs that are copied at a time, for which writes wait.

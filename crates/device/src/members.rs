@@ -4,7 +4,7 @@ use crate::config::Timing;
 use crate::config::{Config, StoreKind};
 use crate::disk::{self, Between, Opened};
 use crate::error::{DeviceError, Result};
-use crate::open::Machine;
+use crate::machine::Machine;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::store::{Locked, Memory, Sparse, Store};
 use smrlab_array::{Array, Chosen, Ssd};

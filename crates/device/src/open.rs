@@ -2,17 +2,17 @@
 
 use crate::arrayed::Arrayed;
 use crate::config::{Config, StoreKind, Timing};
-use crate::disk::{Between, RAW, drive, opened};
+use crate::disk::{RAW, drive, opened};
 use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
 use crate::ledger::{Found, Ledger};
-use crate::medium::tag;
+use crate::machine::Machine;
 use crate::members::Members;
 use crate::raw::Raw;
-use crate::scan::this_boot;
 use crate::stats::Events;
 use crate::store::header::{Header, StoreDir, fresh_id};
+use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, Controller, State};
@@ -20,20 +20,6 @@ use smrlab_stl::Record;
 use smrlab_units::spec::split_item;
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
-
-/// The machine under a device; tests put another one in its place.
-pub struct Machine {
-    /// Which boot it is: another number after every start of its kernel.
-    pub boot: u64,
-    /// Comes between the device and the bytes of its stores.
-    pub between: Between,
-}
-
-impl Default for Machine {
-    fn default() -> Self {
-        Self { boot: this_boot(), between: Arc::new(|_, store| store) }
-    }
-}
 
 /// Opens what `config` describes; what happens to its disks is noted in `events`.
 ///

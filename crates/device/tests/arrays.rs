@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use smrlab_device::config::StoreKind;
-use smrlab_device::open::Machine;
+use smrlab_device::machine::Machine;
 use smrlab_device::{Config, Device};
 use smrlab_units::rng::Rng;
 use std::path::Path;

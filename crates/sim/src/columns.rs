@@ -2,7 +2,7 @@
 //! timeline`, `explain seek_ns` and the reference page are made from this; a column that a run gives and that is not here
 //! fails a test.
 
-use crate::keys::{Key, key};
+use crate::key::{Key, key};
 
 /// All columns, as FILE.COLUMN, in the order of the tables.
 #[rustfmt::skip]

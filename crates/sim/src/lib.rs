@@ -12,6 +12,7 @@ pub mod engine;
 pub mod error;
 pub mod import;
 mod kept;
+pub mod key;
 pub mod keys;
 pub mod list;
 mod logs;

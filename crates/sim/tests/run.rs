@@ -188,7 +188,7 @@ fn every_key_of_a_result_is_explained() {
     let unknown: Vec<_> = results().filter(|p| smrlab_sim::keys::of(p).is_none()).collect();
     assert!(unknown.is_empty(), "explain them in crates/sim/src/keys.rs: {unknown:?}");
     let elsewhere = ["host.flushes", "host.discards"];
-    let told = |key: &smrlab_sim::keys::Key| {
+    let told = |key: &smrlab_sim::key::Key| {
         results().any(|p| smrlab_sim::keys::of(p).is_some_and(|k| k.path == key.path))
     };
     // What stands in tables only is no key of the document; generators neither flush nor discard; arrays have tests of

@@ -1,9 +1,10 @@
 //! Checks and generated files of this repository.
 //!
-//! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers, the floors of the house and the purity of
+//! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers and of circles, the floors of the house and the purity of
 //! its core, the reference pages true, what pages name in being, and integers that mean different things apart;
 //! `cargo xtask docs` writes those pages. `cargo xtask mutants` plants bugs that tests must catch.
 
+mod circles;
 mod docs;
 mod floors;
 mod integers;
@@ -24,9 +25,10 @@ fn main() -> ExitCode {
             let faults = [
                 tidy::faults,
                 floors::faults,
+                circles::faults,
+                integers::faults,
                 docs::faults,
                 names::faults,
-                integers::faults,
                 mutants::faults,
             ];
             faults.iter().flat_map(|faults| faults(&root)).collect()

@@ -2,8 +2,8 @@
 
 use parking_lot::Mutex;
 use smrlab_device::config::StoreKind;
+use smrlab_device::machine::Machine;
 use smrlab_device::medium::Mode;
-use smrlab_device::open::Machine;
 use smrlab_device::store::Store;
 use smrlab_device::{Config, Device, Result};
 use smrlab_units::rng::Rng;

@@ -1,6 +1,6 @@
 //! Listed layouts: groups of cylinders in which runs of tracks follow each other in any order, with sectors of their own.
 
-use super::build::{Builder, ForwardZone, Pattern};
+use super::builder::{Builder, ForwardZone, Pattern};
 use super::{GeometrySpec, GroupSpec, Layout, REVOLUTION, RunSpec, Toward};
 use crate::fault::Faults;
 

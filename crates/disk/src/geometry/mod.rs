@@ -5,6 +5,7 @@
 //! outermost in [`Position`].
 
 mod build;
+mod builder;
 mod listed;
 mod slips;
 mod spec;

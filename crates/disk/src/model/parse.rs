@@ -1,7 +1,7 @@
 //! The fields of a drive file.
 
 use super::controller::controller;
-use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, time};
+use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, rows, time};
 use super::{BandDefaults, DriveModel, DriveSpec, places};
 use crate::fault::DriveError;
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
@@ -130,33 +130,6 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
         runs: runs?,
         remaps: remaps?,
     })
-}
-
-/// Rows of whole numbers, `names` of which the first `needed` must be there.
-pub(super) fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
-    let shape = || format!("rows of whole numbers [{}], the first {needed} needed", names.join(", "));
-    r.asked("list", "rows of whole numbers", true);
-    let Some(list) = r.get("list").and_then(Value::as_array) else {
-        r.fault("list", format!("missing: {}", shape()));
-        return None;
-    };
-    let rows: Vec<Vec<u64>> = list
-        .iter()
-        .enumerate()
-        .filter_map(|(i, row)| {
-            let numbers = row.as_array().and_then(|row| {
-                row.iter()
-                    .map(|v| v.as_integer().and_then(|n| u64::try_from(n).ok()))
-                    .collect::<Option<Vec<_>>>()
-            });
-            let numbers = numbers.filter(|n| (needed..=names.len()).contains(&n.len()));
-            if numbers.is_none() {
-                r.fault(&format!("list[{i}]"), format!("{row} is not accepted: {}", shape()));
-            }
-            numbers
-        })
-        .collect();
-    (rows.len() == list.len()).then_some(rows)
 }
 
 fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {

@@ -1,7 +1,7 @@
 //! The tables of a geometry whose rows are whole numbers: what each column means, read and written.
 
-use super::parse::rows;
 use super::reader::Reader;
+use super::reader::rows;
 use crate::geometry::{Defect, GroupSpec, REVOLUTION, Remap, RunSpec, Slip, ZoneSkew, ZoneSpec};
 
 /// Angles in rows are millionths of a revolution.
