@@ -47,7 +47,7 @@ pub enum Member {
 impl Member {
     /// A drive as its scheduler wants it.
     pub fn of_drive(drive: Drive, chosen: &Chosen) -> Self {
-        if chosen.entry.reorders {
+        if chosen.entry.reorders() {
             Self::Queued(Box::new(Queue::new(Controller::new(drive, chosen))))
         } else {
             Self::Disk(Box::new(drive))

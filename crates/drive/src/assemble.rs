@@ -82,7 +82,7 @@ pub fn assemble(
     let context = BuildContext { seed: wanted.seed, metadata, ..BuildContext::new(Arc::new(model)) };
     let built = problems.keep("layer", build(wanted.layer, &context))?;
     let scheduler = scheduler?;
-    if scheduler.entry.reorders && !built.capabilities.locates {
+    if scheduler.entry.reorders() && !built.capabilities.locates {
         let (s, l) = (scheduler.entry.name, built.entry.name);
         problems
             .add("scheduler", format!("{l} cannot tell where requests start, which {s} asks for: use fcfs"));

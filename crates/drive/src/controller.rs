@@ -103,7 +103,7 @@ pub struct Controller {
 impl Controller {
     /// A drive behind a queue.
     pub fn new(mut drive: Drive, chosen: &Chosen) -> Self {
-        let policy = chosen.entry.reorders.then(|| (chosen.entry.build)());
+        let policy = chosen.entry.build.map(|build| build());
         if let Some(onboard) = drive.onboard_mut().filter(|_| policy.is_some()) {
             onboard.behind_queue();
         }

@@ -6,8 +6,7 @@ pub(super) const ENTRY: Scheduler = Scheduler {
     name: "c-look",
     summary: "circular elevator: serves upwards only, then returns to the lowest request",
     reference: "Worthington, Ganger, Patt 1994, Scheduling algorithms for modern disk drives (C-LOOK)",
-    reorders: true,
-    build: || Box::new(CLook),
+    build: Some(|| Box::new(CLook)),
 };
 
 struct CLook;

@@ -6,8 +6,7 @@ pub(super) const ENTRY: Scheduler = Scheduler {
     name: "look",
     summary: "elevator: serves what lies ahead, turns round where nothing does",
     reference: "Worthington, Ganger, Patt 1994, Scheduling algorithms for modern disk drives (LOOK)",
-    reorders: true,
-    build: || Box::new(Look { up: true }),
+    build: Some(|| Box::new(Look { up: true })),
 };
 
 struct Look {

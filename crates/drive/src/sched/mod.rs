@@ -65,10 +65,15 @@ pub struct Scheduler {
     pub summary: &'static str,
     /// Where it is described.
     pub reference: &'static str,
-    /// It asks the layer where requests would start.
-    pub reorders: bool,
-    /// A fresh policy.
-    pub build: fn() -> Box<dyn Policy>,
+    /// A fresh policy; `None`: requests are served as they come, and nothing is to be chosen.
+    pub build: Option<fn() -> Box<dyn Policy>>,
+}
+
+impl Scheduler {
+    /// Whether it chooses, and so asks the layer where requests would start.
+    pub fn reorders(&self) -> bool {
+        self.build.is_some()
+    }
 }
 
 /// The registry: one line each.
@@ -174,7 +179,7 @@ mod tests {
             .zip(candidates)
             .map(|(seq, &(pba, dir))| Candidate { seq, target: mechanics.target(Pba(pba)), dir })
             .collect();
-        let mut policy = (parse(name).unwrap().entry.build)();
+        let mut policy = parse(name).unwrap().entry.build.unwrap()();
         policy.pick(&View { now: SimTime::ZERO, mechanics, candidates: &candidates })
     }
 

@@ -7,8 +7,7 @@ pub(super) const ENTRY: Scheduler = Scheduler {
     name: "sptf",
     summary: "shortest positioning first: seek and rotation together; may starve others without max_wait",
     reference: "Jacobson and Wilkes 1991, Disk scheduling algorithms based on rotational position; Seltzer 1990",
-    reorders: true,
-    build: || Box::new(Sptf),
+    build: Some(|| Box::new(Sptf)),
 };
 
 struct Sptf;

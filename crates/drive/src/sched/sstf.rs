@@ -6,8 +6,7 @@ pub(super) const ENTRY: Scheduler = Scheduler {
     name: "sstf",
     summary: "shortest seek first: the request that starts the fewest cylinders away; may starve others without max_wait",
     reference: "Denning 1967, Effects of scheduling on file memory operations",
-    reorders: true,
-    build: || Box::new(Sstf),
+    build: Some(|| Box::new(Sstf)),
 };
 
 struct Sstf;
