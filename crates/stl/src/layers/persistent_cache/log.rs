@@ -131,7 +131,7 @@ impl Log {
 
     /// Adds a write to the last packet, whose length becomes `length`.
     pub fn join(&mut self, length: u64, span: Range<u64>) {
-        let (number, kept) = (self.first + self.packets.len() as u64 - 1, self.packets.len());
+        let kept = self.packets.len();
         let Some(last) = self.packets.back_mut() else { return };
         if self.dead.0 == kept {
             self.dead = (kept - 1, self.dead.1 - u64::from(last.length));
@@ -141,7 +141,7 @@ impl Log {
         self.kept += more;
         self.head.offset += more;
         self.head.length += more;
-        self.further.push_back((number, span.clone()));
+        self.keep_further(span.clone());
         self.put(span);
     }
 
