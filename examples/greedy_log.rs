@@ -1,7 +1,7 @@
 //! A minimal layer that logs, in Rust: the twin of `greedy_log.py`, and the template for a layer of one's own.
 //!
 //! Writes go to the end of an open band; when fewer bands are free than the reserve, the band with the smallest share of
-//! live blocks is compacted. It is proven like the layers that ship (`crates/testkit/tests/template.rs`). To ship one: copy
+//! live blocks is compacted. It is proven like the layers that ship (`crates/testkit/tests/it/template.rs`). To ship one: copy
 //! it to `crates/stl/src/layers/`, write `crate` for `smrlab_stl`, and add its line to the registry.
 
 use smrlab_stl::entry::{BuildContext, BuildResult, LayerEntry};

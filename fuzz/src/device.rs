@@ -3,7 +3,7 @@
 //! The first byte chooses the layer, the second block size and reading mode; then come calls: aligned ones and wild ones
 //! (misaligned, out of range, huge), control lines, housekeeping.
 
-use crate::bytes::Input;
+use super::bytes::Input;
 use serde_json::{Value, json};
 use smrlab_device::{Config, Device};
 use smrlab_disk::{Geometry, Interference};

@@ -1,7 +1,7 @@
 //! A store with some of its bytes changed: it is refused with a message and left as it was, or opened, and then holds
 //! together.
 
-use crate::bytes::Input;
+use super::bytes::Input;
 use serde_json::json;
 use smrlab_device::{Config, Device};
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 //! `cargo bench -p smrlab-probe --bench round_trip` prints it as Markdown; `-- --write` makes `docs/probe-round-trip.md` of it. An
 //! argument chooses the rows whose drive contains it; `-v` says what is wrong where something is.
 
-#[path = "../tests/support/made.rs"]
+#[path = "../tests/it/support/made.rs"]
 mod made;
-#[path = "../tests/support/page.rs"]
+#[path = "../tests/it/support/page.rs"]
 mod page;
-#[path = "../tests/support/truth.rs"]
+#[path = "../tests/it/support/truth.rs"]
 mod truth;
 
 use made::{ZONES, layouts, made};

@@ -4,7 +4,7 @@
 //! drive; `-- --write` makes `docs/probe-truth.md` of it. An argument chooses the rows whose layer contains it, `-v` shows the
 //! evidence.
 
-#[path = "../tests/support/page.rs"]
+#[path = "../tests/it/support/page.rs"]
 mod page;
 
 use page::Page;

@@ -6,7 +6,7 @@ use smrlab_device::{Config, Device};
 use std::sync::Arc;
 
 /// The large preset in small: three surfaces, groups of four cylinders, two zones.
-const LARGE: &str = include_str!("../../../drives/modern-7200.toml");
+const LARGE: &str = include_str!("../../../../drives/modern-7200.toml");
 
 const SEEKS: &str = "
 [mechanics.read_seek]

@@ -1,7 +1,5 @@
 //! The characterisation against the figures that came with the shared traces, and by hand.
 
-mod support;
-
 use smrlab_trace::info::{DEFAULT_MEMORY, Info, info};
 use smrlab_trace::{Memory, OpenContext, Record, TraceSource, open};
 use smrlab_units::{HostOp, Lba, SimTime};

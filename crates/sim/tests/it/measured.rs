@@ -2,10 +2,7 @@
 //! As they are imported nothing is fitted to a drive, and what DiskSim itself reaches is the bound; fitted to the first half of a
 //! trace they are judged on the second.
 
-#[path = "support/shared.rs"]
-mod shared;
-
-use shared::shared;
+use crate::support::shared::shared;
 use smrlab_sim::validate::{Measured, Reference, fit, read_measured, replay, validate};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 

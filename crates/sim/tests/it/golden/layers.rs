@@ -1,7 +1,7 @@
 //! What follows from how the three layers of the golden table work.
 
 use super::figures::track;
-use super::support::Done;
+use crate::support::Done;
 use std::collections::HashSet;
 
 /// Into how many extents the layer splits a request: bands of 128, 96 and 64 blocks, tracks, or appends to the cache.

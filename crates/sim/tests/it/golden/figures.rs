@@ -1,6 +1,6 @@
 //! Figures of any layer, worked out again from the trace and the two logs.
 
-use super::support::{Asked, Done, Op, Served, real};
+use crate::support::{Asked, Done, Op, Served, real};
 use serde_json::Value;
 use smrlab_sim::table::Column;
 use std::collections::{BTreeMap, HashSet};

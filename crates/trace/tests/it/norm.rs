@@ -1,8 +1,6 @@
 //! Every reader agrees row by row with the independent conversion beside the trace.
 
-mod support;
-
-use support::{assert_agree, norm, ours, shared};
+use crate::support::{assert_agree, norm, ours, shared};
 
 /// Compares `trace` (with options) with `norm` where both are here.
 fn check(trace: &str, options: &str, norm_file: &str) {

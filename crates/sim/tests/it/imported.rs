@@ -1,10 +1,7 @@
 //! Layouts of real drives that come without measured responses: a 4 TB drive of Western Digital with serpentines over ten surfaces,
 //! and a Maxtor Atlas 10K V with tracks of different lengths on each surface, 14 692 slips, and seeks of its own for writes.
 
-#[path = "support/shared.rs"]
-mod shared;
-
-use shared::shared;
+use crate::support::shared::shared;
 use smrlab_disk::model::DriveModel;
 use smrlab_drive::{Controller, Drive, Effects, Executed, Observer, Wanted, assemble};
 use smrlab_stl::HostRequest;

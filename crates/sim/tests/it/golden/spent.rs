@@ -2,7 +2,7 @@
 //! with 32, 24 or 16 sectors, a quarter of one from track to track.
 
 use super::figures::track;
-use super::support::{Done, Op};
+use crate::support::{Done, Op};
 
 const SEEK: u64 = 2_000_000;
 const TURN: u64 = 10_000_000;

@@ -1,11 +1,8 @@
 //! Sheet 001, E1: a stand-in for the paper's PC workload, three recorded Windows desktops back to back. The claims on random
 //! workloads are tested in crates/stl/tests/cassuto2010.rs; here they run through the whole engine.
 
-#[path = "support/shared.rs"]
-mod shared;
-
+use crate::support::shared::shared;
 use serde_json::Value;
-use shared::shared;
 use smrlab_sim::{Control, Spec, run};
 
 fn go(drive: &str, layer: &str, traces: &[String], more: &str) -> Value {

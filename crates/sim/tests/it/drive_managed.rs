@@ -2,10 +2,7 @@
 //! others measured on a real drive. The workloads are looked for in `$SMRLAB_SHARED` or `../shared`; two small ones of our own, whose
 //! answers were worked out by the model's rules on a small drive, are in `data/` and are always there.
 
-#[path = "support/shared.rs"]
-mod shared;
-
-use shared::shared;
+use crate::support::shared::shared;
 use smrlab_disk::model::load;
 use smrlab_disk::{Mechanics, Model};
 use smrlab_sim::validate::{Reference, validate};

@@ -2,10 +2,8 @@
 //! the medium of a disk or to the SSD, and before and after every sync. What was flushed, of a killed server what was
 //! acknowledged, has to be there; and then a disk is lost, too.
 
-mod power;
-
+use crate::power::{Allowed, Disk, SECTOR, open, scratch};
 use parking_lot::Mutex;
-use power::{Allowed, Disk, SECTOR, open, scratch};
 use smrlab_device::Device;
 use smrlab_units::rng::Rng;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! The fuzz targets `device` and `store` on random bytes and on their corpus, so that every test run covers them.
 
-#[path = "../../../fuzz/src/bytes.rs"]
+#[path = "../../../../fuzz/src/bytes.rs"]
 mod bytes;
-#[path = "../../../fuzz/src/device.rs"]
+#[path = "../../../../fuzz/src/device.rs"]
 mod device;
-#[path = "../../../fuzz/src/store.rs"]
+#[path = "../../../../fuzz/src/store.rs"]
 mod store;
 
 use proptest::prelude::*;

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub mod shared;
+
 pub const ADJUSTED: u64 = 4;
 
 /// A request of the trace.

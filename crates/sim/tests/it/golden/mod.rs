@@ -4,14 +4,12 @@
 mod figures;
 mod layers;
 mod spent;
-#[path = "../support/mod.rs"]
-mod support;
 
+use crate::support::{Done, go, go_from};
 use figures::*;
 use layers::{bands, cleaning, war};
 use smrlab_stl::LAYERS as ALL;
 use spent::spent;
-use support::{Done, go, go_from};
 
 /// What other tests look at: sums of these are worked out here, or they are not results.
 const ELSEWHERE: [&str; 9] = [

@@ -1,6 +1,6 @@
 //! The template for layers of one's own, proven like the layers of the registry.
 
-#[path = "../../../examples/greedy_log.rs"]
+#[path = "../../../../examples/greedy_log.rs"]
 mod greedy_log;
 
 use greedy_log::ENTRY;

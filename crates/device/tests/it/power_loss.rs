@@ -1,10 +1,8 @@
 //! The host loses its power: of the data written since the last sync any sectors are on its disk, and of the log's newer
 //! sectors any. What was flushed has to be there, the rest old or new, and nothing else; again and again on the same store.
 
-mod power;
-
+use crate::power::{Allowed, Disk, SECTOR, open, scratch};
 use parking_lot::Mutex;
-use power::{Allowed, Disk, SECTOR, open, scratch};
 use smrlab_device::Device;
 use smrlab_units::Pba;
 use smrlab_units::rng::Rng;

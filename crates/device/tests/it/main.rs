@@ -1,0 +1,18 @@
+//! Integration tests of this crate, one binary: served devices.
+
+mod array_queue;
+mod arrays;
+mod bands;
+mod capture;
+mod checkpoint;
+mod counting;
+mod durable;
+mod every_cut;
+mod exactness;
+mod fuzzed;
+mod large;
+mod power;
+mod power_loss;
+mod queue;
+mod served;
+mod state;

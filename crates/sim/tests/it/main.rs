@@ -1,0 +1,23 @@
+//! Integration tests of this crate, one binary: the engine, runs and results.
+
+mod array_schedulers;
+mod arrays;
+mod cassuto2010;
+mod drive_managed;
+mod dvs;
+mod dvs_claims;
+mod engine;
+mod golden;
+mod he2014;
+mod imported;
+mod interleaving;
+mod kept;
+mod list;
+mod measured;
+mod recovery;
+mod results;
+mod run;
+mod shipped_buffer;
+mod state;
+mod support;
+mod verify;

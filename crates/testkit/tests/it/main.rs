@@ -1,0 +1,13 @@
+//! Integration tests of this crate, one binary: layers and arrays on bytes, cut and recovered.
+
+mod arrays;
+mod bijection;
+mod cuts;
+mod layers;
+mod persistent_cache;
+mod power;
+mod scenarios;
+mod template;
+mod volatile;
+mod war;
+mod waves;

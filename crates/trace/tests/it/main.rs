@@ -1,0 +1,14 @@
+//! Integration tests of this crate, one binary: readers, generators and the pipeline.
+
+mod bad_input;
+mod combine;
+mod generators;
+mod info;
+mod norm;
+mod parquet;
+mod pipeline;
+mod readers;
+mod samples;
+mod support;
+mod transforms;
+mod traps;
