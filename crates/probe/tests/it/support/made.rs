@@ -6,7 +6,7 @@ use smrlab_units::rng::Rng;
 
 /// One with these surfaces, zones (cylinders, sectors, spare sectors a track, spare cylinders) and slipped sectors.
 pub fn made(name: &str, surfaces: u32, layout: Layout, zones: &[[u32; 4]], defects: usize) -> DriveModel {
-    let mut spec = crate::truth::model("modern-7200").spec().clone();
+    let mut spec = super::truth::model("modern-7200").spec().clone();
     spec.name = name.to_owned();
     spec.geometry.surfaces = surfaces;
     spec.geometry.layout = layout;
