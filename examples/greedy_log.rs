@@ -11,7 +11,9 @@ use smrlab_stl::parts::moves;
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
 use smrlab_stl::parts::victim::{Candidate, Victim};
-use smrlab_stl::{Capabilities, Cause, Dir, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
+use smrlab_stl::{
+    Capabilities, Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer,
+};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -165,6 +167,7 @@ impl TranslationLayer for GreedyLog {
                 r.lba.span(r.blocks).for_each(|lba| _ = self.homes.remove(lba));
             }
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
         }
     }
 
@@ -177,7 +180,7 @@ impl TranslationLayer for GreedyLog {
                 let band = self.open.or_else(|| self.free.peek(0).map(|(band, _)| band))?;
                 Some((self.homes.slots().pba_in(band, self.homes.written(band)), Dir::Write))
             }
-            HostOp::Flush | HostOp::Discard => None,
+            _ => None,
         }
     }
 

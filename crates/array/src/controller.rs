@@ -201,6 +201,18 @@ impl Controller {
     /// Sends a request at `now`, which never falls; what was due until then has been done ([`advance`](Self::advance)).
     pub fn submit(&mut self, now: SimTime, request: &HostRequest, watch: &mut impl ArrayObserver) {
         self.now = now;
+        // Arrays have no zones.
+        if matches!(request.op, HostOp::Append | HostOp::Zone(_)) {
+            let (request, refusal) = (*request, Some(Refusal::Unsupported));
+            return self.done.push_back(Done {
+                request,
+                arrival: now,
+                start: now,
+                ack: now,
+                ops: 0,
+                refusal,
+            });
+        }
         self.hosts += 1;
         self.enter(Work::Host(*request));
         self.run_ready(watch);

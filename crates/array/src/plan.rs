@@ -156,7 +156,7 @@ impl MemberPlan {
             parts(&mut Parts { parts: &mut self.parts, terms: &mut self.terms });
             let all = self.parts[first as usize..].iter().map(|p| p.blocks.0).sum::<u64>();
             debug_assert!(
-                all == request.blocks.0 || matches!(request.op, HostOp::Flush | HostOp::Discard),
+                all == request.blocks.0 || !matches!(request.op, HostOp::Read | HostOp::Write),
                 "parts of {all} blocks for {request:?}"
             );
         }

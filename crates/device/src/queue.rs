@@ -102,7 +102,7 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
         let host = match request.op {
             HostOp::Write => HostBuffer::Write(&data),
             HostOp::Read => HostBuffer::Read(&mut data),
-            HostOp::Flush | HostOp::Discard => HostBuffer::None,
+            _ => HostBuffer::None,
         };
         let done = self.carry_out(request.op, executed, host);
         if !heard {

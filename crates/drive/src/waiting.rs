@@ -208,7 +208,8 @@ pub fn affected(drive: &Drive, request: &HostRequest) -> Range<u64> {
     let layer = drive.layer();
     let everywhere = 0..u64::MAX;
     let Some(reach) = layer.location_reach() else { return everywhere };
-    if request.op == HostOp::Discard || layer.background_after().is_some() {
+    let anywhere = matches!(request.op, HostOp::Discard | HostOp::Append | HostOp::Zone(_));
+    if anywhere || layer.background_after().is_some() {
         return everywhere;
     }
     let ops = drive.plan().ops().iter();

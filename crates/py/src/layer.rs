@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use smrlab_disk::BandId;
 use smrlab_sim::Control;
 use smrlab_stl::{
-    BuildContext, Built, Capabilities, Cause, HostRequest, LayerEntry, OpId, Piece, Plan, Source,
+    BuildContext, Built, Capabilities, Cause, HostRequest, LayerEntry, OpId, Piece, Plan, Refusal, Source,
     TranslationLayer,
 };
 use smrlab_units::spec::SpecError;
@@ -286,6 +286,10 @@ impl PyLayer {
             HostOp::Write => pyo3::intern!(py, "write"),
             HostOp::Discard => pyo3::intern!(py, "discard"),
             HostOp::Flush => return Ok(()),
+            _ => {
+                plan.refuse(Refusal::Unsupported, request.lba);
+                return Ok(());
+            }
         };
         self.object.bind(py).call_method1(method, (request.lba.0, request.blocks.0, handle))?;
         fill(plan, &handle.borrow().steps);

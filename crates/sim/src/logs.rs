@@ -6,7 +6,7 @@ use crate::table::{Column, Table, TableWriter, clear};
 use parquet::errors::ParquetError;
 use smrlab_drive::{OpDone, Served};
 use smrlab_stl::HostRequest;
-use smrlab_units::{Dir, HostOp, SimTime};
+use smrlab_units::{Dir, SimTime};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -93,14 +93,8 @@ impl RequestLog {
     }
 
     pub(crate) fn add(&mut self, arrival: SimTime, r: &HostRequest, served: &Served) -> Result<(), RunError> {
-        let op = match r.op {
-            HostOp::Read => "read",
-            HostOp::Write => "write",
-            HostOp::Flush => "flush",
-            HostOp::Discard => "discard",
-        };
         let log = &mut self.log;
-        log.column(4).push_text(op);
+        log.column(4).push_text(r.op.name());
         let ints = [r.id, arrival.0, served.start.0, served.ack.0, r.lba.0, r.blocks.0, u64::from(r.stream)];
         for (column, value) in [0, 1, 2, 3, 5, 6, 7].into_iter().zip(ints) {
             log.column(column).push_int(value);

@@ -89,7 +89,7 @@ pub fn read_first(feed: &mut Feed) -> Result<BlockSet, RunError> {
                     }
                     known.insert(span);
                 }
-                HostOp::Flush | HostOp::Discard => {}
+                _ => {}
             }
         }
     }

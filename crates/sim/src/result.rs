@@ -91,7 +91,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
 }
 
 fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
-    let [r, w, f, d] = m.host;
+    let [r, w, f, d, ..] = m.host;
     let mut host = object([
         ("reads", json!(r.commands)),
         ("writes", json!(w.commands)),
@@ -203,7 +203,7 @@ fn rates(m: &Metrics, out: &mut Json) {
         .collect();
     out.insert("time_by_cause_s".into(), by_cause.into());
     if makespan > 0.0 {
-        let blocks = m.host[HostOp::Read as usize].blocks + m.host[HostOp::Write as usize].blocks;
+        let blocks = m.host[HostOp::Read.index()].blocks + m.host[HostOp::Write.index()].blocks;
         out.insert("iops".into(), json!(m.completed() as f64 / makespan));
         out.insert("mb_per_s".into(), json!((blocks * BLOCK_BYTES) as f64 / 1e6 / makespan));
     }
@@ -342,13 +342,13 @@ fn timeline(m: &Metrics) -> Table {
         (
             "mb_per_s",
             rate(&|w| {
-                ((w.host_blocks[HostOp::Read as usize] + w.host_blocks[HostOp::Write as usize]) * BLOCK_BYTES)
+                ((w.host_blocks[HostOp::Read.index()] + w.host_blocks[HostOp::Write.index()]) * BLOCK_BYTES)
                     as f64
                     / 1e6
             }),
         ),
-        ("read_blocks", int(&|w| w.host_blocks[HostOp::Read as usize])),
-        ("write_blocks", int(&|w| w.host_blocks[HostOp::Write as usize])),
+        ("read_blocks", int(&|w| w.host_blocks[HostOp::Read.index()])),
+        ("write_blocks", int(&|w| w.host_blocks[HostOp::Write.index()])),
         ("media_blocks_read", int(&|w| w.media_blocks[Dir::Read as usize])),
         ("media_blocks_written", int(&|w| w.media_blocks[Dir::Write as usize])),
         ("response_ms_mean", done(&|w| w.response_ns as f64 / w.completions as f64 / 1e6)),

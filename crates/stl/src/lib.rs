@@ -21,5 +21,5 @@ pub use layer::{
 };
 pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source};
 pub use registry::{Built, LAYERS, build};
-pub use request::HostRequest;
+pub use request::{HostRequest, Outcome};
 pub use walk::{Step, Walk};

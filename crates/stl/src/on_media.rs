@@ -7,7 +7,9 @@
 //! checkpoint that is longer than a log starts it over. `locate` answers where the first operation is that is not one of
 //! these writes: a layer may have a record made durable before anything else.
 
-use crate::{Cause, Facts, HostRequest, OpId, Plan, Record, Source, Step, StepEnd, TranslationLayer};
+use crate::{
+    Cause, Facts, HostRequest, OpId, Outcome, Plan, Record, Source, Step, StepEnd, TranslationLayer,
+};
 use smrlab_disk::{Geometry, RandomAccess};
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -119,8 +121,10 @@ impl OnMedia {
         if !group.is_empty() {
             full |= self.append_records(&mut group, plan);
         }
-        if let Some(why) = inner.refusal() {
-            plan.refuse(why);
+        match inner.outcome() {
+            Outcome::Done => {}
+            Outcome::Appended(lba) => plan.appended(lba),
+            Outcome::Refused { why, lba } => plan.refuse(why, lba),
         }
         let outer = |op: u32| self.ids.get(op as usize).map_or(plan.ops().len(), |id| id.0 as usize);
         let cleanings: Vec<_> =

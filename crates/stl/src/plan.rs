@@ -4,9 +4,9 @@
 //! [`Piece`]s: where the data of each operation come from or go to. Pieces and records cost time to build, so a layer
 //! asks [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
 
-use crate::Record;
+use crate::{Outcome, Record};
 pub use smrlab_units::Dir;
-use smrlab_units::{Blocks, Pba, SimTime};
+use smrlab_units::{Blocks, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// Why an operation is done.
@@ -177,7 +177,7 @@ pub struct Plan {
     lasting: Vec<(u32, SimTime)>,
     /// After how many operations and pauses.
     ack: Option<(u32, u32)>,
-    refusal: Option<Refusal>,
+    outcome: Outcome,
     extents: u32,
     wants_data: bool,
     wants_records: bool,
@@ -206,7 +206,7 @@ impl Plan {
         self.pauses.clear();
         self.lasting.clear();
         self.ack = None;
-        self.refusal = None;
+        self.outcome = Outcome::Done;
         self.extents = 1;
     }
 
@@ -316,16 +316,27 @@ impl Plan {
         self.lasting.push((self.ops.len() as u32 - 1, time));
     }
 
-    /// Does not do what was asked: the plan must be empty, and stays so.
-    pub fn refuse(&mut self, why: Refusal) {
+    /// Does not do what was asked, because of this block: the plan must be empty, and stays so.
+    pub fn refuse(&mut self, why: Refusal, lba: Lba) {
         debug_assert!(self.ops.is_empty() && self.records.is_empty(), "a refusal changes nothing");
-        self.refusal = Some(why);
+        self.outcome = Outcome::Refused { why, lba };
+    }
+
+    /// An append puts its data here.
+    pub fn appended(&mut self, lba: Lba) {
+        self.outcome = Outcome::Appended(lba);
+    }
+
+    /// How the request ends.
+    #[inline]
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
     }
 
     /// Why the request is not done.
     #[inline]
     pub fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+        self.outcome.refusal()
     }
 
     /// The operations from `first` to here are one cleaning event.

@@ -1,10 +1,11 @@
-//! What a host asks of a drive.
+//! The command: what is asked of whatever answers commands (a layer, a drive, an array, a filter), and how it ends.
 
-use crate::Cause;
+use crate::{Cause, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
 
-/// One host request. The caller has checked that `lba + blocks` lies within
-/// [`host_blocks`](crate::TranslationLayer::host_blocks) and that reads, writes and discards have at least one block.
+/// One command. The caller has checked that `lba + blocks` lies within
+/// [`host_blocks`](crate::TranslationLayer::host_blocks) and that all but flushes have at least one block. Who does not know
+/// an operation refuses it as [`Unsupported`](Refusal::Unsupported).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRequest {
     /// The caller's number for it: completions, logs and refusals name it. 0 where nobody asks.
@@ -42,5 +43,33 @@ impl HostRequest {
     #[must_use]
     pub const fn numbered(self, id: u64) -> Self {
         Self { id, ..self }
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done.
+    #[default]
+    Done,
+    /// An append was done: its data begin here.
+    Appended(Lba),
+    /// Nothing was done and nothing changed.
+    Refused {
+        /// Why.
+        why: Refusal,
+        /// The first block that stands against it.
+        lba: Lba,
+    },
+}
+
+impl Outcome {
+    /// Why it was not done.
+    #[inline]
+    pub const fn refusal(self) -> Option<Refusal> {
+        match self {
+            Self::Refused { why, .. } => Some(why),
+            Self::Done | Self::Appended(_) => None,
+        }
     }
 }

@@ -173,7 +173,7 @@ impl ArrayHarness {
                 want = self.model[at].to_vec();
             }
             HostOp::Discard if self.discards => self.model[at].fill(0),
-            HostOp::Discard | HostOp::Flush => {}
+            _ => {}
         }
         self.enter(Work::Host(r), host, want);
         self.start_ready();
@@ -263,7 +263,7 @@ impl ArrayHarness {
                 HostOp::Discard if self.discards => self.acked[range(r.lba, r.blocks)].fill(0),
                 HostOp::Discard => self.vague.extend(blocks),
                 HostOp::Write => blocks.for_each(|b| _ = self.vague.remove(&b)),
-                HostOp::Read | HostOp::Flush => {}
+                _ => {}
             }
         }
     }
@@ -307,7 +307,7 @@ impl ArrayHarness {
                     self.staging.scatter(op.ticket, &parts, &out, &mut w.host);
                 }
             }
-            HostOp::Flush | HostOp::Discard => disk.carry_out(&op.request, HostBuffer::None),
+            _ => disk.carry_out(&op.request, HostBuffer::None),
         }
         self.answered(op.ticket, true);
         true
@@ -435,7 +435,7 @@ impl ArrayHarness {
                         may.push((range(r.lba, r.blocks), vec![0; r.blocks.bytes() as usize]));
                     }
                     HostOp::Discard => self.vague.extend(r.lba.0..r.lba.0 + r.blocks.0),
-                    HostOp::Read | HostOp::Flush => {}
+                    _ => {}
                 }
             }
         }

@@ -37,7 +37,7 @@ pub const PARAMS: &[Param] = &[
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     /// By [`HostOp`]'s number.
-    ops: [bool; 4],
+    ops: [bool; HostOp::KINDS],
     devices: Option<Vec<String>>,
     /// Whether a device is kept, as far as it has been met.
     known: BTreeMap<u32, bool>,
@@ -62,14 +62,14 @@ impl Filter {
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let item = format!("requests,{text}");
         let values = Values::check("requests", PARAMS, &split_item(&item).1)?;
-        let mut ops = [true; 4];
+        let mut ops = [true; HostOp::KINDS];
         if let Some(names) = values.text("op") {
-            ops = [false; 4];
+            ops = [false; HostOp::KINDS];
             for name in names.split(';') {
                 let (_, op) = OPS.iter().find(|(n, _)| *n == name.trim()).ok_or_else(|| {
                     values.bad("op", "read, write, flush or discard, several as read;write")
                 })?;
-                ops[*op as usize] = true;
+                ops[op.index()] = true;
             }
         }
         let devices =
@@ -94,7 +94,7 @@ impl Filter {
                 })
             });
             let length = u64::from(r.blocks);
-            ops[r.op as usize]
+            ops[r.op.index()]
                 && device
                 && (lba.0..lba.1).contains(&r.lba.0)
                 && (blocks.0..=blocks.1).contains(&length)

@@ -164,7 +164,7 @@ fn write_group(writer: &mut SerializedFileWriter<File>, rows: &Batch) -> Result<
     let mut group = writer.next_row_group()?;
     let long: Vec<i64> = rows.arrival.iter().map(|t| t.0 as i64).collect();
     write_column::<Int64Type>(&mut group, &long)?;
-    let short: Vec<i32> = rows.op.iter().map(|op| *op as i32).collect();
+    let short: Vec<i32> = rows.op.iter().map(|op| op.index() as i32).collect();
     write_column::<Int32Type>(&mut group, &short)?;
     let long: Vec<i64> = rows.lba.iter().map(|l| l.0 as i64).collect();
     write_column::<Int64Type>(&mut group, &long)?;

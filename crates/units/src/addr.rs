@@ -1,5 +1,6 @@
 //! Addresses and lengths in blocks.
 
+use crate::ZoneAction;
 use std::fmt;
 use std::ops::{Add, AddAssign, Range, Sub, SubAssign};
 
@@ -8,16 +9,52 @@ pub const BLOCK_BYTES: u64 = 512;
 
 /// What a host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum HostOp {
     /// Read blocks.
-    Read = 0,
+    Read,
     /// Write blocks.
-    Write = 1,
+    Write,
     /// Make everything acknowledged so far durable; address and length are ignored.
-    Flush = 2,
+    Flush,
     /// Forget the blocks: they read as zeroes until they are written again.
-    Discard = 3,
+    Discard,
+    /// Write blocks at the write pointer of the zone that begins at the address; the answer says where that was.
+    Append,
+    /// Change the condition of every zone of which the range has a block.
+    Zone(ZoneAction),
+}
+
+impl HostOp {
+    /// How many [`index`](Self::index) tells apart.
+    pub const KINDS: usize = 9;
+
+    /// A number for tables: reads 0, writes 1.
+    #[inline]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Read => 0,
+            Self::Write => 1,
+            Self::Flush => 2,
+            Self::Discard => 3,
+            Self::Append => 4,
+            Self::Zone(action) => 4 + action as usize,
+        }
+    }
+
+    /// What it is called in results and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+            Self::Append => "append",
+            Self::Zone(ZoneAction::Close) => "zone-close",
+            Self::Zone(ZoneAction::Finish) => "zone-finish",
+            Self::Zone(ZoneAction::Open) => "zone-open",
+            Self::Zone(ZoneAction::Reset) => "zone-reset",
+        }
+    }
 }
 
 /// Direction of a media operation.

@@ -10,6 +10,7 @@ pub mod rng;
 pub mod spec;
 pub mod stalls;
 mod time;
+mod zone;
 
 pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
 pub use histogram::Histogram;
@@ -18,3 +19,4 @@ pub use quantity::{
 };
 pub use stalls::Stalls;
 pub use time::SimTime;
+pub use zone::{Zone, ZoneAction, ZoneCondition, ZoneKind};

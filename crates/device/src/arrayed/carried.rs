@@ -115,7 +115,7 @@ impl Carry {
                 self.scatter(op, parts, &out);
                 Ok(())
             }
-            HostOp::Flush | HostOp::Discard => self.on_member(op, executed, HostBuffer::None),
+            _ => self.on_member(op, executed, HostBuffer::None),
         }
     }
 

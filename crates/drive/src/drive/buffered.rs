@@ -241,13 +241,15 @@ impl Drive {
                 let ack = b.answered(kind, drained.max(over + bus), walked.moved);
                 (walked, ack)
             }
-            HostOp::Write if b.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty() => {
+            HostOp::Write | HostOp::Append
+                if b.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty() =>
+            {
                 let over = b.take_several(start, request.blocks.0);
                 let walked = self.walk(b, over, over + bus, request, watch);
                 b.took_several(walked.ack, request.blocks.0);
                 (walked, b.answered(kind, over + bus, false))
             }
-            HostOp::Write => {
+            HostOp::Write | HostOp::Append => {
                 let over = b.several_through(start);
                 let walked = self.walk(b, over, over + bus, request, watch);
                 let ack = walked.ack.max(over + bus);
@@ -260,7 +262,7 @@ impl Drive {
                 let moved = walked.moved;
                 (walked, b.answered(kind, ack, moved))
             }
-            HostOp::Discard => {
+            HostOp::Discard | HostOp::Zone(_) => {
                 let walked = self.walk(b, start, start, request, watch);
                 let ack = walked.ack;
                 let moved = walked.moved;

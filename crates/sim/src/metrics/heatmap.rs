@@ -60,7 +60,7 @@ impl HeatMap {
     #[inline]
     pub fn request(&mut self, at: SimTime, op: HostOp, lba: Lba) {
         // By number, without a branch for read or write: which of them comes cannot be predicted.
-        let side = op as usize;
+        let side = op.index();
         if side > 1 {
             return;
         }

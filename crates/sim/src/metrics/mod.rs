@@ -156,7 +156,7 @@ pub struct Movement {
 pub struct Metrics {
     adjusted: Adjusted,
     /// By [`HostOp`] number.
-    pub host: [Tally; 4],
+    pub host: [Tally; HostOp::KINDS],
     /// By [`Cause`] and [`Dir`] number.
     pub media: [[Tally; 2]; 9],
     /// Writes that touched at least one block that had been written before.
@@ -305,9 +305,9 @@ impl Metrics {
                 self.updates.add(request.lba, request.blocks, ops, extents);
                 1
             }
-            HostOp::Flush | HostOp::Discard => 2,
+            _ => 2,
         };
-        self.host[request.op as usize].add(n, self.adjusted.units(n), 0);
+        self.host[request.op.index()].add(n, self.adjusted.units(n), 0);
         self.times.add(kind, response, service);
         self.timeline.completion(served.ack.since(self.origin), response, request.op, n);
         self.last_ack = self.last_ack.max(served.ack);

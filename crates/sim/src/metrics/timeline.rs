@@ -27,7 +27,7 @@ pub struct Window {
     /// Host requests that were acknowledged.
     pub completions: u64,
     /// Host blocks by [`HostOp`] number, by the time of completion.
-    pub host_blocks: [u64; 4],
+    pub host_blocks: [u64; HostOp::KINDS],
     /// Media blocks by [`Dir`](smrlab_stl::Dir) number, by the end of their operation.
     pub media_blocks: [u64; 2],
     /// Sum of the response times of the completions, ns.
@@ -109,7 +109,7 @@ impl Timeline {
         w.completions += 1;
         w.response_ns += u128::from(response.0);
         w.response_max = w.response_max.max(response.0);
-        w.host_blocks[op as usize] += blocks;
+        w.host_blocks[op.index()] += blocks;
     }
 
     /// A media operation ended; windows count from `origin` on.

@@ -145,7 +145,7 @@ impl ArrayVerify {
             }
             HostOp::Discard if self.discards.1 => self.expected.clear(&blocks),
             HostOp::Discard => self.vague.set(&blocks, &vec![u8::MAX; n]),
-            HostOp::Flush => {}
+            _ => {}
         }
         self.pending.insert(request.id, Pending { request: *request, data, want, answered: false });
     }
@@ -218,7 +218,7 @@ impl ArrayVerify {
                 self.staging.scatter(op.ticket, plan.parts(op), &space.get(&blocks), host);
             }
             HostOp::Discard if self.discards.0 => space.clear(&blocks),
-            HostOp::Discard | HostOp::Flush => {}
+            _ => {}
         }
     }
 

@@ -64,13 +64,15 @@ impl TranslationLayer for Identity {
 
     #[inline]
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        if matches!(r.op, HostOp::Flush | HostOp::Discard) {
-            return;
+        match r.op {
+            HostOp::Read | HostOp::Write => {}
+            HostOp::Flush | HostOp::Discard => return,
+            _ => return plan.refuse(Refusal::Unsupported, r.lba),
         }
         // No branch for read or write where they are done alike: which of them comes cannot be predicted.
         let dir = if r.op == HostOp::Write { Dir::Write } else { Dir::Read };
         if self.bands.is_some() && dir == Dir::Write && !self.may_write(r) {
-            return plan.refuse(Refusal::WriteProtected);
+            return plan.refuse(Refusal::WriteProtected, r.lba);
         }
         plan.in_place(dir, Pba(r.lba.0), r.blocks);
     }
@@ -84,7 +86,7 @@ impl TranslationLayer for Identity {
         match r.op {
             HostOp::Read => Some((Pba(r.lba.0), Dir::Read)),
             HostOp::Write => self.may_write(r).then_some((Pba(r.lba.0), Dir::Write)),
-            HostOp::Flush | HostOp::Discard => None,
+            _ => None,
         }
     }
 }

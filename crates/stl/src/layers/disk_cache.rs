@@ -10,7 +10,7 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::split::{ReadRuns, unset_runs};
-use crate::{Facts, HostRequest, Parts, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Facts, HostRequest, Parts, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
@@ -409,6 +409,7 @@ impl TranslationLayer for DiskCache {
             HostOp::Read => self.read(request.lba, request.blocks, plan),
             HostOp::Discard => self.discard(request.lba, request.blocks, plan),
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, request.lba),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::parts::slots::Slots;
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::units::UnitSpan;
 use crate::parts::victim::Victim;
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
 use options::classes;
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
@@ -363,6 +363,7 @@ impl TranslationLayer for LogLayer {
                 self.free_emptied(plan);
             }
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
         }
     }
 
@@ -382,7 +383,7 @@ impl TranslationLayer for LogLayer {
                 let head = || self.next_pba(self.host_head(r.stream, self.noted(span.first).1));
                 fill.or_else(|| Some((head()?, Dir::Write)))
             }
-            HostOp::Flush | HostOp::Discard => None,
+            _ => None,
         }
     }
 

@@ -12,7 +12,7 @@ mod recover;
 pub use entry::ENTRY;
 
 use crate::parts::split::unset_runs;
-use crate::{Cause, Facts, HostRequest, Plan, Record, Source, StepEnd, TranslationLayer};
+use crate::{Cause, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
 use clean::Job;
 use layout::Layout;
 use log::{Head, Log};
@@ -340,6 +340,7 @@ impl TranslationLayer for PersistentCache {
             HostOp::Read => self.read(r.lba, r.blocks, plan),
             HostOp::Discard => self.discard(r.lba, r.blocks, plan),
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
         }
     }
 

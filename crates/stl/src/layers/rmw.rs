@@ -4,7 +4,7 @@ use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_T
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{JOURNAL, Journal, Update, stage, two_bands};
-use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
@@ -220,6 +220,7 @@ impl TranslationLayer for Rmw {
                 self.for_parts(r.lba, r.blocks, |layer, part, lba, _| layer.discard(part, lba, plan));
             }
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
         }
     }
 

@@ -25,7 +25,7 @@ pub use entry::ENTRY;
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
-use crate::{Facts, HostRequest, Parts, Plan, Record, TranslationLayer};
+use crate::{Facts, HostRequest, Parts, Plan, Record, Refusal, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;
 use section::Section;
@@ -374,6 +374,7 @@ impl TranslationLayer for SBlockLayer {
                 self.discard(request.lba.0, request.blocks.0);
             }
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, request.lba),
         }
     }
 

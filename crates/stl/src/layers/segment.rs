@@ -10,7 +10,7 @@ pub use layout::Layout;
 use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
 use crate::parts::update::{Journal, Update, advanced};
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
+use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -238,6 +238,7 @@ impl TranslationLayer for Segments {
             }
             HostOp::Discard => _ = self.live.remove(r.lba.span(r.blocks), plan),
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
         }
     }
 
@@ -261,7 +262,7 @@ impl TranslationLayer for Segments {
                 let blocks = Blocks(part.blocks.end - part.blocks.start);
                 Some((self.journal.first(self.first_write(&part), blocks), Dir::Write))
             }
-            HostOp::Flush | HostOp::Discard => None,
+            _ => None,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{JOURNAL, Journal, Update, two_bands};
-use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
@@ -306,6 +306,7 @@ impl TranslationLayer for StaticMap {
                 (self.live, self.last) = (live, last);
             }
             HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
         }
     }
 

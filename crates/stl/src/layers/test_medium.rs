@@ -117,7 +117,7 @@ impl<L: TranslationLayer> Rig<L> {
             HostOp::Write => self.model[lba..lba + n].copy_from_slice(&host),
             HostOp::Discard => self.model[lba..lba + n].fill(0),
             HostOp::Read => assert_eq!(host, self.model[lba..lba + n], "{request:?}"),
-            HostOp::Flush => {}
+            _ => {}
         }
         self.records.extend(self.plan.records().iter().map(|r| r.1));
     }

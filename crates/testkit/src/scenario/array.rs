@@ -76,12 +76,7 @@ impl Rig {
                 let (r, disk) = (&op.request, op.member.at());
                 let dead = self.dead.get(disk).is_some_and(|dead| *dead);
                 let name = if disk < self.dead.len() { format!("disk {disk}") } else { "ssd".to_owned() };
-                let word = match r.op {
-                    HostOp::Read => "read",
-                    HostOp::Write => "write",
-                    HostOp::Discard => "discard",
-                    HostOp::Flush => "flush",
-                };
+                let word = r.op.name();
                 let answer = if dead { ": dead" } else { "" };
                 let _ = writeln!(out, "  {name} {word} {} {} {}{answer}", r.why.name(), r.lba, r.blocks);
                 let (n, Blocks(blocks)) = (done.entry((word, r.why.name())).or_default(), r.blocks);

@@ -163,8 +163,8 @@ impl Sets {
 /// Takes a trace in, batch by batch.
 pub struct Characteriser {
     memory: usize,
-    counts: [u64; 4],
-    blocks: [u64; 4],
+    counts: [u64; HostOp::KINDS],
+    blocks: [u64; HostOp::KINDS],
     gaps: Histogram,
     sizes: Histogram,
     first: Option<SimTime>,
@@ -184,8 +184,8 @@ impl Characteriser {
     pub fn new(memory: usize) -> Self {
         Self {
             memory,
-            counts: [0; 4],
-            blocks: [0; 4],
+            counts: [0; HostOp::KINDS],
+            blocks: [0; HostOp::KINDS],
             gaps: Histogram::default(),
             sizes: Histogram::default(),
             first: None,
@@ -218,8 +218,8 @@ impl Characteriser {
     }
 
     fn request(&mut self, r: &Record) -> Result<(), TraceError> {
-        self.counts[r.op as usize] += 1;
-        self.blocks[r.op as usize] += u64::from(r.blocks);
+        self.counts[r.op.index()] += 1;
+        self.blocks[r.op.index()] += u64::from(r.blocks);
         if self.first.is_some() {
             self.gaps.add(r.arrival.since(self.last).0);
         }
@@ -268,7 +268,7 @@ impl Characteriser {
 
     /// The characterisation; names and the count of bad lines come from `source`.
     pub fn finish(self, source: &dyn TraceSource) -> Info {
-        let [reads, writes, flushes, discards] = self.counts;
+        let [reads, writes, flushes, discards, ..] = self.counts;
         let (moves, moved) = (reads + writes, self.blocks[0] + self.blocks[1]);
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         let bytes = |blocks: u64, n: u64| share(blocks * BLOCK_BYTES, n);

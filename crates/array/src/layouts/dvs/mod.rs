@@ -186,6 +186,7 @@ impl Dvs {
             Work::Host(r) => match r.op {
                 HostOp::Read => self.read(ticket, r, plan),
                 HostOp::Write | HostOp::Discard => self.start_write(now, ticket, r, plan),
+                HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
                 HostOp::Flush => {
                     self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                     Ok(self.begin(work, At::Last))

@@ -285,6 +285,7 @@ impl Raid5 {
                 }
                 fits
             }
+            HostOp::Append | HostOp::Zone(_) => false,
             HostOp::Flush => {
                 self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                 true
