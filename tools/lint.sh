@@ -10,6 +10,7 @@ check() {
 }
 check cargo fmt --all --check
 check cargo xtask tidy
+check cargo xtask docs --check
 check cargo clippy --workspace --all-targets --quiet --keep-going -- -D warnings
 check "$bin/ruff" check python tests benches tools traces
 check "$bin/ruff" format --check python tests benches tools traces

@@ -43,7 +43,7 @@ impl Cuts {
     /// Runs random requests; at each, cuts the power at every operation of its plan and in the middle of each write,
     /// recovers a fresh layer, and reads everything.
     pub fn run(&self, h: &mut Harness) -> Losses {
-        let mut rng = Rng::new(self.seed);
+        let mut rng = crate::random(self.seed);
         let mut losses = Losses::default();
         let space = h.layer.host_blocks().0;
         for i in 0..self.requests {

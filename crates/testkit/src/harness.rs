@@ -282,7 +282,7 @@ impl Harness {
     /// # Panics
     /// When the layer breaks a promise.
     pub fn exercise(&mut self, load: Workload) {
-        let mut rng = Rng::new(load.seed);
+        let mut rng = crate::random(load.seed);
         let space = self.layer.host_blocks().0;
         for _ in 0..load.requests {
             let (op, lba, blocks) = random_request(&mut rng, space, load.longest.min(space));

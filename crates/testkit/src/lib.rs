@@ -30,3 +30,14 @@ pub fn layers() -> Vec<&'static smrlab_stl::LayerEntry> {
     let find = |name| smrlab_stl::registry::find(name).unwrap_or_else(|e| panic!("SMRLAB_LAYER: {e}"));
     only.split_whitespace().map(find).collect()
 }
+
+/// The generator of a random test: of the seed that is written there, so that each run has the same cases; with `$SMRLAB_SEED` of
+/// that and the number in it, for cases that nobody has seen yet.
+///
+/// # Panics
+/// When the variable is no number.
+pub fn random(written: u64) -> Rng {
+    let Ok(other) = std::env::var("SMRLAB_SEED") else { return Rng::new(written) };
+    let other: u64 = other.parse().unwrap_or_else(|e| panic!("SMRLAB_SEED={other}: {e}"));
+    Rng::new(written ^ other.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}

@@ -181,7 +181,7 @@ impl PowerCuts<'_> {
         let (space, discards) = (made.built.layer.host_blocks().0, made.built.capabilities.discards);
         let (drive, chosen) = made.start(true, true);
         let mut c = Controller::new(drive, &chosen);
-        let mut rng = Rng::new(self.seed);
+        let mut rng = crate::random(self.seed);
         let mut model = vec![0; space as usize * BYTES];
         let zero = Version { request: u64::MAX, print: print(&model[..BYTES]), sent: SimTime::ZERO };
         let mut versions = vec![vec![zero]; space as usize];

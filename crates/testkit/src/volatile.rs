@@ -190,7 +190,7 @@ impl Volatile {
     /// Does random requests and cuts the power in between; the harness must be new.
     pub fn run(&self, h: &mut Harness) -> Outcome {
         let allowed = Allowed::only(&h.model);
-        let (rng, outcome) = (Rng::new(self.seed), Outcome::default());
+        let (rng, outcome) = (crate::random(self.seed), Outcome::default());
         let mut run = Run { way: *self, rng, allowed, outcome, survivor: None };
         let mut cache = Cache::new(h.medium.clone(), Vec::new());
         let space = h.layer.host_blocks().0;

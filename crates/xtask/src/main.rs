@@ -1,11 +1,10 @@
 //! Checks and generated files of this repository.
 //!
 //! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers and of circles, the floors of the house and the purity of
-//! its core, the reference pages true, what pages name in being, and integers that mean different things apart;
-//! `cargo xtask docs` writes those pages. `cargo xtask mutants` plants bugs that tests must catch.
+//! its core, what pages name in being, and integers that mean different things apart; `cargo xtask docs` writes the reference
+//! pages. `cargo xtask mutants` plants bugs that tests must catch.
 
 mod circles;
-mod docs;
 mod floors;
 mod integers;
 mod mutants;
@@ -13,7 +12,7 @@ mod names;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask tidy | docs [--check] | mutants [--list] [--area A] [--bug NAME] [--every N] [--resume] [--draw FILE --check COMMAND]";
 
@@ -27,21 +26,33 @@ fn main() -> ExitCode {
                 floors::faults,
                 circles::faults,
                 integers::faults,
-                docs::faults,
                 names::faults,
                 mutants::faults,
             ];
             faults.iter().flat_map(|faults| faults(&root)).collect()
         }
         ["mutants", ..] => mutants::run(&root(), &args[1..].iter().map(String::as_str).collect::<Vec<_>>()),
-        ["docs"] => docs::write(&root()).err().into_iter().collect(),
-        ["docs", "--check"] => docs::faults(&root()),
+        ["docs", ..] => return docs(&args[1..]),
         _ => vec![USAGE.to_owned()],
     };
     for fault in &faults {
         eprintln!("{fault}");
     }
     ExitCode::from(u8::from(!faults.is_empty()))
+}
+
+/// Builds and runs what makes the reference pages, which needs the engine.
+fn docs(args: &[String]) -> ExitCode {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--package", "smrlab-docs", "--"]).args(args);
+    match command.current_dir(root()).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("cargo run --package smrlab-docs: {e}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The workspace's folder.

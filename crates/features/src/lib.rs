@@ -1,0 +1,1 @@
+//! Nothing: what this crate is for stands in its manifest.

@@ -1,0 +1,206 @@
+"""Runs the checks of this checkout on all cores and says of each what it took.
+
+gate.py         what each change must pass (`make test`)
+gate.py --full  besides, what takes long and finds little for most changes (`make test-full`); its result is written to tools/test-full.json
+
+Everything that is compiled is there before this starts. Two lanes run side by side: what holds cargo's lock, and what waits most
+of its time (Python, served devices). Tests that measure time run alone at the end. The output of what failed is shown whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "target" / "gate"
+FULL = ROOT / "tools" / "test-full.json"
+# The cases of every run; a second pass of random tests takes its seed from the commit.
+FIXED_SEED = "20261122"
+STALE = 60
+PYTHON = [sys.executable, "-m"]
+SOURCES = ["python", "tests", "benches", "tools", "traces"]
+PARTS_OF_RUST = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
+PARTS_OF_PYTHON = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
+
+
+@dataclass
+class Part:
+    """One check: its command, and what came of it."""
+
+    name: str
+    command: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+    status: int = -1
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return LOGS / (re.sub(r"\W+", "-", self.name) + ".log")
+
+    def run(self) -> None:
+        """Runs it and says how it ended."""
+        began = time.monotonic()
+        with self.log.open("wb") as log:
+            child = subprocess.Popen(
+                self.command, cwd=ROOT, env=os.environ | self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+            _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = self.status = os.waitstatus_to_exitcode(status)
+        self.wall_s = time.monotonic() - began
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        how = "ok    " if self.status == 0 else "FAILED"
+        print(f"{how} {self.name:24} {self.wall_s:6.1f} s, {self.cpu_s:6.1f} s of CPU", flush=True)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Tests that passed, failed and were skipped, as the runners tell."""
+        text = self.log.read_text(errors="replace")
+        passed = failed = skipped = 0
+        for found in PARTS_OF_RUST.finditer(text):
+            passed, failed = passed + int(found[1]), failed + int(found[2])
+        closing = [line for line in text.splitlines() if re.search(r"\b(passed|failed|skipped)\b.* in [\d.]+", line)]
+        for number, word in PARTS_OF_PYTHON.findall(closing[-1]) if closing else []:
+            passed += int(number) * (word == "passed")
+            failed += int(number) * (word in ("failed", "error", "errors"))
+            skipped += int(number) * (word == "skipped")
+        return passed, failed, skipped
+
+
+def commit_seed() -> str:
+    """A number that each commit has of its own."""
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    return str(int(head.strip()[:12] or "0", 16))
+
+
+def pytest(name: str, marks: str, *more: str) -> Part:
+    """The Python tests with these marks."""
+    return Part(name, [*PYTHON, "pytest", "-p", "no:cacheprovider", "-m", marks, *more])
+
+
+def cargo_lane(full: bool) -> list[Part]:
+    """What takes cargo's lock, one after the other."""
+    fixed, fresh = {"PROPTEST_RNG_SEED": FIXED_SEED}, {"PROPTEST_RNG_SEED": commit_seed(), "SMRLAB_SEED": commit_seed()}
+    whole = ["cargo", "test", "--workspace", "--no-fail-fast"]
+    parts = [
+        Part("rust tests", [*whole, *(["--", "--include-ignored"] if full else [])], fixed),
+        Part("new random cases", ["cargo", "test", "-p", "smrlab-testkit", "--test", "it"], fresh),
+        Part("tidy", ["cargo", "xtask", "tidy"]),
+        Part("rustfmt", ["cargo", "fmt", "--all", "--check"]),
+        Part("reference pages", ["cargo", "xtask", "docs", "--check"]),
+        Part("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--keep-going", "--", "-D", "warnings"]),
+    ]
+    if full:
+        parts.append(Part("rustdoc", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"], {"RUSTDOCFLAGS": "-D warnings"}))
+        parts.append(Part("planted bugs", ["cargo", "xtask", "mutants", "--every", "20"]))
+    return parts
+
+
+def python_lane(full: bool) -> list[Part]:
+    """What waits most of its time."""
+    return [
+        Part("ruff", [*PYTHON, "ruff", "check", *SOURCES]),
+        Part("ruff format", [*PYTHON, "ruff", "format", "--check", *SOURCES]),
+        Part("mypy", [*PYTHON, "mypy"]),
+        pytest("pytest", "not timed" if full else "not timed and not full", "-n", "3", "--dist", "worksteal"),
+    ]
+
+
+def last_lane(full: bool) -> list[Part]:
+    """What wants the machine for itself."""
+    parts = [pytest("pytest, timed", "timed" if full else "timed and not full")]
+    if full:
+        parts.append(Part("wheel", ["make", "--silent", "test-wheel"]))
+    return parts
+
+
+def run_all(parts: list[Part]) -> None:
+    """One after the other."""
+    for part in parts:
+        part.run()
+
+
+def age() -> str:
+    """How old the last whole check is, in commits."""
+    if not FULL.is_file():
+        return "make test-full was never run here"
+    last = json.loads(FULL.read_text())
+    count = ["git", "rev-list", "--count", f"{last['commit']}..HEAD"]
+    since = subprocess.run(count, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    old = f"{since} commits ago" if since else "of a commit that is not here"
+    line = f"make test-full: {last['result']} at {last['commit']}, {last['date']}, {old}"
+    red = sys.stdout.isatty() and int(since or STALE + 1) > STALE
+    return f"\033[31m{line}\033[0m" if red else line + (" (long ago)" if int(since or STALE + 1) > STALE else "")
+
+
+def skipped_rust(parts: list[Part]) -> list[str]:
+    """The Rust tests that said that they were skipped, and why."""
+    return sorted({line for p in parts for line in p.log.read_text(errors="replace").splitlines() if line[:9] == "skipped: "})
+
+
+def report(parts: list[Part], began: float) -> int:
+    """What failed, the sums, and how old the last whole check is; the exit status."""
+    bad = [p for p in parts if p.status != 0]
+    for part in bad:
+        print(f"\n===== {part.name}: {' '.join(part.command)}")
+        if seed := part.env.get("SMRLAB_SEED"):
+            print(f"the cases of this commit; again with: SMRLAB_SEED={seed} PROPTEST_RNG_SEED={seed} {' '.join(part.command)}")
+        print(part.log.read_text(errors="replace"))
+    for line in skipped_rust(parts):
+        print(line)
+    wall, cpu = time.monotonic() - began, sum(p.cpu_s for p in parts)
+    print(f"{wall:.0f} s, {cpu:.0f} s of CPU: {cpu / wall:.2f} of {os.cpu_count()} cores busy")
+    if bad:
+        print(f"failed: {', '.join(p.name for p in bad)}; logs in {LOGS.relative_to(ROOT)}/")
+    passed, failed, skipped = (sum(column) for column in zip(*(p.counts() for p in parts), strict=True))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return int(bool(bad))
+
+
+def record(parts: list[Part], status: int) -> None:
+    """Writes what the whole check found."""
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    result = {
+        "commit": head.stdout.strip(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "result": "passed" if status == 0 else "failed",
+        "parts": {p.name: {"status": p.status, "wall_s": round(p.wall_s), "cpu_s": round(p.cpu_s)} for p in parts},
+    }
+    FULL.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def main() -> int:
+    """Runs the lanes; 1 where anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="also what takes long")
+    full = parser.parse_args().full
+    LOGS.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    lanes = [cargo_lane(full), python_lane(full)]
+    threads = [threading.Thread(target=run_all, args=(lane,)) for lane in lanes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    last = last_lane(full)
+    run_all(last)
+    parts = [*lanes[0], *lanes[1], *last]
+    status = report(parts, began)
+    if full:
+        record(parts, status)
+    print(age())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
