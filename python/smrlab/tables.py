@@ -30,9 +30,12 @@ def stored(data: Any, path: str) -> int:
     for name in ("device", "stream"):
         if name in table.column_names:
             columns[name] = _whole(table, name, pa.int64())
+    if "fua" in table.column_names:
+        columns["fua"] = _as(table, "fua", pa.bool_())
     made = pa.table({k: v for k, v in columns.items() if v is not None})
+    kinds = {"arrival_ns": pa.int64(), "lba": pa.int64(), "fua": pa.bool_()}
     made = made.cast(
-        pa.schema([(n, pa.int64() if n in ("arrival_ns", "lba") else pa.int32()) for n in made.schema.names])
+        pa.schema([(n, kinds.get(n, pa.int32())) for n in made.schema.names])
     )
     order = pc.sort_indices(made, sort_keys=[("arrival_ns", "ascending")])
     pq.write_table(made.take(order), path)

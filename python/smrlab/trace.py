@@ -92,7 +92,8 @@ class Trace:
         """A trace from a table in memory: Arrow, pandas, polars, or anything with `__arrow_c_stream__`.
 
         Columns: `arrival_ns` or `time_s`; `op` (0 read, 1 write, 2 flush, 3 discard, or words); `lba` and `blocks` (of
-        512 bytes) or `offset` and `size` (bytes); optionally `device` and `stream` (numbers). Rows get sorted.
+        512 bytes) or `offset` and `size` (bytes); optionally `device` and `stream` (numbers) and
+        `fua` (true or false). Rows get sorted.
         Raises InputError when a column is missing or holds what no request can have.
         """
         import tempfile

@@ -191,17 +191,12 @@ impl Arrayed {
         self.state.lock().carry.disks.get(disk).map(|d| d.medium.clone())
     }
 
-    fn submit(
-        &self,
-        pace: &Pace,
-        (op, start, blocks): (HostOp, u64, u64),
-        mut host: HostBuffer<'_>,
-    ) -> Result<SimTime> {
+    fn submit(&self, pace: &Pace, request: HostRequest, mut host: HostBuffer<'_>) -> Result<SimTime> {
         let mut state = self.state.lock();
         if let Some(e) = &state.carry.broken {
             return Err(e.clone());
         }
-        let now = pace.arrive(op, start, blocks)?;
+        let now = pace.arrive(&request)?;
         let id = state.next;
         state.next += 1;
         let data = match &host {
@@ -209,8 +204,11 @@ impl Arrayed {
             HostBuffer::Read(out) => vec![0; out.len()],
             HostBuffer::None => Vec::new(),
         };
-        state.carry.pending.insert(id, Pending { op, data, done: None, failed: None, answered: false });
-        let request = HostRequest::new(op, Lba(start), Blocks(blocks)).numbered(id);
+        let request = request.numbered(id);
+        state
+            .carry
+            .pending
+            .insert(id, Pending { op: request.op, data, done: None, failed: None, answered: false });
         state.call(|c, carry| {
             if pace.modelled() {
                 c.advance(now, carry);
@@ -257,27 +255,43 @@ impl Arrayed {
     /// `EIO` where too many disks are dead; what a disk without a copy elsewhere answers.
     pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<SimTime> {
         let blocks = buf.len() as u64 / BLOCK_BYTES;
-        self.submit(pace, (HostOp::Read, start, blocks), HostBuffer::Read(buf))
+        let request = HostRequest::new(HostOp::Read, Lba(start), Blocks(blocks));
+        self.submit(pace, request, HostBuffer::Read(buf))
     }
 
-    /// Writes blocks.
+    /// Writes blocks; with `fua` they are durable on return.
     ///
     /// # Errors
     /// As [`read`](Self::read); after an error of a store the device answers with errors until it is started again.
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
-        let blocks = buf.len() as u64 / BLOCK_BYTES;
-        self.submit(pace, (HostOp::Write, start, blocks), HostBuffer::Write(buf))
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
+        let ack = self.put(pace, start, buf, fua)?;
+        self.keep(fua).map(|()| ack)
     }
 
-    /// Makes blocks read as zeroes: by a discard where array and disks have it, else by writing.
+    fn put(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
+        let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
+        let request = HostRequest { fua, ..HostRequest::new(HostOp::Write, Lba(start), blocks) };
+        self.submit(pace, request, HostBuffer::Write(buf))
+    }
+
+    /// What the model says is on the disks has to be there after a power loss of the host, too.
+    fn keep(&self, fua: bool) -> Result<()> {
+        if fua { self.sync() } else { Ok(()) }
+    }
+
+    /// Makes blocks read as zeroes: by a discard where array and disks have it, else by writing. With `fua` that is durable
+    /// on return.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
-        if self.discards {
-            return self.submit(pace, (HostOp::Discard, start, blocks), HostBuffer::None);
-        }
-        write_zeroes(start, blocks, |at, bytes| self.write(pace, at, bytes))
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
+        let ack = if self.discards {
+            let request = HostRequest::new(HostOp::Discard, Lba(start), Blocks(blocks));
+            self.submit(pace, request, HostBuffer::None)?
+        } else {
+            write_zeroes(start, blocks, |at, bytes| self.put(pace, at, bytes, fua))?
+        };
+        self.keep(fua).map(|()| ack)
     }
 
     /// Makes everything acknowledged durable.
@@ -285,7 +299,7 @@ impl Arrayed {
     /// # Errors
     /// As [`Medium::sync`].
     pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.submit(pace, (HostOp::Flush, 0, 0), HostBuffer::None)?;
+        let ack = self.submit(pace, HostRequest::flush(), HostBuffer::None)?;
         self.sync()?;
         Ok(ack)
     }

@@ -2,8 +2,9 @@
 
 use crate::error::{DeviceError, Result};
 use parking_lot::Mutex;
+use smrlab_stl::HostRequest;
 use smrlab_trace::{Batch, ParquetWriter, Record};
-use smrlab_units::{HostOp, Lba, SimTime};
+use smrlab_units::SimTime;
 use std::path::Path;
 
 /// Writes requests in the order in which the model got them.
@@ -30,11 +31,12 @@ impl Recorder {
     ///
     /// # Errors
     /// When the trace cannot be written on; it ends there.
-    pub fn note(&self, now: SimTime, op: HostOp, start: u64, blocks: u64) -> Result<()> {
+    pub fn note(&self, now: SimTime, request: &HostRequest) -> Result<()> {
         let state = &mut *self.0.lock();
         state.last = state.last.max(now);
-        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        state.batch.push(Record { arrival: state.last, op, lba: Lba(start), blocks, device: 0, stream: 0 });
+        let HostRequest { op, lba, fua, .. } = *request;
+        let blocks = u32::try_from(request.blocks.0).unwrap_or(u32::MAX);
+        state.batch.push(Record { arrival: state.last, op, lba, blocks, device: 0, stream: 0, fua });
         if state.batch.is_full() { state.drain() } else { Ok(()) }
     }
 

@@ -170,7 +170,7 @@ impl Device {
         }
     }
 
-    /// Writes `buf` at `offset`; with `fua` it is durable on return.
+    /// Writes `buf` at `offset`; with `fua` it is durable on return, and takes the time of a write that no cache answers.
     ///
     /// # Errors
     /// `EINVAL` out of range or misaligned; `EPERM` for a guard track; the store's own, such as `ENOSPC`.
@@ -182,9 +182,10 @@ impl Device {
         let came = self.pace.now();
         Counters::add(&self.counters.writes, 1);
         Counters::add(&self.counters.bytes_written, buf.len() as u64);
-        let ack = self.noted(self.engine.write(&self.pace, start, buf), start)?;
+        Counters::add(&self.counters.fua, u64::from(fua));
+        let ack = self.noted(self.engine.write(&self.pace, start, buf, fua), start)?;
         self.answered(came, ack);
-        if fua { self.flush() } else { Ok(()) }
+        Ok(())
     }
 
     /// Makes everything acknowledged so far durable.
@@ -199,22 +200,24 @@ impl Device {
         Ok(())
     }
 
-    /// Frees blocks: they read as zeroes until they are written again, where the layer can do that.
+    /// Frees blocks: they read as zeroes until they are written again, where the layer can do that; with `fua` that is
+    /// durable on return.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64, fua: bool) -> Result<()> {
         let (start, blocks) = self.blocks_of(offset, len)?;
         Counters::add(&self.counters.trims, 1);
+        Counters::add(&self.counters.fua, u64::from(fua));
         if self.can_trim() && blocks > 0 {
             let came = self.pace.now();
-            let ack = self.noted(self.engine.zero(&self.pace, start, blocks), start)?;
+            let ack = self.noted(self.engine.zero(&self.pace, start, blocks, fua), start)?;
             self.answered(came, ack);
         }
-        if fua { self.flush() } else { Ok(()) }
+        Ok(())
     }
 
-    /// Writes zeroes.
+    /// Writes zeroes; `fua` as in [`write`](Self::write).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -225,9 +228,10 @@ impl Device {
         }
         let came = self.pace.now();
         Counters::add(&self.counters.zeroes, 1);
-        let ack = self.noted(self.engine.zero(&self.pace, start, blocks), start)?;
+        Counters::add(&self.counters.fua, u64::from(fua));
+        let ack = self.noted(self.engine.zero(&self.pace, start, blocks, fua), start)?;
         self.answered(came, ack);
-        if fua { self.flush() } else { Ok(()) }
+        Ok(())
     }
 
     /// Which parts of `len` bytes from `offset` may hold data (the rest reads as zeroes): calls `out` with ascending

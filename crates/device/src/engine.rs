@@ -65,28 +65,28 @@ impl Engine {
         }
     }
 
-    /// Writes blocks; answers with the model's time of the acknowledgement, as all that follow do.
+    /// Writes blocks, with `fua` durably; answers with the model's time of the acknowledgement, as all that follow do.
     ///
     /// # Errors
     /// `EPERM` for a guard track; the store's own, such as `ENOSPC`.
     #[inline]
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
         match self {
-            Self::Raw(raw) => raw.write(pace, start, buf),
-            Self::Layered(layered) => layered.write(pace, start, buf),
-            Self::Array(array) => array.write(pace, start, buf),
+            Self::Raw(raw) => raw.write(pace, start, buf, fua),
+            Self::Layered(layered) => layered.write(pace, start, buf, fua),
+            Self::Array(array) => array.write(pace, start, buf, fua),
         }
     }
 
-    /// Makes blocks read as zeroes, by a discard where there is one.
+    /// Makes blocks read as zeroes, by a discard where there is one; with `fua` durably.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
         match self {
-            Self::Raw(raw) => raw.zero(pace, start, blocks),
-            Self::Layered(layered) => layered.zero(pace, start, blocks),
-            Self::Array(array) => array.zero(pace, start, blocks),
+            Self::Raw(raw) => raw.zero(pace, start, blocks, fua),
+            Self::Layered(layered) => layered.zero(pace, start, blocks, fua),
+            Self::Array(array) => array.zero(pace, start, blocks, fua),
         }
     }
 

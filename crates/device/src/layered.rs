@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, Controller, Executed, State};
-use smrlab_stl::{Capabilities, Cause, HostBuffer, Record};
+use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Record};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
 
@@ -100,35 +100,35 @@ impl Layered {
         self.capabilities
     }
 
-    /// Serves a request; answers with the model's time of its acknowledgement.
-    fn submit(
-        &self,
-        pace: &Pace,
-        op: HostOp,
-        start: u64,
-        blocks: u64,
-        host: HostBuffer<'_>,
-    ) -> Result<SimTime> {
-        self.queue.submit(pace, (op, start, blocks), host)
-    }
-
     /// Reads blocks.
     ///
     /// # Errors
     /// As [`Medium::read`].
     pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<SimTime> {
         let blocks = buf.len() as u64 / BLOCK_BYTES;
-        self.submit(pace, HostOp::Read, start, blocks, HostBuffer::Read(buf))
+        let request = HostRequest::new(HostOp::Read, Lba(start), Blocks(blocks));
+        self.queue.submit(pace, request, HostBuffer::Read(buf))
     }
 
-    /// Writes blocks.
+    /// Writes blocks; with `fua` they are durable on return.
     ///
     /// # Errors
     /// As [`Medium::write`]; after that the device answers with errors until it is started again.
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
+        let ack = self.put(pace, start, buf, fua)?;
+        self.keep(fua).map(|()| ack)
+    }
+
+    fn put(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
         let blocks = buf.len() as u64 / BLOCK_BYTES;
         self.note_written(start, start + blocks)?;
-        self.submit(pace, HostOp::Write, start, blocks, HostBuffer::Write(buf))
+        let request = HostRequest { fua, ..HostRequest::new(HostOp::Write, Lba(start), Blocks(blocks)) };
+        self.queue.submit(pace, request, HostBuffer::Write(buf))
+    }
+
+    /// What the model says is on the medium has to be there after a power loss of the host, too.
+    fn keep(&self, fua: bool) -> Result<()> {
+        if fua { self.sync() } else { Ok(()) }
     }
 
     /// Notes that the host writes blocks: once, so that who writes the same again waits for no log.
@@ -140,15 +140,19 @@ impl Layered {
         self.medium.keep(tag::HOST, [start, end, 0])
     }
 
-    /// Makes blocks read as zeroes: by a discard where the layer has it, else by writing.
+    /// Makes blocks read as zeroes: by a discard where the layer has it, else by writing. With `fua` that is durable on
+    /// return.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
-        if self.capabilities.discards {
-            return self.submit(pace, HostOp::Discard, start, blocks, HostBuffer::None);
-        }
-        write_zeroes(start, blocks, |at, bytes| self.write(pace, at, bytes))
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
+        let ack = if self.capabilities.discards {
+            let request = HostRequest::new(HostOp::Discard, Lba(start), Blocks(blocks));
+            self.queue.submit(pace, request, HostBuffer::None)?
+        } else {
+            write_zeroes(start, blocks, |at, bytes| self.put(pace, at, bytes, fua))?
+        };
+        self.keep(fua).map(|()| ack)
     }
 
     /// Makes everything acknowledged durable.
@@ -156,7 +160,12 @@ impl Layered {
     /// # Errors
     /// As [`Medium::sync`].
     pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.submit(pace, HostOp::Flush, 0, 0, HostBuffer::None)?;
+        let ack = self.queue.submit(pace, HostRequest::flush(), HostBuffer::None)?;
+        self.sync().map(|()| ack)
+    }
+
+    /// Makes durable what was carried out so far.
+    fn sync(&self) -> Result<()> {
         let before = self.queue.lock().carry.changes;
         self.medium.sync()?;
         let mut state = self.queue.lock();
@@ -164,7 +173,7 @@ impl Layered {
         if state.carry.changes == before {
             state.controller.drive_mut().layer_mut().durable();
         }
-        Ok(ack)
+        Ok(())
     }
 
     /// Does the background work that is due. Step by step, requests that came meanwhile go first.

@@ -8,7 +8,8 @@ use crate::config::Timing;
 use crate::error::Result;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use smrlab_units::{Histogram, HostOp, SimTime};
+use smrlab_stl::HostRequest;
+use smrlab_units::{Histogram, SimTime};
 use std::time::{Duration, Instant};
 
 /// The last stretch before a deadline is not slept: a sleeper wakes later than asked.
@@ -47,10 +48,10 @@ impl Pace {
     /// # Errors
     /// When the capture cannot be written on.
     #[inline]
-    pub fn arrive(&self, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
+    pub fn arrive(&self, request: &HostRequest) -> Result<SimTime> {
         let now = self.now();
         if let Some(recorder) = &self.recorder {
-            recorder.note(now, op, start, blocks)?;
+            recorder.note(now, request)?;
         }
         Ok(now)
     }

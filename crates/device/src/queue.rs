@@ -9,7 +9,7 @@ use crate::pace::Pace;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smrlab_drive::{Controller, Effects, Executed, Observer, Served};
 use smrlab_stl::{HostBuffer, HostRequest, Refusal};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
 use std::collections::BTreeMap;
 
 /// Does with plans what is to be done beside timing them.
@@ -185,20 +185,15 @@ impl<C: Carry> Queue<C> {
     ///
     /// # Errors
     /// What carrying it out met; the layer's refusal; what stopped the device before.
-    pub fn submit(
-        &self,
-        pace: &Pace,
-        (op, start, blocks): (HostOp, u64, u64),
-        mut host: HostBuffer<'_>,
-    ) -> Result<SimTime> {
+    pub fn submit(&self, pace: &Pace, request: HostRequest, mut host: HostBuffer<'_>) -> Result<SimTime> {
         let state = &mut self.state.lock();
         if let Some(e) = &state.broken {
             return Err(e.clone());
         }
-        let now = pace.arrive(op, start, blocks)?;
+        let now = pace.arrive(&request)?;
         let id = state.next;
         state.next += 1;
-        let request = HostRequest::new(op, Lba(start), Blocks(blocks)).numbered(id);
+        let request = request.numbered(id);
         if state.controller.reorders() {
             let data = match &host {
                 HostBuffer::Write(data) => data.to_vec(),

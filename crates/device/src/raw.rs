@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use smrlab_disk::{BandId, Bands};
 use smrlab_drive::{Controller, Executed};
-use smrlab_stl::HostBuffer;
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Pba, SimTime};
+use smrlab_stl::{HostBuffer, HostRequest};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 
 /// See the [module](self).
@@ -70,9 +70,22 @@ impl Raw {
 
     /// When the modelled drive acknowledges a request that comes now; at once where there is none.
     #[inline]
-    fn acknowledged(&self, pace: &Pace, op: HostOp, start: u64, blocks: u64) -> Result<SimTime> {
+    fn acknowledged(&self, pace: &Pace, request: HostRequest) -> Result<SimTime> {
         let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
-        clock.submit(pace, (op, start, blocks), HostBuffer::None)
+        clock.submit(pace, request, HostBuffer::None)
+    }
+
+    /// When it acknowledges a write.
+    #[inline]
+    fn written(&self, pace: &Pace, (start, blocks): (u64, u64), fua: bool) -> Result<SimTime> {
+        let request = HostRequest::new(HostOp::Write, Lba(start), Blocks(blocks));
+        self.acknowledged(pace, HostRequest { fua, ..request })
+    }
+
+    /// What the model says is on the medium has to be there after a power loss of the host, too.
+    #[inline]
+    fn keep(&self, fua: bool) -> Result<()> {
+        if fua { self.medium.sync().map(drop) } else { Ok(()) }
     }
 
     /// Blocks that the host sees.
@@ -133,32 +146,33 @@ impl Raw {
     /// As [`Medium::read`].
     #[inline]
     pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
-        let ack = self.acknowledged(pace, HostOp::Read, start, buf.len() as u64 / BLOCK_BYTES)?;
+        let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
+        let ack = self.acknowledged(pace, HostRequest::new(HostOp::Read, Lba(start), blocks))?;
         Ok((ack, self.medium.read(start, buf)?))
     }
 
-    /// Writes blocks.
+    /// Writes blocks; with `fua` they are durable on return.
     ///
     /// # Errors
     /// `EPERM` for a guard track; as [`Medium::write`].
     #[inline]
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8]) -> Result<SimTime> {
+    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
         let blocks = buf.len() as u64 / BLOCK_BYTES;
-        let ack = self.acknowledged(pace, HostOp::Write, start, blocks)?;
+        let ack = self.written(pace, (start, blocks), fua)?;
         self.check_guard(start, blocks)?;
         self.medium.write(start, buf)?;
-        Ok(ack)
+        self.keep(fua).map(|()| ack)
     }
 
-    /// Writes zeroes.
+    /// Writes zeroes; with `fua` they are durable on return.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64) -> Result<SimTime> {
-        let ack = self.acknowledged(pace, HostOp::Write, start, blocks)?;
+    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
+        let ack = self.written(pace, (start, blocks), fua)?;
         self.check_guard(start, blocks)?;
         self.medium.write_zeroes(start, blocks)?;
-        Ok(ack)
+        self.keep(fua).map(|()| ack)
     }
 
     /// Makes everything acknowledged durable.
@@ -166,7 +180,7 @@ impl Raw {
     /// # Errors
     /// As [`Medium::sync`].
     pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.acknowledged(pace, HostOp::Flush, 0, 0)?;
+        let ack = self.acknowledged(pace, HostRequest::flush())?;
         self.medium.sync()?;
         Ok(ack)
     }

@@ -48,8 +48,10 @@ counters! {
     bytes_read,
     /// Bytes written.
     bytes_written,
-    /// Flushes, FUA writes included.
+    /// Flushes.
     flushes,
+    /// Writes, trims and write-zeroes that were durable when they were answered (FUA).
+    fua,
     /// Trim requests.
     trims,
     /// Write-zeroes requests.

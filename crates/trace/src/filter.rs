@@ -130,6 +130,7 @@ mod tests {
             blocks: 8 << i,
             device: i as u32 % 2,
             stream: 0,
+            fua: false,
         };
         let mut batch = Batch::new();
         OPS.iter().enumerate().for_each(|(i, (_, op))| batch.push(record(i as u64, *op)));

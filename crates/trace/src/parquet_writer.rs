@@ -3,7 +3,7 @@
 use crate::formats::parquet::COLUMNS;
 use crate::{Batch, TraceError, TraceSource};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Version of the schema, in the file's metadata.
 pub const SCHEMA_VERSION: &str = "1";
 
-/// Rows of a row group: what the writer keeps in memory (28 bytes a row).
+/// Rows of a row group: what the writer keeps in memory (29 bytes a row).
 const GROUP_ROWS: usize = 1 << 19;
 /// Rows of a page: what the reader keeps in memory a column.
 const PAGE_ROWS: usize = 1 << 16;
@@ -175,6 +175,7 @@ fn write_group(writer: &mut SerializedFileWriter<File>, rows: &Batch) -> Result<
     write_column::<Int32Type>(&mut group, &short)?;
     let short: Vec<i32> = rows.stream.iter().map(|s| i32::from(*s)).collect();
     write_column::<Int32Type>(&mut group, &short)?;
+    write_column::<BoolType>(&mut group, &rows.fua)?;
     group.close().map(|_| ())
 }
 
@@ -201,16 +202,20 @@ fn failed(path: &Path, e: ParquetError) -> TraceError {
 
 fn schema() -> Type {
     let column = |name: &str| {
-        let long = matches!(name, "arrival_ns" | "lba");
+        let physical = match name {
+            "arrival_ns" | "lba" => Physical::INT64,
+            "fua" => Physical::BOOLEAN,
+            _ => Physical::INT32,
+        };
         let bits = match name {
             "op" => 8,
             "stream" => 16,
             _ => 32,
         };
-        let column = Type::primitive_type_builder(name, if long { Physical::INT64 } else { Physical::INT32 })
-            .with_repetition(Repetition::REQUIRED);
+        let column = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
         let unsigned = LogicalType::integer(bits, false);
-        let column = if long { column } else { column.with_logical_type(Some(unsigned)) };
+        let column =
+            if physical == Physical::INT32 { column.with_logical_type(Some(unsigned)) } else { column };
         Arc::new(column.build().expect("the schema is fixed and valid"))
     };
     Type::group_type_builder("trace")
@@ -248,6 +253,8 @@ fn properties(source: &str, packing: Packing) -> WriterProperties {
         // Few different values make a dictionary of runs; arrivals and addresses do not.
         if matches!(name, "op" | "blocks" | "device" | "stream") {
             p = p.set_column_dictionary_enabled(path, true);
+        } else if name == "fua" {
+            p = p.set_column_encoding(path, if delta { Encoding::RLE } else { Encoding::PLAIN });
         } else if delta {
             p = p.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         } else {

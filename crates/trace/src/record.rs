@@ -17,6 +17,8 @@ pub struct Record {
     pub device: u32,
     /// Which of several interleaved or merged sources it comes from.
     pub stream: u16,
+    /// A write that is answered only when it is on the medium (force unit access), whatever caches are on.
+    pub fua: bool,
 }
 
 impl Record {
@@ -41,6 +43,8 @@ pub struct Batch {
     pub device: Vec<u32>,
     /// Streams.
     pub stream: Vec<u16>,
+    /// Writes that are to be on the medium before they are answered.
+    pub fua: Vec<bool>,
 }
 
 impl Batch {
@@ -80,6 +84,7 @@ impl Batch {
         self.blocks.truncate(rows);
         self.device.truncate(rows);
         self.stream.truncate(rows);
+        self.fua.truncate(rows);
     }
 
     /// Appends a row.
@@ -91,6 +96,7 @@ impl Batch {
         self.blocks.push(r.blocks);
         self.device.push(r.device);
         self.stream.push(r.stream);
+        self.fua.push(r.fua);
     }
 
     /// The row at `i`.
@@ -105,6 +111,7 @@ impl Batch {
             blocks: self.blocks[i],
             device: self.device[i],
             stream: self.stream[i],
+            fua: self.fua[i],
         }
     }
 
@@ -120,6 +127,7 @@ impl Batch {
                 self.blocks[kept] = r.blocks;
                 self.device[kept] = r.device;
                 self.stream[kept] = r.stream;
+                self.fua[kept] = r.fua;
                 kept += 1;
             }
         }

@@ -25,6 +25,7 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("requests", "requests", _count),
     ("reads", "reads", _count),
     ("writes", "writes", _count),
+    ("of these FUA", "fua_writes", _count),
     ("flushes", "flushes", _count),
     ("discards", "discards", _count),
     ("writes of reads and writes", "write_share", text.share),
@@ -52,7 +53,7 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def rows(doc: dict[str, Any]) -> list[tuple[str, str]]:
     """Label and value of each figure that says something."""
     found = ((label, path, write, text.dig(doc, path)) for label, path, write in ROWS)
-    dull = ("flushes", "discards", "skipped")
+    dull = ("fua_writes", "flushes", "discards", "skipped")
     return [
         (label, write(value))
         for label, path, write, value in found

@@ -104,3 +104,33 @@ fn captured_times_are_the_models() {
     let gap = (trace.arrival[1].0 - trace.arrival[0].0) as f64 / 1e9;
     assert!((1.0..most).contains(&gap), "{gap} s between two writes, 1 to {most}");
 }
+
+/// 1.5 ms into the buffer for a write; for a FUA write 1 ms for the command, a seek of 2 ms, at most a revolution of 1 ms and a block
+/// of 0.031 ms. At a fiftieth of the speed an answer that is 20 ms late shows as 0.4 ms.
+#[test]
+fn a_served_fua_write_takes_what_one_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("capture.parquet");
+    let config = Config {
+        timing: Timing::Model,
+        speed: 0.02,
+        scheduler: "sptf,depth=8".to_owned(),
+        record: Some(path.clone()),
+        ..Config::new("c", "tiny,rpm=60000,command=1ms,bus=1.024,write_cache=on", "cmr", StoreKind::Memory)
+    };
+    let device = Device::open(config).unwrap();
+    let took = |start: u64, fua: bool| {
+        device.reset_stats();
+        device.write(start * 512, &[1; 512], fua).unwrap();
+        device.stats()["response_ms"]["max"].as_f64().unwrap()
+    };
+    for (start, fua, from, to) in [(900, true, 3.031, 4.032), (8, false, 1.5, 1.5), (8, true, 1.531, 2.532)] {
+        let ms = took(start, fua);
+        assert!((from..to + 0.6).contains(&ms), "{ms} ms at {start}, FUA: {fua}");
+    }
+    device.close().unwrap();
+    let context = smrlab_trace::OpenContext::default();
+    let trace =
+        smrlab_trace::read_all(&mut *smrlab_trace::open(path.to_str().unwrap(), &context).unwrap()).unwrap();
+    assert_eq!(trace.fua, [true, false, true], "a capture says what was FUA");
+}

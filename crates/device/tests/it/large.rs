@@ -37,18 +37,22 @@ fn places_beyond_four_gibibytes_are_places_of_their_own() {
     }
 }
 
-/// A write with FUA is a flush more than one without, as are trims and zeroes.
+/// A write with FUA is no flush; trims and zeroes count as it does.
 #[test]
-fn forced_writes_are_flushed() {
+fn forced_writes_are_counted_apart_from_flushes() {
     let dir = tempfile::tempdir().unwrap();
     let device = device("raw,tracks=1", dir.path());
-    let flushes = || device.stats()["host"]["flushes"].as_u64().unwrap();
+    let counts = || ["fua", "flushes"].map(|name| device.stats()["host"][name].as_u64().unwrap());
     device.write(5 << 30, &block(1), false).unwrap();
-    assert_eq!(flushes(), 0);
+    device.zero(5 << 30, 4096, false).unwrap();
+    assert_eq!(counts(), [0, 0]);
     device.write(5 << 30, &block(2), true).unwrap();
-    assert_eq!(flushes(), 1);
+    assert_eq!(counts(), [1, 0]);
+    device.zero(5 << 30, 4096, true).unwrap();
+    device.trim(5 << 30, 4096, true).unwrap();
+    assert_eq!(counts(), [3, 0]);
     device.flush().unwrap();
-    assert_eq!(flushes(), 2);
+    assert_eq!(counts(), [3, 1]);
 }
 
 /// The drive of a device is named as a run takes it: with the capacity that was asked for, and the options that it was given.

@@ -163,6 +163,26 @@ fn a_write_cache_acknowledges_and_the_layer_writes() {
     }
 }
 
+/// Block 8 passes from 2.5 to 2.8125 ms: then a FUA write is answered, another one when a block has come over the bus.
+#[test]
+fn a_fua_write_costs_a_write_that_no_cache_answers() {
+    let text = format!("{COSTS},write_cache=on");
+    let fua = |lba, blocks| HostRequest { fua: true, ..request(Write, lba, blocks) };
+    let one = |r| go(drive(&text, "cmr", "fcfs", None), &[(0, r)]).1[0];
+    assert_eq!((one(request(Write, 8, 1)), one(fua(8, 1))), (1500, 2813));
+    // Without rotation, two writes in the buffer, each a seek of 2 ms away: it is chosen first, comes over the bus until 1.5 ms and
+    // waits for nothing else. A flush waits for both: 2.3125 ms each.
+    let waiting = |last| {
+        let requests = [(0, request(Write, 900, 1)), (0, request(Write, 700, 1)), (0, last)];
+        go(drive(&text, "cmr", "sptf,depth=8", Some("no-rotation")), &requests)
+    };
+    let (seen, acks, c) = waiting(fua(8, 1));
+    assert_eq!((acks[2], seen.ops[0].1), (1813, 8));
+    let b = c.drive().buffer_counters().unwrap();
+    assert_eq!((b.buffered, b.through), (2, 1));
+    assert_eq!(waiting(request(Flush, 0, 0)).1[2], 4625);
+}
+
 #[test]
 fn the_write_cache_has_so_much_room() {
     // Two segments, one of them for writes, of 8 blocks each: the second write waits for the first to be on the medium.

@@ -69,13 +69,16 @@ impl Feed {
         let b = &self.batch;
         let mut lanes = self.digest;
         self.requests.clear();
-        let columns = b.arrival.iter().zip(&b.lba).zip(&b.blocks).zip(&b.op).zip(&b.stream);
-        for (id, ((((arrival, lba), blocks), op), stream)) in (self.rows..).zip(columns) {
-            let what = u64::from(*blocks) << 32 | u64::from(*stream) << 8 | op.index() as u64;
+        let columns = b.arrival.iter().zip(&b.lba).zip(&b.blocks).zip(&b.op).zip(b.stream.iter().zip(&b.fua));
+        for (id, ((((arrival, lba), blocks), op), (stream, fua))) in (self.rows..).zip(columns) {
+            let what = u64::from(*blocks) << 32
+                | u64::from(*fua) << 24
+                | u64::from(*stream) << 8
+                | op.index() as u64;
             let lane = &mut lanes[id as usize % 4];
             *lane = mix(mix(mix(*lane, arrival.0), lba.0), what);
             let request = HostRequest::new(*op, *lba, Blocks(u64::from(*blocks)));
-            self.requests.push(HostRequest { id, stream: *stream, ..request });
+            self.requests.push(HostRequest { id, stream: *stream, fua: *fua, ..request });
         }
         self.digest = lanes;
     }

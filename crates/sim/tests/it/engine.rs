@@ -43,7 +43,7 @@ impl HostObserver for Order {
 }
 
 fn record(arrival: u64, op: HostOp, lba: u64, blocks: u32) -> Record {
-    Record { arrival: SimTime(arrival), op, lba: Lba(lba), blocks, device: 0, stream: 0 }
+    Record { arrival: SimTime(arrival), op, lba: Lba(lba), blocks, device: 0, stream: 0, fua: false }
 }
 
 /// Serves records on the tiny drive without shingling.

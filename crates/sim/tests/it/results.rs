@@ -305,3 +305,42 @@ fn what_does_not_apply_is_absent() {
         }
     }
 }
+
+const CACHED: &str =
+    "drive = 'tiny,command=1ms,bus=1.024,write_cache=on'\nmechanics = 'full'\nlayer = 'cmr'\n";
+
+/// A bus of 1.024 MB/s and a command of 1 ms: 1.5 ms into the buffer. At 1 s the head is where block 0 begins; block 8 passes from 2.5 to
+/// 2.8125 ms after that.
+#[test]
+fn fua_of_a_trace_reaches_the_drive() {
+    let lines = ["when,what,where,n,fua", "0,W,8,1,false", "1,W,8,1,true", "2,R,8,1,true"];
+    let trace = TraceFile::new("fua", &lines.map(str::to_owned));
+    let columns = "csv,columns=time:s=when;op=what;lba=where;size:blk=n;fua=fua";
+    let r = done(&format!("{}:{columns}", trace.0.display()), CACHED);
+    let buffer = |r: &RunResult, what: &str| number(r, &format!("/buffer/{what}"));
+    assert_eq!((buffer(&r, "writes_buffered"), buffer(&r, "writes_through")), (1.0, 1.0));
+    assert_eq!(number(&r, "/write_response_ms/max"), 2.8125);
+    assert_eq!(number(&r, "/write_response_ms/mean"), (1.5 + 2.8125) / 2.0);
+    for (fua, through) in [("0%", 0.0), ("100%", 200.0)] {
+        let trace = format!("synth:uniform,requests=200,size=512B,write=100%,interarrival=1s,fua={fua}");
+        let r = done(&trace, CACHED);
+        assert_eq!((buffer(&r, "writes_through"), buffer(&r, "writes_buffered")), (through, 200.0 - through));
+    }
+}
+
+/// What a layout writes for a FUA write is FUA on its disks.
+#[test]
+fn fua_reaches_the_disks_of_an_array() {
+    for array in ["spanning,disks=3", "striped,disks=3", "dedicated,disks=3", "raid5,disks=3"] {
+        for (fua, all) in [("0%", "writes_buffered"), ("100%", "writes_through")] {
+            let trace = format!("synth:uniform,requests=60,size=512B,write=100%,interarrival=1s,fua={fua}");
+            let r = done(&trace, &format!("{CACHED} array = '{array}'"));
+            let of = |what: &str| -> f64 {
+                (0..3).map(|m| number(&r, &format!("/members/{m}/buffer/{what}"))).sum()
+            };
+            let (through, buffered) = (of("writes_through"), of("writes_buffered"));
+            assert_eq!(of(all), through + buffered, "{array}, {fua}: {through} and {buffered}");
+            assert!(of(all) >= 60.0, "{array}");
+        }
+    }
+}

@@ -94,15 +94,23 @@ impl LineFormat for BioSnoop {
         let bytes = uint(field(at.bytes), "BYTES")?;
         if bytes == 0 || op == HostOp::Flush {
             // A flush, or a write that only flushes.
-            let flush =
-                Record { arrival, op: HostOp::Flush, lba: Default::default(), blocks: 0, device, stream: 0 };
+            let flush = Record {
+                arrival,
+                op: HostOp::Flush,
+                lba: Default::default(),
+                blocks: 0,
+                device,
+                stream: 0,
+                fua: false,
+            };
             if op != HostOp::Read && op != HostOp::Discard {
                 out.push(flush);
             }
             return Ok(());
         }
         let (lba, blocks) = extent(uint(field(at.sector), "SECTOR")?, u64::from(touched(0, bytes)?.1))?;
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        let fua = super::blkparse::fua(field(at.op));
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua });
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub const FORMAT: Format = Format {
     aliases: &[],
     summary: "blkparse text: device cpu sequence time pid action RWBS sector + sectors",
     reference: "blkparse(1), default output format. A request shows up in many events: `event` chooses the one that counts. \
-                The summary at the end is passed over.",
+                An F behind the W of RWBS is FUA. The summary at the end is passed over.",
     params: &[EVENT],
     clock: Clock::Trace,
     sort_window: "0",
@@ -78,6 +78,11 @@ fn operation(rwbs: &[u8]) -> Option<HostOp> {
     })
 }
 
+/// Whether a write is FUA, by its RWBS letters; shared with biosnoop: an F behind its letter. One before it asks for a flush first.
+pub(super) fn fua(rwbs: &[u8]) -> bool {
+    rwbs.iter().skip_while(|b| **b != b'W').any(|b| *b == b'F')
+}
+
 impl LineFormat for BlkParse {
     fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
         let f = &mut columns(line);
@@ -114,7 +119,7 @@ impl LineFormat for BlkParse {
             return Ok(());
         }
         let arrival = time(at, 1_000_000_000, "time")?;
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: fua(rwbs) });
         Ok(())
     }
 

@@ -40,6 +40,7 @@ mod category {
     pub const PASSED: u32 = 1 << 9;
     pub const NOTIFY: u32 = 1 << 10;
     pub const DISCARD: u32 = 1 << 13;
+    pub const FUA: u32 = 1 << 15;
 }
 
 struct BlkTrace {
@@ -118,7 +119,8 @@ impl RecordFormat for BlkTrace {
             }
         };
         debug_assert!(u64::from(blocks) * BLOCK_BYTES >= bytes);
-        out.push(Record { arrival: SimTime(n.u64(8)), op, lba, blocks, device: n.u32(36), stream: 0 });
+        let fua = op == HostOp::Write && categories & category::FUA != 0;
+        out.push(Record { arrival: SimTime(n.u64(8)), op, lba, blocks, device: n.u32(36), stream: 0, fua });
         Ok(())
     }
 

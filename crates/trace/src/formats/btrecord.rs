@@ -79,7 +79,7 @@ impl RecordFormat for BtRecord {
             };
             let blocks = touched(0, u64_at(packet, 8))?.1;
             let (lba, blocks) = extent(u64_at(packet, 0), u64::from(blocks))?;
-            out.push(Record { arrival, op, lba, blocks, device: 0, stream: 0 });
+            out.push(Record { arrival, op, lba, blocks, device: 0, stream: 0, fua: false });
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ pub const FORMAT: Format = Format {
     name: "csv",
     aliases: &["columns", "text"],
     summary: "generic columns: any separator, named columns with units, or a preset",
-    reference: "columns= names them in order, separated by ';': time:UNIT, device, op, lba (512-byte blocks), offset:UNIT, \
-                size:UNIT, '-' for columns to pass over. Units: s, ms, us, ns, filetime for times; B, blk, 4KiB … for \
+    reference: "columns= names them in order, separated by ';': time:UNIT, device, op, fua (true or false), lba (512-byte blocks), \
+                offset:UNIT, size:UNIT, '-' for columns to pass over. Units: s, ms, us, ns, filetime for times; B, blk, 4KiB … for \
                 offsets and sizes. Example: T.csv:csv,columns=time:us;op;offset:B;size:B,header=1. Columns can be found by \
                 the names in the file's header instead: columns=time:us=Timestamp;op=Type;offset:B=Off;size:B=Len. Numbers \
                 that begin with 0x are hexadecimal. A trace without times needs gap=, one without operations all=.",

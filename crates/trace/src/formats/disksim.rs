@@ -49,7 +49,7 @@ impl LineFormat for DiskSim {
         if f.next().is_some() {
             return Err(Reason::Borrowed("there are more than 5 columns"));
         }
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 }
@@ -90,7 +90,7 @@ fn plain(line: &[u8]) -> Option<(Record, usize)> {
     let (lba, blocks) = extent(first, length).ok()?;
     let [flags @ b'0'..=b'9', b'\n', ..] = line.get(at..)? else { return None };
     let op = if flags & 1 == 1 { HostOp::Read } else { HostOp::Write };
-    Some((Record { arrival, op, lba, blocks, device, stream: 0 }, at + 2))
+    Some((Record { arrival, op, lba, blocks, device, stream: 0, fua: false }, at + 2))
 }
 
 /// How many of eight characters, from the first on, are digits, and the number that they make. Without a branch: how long a number

@@ -37,7 +37,7 @@ impl LineFormat for Validate {
         let (lba, blocks) = extent(first, uint(need(f, "blocks")?, "blocks")?)?;
         let service = time(need(f, "service")?, 1_000, "service")?;
         let gap = time(need(f, "gap")?, 1_000, "gap")?;
-        out.push(Record { arrival: self.next, op, lba, blocks, device: 0, stream: 0 });
+        out.push(Record { arrival: self.next, op, lba, blocks, device: 0, stream: 0, fua: false });
         self.next = SimTime(self.next.0.saturating_add(service.0).saturating_add(gap.0));
         Ok(())
     }

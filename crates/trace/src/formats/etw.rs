@@ -109,7 +109,7 @@ impl LineFormat for Etw {
             )?,
         };
         let arrival = SimTime(ended.0.saturating_sub(took.0));
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 

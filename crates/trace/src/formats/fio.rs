@@ -72,7 +72,7 @@ impl LineFormat for Fio {
             _ => touched(uint(need(f, "offset")?, "offset")?, uint(need(f, "length")?, "length")?)?,
         };
         let device = self.names.number(file)?;
-        out.push(Record { arrival: self.now, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival: self.now, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 

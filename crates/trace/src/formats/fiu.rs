@@ -48,7 +48,7 @@ impl LineFormat for Fiu {
         uint(major, "major")?;
         uint(minor, "minor")?;
         let device = self.names.pair(major, b':', minor)?;
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 

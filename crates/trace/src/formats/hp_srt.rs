@@ -73,7 +73,7 @@ impl RecordFormat for HpSrt {
         let (lba, blocks) = touched(u64::from(number(record, 7)) * SECTOR, u64::from(number(record, 6)))?;
         let op = if number(record, 11) & 1 == 1 { HostOp::Read } else { HostOp::Write };
         let device = number(record, 8) >> 8 & 0xff;
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 

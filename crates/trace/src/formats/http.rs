@@ -136,7 +136,15 @@ impl LineFormat for Http {
         let end = lba + blocks;
         while lba < end {
             let n = (end - lba).min(self.max);
-            out.push(Record { arrival, op, lba: Lba(lba), blocks: n as u32, device: 0, stream: 0 });
+            out.push(Record {
+                arrival,
+                op,
+                lba: Lba(lba),
+                blocks: n as u32,
+                device: 0,
+                stream: 0,
+                fua: false,
+            });
             lba += n;
         }
         Ok(())

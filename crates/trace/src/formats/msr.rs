@@ -42,7 +42,7 @@ impl LineFormat for Msr {
         let offset = uint(need(f, "Offset")?, "Offset")?;
         let (lba, blocks) = touched(offset, uint(need(f, "Size")?, "Size")?)?;
         let device = self.names.pair(host, b'_', disk)?;
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 

@@ -86,7 +86,7 @@ impl RecordFormat for OracleGeneral {
         };
         let (lba, blocks) = extent(first, blocks)?;
         let arrival = SimTime(u64::from(seconds) * 1_000_000_000);
-        out.push(Record { arrival, op: HostOp::Read, lba, blocks, device: 0, stream: 0 });
+        out.push(Record { arrival, op: HostOp::Read, lba, blocks, device: 0, stream: 0, fua: false });
         Ok(())
     }
 }

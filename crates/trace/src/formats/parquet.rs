@@ -8,8 +8,9 @@
 //! | `blocks` | INT32 | length in blocks; 0 for a flush only |
 //! | `device` | INT32 | optional, 0 where the column is missing |
 //! | `stream` | INT32 | optional, 0 where the column is missing |
+//! | `fua` | BOOLEAN | optional, false where the column is missing: a write that is to be on the medium before it is answered |
 //!
-//! The reader also takes INT64 for INT32 and the reverse, and nullable columns without nulls, as other tools write them.
+//! The reader also takes INT64 for INT32 and the reverse, either (0 and 1) for BOOLEAN, and nullable columns without nulls, as other tools write them.
 //! Key-value metadata: `smrlab.trace` = version of this schema, `smrlab.sorted` = `arrival_ns`, `smrlab.source` = what it
 //! was made of, `smrlab.devices` = `number=name` a line.
 
@@ -18,7 +19,7 @@ use crate::{Batch, TraceError, TraceSource};
 use bytes::Bytes;
 use parquet::basic::ConvertedType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -32,9 +33,9 @@ use std::path::Path;
 pub const FORMAT: Format = Format {
     name: "parquet",
     aliases: &["pq"],
-    summary: "Parquet with the columns arrival_ns, op, lba, blocks and optionally device, stream: the fast store",
+    summary: "Parquet with the columns arrival_ns, op, lba, blocks and optionally device, stream, fua: the fast store",
     reference: "This project's own schema; `smrlab trace convert` writes it. op: 0 read, 1 write, 2 flush, 3 discard; \
-                lba and blocks in 512-byte blocks; sorted by arrival.",
+                lba and blocks in 512-byte blocks; fua: true or false, for writes; sorted by arrival.",
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
@@ -43,7 +44,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// The columns, in the order of the schema.
-pub(crate) const COLUMNS: [&str; 6] = ["arrival_ns", "op", "lba", "blocks", "device", "stream"];
+pub(crate) const COLUMNS: [&str; 7] = ["arrival_ns", "op", "lba", "blocks", "device", "stream", "fua"];
 /// Columns from this one on may be missing.
 const OPTIONAL_FROM: usize = 4;
 
@@ -55,8 +56,8 @@ fn detect(sample: &Sample<'_>) -> Verdict {
 pub struct ParquetSource {
     file: String,
     reader: Box<dyn FileReader>,
-    places: [Option<usize>; 6],
-    columns: [Column; 6],
+    places: [Option<usize>; 7],
+    columns: [Column; 7],
     group: usize,
     left_in_group: usize,
     rows_read: u64,
@@ -70,6 +71,7 @@ enum Column {
     Absent,
     I32(Typed<Int32Type>),
     I64(Typed<Int64Type>),
+    Bool(Typed<BoolType>),
 }
 
 struct Typed<T: DataType> {
@@ -110,6 +112,7 @@ impl Column {
             Self::Absent => Ok(true),
             Self::I32(c) => c.read(n),
             Self::I64(c) => c.read(n),
+            Self::Bool(c) => c.read(n),
         }
     }
 
@@ -127,6 +130,7 @@ impl Column {
                 seen |= *v;
                 convert(*v)
             })),
+            Self::Bool(c) => out.extend(c.values.iter().map(|v| convert(i64::from(*v)))),
         }
         seen
     }
@@ -159,7 +163,7 @@ impl ParquetSource {
         check_places(reader.metadata(), size).map_err(|e| damaged(&file, &e))?;
         let meta = reader.metadata().file_metadata();
         let schema = meta.schema_descr();
-        let mut places = [None; 6];
+        let mut places = [None; 7];
         for (place, name) in places.iter_mut().zip(COLUMNS) {
             *place = schema.columns().iter().position(|c| c.path().string() == name);
         }
@@ -183,7 +187,7 @@ impl ParquetSource {
             file,
             reader,
             places,
-            columns: [const { Column::Absent }; 6],
+            columns: [const { Column::Absent }; 7],
             group: 0,
             left_in_group: 0,
             rows_read: 0,
@@ -214,8 +218,12 @@ impl ParquetSource {
                 self.columns[i] = match reader {
                     ColumnReader::Int32ColumnReader(r) => Column::I32(Typed::new(r, &column)),
                     ColumnReader::Int64ColumnReader(r) => Column::I64(Typed::new(r, &column)),
+                    ColumnReader::BoolColumnReader(r) if COLUMNS[i] == "fua" => {
+                        Column::Bool(Typed::new(r, &column))
+                    }
                     _ => {
-                        let what = format!("column {} must be INT32 or INT64", COLUMNS[i]);
+                        let or = if COLUMNS[i] == "fua" { "BOOLEAN, " } else { "" };
+                        let what = format!("column {} must be {or}INT32 or INT64", COLUMNS[i]);
                         return Err(TraceError::unreadable(&self.file, what));
                     }
                 };
@@ -229,9 +237,9 @@ impl ParquetSource {
     }
 
     /// Checks what the rows just converted held.
-    fn check(&mut self, out: &Batch, seen: [i64; 6]) -> Result<(), TraceError> {
-        let limits =
-            [i64::MAX, 3, i64::MAX >> 1, i64::from(u32::MAX), i64::from(u32::MAX), i64::from(u16::MAX)];
+    fn check(&mut self, out: &Batch, seen: [i64; 7]) -> Result<(), TraceError> {
+        let (word, half) = (i64::from(u32::MAX), i64::from(u16::MAX));
+        let limits = [i64::MAX, 3, i64::MAX >> 1, word, word, half, 1];
         for (i, (seen, limit)) in seen.iter().zip(limits).enumerate() {
             if *seen < 0 || *seen > limit {
                 return Err(self.refuse(format!("column {} has values outside 0 to {limit}", COLUMNS[i])));
@@ -305,7 +313,7 @@ impl TraceSource for ParquetSource {
                 Err(e) => return Err(e),
             }
         }
-        let [arrival, op, lba, blocks, device, stream] = &self.columns;
+        let [arrival, op, lba, blocks, device, stream, fua] = &self.columns;
         let seen = [
             arrival.convert(n, &mut out.arrival, |v| SimTime(v as u64)),
             op.convert(n, &mut out.op, |v| OPS[(v & 3) as usize]),
@@ -313,7 +321,10 @@ impl TraceSource for ParquetSource {
             blocks.convert(n, &mut out.blocks, |v| v as u32),
             device.convert(n, &mut out.device, |v| v as u32),
             stream.convert(n, &mut out.stream, |v| v as u16),
+            fua.convert(n, &mut out.fua, |v| v != 0),
         ];
+        // Only writes are: what other tools say of a read does not count.
+        out.fua.iter_mut().zip(&out.op).for_each(|(fua, op)| *fua &= *op == HostOp::Write);
         self.check(out, seen)?;
         self.left_in_group -= n;
         self.rows_read += n as u64;

@@ -33,7 +33,7 @@ impl LineFormat for Spc {
         let arrival = time(need(f, "Timestamp")?, 1_000_000_000, "Timestamp")?;
         let offset = first.checked_mul(BLOCK_BYTES).ok_or_else(|| not(line, "LBA", "below 2^55"))?;
         let (lba, blocks) = touched(offset, size)?;
-        out.push(Record { arrival, op, lba, blocks, device, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device, stream: 0, fua: false });
         Ok(())
     }
 

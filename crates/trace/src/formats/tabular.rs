@@ -44,6 +44,8 @@ enum Column {
     Offset(u64),
     /// In units of so many bytes.
     Size(u64),
+    /// True or false.
+    Fua,
 }
 
 impl Column {
@@ -70,6 +72,7 @@ impl Column {
             }),
             "device" | "dev" => Self::Device,
             "op" => Self::Op,
+            "fua" => Self::Fua,
             "lba" => Self::Offset(bytes(512)?),
             "offset" => Self::Offset(bytes(1)?),
             "size" => Self::Size(bytes(1)?),
@@ -168,7 +171,7 @@ impl Csv {
             csv.columns = parsed.ok_or_else(|| {
                 v.bad(
                     "columns",
-                    "columns are time:s|ms|us|ns|filetime, device, op, lba, offset:UNIT, size:UNIT or -",
+                    "columns are time:s|ms|us|ns|filetime, device, op, fua, lba, offset:UNIT, size:UNIT or -",
                 )
             })?;
         }
@@ -246,8 +249,15 @@ impl Csv {
     }
 
     fn row<'a>(&mut self, fields: &mut impl Iterator<Item = &'a [u8]>) -> Result<Record, Reason> {
-        let mut record =
-            Record { arrival: self.now, op: self.op, lba: Lba(0), blocks: 0, device: 0, stream: 0 };
+        let mut record = Record {
+            arrival: self.now,
+            op: self.op,
+            lba: Lba(0),
+            blocks: 0,
+            device: 0,
+            stream: 0,
+            fua: false,
+        };
         let (mut offset, mut size) = (0, 0);
         for i in 0..self.columns.len() {
             match self.columns[i] {
@@ -259,10 +269,12 @@ impl Csv {
                 Column::FileTime => record.arrival = filetime(need(fields, "time")?, "time")?,
                 Column::Device => record.device = self.devices.number(need(fields, "device")?)?,
                 Column::Op => record.op = self.op(need(fields, "op")?)?,
+                Column::Fua => record.fua = flag(need(fields, "fua")?)?,
                 Column::Offset(unit) => offset = scaled(need(fields, "offset")?, unit, self.hex, "offset")?,
                 Column::Size(unit) => size = scaled(need(fields, "size")?, unit, self.hex, "size")?,
             }
         }
+        record.fua &= record.op == HostOp::Write;
         (record.lba, record.blocks) = touched(offset, size)?;
         if let Some(gap) = self.gap {
             self.now = SimTime(self.now.0.saturating_add(gap.0));
@@ -282,6 +294,17 @@ impl Csv {
         };
         self.places = self.names.iter().map(place).collect::<Result<_, _>>()?;
         Ok(())
+    }
+}
+
+fn flag(text: &[u8]) -> Result<bool, Reason> {
+    let text = text.trim_ascii();
+    match text {
+        b"1" => Ok(true),
+        b"0" | b"" => Ok(false),
+        t if t.eq_ignore_ascii_case(b"true") => Ok(true),
+        t if t.eq_ignore_ascii_case(b"false") => Ok(false),
+        _ => Err(not(text, "fua", "true or false")),
     }
 }
 

@@ -124,7 +124,7 @@ impl LineFormat for Thesios {
         let arrival = time(field(6, "start_time")?, 1_000_000_000, "start_time")?;
         let (first, blocks) = touched(uint(field(1, "file_offset")?, "file_offset")?, size)?;
         let file = hash(field(0, "filename")?);
-        let record = Record { arrival, op, lba: first, blocks, device: 0, stream: 0 };
+        let record = Record { arrival, op, lba: first, blocks, device: 0, stream: 0, fua: false };
         self.push(file, first.0, first.0 + u64::from(blocks), record, out)
     }
 

@@ -80,7 +80,7 @@ impl<const N: usize> RecordFormat for Vscsi<N> {
         };
         let us = u64_at(r, 24);
         let arrival = SimTime(us.checked_mul(1_000).ok_or(Reason::Borrowed("the time is beyond 584 years"))?);
-        out.push(Record { arrival, op, lba, blocks, device: 0, stream: 0 });
+        out.push(Record { arrival, op, lba, blocks, device: 0, stream: 0, fua: false });
         Ok(())
     }
 

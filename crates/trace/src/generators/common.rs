@@ -21,6 +21,12 @@ pub const COMMON: &[Param] = &[
         doc: "share of the requests that are writes",
     },
     Param {
+        name: "fua",
+        kind: Kind::Share(0.0, 1.0),
+        default: "0%",
+        doc: "share of the writes that are to be on the medium before they are answered (FUA); the requests are the same whatever it is",
+    },
+    Param {
         name: "span",
         kind: Kind::Size,
         default: "100%",
@@ -57,6 +63,8 @@ pub struct Drawn {
     pub lba: u64,
     /// Length in blocks.
     pub blocks: u32,
+    /// A write that is to be on the medium before it is answered.
+    pub fua: bool,
 }
 
 /// How long requests are, in blocks.
@@ -170,6 +178,8 @@ pub struct Common {
     pub align: u64,
     /// Where randomness comes from.
     pub rng: Rng,
+    /// Share of the writes that are FUA, and where that is drawn from: apart, so that nothing else depends on it.
+    fua: (f64, Rng),
 }
 
 impl Common {
@@ -197,6 +207,7 @@ impl Common {
         if span < smallest {
             return Err(v.bad("span", "it must hold at least one request"));
         }
+        let seed = v.count("seed").unwrap_or(context.seed);
         Ok(Self {
             requests: v.count("requests").unwrap_or(1),
             sizes,
@@ -204,7 +215,8 @@ impl Common {
             span,
             gaps,
             align,
-            rng: Rng::new(v.count("seed").unwrap_or(context.seed)),
+            rng: Rng::new(seed),
+            fua: (v.share("fua").unwrap_or(0.0), Rng::new(!seed)),
         })
     }
 
@@ -237,7 +249,19 @@ impl Common {
     /// A request at `lba` with everything else drawn; cut off at the span's end.
     pub fn at(&mut self, lba: u64, blocks: u64) -> Drawn {
         let blocks = blocks.min(self.span.saturating_sub(lba)).max(1);
-        Drawn { gap: self.gap(), op: self.op(), lba, blocks: u32::try_from(blocks).unwrap_or(u32::MAX) }
+        let (gap, op) = (self.gap(), self.op());
+        Drawn { gap, op, lba, blocks: u32::try_from(blocks).unwrap_or(u32::MAX), fua: self.fua(op) }
+    }
+
+    /// A request at `lba` that does `op`, with everything else drawn.
+    pub fn does(&mut self, op: HostOp, lba: u64, blocks: u64) -> Drawn {
+        let drawn = self.at(lba, blocks);
+        Drawn { op, fua: self.fua(op), ..drawn }
+    }
+
+    fn fua(&mut self, op: HostOp) -> bool {
+        let (share, rng) = &mut self.fua;
+        *share > 0.0 && op == HostOp::Write && rng.chance(*share)
     }
 }
 

@@ -165,7 +165,7 @@ impl Pattern for Stream {
         let sizes = self.sizes[usize::from(self.op == HostOp::Write)];
         let blocks = if self.fitted { sizes.draw(&mut common.rng) } else { common.size() };
         let blocks = blocks.min(self.end - self.at);
-        let drawn = Drawn { op: self.op, ..common.at(self.at, blocks) };
+        let drawn = common.does(self.op, self.at, blocks);
         self.left -= 1;
         self.at += blocks;
         if let Some(lane) = self.under_way {

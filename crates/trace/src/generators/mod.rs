@@ -136,7 +136,7 @@ impl TraceSource for Synth {
             self.now = SimTime(self.now.0.saturating_add(gap.0));
             self.started = true;
             let (lba, blocks) = (Lba(d.lba), d.blocks);
-            out.push(Record { arrival: self.now, op: d.op, lba, blocks, device: 0, stream: 0 });
+            out.push(Record { arrival: self.now, op: d.op, lba, blocks, device: 0, stream: 0, fua: d.fua });
         }
         self.left -= n;
         Ok(n > 0)

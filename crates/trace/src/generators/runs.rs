@@ -57,7 +57,7 @@ impl Pattern for Runs {
             self.op = common.op();
             self.left = 1 + (common.rng.exponential() * self.run) as u64;
         }
-        let drawn = Drawn { op: self.op, ..common.at(self.at, blocks) };
+        let drawn = common.does(self.op, self.at, blocks);
         self.left -= 1;
         self.at += blocks;
         Some(drawn)

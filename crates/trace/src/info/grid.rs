@@ -81,7 +81,7 @@ mod tests {
         for i in 0..1000u64 {
             let op = if i % 4 == 0 { HostOp::Read } else { HostOp::Write };
             let (arrival, lba) = (SimTime(i * 3_000_000), Lba(i * 100_000));
-            g.add(&Record { arrival, op, lba, blocks: 8, device: 0, stream: 0 });
+            g.add(&Record { arrival, op, lba, blocks: 8, device: 0, stream: 0, fua: false });
         }
         let (reads, writes) = g.cells.iter().fold((0, 0), |(r, w), c| (r + c.reads, w + c.writes));
         assert_eq!((reads, writes), (250, 750));

@@ -28,6 +28,8 @@ pub struct Info {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
+    /// Writes among these that are to be on the medium before they are answered (FUA).
+    pub fua_writes: u64,
     /// Flushes.
     pub flushes: u64,
     /// Discards.
@@ -165,6 +167,7 @@ pub struct Characteriser {
     memory: usize,
     counts: [u64; HostOp::KINDS],
     blocks: [u64; HostOp::KINDS],
+    fua: u64,
     gaps: Histogram,
     sizes: Histogram,
     first: Option<SimTime>,
@@ -186,6 +189,7 @@ impl Characteriser {
             memory,
             counts: [0; HostOp::KINDS],
             blocks: [0; HostOp::KINDS],
+            fua: 0,
             gaps: Histogram::default(),
             sizes: Histogram::default(),
             first: None,
@@ -220,6 +224,7 @@ impl Characteriser {
     fn request(&mut self, r: &Record) -> Result<(), TraceError> {
         self.counts[r.op.index()] += 1;
         self.blocks[r.op.index()] += u64::from(r.blocks);
+        self.fua += u64::from(r.fua);
         if self.first.is_some() {
             self.gaps.add(r.arrival.since(self.last).0);
         }
@@ -288,6 +293,7 @@ impl Characteriser {
             requests,
             reads,
             writes,
+            fua_writes: self.fua,
             flushes,
             discards,
             write_share: share(writes, moves),

@@ -250,3 +250,27 @@ fn every_place_and_every_size_of_the_ranges_is_drawn() {
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), (3..=9).collect::<Vec<_>>(), "{name}");
     }
 }
+
+/// The share of the writes, whatever else is drawn: requests are the same with any share of FUA.
+#[test]
+fn a_share_of_the_writes_is_fua() {
+    for g in GENERATORS {
+        let item = if g.name == "phases" { "phases,of=burst(10000)" } else { g.name };
+        let item = format!("{item},requests=10000");
+        let (none, all_of_them, mut some) =
+            (all(&item), all(&format!("{item},fua=100%")), all(&format!("{item},fua=30%")));
+        if g.name == "phases" {
+            some = all("phases,of=burst(10000,fua=30%)");
+        }
+        let writes = none.op.iter().filter(|op| **op == HostOp::Write).count() as f64;
+        let fua = some.iter().filter(|r| r.fua).count() as f64;
+        assert!(!none.fua.contains(&true), "{}", g.name);
+        assert!(some.iter().all(|r| !r.fua || r.op == HostOp::Write), "{}", g.name);
+        assert!((fua / writes - 0.3).abs() < 0.02, "{}: {fua} of {writes}", g.name);
+        if g.name != "phases" {
+            assert!(all_of_them.iter().all(|r| r.fua == (r.op == HostOp::Write)), "{}", g.name);
+        }
+        some.fua.fill(false);
+        assert!(some == none, "{}: the share of FUA changes requests", g.name);
+    }
+}

@@ -1,5 +1,6 @@
 //! The characterisation against the figures that came with the shared traces, and by hand.
 
+use crate::support;
 use smrlab_trace::info::{DEFAULT_MEMORY, Info, info};
 use smrlab_trace::{Memory, OpenContext, Record, TraceSource, open};
 use smrlab_units::{HostOp, Lba, SimTime};
@@ -9,7 +10,7 @@ fn of(source: &mut dyn TraceSource) -> Info {
 }
 
 fn record(ms: u64, op: HostOp, lba: u64, blocks: u32) -> Record {
-    Record { arrival: SimTime::from_ms(ms), op, lba: Lba(lba), blocks, device: 0, stream: 0 }
+    Record { arrival: SimTime::from_ms(ms), op, lba: Lba(lba), blocks, device: 0, stream: 0, fua: false }
 }
 
 #[test]

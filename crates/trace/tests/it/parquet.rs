@@ -20,7 +20,15 @@ fn sample(n: u64) -> Batch {
         let op = [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard][(i % 4) as usize];
         let blocks = if op == HostOp::Flush { 0 } else { 1 + (i * i % 5000) as u32 };
         let (lba, device) = (Lba(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20), (i % 5) as u32 * 0x3000_0000);
-        b.push(Record { arrival: SimTime(i * 1000 / 3), op, lba, blocks, device, stream: (i % 3) as u16 });
+        b.push(Record {
+            arrival: SimTime(i * 1000 / 3),
+            op,
+            lba,
+            blocks,
+            device,
+            stream: (i % 3) as u16,
+            fua: i % 8 == 1,
+        });
     }
     b
 }
@@ -91,4 +99,9 @@ fn the_fuzz_corpus_is_a_small_trace_of_ours() {
         let back = read_all(&mut ParquetSource::open(&path).unwrap()).unwrap();
         assert!(back == sample(50), "{packing:?}");
     }
+    // As files were before there was such a column.
+    let back = read_all(&mut ParquetSource::open(&corpus.join("WithoutFua")).unwrap()).unwrap();
+    let mut none = sample(50);
+    none.fua.fill(false);
+    assert!(back == none, "without a column fua");
 }

@@ -5,7 +5,15 @@ use smrlab_trace::{Batch, Filter, Memory, Pipeline, Record, Steps, TraceSource, 
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 fn record(ms: u64, device: u32, lba: u64, blocks: u32) -> Record {
-    Record { arrival: SimTime::from_ms(ms), op: HostOp::Write, lba: Lba(lba), blocks, device, stream: 0 }
+    Record {
+        arrival: SimTime::from_ms(ms),
+        op: HostOp::Write,
+        lba: Lba(lba),
+        blocks,
+        device,
+        stream: 0,
+        fua: false,
+    }
 }
 
 fn through(rows: impl IntoIterator<Item = Record>, steps: Steps) -> Batch {

@@ -95,6 +95,7 @@ fn blktrace_counts_one_event_of_a_request_in_either_byte_order() {
     const ISSUED: u32 = 7;
     const QUEUED: u32 = 1;
     let (write, flush, passed, notify, discard) = (1 << 17, 1 << 18, 1 << 25, 1 << 26, 1 << 29);
+    let fua = 1 << 31;
     let sector = 5 << 32 | 100;
     for big in [false, true] {
         let record =
@@ -108,6 +109,7 @@ fn blktrace_counts_one_event_of_a_request_in_either_byte_order() {
             record(9200, 0, 512, ISSUED | notify, b"text"),
             record(9500, 8, 8192, ISSUED | discard | write, &[]),
             record(9600, 9, 512, ISSUED | flush | write, &[]),
+            record(9700, 9, 512, ISSUED | fua | write, &[]),
         ]
         .concat();
         check(
@@ -119,8 +121,11 @@ fn blktrace_counts_one_event_of_a_request_in_either_byte_order() {
                 (2000, "8,16", Flush, 0, 0),
                 (2500, "8,16", Discard, 8, 16),
                 (2600, "8,16", Write, 9, 1),
+                (2700, "8,16", Write, 9, 1),
             ],
         );
+        let rows = smrlab_trace::read_all(&mut open_bytes(all.clone(), "blktrace").unwrap()).unwrap();
+        assert_eq!(rows.fua, [false, false, false, false, false, true], "a flush before it is none");
         check("blktrace,event=queued", &all, &[(0, "8,16", Read, 1, 1)]);
     }
 }

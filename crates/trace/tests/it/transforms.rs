@@ -8,7 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn record(ms: u64, device: u32, lba: u64, blocks: u32) -> Record {
-    Record { arrival: SimTime::from_ms(ms), op: HostOp::Write, lba: Lba(lba), blocks, device, stream: 0 }
+    Record {
+        arrival: SimTime::from_ms(ms),
+        op: HostOp::Write,
+        lba: Lba(lba),
+        blocks,
+        device,
+        stream: 0,
+        fua: false,
+    }
 }
 
 fn all(mut source: impl TraceSource) -> Batch {

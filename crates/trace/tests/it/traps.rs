@@ -215,3 +215,29 @@ fn csv_takes_any_columns_and_says_what_is_missing() {
     refused("csv,columns=time:weeks;op;lba;size", "1,2\n", &["time:s|ms"]);
     refused("csv,preset=diskmno", "1,2\n", &["diskmon"]);
 }
+
+/// An F behind the W is FUA; one before it asks for a flush first, and reads have none.
+#[test]
+fn fua_is_the_f_behind_the_w() {
+    let letters = ["W", "WF", "WFS", "WS", "FW", "FWFS", "FWS", "R", "RF"];
+    let line = |(i, l): (usize, &&str)| format!("8,16 1 {i} 0.{i} 9 D {l} {i}00 + 8 [x]\n");
+    let text: String = letters.iter().enumerate().map(line).collect();
+    let expected = [false, true, true, false, false, true, false, false, false];
+    assert_eq!(rows("blkparse", &text).fua, expected);
+    let header = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
+    let line = |(i, l): (usize, &&str)| format!("{i}.5 x 13 sdb {l} {i}00 4096 0.0\n");
+    let text: String = letters.iter().enumerate().map(line).collect();
+    assert_eq!(rows("biosnoop", &format!("{header}{text}")).fua, expected);
+}
+
+#[test]
+fn columns_may_say_what_is_fua() {
+    let text = "0,W,8,8,true\n1,W,8,8,false\n2,W,8,8,1\n3,W,8,8,0\n4,R,8,8,TRUE\n5,W,8,8,\n";
+    let expected = [true, false, true, false, false, false];
+    let format = "csv,columns=time:s;op;lba;size:blk;fua";
+    assert_eq!(rows(format, text).fua, expected, "of writes alone");
+    let named = format!("f,when,what,n,where\n{}", "yes,0,W,8,8\n");
+    let format = "csv,columns=fua=f;time:s=when;op=what;size:blk=n;lba=where";
+    refused(format, &named, &["line 2", "fua 'yes'", "true or false"]);
+    assert_eq!(rows(format, &named.replace("yes", "true")).fua, [true]);
+}
