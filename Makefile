@@ -1,9 +1,11 @@
 # make demo    set-up, then the main job on a recorded trace: a table here, figures in demo-out/report.html
-# make test    set-up, then lints and every test
+# make test    set-up, then lints and every test that each change must pass
+# make test-changed   what tests of your change (against BASE=main, or HEAD) fit into two minutes; says what it left out
+# make test-full   besides: what takes long and finds little for most changes; its result is kept in tools/test-full.json
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
 # make soak    the random tests with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
-# make bench   requests per second and memory of the engine
+# make bench   requests per second and memory of the engine; kept in benches/history.json
 # make bench-device   served devices against nbdkit's own plugins
 # make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html. Recorded traces,
 #               where TRACES=../shared/traces has them, are run too
@@ -14,11 +16,10 @@ BIN := .venv/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TRACES ?= $(or $(SMRLAB_SHARED),../shared)/traces
 SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml') Cargo.toml Cargo.lock pyproject.toml
+# Downloads and compilers side by side.
+MAKEFLAGS += --jobs=3
 
-# Goes into every result.
-export SMRLAB_GIT := $(shell git rev-parse --short HEAD 2>/dev/null)
-
-.PHONY: papers demo test wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
+.PHONY: papers demo test test-changed test-full wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -26,7 +27,14 @@ setup: .setup/native
 demo: .setup/native
 	$(BIN)/python tools/demo.py
 
-test: .setup/packages-test .setup/native lint test-rust test-python
+test: .setup/packages-test .setup/native .setup/tests .setup/components
+	$(BIN)/python tools/gate.py
+
+test-full: .setup/packages-test .setup/native .setup/tests .setup/components
+	$(BIN)/python tools/gate.py --full
+
+test-changed: .setup/venv .setup/components
+	$(BIN)/python tools/changed.py $(BASE)
 
 lint: .setup/venv .setup/components
 	tools/lint.sh $(BIN)
@@ -39,11 +47,15 @@ soak:
 	tools/soak.sh $(or $(SOAK),600)
 
 test-python: .setup/native
-	$(BIN)/pytest
+	$(BIN)/pytest -n 3
 
-wheel: .setup/native
+# Optimised as a whole, for users.
+wheel: .setup/venv
 	rm -rf dist
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist
+	cargo build --release --quiet -p smrlab-nbdkit
+	cp $(TARGET)/release/libsmrlab_nbdkit.so python/smrlab/
+	git rev-parse --short HEAD > python/smrlab/commit.txt
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist; status=$$?; rm -f python/smrlab/commit.txt .setup/native; exit $$status
 	@ls dist/*.whl
 
 test-wheel: wheel
@@ -56,7 +68,8 @@ bench: .setup/venv
 	cargo bench --quiet -p smrlab-trace
 
 bench-device: .setup/packages-test .setup/native
-	$(BIN)/python benches/device/bench.py --plugin python/smrlab/libsmrlab_nbdkit.so --json out/bench-device.json
+	cargo build --release --quiet -p smrlab-nbdkit
+	$(BIN)/python benches/device/bench.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so --json out/bench-device.json
 
 papers: .setup/packages-test .setup/native
 	$(BIN)/smrlab paper run all --out out/papers $(if $(wildcard $(TRACES)),--traces $(TRACES))
@@ -69,26 +82,33 @@ docs:
 	tools/install-packages.sh tools/packages-build.txt
 	@touch $@
 
-.setup/packages-test: tools/packages-build.txt tools/packages-test.txt tools/install-packages.sh
+.setup/packages-test: tools/packages-build.txt tools/packages-test.txt tools/install-packages.sh | .setup/packages-build
 	@mkdir -p .setup
 	tools/install-packages.sh tools/packages-build.txt tools/packages-test.txt
 	@touch $@
 
-.setup/components: | .setup/venv
+.setup/components:
+	@mkdir -p .setup
 	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	@touch $@
 
 .setup/venv: tools/requirements.txt | .setup/packages-build
-	@command -v cargo >/dev/null || { echo "Rust is missing: install it from https://rustup.rs (1.88 or newer)" >&2; exit 3; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: set PYTHON=" >&2; exit 3; }
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
 	@touch $@
 
-.setup/native: .setup/venv $(SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet >/dev/null
-	cargo build --release --quiet -p smrlab-nbdkit
-	cp $(TARGET)/release/libsmrlab_nbdkit.so python/smrlab/
+.setup/engine: $(SOURCES) | .setup/packages-build
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it from https://rustup.rs (1.88 or newer)" >&2; exit 3; }
+	cargo build -p smrlab-py -p smrlab-nbdkit
+	@touch $@
+
+.setup/native: .setup/venv .setup/engine tools/develop.py
+	$(BIN)/python tools/develop.py $(TARGET)/debug
+	@touch $@
+
+.setup/tests: .setup/engine $(shell find crates -path '*/tests/*' -name '*.rs')
+	cargo test --workspace --no-run --quiet
 	@touch $@
 
 clean:

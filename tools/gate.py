@@ -1,10 +1,12 @@
 """Runs the checks of this checkout on all cores and says of each what it took.
 
 gate.py         what each change must pass (`make test`)
-gate.py --full  besides, what takes long and finds little for most changes (`make test-full`); its result is written to tools/test-full.json
+gate.py --full  besides, what takes long and finds little for most changes (`make test-full`); the result is written to
+                tools/test-full.json
 
-Everything that is compiled is there before this starts. Two lanes run side by side: what holds cargo's lock, and what waits most
-of its time (Python, served devices). Tests that measure time run alone at the end. The output of what failed is shown whole.
+Everything that is compiled is there before this starts. Two lanes run side by side: what holds cargo's lock, and what
+waits most of its time (Python, served devices). Tests that measure time run alone at the end. The output of what failed
+is shown whole.
 """
 
 from __future__ import annotations
@@ -98,10 +100,15 @@ def cargo_lane(full: bool) -> list[Part]:
         Part("tidy", ["cargo", "xtask", "tidy"]),
         Part("rustfmt", ["cargo", "fmt", "--all", "--check"]),
         Part("reference pages", ["cargo", "xtask", "docs", "--check"]),
-        Part("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--keep-going", "--", "-D", "warnings"]),
+        Part(
+            "clippy",
+            ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--keep-going", "--", "-D", "warnings"],
+        ),
     ]
     if full:
-        parts.append(Part("rustdoc", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"], {"RUSTDOCFLAGS": "-D warnings"}))
+        parts.append(
+            Part("rustdoc", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"], {"RUSTDOCFLAGS": "-D warnings"})
+        )
         parts.append(Part("planted bugs", ["cargo", "xtask", "mutants", "--every", "20"]))
     return parts
 
@@ -145,7 +152,9 @@ def age() -> str:
 
 def skipped_rust(parts: list[Part]) -> list[str]:
     """The Rust tests that said that they were skipped, and why."""
-    return sorted({line for p in parts for line in p.log.read_text(errors="replace").splitlines() if line[:9] == "skipped: "})
+    return sorted(
+        {line for p in parts for line in p.log.read_text(errors="replace").splitlines() if line[:9] == "skipped: "}
+    )
 
 
 def report(parts: list[Part], began: float) -> int:
@@ -154,7 +163,9 @@ def report(parts: list[Part], began: float) -> int:
     for part in bad:
         print(f"\n===== {part.name}: {' '.join(part.command)}")
         if seed := part.env.get("SMRLAB_SEED"):
-            print(f"the cases of this commit; again with: SMRLAB_SEED={seed} PROPTEST_RNG_SEED={seed} {' '.join(part.command)}")
+            print(
+                f"the cases of this commit; again with: SMRLAB_SEED={seed} PROPTEST_RNG_SEED={seed} {' '.join(part.command)}"
+            )
         print(part.log.read_text(errors="replace"))
     for line in skipped_rust(parts):
         print(line)
@@ -169,7 +180,9 @@ def report(parts: list[Part], began: float) -> int:
 
 def record(parts: list[Part], status: int) -> None:
     """Writes what the whole check found."""
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    head = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     result = {
         "commit": head.stdout.strip(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
