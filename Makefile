@@ -25,7 +25,7 @@ MAKEFLAGS += --jobs=3
 setup: .setup/native
 
 demo: .setup/native
-	$(BIN)/python tools/demo.py
+	$(BIN)/smrlab demo
 
 test: .setup/packages-test .setup/native .setup/tests .setup/components
 	$(BIN)/python tools/gate.py
@@ -55,7 +55,9 @@ wheel: .setup/venv
 	cargo build --release --quiet -p smrlab-nbdkit
 	cp $(TARGET)/release/libsmrlab_nbdkit.so python/smrlab/
 	git rev-parse --short HEAD > python/smrlab/commit.txt
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist; status=$$?; rm -f python/smrlab/commit.txt .setup/native; exit $$status
+	cp traces/postgres.parquet python/smrlab/
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist; status=$$?; \
+	    rm -f python/smrlab/commit.txt python/smrlab/postgres.parquet .setup/native; exit $$status
 	@ls dist/*.whl
 
 test-wheel: wheel

@@ -1,4 +1,4 @@
-"""Makes the engine that was just built what `smrlab` of this virtual environment runs; the Python files stay in place."""
+"""Makes the engine just built what `smrlab` of this virtual environment runs; the Python files stay in place."""
 
 from __future__ import annotations
 

@@ -163,9 +163,8 @@ def report(parts: list[Part], began: float) -> int:
     for part in bad:
         print(f"\n===== {part.name}: {' '.join(part.command)}")
         if seed := part.env.get("SMRLAB_SEED"):
-            print(
-                f"the cases of this commit; again with: SMRLAB_SEED={seed} PROPTEST_RNG_SEED={seed} {' '.join(part.command)}"
-            )
+            print("its random cases are those of this commit; again with:")
+            print(f"SMRLAB_SEED={seed} PROPTEST_RNG_SEED={seed} {' '.join(part.command)}")
         print(part.log.read_text(errors="replace"))
     for line in skipped_rust(parts):
         print(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 __version__ = "0.2.0"
@@ -20,6 +21,16 @@ def commit() -> str | None:
         return _head(HERE.parent.parent / ".git")
     except OSError:
         return None
+
+
+def described() -> str:
+    """Version, commit, and which parts that not every installation has are here."""
+    found = {
+        "served devices": (HERE / "libsmrlab_nbdkit.so").is_file(),
+        "cluster": find_spec("distributed") is not None,
+    }
+    parts = [f"commit {commit() or 'unknown'}", *(f"{'with' if here else 'no'} {name}" for name, here in found.items())]
+    return f"smrlab {__version__} ({', '.join(parts)})"
 
 
 def _head(git: Path) -> str | None:

@@ -16,7 +16,7 @@ from . import console, shell
 # its command is, or the command is in NAMED below.
 GROUPS = (
     "run", "compare", "sweep", "report", "catalogue", "trace", "drive", "validate", "geometry", "probe", "paper",
-    "device",
+    "device", "demo",
 )  # fmt: skip
 NAMED = {"list": "catalogue", "explain": "catalogue"}
 
@@ -24,9 +24,9 @@ NAMED = {"list": "catalogue", "explain": "catalogue"}
 def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
     """A laboratory for shingled (SMR) disks: simulate them on block traces, or serve them as block devices."""
     if version:
-        from .._version import __version__
+        from .._version import described
 
-        print(f"smrlab {__version__}")
+        print(described())
         raise typer.Exit
 
 

@@ -44,6 +44,8 @@ def markdown(paper: Paper, record: Mapping[str, Mapping[str, Mapping[str, str]]]
     lines = [
         f"# {paper.title}",
         "",
+        "For readers of the paper: which of its claims come out here, and why the others do not.",
+        "",
         paper.citation,
         "",
         paper.setting,
@@ -51,18 +53,33 @@ def markdown(paper: Paper, record: Mapping[str, Mapping[str, Mapping[str, str]]]
         f"Written by `smrlab paper run {paper.id} --record`. `smrlab paper run {paper.id}` measures again, draws",
         "the figures beside the claims, and ends with status 1 where a verdict is worse than here.",
     ]
-    for scale in (s for s in (*SCALES, *(f"traces-{s}" for s in SCALES)) if s in record):
-        title = f"{scale} scale" if scale in SCALES else f"{scale.removeprefix('traces-')} scale, with public traces"
-        lines += ["", f"## Measured at {title}", "", "| claim | statement | paper | ours | accepted | verdict |"]
-        lines += ["|---|---|---|---|---|---|"]
-        whys = []
-        for claim in paper.claims:
-            row = record[scale].get(claim.id)
-            if row is None:
-                continue
-            cells = (claim.id, claim.statement, claim.paper, row["ours"], claim.tolerance, f"**{row['verdict']}**")
-            lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-            if row["why"]:
-                whys.append(f"- **{claim.id}**: {row['why']}")
-        lines += ["", *whys] if whys else []
+    for title, prefix in (("Measured on generated requests", ""), ("Measured on public traces", "traces-")):
+        # Full scale first: it is what counts.
+        scales = {scale: record[prefix + scale] for scale in reversed(SCALES) if prefix + scale in record}
+        if scales:
+            lines += ["", f"## {title}", "", *_part(paper, scales, prefix)]
     return "\n".join(lines) + "\n"
+
+
+def _part(paper: Paper, scales: Mapping[str, Mapping[str, Mapping[str, str]]], prefix: str) -> list[str]:
+    """The verdicts of some scales: a short table, then each claim with what was found, then what was not run."""
+    heads = " | ".join(f"{scale} scale" for scale in scales)
+    table = [f"| claim | what it says | {heads} |", "|---|---|" + "---|" * len(scales)]
+    each: list[str] = []
+    absent = []
+    for claim in paper.claims:
+        rows = {scale: found[claim.id] for scale, found in scales.items() if claim.id in found}
+        if not any(row["verdict"] != "not run" for row in rows.values()):
+            absent += [claim.id] * bool(rows)
+            continue
+        verdicts = [f"**{rows[s]['verdict']}**" if s in rows else "" for s in scales]
+        link = f"[{claim.id}](#{prefix}{claim.id.lower()})"
+        table.append("| " + " | ".join(c.replace("|", "\\|") for c in (link, claim.statement, *verdicts)) + " |")
+        each += ["", f'<a id="{prefix}{claim.id.lower()}"></a>**{claim.id}. {claim.statement}.**', ""]
+        each += [f"- paper: {claim.paper}", f"- accepted: {claim.tolerance}"]
+        each += [f"- {scale} scale: {row['ours']}: **{row['verdict']}**" for scale, row in rows.items() if row["ours"]]
+        # A smaller scale has its own explanation where its verdict is another one.
+        whys = {row["verdict"]: row["why"] for row in reversed(rows.values())}
+        each += [f"- {why}" for why in dict.fromkeys(whys[row["verdict"]] for row in rows.values()) if why]
+    left = ["", f"Not run on these: {', '.join(absent)}."] if absent else []
+    return [*table, *left, *each]
