@@ -1,10 +1,11 @@
 //! Checks and generated files of this repository.
 //!
 //! `cargo xtask tidy` keeps functions and files small, the tree free of leftovers and of circles, the floors of the house and the purity of
-//! its core, what pages name in being, and integers that mean different things apart; `cargo xtask docs` writes the reference
+//! its core, dependencies used and free, what pages name in being, and integers that mean different things apart; `cargo xtask docs` writes the reference
 //! pages. `cargo xtask mutants` plants bugs that tests must catch.
 
 mod circles;
+mod dependencies;
 mod floors;
 mod integers;
 mod mutants;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
             let root = root();
             let faults = [
                 tidy::faults,
+                dependencies::faults,
                 floors::faults,
                 circles::faults,
                 integers::faults,
