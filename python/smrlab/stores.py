@@ -13,20 +13,36 @@ from .errors import MissingError
 
 # Is told how much is done, 0 to 1.
 Progress = Callable[[float], None]
-# What a store is made of.
-FILES = re.compile(r"header|lock|(data|log|checkpoint)\.\d+|(header|checkpoint)(\.\d+)?\.new")
+# What a store is made of; `spill` is what a cut left between its making and its unlinking.
+FILES = re.compile(r"header|lock|spill|(data|log|checkpoint)\.\d+|(header|checkpoint)(\.\d+)?\.new")
+# How a store's header begins.
+MAGIC = b"smrlab-store "
+
+
+def _is_inner(directory: Path) -> bool:
+    """Whether a directory within a store is a store too: of an array's disk, of its SSD, or anything with our header."""
+    if not directory.is_dir() or directory.is_symlink():
+        return False
+    if re.fullmatch(r"disk\.\d+|ssd", directory.name):
+        return True
+    try:
+        with (directory / "header").open("rb") as f:
+            return f.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def delete_store(store: Path) -> None:
-    """Deletes a store's own files; what else is in its directory stays, and the directory with it."""
-    for directory in [*store.glob("disk.*"), store]:
-        if not directory.is_dir():
-            continue
-        for file in directory.iterdir():
-            if FILES.fullmatch(file.name) and file.is_file():
-                file.unlink()
-        with contextlib.suppress(OSError):
-            directory.rmdir()
+    """Deletes a store's own files and those of the stores within it; what else is there stays, and its directory."""
+    for inner in store.iterdir():
+        if _is_inner(inner):
+            delete_store(inner)
+    for file in store.iterdir():
+        if FILES.fullmatch(file.name) and file.is_file():
+            file.unlink()
+    # Fails where there is more in it than the store.
+    with contextlib.suppress(OSError):
+        store.rmdir()
 
 
 def _allocated(directory: Path) -> int:

@@ -18,6 +18,7 @@ from served import Make, run
 from smrlab import devices
 from smrlab.devices import Device
 from smrlab.errors import InputError
+from smrlab.stores import delete_store
 
 
 def smrlab(*args: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -147,8 +148,9 @@ def test_remove_keeps_what_is_not_its_own(make: Make, tmp_path: Path) -> None:
     own = make("own", layer="cmr")
     own.remove()
     assert not own.path.exists()
-    for array in (None, "striped,disks=2"):
-        store = tmp_path / f"store-{array}"
+    arrays = [None, "striped,disks=2", "raid5,disks=3,journal=on", "raid5,disks=3,journal=off,ssd_write=5%"]
+    for number, array in enumerate(arrays):
+        store = tmp_path / f"store-{number}"
         given: dict[str, object] = {} if array is None else {"array": array}
         device = make("d", store=str(store), layer="cmr", **given)
         assert device.remove() == store
@@ -161,7 +163,19 @@ def test_remove_keeps_what_is_not_its_own(make: Make, tmp_path: Path) -> None:
         (store / "notes.txt").unlink()
         device = make("d", store=str(store), layer="cmr", **given)
         device.remove(delete_own=True)
-        assert not store.exists()
+        assert not store.exists(), array
+
+
+def test_remove_descends_only_into_stores(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for name in ("disk.0", "ssd", "cache", "mine"):
+        (store / name).mkdir(parents=True)
+        (store / name / "header").write_text("mine" if name == "mine" else "smrlab-store 2\n{}")
+        (store / name / "log.1").write_text("")
+    (store / "header").write_text("smrlab-store 2\n{}")
+    (store / "spill").write_text("")
+    delete_store(store)
+    assert sorted(str(p.relative_to(store)) for p in store.rglob("*")) == ["mine", "mine/header", "mine/log.1"]
 
 
 def test_stalls_are_counted(make: Make) -> None:
