@@ -406,6 +406,15 @@ class Device:
         file = Path(self.ask("mount", dir=str(at))["file"])
         return file, mounts.add_loop(file, self.config().get("block", 512))
 
+    def mounted_at(self) -> Path:
+        """The one directory where it is mounted; that of a server that died, too, which only the system knows of."""
+        held = [Path(directory) for directory in self.ask("mounts")] if self.running() else mounts.of_device(self.name)
+        if not held:
+            raise InputError(f"{self.name} is not mounted: smrlab device mount {self.name} DIR")
+        if len(held) > 1:
+            raise InputError(f"{self.name} is mounted at {', '.join(map(str, held))}: name one of them")
+        return held[0]
+
     def unmount(self, directory: Path) -> None:
         """Undoes `mount`, also that of a server that is gone."""
         at = directory.resolve()

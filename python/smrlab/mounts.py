@@ -27,6 +27,11 @@ def _plain(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
 
 
+def of_device(name: str) -> list[Path]:
+    """Where a device is mounted, by a server that may be gone."""
+    return [Path(point) for source, point in _table() if source == SOURCE + name]
+
+
 def is_mount(directory: Path) -> bool:
     """Whether a device is mounted there, by a server that may be gone."""
     at = str(directory.resolve())

@@ -20,7 +20,7 @@ MAGIC = b"smrlab-store "
 
 
 def _is_inner(directory: Path) -> bool:
-    """Whether a directory within a store is a store too: of an array's disk, of its SSD, or anything with our header."""
+    """Whether a directory within a store is a store too: an array's disk, its SSD, anything with our header."""
     if not directory.is_dir() or directory.is_symlink():
         return False
     if re.fullmatch(r"disk\.\d+|ssd", directory.name):

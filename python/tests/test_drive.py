@@ -37,6 +37,18 @@ def test_a_drive_made_after_another_is_what_was_asked_for(smrlab: Invoke, mine: 
     assert run.status == 0, run.err
 
 
+def test_an_import_replaces_a_file_only_by_force(smrlab: Invoke, mine: Path, tmp_path: Path) -> None:
+    before = mine.read_text()
+    given = ("drive", "import", "disksim", tmp_path / "none.parv", "--out", mine)
+    ended = smrlab(*given)
+    assert (ended.status, mine.read_text()) == (2, before)
+    assert "mine.toml: is there already; give another --out, or --force" in ended.err
+    ended = smrlab(*given, "--force")
+    assert (ended.status, mine.read_text()) == (2, before)
+    assert "none.parv" in ended.err
+    assert "already" not in ended.err
+
+
 def test_check_says_size_zones_bands_and_draws_them(smrlab: Invoke, mine: Path, tmp_path: Path) -> None:
     ended = smrlab("drive", "check", mine, "--out", tmp_path / "mine.svg")
     assert ended.status == 0, ended.err

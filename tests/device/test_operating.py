@@ -50,6 +50,25 @@ def test_a_mount_in_use_is_not_torn_down(make: Make, tmp_path: Path) -> None:
         device.unmount(at)
 
 
+def test_unmount_knows_the_directory(make: Make, tmp_path: Path) -> None:
+    can_loop()
+    device = make(layer="cmr")
+    first, second = tmp_path / "m", tmp_path / "n"
+    for at in (first, second):
+        at.mkdir()
+        device.mount(at)
+    with pytest.raises(InputError, match=f"{first}, {second}: name one"):
+        device.mounted_at()
+    device.unmount(second)
+    smrlab("device", "unmount", "d")
+    assert not mounts.is_mount(first)
+    assert "d is not mounted" in smrlab("device", "unmount", "d", check=False).stderr
+    device.mount(first)
+    device.kill()
+    smrlab("device", "unmount", "d")
+    assert not mounts.is_mount(first)
+
+
 def test_what_a_killed_server_leaves_is_cleared(make: Make, tmp_path: Path) -> None:
     can_loop()
     device = make(layer="cmr")
@@ -135,9 +154,9 @@ def test_a_copy_is_whole_or_not_there(make: Make, monkeypatch: pytest.MonkeyPatc
     assert not (devices.home() / "f").exists()
 
 
-def smrlab(*args: str) -> subprocess.CompletedProcess[str]:
+def smrlab(*args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """The command line, as a process of its own."""
-    return run(sys.executable, "-c", "import sys; from smrlab.cli import main; sys.exit(main())", *args)
+    return run(sys.executable, "-c", "import sys; from smrlab.cli import main; sys.exit(main())", *args, check=check)
 
 
 def test_json_wherever_something_is_said(make: Make) -> None:

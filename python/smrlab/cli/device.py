@@ -388,9 +388,15 @@ def mount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")],
 
 
 @app.command("unmount", help="Undo mount: the loop device and DIR/disk go.")
-def unmount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")]) -> None:
+def unmount(
+    name: Name,
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Needed only where it is mounted at several.")
+    ] = None,
+) -> None:
     """Unmount."""
-    Device.named(name).unmount(directory)
+    device = Device.named(name)
+    device.unmount(directory or device.mounted_at())
 
 
 @app.command("bands", help="Show the bands of a raw device with band=: guards and append points.")

@@ -26,6 +26,8 @@ Named = Annotated[
     ),
 ]
 
+Force = Annotated[bool, typer.Option("--force", help="Replace the file where there is one.")]
+
 
 def register(parent: typer.Typer) -> None:
     """Adds the command group."""
@@ -69,20 +71,30 @@ def new(
     ] = None,
     tracks: Annotated[int | None, typer.Option(min=1, max=64, help="Head width in tracks; 1: conventional.")] = None,
     name: Annotated[str | None, typer.Option(help="The drive's name; default: the file's.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file where there is one.")] = False,
+    force: Force = False,
 ) -> None:
     """Make a drive file."""
-    if out.exists() and not force:
-        raise InputError(f"{out}: is there already; give another --out, or --force")
+    _check_free(out, force)
     size = None if capacity is None else _core.size_bytes(capacity)
     ends = None if rate is None else _rates(rate)
     made = _core.drive_like(like, name or out.stem, size, rpm, zones, ends, surfaces, tracks)
+    _write(out, made)
+    _describe(str(out), json.loads(_core.drive_json(_path(out))))
+
+
+def _check_free(out: Path, force: bool) -> None:
+    """Refuses to replace a file, before any work is done."""
+    if out.exists() and not force:
+        raise InputError(f"{out}: is there already; give another --out, or --force")
+
+
+def _write(out: Path, made: str) -> None:
+    """Writes a drive file and says so."""
     try:
         out.write_text(made)
     except OSError as e:
         raise MissingError(f"{out}: cannot be written: {e.strerror}; choose another --out") from None
     typer.echo(f"{out} written", err=True)
-    _describe(str(out), json.loads(_core.drive_json(_path(out))))
 
 
 def _path(file: Path) -> str:
@@ -180,14 +192,12 @@ def show(
 @importer.command("disksim", help="Make a drive file from DiskSim's .parv file and the files that it names.")
 def disksim(
     file: Annotated[Path, typer.Argument(help="The .parv file; what it names lies beside it.")],
-    out: Annotated[Path, typer.Option(help="The drive file to write.", metavar="DRIVE.toml")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The drive file to write.", metavar="DRIVE.toml")],
+    force: Force = False,
 ) -> None:
     """Import one drive; what a drive file cannot express is listed on stderr."""
+    _check_free(out, force)
     made, left_out = _core.import_disksim(str(file))
-    try:
-        out.write_text(made)
-    except OSError as e:
-        raise MissingError(f"{out}: cannot be written: {e.strerror}; choose another --out") from None
     for line in left_out:
         typer.echo(f"left out: {line}", err=True)
-    typer.echo(f"{out} written", err=True)
+    _write(out, made)
