@@ -104,3 +104,25 @@ def test_a_column_that_one_run_lacks_stays_for_the_others() -> None:
     lines = [line for line in summary.plainly([("a", without), ("b", DOC)]).splitlines() if line.strip("- ")]
     rows = [dict(zip(cells(lines[0]), cells(line), strict=True)) for line in lines[1:]]
     assert (rows[0]["first cleaning"], rows[1]["first cleaning"]) == ("–", "11 s")
+
+
+def test_a_first_cleaning_after_a_prefill_says_that_caches_were_full() -> None:
+    def first(**more: object) -> str:
+        doc = {**DOC, "iops": 100.0, **more}
+        return dict(row[1:] for row in summary.details(doc))["first cleaning"]
+
+    prefilled = {"prefill": "100%,of=space,order=sequential"}
+    # At 100 requests a second the tenth comes after 0.1 s.
+    at = [first(spec=prefilled, cleaning={**DOC["cleaning"], "first_s": s}) for s in (0.0, 0.09, 0.11)]
+    assert at == ["at the start", "at the start", "110 ms"]
+    assert first(spec={"prefill": None}, cleaning={**DOC["cleaning"], "first_s": 0.0}) == "0 µs"
+    assert first(spec={"from_state": "f"}, cleaning={**DOC["cleaning"], "first_s": 0.0}) == "at the start"
+
+
+def test_an_arrays_cleaning_is_a_share_of_its_drives_time() -> None:
+    """Two drives, 10 s busy each. What an array collects is counted from beginning to end, several at once."""
+    array = {**DOC, "busy_s": 20.0, "cleaning": {**DOC["cleaning"], "total_s": 38.0}}
+    members = [{"busy_s": 10.0, "cleaning": {"total_s": s}} for s in (4.0, 3.0)]
+    assert summary.derived({**array, "members": members})["cleaning_share"] == 0.35
+    by_array = {**array, "members": [{"busy_s": 10.0}] * 2, "time_by_cause_s": {"clean": 5.0, "host": 15.0}}
+    assert summary.derived(by_array)["cleaning_share"] == 0.25

@@ -110,7 +110,7 @@ pub const KEYS: &[Key] = &[
     key("cleaning_given_up.*", "cleaning given up", "as above", "steps of cleaning in idle time that a request ended before \
          they were done: they took time and cleaned nothing"),
     key("cleaning_share", "cleaning", "share", "cleaning time as a share of busy time; in tables only")
-        .is("cleaning.total_s / busy_s"),
+        .is("cleaning.total_s / busy_s; of an array the sum over its drives, or time_by_cause_s.clean where only the array cleans"),
     key("stalls.threshold_s", "stall threshold", "s", "a request whose response takes longer than this is a stall (--stall, 500 ms)"),
     key("stalls.count", "stalls", "requests", "requests whose response took longer than --stall")
         .also(&["stall"])

@@ -25,6 +25,7 @@ def show_comparison(results: Results) -> None:
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc)) for run in results]
     tell_filled(named)
+    tell_full(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_unwritten(named)
@@ -43,6 +44,16 @@ def tell_filled(runs: list[tuple[str, dict[str, Any]]]) -> None:
         share = prefill.partition(",")[0]
         parts.append(f"{name} nothing, it has no cache" if share == "0%" else f"{name} {share} of its cache{size}")
     console.note("Written before the run: " + "; ".join(parts) + ".")
+
+
+def tell_full(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says why the first cleaning came with the first requests."""
+    full = [name for name, doc in runs if doc.get("caches_full_at_start")]
+    if full:
+        console.note(
+            f"The caches of {', '.join(full)} were full at the start: what was written before the run had filled them, "
+            "so cleaning began with the first requests. To see them fill: --prefill 0%, or --prefill 50%,of=cache."
+        )
 
 
 def tell_bare_bands(layers: Iterable[str]) -> None:
@@ -71,6 +82,7 @@ def show_run(run: Result) -> None:
         table.add_row(words, value)
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc))]
+    tell_full(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_unwritten(named)
