@@ -1,5 +1,6 @@
 //! Telling a trace's format by its first bytes.
 
+use crate::formats::headed::Headed;
 use crate::formats::{FORMATS, Format, Open, Sample, Verdict};
 use crate::input::{Input, SAMPLE};
 use crate::raw::open_as;
@@ -34,6 +35,9 @@ pub(crate) fn detect(mut input: Input) -> Result<(&'static Format, Input), Trace
     match candidates[..] {
         [one] => Ok((one, input)),
         [] => {
+            if let Some(headed) = Headed::of(&Sample { bytes, lenient: false }, &[]) {
+                return Err(TraceError::Format(headed.message(file)));
+            }
             let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
             Err(TraceError::Format(format!(
                 "{file}: its format could not be told; name it, as in '{file}:csv,columns=time:ms;op;lba;size:blk' \

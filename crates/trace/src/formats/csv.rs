@@ -1,8 +1,9 @@
 //! Generic columns: the user's choice of them, or a preset by name.
 
+use super::headed::Headed;
 use super::tabular::{BARE, Csv, Preset};
-use super::{Clock, Format, Open, Verdict};
-use crate::input::Input;
+use super::{Clock, Format, Open, Sample, Verdict};
+use crate::input::{Input, SAMPLE};
 use crate::reader::{Lines, Tolerance};
 use crate::{TraceError, TraceSource};
 use smrlab_units::spec::{Kind, Param, Values};
@@ -15,7 +16,9 @@ pub const FORMAT: Format = Format {
     reference: "columns= names them in order, separated by ';': time:UNIT, device, op, fua (true or false), lba (512-byte blocks), \
                 offset:UNIT, size:UNIT, '-' for columns to pass over. Units: s, ms, us, ns, filetime for times; B, blk, 4KiB … for \
                 offsets and sizes. Example: T.csv:csv,columns=time:us;op;offset:B;size:B,header=1. Columns can be found by \
-                the names in the file's header instead: columns=time:us=Timestamp;op=Type;offset:B=Off;size:B=Len. Numbers \
+                the names in the file's header instead: columns=time:us=Timestamp;op=Type;offset:B=Off;size:B=Len. A header with \
+                names of our own needs nothing said: arrival_ns or time_s (us, ms), op, lba or offset_bytes, blocks or \
+                size_bytes, and device, stream, fua where they are there; others are passed over. Numbers \
                 that begin with 0x are hexadecimal. A trace without times needs gap=, one without operations all=.",
     params: &[
         Param {
@@ -83,7 +86,7 @@ pub const FORMAT: Format = Format {
     ],
     clock: Clock::Trace,
     sort_window: "0",
-    detect: |_| Verdict::No,
+    detect,
     open: Open::Stream(open),
 };
 
@@ -97,8 +100,43 @@ const PRESETS: &[Preset] = &[
     super::vscsi_csv::PRESET,
 ];
 
-fn open(input: Input, v: &Values, tolerance: Tolerance) -> Result<Box<dyn TraceSource>, TraceError> {
+/// A header whose names say everything.
+fn detect(sample: &Sample<'_>) -> Verdict {
+    let sure = Headed::of(sample, &[]).is_some_and(|h| h.columns().is_some());
+    if sure { Verdict::Yes } else { Verdict::No }
+}
+
+fn open(mut input: Input, v: &Values, tolerance: Tolerance) -> Result<Box<dyn TraceSource>, TraceError> {
     let named = |name: &str| PRESETS.iter().find(|p| p.name == name);
-    let csv = Csv::from_values(v.text("preset").and_then(named).unwrap_or(&BARE), v)?;
+    let preset = v.text("preset").and_then(named);
+    let mut headed = None;
+    if preset.is_none() && v.text("columns").is_none() {
+        let have = input.fill(SAMPLE)?.min(SAMPLE);
+        let said: Vec<_> = [("gap", "time"), ("all", "op")]
+            .into_iter()
+            .filter(|(p, _)| v.text(p).is_some())
+            .map(|(_, c)| c)
+            .collect();
+        let sample = Sample { bytes: &input.window()[..have], lenient: false };
+        headed = Headed::of(&sample, &said);
+        if headed.as_ref().is_none_or(|h| h.columns().is_none()) {
+            let file = input.file();
+            return Err(TraceError::Format(match &headed {
+                Some(headed) => headed.message(file),
+                None => undescribed(file, &sample),
+            }));
+        }
+    }
+    let csv = Csv::from_values(preset.unwrap_or(&BARE), v, headed.as_ref())?;
     Ok(Box::new(Lines::new(input, csv, tolerance)))
+}
+
+/// What to say of a table without a header and without columns=.
+fn undescribed(file: &str, sample: &Sample<'_>) -> String {
+    let first = sample.lines().next().map(String::from_utf8_lossy).unwrap_or_default();
+    format!(
+        "{file}: it has no header, so columns= must say what its columns are. Its first line is\n  {}\nas in\n  smrlab trace \
+         info '{file}:csv,columns=time:ms;op;lba;size:blk'\n`smrlab explain csv` lists columns, units, separators and presets.",
+        first.chars().take(160).collect::<String>()
+    )
 }

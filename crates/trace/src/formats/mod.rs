@@ -12,6 +12,7 @@ mod disksim_validate;
 mod etw;
 mod fio;
 mod fiu;
+pub(crate) mod headed;
 mod hp_srt;
 mod http;
 mod mqsim;

@@ -2,8 +2,9 @@
 //! formats that are only such a choice are a [`Preset`], each in its own file.
 
 use super::Sample;
+use super::headed::Headed;
 use crate::devices::Devices;
-use crate::fields::{Reason, columns, filetime, hex, need, not, number, separated, time, touched};
+use crate::fields::{Reason, columns, filetime, hex, need, not, number, separated, time, touched, uint32};
 use crate::input::Input;
 use crate::reader::{LineFormat, Lines, Tolerance};
 use crate::{Batch, Record, TraceError, TraceSource};
@@ -39,6 +40,7 @@ enum Column {
     /// In ticks since 1601.
     FileTime,
     Device,
+    Stream,
     Op,
     /// In units of so many bytes.
     Offset(u64),
@@ -76,6 +78,7 @@ impl Column {
             "lba" => Self::Offset(bytes(512)?),
             "offset" => Self::Offset(bytes(1)?),
             "size" => Self::Size(bytes(1)?),
+            "stream" => Self::Stream,
             _ => return None,
         })
     }
@@ -113,7 +116,12 @@ pub(super) struct Csv {
     gap: Option<SimTime>,
     now: SimTime,
     hex: bool,
+    /// Operations may be numbers, as in the Parquet traces that `trace convert` writes.
+    numbered: bool,
 }
+
+/// Operations by their numbers.
+const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard];
 
 fn words(text: &str) -> Vec<Vec<u8>> {
     text.split(';').filter(|w| !w.is_empty()).map(|w| w.trim().as_bytes().to_vec()).collect()
@@ -147,6 +155,7 @@ impl Csv {
             gap: None,
             now: SimTime::ZERO,
             hex: false,
+            numbered: false,
         }
     }
 
@@ -154,9 +163,14 @@ impl Csv {
     ///
     /// # Errors
     /// Columns that are unknown, missing or there twice, and an unknown separator.
-    pub(super) fn from_values(base: &Preset, v: &Values) -> Result<Self, SpecError> {
+    pub(super) fn from_values(base: &Preset, v: &Values, headed: Option<&Headed>) -> Result<Self, SpecError> {
         let mut csv = Self::preset(base);
-        if let Some(text) = v.text("columns") {
+        let own = headed.and_then(Headed::columns);
+        if let Some(headed) = headed {
+            csv.sep = headed.sep;
+            csv.numbered = headed.is_arrival_ns();
+        }
+        if let Some(text) = v.text("columns").or(own.as_deref()) {
             let named = text.contains('=');
             let split = text.split(';').map(|c| c.split_once('=').unwrap_or((c, "")));
             if named {
@@ -244,6 +258,9 @@ impl Csv {
         match text.first() {
             Some(b'R' | b'r') if self.read.is_empty() => Ok(HostOp::Read),
             Some(b'W' | b'w') if self.write.is_empty() => Ok(HostOp::Write),
+            Some(n @ b'0'..=b'3') if self.numbered && text.len() == 1 => Ok(OPS[usize::from(n - b'0')]),
+            _ if text.eq_ignore_ascii_case(b"flush") => Ok(HostOp::Flush),
+            _ if text.eq_ignore_ascii_case(b"discard") => Ok(HostOp::Discard),
             _ => Err(not(text, "op", "a read or a write (read= and write= say which words mean what)")),
         }
     }
@@ -268,6 +285,11 @@ impl Csv {
                 Column::Time(unit) => record.arrival = time(need(fields, "time")?, unit, "time")?,
                 Column::FileTime => record.arrival = filetime(need(fields, "time")?, "time")?,
                 Column::Device => record.device = self.devices.number(need(fields, "device")?)?,
+                Column::Stream => {
+                    let n = uint32(need(fields, "stream")?, "stream")?;
+                    record.stream = u16::try_from(n)
+                        .map_err(|_| Reason::Borrowed("the stream's number is above 65535"))?;
+                }
                 Column::Op => record.op = self.op(need(fields, "op")?)?,
                 Column::Fua => record.fua = flag(need(fields, "fua")?)?,
                 Column::Offset(unit) => offset = scaled(need(fields, "offset")?, unit, self.hex, "offset")?,
@@ -275,7 +297,9 @@ impl Csv {
             }
         }
         record.fua &= record.op == HostOp::Write;
-        (record.lba, record.blocks) = touched(offset, size)?;
+        if record.op != HostOp::Flush {
+            (record.lba, record.blocks) = touched(offset, size)?;
+        }
         if let Some(gap) = self.gap {
             self.now = SimTime(self.now.0.saturating_add(gap.0));
         }

@@ -1,7 +1,7 @@
 //! The traps of formats that users bring along from servers, tools and simulators; a test named after each.
 
 use smrlab_trace::{Batch, TraceSource, open_bytes, read_all};
-use smrlab_units::HostOp::{Flush, Read, Write};
+use smrlab_units::HostOp::{Discard, Flush, Read, Write};
 use smrlab_units::{HostOp, SimTime};
 
 fn source(format: &str, bytes: &[u8]) -> Box<dyn TraceSource> {
@@ -165,6 +165,47 @@ fn csv_columns_are_found_by_the_names_of_the_header() {
     refused("csv,columns=time:us=Time;op=Req Type;offset=Off;size=Len", text, &["no column 'Time'", "TS"]);
     refused("csv,columns=time:us=TS;op;offset=Off;size=Len", text, &["or none"]);
     refused(item, "Host,Req Type,Off,Len,TS\nh,Write,0\n", &["line 2", "time"]);
+}
+
+#[test]
+fn a_header_of_our_own_names_says_all() {
+    for format in ["", "csv"] {
+        let b = rows(format, "time_s,op,lba,blocks\n0.5,W,8,16\n0.75,read,0,8\n1,flush,0,0\n1,discard,8,8\n");
+        assert_eq!(extents(&b), [(Write, 8, 16), (Read, 0, 8), (Flush, 0, 0), (Discard, 8, 8)]);
+        assert_eq!(micros(&b), [500_000, 750_000, 1_000_000, 1_000_000]);
+        // As `requests.parquet` comes out of another tool.
+        let b = rows(
+            format,
+            "id,arrival_ns,start_ns,op,lba,blocks,stream\n0,7000,8000,1,8,8,3\n1,9000,9000,2,0,0,0\n",
+        );
+        assert_eq!(extents(&b), [(Write, 8, 8), (Flush, 0, 0)]);
+        assert_eq!((micros(&b), b.stream), (vec![7, 9], vec![3, 0]));
+    }
+    let b = rows("csv,gap=10ms,all=write", "lba\tblocks\tdevice\n8\t8\t1\n");
+    assert_eq!(extents(&b), [(Write, 8, 8)]);
+    let lines =
+        ["time,op,lba,blocks", "(memory):csv,columns=time:ms=time;op=op;lba=lba;size:blk=blocks", "no unit"];
+    refused("", "time,op,lba,blocks\n5,R,8,8\n", &lines);
+    refused("csv", "time,op,lba,blocks\n5,R,8,8\n", &lines);
+    refused("csv", "5,R,8,8\n", &["no header", "5,R,8,8", "columns=time:ms;op;lba;size:blk"]);
+    // Only our own traces number operations.
+    refused("csv", "time_s,op,lba,blocks\n0.5,1,8,8\n", &["line 2", "op '1'", "read="]);
+}
+
+/// The command in the message is one that reads the file.
+#[test]
+fn the_command_that_a_refused_header_gets_reads_it() {
+    for text in [
+        "time,op,lba,blocks\n5,R,8,8\n",
+        "Timestamp;Type;Offset;Length\n1;Read;4096;4096\n",
+        "issue_time op_type sector nsectors\n1 W 8 8\n",
+    ] {
+        let message = open_bytes(text.into(), "").err().unwrap().to_string();
+        let item = message.split("'(memory):").nth(1).and_then(|m| m.split('\'').next());
+        let item = item.unwrap_or_else(|| panic!("no command in {message}"));
+        assert_eq!(extents(&rows(item, text))[0].1, 8, "{message}");
+        assert_eq!(micros(&rows(item, text))[0] % 1000, 0, "{message}");
+    }
 }
 
 #[test]

@@ -1,0 +1,263 @@
+//! What a header line says of a table's columns: names of our own are read as they are, others get a suggestion.
+
+use super::Sample;
+use crate::fields::{columns, separated};
+
+/// Names that say what a column is and in which unit, and how `columns=` says it. Where a header has several of one kind,
+/// the one that stands first here is taken.
+const KNOWN: &[(&str, &str)] = &[
+    ("arrival_ns", "time:ns"),
+    ("arrival_us", "time:us"),
+    ("arrival_ms", "time:ms"),
+    ("arrival_s", "time:s"),
+    ("time_ns", "time:ns"),
+    ("time_us", "time:us"),
+    ("time_ms", "time:ms"),
+    ("time_s", "time:s"),
+    ("timestamp_ns", "time:ns"),
+    ("timestamp_us", "time:us"),
+    ("timestamp_ms", "time:ms"),
+    ("timestamp_s", "time:s"),
+    ("time", "time:?"),
+    ("arrival", "time:?"),
+    ("timestamp", "time:?"),
+    ("op", "op"),
+    ("lba", "lba"),
+    ("offset_bytes", "offset:B"),
+    ("blocks", "size:blk"),
+    ("size_bytes", "size:B"),
+    ("bytes", "size:B"),
+    ("device", "device"),
+    ("stream", "stream"),
+    ("fua", "fua"),
+];
+
+/// Parts of names that others use, and what they most likely are.
+const LIKELY: &[(&str, &str)] = &[
+    ("time", "time:?"),
+    ("stamp", "time:?"),
+    ("arriv", "time:?"),
+    ("sec", "time:?"),
+    ("opcode", "op"),
+    ("type", "op"),
+    ("rw", "op"),
+    ("cmd", "op"),
+    ("command", "op"),
+    ("oper", "op"),
+    ("action", "op"),
+    ("len", "size:B"),
+    ("size", "size:B"),
+    ("bytes", "size:B"),
+    ("count", "size:blk"),
+    ("nblocks", "size:blk"),
+    ("sectors", "size:blk"),
+    ("lba", "lba"),
+    ("sector", "lba"),
+    ("block", "lba"),
+    ("addr", "offset:B"),
+    ("offset", "offset:B"),
+    ("dev", "device"),
+    ("disk", "device"),
+    ("host", "device"),
+    ("volume", "device"),
+];
+
+/// A table's header.
+pub(crate) struct Headed {
+    /// As it stands in the file.
+    line: String,
+    /// `None`: any run of blanks and tabs.
+    pub(super) sep: Option<u8>,
+    /// For each kind of column that was found: how `columns=` says it and the name in the header.
+    columns: Vec<(&'static str, String)>,
+    /// The kinds of column without which nothing can be read.
+    needed: Vec<&'static str>,
+    /// All that is needed has a name of our own, and its unit is known.
+    sure: bool,
+}
+
+/// The kind of a column: a time has several spellings, and so have the place and the length.
+fn kind(column: &str) -> &str {
+    match column.split(':').next().unwrap_or_default() {
+        "offset" => "lba",
+        kind => kind,
+    }
+}
+
+const NEEDED: [&str; 4] = ["time", "op", "lba", "size"];
+
+impl Headed {
+    /// The header that a sample begins with: a first line of names, none of which is a number, before a line with one. `said`:
+    /// kinds of column that parameters take the place of.
+    pub(crate) fn of(sample: &Sample<'_>, said: &[&'static str]) -> Option<Self> {
+        let mut lines = sample.lines();
+        let first = lines.next()?;
+        let sep = [b',', b'\t', b';', b'|'].into_iter().find(|sep| first.contains(sep));
+        let split = |line| match sep {
+            Some(sep) => separated(line, sep).map(plain).collect::<Vec<_>>(),
+            None => columns(line).map(plain).collect(),
+        };
+        let names = split(first);
+        let number = |text: &String| text.parse::<f64>().is_ok();
+        let row = lines.next().map(split).unwrap_or_default();
+        let begins = names.iter().all(|n| n.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+        if names.len() < 3 || !begins || names.iter().any(number) || !row.iter().any(number) {
+            return None;
+        }
+        let line = String::from_utf8_lossy(first).trim().to_owned();
+        Some(Self::named((line, sep), &names, &row, said))
+    }
+
+    fn named(
+        (line, sep): (String, Option<u8>),
+        names: &[String],
+        row: &[String],
+        said: &[&'static str],
+    ) -> Self {
+        let needed: Vec<_> = NEEDED.into_iter().filter(|n| !said.contains(n)).collect();
+        let mut found: Vec<(&'static str, String)> = Vec::new();
+        let take = |column: &'static str, name: &String, found: &mut Vec<(&'static str, String)>| {
+            let others = said.contains(&kind(column));
+            if !others && !found.iter().any(|(c, n)| kind(c) == kind(column) || n == name) {
+                // Digits before and behind a point are seconds; whole numbers of an unnamed unit could be anything.
+                let at = names.iter().position(|n| n == name).unwrap_or_default();
+                let seconds = column == "time:?" && row.get(at).is_some_and(|t| t.contains('.'));
+                found.push((if seconds { "time:s" } else { column }, name.clone()));
+            }
+        };
+        for (known, column) in KNOWN {
+            if let Some(name) = names.iter().find(|n| n == known) {
+                take(column, name, &mut found);
+            }
+        }
+        let sure = |found: &[(&str, String)]| {
+            let has = |wanted: &&str| found.iter().any(|(c, _)| kind(c) == *wanted && !c.ends_with('?'));
+            needed.iter().all(has)
+        };
+        let sure = sure(&found);
+        for (part, column) in LIKELY {
+            for name in names.iter().filter(|n| !sure && n.to_ascii_lowercase().contains(part)) {
+                take(column, name, &mut found);
+            }
+        }
+        Self { line, sep, columns: found, needed, sure }
+    }
+
+    /// What `columns=` would say, where that is certain.
+    pub(crate) fn columns(&self) -> Option<String> {
+        self.sure.then(|| self.text())
+    }
+
+    /// Whether it is that of a trace of ours, whose operations may be numbers.
+    pub(super) fn is_arrival_ns(&self) -> bool {
+        self.columns.iter().any(|(_, name)| name == "arrival_ns")
+    }
+
+    /// What `sep=` would say.
+    fn separator(&self) -> &'static str {
+        match self.sep {
+            Some(b'\t') => "tab",
+            Some(b';') => "semicolon",
+            Some(b'|') => "pipe",
+            Some(_) => "comma",
+            None => "blank",
+        }
+    }
+
+    fn text(&self) -> String {
+        let column = |(c, name): &(&str, String)| format!("{}={name}", c.replace('?', "ms"));
+        self.columns.iter().map(column).collect::<Vec<_>>().join(";")
+    }
+
+    /// What to tell a user whose `file` it is: the header, and the command that reads it.
+    pub(crate) fn message(&self, file: &str) -> String {
+        let missing: Vec<_> =
+            self.needed.iter().filter(|n| !self.columns.iter().any(|(c, _)| kind(c) == **n)).collect();
+        let mut columns = self.text();
+        for name in &missing {
+            let column = if **name == "time" { "time:ms" } else { name };
+            columns.push_str(&format!(";{column}=NAME"));
+        }
+        let mut more = String::new();
+        if self.sep != Some(b',') {
+            more.push_str(&format!(",sep={}", self.separator()));
+        }
+        let columns = columns.trim_start_matches(';');
+        let mut text = format!(
+            "{file}: its header is\n  {}\nIf it means what its names say, this reads it:\n  smrlab trace info \
+             '{file}:csv,columns={columns}{more}'\n",
+            self.line
+        );
+        match self.columns.iter().find(|(c, _)| c.ends_with('?')) {
+            Some((_, name)) => {
+                text.push_str(&format!(
+                    "{name} has no unit: ms is a guess; write time:s, :us or :ns where that is it. "
+                ));
+            }
+            None => text
+                .push_str("Check the units: time:s|ms|us|ns, lba (512-byte blocks), offset:B, size:B|blk. "),
+        }
+        if !missing.is_empty() {
+            text.push_str(
+                "NAME stands for a column that was not found; a trace without times needs gap=, one without \
+                           operations all=. ",
+            );
+        }
+        text.push_str("`smrlab explain csv` has all of it.");
+        text
+    }
+}
+
+/// A name or value without blanks and quotes.
+fn plain(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.trim().trim_matches('"').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<Headed> {
+        Headed::of(&Sample { bytes: text.as_bytes(), lenient: false }, &[])
+    }
+
+    #[test]
+    fn names_of_our_own_are_sure() {
+        for (text, columns) in [
+            ("arrival_ns,op,lba,blocks\n0,W,8,8\n", "time:ns=arrival_ns;op=op;lba=lba;size:blk=blocks"),
+            (
+                "id,arrival_ns,start_ns,op,lba,blocks,stream\n0,5,6,0,8,8,0\n",
+                "time:ns=arrival_ns;op=op;lba=lba;size:blk=blocks;stream=stream",
+            ),
+            (
+                "op;time_us;offset_bytes;size_bytes\nR;5;0;512\n",
+                "time:us=time_us;op=op;offset:B=offset_bytes;size:B=size_bytes",
+            ),
+            ("time,op,lba,blocks\n0.001,R,8,8\n", "time:s=time;op=op;lba=lba;size:blk=blocks"),
+        ] {
+            assert_eq!(of(text).unwrap().columns().as_deref(), Some(columns), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_sure_is_suggested() {
+        let whole = of("time,op,lba,blocks\n1,R,8,8\n").unwrap();
+        assert_eq!(whole.columns(), None);
+        let message = whole.message("T");
+        assert!(message.contains("'T:csv,columns=time:ms=time;op=op;lba=lba;size:blk=blocks'"), "{message}");
+        assert!(message.contains("time has no unit"), "{message}");
+        let foreign = of("Timestamp\tType\tOffset\tLength\n1\tRead\t0\t512\n").unwrap();
+        let message = foreign.message("T");
+        let command = "'T:csv,columns=time:ms=Timestamp;op=Type;size:B=Length;offset:B=Offset,sep=tab'";
+        assert!(foreign.columns().is_none() && message.contains(command), "{message}");
+        let lacking = of("time_s,a,b\n1,2,3\n").unwrap().message("T");
+        assert!(lacking.contains("columns=time:s=time_s;op=NAME;lba=NAME;size=NAME"), "{lacking}");
+    }
+
+    #[test]
+    fn numbers_are_no_header() {
+        assert!(of("1,2,3\n4,5,6\n").is_none() && of("time,op,lba,blocks\n").is_none());
+        assert!(of("a,1,2\n3,4,5\n").is_none() && of("time,op\n1,R\n").is_none());
+    }
+}
