@@ -64,10 +64,10 @@ test-wheel: wheel
 	$(BIN)/pytest tests/wheel
 
 bench: .setup/venv
-	cargo bench --quiet -p smrlab-sim
-	cargo bench --quiet -p smrlab-stl --bench indirection
-	cargo bench --quiet -p smrlab-stl --bench hot
-	cargo bench --quiet -p smrlab-trace
+	@mkdir -p target
+	@set -e; for what in "smrlab-sim" "smrlab-stl --bench indirection" "smrlab-stl --bench hot" "smrlab-trace"; do \
+	    cargo bench --quiet -p $$what; done | tee $(TARGET)/bench.txt
+	$(BIN)/python tools/bench_history.py $(TARGET)/bench.txt
 
 bench-device: .setup/packages-test .setup/native
 	cargo build --release --quiet -p smrlab-nbdkit

@@ -127,6 +127,7 @@ def last_lane(full: bool) -> list[Part]:
     """What wants the machine for itself."""
     parts = [pytest("pytest, timed", "timed" if full else "timed and not full")]
     if full:
+        parts.append(Part("lines that are slow", [sys.executable, "tools/bench_history.py", "--check"]))
         parts.append(Part("wheel", ["make", "--silent", "test-wheel"]))
     return parts
 
