@@ -151,8 +151,8 @@ def age() -> str:
     return f"\033[31m{line}\033[0m" if red else line + (" (long ago)" if int(since or STALE + 1) > STALE else "")
 
 
-def skipped_rust(parts: list[Part]) -> list[str]:
-    """The Rust tests that said that they were skipped, and why."""
+def notes(parts: list[Part]) -> list[str]:
+    """The Rust tests that said that they were skipped, and why; benchmarks that have become slow."""
     return sorted(
         {line for p in parts for line in p.log.read_text(errors="replace").splitlines() if line[:9] == "skipped: "}
     )
@@ -167,7 +167,7 @@ def report(parts: list[Part], began: float) -> int:
             print("its random cases are those of this commit; again with:")
             print(f"SMRLAB_SEED={seed} PROPTEST_RNG_SEED={seed} {' '.join(part.command)}")
         print(part.log.read_text(errors="replace"))
-    for line in skipped_rust(parts):
+    for line in notes(parts):
         print(line)
     wall, cpu = time.monotonic() - began, sum(p.cpu_s for p in parts)
     print(f"{wall:.0f} s, {cpu:.0f} s of CPU: {cpu / wall:.2f} of {os.cpu_count()} cores busy")
