@@ -119,7 +119,7 @@ def python_lane(full: bool) -> list[Part]:
         Part("ruff", [*PYTHON, "ruff", "check", *SOURCES]),
         Part("ruff format", [*PYTHON, "ruff", "format", "--check", *SOURCES]),
         Part("mypy", [*PYTHON, "mypy"]),
-        pytest("pytest", "not timed" if full else "not timed and not full", "-n", "3", "--dist", "worksteal"),
+        pytest("pytest", "not timed" if full else "not timed and not full", "-n", "3", "--dist", "loadgroup"),
     ]
 
 

@@ -34,9 +34,7 @@ def stored(data: Any, path: str) -> int:
         columns["fua"] = _as(table, "fua", pa.bool_())
     made = pa.table({k: v for k, v in columns.items() if v is not None})
     kinds = {"arrival_ns": pa.int64(), "lba": pa.int64(), "fua": pa.bool_()}
-    made = made.cast(
-        pa.schema([(n, kinds.get(n, pa.int32())) for n in made.schema.names])
-    )
+    made = made.cast(pa.schema([(n, kinds.get(n, pa.int32())) for n in made.schema.names]))
     order = pc.sort_indices(made, sort_keys=[("arrival_ns", "ascending")])
     pq.write_table(made.take(order), path)
     return int(made.num_rows)

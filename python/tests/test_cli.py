@@ -336,6 +336,7 @@ def interrupted(out: Path, *layers: str) -> str:
     return err
 
 
+@pytest.mark.timed
 def test_interrupt_keeps_the_finished_runs_and_is_quick(tmp_path: Path) -> None:
     slow = f"{Path(__file__).parents[2]}/examples/greedy_log.py:GreedyLog"
     assert "1 of 2 runs" in interrupted(tmp_path / "out", "cmr", slow)

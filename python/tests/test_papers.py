@@ -25,7 +25,18 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("papers")
 
 
-@pytest.mark.parametrize("name", ["arrays-interleaving", "cassuto2010", "dm-shingle", "dvs-raid", "he2014"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "arrays-interleaving",
+        # Beside what runs the same experiments.
+        pytest.param("cassuto2010", marks=pytest.mark.xdist_group("cassuto2010")),
+        # A minute of served devices, timed.
+        pytest.param("dm-shingle", marks=[pytest.mark.full, pytest.mark.timed]),
+        "dvs-raid",
+        "he2014",
+    ],
+)
 def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path, smrlab: Invoke) -> None:
     paper = papers.load(name)
     measured = name == "dm-shingle"
@@ -51,6 +62,7 @@ def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path
         assert "`" not in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["arrays-interleaving", "cassuto2010", "dvs-raid", "he2014"])
 def test_public_traces_give_what_is_on_record(name: str, cache: Path, shared: Path, smrlab: Invoke) -> None:
     recorded = record.recorded(papers.load(name))["traces-quick"]
@@ -82,6 +94,7 @@ def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
     assert set(memory.glob("df-*")) <= before
 
 
+@pytest.mark.xdist_group("cassuto2010")
 def test_claims_that_need_traces_say_so(cache: Path) -> None:
     paper = papers.load("cassuto2010")
     found = {v.id: v for v in papers.reproduce(paper, "quick", cache / "runs").verdicts}
@@ -161,6 +174,7 @@ def test_a_cleaning_that_reads_half_a_band_turns_a_claim_red(
     assert [v.id for v in found.verdicts if v.id == "001-T3" and v.verdict != "reproduced"] == red
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("planted", "red"), [("Right", []), ("ShortGuard", ["003-B2"])])
 def test_a_guard_that_is_one_track_short_turns_a_claim_red(
     planted: str, red: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -48,6 +48,7 @@ def cpu_s(*args: str) -> float:
     return min(once() for _ in range(3))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("args", [("--version",), ("list",), ("explain", "s-block"), ONE], ids=lambda a: a[0])
 def test_a_command_starts_at_once(args: tuple[str, ...]) -> None:
     # The aim is 0.1 s, and 0.15 s for a run; twice that allows for a machine that does other work too.

@@ -163,6 +163,7 @@ def test_snapshot_and_clone(make: Make) -> None:
     assert "failed" not in run("qemu-io", "-f", "raw", device.uri(), "-c", "read -P 4 0 1M").stdout
 
 
+@pytest.mark.timed
 def test_model_time_is_kept(make: Make) -> None:
     need("fio")
     device = make(drive="modern-7200", layer="cmr", timing="model", store="memory")

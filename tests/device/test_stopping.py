@@ -27,6 +27,7 @@ def smrlab(*args: str | Path, check: bool = True) -> subprocess.CompletedProcess
     return run(sys.executable, "-c", program, *args, check=check)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("force", [False, True])
 def test_stop_says_who_is_connected_and_closes(make: Make, monkeypatch: pytest.MonkeyPatch, force: bool) -> None:
     """An idle client keeps a server for a few seconds, and not at all with --force; what was flushed is there."""
@@ -58,6 +59,7 @@ def test_stop_says_who_is_connected_and_closes(make: Make, monkeypatch: pytest.M
         assert client.ask(READ, 0, 8192)[1] == b"f" * 4096 + b"u" * 4096
 
 
+@pytest.mark.timed
 def test_a_client_that_leaves_is_waited_for(make: Make) -> None:
     device = make(layer="cmr")
     client = Client(device.socket())

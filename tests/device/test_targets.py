@@ -49,6 +49,8 @@ def loop(disk: Path) -> Iterator[str]:
     subprocess.run(["losetup", "-d", name], check=False)
 
 
+@pytest.mark.full
+@pytest.mark.timed
 def test_the_zones_of_a_served_device_in_real_time(make: Make, tmp_path: Path) -> None:
     """Other work on the host makes completions late: of three tries one is to succeed."""
     device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
@@ -81,6 +83,8 @@ def test_a_served_device_without_timing_is_refused(make: Make, tmp_path: Path) -
     assert json.loads(smrlab("device", "stats", device.name, "--json").stdout)["host"]["writes"] == 0
 
 
+@pytest.mark.full
+@pytest.mark.timed
 def test_a_device_that_vanishes_keeps_what_was_measured(make: Make, tmp_path: Path) -> None:
     device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
     out = tmp_path / "out"
@@ -97,6 +101,8 @@ def test_a_device_that_vanishes_keeps_what_was_measured(make: Make, tmp_path: Pa
     assert json.loads((out / "extraction.json").read_text())["rpm"]
 
 
+@pytest.mark.full
+@pytest.mark.timed
 def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(make: Make, tmp_path: Path) -> None:
     device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
     out = tmp_path / "out"
@@ -124,6 +130,8 @@ def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(make: Make,
     assert again["zones"][: len(first["zones"])] == first["zones"]
 
 
+@pytest.mark.full
+@pytest.mark.timed
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGINT] * 3, [signal.SIGTERM], [signal.SIGHUP]])
 def test_ctrl_c_ends_a_probe_that_leaves_the_drive_alone(
     make: Make, tmp_path: Path, signals: list[signal.Signals]
@@ -166,6 +174,8 @@ def _until(path: Path, going: subprocess.Popen[str]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.full
+@pytest.mark.timed
 @pytest.mark.parametrize("command", [("geometry", "extract"), ("probe", "--destroy", "--yes")])
 def test_a_loop_device_has_no_timing_and_is_left_as_it_was(disk: Path, loop: str, command: tuple[str, ...]) -> None:
     try:
@@ -200,6 +210,8 @@ def test_a_target_too_small_is_refused(tmp_path: Path) -> None:
     assert small.read_bytes() == b"x" * 16384
 
 
+@pytest.mark.full
+@pytest.mark.timed
 def test_the_timing_of_a_served_device_is_seen_through_a_block_device(make: Make, tmp_path: Path) -> None:
     """O_DIRECT on a loop device on the mount of a served drive that turns."""
     can_loop()

@@ -142,7 +142,13 @@ def _shown(spec: dict[str, Any]) -> None:
     rows = Trace(spec["trace"], {k: v for k, v in spec.items() if k != "trace"}).table().to_pylist()
     ops = ("read", "write", "flush", "discard")
     lines = [
-        (f"{r['arrival_ns'] / 1e9:.6f}", ops[r["op"]] + (", FUA" if r["fua"] else ""), str(r["lba"]), str(r["blocks"]), str(r.get("device", 0)))
+        (
+            f"{r['arrival_ns'] / 1e9:.6f}",
+            ops[r["op"]] + (", FUA" if r["fua"] else ""),
+            str(r["lba"]),
+            str(r["blocks"]),
+            str(r.get("device", 0)),
+        )
         for r in rows
     ]
     print("\n".join(plain.table(lines, ("s", "operation", "LBA (512 B)", "blocks", "device"))))
