@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from smrlab import keys, summary
 
 TIMES = {"mean": 1.5, "p50": 2.5, "p90": 3.5, "p95": 4.5, "p99": 5.5, "p999": 6.5, "max": 7.5}
-DOC = {
+DOC: dict[str, Any] = {
     "host": {"reads": 10, "writes": 20, "flushes": 3, "discards": 4},
     "iops": 123.0,
     "mb_per_s": 45.0,
