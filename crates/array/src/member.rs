@@ -199,3 +199,30 @@ impl Slot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ticket;
+    use smrlab_stl::HostRequest;
+    use smrlab_units::Lba;
+
+    /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.
+    #[test]
+    fn an_ssd_takes_the_next_request_while_the_last_ones_latency_passes() {
+        let us = SimTime::from_us;
+        let mut ssd = Ssd::new(us(100), 1000, Blocks(1000));
+        let mut serve = |now: u64, op: HostOp, blocks: u64| {
+            let request = HostRequest::new(op, Lba(0), Blocks(blocks));
+            let op = MemberOp { ticket: Ticket(0), member: MemberId(0), request, parts: (0, 0) };
+            let served = ssd.serve(us(now), &op);
+            assert_eq!(served.ack, served.end);
+            (served.start.0 / 1000, served.ack.0 / 1000)
+        };
+        assert_eq!(serve(0, HostOp::Write, 10), (0, 110));
+        assert_eq!(serve(0, HostOp::Read, 20), (10, 130));
+        assert_eq!(serve(5, HostOp::Flush, 0), (30, 130), "a flush has no data");
+        assert_eq!(serve(5, HostOp::Discard, 40), (30, 130), "nor has a discard");
+        assert_eq!(serve(200, HostOp::Read, 1), (200, 301));
+    }
+}

@@ -184,6 +184,16 @@ impl Responses {
 mod tests {
     use super::*;
 
+    /// The newest thousand, by their numbers; a server that runs for months keeps no more.
+    #[test]
+    fn old_events_go() {
+        let events = Events::default();
+        (1..=KEPT + 500).for_each(|n| events.push("test", None, n.to_string()));
+        let kept = events.after(0);
+        assert_eq!((kept.len(), kept[0].number, &*kept[0].text), (KEPT, 501, "501"));
+        assert_eq!(events.after(1499).iter().map(|e| e.number).collect::<Vec<_>>(), [1500]);
+    }
+
     /// Two stalls of a threshold of 100 ms, one from 1.0 s to 1.3 s and one from 2.0 s to 2.2 s, counted from 0.5 s on until 4.5 s.
     #[test]
     fn stalls_are_told_as_a_run_tells_them() {

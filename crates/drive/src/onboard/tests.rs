@@ -280,3 +280,39 @@ fn reading_ahead_keeps_its_segment() {
     }
     assert!(held > 1000, "{held}");
 }
+
+/// A forced write at 21 ms has the write before it on the medium first: that one leaves the buffer a command earlier, and is the one
+/// that has not been used for longer when a read needs a segment.
+#[test]
+fn a_forced_write_finds_nothing_dirty() {
+    let mut s = spec(ReadAhead::Off, WriteBack::On);
+    s.buffer.write_segments = 2;
+    let after = |lba| {
+        let (mut m, mut c) = (mechanics(), Onboard::new(s));
+        c.serve(us(0), Read, 1000, 1, &mut m);
+        c.serve(us(20_000), Write, 50, 8, &mut m);
+        let start = c.begin(us(21_000));
+        let answered = c.command(start, (Write, true), 5000, 1, &mut m);
+        assert!(c.dirty.iter().all(|d| d.start == 5000) && answered > c.dirty[0].done);
+        c.serve(us(60_000), Read, 9000, 1, &mut m);
+        let before = c.counters().hits;
+        c.serve(us(90_000), Read, lba, 1, &mut m);
+        c.counters().hits - before
+    };
+    assert_eq!((after(5000), after(50)), (1, 0));
+}
+
+/// What a scheduler has written from the buffer makes older copies of it out of date.
+#[test]
+fn what_was_destaged_is_read_from_the_medium() {
+    let mut s = spec(ReadAhead::Off, WriteBack::On);
+    s.buffer.written_hits = false;
+    for (lba, hits) in [(52, 0), (60, 1)] {
+        let (mut m, mut c) = (mechanics(), Onboard::new(s));
+        c.serve(us(0), Read, 50, 4, &mut m);
+        c.choose(us(20_000), &mut m);
+        c.destage(us(20_000), us(20_000), (lba, 1), &mut m);
+        c.serve(us(60_000), Read, 50, 4, &mut m);
+        assert_eq!(c.counters().hits, hits, "block {lba} was written");
+    }
+}
