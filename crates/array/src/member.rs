@@ -171,7 +171,9 @@ impl Slot {
             let refusal = drive.plan().refusal();
             let done = drive.plan().ops().len();
             let plan_of = drive.plan();
-            let all = Executed { plan: plan_of, done, served: nothing, began: now, ends: &[], whole: true };
+            let (whole, buffered) = (true, false);
+            let all =
+                Executed { plan: plan_of, done, served: nothing, began: now, ends: &[], whole, buffered };
             watch.prefilled(op, plan, Some(&all));
             return Some((nothing, refusal));
         }

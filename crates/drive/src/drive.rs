@@ -73,6 +73,8 @@ pub struct Executed<'a> {
     pub ends: &'a [SimTime],
     /// The whole plan was carried out, so that its records hold.
     pub whole: bool,
+    /// A buffer answered the host's write, which waited for nothing of the plan.
+    pub buffered: bool,
 }
 
 /// Is told of media operations while they are timed, in order. Metrics and logs are observers; bytes are not, see
@@ -278,7 +280,7 @@ impl Drive {
         self.idle_since = end;
         let served = Served { start, ack, end };
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
-        Executed { plan, done, served, began: start, ends, whole: true }
+        Executed { plan, done, served, began: start, ends, whole: true, buffered: false }
     }
 
     /// Serves a request without time, as prefilling does: the heads stay where they are. Its [`plan`](Self::plan) is
@@ -372,6 +374,7 @@ impl Drive {
             began,
             ends: &self.step_ends,
             whole: end == StepEnd::Done,
+            buffered: false,
         }
     }
 }

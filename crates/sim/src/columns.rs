@@ -48,7 +48,7 @@ pub const COLUMNS: &[Key] = &[
     key("requests.parquet.lba", "LBA", "blocks of 512 B", "first block that it asked for"),
     key("requests.parquet.blocks", "length of a request", "blocks of 512 B", "how many blocks it asked for"),
     key("requests.parquet.stream", "stream", "", "which of several traces it came from, from 0"),
-    key("requests.parquet.seek_ns", "seek", "ns", "seeks, head switches before the first block, settling, of what was done for the request itself"),
+    key("requests.parquet.seek_ns", "seek", "ns", "seeks, head switches before the first block, settling, of what was done for the request itself; none of a write that a drive's buffer answered"),
     key("requests.parquet.rotation_ns", "rotation", "ns", "rotation until the first block of each of these operations"),
     key("requests.parquet.transfer_ns", "transfer", "ns", "from the first block to the last of these operations, track switches included"),
     key("requests.parquet.clean_ns", "cleaning of a request", "ns", "operations and pauses before the completion that made room: causes clean, destage, defrag"),

@@ -3,7 +3,8 @@
 //! The time from the start of a request to its completion is cut along the operations of its plan. Operations that make
 //! room (causes clean, destage, defrag) are cleaning, as a whole; the others are seek (head switch and settle with it),
 //! rotation and transfer as the mechanics say. The rest is other: command overhead, buffer and bus, pauses, and passes
-//! of the drive's own whose whole duration was measured. What goes on after the completion does not count.
+//! of the drive's own whose whole duration was measured. What goes on after the completion does not count, nor what a buffer
+//! hides: a write that it takes is overhead and bus alone, while the medium seeks.
 
 use smrlab_disk::{Mechanics, Phases};
 use smrlab_drive::OpDone;
@@ -53,6 +54,11 @@ impl Spent {
         }
     }
 
+    /// The request that this was done for was answered from a buffer: it waited for nothing of it.
+    pub(crate) fn hidden(&mut self) {
+        self.0.clear();
+    }
+
     /// The columns of a request that was served from `start` until `ack` by what was done since the last one.
     pub(crate) fn of(&mut self, start: SimTime, ack: SimTime) -> [u64; 5] {
         let mut columns = [0; 5];
@@ -76,5 +82,8 @@ mod tests {
         let mut spent = Spent(parts.map(|(column, (from, until))| (column, from, until)).to_vec());
         assert_eq!(spent.of(SimTime(3), SimTime(20)), [0, 1, 3, 10, 3]);
         assert_eq!(spent.of(SimTime(20), SimTime(25)), [0, 0, 0, 0, 5], "and is told once");
+        spent.0.push((0, SimTime(25), SimTime(40)));
+        spent.hidden();
+        assert_eq!(spent.of(SimTime(25), SimTime(30)), [0, 0, 0, 0, 5], "a seek that a buffer hides");
     }
 }

@@ -127,6 +127,11 @@ impl Effects for Watch {
         if let Some(verify) = &mut self.verify {
             verify.served(request, executed)?;
         }
+        if executed.buffered
+            && let Some(spent) = self.spent()
+        {
+            spent.hidden();
+        }
         match &mut self.requests {
             Some(log) => log.add(arrival, request, &executed.served),
             None => Ok(()),

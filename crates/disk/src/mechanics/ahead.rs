@@ -73,7 +73,7 @@ impl Mechanics {
         }
         let Some((units, place)) = reached else { return (Blocks::ZERO, start) };
         let end = SimTime(end(units));
-        self.leave(start, p, target, (place, pba + Blocks(done), Dir::Read, end));
+        self.leave(start, p, target, (place, pba + Blocks(done), end));
         (Blocks(done), end)
     }
 
@@ -112,7 +112,7 @@ impl Mechanics {
         let first = end(self.full_transfer(Dir::Read, &target, aim, pba, gather).0);
         let (units, place) = self.full_transfer(Dir::Read, &target, aim, pba, blocks);
         let last = end(units);
-        self.leave(start, p, target, (place, pba + blocks, Dir::Read, last));
+        self.leave(start, p, target, (place, pba + blocks, last));
         (first, last)
     }
 
@@ -121,10 +121,10 @@ impl Mechanics {
         start: SimTime,
         p: Positioning,
         began: Target,
-        (place, next, dir, end): (EndPlace, Pba, Dir, SimTime),
+        (place, next, end): (EndPlace, Pba, SimTime),
     ) {
         place.leave(&mut self.head);
-        (self.head.next, self.head.ready, self.head.dir) = (next, end, dir);
+        self.head.ended(next, end);
         (self.last, self.began) = ((start.0, p), began);
     }
 
@@ -132,8 +132,8 @@ impl Mechanics {
     /// one track (zero-latency access). Answers when the first of them and when all have passed the head.
     pub fn service_any(&mut self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> (SimTime, SimTime) {
         let (target, aim) = self.aim(pba);
-        let follows = pba == self.head.next && start == self.head.ready;
-        if self.model == Model::Full && !follows && self.on_one_track(aim, pba, blocks) {
+        let goes_on = self.head.goes_on(start, pba.0);
+        if self.model == Model::Full && !goes_on && self.on_one_track(aim, pba, blocks) {
             let p = self.position(start, dir, &target);
             let (units, place) = self.full_transfer(dir, &target, aim, pba, blocks);
             let wait = p.wait.max(0) as u64;
@@ -145,7 +145,7 @@ impl Mechanics {
                 let end = SimTime(p.arrive + self.per_rpm.div_ceil(edge + REVOLUTION));
                 place.leave(&mut self.head);
                 self.head.angle = (target.angle + inside + edge) % REVOLUTION;
-                (self.head.next, self.head.ready, self.head.dir) = (pba + blocks, end, dir);
+                self.head.ended(pba + blocks, end);
                 (self.last, self.began) = ((start.0, p), target);
                 let first = SimTime(p.arrive + self.per_rpm.div_ceil(wait + each));
                 return (first, end);

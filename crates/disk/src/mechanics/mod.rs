@@ -154,7 +154,8 @@ pub struct Head {
     pub ready: SimTime,
     cylinder: u32,
     surface: u32,
-    dir: Dir,
+    /// A transfer ended at `ready`: what begins then with the next block goes on with it. Before the first one none did.
+    moved: bool,
     /// The angle at which the last transfer ended, exactly.
     angle: u64,
 }
@@ -164,6 +165,18 @@ impl Head {
     #[inline]
     pub fn cylinder(&self) -> u32 {
         self.cylinder
+    }
+
+    /// Whether a transfer of this block at `now` goes on with the last one.
+    #[inline(always)]
+    fn goes_on(&self, now: SimTime, pba: u64) -> bool {
+        pba == self.next.0 && now == self.ready && self.moved
+    }
+
+    /// A transfer up to `next` ended.
+    #[inline(always)]
+    fn ended(&mut self, next: Pba, at: SimTime) {
+        (self.next, self.ready, self.moved) = (next, at, true);
     }
 }
 
@@ -230,7 +243,7 @@ impl Mechanics {
             ready: SimTime::ZERO,
             cylinder: 0,
             surface: 0,
-            dir: Dir::Read,
+            moved: false,
             angle: 0,
         };
         let mut m = Self {
@@ -263,7 +276,7 @@ impl Mechanics {
         Ok(m)
     }
 
-    /// The heads rest before block `next`, as if a transfer had ended there before time 0.
+    /// The heads rest before block `next`, where a transfer ended long before time 0.
     pub fn rest_at(&mut self, next: Pba) {
         let end = self.geometry.blocks().0;
         let at = self.target(Pba(next.0.min(end).saturating_sub(1)));
@@ -273,9 +286,8 @@ impl Mechanics {
             ready: SimTime::ZERO,
             cylinder: at.cylinder,
             surface: at.surface,
-            dir: Dir::Read,
-            // What passes the head at time 0: a transfer from there on waits for its first block.
-            angle: self.angle(SimTime::ZERO),
+            moved: false,
+            angle: 0,
         };
     }
 
@@ -335,11 +347,10 @@ impl Mechanics {
 
     #[inline(always)]
     fn position(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
-        let follows = t.pba == self.head.next.0;
-        let at_once = follows && now == self.head.ready;
+        let at_once = self.head.goes_on(now, t.pba);
         let overhead = if at_once { 0 } else { self.overhead[dir as usize] };
         if self.model == Model::NoRotation {
-            let seek = if follows { 0 } else { self.seek(dir, t) };
+            let seek = if t.pba == self.head.next.0 { 0 } else { self.seek(dir, t) };
             return Positioning { overhead, arrive: now.0 + overhead + seek, wait: 0 };
         }
         if at_once {
@@ -436,9 +447,7 @@ impl Mechanics {
                 p.arrive + self.per_rpm.div_ceil((p.wait + units as i64) as u64)
             }
         };
-        self.head.next = pba + blocks;
-        self.head.ready = SimTime(end);
-        self.head.dir = dir;
+        self.head.ended(pba + blocks, SimTime(end));
         self.began = target;
         SimTime(end)
     }

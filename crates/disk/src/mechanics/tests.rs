@@ -311,19 +311,41 @@ fn a_command_that_follows_late_pays_overhead_and_rotation() {
     assert!(m.positioning(end + SimTime(1), Dir::Read, &next).since(end) >= SimTime(turn - 2));
 }
 
-/// The disk turns by the clock, not by where the heads were left: what goes on at time 0 from any block waits for it.
+/// The disk turns by the clock, not by where the heads were left, and nothing is under way at time 0: a command from any block on
+/// has its overhead of 50 us, and waits for the block.
 #[test]
 fn heads_at_rest_wait_for_the_block_before_which_they_rest() {
     let g = plain(vec![ZoneSpec::plain(10, 100)]);
-    for at in [1, 10, 50, 99, 100, 250] {
+    for at in [0, 1, 10, 50, 99, 100, 250] {
         let mut m = Mechanics::new(g.clone(), &spec_7200(), Model::Full).unwrap();
         m.rest_at(Pba(at));
         let angle = m.target(Pba(at)).angle;
-        let switch = if at % 100 == 0 { 1000 * US * 7200 } else { 0 };
-        let turns = u64::from(angle < switch) * REVOLUTION;
+        let switch = if at % 100 == 0 && at > 0 { 1000 } else { 0 };
+        let turns = u64::from(angle < (50 + switch) * US * 7200) * REVOLUTION;
         let end = m.service(SimTime::ZERO, Dir::Read, Pba(at), Blocks(1));
         assert_eq!(end.0, (turns + angle + REVOLUTION / 100).div_ceil(7200), "block {at}");
+        assert_eq!(m.phases().overhead.0, 50 * US);
     }
+}
+
+/// The first operation of a drive, at time 0 on its first block: 50 us of overhead, the rest of a turn, the block. Beginning with
+/// whichever block comes first it goes once round; without rotation it has its overhead and the block.
+#[test]
+fn nothing_goes_on_before_the_first_operation() {
+    let g = plain(vec![ZoneSpec::plain(10, 100)]);
+    let fresh = |model| Mechanics::new(g.clone(), &spec_7200(), model).unwrap();
+    let (turn, block) = (REVOLUTION, REVOLUTION / 100);
+    let first = fresh(Model::Full).service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(1));
+    assert_eq!(first.0, (turn + block).div_ceil(7200));
+    let mut m = fresh(Model::Full);
+    assert_eq!(m.read_gathering(SimTime::ZERO, Pba(0), Blocks(1), Blocks(1)).1, first);
+    let any = fresh(Model::Full).service_any(SimTime::ZERO, Dir::Read, Pba(0), Blocks(100)).1;
+    assert_eq!(any.0, (turn + block).div_ceil(7200), "from the edge behind 50 us on");
+    let plain = fresh(Model::NoRotation).service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(1));
+    assert_eq!(plain.0, 50 * US + block.div_ceil(7200));
+    // What follows it at once goes on.
+    let next = m.target(Pba(1));
+    assert!(m.positioning(first, Dir::Read, &next) <= first);
 }
 
 /// Reads and writes that follow each other take as long as one operation, however often the direction changes; at the end

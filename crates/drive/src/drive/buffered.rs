@@ -136,6 +136,8 @@ impl Drive {
         self.plan.clear();
         self.ends.clear();
         self.layer.submit(now, request, &mut self.plan);
+        let writes = matches!(request.op, HostOp::Write | HostOp::Append);
+        let taken = writes && b.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty();
         let (mut began, mut end) = (start, start);
         let ack = if let Some(&op) = plain(&self.plan, request) {
             let kind = (op.dir, request.fua);
@@ -147,11 +149,11 @@ impl Drive {
             ack
         } else {
             b.catch_up(&mut self.mechanics);
-            let (walked, ack) = self.several(&mut b, start, request, watch);
+            let (walked, ack) = self.several(&mut b, start, (request, taken), watch);
             (began, end) = (walked.began, walked.end);
             ack
         };
-        self.finish(b, began, Served { start, ack, end: end.max(ack) })
+        self.finish(b, began, Served { start, ack, end: end.max(ack) }, taken)
     }
 
     /// Writes at `now` what the buffer took before, as `accepted` says.
@@ -178,16 +180,16 @@ impl Drive {
             let walked = self.walk(&mut b, now, accepted.ack, request, watch);
             (began, end) = (walked.began, walked.end);
         }
-        self.finish(b, began, Served { end, ..accepted })
+        self.finish(b, began, Served { end, ..accepted }, true)
     }
 
     #[inline(always)]
-    fn finish(&mut self, b: Box<Onboard>, began: SimTime, served: Served) -> Executed<'_> {
+    fn finish(&mut self, b: Box<Onboard>, began: SimTime, served: Served, buffered: bool) -> Executed<'_> {
         self.free_at = b.free_at();
         self.idle_since = self.free_at.max(served.ack);
         self.onboard = Some(b);
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
-        Executed { plan, done, served, began, ends, whole: true }
+        Executed { plan, done, served, began, ends, whole: true, buffered }
     }
 
     /// Tells the observer what passed the head for a command; from when until when.
@@ -219,12 +221,13 @@ impl Drive {
         Some((start, end))
     }
 
-    /// Serves a request whose plan is more, or less, than one operation; answers when it completes, too.
+    /// Serves a request whose plan is more, or less, than one operation, and which the buffer may have `taken`; answers when it
+    /// completes, too.
     fn several(
         &mut self,
         b: &mut Onboard,
         start: SimTime,
-        request: &HostRequest,
+        (request, taken): (&HostRequest, bool),
         watch: &mut impl Observer,
     ) -> (Walked, SimTime) {
         let kind = dir(request.op);
@@ -241,9 +244,7 @@ impl Drive {
                 let ack = b.answered(kind, drained.max(over + bus), walked.moved);
                 (walked, ack)
             }
-            HostOp::Write | HostOp::Append
-                if b.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty() =>
-            {
+            HostOp::Write | HostOp::Append if taken => {
                 let over = b.take_several(start, request.blocks.0);
                 let walked = self.walk(b, over, over + bus, request, watch);
                 b.took_several(walked.ack, request.blocks.0);

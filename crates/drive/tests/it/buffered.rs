@@ -27,6 +27,8 @@ struct Seen {
     accepted: Vec<(u64, Served)>,
     answered: Vec<(u64, Served)>,
     ops: Vec<Op>,
+    /// Those that a buffer answered.
+    buffered: Vec<u64>,
 }
 
 impl Observer for Seen {
@@ -41,6 +43,9 @@ impl Effects for Seen {
     fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
         assert_eq!(e.ends.len(), e.plan.ops().len());
         self.dispatched.push((r.id, e.served));
+        if e.buffered {
+            self.buffered.push(r.id);
+        }
         Ok(())
     }
 
@@ -177,6 +182,11 @@ fn a_fua_write_costs_a_write_that_no_cache_answers() {
         go(drive(&text, "cmr", "sptf,depth=8", Some("no-rotation")), &requests)
     };
     let (seen, acks, c) = waiting(fua(8, 1));
+    assert_eq!(seen.buffered, [0, 1]);
+    for layer in ["cmr", "rmw"] {
+        let requests = [request(Read, 8, 1), request(Write, 8, 1), fua(8, 1)].map(|r| (0, r));
+        assert_eq!(go(drive(&text, layer, "fcfs", None), &requests).0.buffered, [1], "{layer}");
+    }
     assert_eq!((acks[2], seen.ops[0].1), (1813, 8));
     let b = c.drive().buffer_counters().unwrap();
     assert_eq!((b.buffered, b.through), (2, 1));
