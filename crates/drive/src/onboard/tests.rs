@@ -316,3 +316,33 @@ fn what_was_destaged_is_read_from_the_medium() {
         assert_eq!(c.counters().hits, hits, "block {lba} was written");
     }
 }
+
+/// Data that come 0.1 ms later miss block 11, which begins 1.1 ms after the command, and are there for block 12.
+#[test]
+fn a_write_delay_puts_off_the_data() {
+    let s = ControllerSpec { write_delay: us(100), ..spec(ReadAhead::Off, WriteBack::Off) };
+    assert_eq!(durations(s, &[(0, Write, 12, 1)]).0, [1300 + 20]);
+    assert_eq!(durations(s, &[(0, Write, 11, 1)]).0, [11_200 + 20]);
+}
+
+/// Of the five blocks before it on its track, and of none of the track before: these did not pass.
+#[test]
+fn what_passes_on_the_way_lies_on_one_track() {
+    let mut s = spec(ReadAhead::Off, WriteBack::Off);
+    s.buffer.passing = true;
+    for (lba, hits) in [(5000, 1), (4999, 0)] {
+        let (_, c) = durations(s, &[(0, Read, 5005, 4), (30_000, Read, lba, 1)]);
+        assert_eq!(c.hits, hits, "block {lba}");
+    }
+}
+
+/// To the end of the track, and of the next one where the stream began on an earlier one.
+#[test]
+fn two_tracks_are_read_ahead_in_a_stream() {
+    let mut s = spec(ReadAhead::TwoTracks, WriteBack::Off);
+    (s.buffer.segment_blocks, s.buffer.read_ahead_blocks) = (400, 400);
+    for (lba, ahead) in [(100, 96), (101, 95), (99, 197)] {
+        let (_, c) = durations(s, &[(0, Read, lba, 4), (200_000, Read, 5000, 1)]);
+        assert_eq!(c.read_ahead, ahead, "from {lba} on");
+    }
+}

@@ -192,6 +192,24 @@ mod tests {
         }
     }
 
+    /// Nothing lies ahead: it turns, takes the nearest on its way back, and goes on that way.
+    #[test]
+    fn the_elevator_turns_where_nothing_is_ahead() {
+        let mut m = two_surfaces(SimTime::ZERO);
+        m.service(SimTime::ZERO, Dir::Read, Pba(5000), smrlab_units::Blocks(1));
+        let mut policy = parse("look").unwrap().entry.build.unwrap()();
+        let mut pick = |places: &[u64]| {
+            let candidates: Vec<_> = (0..)
+                .zip(places)
+                .map(|(seq, &pba)| Candidate { seq, target: m.target(Pba(pba)), dir: Dir::Read })
+                .collect();
+            policy.pick(&View { now: SimTime::ZERO, mechanics: &m, candidates: &candidates })
+        };
+        assert_eq!(pick(&[1000, 9000, 6000]), 2, "up");
+        assert_eq!(pick(&[1000, 4000, 2000]), 1, "nothing is ahead");
+        assert_eq!(pick(&[5100, 3000]), 1, "down");
+    }
+
     #[test]
     fn sptf_goes_by_the_direction_of_the_first_operation() {
         let m = two_surfaces(SimTime::from_ms(5));

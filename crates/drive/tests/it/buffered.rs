@@ -29,6 +29,8 @@ struct Seen {
     ops: Vec<Op>,
     /// Those that a buffer answered.
     buffered: Vec<u64>,
+    /// Of each step of background work: operations done, operations, and whether that was all.
+    steps: Vec<(usize, usize, bool)>,
 }
 
 impl Observer for Seen {
@@ -59,7 +61,8 @@ impl Effects for Seen {
         Ok(())
     }
 
-    fn background(&mut self, _: &Executed<'_>) -> Result<(), Infallible> {
+    fn background(&mut self, e: &Executed<'_>) -> Result<(), Infallible> {
+        self.steps.push((e.done, e.plan.ops().len(), e.whole));
         Ok(())
     }
 }
@@ -329,6 +332,134 @@ fn behind_a_scheduler_order_and_flushes_are_kept() {
             }
         }
     }
+}
+
+/// Two segments of 8 blocks, one of them for writes: what is being written has its room until it is on the medium, and has none behind
+/// that; then the oldest of those that wait is taken.
+#[test]
+fn room_is_free_when_the_medium_has_what_was_in_it() {
+    let text = format!("{COSTS},write_cache=on,cache_size=16blk,segments=2");
+    let requests: Vec<_> = (0..3).map(|i| (i * 100, request(Write, 300 * i, 8))).collect();
+    let (seen, _, c) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
+    assert_eq!(seen.accepted.iter().map(|a| a.0).collect::<Vec<_>>(), [0, 1, 2]);
+    for i in 1..3 {
+        assert!(seen.accepted[i].1.start >= seen.ops[i - 1].4, "{i}: {:?}", seen.accepted);
+    }
+    assert_eq!(c.drive().buffer_counters().unwrap().through, 0);
+    // First come, first served: 8 blocks in two requests fill it, and the second one does not wait. Block 0 passes at 10 ms.
+    let append = [(0, request(Write, 0, 4)), (0, request(Write, 4, 4))];
+    assert_eq!(go(drive(&text, "cmr", "fcfs", None), &append).1, [3000, 6000]);
+    // A write of several operations waits for the one before it, too: a block more on the bus.
+    let (seen, acks, _) =
+        go(drive(&text, "rmw", "fcfs", None), &[(0, request(Write, 3, 1)), (0, request(Write, 300, 1))]);
+    let first = seen.ops.iter().rposition(|o| o.1 < 128).unwrap();
+    assert_eq!(acks, [1500, seen.ops[first].4.0.div_ceil(1000) + 500]);
+}
+
+/// A bus of 40 ms a block: a band is read meanwhile, and is not written before the data are there.
+#[test]
+fn a_band_is_rewritten_when_its_data_have_come() {
+    let text = "tiny,command=1ms,bus=0.0128,write_cache=on";
+    let (seen, _, _) = go(drive(text, "rmw", "fcfs", None), &[(0, request(Write, 3, 4))]);
+    let (read, write) = (seen.ops[0], seen.ops.last().unwrap());
+    assert!(read.0 == Dir::Read && read.4 < us(100_000) && write.3 >= us(161_000), "{:?}", seen.ops);
+}
+
+/// The band of block 0 is rewritten for block 1: what the buffer has of it is out of date.
+#[test]
+fn what_a_layer_rewrites_is_read_from_the_medium() {
+    let text = format!("{COSTS},cache=on,read_ahead=off,write_cache=off");
+    for (written, hits) in [(1, 0), (300, 1)] {
+        let requests =
+            [(0, request(Read, 0, 2)), (100_000, request(Write, written, 1)), (900_000, request(Read, 0, 2))];
+        let (_, _, c) = go(drive(&text, "rmw", "fcfs", None), &requests);
+        assert_eq!(c.drive().buffer_counters().unwrap().hits, hits, "block {written} written");
+    }
+}
+
+/// A read that ends behind what waits to be written is not answered from it, nor is one that begins before it.
+#[test]
+fn a_read_of_more_than_an_accepted_write_waits_for_it() {
+    let text = format!("{COSTS},write_cache=on");
+    for (lba, blocks, answered) in [(8, 4, true), (9, 3, true), (10, 4, false), (7, 2, false)] {
+        let requests =
+            [(0, request(Read, 900, 1)), (100, request(Write, 8, 4)), (200, request(Read, lba, blocks))];
+        let (seen, ..) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
+        assert_eq!(!seen.answered.is_empty(), answered, "{blocks} blocks from {lba} on");
+    }
+}
+
+/// Reading the whole of block 900's track takes the drive until `free`. What comes then is looked at together with what waits; what has waited
+/// for `max_wait` goes before what is nearer, and a nanosecond earlier it does not.
+#[test]
+fn a_decision_knows_all_that_came_by_then() {
+    let first = |scheduler: &str, late: SimTime| {
+        let mut c = drive("tiny", "cmr", scheduler, None);
+        let mut seen = Seen::default();
+        let Ok(_) = c.submit(us(0), &request(Read, 900, 24).numbered(0), &mut seen);
+        let Ok(_) = c.submit(us(100), &request(Read, 2000, 1).numbered(1), &mut seen);
+        let free = c.drive().free_at();
+        let Ok(_) = c.submit(free + late, &request(Read, 925, 1).numbered(2), &mut seen);
+        let Ok(()) = c.drain(&mut seen);
+        (seen.dispatched[1].0, free)
+    };
+    let (next, free) = first("sstf,depth=8", SimTime::ZERO);
+    assert_eq!((next, first("sstf,depth=8", SimTime(1)).0), (2, 1));
+    let wait = free.since(us(100)).0;
+    assert_eq!(first(&format!("sstf,depth=8,max_wait={wait}ns"), SimTime::ZERO).0, 1);
+    assert_eq!(first(&format!("sstf,depth=8,max_wait={}ns", wait + 1), SimTime::ZERO).0, 2);
+}
+
+const CLEANS: &str = "disk-cache,cache=10%,idle=5ms";
+
+/// Background work begins 5 ms after the medium is free, its operations one after the other; what a request leaves of a step is told.
+#[test]
+fn background_work_begins_when_the_medium_has_been_idle() {
+    for text in ["tiny".to_owned(), format!("{COSTS},write_cache=on")] {
+        let mut c = drive(&text, CLEANS, "fcfs", None);
+        let mut seen = Seen::default();
+        for (id, lba) in [(0, 3), (1, 300), (2, 600)] {
+            let Ok(_) = c.submit(us(0), &request(Write, lba, 4).numbered(id), &mut seen);
+        }
+        let (free, before) = (c.drive().free_at(), seen.ops.len());
+        assert_eq!(c.drive().next_wake(), Some(free + us(5000)), "{text}");
+        let mut whole = drive(&text, CLEANS, "fcfs", None);
+        let mut all = Seen::default();
+        for (id, lba) in [(0, 3), (1, 300), (2, 600)] {
+            let Ok(_) = whole.submit(us(0), &request(Write, lba, 4).numbered(id), &mut all);
+        }
+        let Ok(()) = whole.wake(us(5_000_000), &mut all);
+        assert_eq!(all.ops[before].3, free + us(5000), "{text}");
+        assert!(all.ops.windows(2).all(|o| o[0].4 <= o[1].3), "{text}: {:?}", all.ops);
+        assert!(
+            all.steps.len() > 1 && all.steps.iter().all(|s| s.2 && s.0 == s.1),
+            "{text}: {:?}",
+            all.steps
+        );
+        // A request comes when the first operation of the first step has begun.
+        let Ok(_) = c.submit(free + us(5001), &request(Read, 1500, 1).numbered(3), &mut seen);
+        assert!(matches!(seen.steps[..], [(1, n, false)] if n > 1), "{text}: {:?}", seen.steps);
+    }
+}
+
+/// Cleaning ends reading ahead, and makes what the buffer has of a band that it rewrites out of date. In the 5 ms before it 16 blocks of
+/// 0.3125 ms pass the head.
+#[test]
+fn background_work_ends_reading_ahead_and_leaves_nothing_old() {
+    let text = format!("{COSTS},cache=on,read_ahead=track,write_cache=off");
+    let mut c = drive(&text, CLEANS, "fcfs", None);
+    let mut seen = Seen::default();
+    let Ok(_) = c.submit(us(0), &request(Read, 0, 1).numbered(0), &mut seen);
+    let Ok(_) = c.submit(us(0), &request(Write, 3, 4).numbered(1), &mut seen);
+    let Ok(_) = c.submit(us(0), &request(Read, 600, 1).numbered(2), &mut seen);
+    let ahead = |c: &Controller| c.drive().buffer_counters().unwrap().read_ahead;
+    let before = ahead(&c);
+    let Ok(()) = c.wake(us(5_000_000), &mut seen);
+    assert!(!seen.steps.is_empty());
+    let read = ahead(&c) - before;
+    assert!((1..=16).contains(&read), "{read} blocks");
+    let Ok(_) = c.submit(us(9_000_000), &request(Read, 0, 1).numbered(3), &mut seen);
+    assert_eq!(c.drive().buffer_counters().unwrap().hits, 0, "its band was rewritten");
 }
 
 /// The drives that ship with a cache: how fast they stream, what their cache says, and zones of their size.
