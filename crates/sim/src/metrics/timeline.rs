@@ -191,7 +191,7 @@ mod tests {
         let one = |k: u64, (track_min, track_max)| Window {
             arrivals: k,
             completions: 2 * k,
-            host_blocks: [3, 4, 5, 6].map(|n| n * k),
+            host_blocks: std::array::from_fn(|kind| (kind as u64 + 3) * k),
             media_blocks: [7, 8].map(|n| n * k),
             response_ns: u128::from(9 * k),
             response_max: 10 * k,
