@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import InputError, Interrupted
+from .executors import Piece, chosen
 from .kept import Choice
 from .layer import TranslationLayer, load
 from .outdir import filling, guard
 from .results import Result, Results, run_folder
+from .secret import hidden
+from .simulation import Simulation
 from .trace import ArrowStream, Trace, labelled, standard_input
-from .work import Watch, Work, attend, attended
+from .urls import is_url
+from .work import Watch, attend, attended
 
 if TYPE_CHECKING:
-    from .sweeps import Sweep
+    from .sweeps import Follow, Sweep
 
 Spec = dict[str, Any]
 Source = Trace | str | os.PathLike[str] | ArrowStream
@@ -49,7 +53,8 @@ def trace_list(given: Source | Sequence[Source] | None) -> list[Trace]:
 
 def _labels(traces: Sequence[Trace]) -> dict[str, str]:
     """What the files that hold tables in memory are called in results."""
-    return {path: label for t in traces for path, (label, _) in t.kept.items()}
+    tables = {path: label for t in traces for path, (label, _) in t.kept.items()}
+    return tables | {source: hidden(source) for t in traces for source in t.sources if "://" in source}
 
 
 def run(
@@ -77,12 +82,12 @@ def run(
     spec = make_spec(traces, {"drive": drive, "layer": text, **options})
     title = name or str(spec.get("layer", "cmr"))
     if out is not None and not force:
-        guard(Path(out), lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
+        guard(out, lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
     with _filling(out) as folder:
         logs = str(folder) if folder else None
         go = lambda control: _core.run(json.dumps(spec), control, logs, own)  # noqa: E731 - a job is a callable
         doc, tables = attended(go, title, watch, prefill_cache)
-        result = Result(title, labelled(json.loads(doc), _labels(traces)), Path(out) if out else None, tables)
+        result = Result(title, labelled(json.loads(doc), _labels(traces)), _place(out), tables)
         if folder:
             result.save(folder)
     return result
@@ -108,6 +113,8 @@ def compare(
     labels: Sequence[str] | None = None,
     out: Folder = None,
     jobs: int | None = None,
+    cluster: str | None = None,
+    client: Any = None,
     force: bool = False,
     watch: Watch | None = None,
     prefill_cache: Choice = True,
@@ -115,9 +122,9 @@ def compare(
 ) -> Results:
     """Runs the same requests on each of `layers` (given as for `run`), on `jobs` threads (default: all cores).
 
-    `labels` is what the runs are called in tables and figures, instead of the layers' texts. All runs see the host
-    space of the smallest of them. On Ctrl-C the finished runs are kept in `out`, and
-    Interrupted is raised.
+    `labels` is what the runs are called in tables and figures, instead of the layers' texts. `cluster` is the address
+    of a Dask scheduler, `client` a `distributed.Client`: they run there (see `sweep`). All runs see the host space of
+    the smallest of them. On Ctrl-C the finished runs are kept in `out`, and Interrupted is raised.
     """
     if not layers:
         raise InputError("compare needs at least one layer")
@@ -130,31 +137,31 @@ def compare(
     specs = _core.compared(json.dumps(spec), classes)
     names = unique_names(labels or [text for text, _ in classes])
     if out is not None and not force:
-        guard(Path(out), lambda: [_resolved(s, own, called) for s, (_, own) in zip(specs, classes, strict=True)])
-    with _filling(out) as folder:
+        guard(out, lambda: [_resolved(s, own, called) for s, (_, own) in zip(specs, classes, strict=True)])
+    with _filling(out) as folder, chosen(cluster, jobs, client) as executor:
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
-
-        def work(spec: str, sub: Path | None, own: type[TranslationLayer] | None) -> Work[tuple[str, dict[str, bytes]]]:
-            if sub:
-                sub.mkdir(parents=True)
-            return lambda control: _core.run(spec, control, str(sub) if sub else None, own)
-
-        todo = [(n, work(s, sub, own)) for n, s, sub, (_, own) in zip(names, specs, subs, classes, strict=True)]
-        done, interrupted = attend(todo, jobs, watch, prefill_cache)
+        pieces = [
+            Piece(n, Simulation(s, own, sub if not executor.remote else None, executor.remote and sub is not None))
+            for n, s, sub, (_, own) in zip(names, specs, subs, classes, strict=True)
+        ]
+        done, interrupted = attend(pieces, executor, watch, prefill_cache)
         if interrupted and not done:
             raise Interrupted(f"interrupted; none of {len(names)} runs was finished")
         numbers = [i + 1 for i, _ in done]
+        place = _place(out)
         runs = [
             Result(
                 names[i],
-                labelled(json.loads(doc), called),
-                Path(out) / run_folder(i + 1, names[i]) if out else None,
-                tables,
+                labelled(json.loads(ran.document), called),
+                place / run_folder(i + 1, names[i]) if place else None,
+                ran.tables,
             )
-            for i, (doc, tables) in done
+            for i, ran in done
         ]
         results = Results(runs)
         if folder:
+            for i, ran in done:
+                ran.write(subs[i])
             results.save(folder, numbers)
             for sub in set(subs) - {subs[i - 1] for i in numbers}:
                 shutil.rmtree(str(sub), ignore_errors=True)
@@ -169,21 +176,32 @@ def sweep(
     *,
     out: str | os.PathLike[str],
     jobs: int | None = None,
-    watch: Watch | None = None,
+    scheduler: str | None = None,
+    client: Any = None,
+    follow: Follow | None = None,
 ) -> Sweep:
-    """Runs every point of a sweep that `out` does not hold yet, on `jobs` threads (default: all cores).
+    """Runs every point of a sweep that `out` (a folder or a URL) does not hold yet, on `jobs` threads (default: all
+    cores), or on a Dask cluster: `scheduler` is its address, or `slurm`; `client` a `distributed.Client`.
 
     `spec` is a sweep file, or its tables: `{"base": {...}, "grid": {"layer.cache": ["1%", "2%"]}, "seeds": 3}`. A
-    point that fails does not stop the others: `outcome.failed` says why. On Ctrl-C what was finished is kept, the next
-    call goes on from there, and Interrupted is raised. Raises InputError, before anything runs, for a wrong one.
+    point that fails does not stop the others: `outcome.failed` says why. `follow` is called as it goes on. On Ctrl-C
+    what was finished is kept, the next call goes on from there, and Interrupted is raised. Raises InputError, before
+    anything runs, for a wrong one.
     """
     from . import sweeps
 
-    points = sweeps.expand(dict(spec), "the sweep") if isinstance(spec, Mapping) else sweeps.load(Path(spec))
-    outcome = sweeps.run_sweep(points, Path(out), jobs=jobs, watch=watch)
+    study = sweeps.Study.of(spec)
+    store = sweeps.Store(out)
+    with chosen(scheduler, jobs, client) as executor:
+        outcome = sweeps.run_study(study, store, executor, follow)
     if outcome.interrupted:
-        raise Interrupted(f"interrupted; what was finished is in {out}: the same call goes on from there")
-    return sweeps.Sweep(Path(out), outcome)
+        raise Interrupted(f"interrupted; what was finished is in {store}: the same call goes on from there")
+    return sweeps.Sweep(store, outcome)
+
+
+def _place(out: Folder) -> Path | None:
+    """The folder on this machine that results are in."""
+    return None if out is None or is_url(out) else Path(out)
 
 
 def _read_once(spec: Spec, labels: dict[str, str]) -> tuple[Spec, dict[str, str]]:
@@ -226,4 +244,4 @@ def unique_names(layers: Sequence[str]) -> list[str]:
 
 
 def _filling(out: Folder) -> AbstractContextManager[Path | None]:
-    return nullcontext(None) if out is None else filling(Path(out))
+    return nullcontext(None) if out is None else filling(out)

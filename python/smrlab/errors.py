@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from .secret import hidden
+
 
 class SmrlabError(Exception):
     """Base of every error raised on purpose; the message says what is wrong, where, and what to do."""
 
     exit_status = 2
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(hidden(str(message)))
 
 
 class InputError(SmrlabError, ValueError):

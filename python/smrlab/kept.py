@@ -30,3 +30,13 @@ def keep(choice: Choice = True) -> Keep | None:
     module = Path(_core.__file__).stat()
     program = f"{_core.version()} {module.st_size} {module.st_mtime_ns}"
     return str(folder() if wanted is True else wanted), BYTES, program
+
+
+def shared(key: str) -> Keep | None:
+    """What the engine needs to keep the one prefill that the runs of a study share, on this machine."""
+    if keep() is None:
+        return None
+    from .sweeps.identity import fingerprint
+    from .sweeps.machine import folder as machine
+
+    return str(machine() / f"prefill-{key}"), BYTES, fingerprint()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import InputError, MissingError
+from .urls import is_url
 
 # What earlier runs left under the final name, and new ones replace; anything else in the folder is kept.
 _OURS = ("result.json", "report.html", "*.parquet", "*.svg", "runs")
@@ -22,12 +23,19 @@ _PARTIAL = ".smrlab-partial"
 
 
 @contextmanager
-def filling(wanted: Path) -> Iterator[Path]:
-    """A new folder whose content becomes that of `wanted` when the block ends without an error.
+def filling(wanted: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new folder whose content becomes that of `wanted`, a folder or a URL, when the block ends without an error.
 
-    It lies inside `wanted` where that exists, which may be a mount point, and beside it otherwise.
+    It lies inside `wanted` where that is a folder that exists, which may be a mount point, and beside it otherwise.
     Raises InputError where `wanted` holds something else than a result, MissingError where the system refuses.
     """
+    if is_url(wanted):
+        from .sweeps.store import Store
+
+        with Store(wanted).filling("") as folder:
+            yield folder
+        return
+    wanted = Path(wanted)
     _check(wanted)
     new = not wanted.exists()
     temporary = (wanted.parent if new else wanted) / f"{_PARTIAL}.{wanted.name}.{os.getpid()}"
@@ -50,13 +58,13 @@ def filling(wanted: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def guard(wanted: Path, specs: Callable[[], Sequence[str]]) -> None:
+def guard(wanted: str | os.PathLike[str], specs: Callable[[], Sequence[str]]) -> None:
     """Refuses to replace results of another experiment: `specs` gives the resolved specifications (JSON) of this one.
 
     Raises InputError where `wanted` holds results of other specifications.
     """
     try:
-        doc = json.loads((wanted / "result.json").read_text(encoding="utf-8"))
+        doc = json.loads(_document(wanted))
         there = [run["spec"] for run in doc.get("runs", [doc])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return
@@ -69,6 +77,14 @@ def guard(wanted: Path, specs: Callable[[], Sequence[str]]) -> None:
         f"{wanted}: holds the results of another experiment (other {', '.join(keys)}); "
         "--force replaces them, or choose another --out"
     )
+
+
+def _document(wanted: str | os.PathLike[str]) -> bytes:
+    if is_url(wanted):
+        from .sweeps.store import Store
+
+        return Store(wanted).read("result.json") or b""
+    return (Path(wanted) / "result.json").read_bytes()
 
 
 def _experiment(spec: dict[str, Any]) -> dict[str, Any]:

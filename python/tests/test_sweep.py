@@ -12,14 +12,21 @@ import pytest
 
 import smrlab
 from smrlab import InputError, _core, sweeps
-from smrlab.sweeps.run import Digests, address
-from smrlab.sweeps.table import plot, quantity
+from smrlab.executors.local import LocalPool
+from smrlab.sweeps import identity
+from smrlab.sweeps.identity import Digests, address
+from smrlab.sweeps.quantity import quantity
+from smrlab.sweeps.table import plot
 
 BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=500"], "layer": "rmw", "wrap": "capacity"}
 
 
 def expand(**tables: Any) -> list[sweeps.Point]:
     return sweeps.expand({"base": BASE, **tables}, "test.toml")
+
+
+def run(points: list[sweeps.Point], out: Path, jobs: int | None = None) -> sweeps.Outcome:
+    return sweeps.run_points(points, sweeps.Store(out), LocalPool(jobs))
 
 
 def test_grid_list_and_seeds_multiply_in_a_stable_order() -> None:
@@ -51,17 +58,17 @@ def test_bad_sweeps_say_what_is_wrong(document: dict[str, Any], message: str) ->
 
 def test_a_wrong_point_is_named_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"point layer\.bnad=2: .*did you mean 'band'"):
-        sweeps.run_sweep(expand(grid={"layer.bnad": [2]}), tmp_path / "out")
+        run(expand(grid={"layer.bnad": [2]}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_what_is_there_is_kept_and_what_changed_is_run(tmp_path: Path) -> None:
-    first = sweeps.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
+    first = run(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
     assert (first.points, first.finished, first.reused) == (4, 4, 0)
     (victim, *kept) = sorted((tmp_path / "points").iterdir())
     (victim / "result.json").unlink()
     times = {p: (p / "result.json").stat().st_mtime_ns for p in kept}
-    second = sweeps.run_sweep(expand(grid={"layer.band": [2, 4, 6]}, seeds=2), tmp_path)
+    second = run(expand(grid={"layer.band": [2, 4, 6]}, seeds=2), tmp_path)
     assert (second.points, second.finished, second.reused) == (6, 3, 3)
     assert times == {p: (p / "result.json").stat().st_mtime_ns for p in kept}
 
@@ -74,17 +81,17 @@ def test_a_point_that_fails_is_told_and_run_again(tmp_path: Path) -> None:
     base = {"drive": "tiny", "layer": "rmw"}
     points = sweeps.expand({"base": base, "grid": {"trace": traces}}, "test.toml")
     for finished, reused in ((1, 0), (0, 1)):
-        outcome = sweeps.run_sweep(points, tmp_path / "out")
+        outcome = run(points, tmp_path / "out")
         assert (outcome.points, outcome.finished, outcome.reused) == (2, finished, reused)
         assert [("bad" in title, "wrap" in fault) for title, fault in outcome.failed.items()] == [(True, True)]
 
 
 def test_another_version_of_the_engine_is_another_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = _core.resolved(json.dumps(BASE), None)
-    digests = Digests(tmp_path / "digests.json")
+    digests = Digests(sweeps.Store(tmp_path))
     before = address(resolved, digests)
     assert address(resolved, digests) == before
-    monkeypatch.setattr(_core, "version", lambda: "0.0.0")
+    monkeypatch.setattr(identity, "fingerprint", lambda: "0.0.0 another")
     assert address(resolved, digests) != before
 
 
@@ -93,9 +100,9 @@ def test_a_trace_whose_content_changed_is_another_point(tmp_path: Path) -> None:
     spec = {**BASE, "trace": [f"{trace}:disksim"]}
     trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n")
     points = sweeps.expand({"base": spec}, "test.toml")
-    sweeps.run_sweep(points, tmp_path / "out")
+    run(points, tmp_path / "out")
     trace.write_text("0.0 0 0 8 0\n1.0 0 8 8 0\n2.0 0 16 8 0\n")
-    again = sweeps.run_sweep(points, tmp_path / "out")
+    again = run(points, tmp_path / "out")
     assert (again.finished, again.reused) == (1, 0)
 
 
@@ -106,7 +113,7 @@ def test_a_trace_that_changed_and_kept_its_size_is_another_point(tmp_path: Path)
     for lba in (8, 9):
         trace.write_text(f"0.0 0 0 8 0\n1.0 0 {lba} 8 0\n")
         os.utime(trace, ns=(lba * 10**9, lba * 10**9))
-        outcome = sweeps.run_sweep(points, tmp_path / "out")
+        outcome = run(points, tmp_path / "out")
         made.append((outcome.finished, outcome.reused))
     assert made == [(1, 0), (1, 0)]
 
@@ -141,7 +148,7 @@ def test_a_trace_that_changed_and_kept_its_size_is_another_point(tmp_path: Path)
     ],
 )
 def test_every_field_is_in_the_address_of_a_point(other: dict[str, Any], tmp_path: Path) -> None:
-    digests = Digests(tmp_path / "digests.json")
+    digests = Digests(sweeps.Store(tmp_path))
     plain, changed = (_core.resolved(json.dumps({**BASE, **more}), None) for more in ({}, other))
     assert address(plain, digests) != address(changed, digests)
 
@@ -150,18 +157,18 @@ def test_a_python_layer_is_a_point_and_another_one_when_its_file_changes(tmp_pat
     mine = tmp_path / "mine.py"
     mine.write_text((Path(__file__).parents[2] / "examples" / "greedy_log.py").read_text())
     points = expand(grid={"layer": ["rmw", f"{mine}:GreedyLog"]})
-    assert sweeps.run_sweep(points, tmp_path / "out").finished == 2
-    assert sweeps.run_sweep(points, tmp_path / "out").reused == 2
+    assert run(points, tmp_path / "out").finished == 2
+    assert run(points, tmp_path / "out").reused == 2
     mine.write_text(mine.read_text().replace("self.home = {}", "self.home = 1 / 0"))
     with pytest.raises(ZeroDivisionError):
-        sweeps.run_sweep(points, tmp_path / "out")
+        run(points, tmp_path / "out")
     mine.write_text(mine.read_text().replace("self.home = 1 / 0", "self.home = {}").replace("* 9 // 10", "// 2"))
-    again = sweeps.run_sweep(points, tmp_path / "out")
+    again = run(points, tmp_path / "out")
     assert (again.finished, again.reused) == (1, 1)
 
 
 def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -> None:
-    sweeps.run_sweep(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
+    run(expand(grid={"layer.band": [2, 4]}, seeds=2), tmp_path)
     rows = sweeps.results_table(tmp_path).to_pylist()
     assert [(r["layer.band"], r["seed"]) for r in rows] == [(2, 1), (2, 2), (4, 1), (4, 2)]
     point = json.loads((tmp_path / "points" / rows[0]["point"] / "result.json").read_text())
@@ -175,7 +182,7 @@ def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -
 def test_one_thread_and_two_give_the_same_results(tmp_path: Path) -> None:
     points = expand(grid={"layer.band": [2, 4]}, seeds=2)
     for jobs in (1, 2):
-        sweeps.run_sweep(points, tmp_path / str(jobs), jobs=jobs)
+        run(points, tmp_path / str(jobs), jobs=jobs)
     assert sweeps.results_table(tmp_path / "1").equals(sweeps.results_table(tmp_path / "2"))
 
 

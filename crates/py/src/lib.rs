@@ -5,6 +5,7 @@
 mod errors;
 mod layer;
 mod probing;
+mod stores;
 mod traces;
 
 use errors::or_raise;
@@ -110,6 +111,14 @@ mod _core {
 
     #[pymodule_export]
     use super::probing::{device_pages, device_says, geometry_extract, geometry_fit, geometry_of, identify};
+
+    /// URLs are opened by `smrlab.urls`.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let _ = module;
+        smrlab_trace::remote::open_with(Box::new(stores::PythonStores));
+        Ok(())
+    }
 
     /// The version of the engine.
     #[pyfunction]

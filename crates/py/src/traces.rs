@@ -5,7 +5,8 @@ use smrlab_sim::Control;
 use smrlab_sim::error::RunError;
 use smrlab_trace::info::{DEFAULT_MEMORY, info};
 use smrlab_trace::{
-    AddressSpace, Batch, Filter, Mix, OpenContext, Pipeline, Steps, TraceError, TraceSource, combine, convert,
+    AddressSpace, Batch, Filter, Mix, OpenContext, Pipeline, Steps, TraceError, TraceSource, combine,
+    convert, remote,
 };
 use smrlab_units::{Blocks, SimTime, parse_count, parse_time};
 use std::path::Path;
@@ -142,7 +143,8 @@ fn watched<'a, T>(
 
 /// Stores the traces as Parquet; the number of requests.
 pub fn write(spec: &TraceSpec, out: &Path, control: &Control) -> Result<u64, RunError> {
-    watched(spec, control, |source| convert(source, out, &spec.trace.join(" + "), |_| true))
+    let names = spec.trace.iter().map(|t| remote::shown(t)).collect::<Vec<_>>().join(" + ");
+    watched(spec, control, |source| convert(source, out, &names, |_| true))
 }
 
 /// What the traces are like, as JSON.

@@ -1,7 +1,6 @@
 //! Archives with one trace in them, read as they are; others are refused with what to do.
 
-use crate::TraceError;
-use std::fs::File;
+use crate::{TraceError, remote};
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// A kind of archive.
@@ -34,7 +33,8 @@ pub(crate) fn only_file(
     kind: Kind,
     whole: impl Fn() -> io::Result<Box<dyn Read + Send>>,
 ) -> Result<Box<dyn Read + Send>, TraceError> {
-    let err = |e| TraceError::io(path, e);
+    let shown = &*remote::shown(path);
+    let err = |e| TraceError::io(shown, e);
     if path == "-" {
         let what = "an archive cannot be read from a pipe: unpack it, or name the file";
         return Err(TraceError::unreadable("(standard input)", what));
@@ -42,7 +42,7 @@ pub(crate) fn only_file(
     match kind {
         Kind::Zip => zip_file(path),
         Kind::Tar => {
-            one(path, &tar_names(whole().map_err(err)?).map_err(err)?)?;
+            one(shown, &tar_names(whole().map_err(err)?).map_err(err)?)?;
             tar_file(whole().map_err(err)?).map_err(err)
         }
     }
@@ -95,31 +95,31 @@ fn tar_file(mut whole: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>>
 }
 
 fn zip_file(path: &str) -> Result<Box<dyn Read + Send>, TraceError> {
+    let shown = &*remote::shown(path);
     let bad = |e: zip::result::ZipError| {
-        TraceError::unreadable(path, format!("a damaged or unusual zip archive ({e})"))
+        TraceError::unreadable(shown, format!("a damaged or unusual zip archive ({e})"))
     };
-    let file = File::open(path).map_err(|e| TraceError::io(path, e))?;
-    let mut archive = zip::ZipArchive::new(file).map_err(bad)?;
+    let mut archive = zip::ZipArchive::new(remote::sought(path)?).map_err(bad)?;
     let names: Vec<String> = archive
         .file_names()
         .filter(|n| !n.ends_with('/') && !n.starts_with("__MACOSX/"))
         .map(str::to_owned)
         .collect();
-    one(path, &names)?;
+    one(shown, &names)?;
     let place = archive.index_for_name(&names[0]).unwrap_or(0);
     let (start, size, method) = {
         let entry = archive.by_index_raw(place).map_err(bad)?;
         if entry.encrypted() {
-            return Err(TraceError::unreadable(path, "the archive is encrypted: unpack it"));
+            return Err(TraceError::unreadable(shown, "the archive is encrypted: unpack it"));
         }
         (entry.data_start(), entry.compressed_size(), entry.compression())
     };
     let mut file = archive.into_inner();
-    file.seek(SeekFrom::Start(start)).map_err(|e| TraceError::io(path, e))?;
+    file.seek(SeekFrom::Start(start)).map_err(|e| TraceError::io(shown, e))?;
     let packed = file.take(size);
     match method {
         zip::CompressionMethod::Stored => Ok(Box::new(packed)),
         zip::CompressionMethod::Deflated => Ok(Box::new(flate2::read::DeflateDecoder::new(packed))),
-        other => Err(TraceError::unreadable(path, format!("a zip archive packed with {other}: unpack it"))),
+        other => Err(TraceError::unreadable(shown, format!("a zip archive packed with {other}: unpack it"))),
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes of a trace file: opened, decompressed by what they are (not by the file's name), and cut into pieces.
 
-use crate::{TraceError, archive};
+use crate::{TraceError, archive, remote};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -41,13 +41,20 @@ impl<R: Read> Read for Counted<R> {
 }
 
 impl Input {
-    /// Opens a file; `-` is the standard input.
+    /// Opens a file or the object that a URL names; `-` is the standard input.
     ///
     /// # Errors
     /// When there is no such file, it is a directory, or it may not be read.
     pub fn open(path: &str) -> Result<Self, TraceError> {
         if path == "-" {
             return Self::from_reader("(standard input)", Box::new(io::stdin()), None);
+        }
+        if remote::is_url(path) {
+            let object = remote::open(path)?;
+            let size = Some(object.size());
+            let again = || decompressed(remote::Reader::new(Arc::clone(&object)));
+            let reader = Box::new(remote::Reader::new(Arc::clone(&object)));
+            return Self::unpacked(&remote::shown(path), path, reader, size, &again);
         }
         let err = |e| TraceError::io(path, e);
         let meta = Path::new(path).metadata().map_err(err)?;

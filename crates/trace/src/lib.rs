@@ -21,6 +21,7 @@ pub mod pipeline;
 mod raw;
 pub mod reader;
 mod record;
+pub mod remote;
 mod source;
 mod target;
 pub mod transforms;

@@ -5,7 +5,7 @@ use crate::formats::{FORMATS, Format};
 use crate::generators;
 use crate::input::Input;
 use crate::raw::{Raw, open_as};
-use crate::{TraceError, TraceSource};
+use crate::{TraceError, TraceSource, remote};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use std::path::Path;
@@ -77,7 +77,9 @@ pub(crate) fn split_target(text: &str) -> Result<(&str, &str), TraceError> {
         if name.is_empty() || name == "auto" || Format::find(name).is_some() {
             return Ok((path, item));
         }
-        if path == "-" || Path::new(path).exists() || pattern(path) {
+        // In a URL a colon may stand before a port, or in the object's name.
+        let object = remote::is_url(path) && name.chars().all(|c| c.is_ascii_alphabetic());
+        if path == "-" || Path::new(path).exists() || pattern(path) || object {
             fallback = Some(name);
         }
     }

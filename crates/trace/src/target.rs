@@ -1,6 +1,6 @@
 //! What a user may name instead of a file: a directory, or a pattern of names. Each stands for the files of one recording.
 
-use crate::TraceError;
+use crate::{TraceError, remote};
 use std::path::{Path, PathBuf};
 
 /// Files that one name may stand for: each is open at the same time.
@@ -12,8 +12,12 @@ const FILES: usize = 1024;
 /// # Errors
 /// A directory or a pattern without a trace in it, or with more than 1024.
 pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
+    if remote::is_url(path) {
+        let found = remote::list(path)?;
+        return found.map(|names| several(&remote::shown(path), names)).transpose();
+    }
     let at = Path::new(path);
-    let mut found = if at.is_dir() {
+    let found = if at.is_dir() {
         let entries = at.read_dir().map_err(|e| TraceError::io(path, e))?;
         traces(entries.filter_map(|e| e.ok().map(|e| e.path())).collect())
     } else if !at.exists() && path.contains(['*', '?', '[']) {
@@ -22,9 +26,16 @@ pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
     } else {
         return Ok(None);
     };
-    found.sort_by_cached_key(|p| by_numbers(&p.to_string_lossy()));
-    match found.len() {
-        0 if at.is_dir() => Err(TraceError::unreadable(path, "there is no file in this directory")),
+    if found.is_empty() && at.is_dir() {
+        return Err(TraceError::unreadable(path, "there is no file in this directory"));
+    }
+    several(path, found.iter().map(|p| p.to_string_lossy().into_owned()).collect()).map(Some)
+}
+
+/// Names in their order, unless there are none or too many of them.
+fn several(path: &str, mut names: Vec<String>) -> Result<Vec<String>, TraceError> {
+    names.sort_by_cached_key(|n| by_numbers(n));
+    match names.len() {
         0 => Err(TraceError::unreadable(path, "no file has such a name")),
         n if n > FILES => {
             let what = format!(
@@ -32,7 +43,7 @@ pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
             );
             Err(TraceError::unreadable(path, what))
         }
-        _ => Ok(Some(found.iter().map(|p| p.to_string_lossy().into_owned()).collect())),
+        _ => Ok(names),
     }
 }
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # Rich is imported where it is used: a command that prints JSON, or nothing, starts without it.
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bars
     from rich.table import Table
 
+    from ..sweeps import Follow, Progress
     from ..work import Job, Watch
 
 # Where stdout is no terminal, lines are as long as they need to be.
@@ -63,7 +64,7 @@ def table(title: str, columns: Sequence[str], *, numeric: bool = False) -> Table
     return made
 
 
-def _bars() -> Progress:
+def _bars() -> Bars:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -100,12 +101,30 @@ def progress() -> Iterator[Watch | None]:
         yield watch
 
 
-def report(out: Path | None, *, quiet: bool) -> None:
+@contextmanager
+def study() -> Iterator[Follow | None]:
+    """Shows how far a study is while the block runs, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from . import study as shown
+
+    with _bars() as bars:
+        task = bars.add_task("", total=1.0)
+
+        def follow(progress: Progress) -> None:
+            ended = progress.done + progress.failed
+            bars.update(task, completed=ended, total=max(progress.points, 1), description=shown.line(progress))
+
+        yield follow
+
+
+def report(out: str | os.PathLike[str] | None, *, quiet: bool) -> None:
     """Draws the report where there are result files, and says where it is."""
     if out is None:
         return
-    from ..report import write_report
+    from ..report import report_at
 
-    path = write_report(out)
+    path = report_at(out)
     if not quiet:
         note(f"Report: {path}")

@@ -100,8 +100,18 @@ def _option(*names: str, help: str, panel: str, metavar: str | None = None, **mo
 
 
 OutOption = Annotated[
-    Path | None, _option("--out", help="Write result files, report and SVG figures here.", panel=RESULTS, metavar="DIR")
+    str | None,
+    _option("--out", help="Write result files, report and SVG figures here.", panel=RESULTS, metavar="DIR|URL"),
 ]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="Runs at a time; default: one a core.", metavar="N")
+]
+_WHERE = "Where runs are done: local (default), the address of a Dask scheduler, or slurm."
+SchedulerOption = Annotated[
+    str | None, typer.Option("--scheduler", "--cluster", help=_WHERE, metavar="local|URL|slurm")
+]
+# Where `--scheduler` is that of a drive.
+ClusterOption = Annotated[str | None, _option("--cluster", help=_WHERE, panel=WORK, metavar="local|URL|slurm")]
 ForceOption = Annotated[bool, _option("--force", help="Replace another experiment's results in --out.", panel=RESULTS)]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else.")]
 SetOption = Annotated[

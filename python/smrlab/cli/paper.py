@@ -62,33 +62,38 @@ def run(
     figure: Annotated[str | None, typer.Option(help="Only what this figure or table needs.", metavar="FIGURE")] = None,
     traces: Annotated[Path | None, typer.Option(help="Folder with the original or like traces.", metavar="DIR")] = None,
     record: Annotated[bool, typer.Option("--record", help="Make these verdicts the recorded ones.")] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; default: one a core.", metavar="N")] = None,
+    jobs: o.JobsOption = None,
+    scheduler: o.SchedulerOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Reproduce one paper or all."""
     from .. import papers
+    from ..executors import chosen
     from ..papers import page
     from ..papers import record as records
 
     scale = "quick" if quick else "full"
     kept = f"traces-{scale}" if traces else scale
     done, faults = [], []
-    for paper in [papers.load(n) for n in (papers.known() if name == "all" else [name])]:
-        only = paper.experiments_of(figure) if figure else []
-        with console.progress() as watch:
-            found = papers.reproduce(paper, scale, out / "runs", traces=traces, only=only, jobs=jobs, watch=watch)
-        path = page.write_page(found, out / paper.id)
-        before = records.recorded(paper).get(kept, {})
-        faults += [
-            f"{v.id}: {v.verdict}, was {before[v.id]['verdict']} ({v.ours}; accepted: {v.tolerance})"
-            for v in found.verdicts
-            if v.id in before and papers.worse(v, before[v.id]["verdict"])
-        ]
-        if record and not figure:
-            records.record(paper, kept, found.verdicts)
-        done.append((paper, found.verdicts, path))
-        if not as_json:
-            _show(paper.title, found.verdicts, path)
+    with chosen(scheduler, jobs) as executor:
+        for paper in [papers.load(n) for n in (papers.known() if name == "all" else [name])]:
+            only = paper.experiments_of(figure) if figure else []
+            with console.progress() as watch:
+                found = papers.reproduce(
+                    paper, scale, out / "runs", traces=traces, only=only, executor=executor, watch=watch
+                )
+            path = page.write_page(found, out / paper.id)
+            before = records.recorded(paper).get(kept, {})
+            faults += [
+                f"{v.id}: {v.verdict}, was {before[v.id]['verdict']} ({v.ours}; accepted: {v.tolerance})"
+                for v in found.verdicts
+                if v.id in before and papers.worse(v, before[v.id]["verdict"])
+            ]
+            if record and not figure:
+                records.record(paper, kept, found.verdicts)
+            done.append((paper, found.verdicts, path))
+            if not as_json:
+                _show(paper.title, found.verdicts, path)
     page.write_index(done, out)
     if as_json:
         docs = [{"schema": 1, "paper": p.id, "claims": [v.row() for v in verdicts]} for p, verdicts, _ in done]

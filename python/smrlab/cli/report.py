@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,10 +20,12 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that --out of run or compare has written.", metavar="DIR")],
+    folder: Annotated[
+        str, typer.Argument(help="A folder, or a URL, that --out of run or compare has written.", metavar="DIR|URL")
+    ],
     svg: Annotated[bool, typer.Option(help="Draw the SVG figures too.")] = True,
 ) -> None:
     """(Re)draw the report."""
-    from ..report import write_report
+    from ..report import report_at
 
-    print(write_report(folder, svg=svg))
+    print(report_at(folder, svg=svg))

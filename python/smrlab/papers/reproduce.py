@@ -12,10 +12,13 @@ from typing import Any
 
 from .. import _core
 from ..errors import InputError, Interrupted, MissingError
+from ..executors import Executor, Piece, Work
+from ..executors.local import LocalPool
 from ..layer import load
 from ..outdir import filling
 from ..results import Result, load_results
-from ..work import Watch, Work, attend
+from ..simulation import Ran, Simulation
+from ..work import Watch, attend
 from .claims import Verdict, judge
 from .grid import Point, find, points
 from .paper import Experiment, Paper
@@ -82,18 +85,23 @@ def _measure(paper: Paper, text: str) -> Measure:
     return found
 
 
-def _job(spec: Point, folder: Path, measure: Measure | None) -> Work[None]:
+def _measuring(spec: Point, folder: Path, measure: Measure) -> Work[None]:
     def work(control: _core.Control) -> None:
         with filling(folder) as inside:
-            if measure:
-                result = Result("measured", {"schema": 1, "spec": spec, **measure(spec, control)})
-            else:
-                own = load(str(spec.get("layer", "")))
-                doc, tables = _core.run(json.dumps(spec), control, str(inside), own)
-                result = Result(spec["layer"], json.loads(doc), None, tables)
-            result.save(inside)
+            Result("measured", {"schema": 1, "spec": spec, **measure(spec, control)}).save(inside)
 
     return work
+
+
+def _simulating(spec: Point, remote: bool) -> Simulation:
+    own = load(str(spec.get("layer", "")))
+    return Simulation(json.dumps(spec), own, None, bring=bool(remote or spec.get("requests") or spec.get("media_log")))
+
+
+def _keep(ran: Ran, spec: Point, folder: Path) -> None:
+    with filling(folder) as inside:
+        ran.write(inside)
+        Result(spec["layer"], json.loads(ran.document), None, ran.tables).save(inside)
 
 
 def _plan(
@@ -114,22 +122,24 @@ def _plan(
     return planned, absent
 
 
-def _fill(paper: Paper, planned: Sequence[_Planned], jobs: int | None, watch: Watch | None) -> dict[str, str]:
+def _fill(paper: Paper, planned: Sequence[_Planned], executor: Executor, watch: Watch | None) -> dict[str, str]:
     """Runs what is missing; simulations side by side, measurements alone. Tells what could not be measured and why."""
     todo = {p.folder: p for p in planned if not p.folder.is_dir()}
     simulated, measured, absent = [], [], {}
     for folder, p in todo.items():
         title = f"{p.experiment.id} {' '.join(map(str, p.point.values()))}"
         if p.experiment.measure:
-            measured.append((p.experiment.id, (title, _job(p.spec, folder, _measure(paper, p.experiment.measure)))))
+            work = _measuring(p.spec, folder, _measure(paper, p.experiment.measure))
+            measured.append((p.experiment.id, Piece(title, work)))
         else:
-            simulated.append((title, _job(p.spec, folder, None)))
-    _, interrupted = attend(simulated, jobs, watch)
-    for experiment, work in measured:
+            simulated.append((p, Piece(title, _simulating(p.spec, executor.remote))))
+    kept = lambda number, ran: _keep(ran, simulated[number][0].spec, simulated[number][0].folder)  # noqa: E731
+    _, interrupted = attend([piece for _, piece in simulated], executor, watch, each=kept)
+    for experiment, piece in measured:
         if interrupted or experiment in absent:
             continue
         try:
-            _, interrupted = attend([work], 1, watch)
+            _, interrupted = attend([piece], LocalPool(1), watch)
         except MissingError as e:
             absent[experiment] = str(e)
     if interrupted:
@@ -145,16 +155,17 @@ def reproduce(
     *,
     traces: Path | None = None,
     only: Sequence[str] = (),
-    jobs: int | None = None,
+    executor: Executor | None = None,
     watch: Watch | None = None,
 ) -> Reproduction:
-    """Runs what is missing in `cache` and judges all claims (or only experiments of `only`).
+    """Runs what is missing in `cache` on `executor` (default: all cores), and judges all claims (or only experiments
+    of `only`). Measurements are made on this machine.
 
     Interrupted keeps what was finished; the next call goes on from there.
     """
     planned, absent = _plan(paper, scale, cache, traces, only)
     cache.mkdir(parents=True, exist_ok=True)
-    absent |= _fill(paper, planned, jobs, watch)
+    absent |= _fill(paper, planned, executor or LocalPool(), watch)
     found: dict[str, list[Run]] = {}
     for p in planned:
         if p.experiment.id not in absent:

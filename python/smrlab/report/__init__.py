@@ -35,6 +35,16 @@ def write_report(folder: str | os.PathLike[str], *, svg: bool = True) -> Path:
     return path
 
 
+def report_at(place: str | os.PathLike[str], *, svg: bool = True) -> str:
+    """The same in a folder or at a URL; where the report is."""
+    from ..sweeps.store import Store
+
+    store = Store(place)
+    with store.mirrored() as folder:
+        write_report(folder, svg=svg)
+    return f"{store}/report.html"
+
+
 def render(runs: Sequence[Result]) -> str:
     """The page as text."""
     asset = resources.files(__package__).joinpath("assets")

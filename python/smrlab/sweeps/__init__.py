@@ -1,8 +1,24 @@
-"""Sweeps: many runs from one file, on all cores, resumable, with one table of all results."""
+"""Studies: many runs from one file, on one machine or many, resumable, with one table of all results."""
 
 from .grid import Point, expand, load
-from .run import Outcome, run_sweep
+from .run import Follow, Outcome, Progress, run_points
+from .store import Store
+from .study import Study, run_study
 from .sweep import Sweep
 from .table import plot, results_table
 
-__all__ = ["Outcome", "Point", "Sweep", "expand", "load", "plot", "results_table", "run_sweep"]
+__all__ = [
+    "Follow",
+    "Outcome",
+    "Point",
+    "Progress",
+    "Store",
+    "Study",
+    "Sweep",
+    "expand",
+    "load",
+    "plot",
+    "results_table",
+    "run_points",
+    "run_study",
+]

@@ -1,69 +1,82 @@
-"""Sweep specifications: from a TOML file to the list of points.
+"""Study specifications: from tables to the list of points.
 
-A sweep file holds a run specification under ``[base]`` and what varies:
+A study holds a run specification under ``[base]`` and what varies:
 
 - ``[grid]``: every combination of the values;
-- ``[[list]]``: explicit points, each combined with every combination of the grid;
+- ``[[list]]``: explicit points; ``files``: the same from TOML, JSON, CSV or Parquet files (patterns of names);
+- ``[sample]``: so many random points, or a Latin hypercube, between bounds;
 - ``seeds``: a number of seeds (1, 2, ...) or a list of them, for every point.
 
-A key is a field of a run specification (``drive``, ``scale_time``) or a parameter of an item (``layer.sections``,
-``trace.write``), which is set in the item's text ``NAME,key=value``.
+What is given of these is combined with each other. A key is a field of a run specification (``drive``,
+``scale_time``) or a parameter of an item (``layer.sections``, ``trace.write``), which is set in the item's text
+``NAME,key=value``. ``memory`` is what a run needs at most, where the estimate is wrong.
 """
 
 from __future__ import annotations
 
 import itertools
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smrlab import _core
 from smrlab.errors import InputError
+
+from .samples import sampled
+from .settings import settings_of
 
 Value = str | int | float | bool
 Settings = dict[str, Value]
 
-_TABLES = {"base", "grid", "list", "seeds"}
+TABLES = ("base", "grid", "list", "files", "sample", "seeds", "memory")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: what varies, and the whole run specification."""
+    """One run of a study: what varies, and the whole run specification."""
 
     settings: Settings
     spec: dict[str, Any]
+    # Bytes of memory that it needs, where its user says so.
+    memory: int | None = None
 
 
 def load(path: Path) -> list[Point]:
-    """The points of the sweep file `path`, in a stable order.
+    """The points of the study file `path`, in a stable order.
 
-    Raises InputError where the file is unreadable, is no sweep, or has no points.
+    Raises InputError where the file is unreadable, is no study, or has no points.
     """
-    try:
-        document = tomllib.loads(path.read_text())
-    except OSError as fault:
-        raise InputError(f"{path}: cannot be read: {fault.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise InputError(f"{path}: not valid TOML: {fault}") from None
-    return expand(document, str(path))
+    from .study import Study
+
+    return Study.of(path).points
 
 
-def expand(document: dict[str, Any], where: str) -> list[Point]:
-    """The points of a parsed sweep document; `where` names it in messages."""
-    unknown = sorted(set(document) - _TABLES)
+def expand(document: dict[str, Any], where: str, folder: Path = Path()) -> list[Point]:
+    """The points of a parsed study; `where` names it in messages, files are sought from `folder` on."""
+    unknown = sorted(set(document) - set(TABLES))
     if unknown:
-        raise InputError(f"{where}: unknown table '{unknown[0]}'; a sweep has {', '.join(sorted(_TABLES))}")
+        raise InputError(f"{where}: unknown table '{unknown[0]}'; a sweep has {', '.join(TABLES)}, halving")
     base = document.get("base", {})
     if not isinstance(base, dict) or not base:
         raise InputError(f"{where}: [base] is missing: it holds the run specification that all points share")
     grid = _grid(document.get("grid", {}), where)
     rows = document.get("list", [{}])
+    files = settings_of(document["files"], where, folder) if "files" in document else [{}]
+    samples = sampled(document["sample"], where) if "sample" in document else [{}]
     seeds = _seeds(document.get("seeds"), where)
+    memory = _bytes(document["memory"], where) if "memory" in document else None
     points = []
-    for row, combination, seed in itertools.product(rows, grid, seeds):
-        settings: Settings = {**row, **combination, **seed}
-        points.append(Point(settings, _apply(base, settings, where)))
+    for row, file, combination, sample, seed in itertools.product(rows, files, grid, samples, seeds):
+        settings: Settings = {**row, **file, **combination, **sample, **seed}
+        points.append(Point(settings, _apply(base, settings, where), memory))
     return points
+
+
+def _bytes(text: object, where: str) -> int:
+    try:
+        return int(_core.size_bytes(str(text)))
+    except InputError as fault:
+        raise InputError(f"{where}: memory: {fault}") from None
 
 
 def _grid(table: dict[str, Any], where: str) -> list[Settings]:

@@ -1,35 +1,43 @@
-"""Runs the points of a sweep: one folder a point, named by the content of what it computes.
+"""Runs the points of a study: each is addressed by what it is, and there when its `result.json` is, written last.
 
-A point's folder is ``points/<address>``; the address is a digest of the resolved specification, of the traces' content
-and of the engine's version. So a sweep that was killed goes on where it was, and one that was edited runs only what
-changed: an address that has a ``result.json`` is never computed again.
+So a study that was killed goes on where it was, one that was edited runs only what changed, and two at a time share
+what either has done. Where the runs are done is the executor's affair.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smrlab import _core
-from smrlab.errors import CheckFailed, InputError, SmrlabError
-from smrlab.layer import load
-from smrlab.outdir import filling, write_whole
-from smrlab.results import Result
+from smrlab.errors import InputError, MissingError
+from smrlab.executors import Executor, ExecutorLost, Failed, Piece, Running
+from smrlab.layer import TranslationLayer, load
+from smrlab.secret import hidden
 from smrlab.trace import standard_input
-from smrlab.work import Watch, Work, attend
 
+from .estimate import memory_of
 from .grid import Point
-from .table import write_table
+from .identity import Digests, address, files_of, fingerprint, parts
+from .inputs import PREFILLS, Columns, columns_of, prefill_of
+from .store import RESULT, Store
+from .table import Table
+from .task import FAILED, Task, Told
+
+INDEX = "sweep.json"
+SCHEMA = 2
+# A run that somebody else is at is looked at again after so long, in seconds.
+BUSY_S = 1.0
+# So many runs in succession that the machines or the store refuse end a study.
+REFUSED = 8
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a sweep."""
+    """What became of a study: runs in all, there from before, done now, failed with the reason, and how it ended."""
 
     points: int
     reused: int
@@ -38,52 +46,111 @@ class Outcome:
     interrupted: bool
 
 
-class Digests:
-    """The content digest of each trace and layer file, remembered in the sweep's folder by size and time of change."""
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, list[Any]] = {}
-        if path.is_file():
-            self._known = json.loads(path.read_text())
+    points: int
+    done: int
+    failed: int
+    running: list[tuple[str, float]]
+    rate: float | None = None
 
-    def of(self, source: str) -> str:
-        """The digest of the file that a trace or a Python layer is in; a generator is what it says."""
-        name = source if Path(source).is_file() else source.rpartition(":")[0]
-        if source.startswith("synth:") or not Path(name).is_file():
-            return source
-        stat = Path(name).stat()
-        stamp = [stat.st_size, stat.st_mtime_ns]
-        known = self._known.get(name)
-        if known is None or known[:2] != stamp:
-            with Path(name).open("rb") as file:
-                known = [*stamp, hashlib.file_digest(file, "sha256").hexdigest()]
-            self._known[name] = known
-        return str(known[2])
-
-    def save(self) -> None:
-        """Writes what is known."""
-        write_whole(self._path, json.dumps(self._known).encode())
+    @property
+    def left_s(self) -> float | None:
+        """Seconds to the end at the rate so far."""
+        left = self.points - self.done - self.failed
+        return left / self.rate if self.rate else None
 
 
-def address(resolved: str, digests: Digests) -> str:
-    """The content address of a resolved specification (as JSON): 16 hexadecimal digits."""
-    spec = json.loads(resolved)
-    files = [digests.of(source) for source in spec.get("trace", [])]
-    if ".py:" in spec["layer"]:
-        files.append(digests.of(spec["layer"]))
-    text = json.dumps([_core.version(), spec, files], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+Follow = Callable[[Progress], None]
 
 
-def run_sweep(points: Sequence[Point], out: Path, *, jobs: int | None = None, watch: Watch | None = None) -> Outcome:
-    """Runs what is missing of `points` on `jobs` threads (default: one a core) and writes `results.parquet`.
+@dataclass
+class Plan:
+    """The runs of a study: each point's address, and the tasks of the addresses."""
+
+    points: list[tuple[Point, str]]
+    tasks: dict[str, Task]
+    done: set[str] = field(default_factory=set)
+
+    @property
+    def missing(self) -> list[Task]:
+        """What is not there yet."""
+        return [task for a, task in self.tasks.items() if a not in self.done]
+
+
+def run_points(points: Sequence[Point], store: Store, executor: Executor, follow: Follow | None = None) -> Outcome:
+    """Runs what is missing of `points` and writes the table of all.
 
     A point that fails does not stop the others. Ctrl-C keeps what was finished. Raises InputError, before anything
     runs, where the specification of a point is wrong.
     """
+    store.check()
+    plan = planned(points, store, executor)
+    while True:
+        study = _Study(plan, store, executor, follow)
+        try:
+            outcome = study.run()
+        except ExecutorLost as lost:
+            study.table.write()
+            back = getattr(executor, "back", None)
+            if back is None:
+                raise
+            try:
+                back()
+            except ExecutorLost as gone:
+                raise MissingError(f"{gone}; what was finished is in {store}: the same command goes on") from lost
+            plan = planned(points, store, executor)
+            continue
+        if not outcome.interrupted:
+            store.remove(PREFILLS)
+        return outcome
+
+
+def planned(points: Sequence[Point], store: Store, executor: Executor) -> Plan:
+    """Addresses all points, and looks which are there. What nobody has read yet is read for its digest."""
     if not points:
         raise InputError("the sweep has no points")
+    _no_pipes(points)
+    layers = {point.spec.get("layer", "") for point in points}
+    own = {layer: load(layer) for layer in layers}
+    specs = [_resolved(point, own) for point in points]
+    digests = Digests(store)
+    _read(points, digests, executor)
+    addresses = [address(spec, digests) for spec in specs]
+    _write_index(points, addresses, store)
+    digests.save()
+    plan = Plan(list(zip(points, addresses, strict=True)), {}, set())
+    shared: dict[str, int] = {}
+    for point, spec, a in zip(points, specs, addresses, strict=True):
+        if a not in plan.tasks:
+            layer = own[point.spec.get("layer", "")]
+            plan.tasks[a] = task = _task(point, spec, a, (store, executor, digests), layer)
+            if task.prefill:
+                shared[task.prefill.key] = shared.get(task.prefill.key, 0) + 1
+    for a, task in plan.tasks.items():
+        if task.prefill and shared[task.prefill.key] < 2:
+            plan.tasks[a] = replace(task, prefill=None)
+    plan.done = {n.partition("/")[0] for n in store.times("points", RESULT)} & set(plan.tasks)
+    return plan
+
+
+def _task(
+    point: Point,
+    resolved: str,
+    a: str,
+    where: tuple[Store, Executor, Digests],
+    own: type[TranslationLayer] | None,
+) -> Task:
+    store, executor, digests = where
+    prefill = prefill_of(json.loads(resolved), a, point.spec, store) if executor.remote else None
+    columns = columns_of(point.spec, digests)
+    memory = point.memory or memory_of(point.spec)
+    return Task(a, title(point), point.spec, store, executor.owner, own, columns, prefill, memory)
+
+
+def _no_pipes(points: Sequence[Point]) -> None:
     for point in points:
         traces = point.spec.get("trace") or []
         if any(standard_input(t) for t in ([traces] if isinstance(traces, str) else traces)):
@@ -91,51 +158,152 @@ def run_sweep(points: Sequence[Point], out: Path, *, jobs: int | None = None, wa
                 "a sweep cannot read its trace from standard input, for each point reads it, and again when it goes "
                 "on: store it first (smrlab trace convert - -o t.parquet)"
             )
-    folder = out / "points"
-    digests = Digests(out / "digests.json")
-    addressed = [(point, address(_resolved(point), digests)) for point in points]
-    unique = {a: point for point, a in addressed}
-    missing = {a: point for a, point in unique.items() if not (folder / a / "result.json").is_file()}
-    index = [{"settings": point.settings, "point": a} for point, a in addressed]
-    write_whole(out / "sweep.json", (json.dumps({"schema": 1, "points": index}, indent=1) + "\n").encode())
-    digests.save()
-    work = [(_title(point), _work(point, folder / a)) for a, point in missing.items()]
-    done, interrupted = attend(work, jobs, watch) if work else ([], False)
-    titles = [title for title, _ in work]
-    failed = {titles[i]: fault for i, fault in done if fault is not None}
-    write_table(out)
-    return Outcome(len(unique), len(unique) - len(missing), len(done) - len(failed), failed, interrupted)
 
 
-def _resolved(point: Point) -> str:
+def _resolved(point: Point, own: dict[str, type[TranslationLayer] | None]) -> str:
     try:
-        return _core.resolved(json.dumps(point.spec), load(point.spec.get("layer", "")))
+        return _core.resolved(json.dumps(point.spec), own[point.spec.get("layer", "")])
     except InputError as fault:
-        raise InputError(f"point {_title(point)}: {fault}") from None
+        raise InputError(f"point {title(point)}: {fault}") from None
 
 
-def _title(point: Point) -> str:
-    return " ".join(f"{k}={v}" for k, v in point.settings.items()) or "the only point"
+def title(point: Point) -> str:
+    """What a point is called: its settings."""
+    return hidden(" ".join(f"{k}={v}" for k, v in point.settings.items()) or "the only point")
 
 
-def _work(point: Point, folder: Path) -> Work[str | None]:
-    """A piece of work whose value is the message of what went wrong, or None."""
+def _read(points: Sequence[Point], digests: Digests, executor: Executor) -> None:
+    """Has every trace in a store read whose digest is not known: where it is done, its columns are for the runs."""
+    unknown: dict[str, Columns] = {}
+    for point in points:
+        for thing in columns_of(point.spec, digests):
+            ((file, _),) = parts(thing.source)
+            if any(digests.of(name) is None for name in files_of(file)):
+                unknown.setdefault(thing.key, thing)
+    if not unknown:
+        return
+    things = list(unknown.values())
 
-    own = load(point.spec.get("layer", ""))
+    def each(_: int, value: Any) -> None:
+        if isinstance(value, Failed):
+            raise value.error
+        for name, digest in value.items():
+            digests.learn(name, digests.stamp(name), digest)
 
-    def work(control: _core.Control) -> str | None:
-        # A folder without a document is what a kill at the wrong moment left.
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            with filling(folder) as temporary:
-                doc, tables = _core.run(json.dumps(point.spec), control, str(temporary), own)
-                Result(_title(point), json.loads(doc), None, tables).save(temporary)
-        except (CheckFailed, InputError) as fault:
-            return str(fault)
-        except Exception as fault:
-            if own is None or isinstance(fault, SmrlabError):
-                raise
-            return f"{point.spec['layer']}: {type(fault).__name__}: {fault}"
-        return None
+    pieces = [Piece(f"reading {hidden(t.source)}", Read(t), key=f"read-{t.key}", inputs=(t,)) for t in things]
+    if executor.run(pieces, each):
+        raise KeyboardInterrupt
 
-    return work
+
+@dataclass(frozen=True)
+class Read:
+    """Makes the columns of a trace; the digest of each of its files."""
+
+    thing: Columns
+
+    def __call__(self, control: _core.Control) -> dict[str, str]:
+        """Does so."""
+        del control
+        return dict(self.thing.here().note["digests"])
+
+
+def _write_index(points: Sequence[Point], addresses: Sequence[str], store: Store) -> None:
+    """What the study consists of, for who asks how far it is, and for its table."""
+    index = [
+        {"settings": {k: hidden(v) if isinstance(v, str) else v for k, v in p.settings.items()}, "point": a}
+        for p, a in zip(points, addresses, strict=True)
+    ]
+    document = {"schema": SCHEMA, "engine": fingerprint(), "points": index}
+    store.write(INDEX, (json.dumps(document, indent=1) + "\n").encode())
+
+
+class _Study:
+    """One attempt at a plan."""
+
+    def __init__(self, plan: Plan, store: Store, executor: Executor, follow: Follow | None) -> None:
+        self.plan, self.store, self.executor, self.follow = plan, store, executor, follow
+        self.table = Table(store, plan.points)
+        self.reused, self.finished, self.found = len(plan.done), 0, 0
+        self.failed: dict[str, str] = {}
+        self.busy: list[Task] = []
+        self.refused = 0
+        self.running: list[tuple[str, float]] = []
+        self.started = time.monotonic()
+
+    def run(self) -> Outcome:
+        self.table.take(self.plan.done)
+        todo = self.plan.missing
+        interrupted = False
+        while todo and not interrupted:
+            self.busy = []
+            interrupted = self._pass(todo)
+            todo = self.busy
+            if todo and not interrupted:
+                try:
+                    time.sleep(BUSY_S)
+                except KeyboardInterrupt:
+                    interrupted = True
+        self.table.write()
+        return Outcome(len(self.plan.tasks), self.reused + self.found, self.finished, self.failed, interrupted)
+
+    def _pass(self, todo: Sequence[Task]) -> bool:
+        pieces = list(_pieces(todo))
+
+        def each(number: int, value: Any) -> None:
+            self._ended(todo[number], value)
+
+        def tick(running: Sequence[Running]) -> None:
+            self.running = [(todo[r.number].title, r.share) for r in running]
+            self._tell()
+
+        interrupted = self.executor.run(pieces, each, tick if self.follow else None)
+        self.running = []
+        self._tell()
+        return interrupted
+
+    def _ended(self, task: Task, value: Told | Failed) -> None:
+        if isinstance(value, Failed):
+            fault = value.error
+            if isinstance(fault, MissingError):
+                # A store may be away for a moment, or a machine lack something that others have.
+                self.refused += 1
+                if self.refused >= REFUSED:
+                    raise fault
+                self.busy.append(task)
+                return
+            self._fails(task, hidden(str(fault)) or type(fault).__name__)
+        elif value.busy:
+            self.busy.append(task)
+        elif value.document is None:
+            self._fails(task, value.fault)
+        else:
+            self.refused = 0
+            self.found += value.found
+            self.finished += not value.found
+            self.table.add(value)
+
+    def _fails(self, task: Task, why: str) -> None:
+        self.failed[task.title] = why
+        self.store.write(f"{task.folder}/{FAILED}", json.dumps({"reason": why}).encode())
+        self.table.fails(task.address, why)
+
+    def _tell(self) -> None:
+        done = self.reused + self.found + self.finished
+        took = time.monotonic() - self.started
+        rate = (self.finished + self.found) / took if self.finished + self.found else None
+        if self.follow:
+            self.follow(Progress(len(self.plan.tasks), done, len(self.failed), self.running, rate))
+
+
+def _pieces(tasks: Sequence[Task]) -> Iterator[Piece[Told]]:
+    for task in tasks:
+        layer = "".join(c if c.isalnum() else "_" for c in str(task.spec.get("layer", "cmr")).partition(",")[0])
+        prefill = (task.prefill,) if task.prefill else ()
+        yield Piece(
+            task.title,
+            task,
+            key=f"run_{layer}-{task.address}",
+            inputs=(*task.columns, *prefill),
+            memory=task.memory,
+            prefill=task.prefill.key if task.prefill else "",
+        )

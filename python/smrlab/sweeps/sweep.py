@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .run import Outcome
+from .store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,16 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The folder of a sweep, and what became of its points."""
+    """Where a sweep is, and what became of its points."""
 
-    folder: Path
+    store: Store
     outcome: Outcome
 
+    @property
+    def folder(self) -> Path:
+        """The folder of its files; the working folder where they are in a store."""
+        return self.store.local or Path()
+
     def table(self) -> pa.Table:
-        """A row for every finished point: its settings, and every number of its result by dotted key."""
+        """A row for every point that has ended: its settings, and every number of its result by dotted key."""
         from .table import results_table
 
-        return results_table(self.folder)
+        return results_table(self.store)
 
     def plot(
         self, metric: str, against: str, by: str | None = None, path: str | os.PathLike[str] | None = None

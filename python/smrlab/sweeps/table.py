@@ -1,10 +1,11 @@
-"""One table of all results of a sweep, and plots of any metric against any parameter."""
+"""One table of all results of a study, and plots of any metric against any parameter."""
 
 from __future__ import annotations
 
 import csv
-import json
-import re
+import io
+import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,17 @@ import pyarrow.parquet as pq
 
 from smrlab import keys
 from smrlab.errors import InputError
+from smrlab.secret import hidden
+
+from .grid import Point
+from .quantity import order, quantity
+from .store import RESULT, Store
+from .task import Told
+
+RESULTS, RUNS = "results.parquet", "runs.parquet"
+DONE, FAILED = "done", "failed"
+# The table is written again when it has grown by this factor, and not before these seconds have passed.
+GROWN, WRITTEN_S = 1.25, 5.0
 
 _NO_METRICS = {"schema", "spec", "provenance", "name", "members"}
 
@@ -26,23 +38,104 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, float | int]]:
         yield path, value
 
 
-def results_table(out: Path) -> pa.Table:
-    """A row for every finished point: its settings, its address, and every number of its result by dotted key.
+class Table:
+    """The table of a study while it grows: a row for every point whose run has ended."""
 
-    Raises InputError where `out` holds no sweep.
-    """
+    def __init__(self, store: Store, points: Sequence[tuple[Point, str]]) -> None:
+        self._store = store
+        self._order = [(point.settings, address) for point, address in points]
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._runs: dict[str, dict[str, Any]] = {}
+        self._written = 0
+        self._last = time.monotonic()
+
+    def take(self, addresses: set[str]) -> None:
+        """The rows of runs that are there: from the table as it was written, or from their documents."""
+        known = _read(self._store, RESULTS)
+        settings = {key for values, _ in self._order for key in values}
+        if known is not None and "status" in known.column_names:
+            for row in known.drop_columns([c for c in known.column_names if c in settings]).to_pylist():
+                if row["point"] in addresses and row["status"] == DONE:
+                    self._rows[row["point"]] = {k: v for k, v in row.items() if v is not None}
+        runs = _read(self._store, RUNS)
+        self._runs = {row["point"]: row for row in runs.to_pylist()} if runs is not None else {}
+        for address in sorted(addresses - set(self._rows)):
+            document = self._store.document(f"points/{address}/{RESULT}")
+            if document is not None:
+                self._rows[address] = row_of(address, document)
+
+    def add(self, told: Told) -> None:
+        """The row of a run that has ended."""
+        assert told.document is not None
+        self._rows[told.address] = row_of(told.address, told.document)
+        if not told.found:
+            how = {"seconds": told.seconds, "cpu_s": told.cpu_s, "host": told.host}
+            self._runs[told.address] = {"point": told.address, **how}
+        self._grown()
+
+    def fails(self, address: str, reason: str) -> None:
+        """The row of a run that failed."""
+        self._rows[address] = {"point": address, "status": FAILED, "reason": reason}
+        self._grown()
+
+    def _grown(self) -> None:
+        """Writes it while it grows, so that all writing together costs no more than a few times the last."""
+        enough = len(self._rows) >= self._written * GROWN
+        if enough and time.monotonic() - self._last > WRITTEN_S:
+            self.write()
+
+    def table(self) -> pa.Table:
+        """What there is so far, in the order of the points."""
+        rows = []
+        for settings, address in self._order:
+            if address in self._rows:
+                shown = {k: hidden(v) if isinstance(v, str) else v for k, v in settings.items()}
+                rows.append({**shown, **self._rows[address]})
+        return pa.Table.from_pylist(_aligned(rows))
+
+    def write(self) -> None:
+        """Writes `results.parquet` and `runs.parquet`, whole."""
+        self._store.write(RESULTS, _packed(self.table()))
+        if self._runs:
+            self._store.write(RUNS, _packed(pa.Table.from_pylist(list(self._runs.values()))))
+        self._written, self._last = len(self._rows), time.monotonic()
+
+
+def row_of(address: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A result as a row: every number of it by its dotted key."""
+    metrics = {k: v for k, v in document.items() if k not in _NO_METRICS}
+    return {"point": address, "status": DONE, **dict(_flat(metrics, ""))}
+
+
+def _packed(table: pa.Table) -> bytes:
+    made = io.BytesIO()
+    pq.write_table(table, made, compression="zstd")
+    return made.getvalue()
+
+
+def _read(store: Store, name: str) -> pa.Table | None:
+    data = store.read(name)
     try:
-        index = json.loads((out / "sweep.json").read_text())["points"]
-    except (OSError, ValueError, KeyError) as fault:
-        raise InputError(f"{out}: holds no sweep (sweep.json: {fault})") from None
-    rows = []
-    for entry in index:
-        path = out / "points" / entry["point"] / "result.json"
-        if path.is_file():
-            document = json.loads(path.read_text())
-            metrics = {k: v for k, v in document.items() if k not in _NO_METRICS}
-            rows.append({**entry["settings"], "point": entry["point"], **dict(_flat(metrics, ""))})
-    return pa.Table.from_pylist(_aligned(rows))
+        return pq.read_table(io.BytesIO(data)) if data else None
+    except pa.ArrowInvalid:
+        return None
+
+
+def results_table(out: Store | str | os.PathLike[str]) -> pa.Table:
+    """The table of a study, as it is now: settings, address, `status`, and every number of a result by dotted key.
+
+    Raises InputError where `out` holds no study.
+    """
+    store = out if isinstance(out, Store) else Store(out)
+    table = _read(store, RESULTS)
+    if table is None:
+        raise InputError(f"{store}: holds no sweep ({RESULTS} is not there)")
+    return table
+
+
+def runs_table(store: Store) -> pa.Table | None:
+    """How the runs of a study were done: seconds, processor time, host. Of those that were done through it."""
+    return _read(store, RUNS)
 
 
 def _aligned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -54,15 +147,6 @@ def _aligned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             if known is not type(value):
                 columns[key] = float if {known, type(value)} <= {int, float} else str
     return [{key: None if key not in row else kind(row[key]) for key, kind in columns.items()} for row in rows]
-
-
-def write_table(out: Path) -> pa.Table:
-    """Writes `results.parquet` under a temporary name, renames it, and returns the table."""
-    table = results_table(out)
-    temporary = out / ".results.parquet.partial"
-    pq.write_table(table, temporary)
-    temporary.replace(out / "results.parquet")
-    return table
 
 
 # A key of these groups that is absent says that nothing of the kind happened.
@@ -101,32 +185,8 @@ def _points(rows: list[dict[str, Any]], metric: str, against: str, by: str | Non
             value = 0
         if value is not None:
             found.setdefault(row[by] if by else None, {}).setdefault(row[against], []).append(value)
-    ordered = {name: {x: line[x] for x in sorted(line, key=_order)} for name, line in found.items()}
-    return {name: ordered[name] for name in sorted(ordered, key=_order)}
-
-
-_NUMBER = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]+)?)\s*([A-Za-z%]*)")
-# Factor and dimension of a unit; powers of ten and of two are both sizes.
-_UNITS = {
-    "": (1.0, ""),
-    "%": (1.0, "%"),
-    "B": (1.0, "B"),
-    "blk": (512.0, "B"),
-    **{f"{p}B": (1000.0**i, "B") for i, p in enumerate("kMGT", 1)},
-    **{f"{p}iB": (1024.0**i, "B") for i, p in enumerate("KMGT", 1)},
-    **{u: (f, "s") for u, f in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0))},
-}
-
-
-def quantity(value: Any) -> tuple[float, str] | None:
-    """A setting as a number and its dimension: `1%`, `25MB`, `4KiB`, `10ms`, 8; None where it is a word."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
-        return float(value), ""
-    found = _NUMBER.fullmatch(str(value).strip())
-    unit = _UNITS.get(found[2]) if found else None
-    return (float(found[1].replace("_", "")) * unit[0], unit[1]) if found and unit else None
+    ordered = {name: {x: line[x] for x in sorted(line, key=order)} for name, line in found.items()}
+    return {name: ordered[name] for name in sorted(ordered, key=order)}
 
 
 def called(setting: str) -> str:
@@ -134,11 +194,6 @@ def called(setting: str) -> str:
     of, dot, name = setting.rpartition(".")
     words = name.replace("_", " ")
     return f"{words} ({of})" if dot else words
-
-
-def _order(value: Any) -> tuple[int, float, str]:
-    number = quantity(value)
-    return (0, number[0], "") if number else (1, 0.0, str(value))
 
 
 def _scale(values: Sequence[float]) -> str:
@@ -157,7 +212,7 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
 
     metric, against, by = names
     settings = list({x: None for line in points.values() for x in line})
-    settings.sort(key=_order)
+    settings.sort(key=order)
     numbers = {x: quantity(x) for x in settings}
     dimensions = {n[1] for n in numbers.values() if n}
     numeric = bool(settings) and all(numbers.values()) and len(dimensions) == 1

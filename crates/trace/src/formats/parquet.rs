@@ -15,7 +15,7 @@
 //! was made of, `smrlab.devices` = `number=name` a line.
 
 use super::{Clock, Format, Open, Sample, Verdict};
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, TraceError, TraceSource, remote};
 use bytes::Bytes;
 use parquet::basic::ConvertedType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -143,6 +143,12 @@ impl ParquetSource {
     /// When it is no Parquet file, is truncated, or lacks a column.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let file = path.display().to_string();
+        if remote::is_url(&file) {
+            let object = remote::Object(remote::open(&file)?);
+            let (file, size) = (remote::shown(&file), object.0.size());
+            let reader = guarded(&file, || SerializedFileReader::new(object))?;
+            return Self::new(Box::new(reader), file, size);
+        }
         let handle = File::open(path).map_err(|e| TraceError::io(&file, e))?;
         let size = handle.metadata().map_err(|e| TraceError::io(&file, e))?.len();
         let reader = guarded(&file, || SerializedFileReader::new(handle))?;

@@ -1,0 +1,53 @@
+"""A study as its user writes it: what is varied, how it is chosen, and what is stopped early."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smrlab.errors import InputError
+from smrlab.executors import Executor
+
+from .grid import Point, expand
+from .halving import Halving, run_halving
+from .run import Follow, Outcome, run_points
+from .store import Store
+
+
+@dataclass(frozen=True)
+class Study:
+    """The points of a study, and how hopeless ones are told where they are."""
+
+    points: list[Point]
+    halving: Halving | None = None
+
+    @classmethod
+    def of(cls, spec: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
+        """The study of a file, or of its tables. Raises InputError where it is none."""
+        if isinstance(spec, Mapping):
+            return cls._of(dict(spec), "the sweep", Path())
+        path = Path(spec)
+        try:
+            document = tomllib.loads(path.read_text())
+        except OSError as fault:
+            raise InputError(f"{path}: cannot be read: {fault.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+            raise InputError(f"{path}: not valid TOML: {fault}") from None
+        return cls._of(document, str(path), path.parent)
+
+    @classmethod
+    def _of(cls, document: dict[str, Any], where: str, folder: Path) -> Study:
+        halving = document.pop("halving", None)
+        points = expand(document, where, folder)
+        return cls(points, None if halving is None else Halving.of(halving, where))
+
+
+def run_study(study: Study, store: Store, executor: Executor, follow: Follow | None = None) -> Outcome:
+    """Runs what a study needs and `store` does not hold. See `run_points`."""
+    if study.halving:
+        return run_halving(study.points, study.halving, store, executor, follow)
+    return run_points(study.points, store, executor, follow)
