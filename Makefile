@@ -2,6 +2,7 @@
 # make test    set-up, then lints and every test that each change must pass
 # make test-changed   what tests of your change (against BASE=main, or HEAD) fit into two minutes; says what it left out
 # make test-full   besides: what takes long and finds little for most changes; its result is kept in tools/test-full.json
+# make test-cluster   studies that are disturbed: workers, schedulers killed, a store with errors (5 minutes)
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
 # make soak    the random tests with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
@@ -19,7 +20,7 @@ SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -nam
 # Downloads and compilers side by side.
 MAKEFLAGS += --jobs=3
 
-.PHONY: papers demo test test-changed test-full wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
+.PHONY: papers demo test test-changed test-full test-cluster wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -48,6 +49,9 @@ soak:
 
 test-python: .setup/native
 	$(BIN)/pytest -n 3
+
+test-cluster: .setup/native .setup/tests
+	$(BIN)/python tests/cluster/disturbed.py --rounds $(or $(ROUNDS),2) --page docs/studies-disturbed.md
 
 # Optimised as a whole, for users.
 wheel: .setup/venv

@@ -52,6 +52,9 @@ class Digests:
         self._store = store
         self._known: dict[str, list[Any]] = store.document(DIGESTS) or {}
         self._seen: dict[str, str] = {}
+        # Asked once in a plan: a study of many points has few traces.
+        self._stamps: dict[str, str] = {}
+        self._files: dict[str, list[str]] = {}
 
     def of(self, name: str) -> str | None:
         """The digest of a file or an object; None for an object that nobody has read yet."""
@@ -73,13 +76,21 @@ class Digests:
         self._known[hidden(name)] = [stamp, digest]
         self._seen[name] = digest
 
-    @staticmethod
-    def stamp(name: str) -> str:
+    def stamp(self, name: str) -> str:
         """What tells a changed file from an unchanged one without reading it."""
-        if urls.is_url(name):
-            return urls.stamp(name)
-        stat = Path(name).stat()
-        return f"{stat.st_size} {stat.st_mtime_ns}"
+        if name not in self._stamps:
+            if urls.is_url(name):
+                self._stamps[name] = urls.stamp(name)
+            else:
+                stat = Path(name).stat()
+                self._stamps[name] = f"{stat.st_size} {stat.st_mtime_ns}"
+        return self._stamps[name]
+
+    def files(self, name: str) -> list[str]:
+        """The files or objects that a name stands for, in order."""
+        if name not in self._files:
+            self._files[name] = sorted(files_of(name))
+        return self._files[name]
 
     def save(self) -> None:
         """Writes what is known."""
@@ -103,7 +114,7 @@ def _named(value: Any, ending: str, digests: Digests) -> Any:
     if isinstance(value, str):
         for file, rest in parts(value):
             if file.endswith(ending):
-                return ["/".join(digests.of(f) or "?" for f in sorted(files_of(file))), rest]
+                return ["/".join(digests.of(f) or "?" for f in digests.files(file)), rest]
     return value
 
 

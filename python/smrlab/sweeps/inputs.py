@@ -151,7 +151,7 @@ def columns_of(spec: dict[str, Any], digests: Digests) -> tuple[Columns, ...]:
     for text in traces:
         if urls.is_url(text):
             ((file, _),) = parts(text)
-            stamp = " ".join(digests.stamp(name) for name in files_of(file))
+            stamp = " ".join(digests.stamp(name) for name in digests.files(file))
             found.append(Columns(text, stamp, skip_bad, alone))
     return tuple(found)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +22,7 @@ from smrlab.trace import standard_input
 
 from .estimate import memory_of
 from .grid import Point
-from .identity import Digests, address, files_of, fingerprint, parts
+from .identity import Digests, address, fingerprint, parts
 from .inputs import PREFILLS, Columns, columns_of, prefill_of
 from .store import RESULT, Store
 from .table import Table
@@ -104,7 +105,7 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
             plan = planned(points, store, executor)
             continue
         if not outcome.interrupted:
-            store.remove(PREFILLS)
+            store.remove(PREFILLS, tree=True)
         return outcome
 
 
@@ -132,7 +133,12 @@ def planned(points: Sequence[Point], store: Store, executor: Executor) -> Plan:
     for a, task in plan.tasks.items():
         if task.prefill and shared[task.prefill.key] < 2:
             plan.tasks[a] = replace(task, prefill=None)
-    plan.done = {n.partition("/")[0] for n in store.times("points", RESULT)} & set(plan.tasks)
+    for name in store.times("points", ".json"):
+        a, _, file = name.partition("/")
+        if a in plan.tasks and file == RESULT:
+            plan.done.add(a)
+        elif a in plan.tasks and file == FAILED:
+            plan.tasks[a] = replace(plan.tasks[a], failed=True)
     return plan
 
 
@@ -147,7 +153,8 @@ def _task(
     prefill = prefill_of(json.loads(resolved), a, point.spec, store) if executor.remote else None
     columns = columns_of(point.spec, digests)
     memory = point.memory or memory_of(point.spec)
-    return Task(a, title(point), point.spec, store, executor.owner, own, columns, prefill, memory)
+    asker = uuid.uuid4().hex
+    return Task(a, title(point), point.spec, store, executor.owner, own, columns, prefill, memory, asker)
 
 
 def _no_pipes(points: Sequence[Point]) -> None:
@@ -178,7 +185,7 @@ def _read(points: Sequence[Point], digests: Digests, executor: Executor) -> None
     for point in points:
         for thing in columns_of(point.spec, digests):
             ((file, _),) = parts(thing.source)
-            if any(digests.of(name) is None for name in files_of(file)):
+            if any(digests.of(name) is None for name in digests.files(file)):
                 unknown.setdefault(thing.key, thing)
     if not unknown:
         return
@@ -278,8 +285,9 @@ class _Study:
             self._fails(task, value.fault)
         else:
             self.refused = 0
-            self.found += value.found
-            self.finished += not value.found
+            found = value.found or value.asker != task.asker
+            self.found += found
+            self.finished += not found
             self.table.add(value)
 
     def _fails(self, task: Task, why: str) -> None:

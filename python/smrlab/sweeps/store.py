@@ -108,15 +108,15 @@ class Store:
             raise MissingError(f"{self}/{name}: cannot be written: {hidden(str(fault))}") from None
         return True
 
-    def remove(self, name: str) -> None:
-        """Removes a file or what lies under a name; nothing where there is none."""
+    def remove(self, name: str, *, tree: bool = False) -> None:
+        """Removes a file, or all that lies under a name; nothing where there is none."""
         with suppress(OSError):
             if self.local is not None:
                 path = self.local / name
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                shutil.rmtree(path) if tree else path.unlink()
             else:
                 system, target = self._at(name)
-                system.rm(target, recursive=True)
+                patiently(lambda: system.rm(target, recursive=True) if tree else system.rm_file(target))
 
     def times(self, under: str, last: str = "") -> dict[str, float]:
         """The files under a name, with the second since 1970 in which each was written.

@@ -37,6 +37,8 @@ class Told:
     seconds: float = 0.0
     cpu_s: float = 0.0
     host: str = ""
+    # Whose study did it: of two that ask one cluster for the same, one does it and both are told.
+    asker: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ class Task:
     prefill: Prefill | None = None
     # Bytes of memory that it needs by estimate.
     memory: int = 0
+    asker: str = ""
+    # It was tried before.
+    failed: bool = False
 
     def __repr__(self) -> str:
         return f"run {self.address}"
@@ -64,13 +69,10 @@ class Task:
 
     def __call__(self, control: _core.Control) -> Told:
         """Does the run and writes its files; everything that goes wrong with it is told."""
-        found = self.store.document(f"{self.folder}/{RESULT}")
-        if found is not None:
-            return Told(self.address, found, found=True)
         with claimed(self.store, self.address, self.owner) as mine:
             if not mine:
                 return Told(self.address, busy=True)
-            # Somebody may have ended it while we looked.
+            # Somebody may have ended it since it was planned.
             found = self.store.document(f"{self.folder}/{RESULT}")
             if found is not None:
                 return Told(self.address, found, found=True)
@@ -86,7 +88,14 @@ class Task:
                 self.store.write(f"{self.folder}/{FAILED}", json.dumps({"reason": why}).encode())
                 return Told(self.address, fault=why)
             took = time.perf_counter() - start, time.thread_time() - cpu
-            return Told(self.address, document, seconds=took[0], cpu_s=took[1], host=socket.gethostname())
+            return Told(
+                self.address,
+                document,
+                seconds=took[0],
+                cpu_s=took[1],
+                host=socket.gethostname(),
+                asker=self.asker,
+            )
 
     def _run(self, control: _core.Control) -> dict[str, Any]:
         with ExitStack() as kept:
@@ -106,7 +115,8 @@ class Task:
                 result = Result(self.title, labelled(json.loads(text), labels), None, tables)
                 result.save(folder)
                 document: dict[str, Any] = json.loads((folder / RESULT).read_text())
-        self.store.remove(f"{self.folder}/{FAILED}")
+        if self.failed:
+            self.store.remove(f"{self.folder}/{FAILED}")
         return document
 
 
