@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -120,8 +121,8 @@ def _replace(temporary: Path, wanted: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes under a temporary name and renames at the end, so that a partial file never looks whole."""
-    temporary = path.with_name(f".{path.name}.partial")
+    """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(data)

@@ -69,9 +69,10 @@ class Processes:
 
     def _start(self, what: str, *args: str) -> subprocess.Popen[bytes]:
         log = (self.folder / "dask.log").open("ab")
-        # Also where tests run at a low priority, or beside others.
         command = [sys.executable, "-m", f"distributed.cli.{what}", *args]
-        return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **QUICK}, cwd=self.folder)
+        # Workers share prefills, which the tests themselves do not.
+        environment = {**os.environ, **QUICK, "SMRLAB_PREFILL_CACHE": str(self.folder / "prefills")}
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=self.folder)
 
     @property
     def address(self) -> str:

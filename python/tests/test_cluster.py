@@ -31,6 +31,9 @@ class Own(TranslationLayer):
     def host_blocks(self):
         return 800
 
+    def read(self, lba, blocks, plan):
+        plan.read(lba, blocks)
+
     def write(self, lba, blocks, plan):
         1 / 0
 """
@@ -165,7 +168,7 @@ def test_failures_are_rows_and_the_others_go_on(place: Path, dask: Processes) ->
 
 def test_a_prefilled_drive_is_made_once_and_shared(place: Path, dask: Processes) -> None:
     dask.more(max(2 - len(dask.workers), 0))
-    base = {"drive": "modern-7200,capacity=4GB", "layer": "s-block", "prefill": "90%", "wrap": "capacity"}
+    base = {"drive": "modern-7200,capacity=4GB", "layer": "rmw", "prefill": "90%", "wrap": "capacity"}
     trace = ["synth:uniform,requests=300"]
     spec = {"base": {**base, "trace": trace}, "grid": {"stall": ["100ms", "200ms", "300ms"]}}
     done = lab.sweep(spec, out="s3://lab/filled", scheduler=dask.address)

@@ -41,12 +41,14 @@ def claimed(store: Store, address: str, owner: str) -> Iterator[bool]:
         now = {"owner": owner, "host": socket.gethostname(), "pid": os.getpid(), "at": time.time()}
         return json.dumps(now).encode()
 
-    if not store.create(name, text()):
+    while not store.create(name, text()):
         there = store.document(name)
         if alive(there) and there.get("owner") != owner:
             yield False
             return
-        store.write(name, text())
+        if there is not None:
+            store.write(name, text())
+            break
     ended = threading.Event()
 
     def renew() -> None:

@@ -73,7 +73,7 @@ class Columns:
 
     def _make(self, place: Path) -> Note:
         ((file, rest),) = parts(self.source)
-        names = files_of(file)
+        names = sorted(files_of(file))
         if self.alone and len(names) == 1:
             with urls.Hashing(file) as source:
                 if source.read(0, 4) == b"PAR1":
@@ -82,7 +82,7 @@ class Columns:
                     self._convert(place)
                 digests = [source.digest()]
                 moved = source.moved
-            return {"name": COLUMNS, "rest": "", "digests": dict(zip(names, digests, strict=True)), "moved": moved}
+            return {"name": COLUMNS, "rest": "", "digests": digests, "moved": moved}
         digests, moved = [], 0
         for number, name in enumerate(names):
             source = urls.Ranges(name, hashing=True)
@@ -91,7 +91,7 @@ class Columns:
             moved += source.moved
         name = Path(names[0]).name if len(names) == 1 else "*"
         pattern = f"0000-{name}" if len(names) == 1 else "[0-9][0-9][0-9][0-9]-*"
-        return {"name": pattern, "rest": rest, "digests": dict(zip(names, digests, strict=True)), "moved": moved}
+        return {"name": pattern, "rest": rest, "digests": digests, "moved": moved}
 
     def _convert(self, place: Path) -> None:
         _core.trace_write(
@@ -168,7 +168,7 @@ def prefill_of(resolved: dict[str, Any], named: str, spec: dict[str, Any], store
     given = str(resolved.get("prefill") or "0")
     if given.partition(",")[0].rstrip("%") in ("0", "") or given.startswith("read") or ".py:" in resolved["layer"]:
         return None
-    if resolved.get("array") or resolved.get("stack") or resolved.get("verify_media"):
+    if resolved.get("array") not in (None, "single") or resolved.get("stack") or resolved.get("verify_media"):
         return None
     before = {k: v for k, v in resolved.items() if k not in _AFTER and k != "trace"}
     text = json.dumps([fingerprint(), before, named if resolved.get("wrap") == "prefilled" else ""], sort_keys=True)

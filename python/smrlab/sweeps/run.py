@@ -191,10 +191,11 @@ def _read(points: Sequence[Point], digests: Digests, executor: Executor) -> None
         return
     things = list(unknown.values())
 
-    def each(_: int, value: Any) -> None:
+    def each(number: int, value: Any) -> None:
         if isinstance(value, Failed):
             raise value.error
-        for name, digest in value.items():
+        ((file, _),) = parts(things[number].source)
+        for name, digest in zip(digests.files(file), value, strict=True):
             digests.learn(name, digests.stamp(name), digest)
 
     pieces = [Piece(f"reading {hidden(t.source)}", Read(t), key=f"read-{t.key}", inputs=(t,)) for t in things]
@@ -204,14 +205,14 @@ def _read(points: Sequence[Point], digests: Digests, executor: Executor) -> None
 
 @dataclass(frozen=True)
 class Read:
-    """Makes the columns of a trace; the digest of each of its files."""
+    """Makes the columns of a trace; the digest of each of its files, in the order of their names."""
 
     thing: Columns
 
-    def __call__(self, control: _core.Control) -> dict[str, str]:
+    def __call__(self, control: _core.Control) -> list[str]:
         """Does so."""
         del control
-        return dict(self.thing.here().note["digests"])
+        return list(self.thing.here().note["digests"])
 
 
 def _write_index(points: Sequence[Point], addresses: Sequence[str], store: Store) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -95,10 +96,7 @@ class Store:
         """Writes a file that is not there yet; False where it is. One of several that try at the same time does it."""
         try:
             if self.local is not None:
-                path = self.local / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("xb") as file:
-                    file.write(data)
+                self._link(self.local / name, data)
             else:
                 system, target = self._at(name)
                 patiently(lambda: system.pipe_file(target, data, mode="create"))
@@ -107,6 +105,17 @@ class Store:
         except OSError as fault:
             raise MissingError(f"{self}/{name}: cannot be written: {hidden(str(fault))}") from None
         return True
+
+    @staticmethod
+    def _link(path: Path, data: bytes) -> None:
+        """Creates a file with its content, for nobody may see it empty."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        temporary.write_bytes(data)
+        try:
+            path.hardlink_to(temporary)
+        finally:
+            temporary.unlink()
 
     def remove(self, name: str, *, tree: bool = False) -> None:
         """Removes a file, or all that lies under a name; nothing where there is none."""
