@@ -154,6 +154,9 @@ def test_a_study_of_an_earlier_version_says_so(smrlab: Invoke, tmp_path: Path) -
     (tmp_path / "sweep.json").write_text(json.dumps({"schema": 1, "points": []}))
     told = smrlab("sweep", "status", tmp_path)
     assert (told.status, "an earlier version made this sweep" in told.err) == (2, True)
+    done = lab.sweep({"base": BASE}, out=tmp_path)
+    assert "holds results of an earlier version of smrlab" in done.outcome.note
+    assert not lab.sweep({"base": BASE}, out=tmp_path).outcome.note
 
 
 def test_a_panic_or_anything_else_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,8 @@ def run(
     done = sweeps.Sweep(store, outcome)
     for metric in plot or []:
         console.note(f"figure: {done.plot(metric, str(against), by)}")
+    if outcome.note:
+        console.note(outcome.note)
     console.note(
         f"{outcome.points} points: {outcome.finished} run, {outcome.reused} kept from before, "
         f"{len(outcome.failed)} failed; table: {store}/results.parquet"

@@ -79,6 +79,7 @@ def run_halving(
             total.finished + outcome.finished,
             {**total.failed, **outcome.failed},
             outcome.interrupted,
+            total.note or outcome.note,
         )
         if outcome.interrupted:
             break

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smrlab import _core
-from smrlab.errors import InputError, MissingError
+from smrlab.errors import InputError, Interrupted, MissingError
 from smrlab.executors import Executor, ExecutorLost, Failed, Piece, Running
 from smrlab.layer import TranslationLayer, load
 from smrlab.secret import hidden
@@ -45,6 +45,8 @@ class Outcome:
     finished: int
     failed: dict[str, str]
     interrupted: bool
+    # What its user should know of the results that were there.
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
     runs, where the specification of a point is wrong.
     """
     store.check()
+    note = _earlier(store)
     plan = planned(points, store, executor)
     while True:
         study = _Study(plan, store, executor, follow)
@@ -106,7 +109,16 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
             continue
         if not outcome.interrupted:
             store.remove(PREFILLS, tree=True)
-        return outcome
+        return replace(outcome, note=note)
+
+
+def _earlier(store: Store) -> str:
+    """Which engine made what is there, where that is another one."""
+    index = store.document(INDEX)
+    made = index.get("engine", "an earlier version of smrlab") if isinstance(index, dict) else fingerprint()
+    if made == fingerprint():
+        return ""
+    return f"{store}: holds results of {made}; here is {fingerprint()}: they stay, and are not taken for its own"
 
 
 def planned(points: Sequence[Point], store: Store, executor: Executor) -> Plan:
@@ -272,6 +284,10 @@ class _Study:
     def _ended(self, task: Task, value: Told | Failed) -> None:
         if isinstance(value, Failed):
             fault = value.error
+            if isinstance(fault, Interrupted):
+                # Another client of the cluster stopped a run that both wanted.
+                self.busy.append(task)
+                return
             if isinstance(fault, MissingError):
                 # A store may be away for a moment, or a machine lack something that others have.
                 self.refused += 1
