@@ -165,7 +165,7 @@ def make(spec: Path, folder: Path, flaky: Flaky, rounds: int) -> list[Round]:
     """The undisturbed study and `rounds` of each disturbance."""
     import smrlab
 
-    smrlab.Trace.synth("hotcold", requests=60_000, interarrival="10ms").save(folder / "t.parquet")
+    smrlab.Trace.synth("hotcold", requests=60_000, interarrival="10ms", span="15GB").save(folder / "t.parquet")
     import fsspec
 
     fsspec.filesystem("s3").put_file(str(folder / "t.parquet"), "lab/t.parquet")
