@@ -29,3 +29,14 @@ def test_rows_say_where_they_begin_and_what_a_cell_is() -> None:
     assert [line.split("│")[0].strip() for line in lines[:4]] == ["0", "65.5 MB", "131 MB", "197 MB"]
     assert "a cell is 1.02 MB, a row 65.5 MB" in "\n".join(lines)
     assert ">131 MB</text>" in devicemap.svg(doc(), "d")
+
+
+def test_guards_and_append_points_lie_where_their_band_says() -> None:
+    """256 cells of 2000 blocks: of each four the third was never written; cells 2 and 3 are a guard."""
+    band = {"start": 0, "append": 70 * 2000, "guard": 2 * 2000, "end": 4 * 2000}
+    assert devicemap.states(doc(bands=[band]))[:6] == [2, 3, 4, 1, 2, 3], "what is written in a guard shows"
+    drawn = devicemap.svg(doc(bands=[band]), "d")
+    at = next(line for line in drawn.splitlines() if "append point of band 0" in line)
+    # 70 cells are a row of 64 and six more.
+    x, y = devicemap.LEFT + 6 * devicemap.CELL, devicemap.CELL
+    assert f'<rect x="{x:.1f}" y="{y}" ' in at

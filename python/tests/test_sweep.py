@@ -222,3 +222,10 @@ def test_from_python_a_sweep_is_run_read_and_drawn_by_one_name(tmp_path: Path) -
     tables = '[base]\ndrive = "tiny"\ntrace = ["synth:uniform,requests=500"]\nlayer = "rmw"\nwrap = "capacity"\n'
     file.write_text(tables + '[grid]\n"layer.band" = [2, 4, 8]\n')
     assert smrlab.sweep(file, out=tmp_path).outcome == sweeps.Outcome(3, 2, 1, {}, False)
+
+
+def test_a_parameter_with_commas_in_brackets_is_one() -> None:
+    item = "static,order=124R(3,5),band=4"
+    assert sweeps.grid.with_parameter(item, "band", 8) == "static,order=124R(3,5),band=8"
+    assert sweeps.grid.with_parameter(item, "order", "14R(23)") == "static,band=4,order=14R(23)"
+    assert sweeps.grid.with_parameter(item, "cache", True) == f"{item},cache=on"

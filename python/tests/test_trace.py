@@ -184,3 +184,24 @@ def test_compared_runs_are_called_by_their_labels(smrlab: Invoke, tmp_path: Path
     assert [r["name"] for r in done.json()["runs"]] == ["a b", "a b #2"]
     assert [r["name"] for r in json.loads((tmp_path / "out" / "result.json").read_text())["runs"]] == ["a b", "a b #2"]
     assert "a b #2" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_steps_asked_for_twice_add_up() -> None:
+    trace = lab.Trace.synth("uniform", span="1GB", requests=10)
+    assert trace.head(7).head("9").fields["limit"] == trace.head(9).head(7).fields["limit"] == 7
+    assert trace.scale_time(2).scale_time(0.25).fields["scale_time"] == 0.5
+
+
+def test_steps_that_the_engine_does_earlier_are_refused_later() -> None:
+    trace = lab.Trace.synth("uniform", span="1GB", requests=10)
+    refusals: list[tuple[lab.Trace, Callable[[lab.Trace], lab.Trace], str]] = [
+        (trace.head(5), lambda t: t.where(op="write"), "where() comes before head()"),
+        (trace.wrap(100), lambda t: t.where(op="write"), "where() comes before wrap()"),
+        (trace.head(5), lambda t: t.between("1s"), "between() comes before head()"),
+        (trace.scale_time(2), lambda t: t.between("1s"), "between() comes before scale_time()"),
+        (trace.between("1s"), lambda t: t.between("2s"), "between() comes before between()"),
+    ]
+    for done, step, later in refusals:
+        with pytest.raises(lab.InputError) as refused:
+            step(done)
+        assert later in str(refused.value)

@@ -28,6 +28,7 @@ def show_comparison(results: Results) -> None:
     tell_full(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
+    warn_crowded(named)
     warn_unwritten(named)
 
 
@@ -53,6 +54,26 @@ def tell_full(runs: list[tuple[str, dict[str, Any]]]) -> None:
         console.note(
             f"The caches of {', '.join(full)} were full at the start: what was written before the run had filled them, "
             "so cleaning began with the first requests. To see them fill: --prefill 0%, or --prefill 50%,of=cache."
+        )
+
+
+# A dvs array whose collections move more than this for each block that the host writes is told to have more room.
+CROWDED = 1.0
+
+
+def warn_crowded(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says where the groups of a dvs array are so full that their collections move more than the host writes."""
+    for name, doc in runs:
+        array = str(text.dig(doc, "spec.array") or "")
+        moved = text.dig(doc, "cleaning.by_kind.group-collection.relocated_blocks") or 0
+        written = text.dig(doc, "host.blocks_written") or 0
+        if not array.startswith("dvs") or not written or moved / written <= CROWDED:
+            continue
+        now = re.search(r"overprovision=([^,]+)", array)
+        console.note(
+            f"{name}: the array's groups are nearly full: for each block that the host wrote, collections moved "
+            f"{text.number(moved / written)}. Leave more of their space free: set overprovision= above "
+            f"{now[1] if now else 'its default'}; the default, 70%, moves less than is written."
         )
 
 
@@ -85,6 +106,7 @@ def show_run(run: Result) -> None:
     tell_full(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
+    warn_crowded(named)
     warn_unwritten(named)
 
 

@@ -1,0 +1,65 @@
+"""What runs and commands say beside their tables, by documents made by hand; and what `device inject` asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smrlab.cli import finish
+from smrlab.errors import InputError
+from smrlab.faults import faults, nanoseconds
+
+
+def test_a_run_whose_caches_were_full_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    finish.tell_full([("a", {"caches_full_at_start": True}), ("b", {})])
+    said = capsys.readouterr().err
+    assert "The caches of a were full at the start" in " ".join(said.split())
+    finish.tell_full([("b", {})])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("load", "more", "said"),
+    [
+        (1.0, {}, ""),
+        (1.1, {}, "--scale-time 1.6"),
+        (1.1, {"overload": {"suggested_scale_time": 3}}, "--scale-time 3"),
+        (0.5, {"overload": {"suggested_scale_time": 2.5}}, "--scale-time 2.5"),
+    ],
+)
+def test_a_drive_that_cannot_keep_up_gets_a_remedy(
+    capsys: pytest.CaptureFixture[str], load: float, more: dict[str, Any], said: str
+) -> None:
+    finish.warn_overload([("a", {"offered_load": load, **more})])
+    err = " ".join(capsys.readouterr().err.split())
+    assert (said in err and "cannot keep up" in err) if said else not err
+
+
+def test_groups_of_dvs_that_are_nearly_full_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(moved: int, array: str = "dvs,chunk=64KiB,overprovision=20%,segment=50") -> str:
+        collected = {"by_kind": {"group-collection": {"relocated_blocks": moved}}}
+        doc = {"spec": {"array": array}, "host": {"blocks_written": 1000}, "cleaning": collected}
+        finish.warn_crowded([("a", doc)])
+        return " ".join(capsys.readouterr().err.split())
+
+    told = said(4500)
+    assert "for each block that the host wrote, collections moved 4.5" in told
+    assert "set overprovision= above 20%" in told
+    assert said(1000) == ""
+    assert said(4500, "raid5,disks=5") == ""
+
+
+def test_what_inject_asks_for() -> None:
+    asked = faults("4096+8", "1.5ms", 3, 4, clear=True)
+    assert asked == {"clear": True, "unreadable": [4096, 4104], "slow_ns": 1_500_000, "error_at": 3, "cut_at": 4}
+    # Without a length it is one block; 0 is a number like any other.
+    assert faults("7", None, 0, None, clear=False) == {"clear": False, "unreadable": [7, 8], "error_at": 0}
+    assert [nanoseconds("--slow", t) for t in ("20us", "3ms", "2s")] == [20_000, 3_000_000, 2_000_000_000]
+    with pytest.raises(InputError, match="nothing to inject"):
+        faults(None, None, None, None, clear=False)
+    for wrong in ("x", "7+", "7-8"):
+        with pytest.raises(InputError, match=r"FIRST\+BLOCKS"):
+            faults(wrong, None, None, None, clear=False)
+    with pytest.raises(InputError, match="a time such as 5ms"):
+        nanoseconds("--stall", "5")
