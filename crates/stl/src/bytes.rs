@@ -208,7 +208,8 @@ impl Executor {
     }
 
     /// Reads, before operation `op`, a write, is done, what waits on the medium where it goes; not what nobody writes
-    /// afterwards, and not what is all that this one writes: the medium then moves it as a whole.
+    /// afterwards, not what is all that this one writes (the medium then moves it as a whole), and not what stays where it
+    /// is: most of a band that is rewritten in place, which is never copied.
     fn fetch<M: Medium>(&mut self, plan: &Plan, op: OpId, medium: &mut M) -> Result<(), M::Error> {
         let write = plan.ops()[op.0 as usize];
         let mut i = 0;
@@ -220,7 +221,7 @@ impl Executor {
             }
             self.waiting.swap_remove(i);
             let last = self.last_use(plan, waits);
-            if last < op || (last == op && plan.pieces(op).len() == 1) {
+            if last < op || (last == op && (plan.pieces(op).len() == 1 || Self::stays(plan, op, waits))) {
                 continue;
             }
             let first = self.stage(read.blocks);
@@ -228,6 +229,16 @@ impl Executor {
             medium.read(read.pba, &mut self.staging[first..self.staged])?;
         }
         Ok(())
+    }
+
+    /// Whether all that operation `op` writes of what `read` read goes where it came from.
+    fn stays(plan: &Plan, op: OpId, read: OpId) -> bool {
+        let (from, mut to) = (plan.ops()[read.0 as usize].pba, plan.ops()[op.0 as usize].pba);
+        plan.pieces(op).iter().all(|piece| {
+            let here = to;
+            to = here + piece.blocks;
+            !matches!(piece.end, Source::Staged(of, at) if of == read && from + at != here)
+        })
     }
 
     /// The last operation that writes what operation `read` read, or that one itself.
@@ -342,6 +353,28 @@ mod tests {
         assert_eq!(medium.0[199 * 512..201 * 512], [7; 1024]);
     }
 
+    /// A band is rewritten in place with two blocks of its own changed: only what moves within it goes through memory.
+    #[test]
+    fn what_stays_where_it_is_does_not_go_through_memory() {
+        let before: Vec<u8> = (0..500u32).flat_map(|i| [i as u8; 512]).collect();
+        for (third, through) in [(150, 0), (151, 100)] {
+            let mut plan = Plan::new(true, false);
+            let band = plan.read_staged(Cause::Clean, Pba(100), Blocks(100));
+            plan.write_pieces(Cause::Clean, Pba(100), Blocks(90), |out| {
+                out.push(Piece { blocks: Blocks(48), end: Source::Staged(band, Blocks(0)) });
+                out.push(Piece { blocks: Blocks(2), end: Source::Host(Blocks(0)) });
+                out.push(Piece { blocks: Blocks(40), end: Source::Staged(band, Blocks(third - 100)) });
+            });
+            let mut medium = Moving(Lazy(before.clone()), 0);
+            Executor::default().run(&plan, HostBuffer::Write(&[7; 1024]), &mut medium).unwrap();
+            let of = |from: u64, n: usize| &before[from as usize * 512..][..n * 512];
+            assert_eq!(medium.0.0[100 * 512..148 * 512], *of(100, 48));
+            assert_eq!(medium.0.0[148 * 512..150 * 512], [7; 1024]);
+            assert_eq!(medium.0.0[150 * 512..190 * 512], *of(third, 40));
+            assert_eq!(medium.1, through, "blocks through memory");
+        }
+    }
+
     /// A medium that counts the blocks that went through memory.
     struct Moving(Lazy, usize);
 
@@ -361,9 +394,16 @@ mod tests {
             let bytes = |n: u64| n as usize * 512;
             let mut to = pba.0;
             for part in parts {
-                let Part::Medium(from, n) = *part else { panic!("all waits on the medium") };
-                self.0.0.copy_within(bytes(from.0)..bytes(from.0 + n.0), bytes(to));
-                to += n.0;
+                match *part {
+                    Part::Medium(from, n) => {
+                        self.0.0.copy_within(bytes(from.0)..bytes(from.0 + n.0), bytes(to));
+                        to += n.0;
+                    }
+                    Part::Bytes(data) => {
+                        self.0.0[bytes(to)..][..data.len()].copy_from_slice(data);
+                        to += data.len() as u64 / 512;
+                    }
+                }
             }
             Ok(())
         }
