@@ -159,7 +159,7 @@ def test_over_a_restart_and_a_kill(make: Make) -> None:
 @pytest.mark.parametrize("scheduler", ["fcfs", "sptf,depth=8"])
 @pytest.mark.parametrize(
     "array",
-    ["striped,disks=3,stripe_unit=8KiB", "raid5,disks=4,chunk=8KiB", "raid5,disks=3,chunk=16KiB,ssd_write=64KiB"],
+    ["striped,disks=3,chunk=8KiB", "raid5,disks=4,chunk=8KiB", "raid5,disks=3,chunk=16KiB,ssd_write=64KiB"],
 )
 def test_a_run_of_what_was_recorded_has_each_drive_do_the_same(
     make: Make, tmp_path: Path, array: str, scheduler: str
@@ -258,7 +258,7 @@ def test_the_command_line(make: Make) -> None:
         (["replace", "a", "--disk", "1"], "is not dead"),
         (["fail", "other", "--disk", "0"], "only an array"),
         (["create", "b", "--array", "raid5"], "--layer cmr"),
-        (["create", "b", "--array", "raid6", "--layer", "cmr"], "raid5"),
+        (["create", "b", "--array", "raid7", "--layer", "cmr"], "raid5"),
     ):
         done = smrlab("device", *wrong, check=False)
         assert done.returncode == 2

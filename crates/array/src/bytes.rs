@@ -3,7 +3,7 @@
 //! One piece of code for tests, power cuts and a served device. Slots are volatile: a cut loses them.
 
 use crate::plan::Delivery;
-use crate::{End, MemberOp, MemberPlan, Part, Term, Ticket};
+use crate::{End, MemberOp, MemberPlan, Part, Source, Ticket};
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -62,7 +62,7 @@ impl Staging {
                     slot.resize(slot.len().max(to.end), 0);
                     slot[to].copy_from_slice(from);
                 }
-                End::Zero | End::Records | End::Xor(..) => {}
+                End::Zero | End::Records | End::Sum(..) => {}
             }
             at += part.blocks;
         }
@@ -90,15 +90,15 @@ impl Staging {
             }
             End::Zero => out.resize(out.len() + len, 0),
             End::Records => out.resize(out.len() + len, RECORDS),
-            End::Xor(first, end) => {
+            End::Sum(first, end) => {
                 let start = out.len();
                 out.resize(start + len, 0);
                 for term in plan.terms((first, end)) {
-                    let from = match *term {
-                        Term::Host(at) => &host[self.bytes(at, part.blocks)],
-                        Term::Slot(slot, at) => self.slot(ticket, slot, self.bytes(at, part.blocks)),
+                    let from = match term.from {
+                        Source::Host(at) => &host[self.bytes(at, part.blocks)],
+                        Source::Slot(slot, at) => self.slot(ticket, slot, self.bytes(at, part.blocks)),
                     };
-                    out[start..].iter_mut().zip(from).for_each(|(a, b)| *a ^= b);
+                    term.times.add_times(from, &mut out[start..]);
                 }
             }
         }

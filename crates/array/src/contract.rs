@@ -1,7 +1,7 @@
 //! The contract of an array.
 
-use crate::{MemberId, MemberPlan, Ticket, Work};
-use smrlab_stl::{HostRequest, Record};
+use crate::{MemberId, MemberPlan, Records, Ticket, Work};
+use smrlab_stl::HostRequest;
 use smrlab_units::{Blocks, Lba, SimTime};
 use std::ops::Range;
 
@@ -127,6 +127,12 @@ pub trait Array: Send {
         let _ = (now, member, plan);
     }
 
+    /// Whether a fresh drive in the place of this dead member would get back what that held.
+    fn rebuildable(&self, member: MemberId) -> bool {
+        let _ = member;
+        false
+    }
+
     /// How a disk is.
     fn health(&self, member: MemberId) -> Health;
 
@@ -155,14 +161,13 @@ pub trait Array: Send {
         false
     }
 
-    /// What a layer's [`recover`](smrlab_stl::TranslationLayer::recover) is. Works that were cut are gone; what they leave to
-    /// do is planned as jobs.
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
+    /// Takes up the state that was recorded. Works that were cut are gone; what they leave to do is planned as jobs.
+    fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         let _ = (records, plan);
     }
 
-    /// What a layer's [`checkpoint`](smrlab_stl::TranslationLayer::checkpoint) is.
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    /// Its present state as records.
+    fn checkpoint(&self, out: &mut Records) {
         let _ = out;
     }
 

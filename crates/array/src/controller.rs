@@ -12,7 +12,7 @@ use crate::locks::Table;
 use crate::member::{How, Slot};
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
-use crate::{Array, ArrayObserver, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
+use crate::{Array, ArrayObserver, Job, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
 use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
@@ -112,7 +112,7 @@ pub struct Controller {
     /// See [`records_wait`](Controller::records_wait).
     records_wait: bool,
     /// No job begins: those that were to.
-    held: Option<Vec<u64>>,
+    held: Option<Vec<Job>>,
     /// Some member has a scheduler.
     queued: bool,
     deaths: u64,

@@ -7,9 +7,16 @@ use crate::{Array, Capabilities, cache};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
+/// Most drives of an array: members have 32-bit numbers, and streams 16.
+pub const MOST_DISKS: u64 = 65_535;
+
 /// The parameter that says how many drives there are.
 pub const DISKS: Param =
-    Param { name: "disks", kind: Kind::Count(1, 64), default: "4", doc: "drives in the array" };
+    Param { name: "disks", kind: Kind::Count(1, MOST_DISKS), default: "4", doc: "drives in the array" };
+
+/// The parameter that says how much of the host's space stays together on a drive.
+pub const CHUNK: Param =
+    Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "consecutive blocks on one drive" };
 
 /// The parameters of every array but `single`: what befalls its drives, and what they share.
 pub const COMMON: &[Param] = &[
@@ -33,7 +40,7 @@ pub const COMMON: &[Param] = &[
     },
     Param {
         name: "spares",
-        kind: Kind::Count(0, 64),
+        kind: Kind::Count(0, MOST_DISKS),
         default: "1",
         doc: "fresh drives to replace dead ones",
     },
@@ -70,17 +77,17 @@ impl<'a> ArrayContext<'a> {
         self.disks
     }
 
-    /// A chunk or stripe unit: at least a block, at most a disk.
+    /// The chunk that a user wants: at least a block, at most a disk.
     ///
     /// # Errors
     /// One that does not fit.
-    pub fn unit(&self, values: &Values, key: &str) -> Result<Blocks, SpecError> {
+    pub fn chunk(&self, values: &Values) -> Result<Blocks, SpecError> {
         let least = self.disks.iter().copied().min().unwrap_or_default();
-        let unit = values.size(key, least).unwrap_or(Blocks(128));
-        if unit == Blocks::ZERO || unit > least {
-            return Err(values.bad(key, format!("from one block to the {least} blocks of a disk")));
+        let chunk = values.size("chunk", least).unwrap_or(Blocks(128));
+        if chunk == Blocks::ZERO || chunk > least {
+            return Err(values.bad("chunk", format!("from one block to the {least} blocks of a disk")));
         }
-        Ok(unit)
+        Ok(chunk)
     }
 }
 

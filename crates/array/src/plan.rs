@@ -1,8 +1,9 @@
 //! The plan of an array: member requests in phases, and what becomes of the works they belong to.
 
-use smrlab_stl::{Cause, HostRequest, Record, Refusal};
+use crate::gf::Gf;
+use crate::record::{Change, Records};
+use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
-use std::ops::Range;
 
 /// A member of an array: its disks from 0, then its SSDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,9 +26,46 @@ pub struct Ticket(pub u32);
 pub enum Work {
     /// A request of the host's.
     Host(HostRequest),
-    /// Work of the array's own, by a number that it chose.
-    Job(u64),
+    /// Work of the array's own.
+    Job(Job),
 }
+
+/// Work of an array's own, as others hand it on: the array that planned it knows it as one of its [`tasks!`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Which task.
+    pub kind: u32,
+    /// What it is about: a unit, a row, a group.
+    pub of: u64,
+}
+
+/// Declares what an array does by itself: an enum whose variants each hold a number, and how [`Job`]s stand for them, the first by
+/// the number `FIRST` and so on.
+macro_rules! tasks {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident from $first:literal { $($(#[$doc:meta])* $task:ident,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $name { $($(#[$doc])* $task(u64),)* }
+
+        impl $name {
+            /// The task that a job stands for; `None`: it is none of these.
+            $vis fn of(job: $crate::plan::Job) -> Option<Self> {
+                let all: &[fn(u64) -> Self] = &[$(Self::$task),*];
+                all.get(job.kind.checked_sub($first)? as usize).map(|task| task(job.of))
+            }
+        }
+
+        impl From<$name> for $crate::plan::Job {
+            fn from(task: $name) -> Self {
+                enum Kind { $($task,)* }
+                match task {
+                    $($name::$task(of) => Self { kind: $first + Kind::$task as u32, of },)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use tasks;
 
 /// Where the bytes of a part come from (write) or go to (read).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,17 +78,47 @@ pub enum End {
     Zero,
     /// Bytes that nobody reads back: encoded records.
     Records,
-    /// The XOR of these terms (see [`MemberPlan::terms`]).
-    Xor(u32, u32),
+    /// The sum of these terms in GF(256): an XOR where each is there once (see [`MemberPlan::terms`]).
+    Sum(u32, u32),
 }
 
-/// A term of an XOR.
+/// A term of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Term {
+pub struct Term {
+    /// Where its bytes are.
+    pub from: Source,
+    /// How many times it is added.
+    pub times: Gf,
+}
+
+/// Where the bytes of a term are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
     /// The host's buffer, at this offset in blocks.
     Host(Blocks),
     /// A slot of the work, at this offset in blocks.
     Slot(u32, Blocks),
+}
+
+impl Term {
+    /// The host's buffer from this offset on, once.
+    #[inline]
+    pub fn host(at: u64) -> Self {
+        Self { from: Source::Host(Blocks(at)), times: Gf::ONE }
+    }
+
+    /// A slot of the work from this offset on, once.
+    #[inline]
+    pub fn slot(slot: u32, at: Blocks) -> Self {
+        Self { from: Source::Slot(slot, at), times: Gf::ONE }
+    }
+
+    /// The same so many times.
+    #[inline]
+    #[must_use]
+    pub fn times(self, times: Gf) -> Self {
+        Self { times: times * self.times, ..self }
+    }
 }
 
 /// Consecutive blocks of a member request with one source or destination.
@@ -107,8 +175,8 @@ pub struct MemberPlan {
     terms: Vec<Term>,
     deliveries: Vec<Delivery>,
     outcomes: Vec<Outcome>,
-    jobs: Vec<u64>,
-    records: Vec<Record>,
+    jobs: Vec<Job>,
+    records: Records,
     cleanings: Vec<(&'static str, Ticket, Blocks)>,
     fence: bool,
     wants_data: bool,
@@ -180,7 +248,7 @@ impl MemberPlan {
     /// Puts together, now that the phase is over, `blocks` of the host's buffer from `at` on.
     pub fn deliver(&mut self, ticket: Ticket, at: Blocks, blocks: Blocks, terms: &[Term]) {
         if self.wants_data {
-            let end = Parts { parts: &mut self.parts, terms: &mut self.terms }.xor(terms);
+            let end = Parts { parts: &mut self.parts, terms: &mut self.terms }.sum(terms);
             self.deliveries.push(Delivery { ticket, at, part: Part { blocks, end } });
         }
     }
@@ -203,13 +271,18 @@ impl MemberPlan {
     }
 
     /// Starts work of the array's own, as soon as its stripes are free.
-    pub fn job(&mut self, job: u64) {
-        self.jobs.push(job);
+    pub fn job(&mut self, job: impl Into<Job>) {
+        self.jobs.push(job.into());
     }
 
     /// A durable change of the array's state, in its own memory: durable now, before the requests of this plan begin.
-    pub fn record(&mut self, record: Record) {
-        self.records.push(record);
+    pub fn record(&mut self, change: &impl Change) {
+        self.records.add(change);
+    }
+
+    /// Where parts that layouts share put down their changes.
+    pub(crate) fn records_mut(&mut self) -> &mut Records {
+        &mut self.records
     }
 
     /// The requests of this plan go over space that the state before needs, or must not reach the disks before what is recorded:
@@ -239,10 +312,10 @@ impl MemberPlan {
             for part in &mut parts[op.parts.0 as usize..op.parts.1 as usize] {
                 match part.end {
                     End::Host(from) => part.end = End::Slot(slot, from + Blocks(at)),
-                    End::Xor(first, end) => {
+                    End::Sum(first, end) => {
                         for term in &mut terms[first as usize..end as usize] {
-                            if let Term::Host(from) = *term {
-                                *term = Term::Slot(slot, from + Blocks(at));
+                            if let Source::Host(from) = term.from {
+                                term.from = Source::Slot(slot, from + Blocks(at));
                             }
                         }
                     }
@@ -263,7 +336,7 @@ impl MemberPlan {
         &self.parts[op.parts.0 as usize..op.parts.1 as usize]
     }
 
-    /// The terms of an [`End::Xor`].
+    /// The terms of an [`End::Sum`].
     pub fn terms(&self, (first, end): (u32, u32)) -> &[Term] {
         &self.terms[first as usize..end as usize]
     }
@@ -280,12 +353,12 @@ impl MemberPlan {
     }
 
     /// Jobs to start.
-    pub fn jobs(&self) -> &[u64] {
+    pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
     /// Changes of state. Those of one plan hold together: after a kill there are all of them or none.
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &Records {
         &self.records
     }
 
@@ -318,23 +391,17 @@ impl Parts<'_> {
         self.parts.push(Part { blocks, end });
     }
 
-    /// An end that is the XOR of `terms`: itself where there is one, zeroes where there is none.
-    pub fn xor(&mut self, terms: &[Term]) -> End {
+    /// An end that is the sum of `terms`: itself where there is one, zeroes where there is none.
+    pub fn sum(&mut self, terms: &[Term]) -> End {
         match terms {
             [] => End::Zero,
-            [Term::Host(at)] => End::Host(*at),
-            [Term::Slot(slot, at)] => End::Slot(*slot, *at),
+            [Term { from: Source::Host(at), times: Gf::ONE }] => End::Host(*at),
+            [Term { from: Source::Slot(slot, at), times: Gf::ONE }] => End::Slot(*slot, *at),
             _ => {
                 let first = self.terms.len() as u32;
                 self.terms.extend_from_slice(terms);
-                End::Xor(first, self.terms.len() as u32)
+                End::Sum(first, self.terms.len() as u32)
             }
         }
     }
-}
-
-/// A range of blocks as a place.
-#[inline]
-pub(crate) fn place(range: Range<u64>) -> (Lba, Blocks) {
-    (Lba(range.start), Blocks(range.end - range.start))
 }

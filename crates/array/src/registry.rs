@@ -3,14 +3,25 @@
 //! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`].
 
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
-use crate::layouts::{dedicated, dvs, raid5, single, spanning, striped};
+use crate::layouts::{dedicated, dvs, mirror, raid5, raid6, single, spanning, striped};
 use crate::{Array, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use smrlab_units::{BLOCK_BYTES, SimTime, parse_time};
 
 /// Every array.
-pub static ARRAYS: &[&ArrayEntry] =
-    &[&single::ENTRY, &spanning::ENTRY, &striped::ENTRY, &dedicated::ENTRY, &raid5::ENTRY, &dvs::ENTRY];
+pub static ARRAYS: &[&ArrayEntry] = &[
+    &single::ENTRY,
+    &spanning::ENTRY,
+    &striped::ENTRY,
+    &dedicated::ENTRY,
+    &mirror::ENTRY,
+    &raid5::ENTRY,
+    &raid6::ENTRY,
+    &dvs::ENTRY,
+];
+
+/// What `chunk` of `striped` was called by earlier versions.
+const OLD_CHUNK: &str = "stripe_unit";
 
 /// An array as a user specified it.
 #[derive(Clone)]
@@ -66,7 +77,8 @@ impl Chosen {
 /// # Errors
 /// Unknown names and keys with the nearest match, and values out of range with the accepted range.
 pub fn parse(text: &str) -> Result<Chosen, SpecError> {
-    let (name, pairs) = split_item(text);
+    let (name, mut pairs) = split_item(text);
+    pairs.iter_mut().filter(|p| p.0 == OLD_CHUNK).for_each(|p| p.0 = "chunk");
     let entry = ARRAYS.iter().find(|a| a.name == name).copied().ok_or_else(|| SpecError::UnknownName {
         what: "array",
         name: name.to_owned(),
@@ -123,6 +135,8 @@ mod tests {
         assert_eq!(parse("raid5,spares=2,replace=1s").unwrap().spares, 2);
         let again = parse(&parse("raid5").unwrap().resolved).unwrap();
         assert_eq!((again.spares, again.resolved), (0, parse("raid5").unwrap().resolved));
+        let (old, new) = ("striped,stripe_unit=8KiB", "striped,chunk=8KiB");
+        assert_eq!(parse(old).unwrap().resolved, parse(new).unwrap().resolved);
         let chosen = parse("raid5,disks=3,fail=2@1s+0@2s,timeout=30s,replace=5s").unwrap();
         assert_eq!(
             chosen.schedule.fails,

@@ -19,9 +19,9 @@ use crate::stats::Events;
 use carried::{Carry, Pending};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
-use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Schedule, Stop};
+use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Records, Schedule, Stop};
 use smrlab_drive::Drive;
-use smrlab_stl::{Counted, HostBuffer, HostRequest, Record};
+use smrlab_stl::{Counted, HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use ssd::SsdBytes;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Arrayed {
         let controller = if members.by_step { controller.background_by_step() } else { controller };
         let carry = Carry::new((bytes, on_ssd), ledger.clone(), events.clone(), capabilities.losses > 0);
         let mut state = State { controller, carry, next: 0, before: Counted::default() };
-        state.call(|c, carry| c.recover(found.records.into_iter(), found.stop, carry));
+        state.call(|c, carry| c.recover(&found.records, found.stop, carry));
         taken_up(found.stop, ledger.as_deref(), &events)?;
         missing.retain(|m| state.health(m.at()) != Health::Dead);
         for member in missing {
@@ -408,8 +408,8 @@ impl Arrayed {
         if state.carry.broken.is_some() {
             return Ok(());
         }
-        let mut records: Vec<Record> = Vec::new();
-        state.controller.array().checkpoint(&mut |r| records.push(r));
+        let mut records = Records::default();
+        state.controller.array().checkpoint(&mut records);
         for disk in state.alive() {
             state.carry.disks[disk].medium.sync()?;
         }
@@ -475,10 +475,14 @@ impl Arrayed {
             let text = format!("disk {disk} is not dead: smrlab device fail NAME --disk {disk} first");
             return Err(DeviceError::input(text));
         }
-        if let Some(other) =
-            (0..state.carry.disks.len()).find(|d| *d != at && state.health(*d) != Health::Whole)
-        {
-            let text = format!("disk {other} is not whole either: what was on disk {disk} cannot be rebuilt");
+        if !state.controller.array().rebuildable(MemberId(disk as u32)) {
+            let whole = |d: &usize| *d == at || state.health(*d) == Health::Whole;
+            let others: Vec<String> =
+                (0..state.carry.disks.len()).filter(|d| !whole(d)).map(|d| d.to_string()).collect();
+            let text = format!(
+                "disk {} is not whole either: what was on disk {disk} cannot be rebuilt",
+                others.join(" or ")
+            );
             return Err(DeviceError::input(text));
         }
         let (drive, bytes) = self.members.fresh(disk as u32)?.start()?;

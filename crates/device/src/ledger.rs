@@ -3,15 +3,14 @@
 //! A record survives the process at once, and the host once it was synced; that comes after the disks were synced, because
 //! records say what is on them.
 
+use crate::changes::{Assembly, entries};
 use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
 use crate::log::Log;
 use crate::scan::Position;
 use crate::store::header::StoreDir;
-use crate::tag;
 use parking_lot::Mutex;
-use smrlab_array::Stop;
-use smrlab_stl::Record;
+use smrlab_array::{Records, Stop};
 
 /// Every disk was made.
 const FORMED: u32 = 4;
@@ -28,7 +27,7 @@ const AT_REST: u32 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The array's records, in order.
-    pub records: Vec<Record>,
+    pub records: Records,
     /// Every disk was made once: one that is missing now is lost.
     pub formed: bool,
     /// How the server before ended.
@@ -67,13 +66,14 @@ impl Ledger {
     /// As [`Log::open`].
     pub fn open(dir: StoreDir, boot: u64) -> Result<(Self, Found)> {
         let (mut found, mut closed, mut at_work) = (Found::default(), false, false);
+        let mut assembly = Assembly::default();
         let log = Log::open(&dir.path, dir.header.id, boot, &mut |e| {
             closed = e.tag == CLOSED;
             at_work = e.tag == AT_WORK || (at_work && !closed && e.tag != AT_REST);
             match e.tag {
                 FORMED => found.formed = true,
                 CLOSED | OPENED | AT_WORK | AT_REST => {}
-                _ => found.records.push(Record { tag: e.tag & !tag::LAYER, words: e.words }),
+                _ => assembly.take(&e, &mut found.records),
             }
         })?;
         found.stop = match found.formed && !closed {
@@ -152,9 +152,9 @@ impl Ledger {
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn keep(&self, records: &[Record]) -> Result<()> {
+    pub fn keep(&self, records: &Records) -> Result<()> {
         let mut state = self.state.lock();
-        state.log.append_all(&records.iter().map(Entry::from).collect::<Vec<_>>())?;
+        state.log.append_all(&entries(records))?;
         state.kept += records.len() as u64;
         Ok(())
     }
@@ -190,13 +190,13 @@ impl Ledger {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn checkpoint(&self, records: &[Record]) -> Result<()> {
+    pub fn checkpoint(&self, records: &Records) -> Result<()> {
         let mut state = self.state.lock();
         let formed = Entry { tag: FORMED, words: [0; 3] };
         let at_work = state.at_work.then_some(Entry { tag: AT_WORK, words: [0; 3] });
-        let all = records.len() as u64 + 1 + u64::from(state.at_work);
+        let entries = entries(records);
+        let all = entries.len() as u64 + 1 + u64::from(state.at_work);
         let checkpoint = state.log.rotate(all)?;
-        let entries = records.iter().map(Entry::from);
         checkpoint.write(std::iter::once(formed).chain(at_work).chain(entries).map(Ok))
     }
 }

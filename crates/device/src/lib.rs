@@ -6,6 +6,7 @@
 pub mod arrayed;
 pub mod capture;
 pub(crate) mod carry;
+mod changes;
 pub mod config;
 pub mod control;
 pub mod device;

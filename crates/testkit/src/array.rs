@@ -5,10 +5,10 @@ use crate::harness::{BYTES, new_data, random_request};
 use crate::{PlainMedium, Rng};
 use smrlab_array::plan::Outcome;
 use smrlab_array::{
-    Array, ArrayContext, Locks, MemberId, MemberOp, MemberPlan, Part, Phase, Staging, Ticket, Work,
+    Array, ArrayContext, Locks, MemberId, MemberOp, MemberPlan, Part, Phase, Records, Staging, Ticket, Work,
 };
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, Plan, Refusal, TranslationLayer};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ pub struct ArrayHarness {
     acked: Vec<u8>,
     /// Blocks that were discarded where that promises nothing, and not written since.
     vague: BTreeSet<u64>,
-    records: Vec<Record>,
+    records: Records,
     last_read: Vec<u8>,
     /// Member requests carried out.
     pub done: u64,
@@ -139,7 +139,7 @@ impl ArrayHarness {
             model: vec![0; bytes],
             acked: vec![0; bytes],
             vague: BTreeSet::new(),
-            records: Vec::new(),
+            records: Records::default(),
             last_read: Vec::new(),
             done: 0,
             refused: 0,
@@ -223,7 +223,7 @@ impl ArrayHarness {
                 self.staging.deliver(&plan, delivery, &mut w.host);
             }
         }
-        self.records.extend_from_slice(plan.records());
+        self.records.append(plan.records());
         for outcome in plan.outcomes() {
             match *outcome {
                 Outcome::Acknowledged(ticket) => self.acknowledge(ticket),
@@ -443,16 +443,14 @@ impl ArrayHarness {
         self.staging = Staging::default();
         self.array = Self::build(&self.text, &self.disks[..self.real]);
         let records = std::mem::take(&mut self.records);
-        self.planned(|array, _, plan| array.recover(&mut records.iter().copied(), plan));
+        self.planned(|array, _, plan| array.recover(&records, plan));
         if let Some(disk) = disk {
             self.disks[disk].dead = true;
             let member = MemberId(disk as u32);
             self.planned(|array, now, plan| array.failed(now, member, plan));
         }
         self.records.clear();
-        let mut kept = Vec::new();
-        self.array.checkpoint(&mut |r| kept.push(r));
-        self.records = kept;
+        self.array.checkpoint(&mut self.records);
         self.start_ready();
         self.settle(rng);
         self.model.copy_from_slice(&self.acked);

@@ -1,16 +1,28 @@
 //! Destaging: dirty pages of a group are read from the SSD and written to the array within.
 
-use super::*;
-use crate::End;
-use smrlab_stl::Cause;
+use super::evict::Dirty;
+use super::pages::{self, Page};
+use super::{Cached, Doing, Event, Place, SLOT, Settings, Task};
+use crate::plan::Outcome;
+use crate::{End, MemberPlan, Phase, Ticket, Work};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A page that was read.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    page: u64,
+    stamp: u64,
+}
 
 /// A group that is being destaged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Destage {
     group: u64,
-    /// Its pages, with their stamps when they were read.
-    pages: Vec<(u64, u64)>,
+    /// Its pages, as they were when they were read.
+    pages: Vec<Read>,
     /// Runs of the host's blocks, ascending and apart; the slot holds one after the other.
     runs: Vec<Range<u64>>,
     /// Runs that the array within has done or is doing; all at once where it takes them so.
@@ -82,13 +94,13 @@ impl Cached {
             }
             self.destaging.push(group);
             left -= own.len() as u64;
-            plan.job(DESTAGE + group);
+            plan.job(Task::Destage(group));
         }
         // Where the host waits for room, one goes as it is.
         if full && self.destaging.is_empty() && !unripe.is_empty() {
             let group = unripe.remove(0);
             self.destaging.push(group);
-            plan.job(DESTAGE + group);
+            plan.job(Task::Destage(group));
         }
         unripe.into_iter().for_each(|group| self.evict.touched(group));
     }
@@ -106,7 +118,7 @@ impl Cached {
         Some(pages.iter().copied().filter(all).collect())
     }
 
-    pub(super) fn start_destage(&mut self, now: SimTime, ticket: Ticket, group: u64, plan: &mut MemberPlan) {
+    pub(super) fn start_destage(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) {
         let own = self.dirty.range(self.group_pages(group)).map(|(n, p)| (n, *p));
         // A page that is being written keeps its place until that is done.
         let size = self.settings.page;
@@ -125,10 +137,10 @@ impl Cached {
         let mut destage = Destage { group, ..Destage::default() };
         let mut at = 0;
         for (page, found) in chosen {
-            destage.pages.push((page, found.stamp));
+            destage.pages.push(Read { page, stamp: found.stamp });
             pages::runs(found.valid, |r| {
                 let n = Blocks(r.end - r.start);
-                let lba = self.on_ssd(false, found.slot, r.start);
+                let lba = self.on_ssd(Place { of_reads: false, slot: found.slot }, r.start);
                 let read = HostRequest { why: Cause::Destage, ..HostRequest::new(HostOp::Read, lba, n) };
                 plan.ask(ticket, self.settings.ssd, read, |p| p.push(n, End::Slot(SLOT, Blocks(at))));
                 at += n.0;
@@ -143,7 +155,7 @@ impl Cached {
         self.counts.destaged_pages += destage.pages.len() as u64;
         self.counts.destaged_blocks += at;
         if destage.runs.is_empty() {
-            return self.destaged(now, ticket, destage, false, plan);
+            return self.destaged(ticket, destage, false, plan);
         }
         self.doing.put(ticket, Doing::Destage(destage));
     }
@@ -167,9 +179,9 @@ impl Cached {
         loop {
             match plan.take_outcome(ticket) {
                 None => return self.doing.put(ticket, Doing::Destage(destage)),
-                Some(Outcome::Refused(..)) => return self.destaged(now, ticket, destage, true, plan),
+                Some(Outcome::Refused(..)) => return self.destaged(ticket, destage, true, plan),
                 Some(_) if destage.next == destage.runs.len() => {
-                    return self.destaged(now, ticket, destage, false, plan);
+                    return self.destaged(ticket, destage, false, plan);
                 }
                 Some(_) => self.next_run(now, ticket, &mut destage, plan),
             }
@@ -198,19 +210,12 @@ impl Cached {
     }
 
     /// The pages that were not written again meanwhile are clean, and their places are free.
-    fn destaged(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        destage: Destage,
-        refused: bool,
-        plan: &mut MemberPlan,
-    ) {
-        for (page, stamp) in destage.pages {
+    fn destaged(&mut self, ticket: Ticket, destage: Destage, refused: bool, plan: &mut MemberPlan) {
+        for Read { page, stamp } in destage.pages {
             // What the array cannot take any more is lost: the cache does not wait for it for ever.
             if self.dirty.get(page).is_some_and(|p| p.stamp == stamp || refused) {
                 self.dirty.remove(page);
-                plan.record(Record { tag: GONE, words: [page, 0, 0] });
+                plan.record(&Event::Gone(page));
             }
         }
         self.destaging.retain(|g| *g != destage.group);
@@ -220,7 +225,7 @@ impl Cached {
             self.evict.touched(destage.group);
         }
         plan.end(ticket);
-        self.admit(now, plan);
+        self.admit(plan);
         self.destage_more(plan);
     }
 }

@@ -18,29 +18,73 @@ mod tests;
 pub(crate) use entry::{before, ssd};
 pub use params::PARAMS;
 
-use crate::plan::Outcome;
+use crate::plan::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Stop, Ticket, Work};
+use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
 use destage::Destage;
-use evict::{Dirty, Evict};
+use evict::Evict;
 use lists::ReadPolicy;
 use pages::{Page, Pages};
-use smrlab_stl::{HostRequest, Record};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_stl::HostRequest;
+use smrlab_units::{Blocks, Lba, SimTime};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Jobs from this number on are the cache's; below, those of the array within.
-const OWN: u64 = 1 << 63;
-/// Of the cache's jobs: these destage a group; below, a host request needs the disks.
-const DESTAGE: u64 = OWN | 1 << 62;
+tasks! {
+    /// What the cache does by itself, beside the tasks of the array within.
+    enum Task from 0x1_0000 {
+        /// Destages this group.
+        Destage,
+        /// Gives the host request of this ticket the stripes that it needs on the disks.
+        Ask,
+    }
+}
+
 /// The slot of what comes from the SSD; the array within counts its own from 0.
 const SLOT: u32 = u32::MAX;
 
-/// [`Record`]: a dirty page: its number and place (40 and 24 bits), valid sectors.
+/// What is recorded, beside what the array within records.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// This page is dirty: where it is, and its valid sectors.
+    Put { page: u64, slot: u64, valid: pages::Mask },
+    /// This page is not dirty any more.
+    Gone(u64),
+}
+
+/// Tags of records.
 const PUT: u32 = 1 << 16;
-/// This page is not dirty any more.
 const GONE: u32 = PUT + 1;
+
+impl Event {
+    fn of_page(page: u64, found: &Page) -> Self {
+        Self::Put { page, slot: found.slot, valid: found.valid }
+    }
+}
+
+impl Change for Event {
+    fn put(&self, to: &mut Records) {
+        match *self {
+            // 40 and 24 bits.
+            Self::Put { page, slot, valid } => {
+                to.push(PUT, [page << 24 | slot, valid as u64, (valid >> 64) as u64]);
+            }
+            Self::Gone(page) => to.push(GONE, [page]),
+        }
+    }
+
+    fn of(record: Record<'_>) -> Option<Self> {
+        let [word, low, high] = std::array::from_fn(|i| record.word(i));
+        match record.tag {
+            PUT => {
+                let valid = u128::from(low) | u128::from(high) << 64;
+                Some(Self::Put { page: word >> 24, slot: word & 0xff_ffff, valid })
+            }
+            GONE => Some(Self::Gone(word)),
+            _ => None,
+        }
+    }
+}
 
 /// What is set by parameters; sizes in pages but for `page`, in blocks.
 #[derive(Clone, Copy, Debug)]
@@ -84,18 +128,30 @@ enum Doing {
     Write(HostRequest, Range<u64>),
     /// A read, write or discard that needs the disks and waits for its job.
     Asked(HostRequest),
-    /// It is being done by the array within, under the stripes of this job.
-    Within(HostRequest, Ticket, Overlay),
+    /// It is being done by the array within.
+    Within(Asked),
     Destage(Destage),
     /// Work of the array within.
     Passed,
 }
 
-/// Dirty blocks that are laid over what a read brings: offset in the request and length; and whether the array within is done.
-#[derive(Clone, Debug, Default)]
-struct Overlay {
-    dirty: Vec<(u64, u64)>,
+/// A host request that the array within does.
+#[derive(Clone, Debug)]
+struct Asked {
+    request: HostRequest,
+    /// The job that has the stripes for it.
+    job: Ticket,
+    /// Of a read: dirty blocks that are laid over what it brings, by their offsets in the request.
+    dirty: Vec<Range<u64>>,
+    /// The array within is done.
     done: bool,
+}
+
+/// A place on the SSD, of the write cache or of the read cache.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    of_reads: bool,
+    slot: u64,
 }
 
 /// Host requests under way.
@@ -193,13 +249,9 @@ impl Cached {
     }
 
     /// Where a block of a place of the write cache is on the SSD; that of the read cache comes behind.
-    fn on_ssd(&self, of_reads: bool, slot: u64, within: u64) -> Lba {
-        let slot = slot + if of_reads { self.settings.write } else { 0 };
+    fn on_ssd(&self, place: Place, within: u64) -> Lba {
+        let slot = place.slot + if place.of_reads { self.settings.write } else { 0 };
         Lba(self.settings.base + slot * self.settings.page + within)
-    }
-
-    fn record_put(&self, page: u64, found: &Page) -> Record {
-        Record { tag: PUT, words: [page << 24 | found.slot, found.valid as u64, (found.valid >> 64) as u64] }
     }
 }
 
@@ -210,6 +262,10 @@ impl Array for Cached {
 
     fn health(&self, member: MemberId) -> Health {
         self.inner.health(member)
+    }
+
+    fn rebuildable(&self, member: MemberId) -> bool {
+        self.inner.rebuildable(member)
     }
 
     fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
@@ -224,14 +280,14 @@ impl Array for Cached {
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(_) => Locks::NONE,
-            Work::Job(job) if *job >= DESTAGE => {
-                self.inner.locks(&Work::Host(self.group_request(job - DESTAGE)))
-            }
-            Work::Job(job) if *job >= OWN => match self.doing.get(Ticket((job - OWN) as u32)) {
-                Some(Doing::Asked(r)) => self.inner.locks(&Work::Host(*r)),
-                _ => Locks::NONE,
+            Work::Job(job) => match Task::of(*job) {
+                Some(Task::Destage(group)) => self.inner.locks(&Work::Host(self.group_request(group))),
+                Some(Task::Ask(of)) => match self.doing.get(Ticket(of as u32)) {
+                    Some(Doing::Asked(r)) => self.inner.locks(&Work::Host(*r)),
+                    _ => Locks::NONE,
+                },
+                None => self.inner.locks(work),
             },
-            Work::Job(_) => self.inner.locks(work),
         }
     }
 
@@ -242,20 +298,22 @@ impl Array for Cached {
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             Work::Host(r) => self.arrive(now, ticket, r, plan),
-            Work::Job(job) if *job >= DESTAGE => self.start_destage(now, ticket, job - DESTAGE, plan),
-            Work::Job(job) if *job >= OWN => self.granted(now, Ticket((job - OWN) as u32), ticket, plan),
-            Work::Job(_) => {
-                self.doing.put(ticket, Doing::Passed);
-                self.inner.start(now, ticket, work, plan);
-            }
+            Work::Job(job) => match Task::of(*job) {
+                Some(Task::Destage(group)) => self.start_destage(ticket, group, plan),
+                Some(Task::Ask(of)) => self.granted(now, Ticket(of as u32), ticket, plan),
+                None => {
+                    self.doing.put(ticket, Doing::Passed);
+                    self.inner.start(now, ticket, work, plan);
+                }
+            },
         }
     }
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         match self.doing.take(ticket) {
-            Some(Doing::Write(r, done)) => self.written(now, ticket, r, &done, plan),
-            Some(Doing::Within(r, job, overlay)) => self.within(now, phase, (r, job, overlay), plan),
+            Some(Doing::Write(r, done)) => self.written(ticket, r, &done, plan),
+            Some(Doing::Within(asked)) => self.within(now, phase, asked, plan),
             Some(Doing::Destage(destage)) => self.destage_phase(now, phase, destage, plan),
             Some(Doing::Passed) => {
                 self.doing.put(ticket, Doing::Passed);
@@ -286,29 +344,26 @@ impl Array for Cached {
         self.inner.unfinished()
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
-        let mut within = Vec::new();
-        for record in records {
-            let [word, low, high] = record.words;
-            match record.tag {
-                PUT => {
-                    self.stamp += 1;
-                    let valid = u128::from(low) | u128::from(high) << 64;
-                    let page = Page { slot: word & 0xff_ffff, valid, stamp: self.stamp };
-                    self.dirty.restore(word >> 24, page);
+    fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
+        let mut within = Records::default();
+        for record in records.iter() {
+            match Event::of(record) {
+                Some(Event::Put { page, slot, valid }) => {
+                    let stamp = self.stamp();
+                    self.dirty.restore(page, Page { slot, valid, stamp });
                 }
-                GONE => self.dirty.remove(word),
-                _ => within.push(record),
+                Some(Event::Gone(page)) => self.dirty.remove(page),
+                None => within.push(record.tag, record.words.iter().copied()),
             }
         }
         self.dirty.restored();
         let groups: Vec<u64> = self.dirty.range(0..u64::MAX).map(|(p, _)| p / self.settings.group).collect();
         groups.into_iter().for_each(|g| self.evict.touched(g));
-        self.inner.recover(&mut within.into_iter(), plan);
+        self.inner.recover(&within, plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.dirty.range(0..u64::MAX).for_each(|(page, found)| out(self.record_put(page, found)));
+    fn checkpoint(&self, out: &mut Records) {
+        self.dirty.range(0..u64::MAX).for_each(|(page, found)| out.add(&Event::of_page(page, found)));
         self.inner.checkpoint(out);
     }
 

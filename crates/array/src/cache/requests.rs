@@ -1,8 +1,12 @@
 //! Host requests: what the SSD has, what it takes, and what has to wait.
 
-use super::*;
-use crate::{End, Term};
-use smrlab_stl::Cause;
+use super::pages;
+use super::{Asked, Cached, Doing, Event, Place, SLOT, Task};
+use crate::plan::Outcome;
+use crate::{End, MemberPlan, Phase, Term, Ticket, Work};
+use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, SimTime};
+use std::ops::Range;
 
 fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
@@ -61,8 +65,7 @@ impl Cached {
     }
 
     /// Lets those go on that waited.
-    pub(super) fn admit(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        let _ = now;
+    pub(super) fn admit(&mut self, plan: &mut MemberPlan) {
         while let Some(&ticket) = self.waiting.front() {
             let Some(Doing::Waiting(r, done)) = self.doing.get(ticket).cloned() else {
                 self.waiting.pop_front();
@@ -93,7 +96,7 @@ impl Cached {
 
     fn ask(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         self.doing.put(ticket, Doing::Asked(*r));
-        plan.job(OWN + u64::from(ticket.0));
+        plan.job(Task::Ask(u64::from(ticket.0)));
     }
 
     /// What the SSD has of these blocks is out of date.
@@ -102,15 +105,14 @@ impl Cached {
             let sectors = pages::mask(&within);
             self.forget_clean(page, sectors);
             if self.dirty.valid(page) & sectors != 0 {
-                let gone = Record { tag: GONE, words: [page, 0, 0] };
-                plan.record(gone);
+                plan.record(&Event::Gone(page));
                 // More of it may be on its way to its place on the SSD.
                 let size = self.settings.page;
                 let stay = self.writing.meets(&(page * size..(page + 1) * size));
                 if !self.dirty.drop_sectors(page, sectors, stay)
                     && let Some(found) = self.dirty.get(page).filter(|p| p.valid != 0)
                 {
-                    plan.record(self.record_put(page, found));
+                    plan.record(&Event::of_page(page, found));
                 }
             }
         }
@@ -126,14 +128,14 @@ impl Cached {
     fn read_ssd(
         &self,
         ticket: Ticket,
-        (of_reads, slot): (bool, u64),
+        place: Place,
         sectors: pages::Mask,
         plan: &mut MemberPlan,
         mut end: impl FnMut(&Range<u64>) -> End,
     ) {
         pages::runs(sectors, |run| {
             let n = Blocks(run.end - run.start);
-            let r = HostRequest::new(HostOp::Read, self.on_ssd(of_reads, slot, run.start), n);
+            let r = HostRequest::new(HostOp::Read, self.on_ssd(place, run.start), n);
             plan.ask(ticket, self.settings.ssd, r, |p| p.push(n, end(&run)));
         });
     }
@@ -154,12 +156,13 @@ impl Cached {
             let wanted = pages::mask(&within);
             let dirty = wanted & self.dirty.valid(page);
             if let Some(found) = self.dirty.get(page) {
-                self.read_ssd(ticket, (false, found.slot), dirty, plan, host);
+                self.read_ssd(ticket, Place { of_reads: false, slot: found.slot }, dirty, plan, host);
             }
             if wanted != dirty
                 && let Some(found) = self.clean.get(page)
             {
-                self.read_ssd(ticket, (true, found.slot), wanted & !dirty, plan, host);
+                let place = Place { of_reads: true, slot: found.slot };
+                self.read_ssd(ticket, place, wanted & !dirty, plan, host);
                 self.reads.hit(page);
             }
         }
@@ -182,7 +185,11 @@ impl Cached {
             let Some(slot) = self.dirty.put(page, 0, stamp) else { break };
             self.forget_clean(page, pages::mask(&within));
             let n = Blocks(within.end - within.start);
-            let own = HostRequest { lba: self.on_ssd(false, slot, within.start), blocks: n, ..*r };
+            let own = HostRequest {
+                lba: self.on_ssd(Place { of_reads: false, slot }, within.start),
+                blocks: n,
+                ..*r
+            };
             plan.ask(ticket, self.settings.ssd, own, |p| p.push(n, End::Host(Blocks(done + at))));
             end = done + at + n.0;
         }
@@ -194,7 +201,6 @@ impl Cached {
     /// The SSD has these blocks of a write.
     pub(super) fn written(
         &mut self,
-        now: SimTime,
         ticket: Ticket,
         r: HostRequest,
         done: &Range<u64>,
@@ -206,7 +212,7 @@ impl Cached {
             let stamp = self.stamp();
             self.dirty.put(page, pages::mask(&sectors), stamp);
             if let Some(found) = self.dirty.get(page) {
-                plan.record(self.record_put(page, found));
+                plan.record(&Event::of_page(page, found));
             }
             self.evict.touched(page / self.settings.group);
         }
@@ -219,87 +225,74 @@ impl Cached {
             self.doing.put(ticket, Doing::Waiting(r, done.end));
             self.waiting.push_front(ticket);
         }
-        self.admit(now, plan);
+        self.admit(plan);
         self.destage_more(plan);
     }
 
-    /// A request that needs the disks has the stripes for it, by `job`.
+    /// A request that needs the disks has the stripes for it, by `job`: the array within begins with it, and of a read what is dirty
+    /// is read beside it.
     pub(super) fn granted(&mut self, now: SimTime, ticket: Ticket, job: Ticket, plan: &mut MemberPlan) {
-        let Some(Doing::Asked(r)) = self.doing.take(ticket) else { return plan.end(job) };
-        self.inner.start(now, ticket, &Work::Host(r), plan);
-        let mut overlay = Overlay::default();
+        let Some(Doing::Asked(request)) = self.doing.take(ticket) else { return plan.end(job) };
+        self.inner.start(now, ticket, &Work::Host(request), plan);
+        let mut asked = Asked { request, job, dirty: Vec::new(), done: false };
         match plan.take_outcome(ticket) {
-            Some(Outcome::Refused(_, why)) => {
-                self.over(ticket, job);
-                plan.refuse(ticket, why);
-                plan.end(job);
-                return self.admit(now, plan);
-            }
-            outcome => overlay.done = outcome.is_some(),
+            Some(Outcome::Refused(_, why)) => return self.refused(ticket, &asked, why, plan),
+            outcome => asked.done = outcome.is_some(),
         }
-        if r.op == HostOp::Read {
-            for (page, within, at) in self.pages(&r.lba.span(r.blocks)) {
+        if request.op == HostOp::Read {
+            for (page, within, at) in self.pages(&request.lba.span(request.blocks)) {
                 let Some(found) = self.dirty.get(page) else { continue };
-                self.read_ssd(ticket, (false, found.slot), found.valid & pages::mask(&within), plan, |run| {
-                    End::Slot(SLOT, Blocks(at + run.start - within.start))
-                });
-                pages::runs(found.valid & pages::mask(&within), |run| {
-                    overlay.dirty.push((at + run.start - within.start, run.end - run.start));
-                });
+                let sectors = found.valid & pages::mask(&within);
+                let offset = |block: u64| at + block - within.start;
+                let place = Place { of_reads: false, slot: found.slot };
+                self.read_ssd(ticket, place, sectors, plan, |run| End::Slot(SLOT, Blocks(offset(run.start))));
+                pages::runs(sectors, |run| asked.dirty.push(offset(run.start)..offset(run.end)));
             }
         }
-        if overlay.done && overlay.dirty.is_empty() {
-            return self.done(now, ticket, (r, job, overlay), plan);
+        if asked.done && asked.dirty.is_empty() {
+            return self.done(ticket, &asked, plan);
         }
-        self.doing.put(ticket, Doing::Within(r, job, overlay));
+        self.doing.put(ticket, Doing::Within(asked));
     }
 
     /// A phase of a request that needs the disks is over.
-    pub(super) fn within(
-        &mut self,
-        now: SimTime,
-        phase: Phase,
-        (r, job, overlay): (HostRequest, Ticket, Overlay),
-        plan: &mut MemberPlan,
-    ) {
+    pub(super) fn within(&mut self, now: SimTime, phase: Phase, asked: Asked, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        if !overlay.done {
+        if !asked.done {
             self.inner.complete(now, phase, plan);
             match plan.take_outcome(ticket) {
-                None => return self.doing.put(ticket, Doing::Within(r, job, overlay)),
-                Some(Outcome::Refused(_, why)) => {
-                    self.over(ticket, job);
-                    plan.refuse(ticket, why);
-                    plan.end(job);
-                    return self.admit(now, plan);
-                }
+                None => return self.doing.put(ticket, Doing::Within(asked)),
+                Some(Outcome::Refused(_, why)) => return self.refused(ticket, &asked, why, plan),
                 Some(_) => {}
             }
         }
-        self.done(now, ticket, (r, job, overlay), plan);
+        self.done(ticket, &asked, plan);
     }
 
-    fn over(&mut self, ticket: Ticket, _: Ticket) {
+    /// The array within cannot do it.
+    fn refused(&mut self, ticket: Ticket, asked: &Asked, why: Refusal, plan: &mut MemberPlan) {
+        self.over(ticket);
+        plan.refuse(ticket, why);
+        plan.end(asked.job);
+        self.admit(plan);
+    }
+
+    fn over(&mut self, ticket: Ticket) {
         self.reading.remove(ticket);
         self.changing.remove(ticket);
     }
 
     /// The disks have done their part: dirty blocks are laid over a read, and what it brought is cached.
-    fn done(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        (r, job, overlay): (HostRequest, Ticket, Overlay),
-        plan: &mut MemberPlan,
-    ) {
-        self.over(ticket, job);
-        plan.end(job);
-        for &(at, n) in &overlay.dirty {
-            plan.deliver(ticket, Blocks(at), Blocks(n), &[Term::Slot(SLOT, Blocks(at))]);
+    fn done(&mut self, ticket: Ticket, asked: &Asked, plan: &mut MemberPlan) {
+        self.over(ticket);
+        plan.end(asked.job);
+        for run in &asked.dirty {
+            let at = Blocks(run.start);
+            plan.deliver(ticket, at, Blocks(run.end - run.start), &[Term::slot(SLOT, at)]);
         }
-        let before = plan.ops().len();
+        let (r, before) = (&asked.request, plan.ops().len());
         if r.op == HostOp::Read && self.settings.read > 0 && !self.changing.meets(&r.lba.span(r.blocks)) {
-            self.fill(ticket, &r, plan);
+            self.fill(ticket, r, plan);
         }
         if plan.ops().len() > before {
             plan.acknowledge(ticket);
@@ -307,7 +300,7 @@ impl Cached {
         } else {
             plan.end(ticket);
         }
-        self.admit(now, plan);
+        self.admit(plan);
     }
 
     fn fill(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
@@ -329,7 +322,11 @@ impl Cached {
             self.counts.fills += 1;
             pages::runs(sectors, |run| {
                 let n = Blocks(run.end - run.start);
-                let write = HostRequest::new(HostOp::Write, self.on_ssd(true, slot, run.start), n);
+                let write = HostRequest::new(
+                    HostOp::Write,
+                    self.on_ssd(Place { of_reads: true, slot }, run.start),
+                    n,
+                );
                 let write = HostRequest { why: Cause::Fill, ..write };
                 let from = Blocks(at + run.start - within.start);
                 plan.ask(ticket, self.settings.ssd, write, |p| p.push(n, End::Host(from)));

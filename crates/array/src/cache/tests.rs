@@ -1,6 +1,6 @@
 //! What is destaged and when, request by request.
 
-use crate::{Array, ArrayContext, MemberPlan, Phase, Ticket, Work, parse};
+use crate::{Array, ArrayContext, Job, MemberPlan, Phase, Ticket, Work, parse};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -18,7 +18,7 @@ impl Rig {
     }
 
     /// Begins a work; the blocks of the SSD that it asks for first, and the jobs that it plans.
-    fn begin(&mut self, ticket: u32, work: Work) -> (Vec<u64>, Vec<u64>) {
+    fn begin(&mut self, ticket: u32, work: Work) -> (Vec<u64>, Vec<Job>) {
         let mut plan = MemberPlan::new(true);
         self.array.start(SimTime::ZERO, Ticket(ticket), &work, &mut plan);
         let on_ssd = plan.ops().iter().filter(|op| op.member.0 == self.disks).map(|op| op.request.lba.0);
@@ -26,7 +26,7 @@ impl Rig {
     }
 
     /// Writes to the cache; the jobs that this leads to.
-    fn write(&mut self, lba: u64, blocks: u64) -> Vec<u64> {
+    fn write(&mut self, lba: u64, blocks: u64) -> Vec<Job> {
         let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
         let (_, mut jobs) = self.begin(0, Work::Host(request));
         let mut plan = MemberPlan::new(true);
@@ -42,7 +42,7 @@ impl Rig {
 #[test]
 fn of_a_group_the_oldest_pages_go_first() {
     let mut rig = Rig::new(
-        "striped,disks=2,stripe_unit=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=8blk,ssd_high=50%,ssd_low=25%,ssd_batch=2",
+        "striped,disks=2,chunk=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=8blk,ssd_high=50%,ssd_low=25%,ssd_batch=2",
     );
     for page in [0, 1, 2, 3, 0] {
         assert_eq!(rig.write(page, 1), []);
@@ -56,7 +56,8 @@ fn of_a_group_the_oldest_pages_go_first() {
 #[test]
 fn destaging_by_rate_begins_at_the_low_mark() {
     let with = |control: &str| {
-        let text = "striped,disks=2,stripe_unit=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_high=75%,ssd_low=25%";
+        let text =
+            "striped,disks=2,chunk=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_high=75%,ssd_low=25%";
         let mut rig = Rig::new(&format!("{text},ssd_depth=2,ssd_control={control}"));
         (0..8).map(|page| rig.write(page, 1).len()).collect::<Vec<_>>()
     };

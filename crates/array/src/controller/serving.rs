@@ -3,9 +3,8 @@
 
 use super::{Controller, Event};
 use crate::member::Slot;
-use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Stop, Work};
+use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Records, Stop, Work};
 use smrlab_drive::Drive;
-use smrlab_stl::Record;
 use smrlab_units::SimTime;
 
 impl Controller {
@@ -18,14 +17,9 @@ impl Controller {
     }
 
     /// Takes up what an array left behind: the records of its state, and how its server ended.
-    pub fn recover(
-        &mut self,
-        mut records: impl Iterator<Item = Record>,
-        stop: Stop,
-        watch: &mut impl ArrayObserver,
-    ) {
+    pub fn recover(&mut self, records: &Records, stop: Stop, watch: &mut impl ArrayObserver) {
         let mut plan = MemberPlan::new(self.plan.wants_data());
-        self.array.recover(&mut records, &mut plan);
+        self.array.recover(records, &mut plan);
         if stop != Stop::Orderly {
             self.array.unclean(stop, &mut plan);
         }

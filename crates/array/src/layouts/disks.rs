@@ -1,36 +1,86 @@
-//! The disks of a layout that survives a loss: which are dead, and the rebuild of the one that was replaced.
+//! The disks of a layout that survives losses: which are dead, and the rebuild of those that were replaced, one after the other.
 
 use super::rebuild::Rebuild;
-use crate::{Health, MemberId, MemberPlan};
-use smrlab_stl::Record;
+use crate::{Health, MemberId, MemberPlan, Record, Records};
 use smrlab_units::SimTime;
+use std::collections::VecDeque;
 
-/// [`Record`], counted from the layout's first tag for them: this disk is dead.
-const DEAD: u32 = 0;
-/// It was replaced: nothing of it is rebuilt.
-const REPLACED: u32 = 1;
-/// This unit of it is rebuilt.
-const REBUILT: u32 = 2;
-/// All of it is.
-const WHOLE: u32 = 3;
+/// What may befall disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// This disk is dead.
+    Dead(u64),
+    /// It was replaced: nothing of it is rebuilt.
+    Replaced(u64),
+    /// This unit of the disk whose turn it is is rebuilt.
+    Rebuilt(u64),
+    /// All of that disk is.
+    Whole,
+    /// That disk cannot be rebuilt: it is dead again.
+    GivenUp,
+}
+
+/// Tag of [`Event::GivenUp`]; those of the others are counted from the layout's first one for them.
+const GIVEN_UP: u32 = 1 << 8;
+
+impl Event {
+    fn put(self, first: u32, to: &mut Records) {
+        let (tag, word) = match self {
+            Self::Dead(disk) => (first, disk),
+            Self::Replaced(disk) => (first + 1, disk),
+            Self::Rebuilt(unit) => (first + 2, unit),
+            Self::Whole => (first + 3, 0),
+            Self::GivenUp => (GIVEN_UP, 0),
+        };
+        to.push(tag, [word]);
+    }
+
+    fn of(first: u32, record: Record<'_>) -> Option<Self> {
+        let word = record.word(0);
+        if record.tag == GIVEN_UP {
+            return Some(Self::GivenUp);
+        }
+        match record.tag.checked_sub(first)? {
+            0 => Some(Self::Dead(word)),
+            1 => Some(Self::Replaced(word)),
+            2 => Some(Self::Rebuilt(word)),
+            3 => Some(Self::Whole),
+            _ => None,
+        }
+    }
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Disks {
     tag: u32,
+    /// How many may be dead.
+    losses: u64,
     dead: Vec<bool>,
     degraded: bool,
     changes: u64,
+    /// The rebuild under way, and those that wait for it.
     rebuild: Option<Rebuild>,
+    waiting: VecDeque<Rebuild>,
     rebuilds: u64,
     rebuild_ns: u64,
 }
 
 impl Disks {
-    /// So many, all whole; their records have the four tags from `tag` on.
-    pub fn new(disks: u64, tag: u32) -> Self {
-        let dead = vec![false; disks as usize];
-        Self { tag, dead, degraded: false, changes: 0, rebuild: None, rebuilds: 0, rebuild_ns: 0 }
+    /// So many, all whole, of which `losses` may be dead at a time; their records have the four tags from `tag` on, and one that
+    /// all layouts share.
+    pub fn new(disks: usize, losses: u64, tag: u32) -> Self {
+        Self {
+            tag,
+            losses,
+            dead: vec![false; disks],
+            degraded: false,
+            changes: 0,
+            rebuild: None,
+            waiting: VecDeque::new(),
+            rebuilds: 0,
+            rebuild_ns: 0,
+        }
     }
 
     /// How many.
@@ -56,10 +106,15 @@ impl Disks {
         !self.dead[disk as usize] || self.rebuild.as_ref().is_some_and(|r| r.disk == disk && r.has(unit))
     }
 
-    /// Those that can be asked, though perhaps not rebuilt yet.
+    /// Those that can be asked, though perhaps not all rebuilt yet.
     pub fn answering(&self) -> impl Iterator<Item = MemberId> {
-        let alive = |d: &usize| !self.dead[*d];
-        (0..self.dead.len()).filter(alive).map(|d| MemberId(d as u32))
+        let answers = |d: &u64| !self.dead[*d as usize] || self.target() == Some(*d);
+        (0..self.count()).filter(answers).map(|d| MemberId(d as u32))
+    }
+
+    /// Whether a disk is dead, or holds only some of what it should.
+    pub fn is_dead(&self, member: MemberId) -> bool {
+        self.dead.get(member.at()).is_some_and(|dead| *dead)
     }
 
     /// The rebuild under way.
@@ -72,13 +127,26 @@ impl Disks {
         self.rebuild.as_ref().map(|r| r.disk)
     }
 
-    /// The rebuild cannot go on.
-    pub fn give_up(&mut self) {
-        self.rebuild = None;
+    /// The rebuild cannot go on: what its disk held is lost.
+    pub fn give_up(&mut self, plan: &mut MemberPlan) {
+        if self.rebuild.is_some() {
+            self.next();
+            // Units of it that are under way count for nothing.
+            self.changes += 1;
+            self.say(Event::GivenUp, plan);
+        }
+    }
+
+    /// The disk that waits next is rebuilt from here on.
+    fn next(&mut self) {
+        self.rebuild = self.waiting.pop_front();
     }
 
     fn lose(&mut self, disk: u64) {
-        self.rebuild = self.rebuild.take().filter(|r| r.disk != disk);
+        self.waiting.retain(|r| r.disk != disk);
+        if self.target() == Some(disk) {
+            self.next();
+        }
         self.dead[disk as usize] = true;
         self.degraded = true;
         self.changes += 1;
@@ -87,29 +155,42 @@ impl Disks {
     /// A disk is dead.
     pub fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.lose(u64::from(member.0));
-        self.say(DEAD, u64::from(member.0), &mut |r| plan.record(r));
+        self.say(Event::Dead(u64::from(member.0)), plan);
     }
 
-    /// A fresh disk takes the place of a dead one: `true` where it is the only one that is dead.
-    fn replaced(&mut self, disk: u64, rebuild: impl FnOnce(u64) -> Rebuild) -> bool {
-        let alone = self.dead.iter().filter(|d| **d).count() == 1 && self.dead[disk as usize];
-        if alone {
-            self.rebuild = Some(rebuild(disk)).filter(|r| !r.all_done());
-            if self.rebuild.is_none() {
-                self.whole(disk);
-            }
+    /// Whether a fresh disk in the place of this one, which is dead, would be rebuilt.
+    pub fn rebuildable(&self, member: MemberId) -> bool {
+        let dead = self.dead.iter().filter(|d| **d).count() as u64;
+        self.is_dead(member) && dead <= self.losses
+    }
+
+    /// A fresh disk takes the place of a dead one: its rebuild begins, or waits.
+    fn replaced(&mut self, disk: u64, rebuild: Rebuild) {
+        self.waiting.retain(|r| r.disk != disk);
+        if self.target() == Some(disk) {
+            self.rebuild = None;
         }
-        alone
+        if rebuild.all_done() {
+            return self.whole(disk);
+        }
+        self.waiting.push_back(rebuild);
+        if self.rebuild.is_none() {
+            self.next();
+        }
     }
 
-    /// A fresh disk takes the place of a dead one. Where no other is dead, `rebuild` begins.
+    /// A fresh disk takes the place of a dead one. Where not too many are dead, `rebuild` begins.
     pub fn replace(&mut self, member: MemberId, rebuild: impl FnOnce(u64) -> Rebuild, plan: &mut MemberPlan) {
         let disk = u64::from(member.0);
-        if self.replaced(disk, rebuild) {
-            self.say(REPLACED, disk, &mut |r| plan.record(r));
-            if self.rebuild.is_none() {
-                self.say(WHOLE, 0, &mut |r| plan.record(r));
-            }
+        if !self.rebuildable(member) {
+            return;
+        }
+        let rebuild = rebuild(disk);
+        let nothing = rebuild.all_done();
+        self.replaced(disk, rebuild);
+        self.say(Event::Replaced(disk), plan);
+        if nothing {
+            self.say(Event::Whole, plan);
         }
     }
 
@@ -120,13 +201,14 @@ impl Disks {
 
     /// How a disk is.
     pub fn health(&self, member: MemberId) -> Health {
-        match &self.rebuild {
-            Some(rebuild) if rebuild.disk == u64::from(member.0) => {
+        let disk = u64::from(member.0);
+        match self.rebuild.iter().chain(&self.waiting).find(|r| r.disk == disk) {
+            Some(rebuild) => {
                 let (done, all) = rebuild.progress();
                 Health::Rebuilding(done, all)
             }
-            _ if self.dead.get(member.at()).is_some_and(|dead| *dead) => Health::Dead,
-            _ => Health::Whole,
+            None if self.is_dead(member) => Health::Dead,
+            None => Health::Whole,
         }
     }
 
@@ -151,49 +233,57 @@ impl Disks {
         rebuild.under_way = rebuild.under_way.saturating_sub(1);
         let last = rebuild.finished(unit);
         let (disk, began) = (rebuild.disk, rebuild.began);
-        self.say(REBUILT, unit, &mut |r| plan.record(r));
+        self.say(Event::Rebuilt(unit), plan);
         if last {
             self.rebuilds += 1;
             self.rebuild_ns += now.since(began).0;
-            self.rebuild = None;
+            self.next();
+            if let Some(next) = &mut self.rebuild {
+                (next.began, next.next_at) = (now, now);
+            }
             self.whole(disk);
-            self.say(WHOLE, 0, &mut |r| plan.record(r));
+            self.say(Event::Whole, plan);
         }
     }
 
-    fn say(&self, tag: u32, word: u64, out: &mut dyn FnMut(Record)) {
-        out(Record { tag: self.tag + tag, words: [word, 0, 0] });
+    fn say(&self, event: Event, plan: &mut MemberPlan) {
+        event.put(self.tag, plan.records_mut());
     }
 
-    /// Takes a record that is about disks; `rebuild` is asked for what a replaced one begins with.
-    pub fn recover(&mut self, record: &Record, rebuild: impl FnOnce(u64) -> Rebuild) {
-        let word = record.words[0];
-        match record.tag.checked_sub(self.tag) {
-            Some(DEAD) => self.lose(word),
-            Some(REPLACED) => _ = self.replaced(word, rebuild),
-            Some(REBUILT) => _ = self.rebuild.as_mut().map(|r| r.finished(word)),
-            Some(WHOLE) => {
-                if let Some(rebuild) = self.rebuild.take() {
-                    self.whole(rebuild.disk);
+    /// Takes a record that is about disks; `rebuild` is asked for what a replaced one begins with. Answers which disk it says is dead.
+    pub fn recover(&mut self, record: Record<'_>, rebuild: impl FnOnce(u64) -> Rebuild) -> Option<MemberId> {
+        match Event::of(self.tag, record)? {
+            Event::Dead(disk) => {
+                self.lose(disk);
+                return Some(MemberId(disk as u32));
+            }
+            Event::Replaced(disk) => self.replaced(disk, rebuild(disk)),
+            Event::Rebuilt(unit) => _ = self.rebuild.as_mut().map(|r| r.finished(unit)),
+            Event::GivenUp => self.next(),
+            Event::Whole => {
+                if let Some(disk) = self.target() {
+                    self.next();
+                    self.whole(disk);
                 }
             }
-            _ => {}
         }
+        None
     }
 
     /// The present state as records.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub fn checkpoint(&self, out: &mut Records) {
         let dead = (0..self.count()).filter(|d| self.dead[*d as usize]);
-        dead.for_each(|d| self.say(DEAD, d, out));
-        if let Some(rebuild) = &self.rebuild {
-            self.say(REPLACED, rebuild.disk, out);
-            rebuild.rebuilt().for_each(|unit| self.say(REBUILT, unit, out));
+        dead.for_each(|d| Event::Dead(d).put(self.tag, out));
+        for rebuild in self.rebuild.iter().chain(&self.waiting) {
+            Event::Replaced(rebuild.disk).put(self.tag, out);
         }
+        let done = self.rebuild.iter().flat_map(Rebuild::rebuilt);
+        done.for_each(|unit| Event::Rebuilt(unit).put(self.tag, out));
     }
 
-    /// Bytes of memory of a rebuild.
+    /// Bytes of memory of rebuilds.
     pub fn bytes(&self) -> u64 {
-        self.rebuild.as_ref().map_or(0, |r| r.progress().1 * 4)
+        self.rebuild.iter().chain(&self.waiting).map(|r| r.progress().1 * 4).sum()
     }
 
     /// Counters, where anything befell a disk.
@@ -208,5 +298,58 @@ impl Disks {
             out("rebuild_units_done", done);
             out("rebuild_units", all);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rebuild::Order;
+    use super::*;
+
+    fn fresh(disk: u64) -> Rebuild {
+        Rebuild::new(disk, 2, Order::Address, 1, SimTime::ZERO)
+    }
+
+    /// Two of four are dead and replaced: the second waits for the first, and both come back from records and from a checkpoint.
+    #[test]
+    fn the_second_replaced_disk_waits_for_the_first() {
+        let mut disks = Disks::new(4, 2, 1);
+        let mut plan = MemberPlan::new(false);
+        let state = |d: &Disks| [0, 1, 2, 3].map(|i| d.health(MemberId(i)));
+        disks.failed(MemberId(3), &mut plan);
+        disks.failed(MemberId(1), &mut plan);
+        assert!(disks.rebuildable(MemberId(1)) && !disks.rebuildable(MemberId(0)));
+        disks.replace(MemberId(1), fresh, &mut plan);
+        disks.replace(MemberId(3), fresh, &mut plan);
+        disks.rebuilt(SimTime::ZERO, 0, 2, &mut plan);
+        assert!(disks.has(1, 0) && !disks.has(1, 1) && !disks.has(3, 0));
+        let rebuilding = |done| Health::Rebuilding(done, 2);
+        let middle = [Health::Whole, rebuilding(1), Health::Whole, rebuilding(0)];
+        assert_eq!(state(&disks), middle);
+        let mut kept = Records::default();
+        disks.checkpoint(&mut kept);
+        for records in [plan.records().clone(), kept] {
+            let mut again = Disks::new(4, 2, 1);
+            records.iter().for_each(|r| _ = again.recover(r, fresh));
+            assert_eq!((state(&again), again.target()), (middle, Some(1)));
+        }
+        disks.rebuilt(SimTime::ZERO, 1, 2, &mut plan);
+        assert_eq!((state(&disks)[1], disks.target()), (Health::Whole, Some(3)));
+        // A third death, of the one that is being rebuilt: it is dead again.
+        disks.failed(MemberId(3), &mut plan);
+        assert_eq!((state(&disks)[3], disks.target()), (Health::Dead, None));
+        let mut again = Disks::new(4, 2, 1);
+        plan.records().iter().for_each(|r| _ = again.recover(r, fresh));
+        assert_eq!(state(&again), state(&disks));
+    }
+
+    /// More deaths than parities: nothing is rebuilt.
+    #[test]
+    fn what_is_lost_is_not_rebuilt() {
+        let mut disks = Disks::new(3, 1, 1);
+        let mut plan = MemberPlan::new(false);
+        [0, 2].into_iter().for_each(|d| disks.failed(MemberId(d), &mut plan));
+        disks.replace(MemberId(0), fresh, &mut plan);
+        assert_eq!((disks.health(MemberId(0)), disks.target()), (Health::Dead, None));
     }
 }

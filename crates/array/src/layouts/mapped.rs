@@ -1,7 +1,7 @@
 //! Layouts without redundancy: every block of the host's has one place, and a request has one phase.
 
-use crate::{Array, End, Health, MemberId, MemberPlan, Phase, Ticket, Work};
-use smrlab_stl::{HostRequest, Record, Refusal};
+use crate::{Array, Change, End, Health, MemberId, MemberPlan, Phase, Record, Records, Ticket, Work};
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 /// A piece of a request on one member.
@@ -34,8 +34,18 @@ pub struct Mapped<M> {
     extents: Vec<Extent>,
 }
 
-/// Of [`Record`]: this member is dead.
-const DEAD: u32 = 1;
+/// What is recorded: this member is dead.
+struct Dead(MemberId);
+
+impl Change for Dead {
+    fn put(&self, to: &mut Records) {
+        to.push(1, [u64::from(self.0.0)]);
+    }
+
+    fn of(record: Record<'_>) -> Option<Self> {
+        (record.tag == 1).then(|| Self(MemberId(record.word(0) as u32)))
+    }
+}
 
 impl<M: Map> Mapped<M> {
     /// On so many members.
@@ -43,29 +53,32 @@ impl<M: Map> Mapped<M> {
         Self { map, members, dead: vec![false; members as usize], extents: Vec::new() }
     }
 
-    /// One request a member and run of its blocks.
     fn plan(&mut self, ticket: Ticket, request: &HostRequest, plan: &mut MemberPlan) {
-        let all = &mut self.extents;
-        all.clear();
-        self.map.extents(request, all);
-        if all.len() > 1 {
-            all.sort_by_key(|e| e.member);
+        self.extents.clear();
+        self.map.extents(request, &mut self.extents);
+        ask(&mut self.extents, ticket, request, plan);
+    }
+}
+
+/// Asks for pieces of a request, one request a member and run of its blocks.
+pub fn ask(all: &mut [Extent], ticket: Ticket, request: &HostRequest, plan: &mut MemberPlan) {
+    if all.len() > 1 {
+        all.sort_by_key(|e| e.member);
+    }
+    let mut rest = &*all;
+    while let Some(first) = rest.first() {
+        let mut end = first.lba + first.blocks;
+        let mut n = 1;
+        while let Some(next) = rest.get(n).filter(|e| e.member == first.member && e.lba == end) {
+            end = next.lba + next.blocks;
+            n += 1;
         }
-        let mut rest = &all[..];
-        while let Some(first) = rest.first() {
-            let mut end = first.lba + first.blocks;
-            let mut n = 1;
-            while let Some(next) = rest.get(n).filter(|e| e.member == first.member && e.lba == end) {
-                end = next.lba + next.blocks;
-                n += 1;
-            }
-            let blocks = Blocks(end.0 - first.lba.0);
-            let part = HostRequest { lba: first.lba, blocks, ..*request };
-            plan.ask(ticket, first.member, part, |out| {
-                rest[..n].iter().for_each(|e| out.push(e.blocks, End::Host(e.host)));
-            });
-            rest = &rest[n..];
-        }
+        let blocks = Blocks(end.0 - first.lba.0);
+        let part = HostRequest { lba: first.lba, blocks, ..*request };
+        plan.ask(ticket, first.member, part, |out| {
+            rest[..n].iter().for_each(|e| out.push(e.blocks, End::Host(e.host)));
+        });
+        rest = &rest[n..];
     }
 }
 
@@ -98,20 +111,19 @@ impl<M: Map> Array for Mapped<M> {
 
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
         self.dead[member.at()] = true;
-        plan.record(Record { tag: DEAD, words: [u64::from(member.0), 0, 0] });
+        plan.record(&Dead(member));
     }
 
     fn health(&self, member: MemberId) -> Health {
         if self.dead[member.at()] { Health::Dead } else { Health::Whole }
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut MemberPlan) {
-        records.filter(|r| r.tag == DEAD).for_each(|r| self.dead[r.words[0] as usize] = true);
+    fn recover(&mut self, records: &Records, _: &mut MemberPlan) {
+        records.iter().filter_map(Dead::of).for_each(|dead| self.dead[dead.0.at()] = true);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        for (i, _) in self.dead.iter().enumerate().filter(|d| *d.1) {
-            out(Record { tag: DEAD, words: [i as u64, 0, 0] });
-        }
+    fn checkpoint(&self, out: &mut Records) {
+        let dead = (0..self.members).map(MemberId).filter(|m| self.dead[m.at()]);
+        dead.for_each(|member| out.add(&Dead(member)));
     }
 }

@@ -3,9 +3,13 @@
 pub mod dedicated;
 mod disks;
 pub mod dvs;
+mod intent;
 pub mod mapped;
+pub mod mirror;
+pub mod parity;
 mod places;
 pub mod raid5;
+pub mod raid6;
 mod rebuild;
 pub mod single;
 pub mod spanning;

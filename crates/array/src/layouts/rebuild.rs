@@ -1,7 +1,89 @@
 //! The rebuild of a replaced disk, unit by unit.
 
-use smrlab_units::SimTime;
+use crate::ArrayContext;
 use smrlab_units::rng::splitmix;
+use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
+
+/// The parameters of layouts whose units are rows of chunks.
+pub const UNIT: Param = Param {
+    name: "rebuild_unit",
+    kind: Kind::Size,
+    default: "1MiB",
+    doc: "blocks of the replaced drive that are rebuilt at a time, at least a chunk",
+};
+/// See [`Settings::depth`].
+pub const DEPTH: Param = Param {
+    name: "rebuild_depth",
+    kind: Kind::Count(1, 1024),
+    default: "1",
+    doc: "units under way at a time",
+};
+/// See [`Settings::pace`].
+pub const RATE: Param = Param {
+    name: "rebuild_rate",
+    kind: Kind::Real(0.0, 1e6),
+    default: "0",
+    doc: "at most so many MB/s of the replaced drive; 0: as fast as the drives are",
+};
+/// See [`Order`].
+pub const ORDER: Param = Param {
+    name: "rebuild_order",
+    kind: Kind::Choice(&["address", "metadata", "sorted"]),
+    default: "address",
+    doc: "which unit is rebuilt next",
+};
+/// See [`Order::Sorted`].
+pub const BATCH: Param = Param {
+    name: "rebuild_batch",
+    kind: Kind::Count(1, 1 << 30),
+    default: "1024",
+    doc: "units in a batch, with rebuild_order=sorted",
+};
+
+/// How a layout of rows of chunks rebuilds a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Rows in a unit.
+    pub rows: u64,
+    /// Units under way at a time.
+    pub depth: u64,
+    /// Time between the beginnings of units, ns a unit.
+    pub pace: SimTime,
+    /// Order of the rebuild.
+    pub order: Order,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// As a user wants it, for disks of `rows` rows.
+    pub fn of(context: &ArrayContext<'_>, values: &Values, chunk: Blocks, rows: u64) -> Self {
+        let least = context.disks().iter().copied().min().unwrap_or_default();
+        let unit = values.size("rebuild_unit", least).unwrap_or(Blocks(2048));
+        let in_unit = (unit.0 / chunk.0).clamp(1, rows.max(1));
+        let bytes = (in_unit * chunk.0 * BLOCK_BYTES) as f64;
+        let rate = values.real("rebuild_rate").unwrap_or(0.0) * 1e6;
+        let pace = SimTime(if rate > 0.0 { (bytes / rate * 1e9).round() as u64 } else { 0 });
+        let order = match values.text("rebuild_order") {
+            Some("metadata") => Order::Metadata,
+            Some("sorted") => Order::Sorted(values.count("rebuild_batch").unwrap_or(1024)),
+            _ => Order::Address,
+        };
+        let depth = values.count("rebuild_depth").unwrap_or(1);
+        Self { rows: in_unit, depth, pace, order, seed: context.seed }
+    }
+
+    /// The rebuild of a disk of `rows` rows that begins now.
+    pub(crate) fn begin(&self, disk: u64, rows: u64, now: SimTime) -> Rebuild {
+        Rebuild::new(disk, rows.div_ceil(self.rows), self.order, self.seed, now)
+    }
+
+    /// The rows of a unit.
+    pub(crate) fn rows_of(&self, unit: u64, rows: u64) -> std::ops::Range<u64> {
+        unit * self.rows..((unit + 1) * self.rows).min(rows)
+    }
+}
 
 /// In which order units are rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,25 +1,25 @@
 //! Blocks dealt out over all members in turn: RAID-0.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK, DISKS};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
-use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::spec::Values;
 use smrlab_units::{Blocks, Lba};
 
 /// See the [module](self).
 pub struct Striped {
-    unit: u64,
+    chunk: u64,
     disks: u64,
     host: Blocks,
 }
 
 impl Striped {
-    /// With a stripe unit of `unit` on members of these sizes, the smallest of which counts.
-    pub fn new(unit: Blocks, members: &[Blocks]) -> Self {
+    /// With chunks of `chunk` on members of these sizes, the smallest of which counts.
+    pub fn new(chunk: Blocks, members: &[Blocks]) -> Self {
         let least = members.iter().map(|b| b.0).min().unwrap_or(0);
         let disks = members.len() as u64;
-        Self { unit: unit.0, disks, host: Blocks(least / unit.0 * unit.0 * disks) }
+        Self { chunk: chunk.0, disks, host: Blocks(least / chunk.0 * chunk.0 * disks) }
     }
 }
 
@@ -31,11 +31,11 @@ impl Map for Striped {
     fn extents(&self, r: &HostRequest, out: &mut Vec<Extent>) {
         let (mut at, end) = (r.lba.0, r.lba.0 + r.blocks.0);
         while at < end {
-            let (unit, within) = (at / self.unit, at % self.unit);
-            let n = (self.unit - within).min(end - at);
+            let (chunk, within) = (at / self.chunk, at % self.chunk);
+            let n = (self.chunk - within).min(end - at);
             out.push(Extent {
-                member: MemberId((unit % self.disks) as u32),
-                lba: Lba(unit / self.disks * self.unit + within),
+                member: MemberId((chunk % self.disks) as u32),
+                lba: Lba(chunk / self.disks * self.chunk + within),
                 blocks: Blocks(n),
                 host: Blocks(at - r.lba.0),
             });
@@ -48,24 +48,15 @@ impl Map for Striped {
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "striped",
     summary: "blocks dealt out over the drives in turn (RAID-0), without redundancy",
-    reference: "Patterson, Gibson, Katz (SIGMOD 1988); Le, Holliday, Amer (FAST 2012, work in progress) with a unit of one block",
+    reference: "Patterson, Gibson, Katz (SIGMOD 1988); Le, Holliday, Amer (FAST 2012, work in progress) with a chunk of one block",
     page: "\
-Stripe unit `u` of the host's space is on drive `u mod d`, at unit `u div d`. A request asks each drive that it touches \
+Chunk `c` of the host's space is on drive `c mod d`, at chunk `c div d`. A request asks each drive that it touches \
 once, for a run of its blocks. A lost drive takes part of every larger range with it: requests that touch it are refused.",
-    params: &[
-        DISKS,
-        Param {
-            name: "stripe_unit",
-            kind: Kind::Size,
-            default: "64KiB",
-            doc: "consecutive blocks on one drive",
-        },
-    ],
+    params: &[DISKS, CHUNK],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
-        let unit = context.unit(values, "stripe_unit")?;
-        let map = Striped::new(unit, context.disks());
+        let map = Striped::new(context.chunk(values)?, context.disks());
         Ok(Box::new(Mapped::new(map, context.disks().len() as u32)))
     },
 };

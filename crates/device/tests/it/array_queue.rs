@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const CACHED: &str = "tiny,write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
 
 const ARRAYS: &[&str] = &[
-    "striped,disks=3,stripe_unit=8blk",
+    "striped,disks=3,chunk=8blk",
     "raid5,disks=4,chunk=8blk",
     "raid5,disks=3,chunk=8blk,intent=on",
     "raid5,disks=3,chunk=8blk,ssd_write=32KiB,ssd_page=4KiB",
@@ -160,7 +160,7 @@ fn among(device: &Device, may: &mut [Vec<u8>], when: &str) {
 /// that is killed has lost those.
 #[test]
 fn pages_leave_the_ssd_when_disks_have_them_and_not_their_buffers() {
-    for array in ["striped,disks=2,stripe_unit=8blk,ssd_write=32KiB,ssd_page=4KiB", ARRAYS[3]] {
+    for array in ["striped,disks=2,chunk=8blk,ssd_write=32KiB,ssd_page=4KiB", ARRAYS[3]] {
         let folder = scratch();
         let drive = "tiny,write_cache=on,segments=32,cache_size=256KiB,command=0.1ms,bus=100";
         let open = || served(drive, array, "cmr", 10.0, StoreKind::Directory(folder.path().join("store")));

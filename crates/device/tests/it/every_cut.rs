@@ -169,7 +169,7 @@ macro_rules! survives {
 
 survives! {
     spanning: "spanning,disks=2 over cmr", Never;
-    striped_ssd: "striped,disks=2,stripe_unit=7blk,ssd_write=8KiB,ssd_page=2KiB over s-block", Never;
+    striped_ssd: "striped,disks=2,chunk=7blk,ssd_write=8KiB,ssd_page=2KiB over s-block", Never;
     raid5: "raid5,disks=3,chunk=4blk over cmr", Afterwards;
     raid5_intent: "raid5,disks=3,chunk=4blk,intent=on over cmr", Afterwards;
     raid5_ssd: "raid5,disks=3,chunk=4blk,ssd_write=8KiB,ssd_page=2KiB over cmr", Afterwards;
@@ -178,6 +178,12 @@ survives! {
         "raid5,disks=4,chunk=8blk,write=modify,parity=log,log=9blk,log_region=16blk,log_on=ssd,intent=on over cmr",
         Afterwards;
     raid5_journal: "raid5,disks=4,chunk=4blk,journal=on over s-block", WithIt;
+    raid6: "raid6,disks=4,chunk=4blk over cmr", Afterwards;
+    raid6_intent: "raid6,disks=4,chunk=4blk,intent=on over s-block", Afterwards;
+    raid6_journal: "raid6,disks=5,chunk=4blk,journal=on over cmr", WithIt;
+    mirror: "mirror,disks=2,chunk=4blk over cmr", WithIt;
+    mirror_of_three: "mirror,disks=3,chunk=4blk over s-block", Afterwards;
+    mirror_intent: "mirror,disks=4,chunk=4blk,intent=on over cmr", Afterwards;
     dvs_journal: "dvs,disks=5,chunk=1blk,segment=6,journal=on over cmr", WithIt;
     dvs_journal_s_block: "dvs,disks=3,chunk=4blk,segment=3,journal=on over s-block", WithIt;
     dvs_journal_ssd: "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on,ssd_write=8KiB,ssd_page=2KiB over cmr", WithIt;

@@ -259,10 +259,13 @@ survives! {
     disk_cache: "disk-cache,journal=on,band=16,cache=20%", 20;
     disk_cache_partial: "disk-cache,journal=on,cleaning=partial,clean_bands=2,band=16,cache=10%", 20;
     s_block: "s-block", 20;
-    striped: "striped,disks=2,stripe_unit=7blk,ssd_read=16KiB,ssd_page=2KiB over s-block", 20;
+    striped: "striped,disks=2,chunk=7blk,ssd_read=16KiB,ssd_page=2KiB over s-block", 20;
     raid5: "raid5,disks=3,chunk=4blk over s-block", 20;
     raid5_journal: "raid5,disks=3,chunk=4blk,journal=on over cmr", 20;
-    ssd_before_disks: "striped,disks=2,stripe_unit=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr", 20;
+    raid6: "raid6,disks=4,chunk=4blk over s-block", 20;
+    raid6_journal: "raid6,disks=4,chunk=4blk,journal=on over cmr", 20;
+    mirror: "mirror,disks=3,chunk=4blk over s-block", 20;
+    ssd_before_disks: "striped,disks=2,chunk=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr", 20;
     ssd_before_raid5: "raid5,disks=3,chunk=4blk,ssd_write=32KiB,ssd_page=2KiB,ssd_read=8KiB over s-block", 20;
     ssd_before_dvs:
         "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on,ssd_write=32KiB,ssd_page=2KiB over cmr", 20;
@@ -277,6 +280,7 @@ fn a_journal_saves_the_rows_of_a_dead_disk() {
     for array in [
         "raid5,disks=3,chunk=4blk,journal=on over cmr",
         "raid5,disks=4,chunk=4blk,journal=on,ssd_write=16KiB,ssd_page=2KiB over s-block",
+        "raid6,disks=4,chunk=4blk,journal=on over cmr",
     ] {
         lives_of(Lives { degraded: true, ..Lives::new(array, 3) }, 20);
     }
@@ -295,7 +299,7 @@ fn without_a_journal_collections_lose_what_was_flushed() {
 /// The control: a server that took all records that are there, as after a kill, would serve mixed-up data.
 #[test]
 fn records_that_nothing_marks_as_durable_are_not_to_be_taken() {
-    let ssd = "striped,disks=2,stripe_unit=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr";
+    let ssd = "striped,disks=2,chunk=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr";
     for layer in ["cmr", "raw,tracks=3", "s-block", ssd] {
         let trusting = std::panic::catch_unwind(|| lives(layer, 30, false));
         assert!(trusting.is_err(), "{layer}: nothing was lost");

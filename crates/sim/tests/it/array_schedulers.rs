@@ -73,7 +73,7 @@ const BUS: &str = ",bus=550";
 #[test]
 fn one_bus_is_the_limit_of_two_actuators() {
     let rate = |bus: &str, trace: &str, depth: u32| {
-        let array = format!("striped,disks=2,stripe_unit=1MiB{bus}");
+        let array = format!("striped,disks=2,chunk=1MiB{bus}");
         let r = go(HALF, &array, "cmr", trace, &format!("arrivals = 'closed,depth={depth}'\n"));
         number(&r, "/host/blocks_read") * 512.0 / 1e6 / number(&r, "/makespan_s")
     };
@@ -89,7 +89,7 @@ fn one_bus_is_the_limit_of_two_actuators() {
 fn nothing_is_lost_behind_schedulers() {
     for drive in ["tiny", "tiny,cache=on,cache_size=64KiB,segments=4"] {
         for (array, deaths) in [
-            ("striped,disks=3,stripe_unit=2blk", None),
+            ("striped,disks=3,chunk=2blk", None),
             ("raid5,disks=5,chunk=4blk", None),
             ("raid5,disks=5,chunk=4blk,fail=2@1s,replace=1s", Some(1.0)),
             ("dvs,disks=5,chunk=4blk,segment=10,overprovision=20%", None),

@@ -22,7 +22,7 @@ const MIXED: &str = "synth:uniform,requests=600,size=2blk,write=50%,span=100%,al
 
 #[test]
 fn members_add_up_to_the_whole() {
-    for array in ["spanning,disks=3", "striped,disks=4,stripe_unit=2blk", "raid5,disks=5,chunk=4blk"] {
+    for array in ["spanning,disks=3", "striped,disks=4,chunk=2blk", "raid5,disks=5,chunk=4blk"] {
         let r = go(array, "rmw", MIXED, "arrivals = 'closed,depth=4'\n");
         let members = r["members"].as_array().unwrap();
         for path in ["/media/reads", "/media/writes", "/media/blocks_written", "/movement/track_switches"] {
@@ -100,7 +100,7 @@ fn one_drive_behind_a_layout_gives_every_figure_of_one_drive() {
 #[test]
 fn what_members_did_in_idle_time_adds_up() {
     for layer in WORKING {
-        let r = go("striped,disks=3,stripe_unit=4blk", layer, PAUSES, "prefill = '100%'\n");
+        let r = go("striped,disks=3,chunk=4blk", layer, PAUSES, "prefill = '100%'\n");
         let members = r["members"].as_array().unwrap();
         for (path, x) in figures(&r) {
             let adds = [
@@ -146,7 +146,7 @@ fn a_dead_drive_is_served_around_and_rebuilt() {
     assert_eq!(number(&lost, "/array/rebuilt_blocks"), chunks);
     assert!(number(&lost, "/array/degraded_rows") > 0.0);
     assert!(number(&lost, "/makespan_s") > number(&healthy, "/makespan_s"));
-    let gone = go("striped,disks=5,stripe_unit=4blk,fail=2@1s", "cmr", MIXED, "arrivals = 'closed'\n");
+    let gone = go("striped,disks=5,chunk=4blk,fail=2@1s", "cmr", MIXED, "arrivals = 'closed'\n");
     assert!(number(&gone, "/array/refused") > 0.0);
 }
 
@@ -197,7 +197,7 @@ fn what_the_ssd_did_is_counted_as_by_hand() {
     let trace = seconds_apart("W0 W1 W2 W3 W4 W3 R10 R10 R4");
     for depth in 1..3 {
         let array = format!(
-            "striped,disks=2,stripe_unit=4blk,ssd_read=4blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_depth={depth},\
+            "striped,disks=2,chunk=4blk,ssd_read=4blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_depth={depth},\
              ssd_write_policy=lru,ssd_high=50%,ssd_low=25%"
         );
         counted_by_hand(&go(&array, "cmr", &trace, ""));

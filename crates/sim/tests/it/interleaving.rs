@@ -47,7 +47,7 @@ fn relocated(r: &Value) -> f64 {
     r.pointer("/cleaning/relocated_blocks").and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-const STRIPED: &str = "striped,disks=4,stripe_unit=8blk";
+const STRIPED: &str = "striped,disks=4,chunk=8blk";
 /// Longer than any source: one after the other.
 const WHOLE: u64 = 1_000_000;
 

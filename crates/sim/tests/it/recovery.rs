@@ -66,7 +66,7 @@ fn caches_of_an_array_are_one_and_clean_when_the_last_of_them_is() {
         let spec = "drive = 'tiny'\nlayer = 'disk-cache,cache=5%,idle=1s'\nwindow = '1s'";
         done(&array.replace(',', "-"), writes(), &format!("array = '{array}'\n{spec}"))
     };
-    let (alone, one, two) = (of("single"), of("spanning,disks=1"), of("striped,disks=2,stripe_unit=32blk"));
+    let (alone, one, two) = (of("single"), of("spanning,disks=1"), of("striped,disks=2,chunk=32blk"));
     assert_eq!(reals(&alone, "cache_share"), reals(&one, "cache_share"));
     let again = "/cleaning/clean_again_s";
     assert_eq!(number(&alone.json, again), number(&one.json, again));

@@ -6,8 +6,8 @@ use smrlab_units::HostOp;
 
 const ARRAYS: &[&str] = &[
     "spanning,disks=3",
-    "striped,disks=3,stripe_unit=1blk",
-    "striped,disks=4,stripe_unit=7blk",
+    "striped,disks=3,chunk=1blk",
+    "striped,disks=4,chunk=7blk",
     "dedicated,disks=2",
     "raid5,disks=3,chunk=1blk",
     // Units of five rows, the last one shorter.
@@ -22,6 +22,17 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=5,chunk=4blk,write=modify,parity=log,log=5blk,log_region=24blk,log_on=ssd,intent=on",
     "raid5,disks=3,chunk=3blk,layout=left-symmetric,write=modify,parity=log,log=6blk,log_region=30blk,rebuild_unit=9blk,intent=on",
     "raid5,disks=4,chunk=4blk,parity=log,log=20blk,log_region=16blk,ssd_write=40blk,ssd_page=4blk,log_on=ssd",
+    "raid6,disks=4,chunk=1blk",
+    "raid6,disks=6,chunk=4blk,rebuild_unit=20blk",
+    "raid6,disks=5,chunk=3blk,layout=left-symmetric,write=modify,intent=on",
+    "raid6,disks=6,chunk=8blk,layout=right-asymmetric,write=reconstruct",
+    "raid6,disks=5,chunk=4blk,layout=right-symmetric,journal=on,rebuild_depth=3",
+    "raid6,disks=6,chunk=4blk,ssd_write=40blk,ssd_page=4blk,ssd_high=50%,ssd_low=20%",
+    "mirror",
+    "mirror,disks=3,copies=3,chunk=4blk,reads=turns,rebuild_unit=12blk",
+    "mirror,disks=4,chunk=4blk,intent=on,rebuild_depth=2",
+    "mirror,disks=3,chunk=3blk,rebuild_unit=9blk,intent=on",
+    "mirror,disks=5,copies=3,chunk=2blk,reads=first,rebuild_unit=8blk,ssd_write=24blk,ssd_page=2blk",
     "dvs,disks=3,chunk=1blk,segment=6",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,idle=1s,obsolete=0%",
     "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%",
@@ -30,8 +41,8 @@ const ARRAYS: &[&str] = &[
     "dvs,disks=3,chunk=2blk,segment=4,overprovision=20%,tables=zone,tables_cache=1blk,ssd_write=24blk,ssd_page=2blk,idle=1s",
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,stripes=wait,ssd_write=40blk,ssd_page=2blk,idle=1s,victim=recent",
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,stripes=fill,tables=zone,journal=on",
-    "striped,disks=3,stripe_unit=7blk,ssd_read=20blk,ssd_page=5blk,ssd_read_policy=arc",
-    "striped,disks=2,stripe_unit=4blk,ssd_write=12blk,ssd_page=3blk,ssd_high=100%,ssd_low=100%",
+    "striped,disks=3,chunk=7blk,ssd_read=20blk,ssd_page=5blk,ssd_read_policy=arc",
+    "striped,disks=2,chunk=4blk,ssd_write=12blk,ssd_page=3blk,ssd_high=100%,ssd_low=100%",
     "raid5,disks=4,chunk=4blk,ssd_write=40blk,ssd_page=4blk,ssd_high=50%,ssd_low=20%",
     "raid5,disks=4,chunk=4blk,ssd_write=64blk,ssd_read=30blk,ssd_page=3blk,ssd_write_policy=scan,ssd_control=rate",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,ssd_write=24blk,ssd_page=2blk,ssd_read=10blk,ssd_batch=3",
@@ -65,7 +76,13 @@ fn everything_is_read_back_over_every_layer() {
 }
 
 fn redundant(text: &str) -> bool {
-    text.starts_with("raid5") || text.starts_with("dvs")
+    losses(text) > 0
+}
+
+/// How many disks, whichever they are, may be dead at a time.
+fn losses(text: &str) -> usize {
+    let entry = smrlab_array::parse(text).unwrap().entry;
+    entry.capabilities.losses as usize + usize::from(text.contains("copies=3"))
 }
 
 /// Whether the disks alone have all of the parity.
@@ -134,6 +151,92 @@ fn every_disk_may_die_at_every_point_and_come_back() {
                 array.read_back(&mut rng);
                 assert_eq!(array.refused, 0, "{text}");
             }
+        }
+    }
+}
+
+/// As many disks as may die do, one after the other and at any point; they are replaced in another order while requests go on, and
+/// then as many others die.
+#[test]
+fn as_many_disks_may_die_as_are_promised() {
+    let drive = drives::plain(24, 6, 1, 4);
+    for text in ARRAYS.iter().filter(|a| losses(a) > 1) {
+        for point in 0..60 {
+            let mut rng = Rng::new(point);
+            let mut array = ArrayHarness::new(text, "cmr", &drive);
+            let n = array.disks();
+            let (one, two) =
+                (point as usize % n, (point as usize % n + 1 + point as usize / n % (n - 1)) % n);
+            array.exercise(point % 17, 40, &mut rng);
+            array.kill(one);
+            array.exercise(point % 5, 40, &mut rng);
+            array.kill(two);
+            array.exercise(12, 40, &mut rng);
+            array.read_back(&mut rng);
+            array.replace(two);
+            (0..point % 13).for_each(|_| _ = array.step(&mut rng));
+            array.replace(one);
+            array.exercise(12, 40, &mut rng);
+            // The last of them dies again while it, or the one before it, is rebuilt.
+            if point % 3 == 0 {
+                array.kill(one);
+                array.exercise(6, 40, &mut rng);
+                array.replace(one);
+            }
+            array.exercise(6, 40, &mut rng);
+            array.read_back(&mut rng);
+            assert!(!array.array.unfinished(), "{text}: {point}");
+            array.kill((one + 1) % n);
+            array.kill((one + n - 1) % n);
+            array.read_back(&mut rng);
+            assert_eq!(array.refused, 0, "{text}: {point}");
+        }
+    }
+}
+
+/// Of four disks in two pairs one of each may be dead, and is rebuilt; with a pair its chunks are lost, and the others are not.
+#[test]
+fn a_mirror_lives_as_long_as_a_copy_does() {
+    let drive = drives::plain(24, 6, 1, 4);
+    let mut rng = Rng::new(9);
+    let mut array = ArrayHarness::new("mirror,disks=4,chunk=4blk", "cmr", &drive);
+    array.exercise(60, 30, &mut rng);
+    array.kill(0);
+    array.kill(3);
+    array.read_back(&mut rng);
+    array.replace(0);
+    array.replace(3);
+    array.exercise(20, 30, &mut rng);
+    array.read_back(&mut rng);
+    array.kill(1);
+    array.kill(2);
+    array.read_back(&mut rng);
+    assert_eq!(array.refused, 0);
+    array.kill(3);
+    array.replace(2);
+    array.submit(HostOp::Read, 4, 4, &mut rng);
+    array.submit(HostOp::Write, 4, 4, &mut rng);
+    array.submit(HostOp::Read, 0, 4, &mut rng);
+    array.settle(&mut rng);
+    assert_eq!((array.refused, array.array.unfinished()), (2, false));
+}
+
+/// The power fails at any member request: with a remembered intent, as many disks may be lost afterwards as ever.
+#[test]
+fn copies_and_parities_fit_again_after_a_power_cut() {
+    let drive = drives::plain(24, 6, 1, 4);
+    for text in ARRAYS.iter().filter(|a| a.contains("intent=on") && !a.contains("parity=log")) {
+        for point in 0..80 {
+            let mut rng = Rng::new(point);
+            let mut array = ArrayHarness::new(text, "cmr", &drive);
+            array.exercise(10, 30, &mut rng);
+            array.submit(HostOp::Write, point % 40, 20, &mut rng);
+            (0..point % 19).for_each(|_| _ = array.step(&mut rng));
+            array.cut(&mut rng);
+            array.read_back(&mut rng);
+            (0..losses(text)).for_each(|i| array.kill((point as usize + 2 * i) % array.disks()));
+            array.read_back(&mut rng);
+            assert_eq!(array.refused, 0, "{text}: {point}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Writing chunks to a group: what must be read before, and what the stripes are made of.
 
-use super::group::{Cell, Group, Holds, Place, Shape};
+use super::group::{Cell, Group, Holds, Place};
 use super::pack::{Packer, pack_all};
+use super::shape::Shape;
 use crate::layouts::disks::Disks;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
@@ -34,11 +35,11 @@ impl Chunk {
     /// The terms of block `at`.
     fn terms(&self, at: u64, out: &mut Vec<Term>) {
         if self.new.contains(&at) {
-            out.extend(self.host.map(|host| Term::Host(Blocks(host + at - self.new.start))));
+            out.extend(self.host.map(|host| Term::host(host + at - self.new.start)));
         } else if let Some((run, host)) = self.more.iter().find(|(run, _)| run.contains(&at)) {
-            out.push(Term::Host(Blocks(host + at - run.start)));
+            out.push(Term::host(host + at - run.start));
         } else if let Some(old) = &self.old {
-            out.extend(old.slots.clone().map(|slot| Term::Slot(slot, Blocks(at - old.from))));
+            out.extend(old.slots.clone().map(|slot| Term::slot(slot, Blocks(at - old.from))));
         }
     }
 
@@ -65,11 +66,22 @@ pub struct Destage {
     pub journal: Option<u64>,
 }
 
+/// A read into a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotRead {
+    /// The disk, or the SSD behind them.
+    pub disk: u64,
+    /// Its first block there.
+    pub start: u64,
+    /// Length.
+    pub blocks: u64,
+}
+
 /// Reads that a work needs, one slot each.
 #[derive(Clone, Debug, Default)]
 pub struct Slots {
-    /// Disk, first block on it, blocks.
-    pub reads: Vec<(u64, u64, u64)>,
+    /// In the order of their slots.
+    pub reads: Vec<SlotRead>,
 }
 
 /// A chunk cannot be read: too many disks are dead.
@@ -89,7 +101,7 @@ impl Slots {
         let first = self.reads.len() as u32;
         let mut read = |p: Place| {
             let start = shape.start(group) + p.at * shape.chunk + range.start;
-            self.reads.push((p.disk, start, range.end - range.start));
+            self.reads.push(SlotRead { disk: p.disk, start, blocks: range.end - range.start });
         };
         if alive.has(place.disk, group) {
             read(place);
@@ -112,14 +124,14 @@ impl Slots {
     /// Reads blocks of the SSD, which stands behind the disks.
     pub fn read(&mut self, ssd: u64, start: u64, blocks: u64) -> Old {
         let slot = self.reads.len() as u32;
-        self.reads.push((ssd, start, blocks));
+        self.reads.push(SlotRead { disk: ssd, start, blocks });
         Old { slots: slot..slot + 1, from: 0 }
     }
 
     /// Plans the reads.
     pub fn plan(&self, ticket: Ticket, why: Cause, plan: &mut MemberPlan) {
-        for (slot, &(disk, lba, blocks)) in self.reads.iter().enumerate() {
-            let place = (Lba(lba), Blocks(blocks));
+        for (slot, &SlotRead { disk, start, blocks }) in self.reads.iter().enumerate() {
+            let place = (Lba(start), Blocks(blocks));
             plan.read_slot(ticket, MemberId(disk as u32), why, place, slot as u32);
         }
     }
@@ -299,7 +311,7 @@ fn pieces(shape: &Shape, of: &[&Chunk], out: &mut crate::plan::Parts<'_>) {
     for pair in borders.windows(2) {
         let mut terms = Vec::new();
         of.iter().for_each(|c| c.terms(pair[0], &mut terms));
-        let end = out.xor(&terms);
+        let end = out.sum(&terms);
         out.push(Blocks(pair[1] - pair[0]), end);
     }
 }

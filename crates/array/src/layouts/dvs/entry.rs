@@ -1,10 +1,10 @@
 //! The registry entry.
 
-use super::group::Shape;
-use super::tables::Zone;
+use super::group::Group;
+use super::shape::{Shape, Zone};
 use super::{Dvs, Options, Stripes, victim};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, SimTime};
 
@@ -38,7 +38,7 @@ Acknowledged data survive a power cut, but for one in mid-collection: live chunk
 then and nowhere else. With `journal=on` all chunks of a collection are on an SSD (`ssd_latency`, `ssd_rate`) before their \
 segments are reset, and it is done again after a cut. The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     params: &[
-        Param { name: "disks", kind: Kind::Count(3, 64), default: "5", doc: "drives, parity included" },
+        Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
         Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "blocks that are placed together" },
         Param {
             name: "segment",
@@ -104,7 +104,7 @@ segments are reset, and it is done again after a cut. The published write cache 
 };
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
-    let chunk = context.unit(values, "chunk")?.0;
+    let chunk = context.chunk(values)?.0;
     let length = values.count("segment").unwrap_or(50);
     let least = context.disks().iter().map(|b| b.0).min().unwrap_or(0);
     let disks = context.disks().len() as u64;
@@ -113,12 +113,13 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return Err(values.bad("segment", format!("a segment that fits on a drive of {least} blocks")));
     }
     let all = (disks - 1) * length;
-    if all >= u64::from(u16::MAX) - 1 {
-        return Err(values.bad("segment", "at most 65533 data chunks in a group"));
-    }
+
     let share = values.share("overprovision").unwrap_or(0.0);
     let logical = ((all as f64 * (1.0 - share)).round() as u64).clamp(1, all);
     let shape = Shape { chunk, disks, length, logical, groups: all_groups, zone: None };
+    if !Group::numbers(&shape) {
+        return Err(values.bad("segment", "at most 65533 data chunks in a group, less one for each drive"));
+    }
     let mut zone = None;
     if values.text("tables") == Some("zone") {
         let every = values.time("tables_every").unwrap_or(SimTime::from_ms(1000));

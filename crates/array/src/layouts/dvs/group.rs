@@ -1,49 +1,8 @@
 //! A segment-based stripe group: its tables, and how chunks are packed into stripes of any width.
 
-use super::tables::Zone;
+use super::shape::{Shape, home};
 use super::victim::Seen;
 use smrlab_blockmap::prefetch;
-
-/// The shape of all groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Blocks in a chunk.
-    pub chunk: u64,
-    /// Disks: N data and one parity chunk in a full stripe.
-    pub disks: u64,
-    /// Chunks in a segment.
-    pub length: u64,
-    /// Logical chunks that the host sees in a group.
-    pub logical: u64,
-    /// Groups of the host's.
-    pub groups: u64,
-    /// Groups that have the tables instead.
-    pub zone: Option<Zone>,
-}
-
-impl Shape {
-    /// The first block of a group's segment, on every disk.
-    #[inline]
-    pub fn start(&self, group: u64) -> u64 {
-        let behind = self.zone.filter(|z| group >= z.first).map_or(0, |z| z.groups);
-        (group + behind) * self.length * self.chunk
-    }
-
-    /// The disk on which a logical chunk always is: that of a left-asymmetric RAID-5.
-    #[inline]
-    pub fn home(&self, lcn: u64) -> u64 {
-        home(lcn, self.disks)
-    }
-}
-
-fn home(lcn: u64, disks: u64) -> u64 {
-    // Numbers of chunks are small, and so are divisions of small numbers.
-    let (lcn, disks) = (lcn as u32, disks as u32);
-    let n = disks - 1;
-    let (row, i) = (lcn / n, lcn % n);
-    let parity = n - row % disks;
-    u64::from(i + u32::from(i >= parity))
-}
 
 /// What a cell of a stripe holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +61,10 @@ pub struct Place {
 /// In the map: a chunk is nowhere.
 const UNMAPPED: u16 = u16::MAX;
 
-/// What [`Group`] has for the parity on disk 0; those of the other disks follow. No chunk has such a number: there are at most
-/// 63 disks of data with 1000 chunks each.
-const PARITY_0: u16 = u16::MAX - 64;
+/// What [`Group`] has for the parity on disk 0 of so many; those of the other disks follow. No chunk has such a number.
+const fn first_parity(disks: u64) -> u16 {
+    PARITY - disks as u16
+}
 
 /// Cells up to which a group has no address map: its chunks are looked for among them.
 const FEW: usize = 64;
@@ -133,6 +93,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// Whether the chunks and parities of groups of this shape have numbers enough.
+    pub fn numbers(shape: &Shape) -> bool {
+        (shape.disks - 1) * shape.length + shape.disks < u64::from(PARITY)
+    }
+
     /// Whether nothing was ever written.
     #[inline]
     pub fn is_new(&self) -> bool {
@@ -184,12 +149,16 @@ impl Group {
         home(lcn, self.word(DISKS) as u64)
     }
 
+    fn first_parity(&self) -> u16 {
+        first_parity(self.word(DISKS) as u64)
+    }
+
     /// The map, made from the cells where there was none.
     fn mapped(&mut self) -> &mut [u16] {
         let (behind, logical) = (self.behind(), self.word(LOGICAL));
         if self.word(MAPPED) == 0 {
-            let mut map = vec![UNMAPPED; logical];
-            for &[what, at] in self.cells().iter().filter(|c| c[0] < PARITY_0) {
+            let (mut map, parity) = (vec![UNMAPPED; logical], self.first_parity());
+            for &[what, at] in self.cells().iter().filter(|c| c[0] < parity) {
                 map[usize::from(what)] = at;
             }
             let words = [&self.words[..behind], &map, &self.words[behind..]].concat();
@@ -241,11 +210,11 @@ impl Group {
 
     /// The stripes, a cell for each disk.
     pub fn stripes(&self) -> impl Iterator<Item = Vec<Cell>> {
-        let disks = self.word(DISKS);
-        self.cells().chunk_by(|_, next| next[0] < PARITY_0).map(move |of| {
+        let (disks, parity) = (self.word(DISKS), self.first_parity());
+        self.cells().chunk_by(move |_, next| next[0] < parity).map(move |of| {
             let mut stripe = vec![Cell::EMPTY; disks];
             for &[what, at] in of {
-                match what.checked_sub(PARITY_0) {
+                match what.checked_sub(parity) {
                     Some(disk) => stripe[usize::from(disk)] = Cell { what: PARITY, at },
                     None => stripe[home(u64::from(what), disks as u64) as usize] = Cell { what, at },
                 }
@@ -262,7 +231,8 @@ impl Group {
 
     /// How many of them.
     pub fn stripe_count(&self) -> u64 {
-        self.cells().iter().filter(|c| c[0] >= PARITY_0).count() as u64
+        let parity = self.first_parity();
+        self.cells().iter().filter(|c| c[0] >= parity).count() as u64
     }
 
     /// Adds a stripe, which has its parity: its chunks are current now.
@@ -272,11 +242,11 @@ impl Group {
             self.mapped();
         }
         self.reserve(2 * filled);
-        let parity = stripe.iter().position(|c| c.what == PARITY);
+        let (parity, first) = (stripe.iter().position(|c| c.what == PARITY), self.first_parity());
         for disk in parity.into_iter().chain((0..stripe.len()).filter(|d| stripe[*d].what < PARITY)) {
             let Cell { what, at } = stripe[disk];
-            let what = if what == PARITY { PARITY_0 + disk as u16 } else { what };
-            if what < PARITY_0 {
+            let what = if what == PARITY { first + disk as u16 } else { what };
+            if what < first {
                 self.words[LIVE] += u16::from(self.place(u64::from(what)).is_none());
                 if self.word(MAPPED) == 1 {
                     self.mapped()[usize::from(what)] = at;

@@ -1,6 +1,7 @@
 //! The groups of an array, in pages: large drives have millions of groups, of which a run may touch few.
 
-use super::group::{Group, Shape};
+use super::group::Group;
+use super::shape::Shape;
 use smrlab_blockmap::{Hints, prefetch};
 
 /// Groups in a page.

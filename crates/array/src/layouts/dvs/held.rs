@@ -1,8 +1,11 @@
 //! Which groups' tables the SSD holds, where it has no room for all: the others are in the zone alone, and whoever needs one
 //! reads it first.
 
-use super::*;
+use super::Dvs;
+use crate::{End, MemberPlan, Ticket};
 use lru::LruCache;
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, SimTime};
 
 /// The tables used last.
 #[derive(Debug)]
@@ -66,11 +69,12 @@ impl Dvs {
             return false;
         }
         let runs = self.in_zone(zone, &mut wanted.into_iter());
-        for (member, lba, tables) in &runs {
-            let blocks = Blocks(tables * zone.table);
-            let read = HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Read, *lba, blocks) };
-            plan.ask(ticket, *member, read, |p| p.push(blocks, End::Zero));
-            self.held.read += tables;
+        for run in &runs {
+            let blocks = Blocks(run.tables * zone.table);
+            let read =
+                HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Read, run.lba, blocks) };
+            plan.ask(ticket, run.member, read, |p| p.push(blocks, End::Zero));
+            self.held.read += run.tables;
             self.held.reads += 1;
         }
         !runs.is_empty()

@@ -14,6 +14,7 @@ mod options;
 pub mod pack;
 mod reads;
 mod rebuild;
+pub mod shape;
 mod state;
 pub mod tables;
 #[cfg(test)]
@@ -27,39 +28,40 @@ pub use options::{Options, Stripes};
 
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
-use crate::layouts::rebuild::{Order, Rebuild};
+use crate::layouts::rebuild::Order;
+use crate::plan::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Term, Ticket, Work};
-use destage::{Chunk, Destage, Lost, Slots, missing};
-use group::{Cell, Group, Shape};
+use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Records, Term, Ticket, Work};
+use destage::{Destage, Lost};
+use group::{Cell, Group};
 use groups::Groups;
 use held::Held;
-use journal::{Kept, record_stripe};
+use journal::{Event, Kept};
 use pack::Packer;
-use smrlab_stl::{Cause, HostRequest, Record, Refusal};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
-use state::{At, State};
+use shape::Shape;
+use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use state::{At, Doing, State};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tables::Changed;
 
-/// [`Record`]: group, stripe and disk, cell.
-const CELL: u32 = 1;
-/// This group was reset.
-const RESET: u32 = 2;
-/// This chunk of this group holds nothing any more.
-const UNMAP: u32 = 3;
-/// The first of four about disks.
+/// The first of four tags of records about disks.
 const DISKS: u32 = 4;
-/// The journal holds this chunk of this group: place and number there.
-const KEPT: u32 = 8;
 
-/// The job that writes tables to their zone.
-const TABLES: u64 = 7 << 60;
-/// Jobs from this number on do again a collection that the journal holds.
-const REDO: u64 = 3 << 61;
-/// Jobs from this number on collect a group in idle time; below, they rebuild one.
-const COLLECT: u64 = 1 << 62;
+tasks! {
+    /// What the array does by itself.
+    enum Task from 0 {
+        /// Rebuilds this group of the disk whose turn it is.
+        Rebuild,
+        /// Collects this group in idle time.
+        Collect,
+        /// Does again the collection that this place of the journal holds.
+        Redo,
+        /// Writes the tables that changed to their zone.
+        Tables,
+    }
+}
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,7 +111,7 @@ impl Dvs {
             options,
             groups: Groups::new(shape.groups),
             touched: vec![(0, 0); options.idle.map_or(0, |_| shape.groups as usize)],
-            disks: Disks::new(shape.disks, DISKS),
+            disks: Disks::new(shape.disks as usize, 1, DISKS),
             states: Tickets::default(),
             pool: Vec::new(),
             spare: Vec::new(),
@@ -150,11 +152,10 @@ impl Dvs {
     fn start_collection(
         &mut self,
         ticket: Ticket,
-        job: u64,
+        group: u64,
         plan: &mut MemberPlan,
     ) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(&Work::Job(job), At::Olds);
-        let group = job - COLLECT;
+        let mut state = self.begin(Doing::Task(Task::Collect(group)), At::Olds);
         state.destages.push(self.destage(group, true));
         self.pack(&mut state, true)?;
         match state.slots.reads.is_empty() {
@@ -164,56 +165,104 @@ impl Dvs {
         Ok(state)
     }
 
-    fn begin_work(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
-        let groups = match work {
-            Work::Host(r) => self.groups_of(&r.lba.span(r.blocks)),
-            Work::Job(job) if *job >= REDO => 0..0,
-            Work::Job(job) => job & (COLLECT - 1)..(job & (COLLECT - 1)) + 1,
+    /// Begins a work; tables that the SSD does not have are read first.
+    fn begin_work(&mut self, now: SimTime, ticket: Ticket, doing: Doing, plan: &mut MemberPlan) {
+        let groups = match doing {
+            Doing::Host(r) => self.groups_of(&r.lba.span(r.blocks)),
+            Doing::Task(Task::Rebuild(group) | Task::Collect(group)) => group..group + 1,
+            Doing::Runs | Doing::Task(Task::Redo(_) | Task::Tables(_)) => 0..0,
         };
         if self.read_tables(now, ticket, groups, plan) {
-            let state = self.begin(work, At::Tables);
+            let state = self.begin(doing, At::Tables);
             return self.states.put(ticket, state);
         }
-        self.with_tables(now, ticket, work, plan);
+        self.with_tables(now, ticket, doing, plan);
     }
 
     /// Begins a work whose tables the SSD has.
-    fn with_tables(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
-        if let Work::Host(r) = work {
-            self.touch(self.groups_of(&r.lba.span(r.blocks)));
-        }
-        let state = match work {
-            Work::Host(r) => match r.op {
-                HostOp::Read => self.read(ticket, r, plan),
-                HostOp::Write | HostOp::Discard => self.start_write(now, ticket, r, plan),
-                HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
-                HostOp::Flush => {
-                    self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
-                    Ok(self.begin(work, At::Last))
-                }
+    fn with_tables(&mut self, now: SimTime, ticket: Ticket, doing: Doing, plan: &mut MemberPlan) {
+        let state = match doing {
+            Doing::Host(r) if matches!(r.op, HostOp::Append | HostOp::Zone(_)) => {
+                return plan.refuse(ticket, Refusal::Unsupported);
+            }
+            Doing::Host(r) => {
+                self.touch(self.groups_of(&r.lba.span(r.blocks)));
+                self.start_host(now, ticket, &r, plan)
+            }
+            Doing::Runs => return plan.end(ticket),
+            Doing::Task(Task::Rebuild(group)) => Ok(self.start_rebuild(ticket, group, plan)),
+            Doing::Task(Task::Collect(group)) => self.start_collection(ticket, group, plan),
+            Doing::Task(Task::Redo(place)) => self.start_redo(ticket, place, plan),
+            Doing::Task(Task::Tables(_)) => match self.write_tables(ticket, plan) {
+                true => Ok(self.begin(doing, At::Last)),
+                false => return plan.end(ticket),
             },
-            Work::Job(TABLES) => Ok(self.write_tables(ticket, plan)),
-            Work::Job(job) if *job >= REDO => self.start_redo(ticket, *job, plan),
-            Work::Job(job) if *job >= COLLECT => self.start_collection(ticket, *job, plan),
-            Work::Job(job) => Ok(self.start_rebuild(ticket, *job, plan)),
         };
         match state {
-            Ok(state) if state.work == Work::Job(TABLES) && plan.ops().is_empty() => plan.end(ticket),
             Ok(state) => self.states.put(ticket, state),
             Err(Lost) => {
                 plan.clear();
-                self.refused(work);
-                plan.refuse(ticket, Refusal::Lost);
+                self.refuse(ticket, doing, plan);
             }
         }
     }
 
-    fn refused(&mut self, work: &Work) {
-        match work {
-            Work::Job(job) if *job >= COLLECT => self.collecting = false,
-            Work::Job(_) => self.disks.give_up(),
-            Work::Host(_) => {}
+    fn start_host(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        r: &HostRequest,
+        plan: &mut MemberPlan,
+    ) -> Result<Box<State>, Lost> {
+        match r.op {
+            HostOp::Read => self.read(ticket, r, plan),
+            HostOp::Write | HostOp::Discard => self.start_write(now, ticket, r, plan),
+            _ => {
+                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
+                Ok(self.begin(Doing::Host(*r), At::Last))
+            }
         }
+    }
+
+    /// A work cannot be done.
+    fn refuse(&mut self, ticket: Ticket, doing: Doing, plan: &mut MemberPlan) {
+        match doing {
+            Doing::Task(Task::Collect(_)) => self.collecting = false,
+            Doing::Task(Task::Rebuild(_)) => self.disks.give_up(plan),
+            Doing::Host(_) | Doing::Runs | Doing::Task(Task::Redo(_) | Task::Tables(_)) => {}
+        }
+        plan.refuse(ticket, Refusal::Lost);
+    }
+
+    /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
+    fn again(&mut self, now: SimTime, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+        match state.doing {
+            doing if state.changes == self.disks.changes() => self.refuse(ticket, doing, plan),
+            Doing::Runs => _ = self.start_runs(now, ticket, &state.runs, plan),
+            doing => self.begin_work(now, ticket, doing, plan),
+        }
+    }
+
+    /// Stripes of a work are written: they hold, and what the journal had no room for follows.
+    fn written(&mut self, now: SimTime, ticket: Ticket, mut state: Box<State>, plan: &mut MemberPlan) {
+        self.commit(now, &state, plan);
+        self.collecting &= !matches!(state.doing, Doing::Task(Task::Collect(_)));
+        self.room(plan);
+        if state.rest.is_empty() {
+            return self.end(ticket, state, plan);
+        }
+        state.destages = std::mem::take(&mut state.rest);
+        self.write(ticket, &mut state, plan);
+        self.states.put(ticket, state);
+    }
+
+    /// What a read of lost chunks brought is put together.
+    fn deliver(&mut self, ticket: Ticket, state: Box<State>, plan: &mut MemberPlan) {
+        for lost in &state.missing {
+            let terms: Vec<Term> = lost.slots.clone().map(|s| Term::slot(s, Blocks::ZERO)).collect();
+            plan.deliver(ticket, Blocks(lost.host), Blocks(lost.blocks), &terms);
+        }
+        self.end(ticket, state, plan);
     }
 }
 
@@ -225,13 +274,15 @@ impl Array for Dvs {
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
-            Work::Job(TABLES) => Locks::NONE,
             Work::Host(r) => {
                 Locks { stripes: self.groups_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
             }
             Work::Job(job) => {
-                let kept = job.checked_sub(REDO).and_then(|place| self.places.get(place));
-                let group = kept.map_or(job & (COLLECT - 1), |k| k.group);
+                let group = match Task::of(*job) {
+                    Some(Task::Rebuild(group) | Task::Collect(group)) => group,
+                    Some(Task::Redo(place)) => self.places.get(place).map_or(0, |kept| kept.group),
+                    Some(Task::Tables(_)) | None => return Locks::NONE,
+                };
                 Locks { stripes: group..group + 1, shared: false }
             }
         }
@@ -243,7 +294,13 @@ impl Array for Dvs {
     }
 
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
-        self.begin_work(now, ticket, work, plan);
+        match work {
+            Work::Host(r) => self.begin_work(now, ticket, Doing::Host(*r), plan),
+            Work::Job(job) => match Task::of(*job) {
+                Some(task) => self.begin_work(now, ticket, Doing::Task(task), plan),
+                None => plan.end(ticket),
+            },
+        }
     }
 
     fn start_runs(
@@ -255,7 +312,7 @@ impl Array for Dvs {
     ) -> bool {
         let touched: BTreeSet<u64> = runs.iter().flat_map(|r| self.groups_of(r)).collect();
         if self.read_tables(now, ticket, touched.iter().copied(), plan) {
-            let mut state = self.begin(&Work::Host(HostRequest::flush()), At::Tables);
+            let mut state = self.begin(Doing::Runs, At::Tables);
             state.runs = runs.to_vec();
             self.states.put(ticket, state);
         } else {
@@ -280,61 +337,36 @@ impl Array for Dvs {
         let ticket = phase.ticket;
         let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
         if phase.lost {
-            // Nothing was written yet: the same without the disk that died.
-            if state.changes != self.disks.changes() && !state.runs.is_empty() {
-                self.start_runs(now, ticket, &state.runs, plan);
-                return;
-            }
-            if state.changes != self.disks.changes() {
-                return self.begin_work(now, ticket, &state.work, plan);
-            }
-            self.refused(&state.work);
-            return plan.refuse(ticket, Refusal::Lost);
+            return self.again(now, ticket, &state, plan);
         }
-        let collection = matches!(state.work, Work::Job(job) if (COLLECT..REDO).contains(&job));
-        match state.at {
-            At::Olds | At::Tables if collection && phase.busy => {
+        match (state.at, state.doing) {
+            (At::Olds | At::Tables, Doing::Task(Task::Collect(_))) if phase.busy => {
                 self.collecting = false;
                 self.counts.given_up += 1;
                 plan.end(ticket);
             }
-            At::Tables if state.runs.is_empty() => self.with_tables(now, ticket, &state.work, plan),
-            At::Tables => self.write_runs(ticket, &state.runs, plan),
-            At::Room => self.states.put(ticket, state),
-            At::Journal => {
+            (At::Tables, Doing::Runs) => self.write_runs(ticket, &state.runs, plan),
+            (At::Tables, doing) => self.with_tables(now, ticket, doing, plan),
+            (At::Room, _) => self.states.put(ticket, state),
+            (At::Olds, _) => {
+                self.write(ticket, &mut state, plan);
+                self.states.put(ticket, state);
+            }
+            (At::Journal, _) => {
                 self.journalled(&state, plan);
                 self.write(ticket, &mut state, plan);
                 self.states.put(ticket, state);
             }
-            At::Olds => {
-                self.write(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            At::Writes if matches!(state.work, Work::Job(job) if job < COLLECT) => {
-                self.rebuilt(now, ticket, &state, plan);
-            }
-            At::Writes => {
-                self.commit(now, &state, plan);
-                self.collecting &= !collection;
-                self.room(plan);
-                if state.rest.is_empty() {
-                    return self.end(ticket, state, plan);
-                }
-                state.destages = std::mem::take(&mut state.rest);
-                self.write(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            At::Sources => {
+            (At::Sources, _) => {
                 self.write_rebuilt(ticket, &mut state, plan);
                 self.states.put(ticket, state);
             }
-            At::Last => {
-                for (host, n, slots) in &state.missing {
-                    let terms: Vec<Term> = slots.clone().map(|s| Term::Slot(s, Blocks::ZERO)).collect();
-                    plan.deliver(ticket, Blocks(*host), Blocks(*n), &terms);
-                }
-                self.end(ticket, state, plan);
+            (At::Writes, Doing::Task(Task::Rebuild(group))) => {
+                self.disks.rebuilt(now, group, state.changes, plan);
+                plan.end(ticket);
             }
+            (At::Writes, _) => self.written(now, ticket, state, plan),
+            (At::Last, _) => self.deliver(ticket, state, plan),
         }
     }
 
@@ -353,6 +385,10 @@ impl Array for Dvs {
         self.tables_gone(now, u64::from(member.0));
     }
 
+    fn rebuildable(&self, member: MemberId) -> bool {
+        self.disks.rebuildable(member)
+    }
+
     fn health(&self, member: MemberId) -> Health {
         self.disks.health(member)
     }
@@ -368,14 +404,14 @@ impl Array for Dvs {
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
         if self.changed.due.is_some_and(|due| due <= now) {
             self.changed.due = None;
-            return plan.job(TABLES);
+            return plan.job(Task::Tables(0));
         }
         if let Some(group) = self.disks.begin(now, SimTime::ZERO) {
-            return plan.job(group);
+            return plan.job(Task::Rebuild(group));
         }
         if let Some((_, group)) = self.victims.last() {
             self.collecting = true;
-            plan.job(COLLECT + group.0);
+            plan.job(Task::Collect(group.0));
         }
     }
 
@@ -387,51 +423,31 @@ impl Array for Dvs {
         self.places.durable();
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut MemberPlan) {
-        let disks = self.shape.disks as usize;
-        let mut stripe: Vec<Cell> = Vec::with_capacity(disks);
+    fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         let rebuild = self.rebuilds(SimTime::ZERO);
-        for record in records {
-            let Record { tag, words: [a, b, c] } = record;
-            match tag {
-                CELL => {
-                    // One that was cut off while it was recorded is none.
-                    if b & 0xffff == 0 {
-                        stripe.clear();
-                    }
-                    stripe.push(Cell::from_word(c));
-                    if stripe.len() == disks {
-                        self.group_mut(a).append(&stripe);
-                        stripe.clear();
-                    }
-                }
-                RESET => {
-                    let shape = self.shape;
-                    self.group_mut(a).reset(&shape);
-                    self.close_journal(a);
-                }
-                KEPT => self.recover_journal([a, b, c]),
-                UNMAP => self.group_mut(a).unmap(b),
-                _ => self.disks.recover(&record, &rebuild),
+        let mut cells: Vec<Cell> = Vec::new();
+        for record in records.iter() {
+            match Event::of(record) {
+                Some(event) => self.recovered(event, &mut cells),
+                None => _ = self.disks.recover(record, &rebuild),
             }
         }
         (0..self.shape.groups).for_each(|g| self.list(g));
-        self.places.open().for_each(|(place, _)| plan.job(REDO + place));
+        self.places.open().for_each(|(place, _)| plan.job(Task::Redo(place)));
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        for (i, tables) in self.groups.iter() {
-            for (s, stripe) in tables.stripes().enumerate() {
-                record_stripe(i, s as u64, &stripe, out);
-            }
+    fn checkpoint(&self, out: &mut Records) {
+        for (group, tables) in self.groups.iter() {
+            tables.stripes().for_each(|stripe| out.add(&Event::Stripe(group, stripe.into())));
             let chunks = tables.stripes().flatten().filter_map(|c| match c.holds() {
                 group::Holds::Chunk(lcn) => Some(u64::from(lcn)),
                 _ => None,
             });
             let gone: BTreeSet<u64> = chunks.filter(|lcn| tables.place(*lcn).is_none()).collect();
-            gone.into_iter().for_each(|lcn| out(Record { tag: UNMAP, words: [i, lcn, 0] }));
+            gone.into_iter().for_each(|lcn| out.add(&Event::Unmap { group, lcn }));
         }
-        self.places.open().for_each(|(place, kept)| kept.records(place, out));
+        let whole = self.places.open().filter(|(_, kept)| !kept.lcns.is_empty());
+        whole.for_each(|(place, kept)| out.add(&Event::Kept(place, kept.clone())));
         self.disks.checkpoint(out);
     }
 

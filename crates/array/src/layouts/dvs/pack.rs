@@ -1,6 +1,7 @@
 //! How chunks are packed into stripes of any width.
 
-use super::group::{Cell, Holds, PARITY, Shape};
+use super::group::{Cell, Holds, PARITY};
+use super::shape::Shape;
 use std::collections::VecDeque;
 
 /// Packs chunks into new stripes. Keeps its memory from one time to the next.

@@ -1,6 +1,11 @@
 //! Reads of the host's: what a dead disk held is put together from its stripe.
 
-use super::*;
+use super::Dvs;
+use super::destage::Lost;
+use super::state::{At, Doing, Missing, State};
+use crate::{End, MemberId, MemberPlan, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, Lba};
 
 impl Dvs {
     pub(super) fn read(
@@ -9,7 +14,7 @@ impl Dvs {
         r: &HostRequest,
         plan: &mut MemberPlan,
     ) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(&Work::Host(*r), At::Last);
+        let mut state = self.begin(Doing::Host(*r), At::Last);
         for (group, lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
             let n = blocks.end - blocks.start;
             let found = self.group(group).and_then(|g| Some((g, g.place(lcn)?)));
@@ -27,7 +32,8 @@ impl Dvs {
             }
             let first = state.slots.reads.len() as u32;
             state.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks)?;
-            state.missing.push((host, n, first..state.slots.reads.len() as u32));
+            let slots = first..state.slots.reads.len() as u32;
+            state.missing.push(Missing { host, blocks: n, slots });
         }
         state.slots.plan(ticket, Cause::Parity, plan);
         if plan.ops().is_empty() {

@@ -1,7 +1,14 @@
 //! Deaths and replacements: a lost disk's segments are made from the stripe table, obsolete members included.
 
+use super::destage::SlotRead;
 use super::group::{Holds, Place};
-use super::*;
+use super::state::{At, Doing, State};
+use super::{Dvs, ORDER, Task};
+use crate::layouts::rebuild::Rebuild;
+use crate::{MemberId, MemberPlan, Term, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeSet;
 
 impl Dvs {
     /// What the rebuild of a disk begins with.
@@ -21,12 +28,12 @@ impl Dvs {
 
     /// Reads all that the other disks' segments hold.
     pub(super) fn start_rebuild(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) -> Box<State> {
-        let mut state = self.begin(&Work::Job(group), At::Sources);
+        let mut state = self.begin(Doing::Task(Task::Rebuild(group)), At::Sources);
         let target = self.disks.target();
         let others = (0..self.shape.disks).filter(|d| Some(*d) != target);
         let lost = others.clone().any(|d| !self.disks.has(d, group));
         let (Some(disk), false) = (target, lost) else {
-            self.disks.give_up();
+            self.disks.give_up(plan);
             plan.end(ticket);
             return state;
         };
@@ -36,7 +43,8 @@ impl Dvs {
         for other in others {
             let chunks = pointers.get(other as usize).copied().unwrap_or(0);
             if chunks > 0 {
-                state.slots.reads.push((other, start, u64::from(chunks) * self.shape.chunk));
+                let blocks = u64::from(chunks) * self.shape.chunk;
+                state.slots.reads.push(SlotRead { disk: other, start, blocks });
             }
         }
         state.slots.plan(ticket, Cause::Rebuild, plan);
@@ -51,7 +59,7 @@ impl Dvs {
     /// Writes the segment of the replaced disk.
     pub(super) fn write_rebuilt(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
         state.at = At::Writes;
-        let Work::Job(group) = state.work else { return };
+        let Doing::Task(Task::Rebuild(group)) = state.doing else { return };
         let target = self.disks.target();
         let (Some(disk), Some(tables)) = (target, self.group(group)) else { return plan.end(ticket) };
         let chunk = self.shape.chunk;
@@ -62,7 +70,7 @@ impl Dvs {
         }
         let (lba, blocks) = (Lba(self.shape.start(group)), Blocks(n * chunk));
         let request = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
-        let slot = |disk: u64| state.slots.reads.iter().position(|r| r.0 == disk);
+        let slot = |disk: u64| state.slots.reads.iter().position(|r| r.disk == disk);
         plan.ask(ticket, MemberId(disk as u32), request, |out| {
             for at in 0..n {
                 let mut terms = Vec::new();
@@ -72,18 +80,12 @@ impl Dvs {
                         && cell.holds() != Holds::Nothing
                         && let Some(slot) = slot(other as u64)
                     {
-                        terms.push(Term::Slot(slot as u32, Blocks(u64::from(cell.at) * chunk)));
+                        terms.push(Term::slot(slot as u32, Blocks(u64::from(cell.at) * chunk)));
                     }
                 }
-                let end = out.xor(&terms);
+                let end = out.sum(&terms);
                 out.push(Blocks(chunk), end);
             }
         });
-    }
-
-    pub(super) fn rebuilt(&mut self, now: SimTime, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
-        let Work::Job(group) = state.work else { return };
-        self.disks.rebuilt(now, group, state.changes, plan);
-        plan.end(ticket);
     }
 }

@@ -1,6 +1,21 @@
 //! Works under way, and the memory that they use again.
 
-use super::*;
+use super::destage::{Destage, Slots};
+use super::{Dvs, Task};
+use crate::{MemberPlan, Ticket};
+use smrlab_stl::HostRequest;
+use std::ops::Range;
+
+/// What a work is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// A request of the host's.
+    Host(HostRequest),
+    /// A write of the runs of its [`State`].
+    Runs,
+    /// Work of the array's own.
+    Task(Task),
+}
 
 /// What a work is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,31 +36,42 @@ pub(super) enum At {
     Sources,
 }
 
+/// What a read wants of a lost chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Missing {
+    /// Where in the request.
+    pub host: u64,
+    pub blocks: u64,
+    /// The slots that are put together.
+    pub slots: Range<u32>,
+}
+
+/// A work under way.
 #[derive(Clone, Debug)]
 pub(super) struct State {
-    pub work: Work,
+    pub doing: Doing,
     pub at: At,
     pub changes: u64,
     pub destages: Vec<Destage>,
     /// More of them, when these are written: the journal has no room for all at once.
     pub rest: Vec<Destage>,
     pub slots: Slots,
-    /// Of a read: offset in the request, blocks, slots to put together.
-    pub missing: Vec<(u64, u64, Range<u32>)>,
+    /// Of a read: what is put together at the end.
+    pub missing: Vec<Missing>,
     /// Of a write of several runs: these.
     pub runs: Vec<Range<u64>>,
 }
 
 impl Dvs {
-    pub(super) fn begin(&mut self, work: &Work, at: At) -> Box<State> {
+    pub(super) fn begin(&mut self, doing: Doing, at: At) -> Box<State> {
         let changes = self.disks.changes();
         if let Some(mut state) = self.pool.pop() {
-            (state.work, state.at, state.changes) = (*work, at, changes);
+            (state.doing, state.at, state.changes) = (doing, at, changes);
             return state;
         }
         let (destages, rest, slots) = (Vec::new(), Vec::new(), Slots::default());
         let (missing, runs) = (Vec::new(), Vec::new());
-        Box::new(State { work: *work, at, changes, destages, rest, slots, missing, runs })
+        Box::new(State { doing, at, changes, destages, rest, slots, missing, runs })
     }
 
     /// A work is over: what it used is used again.

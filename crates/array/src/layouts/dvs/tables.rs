@@ -4,38 +4,22 @@
 //! The zone is some groups that hold nothing else: of each of their segments only the last chunk is used, which in a band of
 //! the segment's length no other data follow, so that nothing is rewritten for a table. A group's table is on one disk.
 
-use super::*;
+use super::Dvs;
+use super::shape::Zone;
+use crate::{End, MemberId, MemberPlan, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeSet;
 
-/// Where tables are.
+/// Adjacent tables of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zone {
-    /// Blocks of a table.
-    pub table: u64,
-    /// Its first group, in the order on the disks.
-    pub first: u64,
-    /// Its groups.
-    pub groups: u64,
-    every: SimTime,
-}
-
-impl Zone {
-    /// For this many groups in all, its own among them; `None`: a table is larger than a chunk, or there is no room.
-    pub fn new(shape: &Shape, all: u64, every: SimTime) -> Option<Self> {
-        let bytes = 4 * shape.logical + shape.disks * (4 * shape.length + 2);
-        let table = bytes.div_ceil(BLOCK_BYTES);
-        let slot = (shape.chunk / table) * shape.disks;
-        // With g groups of data there are g / slot of tables.
-        let groups = if slot == 0 { all } else { all.div_ceil(slot + 1) };
-        (groups < all).then_some(Self { table, first: (all - groups) / 2, groups, every })
-    }
-
-    /// The disk that has the table of a group, and its first block there.
-    fn place(&self, shape: &Shape, group: u64) -> (u64, u64) {
-        let (disk, nth) = (group % shape.disks, group / shape.disks);
-        let tables = shape.chunk / self.table;
-        let last = (self.first + nth / tables + 1) * shape.length - 1;
-        (disk, last * shape.chunk + nth % tables * self.table)
-    }
+pub struct Run {
+    /// The disk.
+    pub member: MemberId,
+    /// The first block.
+    pub lba: Lba,
+    /// How many tables.
+    pub tables: u64,
 }
 
 /// Tables that changed since they were last written to the zone.
@@ -68,40 +52,47 @@ impl Dvs {
         own.collect::<Vec<_>>().into_iter().for_each(|group| self.table_changed(now, group));
     }
 
-    /// Where the tables of groups are: disk, first block and tables, adjacent ones together. Those of a dead disk are on the
-    /// SSD alone.
-    pub(super) fn in_zone(
-        &self,
-        zone: Zone,
-        groups: &mut dyn Iterator<Item = u64>,
-    ) -> Vec<(MemberId, Lba, u64)> {
+    /// Where the tables of groups are, adjacent ones together. Those of a dead disk are on the SSD alone.
+    pub(super) fn in_zone(&self, zone: Zone, groups: &mut dyn Iterator<Item = u64>) -> Vec<Run> {
         let mut places: Vec<(u64, u64)> = groups.map(|g| zone.place(&self.shape, g)).collect();
         places.sort_unstable();
         let runs = places.chunk_by(|a, b| a.0 == b.0 && a.1 + zone.table == b.1);
-        let found = runs.map(|run| (MemberId(run[0].0 as u32), Lba(run[0].1), run.len() as u64));
-        found.filter(|run| self.disks.answering().any(|m| m == run.0)).collect()
+        let of = |places: &[(u64, u64)]| Run {
+            member: MemberId(places[0].0 as u32),
+            lba: Lba(places[0].1),
+            tables: places.len() as u64,
+        };
+        let alive = |run: &Run| !self.disks.is_dead(run.member);
+        runs.map(of).filter(alive).collect()
     }
 
-    /// Writes the tables that changed.
-    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> Box<State> {
-        let state = self.begin(&Work::Job(TABLES), At::Last);
+    /// Writes the tables that changed; answers whether there are any.
+    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> bool {
         self.changed.due = None;
         let groups = std::mem::take(&mut self.changed.groups);
-        let Some(zone) = self.shape.zone else { return state };
-        for (member, lba, tables) in self.in_zone(zone, &mut groups.into_iter()) {
+        let Some(zone) = self.shape.zone else { return false };
+        for Run { member, lba, tables } in self.in_zone(zone, &mut groups.into_iter()) {
             let blocks = Blocks(tables * zone.table);
             let write = HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Write, lba, blocks) };
             plan.ask(ticket, member, write, |p| p.push(blocks, End::Records));
             self.changed.written += tables;
             self.changed.writes += 1;
         }
-        state
+        !plan.ops().is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::held::Held;
+    use super::super::shape::Shape;
+    use super::super::{Options, Task};
     use super::*;
+    use crate::{Array, Job, Phase, Work};
+
+    fn write_tables() -> Job {
+        Task::Tables(0).into()
+    }
 
     /// Luo et al.'s shape: 200 entries of 4 bytes, 50 stripes of 5 cells of 4, 5 pointers of 2: 1810 bytes, 4 blocks, 32 tables
     /// in a chunk, 160 in a group of the zone.
@@ -159,9 +150,9 @@ mod tests {
         assert_eq!(dvs.wake_at(None), Some(at(1010)));
         let mut plan = MemberPlan::new(true);
         dvs.wake(at(1010), &mut plan);
-        assert_eq!(plan.jobs(), [TABLES]);
+        assert_eq!(plan.jobs(), [write_tables()]);
         // Group 4 on the disks begins at block 32 and ends at 40; its last chunk is 38 and 39.
-        let asked = carry_out(&mut dvs, at(1010), Work::Job(TABLES));
+        let asked = carry_out(&mut dvs, at(1010), Work::Job(write_tables()));
         assert_eq!(asked, [(0, 38, 2, Cause::Metadata)]);
         assert_eq!((dvs.changed.written, dvs.changed.writes, dvs.wake_at(None)), (2, 1, None));
         // Group 4 of the host's is behind the zone.
@@ -193,7 +184,7 @@ mod tests {
         );
         assert_eq!(tables(carry_out(&mut dvs, at(4), read(0))), [(0, 38, 1)]);
         assert_eq!(dvs.wake_at(None), Some(at(4)));
-        assert_eq!(tables(carry_out(&mut dvs, at(4), Work::Job(TABLES))), [(2, 39, 1)]);
+        assert_eq!(tables(carry_out(&mut dvs, at(4), Work::Job(write_tables()))), [(2, 39, 1)]);
         // A request of four groups reads what is not there, adjacent tables as one.
         let all = of(HostOp::Read, 0, 64);
         assert_eq!(tables(carry_out(&mut dvs, at(5), all)), [(1, 38, 1), (2, 38, 1)]);

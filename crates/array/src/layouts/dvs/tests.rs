@@ -1,7 +1,7 @@
 //! Groups, tables and stripes, work by work.
 
 use super::group::Holds;
-use super::tables::Zone;
+use super::shape::Zone;
 use super::*;
 
 /// Three disks, chunks of two blocks, eight of the host's in a group, segments of `length`.
@@ -37,7 +37,7 @@ fn next(dvs: &mut Dvs) -> Option<u64> {
     let mut plan = MemberPlan::new(true);
     dvs.wake(SimTime::from_ms(50), &mut plan);
     dvs.collecting = false;
-    plan.jobs().first().map(|job| job - COLLECT)
+    plan.jobs().first().map(|job| job.of)
 }
 
 /// Of five chunks written one is obsolete, a fifth; of six two, a third: only that is worth it.
@@ -109,7 +109,7 @@ fn collections_in_idle_time_go_through_the_journal() {
     let mut dvs = dvs(8, false, |o| o.journal = true);
     (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 4)));
     let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
-    dvs.start(now, ticket, &Work::Job(COLLECT), &mut plan);
+    dvs.start(now, ticket, &Work::Job(Task::Collect(0).into()), &mut plan);
     plan.clear();
     dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
     let asked: Vec<_> =
@@ -123,11 +123,14 @@ fn collections_in_idle_time_go_through_the_journal() {
 fn a_fresh_disk_gets_its_tables() {
     let mut dvs = dvs(4, true, |o| o.idle = None);
     (0..4).for_each(|g| _ = carry_out(&mut dvs, 1, host(HostOp::Write, g * 16, 2)));
-    assert_eq!(carry_out(&mut dvs, 1001, Work::Job(TABLES)), [(0, 38, 2), (1, 38, 1), (2, 38, 1)]);
+    assert_eq!(
+        carry_out(&mut dvs, 1001, Work::Job(Task::Tables(0).into())),
+        [(0, 38, 2), (1, 38, 1), (2, 38, 1)]
+    );
     let mut plan = MemberPlan::new(true);
     dvs.failed(SimTime::from_ms(1002), MemberId(1), &mut plan);
     (0..2).for_each(|g| _ = carry_out(&mut dvs, 1003, host(HostOp::Write, g * 16, 2)));
-    assert_eq!(carry_out(&mut dvs, 2003, Work::Job(TABLES)), [(0, 38, 1)]);
+    assert_eq!(carry_out(&mut dvs, 2003, Work::Job(Task::Tables(0).into())), [(0, 38, 1)]);
     dvs.replaced(SimTime::from_ms(2004), MemberId(1), &mut plan);
     assert_eq!(dvs.changed.due, Some(SimTime::from_ms(3004)));
     // It does not answer before some of it is rebuilt; then the tables are written.

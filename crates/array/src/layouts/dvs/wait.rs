@@ -1,8 +1,10 @@
 //! Waiting for full stripes: which dirty chunks of the write cache make some.
 
+use super::Dvs;
 use super::group::Holds;
 use super::pack::pack_all;
-use super::*;
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 impl Dvs {
     /// Those of `runs` that are chunks of full stripes, whole chunks at a time.
@@ -34,6 +36,8 @@ impl Dvs {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shape::Shape;
+    use super::super::{Options, Stripes};
     use super::*;
 
     /// Luo et al.'s example: of D0 to D4 the first four make a stripe, D8 and D9 none; the second group's chunks are its own.

@@ -1,12 +1,21 @@
 //! Writes and discards, and the tables that follow them.
 
+use super::destage::{Chunk, Destage, Lost, missing};
+use super::group::{self, Cell};
+use super::journal::{self, Event};
+use super::state::{At, Doing, State};
 use super::victim::Seen;
-use super::*;
+use super::{Dvs, Stripes};
+use crate::{MemberPlan, Ticket};
+use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 impl Dvs {
     /// What is written to each group, with what must be read for it.
     pub(super) fn prepare(&mut self, r: &HostRequest, host: bool) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(&Work::Host(*r), At::Olds);
+        let mut state = self.begin(Doing::Host(*r), At::Olds);
         self.prepare_run(&mut state, r.lba.span(r.blocks), 0, host)?;
         self.pack(&mut state, false)?;
         Ok(state)
@@ -14,9 +23,7 @@ impl Dvs {
 
     /// Several runs, of which the host's buffer holds one after the other.
     pub(super) fn prepare_runs(&mut self, runs: &[Range<u64>]) -> Result<Box<State>, Lost> {
-        let (first, last) = (runs.first().map_or(0, |r| r.start), runs.last().map_or(0, |r| r.end));
-        let r = HostRequest::new(HostOp::Write, Lba(first), Blocks(last - first));
-        let mut state = self.begin(&Work::Host(r), At::Olds);
+        let mut state = self.begin(Doing::Runs, At::Olds);
         let mut at = 0;
         for run in runs {
             self.prepare_run(&mut state, run.clone(), at, true)?;
@@ -94,7 +101,7 @@ impl Dvs {
                 self.group_mut(group).unmap(lcn);
                 self.list(group);
                 self.table_changed(now, group);
-                plan.record(Record { tag: UNMAP, words: [group, lcn, 0] });
+                plan.record(&Event::Unmap { group, lcn });
             }
         }
     }
@@ -140,9 +147,9 @@ impl Dvs {
             return self.journal(ticket, state, count, plan);
         }
         state.at = At::Writes;
-        let request = match state.work {
-            Work::Host(r) => r,
-            Work::Job(_) => HostRequest::new(HostOp::Write, Lba(0), Blocks(0)),
+        let request = match state.doing {
+            Doing::Host(r) => r,
+            Doing::Runs | Doing::Task(_) => HostRequest::new(HostOp::Write, Lba(0), Blocks(0)),
         };
         let before = plan.ops().len();
         for destage in &state.destages {
@@ -163,19 +170,19 @@ impl Dvs {
             if destage.collect {
                 let shape = self.shape;
                 self.group_mut(group).reset(&shape);
-                plan.record(Record { tag: RESET, words: [group, 0, 0] });
+                plan.record(&Event::Reset(group));
             }
             if let Some(place) = destage.journal {
                 self.places.give(place);
             }
             let (disks, tables) = (self.shape.disks as usize, self.group_mut(group));
             for stripe in destage.stripes.chunks(disks) {
-                record_stripe(group, tables.stripe_count(), stripe, &mut |r| plan.record(r));
+                plan.record(&Event::Stripe(group, stripe.into()));
                 tables.append(stripe);
             }
             self.list(group);
             self.table_changed(now, group);
-            self.count(destage, matches!(state.work, Work::Job(_)));
+            self.count(destage, matches!(state.doing, Doing::Task(_)));
         }
     }
 

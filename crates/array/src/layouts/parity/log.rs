@@ -6,11 +6,15 @@
 //! holds XOR its images. When a log is full, all logs of its region are read, each at once, and with them the parity of each of
 //! their rows, which is written again.
 
-use super::*;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The role of an image among what was read.
-const IMAGE: u64 = u64::MAX;
+use super::Parity;
+use super::images::{Event, IMAGE, Image, LogOf, cut};
+use super::method::{Method, Old};
+use super::state::{Logged, Missing, State};
+use super::tasks::Task;
+use crate::{Change, MemberId, MemberPlan, Record, Records, Term, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba};
+use std::ops::Range;
 
 /// Where logs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,81 +27,12 @@ pub struct Settings {
     pub ssd: bool,
 }
 
-/// What a log has of a row's parity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Image {
-    /// Blocks of the parity chunk.
-    blocks: Range<u64>,
-    /// Where the first of them is in the log.
-    at: u64,
+impl Settings {
+    /// No logs.
+    pub const OFF: Self = Self { rows: 1, blocks: 0, ssd: false };
 }
 
-/// All logs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Logs {
-    /// Blocks of a log that are in use, by region and disk.
-    used: BTreeMap<(u64, u64), u64>,
-    /// By row, in the order in which they were written.
-    images: BTreeMap<u64, Vec<Image>>,
-    /// Regions whose logs will be put into the parity, and those of them of which nobody was told.
-    full: BTreeSet<u64>,
-    due: Vec<u64>,
-    logged: u64,
-    applied: u64,
-    refused: u64,
-}
-
-impl Logs {
-    /// Whether a row has images.
-    pub fn has(&self, rows: Range<u64>) -> bool {
-        self.images.range(rows).next().is_some()
-    }
-
-    /// Blocks `blocks` of the parity of `rows` lack nothing any more.
-    fn void(&mut self, rows: Range<u64>, blocks: &Range<u64>) {
-        let within: Vec<u64> = self.images.range(rows).map(|i| *i.0).collect();
-        for row in within {
-            let Some(images) = self.images.remove(&row) else { continue };
-            let before =
-                |i: &Image| Image { blocks: i.blocks.start..i.blocks.end.min(blocks.start), at: i.at };
-            let behind = |i: &Image| {
-                let start = i.blocks.start.max(blocks.end);
-                Image { blocks: start..i.blocks.end, at: i.at + start - i.blocks.start }
-            };
-            let left = images.iter().flat_map(|i| [before(i), behind(i)]);
-            let left: Vec<Image> = left.filter(|i| !i.blocks.is_empty()).collect();
-            if !left.is_empty() {
-                self.images.insert(row, left);
-            }
-        }
-    }
-
-    fn log(&mut self, row: u64, blocks: Range<u64>, at: u64) {
-        self.images.entry(row).or_default().push(Image { blocks, at });
-    }
-
-    pub fn bytes(&self) -> u64 {
-        (self.images.values().map(Vec::len).sum::<usize>() * size_of::<Image>()) as u64
-    }
-
-    pub fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
-        out("rows_logged", self.logged);
-        out("parities_applied", self.applied);
-        out("logs_full", self.refused);
-    }
-}
-
-/// A range cut at the ends of others, so that each piece is all within or all outside of any of them.
-fn cut<'a>(range: &Range<u64>, at: impl Iterator<Item = &'a Range<u64>>) -> Vec<Range<u64>> {
-    let mut borders: Vec<u64> = at.flat_map(|r| [r.start, r.end]).collect();
-    borders.retain(|b| range.contains(b) && *b > range.start);
-    borders.extend([range.start, range.end]);
-    borders.sort_unstable();
-    borders.dedup();
-    borders.windows(2).map(|w| w[0]..w[1]).collect()
-}
-
-impl Raid5 {
+impl Parity {
     /// Whether parity is logged.
     pub(super) fn logs_parity(&self) -> bool {
         self.options.log.blocks > 0
@@ -114,18 +49,18 @@ impl Raid5 {
         region * n..((region + 1) * n).min(self.rows.rows)
     }
 
-    /// The log of a row's parity: region and disk.
-    fn log_of(&self, row: u64) -> (u64, u64) {
-        (row / self.options.log.rows, self.rows.disk(row, self.rows.data()))
+    /// The log of a row's parity.
+    fn log_of(&self, row: u64) -> LogOf {
+        LogOf { region: row / self.options.log.rows, disk: self.rows.disk(row, self.rows.data()) }
     }
 
-    fn in_log(&self, (region, disk): (u64, u64), blocks: Range<u64>) -> (MemberId, (Lba, Blocks)) {
+    fn in_log(&self, LogOf { region, disk }: LogOf, blocks: Range<u64>) -> (MemberId, (Lba, Blocks)) {
         let log = self.options.log;
         let (member, first) = match log.ssd {
             true => (self.ssd(), (region * self.rows.disks + disk) * log.blocks),
             false => (MemberId(disk as u32), self.rows.rows * self.rows.chunk + region * log.blocks),
         };
-        (member, place(first + blocks.start..first + blocks.end))
+        (member, (Lba(first + blocks.start), Blocks(blocks.end - blocks.start)))
     }
 
     /// A row that was planned last, by reads from `olds` on, goes to the log where that has room: then the old parity is not
@@ -141,19 +76,20 @@ impl Raid5 {
         let used = self.logs.used.entry(log).or_default();
         if *used + blocks > self.options.log.blocks {
             self.logs.refused += 1;
-            if self.logs.full.insert(log.0) {
-                self.logs.due.push(log.0);
+            if self.logs.full.insert(log.region) {
+                self.logs.due.push(log.region);
             }
             return;
         }
-        state.logged.push((row, *used));
+        state.logged.push(Logged { row, at: *used });
         *used += blocks;
-        while state.olds.pop_if(|o| o.row == row && o.role == self.rows.data()).is_some() {}
+        let parity = self.rows.data();
+        while state.needs.olds.pop_if(|o| o.row == row && o.role == parity).is_some() {}
     }
 
     /// Logs that are full are put into the parity as soon as their rows are free.
     pub(super) fn apply_full(&mut self, plan: &mut MemberPlan) {
-        self.logs.due.drain(..).for_each(|region| plan.job(APPLY + region));
+        self.logs.due.drain(..).for_each(|region| plan.job(Task::Apply(region)));
     }
 
     /// Writes what a row lacks of its parity to the log.
@@ -161,7 +97,7 @@ impl Raid5 {
         &self,
         ticket: Ticket,
         r: &HostRequest,
-        (row, at): (u64, u64),
+        Logged { row, at }: Logged,
         state: &State,
         plan: &mut MemberPlan,
     ) {
@@ -170,8 +106,8 @@ impl Raid5 {
         let (member, (lba, n)) = self.in_log(self.log_of(row), at..at + blocks);
         plan.ask(ticket, member, HostRequest { lba, blocks: n, why: Cause::Journal, ..*r }, |out| {
             for planned in own {
-                let end = out.xor(&self.parity_terms(r, planned, state));
-                out.push(Blocks(planned.segment.hi - planned.segment.lo), end);
+                let end = out.sum(&self.parity_terms(r, self.rows.data(), planned, state));
+                out.push(planned.segment.blocks(), end);
             }
         });
     }
@@ -181,19 +117,21 @@ impl Raid5 {
         if !self.logs_parity() {
             return;
         }
-        let mut last = (u64::MAX, 0);
-        for planned in state.planned.iter().filter(|p| p.method.is_some()) {
+        // Of the last row: where in the log its next image is.
+        let mut next = None;
+        for planned in state.needs.planned.iter().filter(|p| p.method.is_some()) {
             let (row, blocks) = (planned.row, planned.segment.lo..planned.segment.hi);
             // The disk of the parity died meanwhile, and the log is void with it.
             if !self.has(self.rows.disk(row, self.rows.data()), row) {
                 continue;
             }
-            if let Some((_, first)) = state.logged.iter().find(|l| l.0 == row) {
-                let at = if last.0 == row { last.1 } else { *first };
-                last = (row, at + blocks.end - blocks.start);
+            if let Some(Logged { at: first, .. }) = state.logged.iter().find(|l| l.row == row) {
+                let at = next.filter(|n: &Logged| n.row == row).map_or(*first, |n| n.at);
+                next = Some(Logged { row, at: at + blocks.end - blocks.start });
                 self.logs.logged += u64::from(at == *first);
-                plan.record(Record { tag: LOGGED, words: [row, blocks.start << 32 | blocks.end, at] });
-                self.logs.log(row, blocks, at);
+                let image = Image { blocks, at };
+                plan.record(&Event::Logged(row, image.clone()));
+                self.logs.log(row, image);
             } else if planned.method == Some(Method::Reconstruct) {
                 self.void(row..row + 1, &blocks, plan);
             }
@@ -204,55 +142,80 @@ impl Raid5 {
     pub(super) fn void(&mut self, rows: Range<u64>, blocks: &Range<u64>, plan: &mut MemberPlan) {
         if self.logs.has(rows.clone()) {
             self.logs.void(rows.clone(), blocks);
-            let word = blocks.start << 32 | blocks.end;
-            plan.record(Record { tag: VOID, words: [rows.start, rows.end, word] });
+            plan.record(&Event::Void(rows, blocks.clone()));
         }
     }
 
     /// A disk died: what the parity on it lacks is of no use.
-    pub(super) fn logs_die(&mut self, disk: u64) {
+    pub(super) fn logs_die(&mut self, disk: MemberId) {
         let rows = self.rows;
-        self.logs.images.retain(|row, _| rows.disk(*row, rows.data()) != disk);
+        self.logs.images.retain(|row, _| rows.member(*row, rows.data()) != disk);
     }
 
-    pub(super) fn recover_log(&mut self, tag: u32, [a, b, c]: [u64; 3]) {
-        let range = |word: u64| word >> 32..word & u64::from(u32::MAX);
-        match tag {
-            LOGGED => {
-                let (log, blocks) = (self.log_of(a), range(b));
-                let used = self.logs.used.entry(log).or_default();
-                *used = (*used).max(c + blocks.end - blocks.start);
-                self.logs.log(a, blocks, c);
+    /// Takes up a record, if it is one of the logs.
+    pub(super) fn recover_log(&mut self, record: Record<'_>) -> bool {
+        let event = Event::of(record);
+        let found = event.is_some();
+        match event {
+            Some(Event::Logged(row, image)) => {
+                let used = self.logs.used.entry(self.log_of(row)).or_default();
+                *used = (*used).max(image.at + image.blocks.end - image.blocks.start);
+                self.logs.log(row, image);
             }
-            _ => self.logs.void(a..b, &range(c)),
+            Some(Event::Void(rows, blocks)) => self.logs.void(rows, &blocks),
+            None => {}
+        }
+        found
+    }
+
+    pub(super) fn keep_log(&self, out: &mut Records) {
+        let images = self.logs.images.iter().flat_map(|(row, of)| of.iter().map(move |i| (*row, i)));
+        images.for_each(|(row, image)| out.add(&Event::Logged(row, image.clone())));
+    }
+
+    /// Reads the images of `blocks` of a row, the next of them into slot `first` and as many on as there are `olds` already.
+    fn read_images_of(
+        &self,
+        ticket: Ticket,
+        of: &Old,
+        (first, why): (u32, Cause),
+        olds: &mut Vec<Old>,
+        plan: &mut MemberPlan,
+    ) {
+        for image in self.logs.images.get(&of.row).into_iter().flatten() {
+            let own = image.blocks.start.max(of.blocks.start)..image.blocks.end.min(of.blocks.end);
+            if !own.is_empty() {
+                let at = image.at + own.start - image.blocks.start;
+                let (member, place) = self.in_log(self.log_of(of.row), at..at + own.end - own.start);
+                plan.read_slot(ticket, member, why, place, first + olds.len() as u32);
+                olds.push(Old { blocks: own, ..of.clone() });
+            }
         }
     }
 
-    pub(super) fn keep_log(&self, out: &mut dyn FnMut(Record)) {
-        for (row, images) in &self.logs.images {
-            for Image { blocks, at } in images {
-                out(Record { tag: LOGGED, words: [*row, blocks.start << 32 | blocks.end, *at] });
-            }
-        }
-    }
-
-    /// Reads the images of `blocks` of a row into slots from `first` on.
+    /// Reads the images that a lost chunk needs.
     pub(super) fn read_images(
         &self,
         ticket: Ticket,
-        (row, blocks, why): (u64, &Range<u64>, Cause),
-        (first, olds): (u32, &mut Vec<Old>),
+        wanted: &Missing,
+        olds: &mut Vec<Old>,
         plan: &mut MemberPlan,
     ) {
-        for image in self.logs.images.get(&row).into_iter().flatten() {
-            let own = image.blocks.start.max(blocks.start)..image.blocks.end.min(blocks.end);
-            if !own.is_empty() {
-                let at = image.at + own.start - image.blocks.start;
-                let (member, place) = self.in_log(self.log_of(row), at..at + own.end - own.start);
-                plan.read_slot(ticket, member, why, place, first + olds.len() as u32);
-                olds.push(Old { row, role: IMAGE, blocks: own });
-            }
-        }
+        let of = Old { row: wanted.row, role: IMAGE, blocks: wanted.blocks.clone() };
+        self.read_images_of(ticket, &of, (0, Cause::Parity), olds, plan);
+    }
+
+    /// Reads the images of a row that is rebuilt, into slots behind those of its sources.
+    pub(super) fn read_images_to_rebuild(
+        &self,
+        ticket: Ticket,
+        row: u64,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) {
+        let of = Old { row, role: IMAGE, blocks: 0..self.rows.chunk };
+        let first = state.sources.len() as u32;
+        self.read_images_of(ticket, &of, (first, Cause::Rebuild), &mut state.needs.olds, plan);
     }
 
     /// Blocks of a row, cut where images of it that were read begin and end.
@@ -264,7 +227,7 @@ impl Raid5 {
     pub(super) fn image_terms(olds: &[Old], first: u32, row: u64, at: u64) -> impl Iterator<Item = Term> {
         let own = move |o: &Old| o.row == row && o.role == IMAGE && o.blocks.contains(&at);
         let slots = (first..).zip(olds).filter(move |(_, o)| own(o));
-        slots.map(move |(slot, o)| Term::Slot(slot, Blocks(at - o.blocks.start)))
+        slots.map(move |(slot, o)| Term::slot(slot, Blocks(at - o.blocks.start)))
     }
 
     /// The rows of a region that have images, each with the blocks from the first to the last that its parity lacks.
@@ -278,73 +241,77 @@ impl Raid5 {
 
     /// Reads the logs of a region, and the parity of their rows. Not while a disk is dead: parity that is half written and a power
     /// cut could then not be told from parity that lacks its images.
-    pub(super) fn start_apply(&mut self, ticket: Ticket, region: u64, plan: &mut MemberPlan) {
-        let mut state = self.begin(&Work::Job(APPLY + region));
-        state.at = At::Sources;
-        self.states.put(ticket, state);
+    pub(super) fn read_logs(&mut self, ticket: Ticket, region: u64, plan: &mut MemberPlan) -> bool {
         let rows = self.lacking(region);
         if rows.is_empty() || self.disks.degraded() {
-            return self.applied(ticket, region, rows.is_empty(), plan);
+            self.applied(region, rows.is_empty(), plan);
+            return false;
         }
         for disk in 0..self.rows.disks {
-            let used = self.logs.used.get(&(region, disk)).copied().unwrap_or(0);
+            let log = LogOf { region, disk };
+            let used = self.logs.used.get(&log).copied().unwrap_or(0);
             if used > 0 {
-                let (member, place) = self.in_log((region, disk), 0..used);
+                let (member, place) = self.in_log(log, 0..used);
                 plan.read_slot(ticket, member, Cause::Journal, place, disk as u32);
             }
         }
         for (slot, (row, blocks)) in (self.rows.disks as u32..).zip(&rows) {
-            let (member, place) = (self.member(*row, self.rows.data()), self.on_member(*row, blocks));
+            let (member, place) =
+                (self.rows.member(*row, self.rows.data()), self.rows.on_member(*row, blocks));
             plan.read_slot(ticket, member, Cause::Parity, place, slot);
         }
+        true
     }
 
     /// Writes the parity with what it lacked. Until that is done it may or may not have it, so that after a power cut it is made
     /// from the data.
-    pub(super) fn write_apply(&mut self, ticket: Ticket, region: u64, plan: &mut MemberPlan) {
+    pub(super) fn write_applied(&mut self, ticket: Ticket, region: u64, plan: &mut MemberPlan) -> bool {
         let rows = self.lacking(region);
         let (Some(first), Some(last), false) = (rows.first(), rows.last(), self.disks.degraded()) else {
-            return self.applied(ticket, region, false, plan);
+            self.applied(region, false, plan);
+            return false;
         };
-        plan.record(Record { tag: DIRTY, words: [first.0, last.0 + 1, 0] });
+        self.intent.dirty(first.0..last.0 + 1, plan);
         for (slot, (row, blocks)) in (self.rows.disks as u32..).zip(&rows) {
-            let (member, (lba, n)) = (self.member(*row, self.rows.data()), self.on_member(*row, blocks));
+            let member = self.rows.member(*row, self.rows.data());
+            let (lba, n) = self.rows.on_member(*row, blocks);
             let write = HostRequest { why: Cause::Parity, ..HostRequest::new(HostOp::Write, lba, n) };
-            let log = self.log_of(*row).1 as u32;
+            let log = self.log_of(*row).disk as u32;
             plan.ask(ticket, member, write, |out| {
                 let images = &self.logs.images[row];
                 for piece in cut(blocks, images.iter().map(|i| &i.blocks)) {
-                    let mut terms = vec![Term::Slot(slot, Blocks(piece.start - blocks.start))];
+                    let mut terms = vec![Term::slot(slot, Blocks(piece.start - blocks.start))];
                     let own = images.iter().filter(|i| i.blocks.contains(&piece.start));
-                    terms.extend(own.map(|i| Term::Slot(log, Blocks(i.at + piece.start - i.blocks.start))));
-                    let end = out.xor(&terms);
+                    terms.extend(own.map(|i| Term::slot(log, Blocks(i.at + piece.start - i.blocks.start))));
+                    let end = out.sum(&terms);
                     out.push(Blocks(piece.end - piece.start), end);
                 }
             });
         }
         self.logs.applied += rows.len() as u64;
+        true
     }
 
     /// The logs of a region are empty, or, where they could not be put into the parity, as they were.
-    pub(super) fn applied(&mut self, ticket: Ticket, region: u64, empty: bool, plan: &mut MemberPlan) {
+    pub(super) fn applied(&mut self, region: u64, empty: bool, plan: &mut MemberPlan) {
         self.logs.full.remove(&region);
         if empty {
             let rows = self.region_rows(region);
             self.void(rows.clone(), &(0..self.rows.chunk), plan);
-            plan.record(Record { tag: CLEAN, words: [rows.start, rows.end, 0] });
-            self.logs.used.retain(|log, _| log.0 != region);
+            self.intent.clean(rows, plan);
+            self.logs.used.retain(|log, _| log.region != region);
         }
-        self.end(ticket, plan);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ArrayContext, parse};
+    use crate::{Array, ArrayContext, Job, Phase, Work, parse};
+    use smrlab_units::SimTime;
 
     /// Does all phases of a work; what was asked: operation, member, first block, blocks. And the jobs that it wants.
-    fn carry_out(array: &mut dyn Array, work: Work) -> (Vec<(HostOp, u32, u64, u64)>, Vec<u64>) {
+    fn carry_out(array: &mut dyn Array, work: Work) -> (Vec<(HostOp, u32, u64, u64)>, Vec<Job>) {
         let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::new(true), Vec::new());
         array.start(SimTime::ZERO, ticket, &work, &mut plan);
         let jobs = plan.jobs().to_vec();
@@ -377,16 +344,16 @@ mod tests {
         let (asked, jobs) = carry_out(&mut *array, write(4));
         assert_eq!(
             (asked, jobs),
-            (vec![(r, 0, 4, 2), (r, 4, 4, 2), (w, 0, 4, 2), (w, 4, 4, 2)], vec![APPLY])
+            (vec![(r, 0, 4, 2), (r, 4, 4, 2), (w, 0, 4, 2), (w, 4, 4, 2)], vec![Task::Apply(0).into()])
         );
         // Blocks 0 to 4 of the parity lack something: three requests for four writes.
-        let (asked, _) = carry_out(&mut *array, Work::Job(APPLY));
+        let (asked, _) = carry_out(&mut *array, Work::Job(Task::Apply(0).into()));
         assert_eq!(asked, [(r, 4, 80, 8), (r, 4, 0, 4), (w, 4, 0, 4)]);
         let (asked, _) = carry_out(&mut *array, write(4));
         assert_eq!(asked[2], (w, 4, 80, 2));
-        let mut kept = 0;
-        array.checkpoint(&mut |r| kept += u64::from(r.tag == LOGGED));
-        assert_eq!(kept, 1);
+        let mut kept = Records::default();
+        array.checkpoint(&mut kept);
+        assert_eq!(kept.iter().filter_map(Event::of).count(), 1);
     }
 
     /// On an SSD the disks see one read and one write.
@@ -410,18 +377,5 @@ mod tests {
             let error = built.err().map(|e| e.to_string()).unwrap_or_default();
             assert!(error.contains(key), "{text}: {error}");
         }
-    }
-
-    /// Of an image of blocks 2 to 8 the middle is void: both ends are left, each where it was in the log.
-    #[test]
-    fn images_are_void_in_part() {
-        let mut logs = Logs::default();
-        logs.log(7, 2..8, 30);
-        logs.void(7..8, &(4..5));
-        let left = vec![Image { blocks: 2..4, at: 30 }, Image { blocks: 5..8, at: 33 }];
-        assert_eq!(logs.images[&7], left);
-        logs.void(0..8, &(0..8));
-        assert!(!logs.has(0..8));
-        assert_eq!(cut(&(2..8), [0..3, 5..9].iter()), [2..3, 3..5, 5..8]);
     }
 }

@@ -1,14 +1,12 @@
-//! The registry entry.
+//! RAID-5: rows of chunks, each with a parity chunk.
 
-use super::log::Settings;
-use super::rows::{Rotation, Rows};
-use super::write::{Method, Preference};
-use super::{Options, Raid5};
+use super::parity::method::Preference;
+use super::parity::{INTENT, JOURNAL, LAYOUT, Options, WRITE, built, common, log};
+use super::rebuild::{BATCH, DEPTH, ORDER, RATE, UNIT};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
-use crate::layouts::rebuild::Order;
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
+use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -37,20 +35,10 @@ With `parity=log` a read-modify-write reads no old parity and writes none: it ap
 
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
     params: &[
-        Param { name: "disks", kind: Kind::Count(3, 64), default: "5", doc: "drives, parity included" },
-        Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "consecutive blocks on one drive" },
-        Param {
-            name: "layout",
-            kind: Kind::Choice(Rotation::NAMES),
-            default: "left-asymmetric",
-            doc: "how parity goes round",
-        },
-        Param {
-            name: "write",
-            kind: Kind::Choice(&["cheapest", "modify", "reconstruct"]),
-            default: "cheapest",
-            doc: "how a part of a row is written: read-modify-write, reconstruct-write, or the one with fewer reads",
-        },
+        Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
+        CHUNK,
+        LAYOUT,
+        WRITE,
         Param {
             name: "parity",
             kind: Kind::Choice(&["write", "log"]),
@@ -75,43 +63,13 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
             default: "drives",
             doc: "logs are at the end of the drives, or on an SSD",
         },
-        Param {
-            name: "intent",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "rows that are being written are remembered, and resynchronised after a power cut",
-        },
-        Param {
-            name: "journal",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "rows are on an SSD before their drives are written, so that a power cut and a lost drive together lose nothing",
-        },
-        Param {
-            name: "rebuild_unit",
-            kind: Kind::Size,
-            default: "1MiB",
-            doc: "blocks of the replaced drive that are rebuilt at a time, at least a chunk",
-        },
-        Param { name: "rebuild_depth", kind: Kind::Count(1, 1024), default: "1", doc: "units under way at a time" },
-        Param {
-            name: "rebuild_rate",
-            kind: Kind::Real(0.0, 1e6),
-            default: "0",
-            doc: "at most so many MB/s of the replaced drive; 0: as fast as the drives are",
-        },
-        Param {
-            name: "rebuild_order",
-            kind: Kind::Choice(&["address", "metadata", "sorted"]),
-            default: "address",
-            doc: "which unit is rebuilt next",
-        },
-        Param {
-            name: "rebuild_batch",
-            kind: Kind::Count(1, 1 << 30),
-            default: "1024",
-            doc: "units in a batch, with rebuild_order=sorted",
-        },
+        INTENT,
+        JOURNAL,
+        UNIT,
+        DEPTH,
+        RATE,
+        ORDER,
+        BATCH,
     ],
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
     disks: |values| values.count("disks").unwrap_or(5) as u32,
@@ -119,11 +77,11 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
 };
 
 /// Where parity is logged, and how many rows are left.
-fn logs(values: &Values, (chunk, least): (Blocks, Blocks)) -> Result<(Settings, u64), SpecError> {
+fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::Settings, u64), SpecError> {
     let region = values.size("log_region", least).unwrap_or(Blocks(1 << 17));
     let rows = (region.0 / chunk.0).max(1);
     let ssd = values.text("log_on") == Some("ssd");
-    let off = Settings { rows, blocks: 0, ssd: false };
+    let off = log::Settings { rows, ..log::Settings::OFF };
     if values.text("parity") != Some("log") {
         return Ok((off, least.0 / chunk.0));
     }
@@ -141,7 +99,7 @@ fn logs(values: &Values, (chunk, least): (Blocks, Blocks)) -> Result<(Settings, 
         return Err(values.bad("chunk", "with parity=log less than 2 TiB"));
     }
     if ssd {
-        return Ok((Settings { blocks, ssd, ..off }, least.0 / chunk.0));
+        return Ok((log::Settings { blocks, ssd, ..off }, least.0 / chunk.0));
     }
     let whole = least.0 / (rows * chunk.0 + blocks);
     let rest = least.0 - whole * (rows * chunk.0 + blocks);
@@ -149,37 +107,17 @@ fn logs(values: &Values, (chunk, least): (Blocks, Blocks)) -> Result<(Settings, 
     if all == 0 {
         return Err(values.bad("log", format!("less than the {least} blocks of a drive")));
     }
-    Ok((Settings { blocks, ..off }, all))
+    Ok((log::Settings { blocks, ..off }, all))
 }
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
-    let chunk = context.unit(values, "chunk")?;
+    let chunk = context.chunk(values)?;
     let least = context.disks().iter().copied().min().unwrap_or_default();
-    let layout = values.text("layout").and_then(|l| Rotation::NAMES.iter().position(|n| *n == l));
-    let rotation = Rotation::ALL[layout.unwrap_or(0)];
-    let disks = context.disks().len() as u64;
-    let (log, rows) = logs(values, (chunk, least))?;
-    let rows = Rows { chunk: chunk.0, disks, rotation, rows };
-    let preference = match values.text("write") {
-        Some("modify") => Preference::Always(Method::Modify),
-        Some("reconstruct") => Preference::Always(Method::Reconstruct),
-        _ => Preference::Cheapest { logged: log.blocks > 0 },
+    let (log, rows) = logs(values, chunk, least)?;
+    let (rows, options) = common(context, values, 1, chunk, rows)?;
+    let preference = match options.preference {
+        Preference::Cheapest { .. } => Preference::Cheapest { logged: log.blocks > 0 },
+        always @ Preference::Always(_) => always,
     };
-    let unit = values.size("rebuild_unit", least).unwrap_or(Blocks(2048));
-    let unit_rows = (unit.0 / chunk.0).clamp(1, rows.rows.max(1));
-    let bytes = (unit_rows * chunk.0 * BLOCK_BYTES) as f64;
-    let rate = values.real("rebuild_rate").unwrap_or(0.0) * 1e6;
-    let pace = SimTime(if rate > 0.0 { (bytes / rate * 1e9).round() as u64 } else { 0 });
-    let order = match values.text("rebuild_order") {
-        Some("metadata") => Order::Metadata,
-        Some("sorted") => Order::Sorted(values.count("rebuild_batch").unwrap_or(1024)),
-        _ => Order::Address,
-    };
-    let depth = values.count("rebuild_depth").unwrap_or(1);
-    let (intent, journal, seed) = (values.on("intent"), values.on("journal"), context.seed);
-    if journal && disks * chunk.0 > u64::from(u32::MAX) {
-        return Err(values.bad("chunk", "with journal=on rows of less than 2 TiB"));
-    }
-    let options = Options { preference, unit_rows, depth, pace, order, intent, journal, log, seed };
-    Ok(Box::new(Raid5::new(rows, options)))
+    built(rows, Options { preference, log, ..options })
 }

@@ -1,5 +1,8 @@
 //! Where chunks and parity are, and what of a row a write touches.
 
+use super::code::Code;
+use crate::MemberId;
+use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 
 /// How parity goes round (the names of Linux md).
@@ -23,23 +26,12 @@ impl Rotation {
     pub const ALL: [Self; 4] =
         [Self::LeftAsymmetric, Self::LeftSymmetric, Self::RightAsymmetric, Self::RightSymmetric];
 
-    /// The disk of the parity of a row, of `disks`.
-    #[inline]
-    pub fn parity(self, row: u64, disks: u64) -> u64 {
-        match self {
-            Self::LeftAsymmetric | Self::LeftSymmetric => disks - 1 - row % disks,
-            Self::RightAsymmetric | Self::RightSymmetric => row % disks,
-        }
+    fn is_left(self) -> bool {
+        matches!(self, Self::LeftAsymmetric | Self::LeftSymmetric)
     }
 
-    /// The disk of data chunk `chunk` of a row.
-    #[inline]
-    pub fn disk(self, row: u64, chunk: u64, disks: u64) -> u64 {
-        let parity = self.parity(row, disks);
-        match self {
-            Self::LeftAsymmetric | Self::RightAsymmetric => chunk + u64::from(chunk >= parity),
-            Self::LeftSymmetric | Self::RightSymmetric => (parity + 1 + chunk) % disks,
-        }
+    fn is_symmetric(self) -> bool {
+        matches!(self, Self::LeftSymmetric | Self::RightSymmetric)
     }
 }
 
@@ -48,8 +40,10 @@ impl Rotation {
 pub struct Rows {
     /// Blocks in a chunk.
     pub chunk: u64,
-    /// Disks, parity included.
+    /// Disks, parities included.
     pub disks: u64,
+    /// Parity chunks in a row.
+    pub parities: u64,
     /// How parity goes round.
     pub rotation: Rotation,
     /// Rows.
@@ -67,38 +61,84 @@ pub struct Segment {
     pub chunks: Range<u64>,
 }
 
+impl Segment {
+    /// Its length.
+    #[inline]
+    pub fn blocks(&self) -> Blocks {
+        Blocks(self.hi - self.lo)
+    }
+}
+
 impl Rows {
     /// Data chunks in a row.
     #[inline]
     pub fn data(&self) -> u64 {
-        self.disks - 1
+        self.disks - self.parities
     }
 
-    /// The disk that does `role` in a row: chunk `role`, or the parity where that is one more than the last chunk.
+    /// What a row's parities are made of.
     #[inline]
-    pub fn disk(&self, row: u64, role: u64) -> u64 {
-        match role == self.data() {
-            true => self.rotation.parity(row, self.disks),
-            false => self.rotation.disk(row, role, self.disks),
+    pub fn code(&self) -> Code {
+        Code { data: self.data(), parities: self.parities }
+    }
+
+    /// Blocks of the host's in a row.
+    #[inline]
+    pub fn host_blocks(&self) -> u64 {
+        self.chunk * self.data()
+    }
+
+    /// The disk that does `role` in a row: chunk `role`, or a parity from the number of chunks on. Further parities are behind the
+    /// first, round and round.
+    #[inline]
+    pub(crate) fn disk(&self, row: u64, role: u64) -> u64 {
+        let (disks, parities) = (self.disks, self.parities);
+        let first = if self.rotation.is_left() { disks - 1 - row % disks } else { row % disks };
+        if role >= self.data() {
+            return (first + role - self.data()) % disks;
         }
+        if self.rotation.is_symmetric() {
+            return (first + parities + role) % disks;
+        }
+        // Parities beyond the last disk are on the first ones.
+        let wrapped = (first + parities).saturating_sub(disks);
+        role + if wrapped > 0 || role < first { wrapped } else { parities }
     }
 
     /// What `disk` does in a row.
-    pub fn role(&self, row: u64, disk: u64) -> u64 {
+    pub(crate) fn role(&self, row: u64, disk: u64) -> u64 {
         (0..self.disks).find(|r| self.disk(row, *r) == disk).unwrap_or(self.data())
+    }
+
+    /// The member that does `role` in a row.
+    #[inline]
+    pub(crate) fn member(&self, row: u64, role: u64) -> MemberId {
+        MemberId(self.disk(row, role) as u32)
+    }
+
+    /// Where blocks of a row's chunks are on their disks.
+    #[inline]
+    pub fn on_member(&self, row: u64, blocks: &Range<u64>) -> (Lba, Blocks) {
+        (Lba(row * self.chunk + blocks.start), Blocks(blocks.end - blocks.start))
+    }
+
+    /// Where block `at` of a chunk is in the host's space.
+    #[inline]
+    pub(crate) fn of_host(&self, row: u64, chunk: u64, at: u64) -> u64 {
+        (row * self.data() + chunk) * self.chunk + at
     }
 
     /// The rows of a range of the host's blocks.
     #[inline]
     pub fn rows_of(&self, blocks: Range<u64>) -> Range<u64> {
-        let row = self.chunk * self.data();
+        let row = self.host_blocks();
         blocks.start / row..blocks.end.div_ceil(row)
     }
 
     /// The part of `blocks` within a row, from its start.
     #[inline]
     pub fn within(&self, row: u64, blocks: &Range<u64>) -> Range<u64> {
-        let (start, len) = (row * self.chunk * self.data(), self.chunk * self.data());
+        let (start, len) = (row * self.host_blocks(), self.host_blocks());
         blocks.start.max(start) - start..blocks.end.min(start + len) - start
     }
 
@@ -143,7 +183,7 @@ mod tests {
     #[test]
     fn layouts_are_those_of_md() {
         let picture = |rotation: Rotation| {
-            let rows = Rows { chunk: 1, disks: 4, rotation, rows: 4 };
+            let rows = Rows { chunk: 1, disks: 4, parities: 1, rotation, rows: 4 };
             let name = |row, disk| match rows.role(row, disk) {
                 3 => "P".to_owned(),
                 chunk => (row * 3 + chunk).to_string(),
@@ -157,9 +197,28 @@ mod tests {
         assert_eq!(picture(Rotation::RightSymmetric), "P 0 1 2 | 5 P 3 4 | 7 8 P 6 | 9 10 11 P");
     }
 
+    /// Those of RAID-6, P and Q.
+    #[test]
+    fn layouts_of_two_parities_are_those_of_md() {
+        let picture = |rotation: Rotation| {
+            let rows = Rows { chunk: 1, disks: 4, parities: 2, rotation, rows: 4 };
+            let name = |row, disk| match rows.role(row, disk) {
+                2 => "P".to_owned(),
+                3 => "Q".to_owned(),
+                chunk => (row * 2 + chunk).to_string(),
+            };
+            let line = |row| (0..4).map(|d| name(row, d)).collect::<Vec<_>>().join(" ");
+            (0..4).map(line).collect::<Vec<_>>().join(" | ")
+        };
+        assert_eq!(picture(Rotation::LeftAsymmetric), "Q 0 1 P | 2 3 P Q | 4 P Q 5 | P Q 6 7");
+        assert_eq!(picture(Rotation::LeftSymmetric), "Q 0 1 P | 2 3 P Q | 5 P Q 4 | P Q 6 7");
+        assert_eq!(picture(Rotation::RightAsymmetric), "P Q 0 1 | 2 P Q 3 | 4 5 P Q | Q 6 7 P");
+        assert_eq!(picture(Rotation::RightSymmetric), "P Q 0 1 | 3 P Q 2 | 4 5 P Q | Q 6 7 P");
+    }
+
     #[test]
     fn segments_cover_the_part_and_nothing_else() {
-        let rows = Rows { chunk: 5, disks: 5, rotation: Rotation::LeftAsymmetric, rows: 1 };
+        let rows = Rows { chunk: 5, disks: 5, parities: 1, rotation: Rotation::LeftAsymmetric, rows: 1 };
         for start in 0..20 {
             for end in start + 1..=20 {
                 let mut segments = Vec::new();

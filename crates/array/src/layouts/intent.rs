@@ -1,0 +1,142 @@
+//! What is remembered of stripes that are being written, so that after a power cut copies or parity can be made to fit again: stripes
+//! one by one where that is recorded, all of them one after the other where it is not.
+
+use crate::{MemberPlan, Record, Records, Stop};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Stripes in doubt after which it is remembered how far a scrub is.
+const REMEMBERED: u64 = 1024;
+
+/// What is recorded. The tags are the same in all layouts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// These stripes may not fit.
+    Dirty(Range<u64>),
+    /// They fit again.
+    Clean(Range<u64>),
+    /// After a power loss of the host all stripes from this one on are in doubt.
+    Doubt(u64),
+}
+
+impl Event {
+    /// As a record.
+    pub fn put(&self, to: &mut Records) {
+        match self {
+            Self::Dirty(stripes) => to.push(5, [stripes.start, stripes.end]),
+            Self::Clean(stripes) => to.push(6, [stripes.start, stripes.end]),
+            Self::Doubt(from) => to.push(7, [*from]),
+        }
+    }
+
+    /// The event that a record is.
+    pub fn of(record: Record<'_>) -> Option<Self> {
+        let stripes = record.word(0)..record.word(1);
+        match record.tag {
+            5 => Some(Self::Dirty(stripes)),
+            6 => Some(Self::Clean(stripes)),
+            7 => Some(Self::Doubt(stripes.start)),
+            _ => None,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Intent {
+    stripes: u64,
+    /// Those from the first of these on are in doubt and not yet looked at.
+    doubt: Range<u64>,
+    /// The first of them is being looked at.
+    looking: bool,
+    /// Stripes of which the records say that they may not fit.
+    dirty: BTreeSet<u64>,
+}
+
+impl Intent {
+    /// Of so many stripes.
+    pub fn new(stripes: u64) -> Self {
+        Self { stripes, ..Self::default() }
+    }
+
+    /// These stripes may not fit from here on.
+    pub fn dirty(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
+        Event::Dirty(stripes).put(plan.records_mut());
+    }
+
+    /// They fit again.
+    pub fn clean(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
+        Event::Clean(stripes).put(plan.records_mut());
+    }
+
+    /// The server ended badly; where it was killed and works are `remembered`, their records say what was under way, else all is in
+    /// doubt.
+    pub fn unclean(&mut self, stop: Stop, remembered: bool, plan: &mut MemberPlan) {
+        if stop != Stop::Killed || !remembered {
+            self.doubt = 0..self.stripes;
+            Event::Doubt(0).put(plan.records_mut());
+        }
+    }
+
+    /// Whether a stripe is in doubt.
+    #[inline]
+    pub fn doubts(&self, stripe: u64) -> bool {
+        self.doubt.contains(&stripe)
+    }
+
+    /// Stripes in doubt.
+    pub fn left(&self) -> u64 {
+        self.doubt.end - self.doubt.start
+    }
+
+    /// Whether one of them waits to be looked at.
+    pub fn waits(&self) -> bool {
+        self.left() > 0 && !self.looking
+    }
+
+    /// The stripe to look at next.
+    pub fn look(&mut self) -> Option<u64> {
+        let waits = self.waits();
+        self.looking |= waits;
+        waits.then_some(self.doubt.start)
+    }
+
+    /// A stripe was looked at: it fits, or cannot be made to. Every so often it is remembered how far that is.
+    pub fn looked_at(&mut self, stripe: u64, plan: &mut MemberPlan) {
+        if self.looking && self.doubt.start == stripe {
+            self.looking = false;
+            self.doubt.start += 1;
+            if self.left() == 0 || self.doubt.start.is_multiple_of(REMEMBERED) {
+                Event::Doubt(self.doubt.start).put(plan.records_mut());
+            }
+        }
+    }
+
+    /// Takes up an event that was recorded.
+    pub fn recover(&mut self, event: Event) {
+        match event {
+            Event::Dirty(stripes) => stripes.for_each(|stripe| _ = self.dirty.insert(stripe)),
+            Event::Clean(stripes) => stripes.for_each(|stripe| _ = self.dirty.remove(&stripe)),
+            Event::Doubt(from) => self.doubt = from..self.stripes,
+        }
+    }
+
+    /// Stripes of which the records say that they may not fit.
+    pub fn take_dirty(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// How many are in doubt, where any is: rows, or chunks of a mirror.
+    pub fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        if self.left() > 0 {
+            out("rows_in_doubt", self.left());
+        }
+    }
+
+    /// The present state as records, beside the stripes of works under way.
+    pub fn checkpoint(&self, out: &mut Records) {
+        if self.left() > 0 {
+            Event::Doubt(self.doubt.start).put(out);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the registry entries of layouts with parity share.
+
+use super::log;
+use super::method::{Method, Preference};
+use super::rows::{Rotation, Rows};
+use super::{Options, Parity};
+use crate::entry::{ArrayContext, BuildResult};
+use crate::layouts::rebuild::Settings;
+use smrlab_units::Blocks;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+/// See [`Rotation`].
+pub const LAYOUT: Param = Param {
+    name: "layout",
+    kind: Kind::Choice(Rotation::NAMES),
+    default: "left-asymmetric",
+    doc: "how parity goes round",
+};
+/// See [`Preference`].
+pub const WRITE: Param = Param {
+    name: "write",
+    kind: Kind::Choice(&["cheapest", "modify", "reconstruct"]),
+    default: "cheapest",
+    doc: "how a part of a row is written: read-modify-write, reconstruct-write, or the one with fewer reads",
+};
+/// See [`Options::intent`].
+pub const INTENT: Param = Param {
+    name: "intent",
+    kind: Kind::Switch,
+    default: "off",
+    doc: "rows that are being written are remembered, and resynchronised after a power cut",
+};
+/// See [`Options::journal`].
+pub const JOURNAL: Param = Param {
+    name: "journal",
+    kind: Kind::Switch,
+    default: "off",
+    doc: "rows are on an SSD before their drives are written, so that a power cut and a lost drive together lose nothing",
+};
+
+/// The shape that a user wants, and its options; `rows` are left on each disk for rows of `chunk`.
+pub(crate) fn common(
+    context: &ArrayContext<'_>,
+    values: &Values,
+    parities: u64,
+    chunk: Blocks,
+    rows: u64,
+) -> Result<(Rows, Options), SpecError> {
+    let layout = values.text("layout").and_then(|l| Rotation::NAMES.iter().position(|n| *n == l));
+    let rotation = Rotation::ALL[layout.unwrap_or(0)];
+    let disks = context.disks().len() as u64;
+    let preference = match values.text("write") {
+        Some("modify") => Preference::Always(Method::Modify),
+        Some("reconstruct") => Preference::Always(Method::Reconstruct),
+        _ => Preference::Cheapest { logged: false },
+    };
+    let (intent, journal) = (values.on("intent"), values.on("journal"));
+    if journal && disks * chunk.0 > u64::from(u32::MAX) {
+        return Err(values.bad("chunk", "with journal=on rows of less than 2 TiB"));
+    }
+    let rebuild = Settings::of(context, values, chunk, rows);
+    let rows = Rows { chunk: chunk.0, disks, parities, rotation, rows };
+    Ok((rows, Options { preference, rebuild, intent, journal, log: log::Settings::OFF }))
+}
+
+/// The array of this shape.
+pub fn built(rows: Rows, options: Options) -> BuildResult {
+    Ok(Box::new(Parity::new(rows, options)))
+}

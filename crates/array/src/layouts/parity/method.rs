@@ -1,0 +1,256 @@
+//! How the parities of a row follow a write: all of them new, from the old data and parities, or from the data not written.
+
+use super::code::Lost;
+use super::rows::{Rows, Segment};
+use std::ops::Range;
+
+/// How the new parities of a segment come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Old data of the chunks that are written, and the old parities.
+    Modify,
+    /// The chunks that are not written.
+    Reconstruct,
+    /// All that there is: a chunk that is written and one that is not are both lost.
+    Decode,
+}
+
+/// Which method a user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// The one with fewer reads, and among equals with fewer blocks; reconstruct-write where all is equal. Where parity is
+    /// `logged` a read-modify-write does not read it.
+    Cheapest {
+        /// With `parity=log`.
+        logged: bool,
+    },
+    /// Always this one, where the disks allow it.
+    Always(Method),
+}
+
+/// A read that a write needs before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Old {
+    /// Row.
+    pub row: u64,
+    /// Chunk, or parity from the number of data chunks on.
+    pub role: u64,
+    /// Blocks within the chunk.
+    pub blocks: Range<u64>,
+}
+
+/// A segment and how its parities come about.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Row.
+    pub row: u64,
+    /// Where.
+    pub segment: Segment,
+    /// How; `None`: the disks of all parities are dead.
+    pub method: Option<Method>,
+    /// What is lost of the row.
+    pub lost: Lost,
+}
+
+/// The part of a row that is written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Row.
+    pub row: u64,
+    /// Blocks from its start.
+    pub part: Range<u64>,
+    /// What is lost of it.
+    pub lost: Lost,
+}
+
+/// What a write does to its rows, and what it reads first.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// Segments, row by row.
+    pub planned: Vec<Planned>,
+    /// Reads, each into the slot of its place in this list.
+    pub olds: Vec<Old>,
+}
+
+/// Whether a segment needs a role to have been read.
+fn needs(rows: &Rows, planned: &Planned, method: Method, role: u64) -> bool {
+    let (is_chunk, written) = (role < rows.data(), planned.segment.chunks.contains(&role));
+    let wanted = match method {
+        Method::Modify => written || !is_chunk,
+        Method::Reconstruct => is_chunk && !written,
+        Method::Decode => true,
+    };
+    wanted && !planned.lost.contains(role)
+}
+
+/// The reads that segments of one row need by `method`, adjacent ones of a chunk as one; `out` is told role and blocks.
+fn reads(
+    rows: &Rows,
+    row: &[Planned],
+    method: impl Fn(&Planned) -> Option<Method>,
+    mut out: impl FnMut(u64, Range<u64>),
+) {
+    for role in 0..rows.disks {
+        let mut open: Option<Range<u64>> = None;
+        let needed = |p: &&Planned| method(p).is_some_and(|m| needs(rows, p, m, role));
+        for Planned { segment, .. } in row.iter().filter(needed) {
+            match &mut open {
+                Some(range) if range.end == segment.lo => range.end = segment.hi,
+                _ => {
+                    if let Some(range) = open.replace(segment.lo..segment.hi) {
+                        out(role, range);
+                    }
+                }
+            }
+        }
+        if let Some(range) = open {
+            out(role, range);
+        }
+    }
+}
+
+/// What reading costs: fewer requests first, then fewer blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    reads: u64,
+    blocks: u64,
+}
+
+/// The cost of one method for all segments; of the first `roles` roles.
+fn cost(rows: &Rows, row: &[Planned], method: Method, roles: u64) -> Cost {
+    let mut cost = Cost::default();
+    reads(
+        rows,
+        row,
+        |_| Some(method),
+        |role, range| {
+            if role < roles {
+                cost.reads += 1;
+                cost.blocks += range.end - range.start;
+            }
+        },
+    );
+    cost
+}
+
+/// The method of a segment of a row that has lost chunks.
+fn degraded(rows: &Rows, planned: &Planned) -> Method {
+    let written = |chunk: u64| planned.segment.chunks.contains(&chunk);
+    let mut chunks = planned.lost.iter().filter(|role| *role < rows.data());
+    if !chunks.any(written) {
+        return Method::Modify;
+    }
+    match planned.lost.iter().any(|role| role < rows.data() && !written(role)) {
+        true => Method::Decode,
+        false => Method::Reconstruct,
+    }
+}
+
+/// Plans the write of a part of a row.
+pub fn plan(rows: &Rows, write: &Written, preference: Preference, to: &mut Needs) {
+    let Needs { planned, olds } = to;
+    let (first, row, lost) = (planned.len(), write.row, write.lost);
+    rows.segments(&write.part, |segment| planned.push(Planned { row, segment, method: None, lost }));
+    let own = &mut planned[first..];
+    if lost.iter().any(|role| role < rows.data()) {
+        for planned in &mut *own {
+            let parities = rows.code().parities_without(lost).next().is_some();
+            planned.method = parities.then(|| degraded(rows, planned));
+        }
+    } else if lost.count() < rows.parities {
+        let method = match preference {
+            // A whole row has nothing old to read.
+            Preference::Always(_) if write.part == (0..rows.host_blocks()) => Method::Reconstruct,
+            Preference::Always(method) => method,
+            Preference::Cheapest { logged } => {
+                let modify = cost(rows, own, Method::Modify, rows.disks - u64::from(logged));
+                let reconstruct = cost(rows, own, Method::Reconstruct, rows.disks);
+                if modify < reconstruct { Method::Modify } else { Method::Reconstruct }
+            }
+        };
+        own.iter_mut().for_each(|p| p.method = Some(method));
+    }
+    reads(rows, own, |p| p.method, |role, blocks| olds.push(Old { row, role, blocks }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Rotation;
+    use super::*;
+
+    fn rows(chunk: u64, disks: u64, parities: u64) -> Rows {
+        Rows { chunk, disks, parities, rotation: Rotation::LeftAsymmetric, rows: 1 }
+    }
+
+    fn planned(rows: &Rows, part: Range<u64>, lost: Lost, preference: Preference) -> Needs {
+        let mut needs = Needs::default();
+        plan(rows, &Written { row: 0, part, lost }, preference, &mut needs);
+        needs
+    }
+
+    const CHEAPEST: Preference = Preference::Cheapest { logged: false };
+
+    /// Reads of a write of `part` by the formula: min(w + m, N - w) chunks where whole chunks are written and there are m parities.
+    #[test]
+    fn whole_chunks_cost_what_the_formula_says() {
+        for (disks, parities) in (3..9).flat_map(|d| [(d, 1), (d + 1, 2)]) {
+            let rows = rows(8, disks, parities);
+            let n = disks - parities;
+            for w in 1..=n {
+                let needs = planned(&rows, 0..w * 8, Lost::NONE, CHEAPEST);
+                assert_eq!(needs.olds.len() as u64, (w + parities).min(n - w), "{disks} disks, {w} chunks");
+                // Where the old parity is not read, one of four disks is modified, too.
+                let needs = planned(&rows, 0..w * 8, Lost::NONE, Preference::Cheapest { logged: true });
+                let wanted = if w + parities - 1 < n - w { Method::Modify } else { Method::Reconstruct };
+                assert_eq!(needs.planned[0].method, Some(wanted), "{disks} disks, {w} chunks");
+            }
+        }
+    }
+
+    /// Whatever is preferred for parts of a row.
+    #[test]
+    fn a_whole_row_reads_nothing() {
+        let rows = rows(8, 5, 1);
+        for preference in [
+            Preference::Always(Method::Modify),
+            Preference::Always(Method::Reconstruct),
+            CHEAPEST,
+            Preference::Cheapest { logged: true },
+        ] {
+            let reads = |part: Range<u64>| planned(&rows, part, Lost::NONE, preference).olds.len();
+            assert_eq!((reads(0..32), reads(0..31) > 0, reads(1..32) > 0), (0, true, true));
+        }
+    }
+
+    #[test]
+    fn a_dead_disk_is_never_read() {
+        for parities in [1, 2] {
+            let rows = rows(4, 6, parities);
+            let all = rows.host_blocks();
+            for (start, end) in (0..all).flat_map(|s| (s + 1..=all).map(move |e| (s, e))) {
+                for (one, two) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
+                    let mut lost = Lost::NONE.and(one).unwrap();
+                    if parities == 2 && one != two {
+                        lost = lost.and(two).unwrap();
+                    }
+                    let needs = planned(&rows, start..end, lost, CHEAPEST);
+                    let fine = |o: &Old| !lost.contains(o.role);
+                    assert!(needs.olds.iter().all(fine), "{start}..{end} without {lost:?}: {needs:?}");
+                }
+            }
+        }
+    }
+
+    /// Of six disks, four of data, chunks 0 and 1 are lost: a write of both reads the others, of none old data and parities, of one all.
+    #[test]
+    fn two_lost_chunks_are_written_by_what_there_is() {
+        let (rows, lost) = (rows(4, 6, 2), Lost::NONE.and(0).and_then(|l| l.and(1)).unwrap());
+        let with = |part| {
+            let needs = planned(&rows, part, lost, Preference::Always(Method::Modify));
+            (needs.planned[0].method.unwrap(), needs.olds.iter().map(|o| o.role).collect::<Vec<_>>())
+        };
+        assert_eq!(with(0..8), (Method::Reconstruct, vec![2, 3]));
+        assert_eq!(with(8..12), (Method::Modify, vec![2, 4, 5]));
+        assert_eq!(with(4..8), (Method::Decode, vec![2, 3, 4, 5]));
+    }
+}

@@ -1,0 +1,344 @@
+//! Rows of chunks with parities that go round: RAID-5 with one in a row, RAID-6 with two.
+//!
+//! A write of a row reads what its new parities need, then writes data and parities; the row is locked from the first read
+//! to the last write. What dead disks held is made from the others ([`code`]).
+
+pub mod code;
+mod entry;
+mod images;
+mod journal;
+pub mod log;
+pub mod method;
+mod reads;
+pub mod rows;
+mod state;
+mod tasks;
+mod writes;
+
+pub(crate) use entry::common;
+pub use entry::{INTENT, JOURNAL, LAYOUT, WRITE, built};
+
+use crate::layouts::disks::Disks;
+use crate::layouts::intent::{self, Intent};
+use crate::layouts::places::Places;
+use crate::layouts::rebuild::{Rebuild, Settings};
+use crate::tickets::Tickets;
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
+use code::Lost;
+use method::Preference;
+use rows::Rows;
+use smrlab_stl::{HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, SimTime};
+use state::{Doing, State, Writing};
+use std::ops::Range;
+use tasks::Task;
+
+/// The first of four tags of records about disks.
+const DISKS: u32 = 1;
+
+/// How an array behaves beyond its shape.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How parity follows a write.
+    pub preference: Preference,
+    /// How a disk is rebuilt.
+    pub rebuild: Settings,
+    /// Rows whose parity is in doubt are remembered, and made good after a power cut.
+    pub intent: bool,
+    /// Rows are on an SSD before the disks are written.
+    pub journal: bool,
+    /// Parity of small writes is logged.
+    pub log: log::Settings,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    degraded: u64,
+    full: u64,
+    modified: u64,
+    reconstructed: u64,
+    journalled: u64,
+}
+
+/// More disks are dead than there are parities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TooManyDead;
+
+/// See the [module](self).
+pub struct Parity {
+    rows: Rows,
+    options: Options,
+    disks: Disks,
+    intent: Intent,
+    places: Places<journal::Kept>,
+    logs: images::Logs,
+    /// Boxed: they are large, and handed from hand to hand.
+    states: Tickets<Box<State>>,
+    #[expect(clippy::vec_box, reason = "the same boxes go back to `states`")]
+    pool: Vec<Box<State>>,
+    counts: Counts,
+}
+
+impl Parity {
+    /// Of this shape.
+    pub fn new(rows: Rows, options: Options) -> Self {
+        Self {
+            rows,
+            options,
+            disks: Disks::new(rows.disks as usize, rows.parities, DISKS),
+            intent: Intent::new(rows.rows),
+            places: journal::places(options.journal),
+            logs: images::Logs::default(),
+            states: Tickets::default(),
+            pool: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether a disk holds its part of a row.
+    #[inline]
+    fn has(&self, disk: u64, row: u64) -> bool {
+        !self.disks.degraded() || self.disks.has(disk, row / self.options.rebuild.rows)
+    }
+
+    /// The roles in a row whose disks do not hold their parts.
+    fn lost(&self, row: u64) -> Result<Lost, TooManyDead> {
+        let mut lost = Lost::NONE;
+        if self.disks.degraded() {
+            for disk in (0..self.rows.disks).filter(|d| !self.has(*d, row)) {
+                lost = lost.and(self.rows.role(row, disk)).ok_or(TooManyDead)?;
+            }
+        }
+        if lost.count() > self.rows.parities { Err(TooManyDead) } else { Ok(lost) }
+    }
+
+    /// Begins a request of the host's.
+    fn start_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        let mut state = match r.op {
+            HostOp::Write => self.begin(Doing::Write(*r, Writing::Olds)),
+            _ => self.begin(Doing::Once(*r)),
+        };
+        let goes_on = match r.op {
+            HostOp::Read => self.read(ticket, r, &mut state, plan).map(|()| true),
+            HostOp::Write => self.start_write(ticket, r, &mut state, plan),
+            HostOp::Flush => {
+                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
+                Ok(true)
+            }
+            HostOp::Discard => Ok(self.discard(ticket, r, plan)),
+            HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
+        };
+        match goes_on {
+            Ok(goes_on) => {
+                self.go_on(ticket, state, goes_on, plan);
+                self.apply_full(plan);
+            }
+            Err(TooManyDead) => {
+                plan.clear();
+                self.refuse(ticket, state, plan);
+            }
+        }
+    }
+
+    /// Begins work of its own.
+    fn start_task(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
+        let mut state = self.begin(Doing::Task(task, tasks::At::Sources));
+        let goes_on = self.read_sources(ticket, task, &mut state, plan);
+        self.go_on(ticket, state, goes_on, plan);
+    }
+
+    /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
+    fn again(&mut self, ticket: Ticket, state: Box<State>, plan: &mut MemberPlan) {
+        if state.changes == self.disks.changes() {
+            return self.refuse(ticket, state, plan);
+        }
+        let doing = state.doing;
+        self.pool.push(state);
+        match doing {
+            Doing::Once(r) | Doing::Write(r, _) => self.start_host(ticket, &r, plan),
+            Doing::Task(task, _) => self.start_task(ticket, task, plan),
+        }
+    }
+
+    fn refuse(&mut self, ticket: Ticket, state: Box<State>, plan: &mut MemberPlan) {
+        if matches!(state.doing, Doing::Task(..)) {
+            self.disks.give_up(plan);
+        }
+        self.pool.push(state);
+        plan.refuse(ticket, Refusal::Lost);
+    }
+
+    /// What the rebuild of a disk begins with.
+    fn rebuilds(&self, now: SimTime) -> impl Fn(u64) -> Rebuild + use<> {
+        let (rows, settings) = (self.rows.rows, self.options.rebuild);
+        move |disk| settings.begin(disk, rows, now)
+    }
+
+    /// Takes up a record.
+    fn recovered(&mut self, record: Record<'_>) {
+        if let Some(event) = intent::Event::of(record) {
+            return self.intent.recover(event);
+        }
+        if self.recover_journal(record) || self.recover_log(record) {
+            return;
+        }
+        let rebuild = self.rebuilds(SimTime::ZERO);
+        if let Some(dead) = self.disks.recover(record, rebuild) {
+            self.logs_die(dead);
+        }
+    }
+}
+
+impl Array for Parity {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.rows.rows * self.rows.host_blocks())
+    }
+
+    fn group_blocks(&self) -> Option<Blocks> {
+        Some(Blocks(self.rows.host_blocks()))
+    }
+
+    fn journal_blocks(&self) -> Blocks {
+        self.journal_size() + self.log_size()
+    }
+
+    fn locks(&self, work: &Work) -> Locks {
+        match work {
+            Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
+            Work::Host(r) => {
+                Locks { stripes: self.rows.rows_of(r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
+            }
+            Work::Job(job) => {
+                Locks { stripes: Task::of(*job).map_or(0..0, |task| self.rows_of_task(task)), shared: false }
+            }
+        }
+    }
+
+    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        match work {
+            Work::Host(request) => self.start_host(ticket, request, plan),
+            Work::Job(job) => match Task::of(*job) {
+                Some(task) => self.start_task(ticket, task, plan),
+                None => plan.end(ticket),
+            },
+        }
+    }
+
+    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+        let ticket = phase.ticket;
+        let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
+        if phase.lost {
+            return self.again(ticket, state, plan);
+        }
+        let goes_on = match state.doing {
+            Doing::Once(r) => {
+                self.deliver(ticket, &r, &state, plan);
+                self.clean(&r, plan);
+                false
+            }
+            Doing::Write(r, at) => self.write_on(ticket, (&r, at), &mut state, plan),
+            // What was read is not what the target is made from any more.
+            Doing::Task(Task::Rebuild(_) | Task::Resync(_), tasks::At::Sources)
+                if state.changes != self.disks.changes() =>
+            {
+                return self.again(ticket, state, plan);
+            }
+            Doing::Task(task, tasks::At::Sources) => {
+                state.doing = Doing::Task(task, tasks::At::Target);
+                self.write_target(ticket, task, &mut state, plan)
+            }
+            Doing::Task(task, tasks::At::Target) => {
+                self.task_done(now, task, state.changes, plan);
+                false
+            }
+        };
+        self.go_on(ticket, state, goes_on, plan);
+    }
+
+    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        self.disks.failed(member, plan);
+        self.logs_die(member);
+    }
+
+    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        let rebuild = self.rebuilds(now);
+        self.disks.replace(member, rebuild, plan);
+    }
+
+    fn rebuildable(&self, member: MemberId) -> bool {
+        self.disks.rebuildable(member)
+    }
+
+    fn health(&self, member: MemberId) -> Health {
+        self.disks.health(member)
+    }
+
+    fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {
+        match self.intent.left() {
+            0 => self.disks.next_at(self.options.rebuild.depth),
+            _ => self.intent.waits().then_some(SimTime::ZERO),
+        }
+    }
+
+    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        if let Some(row) = self.intent.look() {
+            return plan.job(Task::Resync(row));
+        }
+        let unit = self.disks.begin(now, self.options.rebuild.pace);
+        unit.into_iter().for_each(|unit| plan.job(Task::Rebuild(unit)));
+    }
+
+    fn unfinished(&self) -> bool {
+        self.disks.rebuild().is_some() || self.intent.left() > 0
+    }
+
+    fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
+        self.intent.unclean(stop, self.options.intent || self.options.journal, plan);
+    }
+
+    fn durable(&mut self) {
+        self.places.durable();
+    }
+
+    fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
+        records.iter().for_each(|record| self.recovered(record));
+        self.redo(plan);
+        let dirty = self.intent.take_dirty().into_iter();
+        dirty.filter(|row| !self.resynced(*row).is_empty()).for_each(|row| plan.job(Task::Resync(row)));
+    }
+
+    fn checkpoint(&self, out: &mut Records) {
+        self.disks.checkpoint(out);
+        self.intent.checkpoint(out);
+        self.keep_journal(out);
+        self.keep_log(out);
+        let writes = self.states.iter().filter_map(|(_, state)| match state.doing {
+            Doing::Write(r, Writing::Disks) | Doing::Once(r) => self.changing(&r),
+            _ => None,
+        });
+        writes.for_each(|rows: Range<u64>| intent::Event::Dirty(rows).put(out));
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.disks.bytes() + self.logs.bytes()
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.counts;
+        out("rows_written_whole", c.full);
+        out("rows_modified", c.modified);
+        out("rows_reconstructed", c.reconstructed);
+        if c.degraded > 0 {
+            out("degraded_rows", c.degraded);
+        }
+        if self.options.journal {
+            out("rows_journalled", c.journalled);
+        }
+        if self.logs_parity() {
+            self.logs.counters(out);
+        }
+        self.disks.counters(out);
+        self.intent.counters(out);
+    }
+}

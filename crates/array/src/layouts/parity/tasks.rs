@@ -1,0 +1,224 @@
+//! What the array does by itself: rebuilding, making parity fit again, and what the logs and the journal leave to do. Each reads its
+//! sources and then writes its target.
+
+use super::Parity;
+use super::code::Lost;
+use super::state::State;
+use crate::plan::tasks;
+use crate::{MemberId, MemberPlan, Term, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+tasks! {
+    /// What the array does by itself.
+    pub(super) enum Task from 0 {
+        /// Rebuilds this unit of the disk whose turn it is.
+        Rebuild,
+        /// Makes the parities of this row fit its data.
+        Resync,
+        /// Puts the logs of this region into the parity.
+        Apply,
+        /// Does again what this place of the journal holds.
+        Redo,
+    }
+}
+
+/// What a task is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// Its reads.
+    Sources,
+    /// Its writes.
+    Target,
+}
+
+impl Parity {
+    /// The rows that a task has for itself.
+    pub(super) fn rows_of_task(&self, task: Task) -> Range<u64> {
+        match task {
+            Task::Rebuild(unit) => self.options.rebuild.rows_of(unit, self.rows.rows),
+            Task::Resync(row) => row..row + 1,
+            Task::Apply(region) => self.region_rows(region),
+            Task::Redo(place) => {
+                let row = self.kept_row(place);
+                row..row + 1
+            }
+        }
+    }
+
+    /// Plans the reads of a task; answers whether it goes on.
+    pub(super) fn read_sources(
+        &mut self,
+        ticket: Ticket,
+        task: Task,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) -> bool {
+        match task {
+            Task::Rebuild(unit) => self.read_for_rebuild(ticket, unit, state, plan),
+            Task::Resync(row) => self.read_for_resync(ticket, row, state, plan),
+            Task::Apply(region) => self.read_logs(ticket, region, plan),
+            Task::Redo(place) => self.read_journal(ticket, place, plan),
+        }
+    }
+
+    /// They are read: plans the writes; answers whether there are any.
+    pub(super) fn write_target(
+        &mut self,
+        ticket: Ticket,
+        task: Task,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) -> bool {
+        match task {
+            Task::Rebuild(unit) => self.write_rebuilt(ticket, unit, state, plan),
+            Task::Resync(row) => self.write_resynced(ticket, row, state, plan),
+            Task::Apply(region) => self.write_applied(ticket, region, plan),
+            Task::Redo(place) => self.write_again(ticket, place, plan),
+        }
+    }
+
+    /// They are written.
+    pub(super) fn task_done(&mut self, now: SimTime, task: Task, changes: u64, plan: &mut MemberPlan) {
+        match task {
+            Task::Rebuild(unit) => self.disks.rebuilt(now, unit, changes, plan),
+            Task::Resync(row) => {
+                self.intent.clean(row..row + 1, plan);
+                self.void(row..row + 1, &(0..self.rows.chunk), plan);
+                self.intent.looked_at(row, plan);
+            }
+            Task::Apply(region) => self.applied(region, true, plan),
+            Task::Redo(place) => self.give(&mut vec![place], plan),
+        }
+    }
+
+    /// Reads these rows of the disks that do one of the roles that `wanted` of a row is made of.
+    fn read_rows(
+        &self,
+        ticket: Ticket,
+        rows: &Range<u64>,
+        why: Cause,
+        state: &mut State,
+        plan: &mut MemberPlan,
+        wanted: impl Fn(u64) -> Option<BTreeSet<u64>>,
+    ) -> bool {
+        let mut disks = BTreeSet::new();
+        // After as many rows as there are disks all comes again.
+        for row in rows.clone().take(self.rows.disks as usize) {
+            match wanted(row) {
+                Some(roles) => disks.extend(roles.into_iter().map(|role| self.rows.disk(row, role))),
+                None => return false,
+            }
+        }
+        state.sources.extend(&disks);
+        for (slot, disk) in disks.into_iter().enumerate() {
+            plan.read_slot(ticket, MemberId(disk as u32), why, self.chunks_of(rows), slot as u32);
+        }
+        true
+    }
+
+    /// Where whole rows are on a disk.
+    fn chunks_of(&self, rows: &Range<u64>) -> (Lba, Blocks) {
+        (Lba(rows.start * self.rows.chunk), Blocks((rows.end - rows.start) * self.rows.chunk))
+    }
+
+    /// The terms of a role of a row, from block `at` of the rows that were read.
+    fn from_sources(&self, row: u64, role: u64, lost: Lost, state: &State, at: u64) -> Vec<Term> {
+        let slot = |disk: u64| state.sources.iter().position(|d| *d == disk).unwrap_or(usize::MAX) as u32;
+        let shares = self.rows.code().made_of(role, lost).into_iter();
+        shares.map(|s| Term::slot(slot(self.rows.disk(row, s.role)), Blocks(at)).times(s.times)).collect()
+    }
+
+    /// Reads all that a unit of the replaced disk is made from.
+    fn read_for_rebuild(
+        &mut self,
+        ticket: Ticket,
+        unit: u64,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) -> bool {
+        let rows = self.options.rebuild.rows_of(unit, self.rows.rows);
+        let target = self.disks.target();
+        let wanted = |row: u64| {
+            let (lost, role) = (self.lost(row).ok()?, self.rows.role(row, target?));
+            let shares = self.rows.code().made_of(role, lost).into_iter();
+            Some(shares.map(|s| s.role).collect())
+        };
+        if !self.read_rows(ticket, &rows, Cause::Rebuild, state, plan, wanted) {
+            self.disks.give_up(plan);
+            return false;
+        }
+        for row in rows {
+            self.read_images_to_rebuild(ticket, row, state, plan);
+        }
+        true
+    }
+
+    fn write_rebuilt(&self, ticket: Ticket, unit: u64, state: &State, plan: &mut MemberPlan) -> bool {
+        let Some(target) = self.disks.target() else { return false };
+        let rows = self.options.rebuild.rows_of(unit, self.rows.rows);
+        let (lba, blocks) = self.chunks_of(&rows);
+        let write = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
+        plan.ask(ticket, MemberId(target as u32), write, |out| {
+            for row in rows.clone() {
+                let (role, lost) = (self.rows.role(row, target), self.lost(row).unwrap_or_default());
+                for piece in Self::cut_at_images(&state.needs.olds, row, &(0..self.rows.chunk)) {
+                    let at = (row - rows.start) * self.rows.chunk + piece.start;
+                    let mut terms = self.from_sources(row, role, lost, state, at);
+                    let first = state.sources.len() as u32;
+                    terms.extend(Self::image_terms(&state.needs.olds, first, row, piece.start));
+                    let end = out.sum(&terms);
+                    out.push(Blocks(piece.end - piece.start), end);
+                }
+            }
+        });
+        true
+    }
+
+    /// The parities of a row that are made to fit again: all that are there, but for those that make up for lost data.
+    pub(super) fn resynced(&self, row: u64) -> Vec<u64> {
+        let Ok(lost) = self.lost(row) else { return Vec::new() };
+        let data = lost.iter().filter(|role| *role < self.rows.data()).count();
+        self.rows.code().parities_without(lost).skip(data).collect()
+    }
+
+    /// What is not known of a row when it is resynchronised: what is lost, and the parities that are made anew.
+    fn unknown(&self, row: u64) -> Option<Lost> {
+        let lost = self.lost(row).ok()?;
+        self.resynced(row).into_iter().try_fold(lost, Lost::and)
+    }
+
+    fn read_for_resync(
+        &mut self,
+        ticket: Ticket,
+        row: u64,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) -> bool {
+        let wanted = |row: u64| {
+            let (code, unknown) = (self.rows.code(), self.unknown(row)?);
+            let shares = self.resynced(row).into_iter().flat_map(|p| code.made_of(p, unknown));
+            Some(shares.map(|s| s.role).collect::<BTreeSet<u64>>()).filter(|roles| !roles.is_empty())
+        };
+        let goes_on = self.read_rows(ticket, &(row..row + 1), Cause::Parity, state, plan, wanted);
+        if !goes_on {
+            self.intent.looked_at(row, plan);
+        }
+        goes_on
+    }
+
+    fn write_resynced(&mut self, ticket: Ticket, row: u64, state: &State, plan: &mut MemberPlan) -> bool {
+        let (lba, blocks) = self.chunks_of(&(row..row + 1));
+        let write = HostRequest { why: Cause::Parity, ..HostRequest::new(HostOp::Write, lba, blocks) };
+        let Some(unknown) = self.unknown(row) else { return false };
+        for parity in self.resynced(row) {
+            plan.ask(ticket, self.rows.member(row, parity), write, |out| {
+                let end = out.sum(&self.from_sources(row, parity, unknown, state, 0));
+                out.push(blocks, end);
+            });
+        }
+        true
+    }
+}
