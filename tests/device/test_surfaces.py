@@ -284,3 +284,34 @@ def test_checksums_of_an_image_over_a_restart(make: Make, tmp_path: Path) -> Non
     run("nbdcopy", device.uri(), tmp_path / "out")
     sums = [hashlib.sha256((tmp_path / name).read_bytes()[:size]).hexdigest() for name in ("in", "out")]
     assert sums[0] == sums[1]
+
+
+def test_synchronous_writes_through_fuse_are_fua(make: Make, tmp_path: Path) -> None:
+    """The file's flags and those of a single write; fsync is a flush, and other writes are neither."""
+    if not Path("/dev/fuse").exists():
+        pytest.skip("needs /dev/fuse")
+    device = make(layer="cmr")
+    at = tmp_path / "m"
+    at.mkdir()
+    file, _ = device.mount(at)
+    before = device.ask("stats")["host"]["flushes"]
+
+    def counts() -> tuple[int, int]:
+        host = device.ask("stats")["host"]
+        return host["fua"], host["flushes"] - before
+
+    plain, dsync = os.open(file, os.O_RDWR), os.open(file, os.O_RDWR | os.O_DSYNC)
+    try:
+        os.pwrite(plain, bytes(4096), 0)
+        assert counts() == (0, 0)
+        for n, flag in enumerate((os.RWF_DSYNC, os.RWF_SYNC), start=1):
+            os.pwritev(plain, [bytes(4096)], 4096, flag)
+            assert counts() == (n, 0)
+        os.pwrite(dsync, bytes(4096), 8192)
+        assert counts() == (3, 0)
+        os.fsync(plain)
+        assert counts() == (3, 1)
+    finally:
+        os.close(plain)
+        os.close(dsync)
+        device.unmount(at)
