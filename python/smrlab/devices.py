@@ -17,6 +17,7 @@ from typing import Any
 
 from . import mounts
 from .errors import InputError, MissingError
+from .listening import address, check_tls, iscsi
 from .stores import Progress, copy_store, delete_store
 
 # The longest path that a unix socket can have on Linux, with the closing zero.
@@ -74,31 +75,6 @@ def plugin() -> Path:
     raise MissingError("the nbdkit plugin was not built: run 'cargo build --release -p smrlab-nbdkit', or 'make setup'")
 
 
-def address(listen: str | None) -> tuple[str, int] | None:
-    """Host and port of a --listen, none for a unix socket; refuses anything else."""
-    if not listen or re.fullmatch(r"unix:.+", listen):
-        return None
-    found = re.fullmatch(r"tcp:(\[[^]]+\]|[^:]+):(\d{1,5})", listen)
-    if not found or not 0 < int(found[2]) < 65536:
-        raise InputError(f"--listen {listen}: write unix:PATH or tcp:HOST:PORT, such as tcp:127.0.0.1:10809")
-    return found[1], int(found[2])
-
-
-def check_tls(listen: str | None, tls: dict[str, str]) -> None:
-    """Refuses TLS that could not be had, before anything is made."""
-    if not tls:
-        return
-    if address(listen) is None:
-        raise InputError("TLS is for --listen tcp:HOST:PORT: a unix socket is private to the user as it is")
-    if len(tls) > 1:
-        raise InputError("give either --tls-certificates or --tls-psk")
-    for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem") if "certificates" in tls else ():
-        if not (Path(tls["certificates"]) / name).is_file():
-            raise InputError(f"--tls-certificates {tls['certificates']}: {name} is missing there (see man nbdkit-tls)")
-    if "psk" in tls and not Path(tls["psk"]).is_file():
-        raise InputError(f"--tls-psk {tls['psk']}: no such file; make one: psktool -u NAME -p FILE")
-
-
 def every() -> list[Device]:
     """All devices."""
     return [Device(p.parent) for p in sorted(home().glob("*/config.json"))]
@@ -134,6 +110,7 @@ class Device:
         config["store"] = device._store(store)
         config["control"] = str(device.path / "control.sock")
         config["events"] = str(device.path / "events.jsonl")
+        config["iscsi"] = iscsi(listen)
         device.path.mkdir(parents=True, mode=0o700)
         try:
             device._write(config, {"listen": listen, "tls": tls})
@@ -199,6 +176,12 @@ class Device:
     def tcp(self) -> tuple[str, int] | None:
         """Host and port, where it listens on TCP."""
         return address(self.server()["listen"])
+
+    def iscsi(self) -> str | None:
+        """What iSCSI initiators are given, where it has iSCSI."""
+        place = iscsi(self.server()["listen"])
+        name = re.sub(r"[^a-z0-9.]", "-", self.name.lower())
+        return place and f"iscsi://{place}/iqn.2026-01.smrlab:{name}/0"
 
     def pid(self) -> int | None:
         """The server's process, if it runs."""

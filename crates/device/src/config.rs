@@ -90,6 +90,9 @@ pub struct Config {
     /// The control socket.
     #[serde(default)]
     pub control: Option<PathBuf>,
+    /// Where iSCSI initiators reach it, as HOST:PORT.
+    #[serde(default)]
+    pub iscsi: Option<String>,
     /// Where to write what clients do.
     #[serde(default)]
     pub record: Option<PathBuf>,
@@ -145,6 +148,7 @@ impl Config {
             stall_ns: stall_ns(),
             events: None,
             control: None,
+            iscsi: None,
             record: None,
             map_budget: map_budget(),
         }

@@ -7,6 +7,7 @@ use crate::error::{DeviceError, Result};
 use crate::faults::Injection;
 use crate::picture;
 use serde_json::{Value, json};
+use smrlab_units::{Lba, ZoneCondition, ZoneKind};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -56,6 +57,28 @@ fn number(request: &Value, key: &str) -> Result<u64> {
         .ok_or_else(|| DeviceError::input(format!("no \"{key}\" in the request, or no whole number")))
 }
 
+/// The zones of a host-managed drive, and one of them that fails.
+fn zones(device: &Device, cmd: &str, request: &Value) -> Result<Value> {
+    if cmd == "fail-zone" {
+        let condition = match request["condition"].as_str() {
+            Some("offline") => ZoneCondition::Offline,
+            Some("read-only") => ZoneCondition::ReadOnly,
+            _ => return Err(DeviceError::input("\"condition\" is offline or read-only")),
+        };
+        return device.fail_zone(Lba(number(request, "lba")?), condition).map(|()| Value::Null);
+    }
+    let mut zones = Vec::new();
+    device.zones(Lba(0), &mut |z| {
+        zones.push(
+            json!({"start": z.start.0, "blocks": z.blocks.0, "conventional": z.kind == ZoneKind::Conventional,
+                          "condition": z.condition.name(), "pointer": z.pointer.map(|p| p.0)}),
+        );
+        true
+    })?;
+    let most_open = device.zone_limits().and_then(|l| l.most_open);
+    Ok(json!({"max_open": most_open, "zones": zones}))
+}
+
 /// Answers one line.
 ///
 /// # Errors
@@ -96,6 +119,7 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
             }
             Ok(map)
         }
+        "zones" | "fail-zone" => zones(device, cmd, &request),
         "inject" => {
             let mut what = request.clone();
             let disk = request["disk"].as_u64();

@@ -5,6 +5,7 @@ use crate::capture::Recorder;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
+use crate::layered::Layered;
 use crate::machine::Machine;
 use crate::medium::Medium;
 use crate::open;
@@ -12,7 +13,7 @@ use crate::pace::Pace;
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
-use smrlab_units::{BLOCK_BYTES, SimTime};
+use smrlab_units::{BLOCK_BYTES, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -51,9 +52,9 @@ impl Device {
         let record =
             |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
         let pace = Pace::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
-        let all = config
-            .host_size
-            .map_or(engine.blocks(), |bytes| engine.blocks().min(bytes.div_ceil(BLOCK_BYTES)));
+        // A drive with zones has whole ones: it is as large as was asked for, or a little larger.
+        let asked = config.host_size.filter(|_| engine.zoned().is_none());
+        let all = asked.map_or(engine.blocks(), |bytes| engine.blocks().min(bytes.div_ceil(BLOCK_BYTES)));
         let unit = u64::from(config.block) / BLOCK_BYTES;
         let blocks = all / unit * unit;
         events.push("start", None, "the device is served");
@@ -86,6 +87,13 @@ impl Device {
     /// Whether discarding frees space.
     pub fn can_trim(&self) -> bool {
         self.engine.discards()
+    }
+
+    /// Whether one shingled drive hides its tracks from the host.
+    pub fn drive_managed(&self) -> bool {
+        let name = self.config.layer.split(',').next().unwrap_or_default();
+        let conventional = smrlab_stl::registry::find(name).is_ok_and(|entry| entry.conventional);
+        matches!(self.engine, Engine::Layered(_)) && !conventional
     }
 
     /// The medium under it all, or that of a disk of an array; the first one's where none is named.
@@ -246,6 +254,46 @@ impl Device {
         }
         let mut each = |a: u64, b: u64, data| out(a * BLOCK_BYTES, (b - a) * BLOCK_BYTES, data);
         self.engine.extents(start, blocks, &mut each);
+        Ok(())
+    }
+
+    fn zoned(&self) -> Result<&Layered> {
+        let none = || DeviceError::input("only a host-managed drive (device create --layer zoned) has zones");
+        self.engine.zoned().ok_or_else(none)
+    }
+
+    /// The limits of the zones that the host keeps in order, where there are such.
+    pub fn zone_limits(&self) -> Option<ZoneLimits> {
+        self.engine.zoned().and_then(Layered::zone_limits)
+    }
+
+    /// The zones from the one with `from` on, in order, until `out` answers `false`.
+    ///
+    /// # Errors
+    /// When there are no zones.
+    pub fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) -> Result<()> {
+        self.zoned().map(|zoned| zoned.zones(from, out))
+    }
+
+    /// Does something with the zone that begins at `zone`, or with all.
+    ///
+    /// # Errors
+    /// The drive's refusal; when there are no zones.
+    pub fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Result<()> {
+        let came = self.pace.now();
+        let done = self.zoned()?.zone(&self.pace, action, zone);
+        let ack = self.noted(done, zone.map_or(0, |z| z.0))?;
+        self.answered(came, ack);
+        Ok(())
+    }
+
+    /// Makes the zone with this block read-only or offline, as a failing head does.
+    ///
+    /// # Errors
+    /// When it is none that has a write pointer.
+    pub fn fail_zone(&self, zone: Lba, condition: ZoneCondition) -> Result<()> {
+        self.zoned()?.fail_zone(zone, condition)?;
+        self.events.push("inject", Some(zone.0), format!("a zone is {} now", condition.name()));
         Ok(())
     }
 

@@ -90,6 +90,14 @@ impl Engine {
         }
     }
 
+    /// The layer, where it is one whose zones the host keeps in order.
+    pub fn zoned(&self) -> Option<&Layered> {
+        match self {
+            Self::Layered(layered) => layered.zone_limits().map(|_| &**layered),
+            Self::Raw(_) | Self::Array(_) => None,
+        }
+    }
+
     /// Makes everything acknowledged so far durable.
     ///
     /// # Errors

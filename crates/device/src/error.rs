@@ -1,5 +1,7 @@
 //! Errors as every surface can pass them on: an errno and one message.
 
+use smrlab_stl::Refusal;
+use smrlab_units::Lba;
 use std::fmt;
 use std::io;
 
@@ -10,6 +12,8 @@ pub struct DeviceError {
     message: String,
     /// The block, where the host read what was destroyed.
     destroyed: Option<u64>,
+    /// Why the drive refused a request, and the block that stands against it.
+    refusal: Option<(Refusal, Option<Lba>)>,
 }
 
 /// The result of everything that can fail here.
@@ -18,7 +22,7 @@ pub type Result<T> = std::result::Result<T, DeviceError>;
 impl DeviceError {
     /// An error with its errno.
     pub fn new(errno: i32, message: impl Into<String>) -> Self {
-        Self { errno, message: message.into(), destroyed: None }
+        Self { errno, message: message.into(), destroyed: None, refusal: None }
     }
 
     /// A read found that `block` was destroyed (`EIO`).
@@ -30,6 +34,24 @@ impl DeviceError {
     /// The block, where the host read what was destroyed.
     pub fn destroyed_block(&self) -> Option<u64> {
         self.destroyed
+    }
+
+    /// The drive refuses a request, because of a block where that is known.
+    pub fn refused(why: Refusal, at: Option<Lba>) -> Self {
+        let errno = match why {
+            Refusal::WriteProtected => libc::EPERM,
+            Refusal::NoSpace => libc::ENOSPC,
+            Refusal::Unsupported => libc::EOPNOTSUPP,
+            _ => libc::EIO,
+        };
+        let place = at.map_or(String::new(), |at| format!(" at block {}", at.0));
+        let message = format!("the drive refuses the request: {}{place}", why.name());
+        Self { refusal: Some((why, at)), ..Self::new(errno, message) }
+    }
+
+    /// Why the drive refused the request, and the block that stands against it.
+    pub fn refusal(&self) -> Option<(Refusal, Option<Lba>)> {
+        self.refusal
     }
 
     /// The user's input is wrong (`EINVAL`).

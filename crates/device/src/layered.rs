@@ -7,7 +7,7 @@
 //! fences of a plan see to it that this does no harm.
 
 use crate::carry::Bytes;
-use crate::error::Result;
+use crate::error::{DeviceError, Result};
 use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
 use crate::pace::Pace;
 use crate::queue::{Carry, Queue};
@@ -16,8 +16,8 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, Controller, Executed, State};
-use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Record};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan, Record};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::sync::Arc;
 
 /// Steps of background work before there is another look at whether a checkpoint is due.
@@ -129,6 +129,44 @@ impl Layered {
     /// What the model says is on the medium has to be there after a power loss of the host, too.
     fn keep(&self, fua: bool) -> Result<()> {
         if fua { self.sync() } else { Ok(()) }
+    }
+
+    /// The limits of the zones that the host keeps in order, where there are such.
+    pub fn zone_limits(&self) -> Option<ZoneLimits> {
+        self.queue.lock().controller.drive().layer().facts().zones
+    }
+
+    /// The zones that the host keeps in order, from the one with `from` on, until `out` answers `false`.
+    pub fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        self.queue.lock().controller.drive().layer().zones(from, out);
+    }
+
+    /// Does something with the zone that begins at `zone`, or with all.
+    ///
+    /// # Errors
+    /// The drive's refusal; as [`write`](Self::write).
+    pub fn zone(&self, pace: &Pace, action: ZoneAction, zone: Option<Lba>) -> Result<SimTime> {
+        let mut of = (Lba(0), Blocks(self.blocks));
+        if let Some(start) = zone {
+            self.zones(start, &mut |found| {
+                of = (found.start, found.blocks);
+                false
+            });
+        }
+        self.queue.submit(pace, HostRequest::new(HostOp::Zone(action), of.0, of.1), HostBuffer::None)
+    }
+
+    /// Makes the zone with this block read-only or offline, as a failing head does.
+    ///
+    /// # Errors
+    /// When it has no write pointer; as [`Medium::write`].
+    pub fn fail_zone(&self, zone: Lba, condition: ZoneCondition) -> Result<()> {
+        let mut state = self.queue.lock();
+        let mut plan = Plan::new(false, true);
+        if !state.controller.drive_mut().layer_mut().fail_zone(zone, condition, &mut plan) {
+            return Err(DeviceError::input(format!("block {} is in no zone with a write pointer", zone.0)));
+        }
+        plan.records().iter().try_for_each(|(_, r)| self.medium.keep(r.tag, r.words))
     }
 
     /// Notes that the host writes blocks: once, so that who writes the same again waits for no log.

@@ -8,7 +8,7 @@ use crate::error::{DeviceError, Result};
 use crate::pace::Pace;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smrlab_drive::{Controller, Effects, Executed, Observer, Served};
-use smrlab_stl::{HostBuffer, HostRequest, Refusal};
+use smrlab_stl::{HostBuffer, HostRequest, Outcome};
 use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
 use std::collections::BTreeMap;
 
@@ -75,8 +75,8 @@ impl<C> Observer for Call<'_, '_, C> {}
 
 impl<C: Carry> Call<'_, '_, C> {
     fn carry_out(&mut self, op: HostOp, executed: &Executed<'_>, host: HostBuffer<'_>) -> Result<SimTime> {
-        if let Some(why) = executed.plan.refusal() {
-            return Err(refused(why));
+        if let Outcome::Refused { why, lba } = executed.plan.outcome() {
+            return Err(DeviceError::refused(why, Some(lba)));
         }
         self.carry.request(executed, host).map(|()| executed.served.ack).inspect_err(|e| {
             if op != HostOp::Read {
@@ -280,17 +280,6 @@ impl<C: Carry> Queue<C> {
         })?;
         Ok(more)
     }
-}
-
-/// What a layer's refusal is to a host.
-pub(crate) fn refused(why: Refusal) -> DeviceError {
-    let errno = match why {
-        Refusal::NotAtPointer | Refusal::OutOfRange | Refusal::Lost => libc::EIO,
-        Refusal::WriteProtected => libc::EPERM,
-        Refusal::NoSpace => libc::ENOSPC,
-        Refusal::Unsupported => libc::EOPNOTSUPP,
-    };
-    DeviceError::new(errno, format!("the drive refuses the request: {}", why.name()))
 }
 
 pub(crate) fn stopped(e: &DeviceError) -> DeviceError {

@@ -166,6 +166,10 @@ fn start() -> smrlab_device::Result<()> {
     let path = CONFIG.get().ok_or_else(|| DeviceError::input("config=FILE is missing"))?;
     let config = Config::read(path)?;
     let device = Device::open(config)?;
+    // Before the control socket, by which others see that all is well.
+    if let Some(address) = &device.config().iscsi {
+        smrlab_iscsi::listen(device.clone(), address)?;
+    }
     if let Some(socket) = device.config().control.clone() {
         smrlab_device::control::listen(device.clone(), &socket, Arc::new(control::commands(device.clone())))?;
     }

@@ -11,7 +11,6 @@ pub mod identify;
 mod mirrored;
 mod noise;
 pub mod open;
-pub mod says;
 mod sim;
 mod stats;
 mod target;

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smrlab_probe::geometry::{Extraction, Options, extract};
 use smrlab_probe::identify::{Sittings, identify_further};
-use smrlab_probe::says::Pages;
 use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch};
+use smrlab_scsi::says::Pages;
 use smrlab_sim::Control;
 use std::path::Path;
 
@@ -217,7 +217,7 @@ pub fn device_pages(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<
 /// What such pages say.
 #[pyfunction]
 pub fn device_says(py: Python<'_>, pages: Pages) -> PyResult<String> {
-    serde_json::to_string(&smrlab_probe::says::read(&pages)).map_err(|e| raised(py, &input(e)))
+    serde_json::to_string(&smrlab_scsi::says::read(&pages)).map_err(|e| raised(py, &input(e)))
 }
 
 /// How a text is fitted.

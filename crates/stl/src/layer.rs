@@ -2,7 +2,7 @@
 
 use crate::{HostRequest, Plan};
 use smrlab_disk::Bands;
-use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneLimits};
 use std::ops::Range;
 
 /// One durable change of a layer's state, in the layer's own code: `tag` says which kind, `words` what.
@@ -40,6 +40,8 @@ pub struct Facts<'a> {
     pub identity: bool,
     /// Parts of the host's space that know nothing of each other.
     pub parts: Option<Parts>,
+    /// The host keeps its zones in order, and these are their limits.
+    pub zones: Option<ZoneLimits>,
 }
 
 impl Facts<'_> {
@@ -75,7 +77,8 @@ impl Parts {
 /// What a layer promises; tests and commands go by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Reads return what was last written. `raw` does not: it is compared with a plain model of the medium.
+    /// Reads return what was last written, wherever that was. `raw` destroys and `zoned` refuses instead; each is compared with
+    /// a plain model of its own.
     pub keeps_data: bool,
     /// Acknowledged data survive a power cut at any media operation (perhaps only with `journal=on`: see its page).
     pub survives_cut: bool,
@@ -159,6 +162,19 @@ pub trait TranslationLayer: Send {
     /// maps can be made at once.
     fn expect(&mut self, lba: Lba, writes: u64) {
         let _ = (lba, writes);
+    }
+
+    /// The zones from the one with `from` on, in order, until `out` answers `false`; none where it has no zones that the host
+    /// knows.
+    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        let _ = (from, out);
+    }
+
+    /// Makes the zone with this block read-only or offline, as a failing head does; `false`: there is none with a write
+    /// pointer. Its record is planned.
+    fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
+        let _ = (zone, condition, plan);
+        false
     }
 
     /// What it is like.

@@ -134,14 +134,26 @@ pub struct Pause {
 /// Why a layer does not do what was asked. Nothing was planned and nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// A write that does not begin where the zone is to be written next, or crosses its end.
+    /// A write that does not begin where the zone is to be written next, or is no whole physical blocks.
     NotAtPointer,
     /// A read beyond what was written, or a block that is not there.
     OutOfRange,
     /// A place that cannot be written: a guard, a read-only zone.
     WriteProtected,
-    /// There is no room: too many open zones, a full log.
+    /// There is no room: a full log.
     NoSpace,
+    /// A write that does not end in its zone, or a read that goes on behind one.
+    CrossesZone,
+    /// A read of what was not written since its zone was reset.
+    AbovePointer,
+    /// A write to a zone that is full.
+    ZoneFull,
+    /// As many zones are open as can be.
+    TooManyOpen,
+    /// The zone can be read and no more.
+    ZoneReadOnly,
+    /// The zone can neither be read nor written.
+    ZoneOffline,
     /// The data are gone: a dead disk, a destroyed block.
     Lost,
     /// The drive does not know the command.
@@ -156,6 +168,12 @@ impl Refusal {
             Self::OutOfRange => "out-of-range",
             Self::WriteProtected => "write-protected",
             Self::NoSpace => "no-space",
+            Self::CrossesZone => "crosses-zone",
+            Self::AbovePointer => "above-pointer",
+            Self::ZoneFull => "zone-full",
+            Self::TooManyOpen => "too-many-open",
+            Self::ZoneReadOnly => "zone-read-only",
+            Self::ZoneOffline => "zone-offline",
             Self::Lost => "lost",
             Self::Unsupported => "unsupported",
         }

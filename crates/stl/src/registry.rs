@@ -3,7 +3,7 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`].
 
 use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
-use crate::layers::{cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, static_map};
+use crate::layers::{cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, static_map, zoned};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::{DriveError, DriveModel};
@@ -46,6 +46,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &log::ENTRY,
     &segment::ENTRY,
     &persistent_cache::ENTRY,
+    &zoned::ENTRY,
 ];
 
 /// The entry of this name or alias.

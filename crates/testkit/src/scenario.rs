@@ -12,6 +12,8 @@
 //! cut 1: write 0 4                         the power fails after one operation; what recovery does follows
 //! claim write clean 1, write host 0        media operations by cause since the last claim: else the file is refused
 //! claim write clean 40 blocks
+//! reset 16 16                              zone commands, and append; `zones` lists the zones, each with its condition
+//!   refused zone-full at 16
 //! array raid5,disks=4,chunk=2KiB           an array of such drives: member requests follow each host operation, phase
 //! fail 2                                   by phase; also: replace DISK
 //! ```
@@ -25,7 +27,7 @@ use array::Rig;
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, Cause, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
 use smrlab_units::spec::split_item;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -144,6 +146,9 @@ impl Stage {
             self.submit(request.trim(), &mut plan)?;
             return self.cut(&plan, cut);
         }
+        if word == "zones" {
+            return Ok(described_zones(&**self.layer()?));
+        }
         if word == "background" {
             let layer = self.layer()?;
             if layer.background_after().is_none() {
@@ -238,11 +243,16 @@ fn request(line: &str, space: Blocks) -> Result<HostRequest, String> {
         "write" => HostOp::Write,
         "discard" => HostOp::Discard,
         "flush" => HostOp::Flush,
-        other => {
-            return Err(format!(
-                "'{other}' is none of read, write, discard, flush, background, cut, fail, replace"
-            ));
-        }
+        "append" => HostOp::Append,
+        other => match ZoneAction::ALL.into_iter().find(|a| a.name() == other) {
+            Some(action) => HostOp::Zone(action),
+            None => {
+                return Err(format!(
+                    "'{other}' is none of read, write, append, discard, flush, open, close, finish, reset, zones, background, \
+                     cut, fail, replace"
+                ));
+            }
+        },
     };
     let number = |i: usize| -> Result<u64, String> {
         let word = words.get(i).ok_or_else(|| format!("'{line}' needs LBA and BLOCKS"))?;
@@ -260,9 +270,31 @@ fn dir(dir: Dir) -> &'static str {
     if dir == Dir::Read { "read" } else { "write" }
 }
 
+/// A line for each zone: its number and condition, and how much of it is written where it has a write pointer.
+fn described_zones(layer: &dyn TranslationLayer) -> String {
+    let (mut out, mut number) = (String::new(), 0);
+    layer.zones(Lba(0), &mut |zone| {
+        let _ = write!(out, "  {number} {}", zone.condition.name());
+        if let Some(pointer) = zone.pointer {
+            let _ = write!(out, " {}", pointer.0 - zone.start.0);
+        }
+        out.push('\n');
+        number += 1;
+        true
+    });
+    out
+}
+
 /// The first `ops` operations of a plan, and all else that a reader wants to know.
 fn describe(plan: &Plan, ops: usize) -> String {
     let mut out = String::new();
+    match plan.outcome() {
+        smrlab_stl::Outcome::Done => {}
+        smrlab_stl::Outcome::Appended(lba) => _ = writeln!(out, "  appended at {}", lba.0),
+        smrlab_stl::Outcome::Refused { why, lba } => {
+            _ = writeln!(out, "  refused {} at {}", why.name(), lba.0)
+        }
+    }
     for (i, op) in plan.ops()[..ops].iter().enumerate() {
         if i == plan.ack_after() {
             out.push_str("  acknowledged\n");

@@ -53,7 +53,9 @@ fn layers_say_what_their_maps_take() {
             // The bands that rmw holds in memory while it rewrites them are no maps.
             let beside = if entry.name == "rmw" { grown } else { BESIDE };
             assert!((grown - beside..=grown).contains(&said), "{text}: {said} of {grown} bytes");
-            assert!(said > 500, "{text}: {said} bytes after 20 000 requests");
+            // Zones have their states from the beginning on.
+            let before = entry.name == "zoned";
+            assert!(said > 500 || before, "{text}: {said} bytes after 20 000 requests");
         }
     }
 }

@@ -19,4 +19,4 @@ pub use quantity::{
 };
 pub use stalls::Stalls;
 pub use time::SimTime;
-pub use zone::{Zone, ZoneAction, ZoneCondition, ZoneKind};
+pub use zone::{Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};

@@ -81,6 +81,15 @@ impl Zone {
     }
 }
 
+/// What a zoned drive says of all its zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneLimits {
+    /// Reads above a write pointer bring zeroes (URSWRZ); else they are refused.
+    pub unrestricted_reads: bool,
+    /// How many zones may be open at once; `None`: all.
+    pub most_open: Option<u32>,
+}
+
 /// What a host can have done with a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

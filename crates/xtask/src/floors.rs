@@ -13,16 +13,18 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("stl", &["units", "blockmap", "disk"]),
     ("drive", &["units", "blockmap", "disk", "stl"]),
     ("array", &["units", "blockmap", "disk", "stl", "drive"]),
-    ("probe", &["units", "blockmap", "disk", "stl", "drive"]),
+    ("scsi", &["units"]),
+    ("probe", &["units", "scsi", "blockmap", "disk", "stl", "drive"]),
     ("sim", &["units", "blockmap", "disk", "trace", "stl", "drive", "array"]),
     ("device", &["units", "blockmap", "disk", "trace", "stl", "drive", "array"]),
-    ("nbdkit", &["units", "device", "fuse"]),
+    ("nbdkit", &["units", "device", "fuse", "iscsi"]),
     ("fuse", &["units", "device"]),
+    ("iscsi", &["units", "scsi", "stl", "device"]),
     ("testkit", &["units", "blockmap", "disk", "stl", "drive", "array"]),
 ];
 
 /// Crates that read no clock, touch no file, spawn no thread and draw no randomness.
-const PURE: &[&str] = &["units", "blockmap", "disk", "stl", "drive", "array"];
+const PURE: &[&str] = &["units", "blockmap", "disk", "stl", "drive", "array", "scsi"];
 
 /// What gives such a thing away, and what it is.
 const IMPURE: &[(&str, &str)] = &[

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core, devices, faults
+from .. import _core, devices, faults, listening
 from ..devices import Device
 from ..errors import InputError
-from . import complete, console
+from . import complete, console, zones
 from . import options as o
 from .console import escape
 from .finish import tell_bare_bands
@@ -81,7 +81,9 @@ def create(
     mode: Annotated[str, typer.Option(help="What destroyed blocks read as: data or performance (garbage).")] = "data",
     errors: Annotated[bool, typer.Option("--errors", help="Reading destroyed blocks is an I/O error.")] = False,
     block: Annotated[int, typer.Option(help="Smallest transfer: 512 or 4096.")] = 512,
-    listen: Annotated[str | None, typer.Option(help="unix:PATH or tcp:HOST:PORT; default: a private socket.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="unix:PATH, tcp:HOST:PORT or iscsi:HOST:PORT; default: a private socket.")
+    ] = None,
     tls_certificates: Annotated[Path | None, typer.Option(help="Directory of TLS certificates (nbdkit).")] = None,
     tls_psk: Annotated[Path | None, typer.Option(help="File of TLS pre-shared keys (nbdkit).")] = None,
     record: Annotated[Path | None, typer.Option(help="Write what clients do as a trace (.parquet).")] = None,
@@ -115,6 +117,10 @@ def create(
     made = Device.create(name, config, store, listen, tls)
     if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
         console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
+    if (place := listening.iscsi(listen)) and not place.startswith(("127.", "[::1]", "localhost:")):
+        console.note(
+            "warning: served over iSCSI without authentication: anybody who reaches the port can read and write it"
+        )
     tell_bare_bands([config["layer"]])
     _made(made, as_json)
 
@@ -175,6 +181,8 @@ def _clients(device: Device) -> list[str]:
         credentials = f"tls-creds-x509,id=t,endpoint=client,dir={tls['certificates']}"
         image = f"driver=nbd,host={tcp[0]},port={tcp[1]},tls-creds=t"
         lines.append(f"qemu-img info --object {credentials} --image-opts {image}")
+    if place := device.iscsi():
+        lines.append(f"iscsi-inq {place}                              # docs/iscsi.md has more")
     return [
         *lines,
         f"nbdublk /dev/ublkb0 '{uri}'                  # as root; needs Linux 6.0 with ublk",
@@ -410,6 +418,9 @@ def bands(name: Name, as_json: o.JsonOption = False) -> None:
     for i, b in enumerate(found):
         table.add_row(str(i), *(f"{b[k]:,}" for k in ("start", "append", "guard", "end")))
     console.out().print(table)
+
+
+app.command("zones", help="Show the zones of a host-managed drive (--layer zoned), or let one fail.")(zones.show)
 
 
 @app.command("reset-band", help="Make a band of a raw device as if never written.")

@@ -4,7 +4,7 @@ use super::ssd::SsdBytes;
 use crate::carry::Bytes;
 use crate::error::{DeviceError, Result};
 use crate::ledger::Ledger;
-use crate::queue::{refused, stopped};
+use crate::queue::stopped;
 use crate::stats::Events;
 use crate::store::Store;
 use smrlab_array::plan::Outcome;
@@ -206,7 +206,7 @@ impl Carry {
             (None, Some(Refusal::Lost)) => {
                 Err(DeviceError::new(libc::EIO, "too many disks of the array are dead: the data are lost"))
             }
-            (None, Some(why)) => Err(refused(why)),
+            (None, Some(why)) => Err(DeviceError::refused(why, None)),
             (None, None) => Ok((ack, data)),
         })
     }

@@ -3,8 +3,9 @@
 //! ATA drives are asked by IDENTIFY DEVICE and told by SET FEATURES (ACS-4), in ATA PASS-THROUGH(16) (SAT-4); others by the
 //! caching page of MODE SENSE(10) and MODE SELECT(10) (SPC-5, SBC-4).
 
-use super::sg::{Port, identify};
-use crate::says::Identify;
+use super::sg::Port;
+use smrlab_scsi::ask::{caching_page, identify, mode_select, mode_sense, parameters, set_features};
+use smrlab_scsi::says::Identify;
 
 /// Caches as they are during a measurement; put back when it ends, however it does.
 #[derive(Debug)]
@@ -166,39 +167,6 @@ fn features(identify: &[u8; 512]) -> Option<Vec<&'static Feature>> {
     (words.valid(83) && words.valid(87)).then(|| FEATURES.iter().filter(|f| on >> f.bit & 1 == 1).collect())
 }
 
-/// SET FEATURES as ATA PASS-THROUGH(16): no data.
-fn set_features(subcommand: u8) -> [u8; 16] {
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[1], cdb[4], cdb[14]) = (0x85, 3 << 1, subcommand, 0xef);
-    cdb
-}
-
-/// MODE SENSE(10) of the caching page's present values, without block descriptors.
-fn mode_sense(room: u8) -> [u8; 10] {
-    [0x5a, 0x08, 0x08, 0, 0, 0, 0, 0, room, 0]
-}
-
-/// MODE SELECT(10) of pages, not saved: a drive that loses power has its own again.
-fn mode_select(length: u8) -> [u8; 10] {
-    [0x55, 0x10, 0, 0, 0, 0, 0, 0, length, 0]
-}
-
-/// The caching page in an answer of MODE SENSE(10).
-fn caching_page(answer: &[u8]) -> Option<Vec<u8>> {
-    let at = 8 + usize::from(u16::from_be_bytes([answer[6], answer[7]]));
-    let length = 2 + usize::from(*answer.get(at + 1)?);
-    let page = answer.get(at..at + length)?;
-    (page[0] & 0x3f == 0x08 && length > 12).then(|| page.to_vec())
-}
-
-/// What MODE SELECT(10) sends: a header of zeros, and the page without the bit that says that it can be saved.
-fn parameters(page: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; 8];
-    out.extend(page);
-    out[8] &= 0x3f;
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,7 +244,7 @@ mod tests {
         let sent: Vec<_> = told.iter().map(|t| t.0.clone()).collect();
         assert_eq!(sent, [0x55, 0x82, 0x02, 0xaa].map(cdb), "off, and back the other way round");
         assert_eq!(
-            super::super::sg::identify(),
+            smrlab_scsi::ask::identify(),
             [0x85, 0x08, 0x0e, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xec, 0]
         );
     }

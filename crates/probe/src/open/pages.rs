@@ -1,7 +1,8 @@
 //! A disk is asked for the pages that say what it is: INQUIRY, vital product data, IDENTIFY DEVICE. It is only read.
 
-use super::sg::{Port, Sg, identify, read_log};
-use crate::says::{Identify, Pages};
+use super::sg::{Port, Sg};
+use smrlab_scsi::ask::{LogPage, identify, inquiry, read_log};
+use smrlab_scsi::says::{Identify, Pages};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,16 +26,15 @@ const ROOM: usize = 572;
 /// SPC-2; bridges of before do not all survive being asked for vital product data.
 const SPC_2: u8 = 4;
 /// The log of identify data, and its page of zoned devices.
-const IDENTIFY_LOG: u8 = 0x30;
-const ZONED_PAGE: u8 = 0x09;
+const ZONED_LOG: LogPage = LogPage { log: 0x30, page: 0x09 };
 
 fn asked(port: &mut impl Port) -> Pages {
     let mut out = Pages::new();
-    let mut inquiry = vec![0; 36];
-    if port.ask(&inquire(None, 36), &mut inquiry).is_err() {
+    let mut standard = vec![0; 36];
+    if port.ask(&inquiry(None, 36), &mut standard).is_err() {
         return out;
     }
-    let managed = inquiry[0] == 0x14;
+    let managed = standard[0] == 0x14;
     let mut data = vec![0; 512];
     if port.ask(&identify(), &mut data).is_ok()
         && let Some(words) = Identify::of(&data)
@@ -42,13 +42,13 @@ fn asked(port: &mut impl Port) -> Pages {
         let logs = words.valid(84) && words.word(84) >> 5 & 1 == 1;
         let zoned = managed || words.word(69) & 3 != 0;
         let mut log = vec![0; 512];
-        if logs && zoned && port.ask(&read_log(IDENTIFY_LOG, ZONED_PAGE), &mut log).is_ok() {
+        if logs && zoned && port.ask(&read_log(ZONED_LOG), &mut log).is_ok() {
             out.insert("zoned_log".to_owned(), log);
         }
         out.insert("identify".to_owned(), data);
     }
     let behind = (!out.contains_key("identify")).then_some(ATA);
-    let listed = if inquiry[2] < SPC_2 { None } else { vital(port, 0x00) };
+    let listed = if standard[2] < SPC_2 { None } else { vital(port, 0x00) };
     let listed = listed.unwrap_or_default();
     for code in VITAL.into_iter().chain(behind) {
         if listed.iter().skip(4).any(|c| *c == code)
@@ -57,23 +57,17 @@ fn asked(port: &mut impl Port) -> Pages {
             out.insert(format!("vpd_pg{code:02x}"), page);
         }
     }
-    out.insert("inquiry".to_owned(), inquiry);
+    out.insert("inquiry".to_owned(), standard);
     out
 }
 
 /// A page of vital product data, as long as it says.
 fn vital(port: &mut impl Port, code: u8) -> Option<Vec<u8>> {
     let mut page = vec![0; ROOM];
-    port.ask(&inquire(Some(code), ROOM as u16), &mut page).ok()?;
+    port.ask(&inquiry(Some(code), ROOM as u16), &mut page).ok()?;
     let length = 4 + usize::from(u16::from_be_bytes([page[2], page[3]]));
     page.truncate(length);
     (page[1] == code).then_some(page)
-}
-
-/// INQUIRY, of a page of vital product data or of the standard data.
-fn inquire(page: Option<u8>, room: u16) -> [u8; 6] {
-    let [high, low] = room.to_be_bytes();
-    [0x12, u8::from(page.is_some()), page.unwrap_or(0), high, low, 0]
 }
 
 #[cfg(test)]
@@ -108,7 +102,7 @@ mod tests {
         data
     }
 
-    fn inquiry(kind: u8, version: u8) -> (Vec<u8>, Vec<u8>) {
+    fn described(kind: u8, version: u8) -> (Vec<u8>, Vec<u8>) {
         (vec![0x12, 0], [&[kind, 0, version, 2, 31][..], &[0; 31]].concat())
     }
 
@@ -117,7 +111,7 @@ mod tests {
         let identify = words(&[(0, 0x40), (69, 1), (84, 0x4020)]);
         let mut disk = Fake {
             answers: vec![
-                inquiry(0, 6),
+                described(0, 6),
                 (vec![0x85, 0x08], identify.clone()),
                 (vec![0x85, 0x09], vec![7; 512]),
                 (vec![0x12, 1, 0x00], vec![0, 0, 0, 3, 0x00, 0x89, 0xb1]),
@@ -152,13 +146,13 @@ mod tests {
             (0x14, [(69, 0), (84, 0x4020)], 1),
         ] {
             let identify = words(&[&[(0, 0x40)][..], &at].concat());
-            let answers = vec![inquiry(kind, 6), (vec![0x85, 0x08], identify)];
+            let answers = vec![described(kind, 6), (vec![0x85, 0x08], identify)];
             let mut disk = Fake { answers, ..Fake::default() };
             asked(&mut disk);
             assert_eq!(disk.sent.iter().filter(|cdb| cdb[..2] == [0x85, 0x09]).count(), reads, "{at:?}");
         }
         // A bridge of before SPC-2 is not asked for vital product data.
-        let mut old = Fake { answers: vec![inquiry(0, 2)], ..Fake::default() };
+        let mut old = Fake { answers: vec![described(0, 2)], ..Fake::default() };
         assert_eq!(asked(&mut old).keys().collect::<Vec<_>>(), ["inquiry"]);
         assert!(old.sent.iter().all(|cdb| cdb[..2] != [0x12, 1]));
         // What takes no commands is asked once.
@@ -171,7 +165,7 @@ mod tests {
     fn ata_behind_a_bridge_that_passes_no_commands() {
         let mut bridge = Fake {
             answers: vec![
-                inquiry(0, 6),
+                described(0, 6),
                 (vec![0x12, 1, 0x00], vec![0, 0, 0, 2, 0x00, 0x89]),
                 (vec![0x12, 1, 0x89], [&[0, 0x89, 0x02, 0x38][..], &[5; 568]].concat()),
             ],

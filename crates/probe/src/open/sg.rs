@@ -13,21 +13,6 @@ pub(super) trait Port {
     fn tell(&mut self, cdb: &[u8], data: &[u8]) -> io::Result<()>;
 }
 
-/// IDENTIFY DEVICE as ATA PASS-THROUGH(16): PIO data-in of one block, its number in the count field.
-pub(super) fn identify() -> [u8; 16] {
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[1], cdb[2], cdb[6], cdb[14]) = (0x85, 4 << 1, 0x0e, 1, 0xec);
-    cdb
-}
-
-/// READ LOG EXT of one page as ATA PASS-THROUGH(16): PIO data-in, a command with 48 bits.
-pub(super) fn read_log(log: u8, page: u8) -> [u8; 16] {
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[1], cdb[2], cdb[6], cdb[14]) = (0x85, 4 << 1 | 1, 0x0e, 1, 0x2f);
-    (cdb[8], cdb[10]) = (log, page);
-    cdb
-}
-
 /// Commands to a block device by the SG_IO ioctl of Linux.
 #[derive(Debug)]
 pub(super) struct Sg(pub File);

@@ -215,7 +215,7 @@ fn of_equals_the_oldest_is_served_first() {
 /// A layer moves what other requests wait for; the controller asserts that it knows where they start.
 #[test]
 fn places_are_looked_up_again_after_a_layer_moved_them() {
-    for layer in smrlab_stl::LAYERS.iter().flat_map(|e| e.texts()) {
+    for layer in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.locates).flat_map(|e| e.texts()) {
         let text = format!(
             "drive = 'tiny'\nmechanics = 'full'\nlayer = '{layer}'\nscheduler = 'sptf,depth=24'\n\
              trace = 'synth:bursty,requests=600,size=2KiB,write=60%,span=500blk'\nprefill = '100%,order=random'"

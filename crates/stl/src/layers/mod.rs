@@ -9,6 +9,7 @@ pub mod rmw;
 pub mod s_block;
 pub mod segment;
 pub mod static_map;
+pub mod zoned;
 
 #[cfg(test)]
 pub(crate) mod test_medium;

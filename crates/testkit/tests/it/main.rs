@@ -11,3 +11,4 @@ mod template;
 mod volatile;
 mod war;
 mod waves;
+mod zoned;

@@ -1,6 +1,6 @@
 //! What a disk says of itself, in its own pages: nothing is measured, nothing is written.
 //!
-//! Parsers only; [`open::pages`](crate::open::pages) asks the device. Fields are those of SPC-5 (INQUIRY), SBC-4 (vital product data
+//! Parsers only; [`ask`](crate::ask) has the commands. Fields are those of SPC-5 (INQUIRY), SBC-4 (vital product data
 //! B0h, B1h, B2h), ZBC-2 (B6h), SAT-4 (89h), ACS-4 (IDENTIFY DEVICE) and ZAC-2 (the log page of zoned devices).
 
 use serde::Serialize;
@@ -192,21 +192,22 @@ fn zone_log(page: &[u8]) -> Option<ZoneLimits> {
 }
 
 /// An answer to IDENTIFY DEVICE: 256 words.
-pub(crate) struct Identify<'a>(&'a [u8]);
+pub struct Identify<'a>(&'a [u8]);
 
 impl<'a> Identify<'a> {
     /// `None`: it is too short, or that of no ATA device.
-    pub(crate) fn of(data: &'a [u8]) -> Option<Self> {
+    pub fn of(data: &'a [u8]) -> Option<Self> {
         let data = data.get(..512)?;
         (data[1] >> 7 == 0 && data.iter().any(|byte| *byte != 0)).then_some(Self(data))
     }
 
-    pub(crate) fn word(&self, n: usize) -> u16 {
+    /// Word `n` of 0 to 255.
+    pub fn word(&self, n: usize) -> u16 {
         u16::from_le_bytes([self.0[2 * n], self.0[2 * n + 1]])
     }
 
     /// Whether words 82 to 84 (`n` is 83 or 84) and 85 to 87 (`n` is 87) are valid.
-    pub(crate) fn valid(&self, n: usize) -> bool {
+    pub fn valid(&self, n: usize) -> bool {
         self.word(n) >> 14 == 1
     }
 

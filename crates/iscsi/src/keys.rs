@@ -1,0 +1,40 @@
+//! Text of logins and of text requests: keys and values, each pair with a zero behind it.
+
+use std::collections::BTreeMap;
+
+/// Pairs in the order of their keys; of a key that comes twice the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys(BTreeMap<String, String>);
+
+impl Keys {
+    /// Reads pairs; what is no UTF-8, or has no equals sign, is no text: `None`.
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let mut keys = BTreeMap::new();
+        for pair in data.split(|b| *b == 0).filter(|pair| !pair.is_empty()) {
+            let (key, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
+            keys.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+        }
+        Some(Self(keys))
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// All pairs.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+}
+
+/// Text that is being written.
+#[derive(Clone, Debug, Default)]
+pub struct Text(pub Vec<u8>);
+
+impl Text {
+    /// Adds a pair.
+    pub fn add(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.0.extend(format!("{key}={value}\0").bytes());
+    }
+}

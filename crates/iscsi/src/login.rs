@@ -1,0 +1,235 @@
+//! The login of RFC 7143: who comes, whether it may, and what both sides agree on.
+
+use crate::keys::{Keys, Text};
+use crate::pdu::{self, Digests, Pdu, opcode};
+use crate::target::Target;
+use std::io::{self, Read, Write};
+
+/// Bytes of data in one PDU that this side takes.
+pub const MOST_RECEIVED: usize = 256 << 10;
+/// Bytes of data in one PDU before anything else was agreed.
+const AT_FIRST: usize = 8192;
+/// Bytes of login text that are collected over several PDUs.
+const MOST_TEXT: usize = 64 << 10;
+
+/// What a connection goes by after its login.
+#[derive(Clone, Debug)]
+pub struct Agreed {
+    /// The initiator's name.
+    pub initiator: String,
+    /// Its part of the session's identity.
+    pub isid: [u8; 6],
+    /// It may only ask for targets.
+    pub discovery: bool,
+    /// Digests in both directions.
+    pub digests: Digests,
+    /// Bytes of data in one PDU that the initiator takes.
+    pub most_sent: usize,
+    /// Bytes of data that answer one R2T, and of one sequence of Data-In.
+    pub burst: usize,
+    /// Bytes of immediate data.
+    pub first_burst: usize,
+    /// The number that the next command has.
+    pub command: u32,
+    /// The number of the next status.
+    pub status: u32,
+}
+
+impl Agreed {
+    fn new(first: &Pdu) -> Self {
+        Self {
+            initiator: String::new(),
+            isid: [8, 9, 10, 11, 12, 13].map(|at| first.header[at]),
+            discovery: false,
+            digests: Digests::default(),
+            most_sent: AT_FIRST,
+            burst: 256 << 10,
+            first_burst: 64 << 10,
+            command: first.word(24),
+            status: 1,
+        }
+    }
+}
+
+/// What was said, and is not said again.
+#[derive(Default)]
+struct Said {
+    whom: bool,
+    length: bool,
+}
+
+/// Why a login fails: class and detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Failure([u8; 2]);
+
+impl Failure {
+    const INITIATOR: Self = Self([2, 0]);
+    const NOT_FOUND: Self = Self([2, 3]);
+    const VERSION: Self = Self([2, 5]);
+    const MISSING: Self = Self([2, 7]);
+    const SESSION_TYPE: Self = Self([2, 9]);
+    const NO_SESSION: Self = Self([2, 10]);
+    const INVALID: Self = Self([2, 11]);
+}
+
+/// Stages of a login.
+const SECURITY: u8 = 0;
+const OPERATIONAL: u8 = 1;
+const FULL: u8 = 3;
+
+/// Leads a login to its end; `None`: it failed, and the initiator was told.
+///
+/// # Errors
+/// What the connection met, and what is no login.
+pub fn login(target: &Target, from: &mut impl Read, to: &mut impl Write) -> io::Result<Option<Agreed>> {
+    let mut agreed: Option<Agreed> = None;
+    let mut text = Vec::new();
+    let mut said = Said::default();
+    loop {
+        let request = pdu::read(from, Digests::default(), AT_FIRST)?;
+        if request.opcode() != opcode::LOGIN {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a connection that does not begin with a login",
+            ));
+        }
+        let agreed = agreed.get_or_insert_with(|| Agreed::new(&request));
+        text.extend_from_slice(&request.data);
+        // C: the text goes on in the next PDU.
+        let goes_on = request.flags() & 0x40 != 0;
+        let answer = if goes_on && text.len() <= MOST_TEXT {
+            Ok(Text::default())
+        } else {
+            let keys = Keys::parse(&text).filter(|_| !goes_on);
+            text.clear();
+            answer(target, &request, keys, agreed, &mut said)
+        };
+        let (stage, next) = (request.flags() >> 2 & 3, request.flags() & 3);
+        let moves = request.flags() & 0x80 != 0 && !goes_on;
+        let done = moves && next == FULL && answer.is_ok();
+        let flags = if moves { 0x80 | stage << 2 | next } else { stage << 2 };
+        let mut response = Pdu::new(opcode::LOGIN_RESPONSE);
+        response.header[8..16].copy_from_slice(&request.header[8..16]);
+        let failed = answer.as_ref().err().copied();
+        response.header[1] = if failed.is_some() { 0 } else { flags };
+        if done && !agreed.discovery {
+            response.header[14..16].copy_from_slice(&target.session_number().to_be_bytes());
+        }
+        [response.header[36], response.header[37]] = failed.map_or([0, 0], |f| f.0);
+        let response = response
+            .with(16, request.tag())
+            .with(24, agreed.status)
+            .with(28, agreed.command)
+            .with(32, agreed.command.wrapping_add(crate::session::WINDOW - 1));
+        agreed.status = agreed.status.wrapping_add(1);
+        pdu::write(to, &response, &answer.unwrap_or_default().0, Digests::default())?;
+        to.flush()?;
+        if failed.is_some() {
+            return Ok(None);
+        }
+        if done {
+            return Ok(Some(agreed.clone()));
+        }
+    }
+}
+
+/// What is answered to one request, whose text is whole.
+fn answer(
+    target: &Target,
+    request: &Pdu,
+    keys: Option<Keys>,
+    agreed: &mut Agreed,
+    said: &mut Said,
+) -> Result<Text, Failure> {
+    let keys = keys.ok_or(Failure::INITIATOR)?;
+    let (stage, next) = (request.flags() >> 2 & 3, request.flags() & 3);
+    let moves = request.flags() & 0x80 != 0;
+    if request.header[3] > 0 {
+        return Err(Failure::VERSION);
+    }
+    if stage > OPERATIONAL || moves && (next <= stage || next == 2) {
+        return Err(Failure::INVALID);
+    }
+    let mut text = Text::default();
+    if !said.whom {
+        // A session has one connection: another one cannot join it.
+        if request.header[14..16] != [0, 0] {
+            return Err(Failure::NO_SESSION);
+        }
+        whom(target, &keys, agreed)?;
+        said.whom = true;
+        if !agreed.discovery {
+            text.add("TargetPortalGroupTag", 1);
+        }
+    }
+    if stage == SECURITY
+        && let Some(methods) = keys.get("AuthMethod")
+    {
+        if !methods.split(',').any(|m| m == "None") {
+            return Err(Failure([2, 1]));
+        }
+        text.add("AuthMethod", "None");
+    }
+    for (key, value) in keys.pairs() {
+        agree(agreed, key, value, &mut text).ok_or(Failure::INITIATOR)?;
+    }
+    if stage == OPERATIONAL && !said.length {
+        said.length = true;
+        text.add("MaxRecvDataSegmentLength", MOST_RECEIVED);
+    }
+    Ok(text)
+}
+
+/// Who comes, and to what.
+fn whom(target: &Target, keys: &Keys, agreed: &mut Agreed) -> Result<(), Failure> {
+    agreed.initiator = keys.get("InitiatorName").ok_or(Failure::MISSING)?.to_owned();
+    match keys.get("SessionType").unwrap_or("Normal") {
+        "Discovery" => agreed.discovery = true,
+        "Normal" => {
+            let name = keys.get("TargetName").ok_or(Failure::MISSING)?;
+            if name != target.name() {
+                return Err(Failure::NOT_FOUND);
+            }
+        }
+        _ => return Err(Failure::SESSION_TYPE),
+    }
+    Ok(())
+}
+
+/// Answers one key; `None`: its value cannot be.
+fn agree(agreed: &mut Agreed, key: &str, value: &str, text: &mut Text) -> Option<()> {
+    let number = || value.parse::<u32>().ok();
+    let digest = |text: &mut Text| {
+        let chosen = value.split(',').find(|v| matches!(*v, "CRC32C" | "None"));
+        text.add(key, chosen.unwrap_or("Reject"));
+        chosen == Some("CRC32C")
+    };
+    match key {
+        "InitiatorName" | "InitiatorAlias" | "TargetName" | "SessionType" | "AuthMethod" => {}
+        "HeaderDigest" => agreed.digests.header = digest(text),
+        "DataDigest" => agreed.digests.data = digest(text),
+        "MaxRecvDataSegmentLength" => {
+            agreed.most_sent = number().filter(|n| (512..1 << 24).contains(n))? as usize;
+        }
+        "MaxBurstLength" => {
+            agreed.burst = number().filter(|n| (512..1 << 24).contains(n))? as usize;
+            text.add(key, agreed.burst);
+        }
+        "FirstBurstLength" => {
+            agreed.first_burst =
+                (number().filter(|n| (512..1 << 24).contains(n))? as usize).min(MOST_RECEIVED);
+            text.add(key, agreed.first_burst);
+        }
+        // Data without being asked come with the command or not at all.
+        "InitialR2T" => text.add(key, "Yes"),
+        "ImmediateData" => text.add(key, if value == "Yes" { "Yes" } else { "No" }),
+        "MaxConnections" | "MaxOutstandingR2T" => text.add(key, 1),
+        "ErrorRecoveryLevel" | "DefaultTime2Retain" => text.add(key, 0),
+        "DefaultTime2Wait" => text.add(key, number()?.max(2)),
+        "DataPDUInOrder" | "DataSequenceInOrder" => text.add(key, "Yes"),
+        "IFMarker" | "OFMarker" => text.add(key, "No"),
+        "OFMarkInt" | "IFMarkInt" => text.add(key, "Irrelevant"),
+        _ => text.add(key, "NotUnderstood"),
+    }
+    Some(())
+}

@@ -1,0 +1,423 @@
+//! A session after its login: commands, data, tasks, and the numbers that keep them in order.
+
+use crate::keys::{Keys, Text};
+use crate::login::{Agreed, MOST_RECEIVED};
+use crate::pdu::{self, NO_TAG, Pdu, opcode};
+use crate::target::Target;
+use parking_lot::{Condvar, Mutex};
+use smrlab_scsi::{Sense, data_out, execute, execute_absent};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Commands that a session may have sent and not been answered.
+pub const WINDOW: u32 = 128;
+
+/// What a session reads from.
+pub trait Wire: Read {
+    /// Whether there is more that came already.
+    fn waiting(&self) -> bool;
+}
+
+/// A command that was taken.
+struct Task {
+    header: Pdu,
+    /// What its CDB needs from the host, and what of that comes: no more than the host says that it sends.
+    needed: u64,
+    wanted: usize,
+    data: Vec<u8>,
+    /// The tag of the R2T that is out, and the number of the Data-Out that comes next.
+    transfer: u32,
+    next_data: u32,
+    ready: u32,
+    /// Bytes that the R2T that is out asks for still.
+    asked: usize,
+}
+
+/// What is sent, and the numbers in it.
+struct Out<W> {
+    to: W,
+    status: u32,
+    /// The next command, and how many are not answered.
+    command: u32,
+    open: u32,
+}
+
+/// Tasks that are waiting for a worker, or are being carried out.
+#[derive(Default)]
+struct Work {
+    queue: VecDeque<Task>,
+    /// By tag: whether the initiator still wants the answer.
+    running: BTreeMap<u32, bool>,
+    over: bool,
+}
+
+/// See the [module](self).
+pub struct Session<'a, W> {
+    target: &'a Target,
+    agreed: Agreed,
+    /// Where the initiator reached this target.
+    address: String,
+    out: Mutex<Out<W>>,
+    work: Mutex<Work>,
+    more: Condvar,
+}
+
+/// What is done after a PDU.
+#[derive(PartialEq, Eq)]
+enum Next {
+    GoOn,
+    End,
+}
+
+fn broken(text: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+impl<'a, W: Write + Send> Session<'a, W> {
+    /// A session as it was agreed on.
+    pub fn new(target: &'a Target, agreed: Agreed, address: String, to: W) -> Self {
+        let out = Out { to, status: agreed.status, command: agreed.command, open: 0 };
+        Self { target, agreed, address, out: Mutex::new(out), work: Mutex::default(), more: Condvar::new() }
+    }
+
+    /// Serves it until one of the two sides ends it.
+    ///
+    /// # Errors
+    /// What reading and writing met, and what breaks the protocol.
+    pub fn serve(&self, mut from: impl Wire) -> io::Result<()> {
+        if self.target.workers < 2 {
+            return self.receive(&mut from);
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..self.target.workers {
+                scope.spawn(|| self.worker());
+            }
+            let done = self.receive(&mut from);
+            self.work.lock().over = true;
+            self.more.notify_all();
+            done
+        })
+    }
+
+    /// Carries out tasks until the session is over.
+    fn worker(&self) {
+        loop {
+            let mut work = self.work.lock();
+            let task = loop {
+                if work.over {
+                    return;
+                }
+                match work.queue.pop_front() {
+                    Some(task) => break task,
+                    None => self.more.wait(&mut work),
+                }
+            };
+            drop(work);
+            // A connection that is gone ends at the reader.
+            let _ = self.run(task).and_then(|()| self.out.lock().to.flush());
+        }
+    }
+
+    fn receive(&self, from: &mut impl Wire) -> io::Result<()> {
+        let mut tasks = BTreeMap::new();
+        let mut resets = self.target.resets.load(Relaxed);
+        loop {
+            if !from.waiting() {
+                self.out.lock().to.flush()?;
+            }
+            let pdu = pdu::read(from, self.agreed.digests, MOST_RECEIVED)?;
+            let next = self.take(pdu, &mut tasks, &mut resets)?;
+            if next == Next::End {
+                return self.out.lock().to.flush();
+            }
+        }
+    }
+
+    fn take(&self, pdu: Pdu, tasks: &mut BTreeMap<u32, Task>, resets: &mut u64) -> io::Result<Next> {
+        if !pdu.immediate() && pdu.opcode() != opcode::DATA_OUT && !self.in_order(&pdu) {
+            return Ok(Next::GoOn);
+        }
+        match pdu.opcode() {
+            opcode::COMMAND if !self.agreed.discovery => self.command(pdu, tasks, resets)?,
+            opcode::DATA_OUT if !self.agreed.discovery => self.data(&pdu, tasks)?,
+            opcode::NOP_OUT => self.nop(&pdu)?,
+            opcode::TASK if !self.agreed.discovery => self.task(&pdu, tasks, resets)?,
+            opcode::TEXT => self.text(&pdu)?,
+            opcode::LOGOUT => {
+                let response = Pdu::new(opcode::LOGOUT_RESPONSE).with(16, pdu.tag());
+                self.send(response, &[])?;
+                return Ok(Next::End);
+            }
+            _ => self.reject(&pdu, 0x05)?,
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Whether a command is the next one. Others are not in the window, and are not heard.
+    fn in_order(&self, pdu: &Pdu) -> bool {
+        let mut out = self.out.lock();
+        let next = pdu.word(24) == out.command && out.open < WINDOW;
+        if next {
+            out.command = out.command.wrapping_add(1);
+        }
+        next
+    }
+
+    /// Sends a response that has a status number.
+    fn send(&self, pdu: Pdu, data: &[u8]) -> io::Result<()> {
+        self.send_on(&mut self.out.lock(), pdu, data)
+    }
+
+    fn send_on(&self, out: &mut Out<W>, pdu: Pdu, data: &[u8]) -> io::Result<()> {
+        let pdu = self.numbered(out, pdu.with(24, out.status));
+        out.status = out.status.wrapping_add(1);
+        pdu::write(&mut out.to, &pdu, data, self.agreed.digests)
+    }
+
+    /// With the next command and the last that is taken.
+    fn numbered(&self, out: &Out<W>, pdu: Pdu) -> Pdu {
+        pdu.with(28, out.command).with(32, out.command.wrapping_add(WINDOW - 1 - out.open.min(WINDOW - 1)))
+    }
+
+    fn command(&self, pdu: Pdu, tasks: &mut BTreeMap<u32, Task>, resets: &mut u64) -> io::Result<()> {
+        let (disk, cdb) = (&*self.target.disk, &pdu.header[32..48]);
+        let writes = pdu.flags() & 0x20 != 0;
+        if tasks.contains_key(&pdu.tag()) || writes && pdu.flags() & 0x80 == 0 {
+            return Err(broken("a tag that is in use, or data that were not asked for"));
+        }
+        if pdu.data.len() > self.agreed.first_burst || !writes && !pdu.data.is_empty() {
+            return Err(broken("more immediate data than was agreed"));
+        }
+        self.out.lock().open += 1;
+        let now = self.target.resets.load(Relaxed);
+        if *resets != now && !matches!(cdb[0], 0x03 | 0x12 | 0xa0) {
+            *resets = now;
+            return self.answer(&pdu, 0, Err(Sense::WAS_RESET));
+        }
+        let here = unit_0(&pdu);
+        let needed = if here { data_out(disk, cdb) } else { 0 };
+        let wanted = if writes { needed.min(u64::from(pdu.word(20))) as usize } else { 0 };
+        let mut header = pdu;
+        let mut data = std::mem::take(&mut header.data);
+        data.truncate(wanted);
+        data.reserve_exact(wanted - data.len());
+        let mut task = Task { header, needed, wanted, data, transfer: 0, next_data: 0, ready: 0, asked: 0 };
+        if task.data.len() < task.wanted {
+            self.ask(&mut task)?;
+            tasks.insert(task.header.tag(), task);
+            return Ok(());
+        }
+        self.start(task)
+    }
+
+    /// Sends an R2T for what comes next.
+    fn ask(&self, task: &mut Task) -> io::Result<()> {
+        task.asked = (task.wanted - task.data.len()).min(self.agreed.burst);
+        task.transfer = task.transfer.wrapping_add(1);
+        task.next_data = 0;
+        let mut pdu = Pdu::new(opcode::READY);
+        pdu.header[8..16].copy_from_slice(&task.header.header[8..16]);
+        let pdu = pdu
+            .with(16, task.header.tag())
+            .with(20, task.transfer)
+            .with(36, task.ready)
+            .with(40, task.data.len() as u32)
+            .with(44, task.asked as u32);
+        task.ready += 1;
+        let out = &mut self.out.lock();
+        let pdu = self.numbered(out, pdu.with(24, out.status));
+        pdu::write(&mut out.to, &pdu, &[], self.agreed.digests)
+    }
+
+    /// Data that an R2T asked for.
+    fn data(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>) -> io::Result<()> {
+        // Of a task that was aborted.
+        let Some(task) = tasks.get_mut(&pdu.tag()) else { return Ok(()) };
+        let last = pdu.flags() & 0x80 != 0;
+        let fits = pdu.data.len() <= task.asked && (last == (pdu.data.len() == task.asked));
+        let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == task.data.len();
+        if pdu.word(20) != task.transfer || !fits || !in_order {
+            let Some(task) = tasks.remove(&pdu.tag()) else { return Ok(()) };
+            return self.answer(&task.header, 0, Err(Sense::DATA_PHASE));
+        }
+        task.data.extend_from_slice(&pdu.data);
+        task.asked -= pdu.data.len();
+        task.next_data += 1;
+        if !last {
+            return Ok(());
+        }
+        if task.data.len() < task.wanted {
+            return self.ask(task);
+        }
+        tasks.remove(&pdu.tag()).map_or(Ok(()), |task| self.start(task))
+    }
+
+    /// Carries a task out, or has a worker do it.
+    fn start(&self, task: Task) -> io::Result<()> {
+        if self.target.workers < 2 {
+            return self.run(task);
+        }
+        let mut work = self.work.lock();
+        work.running.insert(task.header.tag(), true);
+        work.queue.push_back(task);
+        drop(work);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn run(&self, task: Task) -> io::Result<()> {
+        let (disk, cdb) = (&*self.target.disk, &task.header.header[32..48]);
+        let answer =
+            if unit_0(&task.header) { execute(disk, cdb, &task.data) } else { execute_absent(disk, cdb) };
+        let aborted =
+            self.target.workers > 1 && self.work.lock().running.remove(&task.header.tag()) == Some(false);
+        if aborted {
+            self.out.lock().open -= 1;
+            return Ok(());
+        }
+        self.answer(&task.header, task.needed, answer)
+    }
+
+    /// Sends what a command read and its status; `needed` bytes are what its CDB takes from the host.
+    fn answer(&self, task: &Pdu, needed: u64, answer: Result<Vec<u8>, Sense>) -> io::Result<()> {
+        let expected = u64::from(task.word(20));
+        let reads = task.flags() & 0x40 != 0;
+        let out = &mut self.out.lock();
+        out.open -= 1;
+        let (data, sense) = match &answer {
+            Ok(data) => (&data[..], None),
+            Err(sense) => (&[][..], Some(sense)),
+        };
+        let moved = if needed > 0 { needed } else { data.len() as u64 };
+        let room = if reads { data.len().min(expected as usize) } else { 0 };
+        // O: the command has more data than the host said; U: less.
+        let (flag, left) = match moved.cmp(&expected) {
+            std::cmp::Ordering::Greater => (0x04, moved - expected),
+            std::cmp::Ordering::Less => (0x02, expected - moved),
+            std::cmp::Ordering::Equal => (0, 0),
+        };
+        if room > 0 {
+            return self.data_in(out, task, &data[..room], (flag, left as u32));
+        }
+        let mut pdu = Pdu::new(opcode::RESPONSE).with(16, task.tag()).with(44, left as u32);
+        pdu.header[1] |= flag;
+        let mut body = Vec::new();
+        if let Some(sense) = sense {
+            pdu.header[3] = 0x02;
+            let sense = sense.fixed();
+            body.extend((sense.len() as u16).to_be_bytes());
+            body.extend(sense);
+        }
+        self.send_on(out, pdu, &body)
+    }
+
+    /// Data for the host; the last PDU has the status.
+    fn data_in(&self, out: &mut Out<W>, task: &Pdu, data: &[u8], residual: (u8, u32)) -> io::Result<()> {
+        let length = self.agreed.most_sent;
+        let mut at = 0;
+        let mut in_burst = 0;
+        for (number, piece) in data.chunks(length).enumerate() {
+            let end = at + piece.len() == data.len();
+            in_burst += piece.len();
+            // A sequence ends where the next piece would make it longer than a burst.
+            let last = end || in_burst + length > self.agreed.burst;
+            let mut pdu = Pdu::new(opcode::DATA_IN);
+            pdu.header[1] = u8::from(last) << 7 | if end { 0x01 | residual.0 } else { 0 };
+            pdu.header[8..16].copy_from_slice(&task.header[8..16]);
+            let pdu = pdu
+                .with(16, task.tag())
+                .with(20, NO_TAG)
+                .with(36, number as u32)
+                .with(40, at as u32)
+                .with(44, if end { residual.1 } else { 0 });
+            if end {
+                return self.send_on(out, pdu, piece);
+            }
+            let pdu = self.numbered(out, pdu);
+            pdu::write(&mut out.to, &pdu, piece, self.agreed.digests)?;
+            at += piece.len();
+            if last {
+                in_burst = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn nop(&self, pdu: &Pdu) -> io::Result<()> {
+        if pdu.tag() == NO_TAG {
+            return Ok(());
+        }
+        let mut response = Pdu::new(opcode::NOP_IN).with(16, pdu.tag()).with(20, NO_TAG);
+        response.header[8..16].copy_from_slice(&pdu.header[8..16]);
+        self.send(response, &pdu.data[..pdu.data.len().min(self.agreed.most_sent)])
+    }
+
+    /// Task management: what was asked for is not answered any more.
+    fn task(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>, resets: &mut u64) -> io::Result<()> {
+        let response = match (pdu.flags() & 0x7f, unit_0(pdu)) {
+            (1, _) => {
+                let tag = pdu.word(20);
+                let waited = tasks.remove(&tag).is_some();
+                if waited {
+                    self.out.lock().open -= 1;
+                }
+                let ran = self
+                    .work
+                    .lock()
+                    .running
+                    .get_mut(&tag)
+                    .is_some_and(|wanted| std::mem::replace(wanted, false));
+                // 1: the task does not exist.
+                u8::from(!waited && !ran)
+            }
+            // There is no logical unit but one; sets of tasks are those of this session.
+            (2 | 4 | 5, false) => 2,
+            (how @ (2 | 4 | 5 | 6), _) => {
+                self.out.lock().open -= tasks.len() as u32;
+                tasks.clear();
+                self.work.lock().running.values_mut().for_each(|wanted| *wanted = false);
+                if how > 4 {
+                    // Others hear of it with their next command.
+                    *resets = self.target.resets.fetch_add(1, Relaxed) + 1;
+                }
+                0
+            }
+            // Function not supported: auto contingent allegiance, reassignment.
+            _ => 5,
+        };
+        let mut answer = Pdu::new(opcode::TASK_RESPONSE).with(16, pdu.tag());
+        answer.header[2] = response;
+        self.send(answer, &[])
+    }
+
+    fn text(&self, pdu: &Pdu) -> io::Result<()> {
+        let mut text = Text::default();
+        let keys = Keys::parse(&pdu.data).ok_or_else(|| broken("a text request that is no text"))?;
+        for (key, value) in keys.pairs() {
+            let whom =
+                self.agreed.discovery && value == "All" || value == self.target.name() || value.is_empty();
+            match key {
+                "SendTargets" if whom => {
+                    text.add("TargetName", self.target.name());
+                    text.add("TargetAddress", format!("{},1", self.address));
+                }
+                "SendTargets" => {}
+                _ => text.add(key, "NotUnderstood"),
+            }
+        }
+        let response = Pdu::new(opcode::TEXT_RESPONSE).with(16, pdu.tag()).with(20, NO_TAG);
+        self.send(response, &text.0)
+    }
+
+    fn reject(&self, pdu: &Pdu, reason: u8) -> io::Result<()> {
+        let mut answer = Pdu::new(opcode::REJECT).with(16, NO_TAG);
+        answer.header[2] = reason;
+        self.send(answer, &pdu.header)
+    }
+}
+
+/// Whether a PDU is for logical unit 0, in one of the ways of writing that.
+fn unit_0(pdu: &Pdu) -> bool {
+    pdu.header[8] & 0x3f == 0 && pdu.header[9..16] == [0; 7]
+}

@@ -1,0 +1,262 @@
+//! The commands that a disk knows: one table, from which commands are carried out and supported operation codes reported.
+
+use crate::{Disk, Facts, Fault, Sense, blocks, inquiry, mode, number, opcodes, zones};
+
+/// A command that is being carried out.
+pub(crate) struct Call<'a> {
+    pub disk: &'a dyn Disk,
+    pub cdb: &'a [u8],
+    /// What the host sent with it.
+    pub out: &'a [u8],
+}
+
+impl Call<'_> {
+    pub fn facts(&self) -> &Facts {
+        self.disk.facts()
+    }
+
+    pub fn byte(&self, at: usize) -> u8 {
+        self.cdb[at]
+    }
+
+    /// A big-endian number in the CDB.
+    pub fn number(&self, at: usize, bytes: usize) -> u64 {
+        number(self.cdb, at, bytes)
+    }
+
+    /// What a disk answered, in the words of the host.
+    pub fn told(&self, done: Result<(), Fault>) -> Result<(), Sense> {
+        let ratio = self.facts().ratio();
+        done.map_err(|f| Sense { block: f.at.map(|at| at.0 / ratio), ..f.why })
+    }
+}
+
+/// Data for the host, as much of it as there is; the allocation length cuts it.
+pub(crate) type Answer = Result<Vec<u8>, Sense>;
+
+/// Which disks know a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    All,
+    Discards,
+    Zoned,
+}
+
+/// One command.
+pub(crate) struct Command {
+    pub code: u8,
+    /// The service action, in byte 1.
+    pub service: Option<u8>,
+    /// The bits of the CDB that are looked at, as REPORT SUPPORTED OPERATION CODES has it; as long as the CDB.
+    pub usage: &'static [u8],
+    pub whose: Whose,
+    /// Where the allocation length is: its first byte and how many.
+    pub allocation: Option<(usize, usize)>,
+    /// How many bytes the host sends with it.
+    pub out: fn(&Call<'_>) -> u64,
+    pub run: fn(&Call<'_>) -> Answer,
+}
+
+const fn no_out(_: &Call<'_>) -> u64 {
+    0
+}
+
+fn nothing(_: &Call<'_>) -> Answer {
+    Ok(Vec::new())
+}
+
+const fn plain(code: u8, usage: &'static [u8], run: fn(&Call<'_>) -> Answer) -> Command {
+    Command { code, service: None, usage, whose: Whose::All, allocation: None, out: no_out, run }
+}
+
+const fn asks(
+    code: u8,
+    usage: &'static [u8],
+    allocation: (usize, usize),
+    run: fn(&Call<'_>) -> Answer,
+) -> Command {
+    Command { allocation: Some(allocation), ..plain(code, usage, run) }
+}
+
+const fn brings(
+    code: u8,
+    usage: &'static [u8],
+    out: fn(&Call<'_>) -> u64,
+    run: fn(&Call<'_>) -> Answer,
+) -> Command {
+    Command { out, ..plain(code, usage, run) }
+}
+
+/// CDBs of reads and writes: DPO and FUA in byte 1 as `$flags`, a group number, no control bits.
+macro_rules! cdb {
+    (10, $code:literal, $flags:literal) => {
+        &[$code, $flags, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0]
+    };
+    (12, $code:literal, $flags:literal) => {
+        &[$code, $flags, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0]
+    };
+    (16, $code:literal, $flags:literal) => {
+        &[$code, $flags, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0]
+    };
+}
+
+/// A zone command: its action, the zone, and ALL.
+macro_rules! zone {
+    ($action:literal) => {
+        Command {
+            service: Some($action),
+            whose: Whose::Zoned,
+            ..plain(
+                0x94,
+                &[0x94, $action, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x01, 0],
+                zones::act,
+            )
+        }
+    };
+}
+
+/// Every command, ascending.
+pub(crate) static COMMANDS: &[Command] = &[
+    plain(0x00, &[0x00, 0, 0, 0, 0, 0], nothing),
+    asks(0x03, &[0x03, 0x01, 0, 0, 0xff, 0], (4, 1), opcodes::request_sense),
+    plain(0x08, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0], blocks::read),
+    brings(0x0a, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0], blocks::length, blocks::write),
+    asks(0x12, &[0x12, 0x01, 0xff, 0xff, 0xff, 0], (3, 2), inquiry::inquiry),
+    asks(0x1a, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0], (4, 1), mode::sense_6),
+    plain(0x1b, &[0x1b, 0x01, 0, 0x0f, 0xf7, 0], nothing),
+    plain(0x25, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], blocks::capacity_10),
+    plain(0x28, cdb!(10, 0x28, 0x18), blocks::read),
+    brings(0x2a, cdb!(10, 0x2a, 0x18), blocks::length, blocks::write),
+    brings(0x2e, cdb!(10, 0x2e, 0x16), blocks::length, blocks::write),
+    brings(0x2f, cdb!(10, 0x2f, 0x16), blocks::compared, blocks::verify),
+    plain(0x34, cdb!(10, 0x34, 0x02), blocks::prefetch),
+    plain(0x35, cdb!(10, 0x35, 0x06), blocks::synchronize),
+    brings(0x41, cdb!(10, 0x41, 0x08), blocks::one, blocks::write_same),
+    Command {
+        whose: Whose::Discards,
+        ..brings(0x42, &[0x42, 0, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0], blocks::list, blocks::unmap)
+    },
+    asks(0x5a, &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0], (7, 2), mode::sense_10),
+    plain(0x88, cdb!(16, 0x88, 0x18), blocks::read),
+    brings(0x8a, cdb!(16, 0x8a, 0x18), blocks::length, blocks::write),
+    brings(0x8e, cdb!(16, 0x8e, 0x16), blocks::length, blocks::write),
+    brings(0x8f, cdb!(16, 0x8f, 0x16), blocks::compared, blocks::verify),
+    plain(0x90, cdb!(16, 0x90, 0x02), blocks::prefetch),
+    plain(0x91, cdb!(16, 0x91, 0x06), blocks::synchronize),
+    brings(0x93, cdb!(16, 0x93, 0x09), blocks::one, blocks::write_same),
+    zone!(0x01),
+    zone!(0x02),
+    zone!(0x03),
+    zone!(0x04),
+    Command {
+        service: Some(0x00),
+        whose: Whose::Zoned,
+        ..asks(
+            0x95,
+            &[0x95, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbf, 0],
+            (10, 4),
+            zones::report,
+        )
+    },
+    Command {
+        service: Some(0x10),
+        ..asks(
+            0x9e,
+            &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+            (10, 4),
+            blocks::capacity_16,
+        )
+    },
+    asks(0xa0, &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0], (6, 4), opcodes::report_luns),
+    Command {
+        service: Some(0x0c),
+        ..asks(
+            0xa3,
+            &[0xa3, 0x0c, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
+            (6, 4),
+            opcodes::supported,
+        )
+    },
+    plain(0xa8, cdb!(12, 0xa8, 0x18), blocks::read),
+    brings(0xaa, cdb!(12, 0xaa, 0x18), blocks::length, blocks::write),
+    brings(0xae, cdb!(12, 0xae, 0x16), blocks::length, blocks::write),
+    brings(0xaf, cdb!(12, 0xaf, 0x16), blocks::compared, blocks::verify),
+];
+
+impl Command {
+    /// Whether the disk knows it.
+    pub fn of(&self, facts: &Facts) -> bool {
+        match self.whose {
+            Whose::All => true,
+            Whose::Discards => facts.discards,
+            Whose::Zoned => facts.zones().is_some(),
+        }
+    }
+
+    /// The bits of byte `at` that may be set.
+    fn allowed(&self, at: usize) -> u8 {
+        match (at, self.service) {
+            (0, _) => 0xff,
+            (1, Some(service)) => self.usage[1] | service,
+            _ => self.usage[at],
+        }
+    }
+}
+
+/// The command of a CDB, whose reserved bits are zero and which is whole.
+fn find(disk: &dyn Disk, cdb: &[u8]) -> Result<&'static Command, Sense> {
+    let code = *cdb.first().ok_or(Sense::INVALID_OPCODE)?;
+    let mut of_code = COMMANDS.iter().filter(|c| c.code == code && c.of(disk.facts())).peekable();
+    of_code.peek().ok_or(Sense::INVALID_OPCODE)?;
+    let service = cdb.get(1).map_or(0, |b| b & 0x1f);
+    let command = of_code.find(|c| c.service.is_none_or(|s| s == service)).ok_or(Sense::at_field(1))?;
+    if cdb.len() < command.usage.len() {
+        return Err(Sense::INVALID_FIELD);
+    }
+    match (0..command.usage.len()).find(|&at| cdb[at] & !command.allowed(at) != 0) {
+        Some(at) => Err(Sense::at_field(at as u16)),
+        None => Ok(command),
+    }
+}
+
+/// How many bytes the host sends with a command: none with one that is refused anyway. `cdb` may be padded.
+pub fn data_out(disk: &dyn Disk, cdb: &[u8]) -> u64 {
+    find(disk, cdb).map_or(0, |c| (c.out)(&Call { disk, cdb, out: &[] }))
+}
+
+/// Carries out a command and answers with the data for the host. `out` is what the host sent with it; of a write that brought less than
+/// [`data_out`] the whole blocks that it brought are written. `cdb` may be padded.
+///
+/// # Errors
+/// The sense of CHECK CONDITION.
+pub fn execute(disk: &dyn Disk, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
+    let command = find(disk, cdb)?;
+    let call = Call { disk, cdb, out };
+    let mut data = (command.run)(&call)?;
+    if let Some((at, bytes)) = command.allocation {
+        data.truncate(usize::try_from(call.number(at, bytes)).unwrap_or(usize::MAX));
+    }
+    Ok(data)
+}
+
+/// Carries out a command for a logical unit that is not there, of a target whose unit 0 is `disk`.
+///
+/// # Errors
+/// The sense of CHECK CONDITION.
+pub fn execute_absent(disk: &dyn Disk, cdb: &[u8]) -> Result<Vec<u8>, Sense> {
+    match cdb.first() {
+        Some(0xa0) => execute(disk, cdb, &[]),
+        Some(0x03) => execute(disk, cdb, &[]).map(|mut data| {
+            let absent = Sense::NO_SUCH_UNIT.fixed();
+            let n = data.len().min(absent.len());
+            data[..n].copy_from_slice(&absent[..n]);
+            data
+        }),
+        Some(0x12) => execute(disk, cdb, &[]).map(|mut data| {
+            // Peripheral qualifier 011b, and a type that nothing has.
+            data.iter_mut().take(1).for_each(|b| *b = 0x7f);
+            data
+        }),
+        _ => Err(Sense::NO_SUCH_UNIT),
+    }
+}

@@ -1,0 +1,135 @@
+//! SCSI without transport and without I/O.
+//!
+//! The device's side: [`execute`] answers a command of SBC-4 or ZBC-2 from a [`Disk`]; [`data_out`] says how many bytes it brings. The
+//! host's side: [`ask`] builds the commands that ask a disk what it is, [`says`] reads its answers.
+
+pub mod ask;
+mod blocks;
+mod commands;
+mod inquiry;
+mod mode;
+mod opcodes;
+pub mod says;
+mod sense;
+mod zones;
+
+pub use commands::{data_out, execute, execute_absent};
+pub use sense::Sense;
+
+use smrlab_units::{BLOCK_BYTES, Blocks, Lba, Zone, ZoneAction, ZoneLimits};
+
+/// The most bytes that one command moves; the page of block limits says so.
+pub const MOST_BYTES: u64 = 32 << 20;
+
+/// Who keeps the tracks of a drive in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nobody has to.
+    Conventional,
+    /// The drive alone.
+    DriveManaged,
+    /// The host: the device type is that of a zoned block device.
+    HostManaged(ZoneLimits),
+}
+
+/// What a disk says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Its size.
+    pub blocks: Blocks,
+    /// Bytes of a logical block: 512 or 4096.
+    pub logical: u32,
+    /// Bytes of a physical block: as long as a logical one, or longer.
+    pub physical: u32,
+    /// Its product identification, of which 16 characters are said.
+    pub product: String,
+    /// Its serial number.
+    pub serial: String,
+    /// Nominal revolutions a minute; `None`: not said.
+    pub rpm: Option<u16>,
+    /// Discards free space, and discarded blocks read as zeroes.
+    pub discards: bool,
+    /// Who keeps the tracks in order.
+    pub kind: Kind,
+}
+
+impl Facts {
+    /// Its size in logical blocks.
+    pub fn logical_blocks(&self) -> u64 {
+        self.blocks.bytes() / u64::from(self.logical)
+    }
+
+    fn zones(&self) -> Option<ZoneLimits> {
+        match self.kind {
+            Kind::HostManaged(limits) => Some(limits),
+            Kind::Conventional | Kind::DriveManaged => None,
+        }
+    }
+
+    /// Blocks of 512 bytes in a logical one.
+    fn ratio(&self) -> u64 {
+        u64::from(self.logical) / BLOCK_BYTES
+    }
+}
+
+/// Why a disk did not do something, and at which block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What the host is told.
+    pub why: Sense,
+    /// Where.
+    pub at: Option<Lba>,
+}
+
+impl From<Sense> for Fault {
+    fn from(why: Sense) -> Self {
+        Self { why, at: None }
+    }
+}
+
+/// What a disk's methods answer.
+pub type Done = Result<(), Fault>;
+
+/// What commands act on. Addresses are in blocks of 512 bytes, whole logical blocks, and lie within the size.
+pub trait Disk {
+    /// What it says of itself.
+    fn facts(&self) -> &Facts;
+
+    /// Fills `out` from `lba`.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn read(&self, lba: Lba, out: &mut [u8]) -> Done;
+
+    /// Writes `data` at `lba`; with `fua` it is durable on return.
+    ///
+    /// # Errors
+    /// What the host is told; nothing was written then.
+    fn write(&self, lba: Lba, data: &[u8], fua: bool) -> Done;
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn flush(&self) -> Done;
+
+    /// Frees blocks, which read as zeroes after that. Called where [`Facts::discards`] says so.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn discard(&self, lba: Lba, blocks: Blocks) -> Done;
+
+    /// Does something with the zone that begins at `zone`; `None`: with all.
+    ///
+    /// # Errors
+    /// What the host is told; nothing changed then.
+    fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Done;
+
+    /// The zones from the one with `from` on, in order, until `out` answers `false`.
+    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool);
+}
+
+/// Big-endian numbers in a CDB or a list of parameters; bytes that are not there count as zero.
+pub(crate) fn number(data: &[u8], at: usize, bytes: usize) -> u64 {
+    (at..at + bytes).fold(0, |n, i| n << 8 | u64::from(data.get(i).copied().unwrap_or(0)))
+}

@@ -1,0 +1,66 @@
+//! Commands about the target itself: supported operation codes, logical units, sense.
+
+use crate::Sense;
+use crate::commands::{Answer, COMMANDS, Call, Command};
+
+/// REPORT SUPPORTED OPERATION CODES.
+pub(crate) fn supported(call: &Call<'_>) -> Answer {
+    let timeouts = call.byte(2) & 0x80 != 0;
+    let (code, service) = (call.byte(3), call.number(4, 2));
+    let known = || COMMANDS.iter().filter(|c| c.of(call.facts()));
+    let named = || known().filter(move |c| c.code == code);
+    let exact = || named().find(|c| c.service.is_some_and(|s| u64::from(s) == service));
+    match call.byte(2) & 0x07 {
+        0 => Ok(all(known(), timeouts)),
+        1 if named().any(|c| c.service.is_some()) => Err(Sense::at_field(2)),
+        1 => Ok(one(named().next(), timeouts)),
+        2 if named().any(|c| c.service.is_none()) => Err(Sense::at_field(2)),
+        2 => Ok(one(exact(), timeouts)),
+        3 => Ok(one(named().find(|c| c.service.is_none() && service == 0).or_else(exact), timeouts)),
+        _ => Err(Sense::at_field(2)),
+    }
+}
+
+/// A timeouts descriptor that names none.
+const TIMEOUTS: [u8; 12] = [0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+fn all<'a>(commands: impl Iterator<Item = &'a Command>, timeouts: bool) -> Vec<u8> {
+    let mut data = vec![0; 4];
+    for command in commands {
+        // SERVACTV and CTDP.
+        let flags = u8::from(command.service.is_some()) | u8::from(timeouts) << 1;
+        let service = command.service.unwrap_or(0);
+        data.extend([command.code, 0, 0, service, 0, flags, 0, command.usage.len() as u8]);
+        data.extend(TIMEOUTS.iter().filter(|_| timeouts));
+    }
+    let length = data.len() as u32 - 4;
+    data[..4].copy_from_slice(&length.to_be_bytes());
+    data
+}
+
+fn one(command: Option<&Command>, timeouts: bool) -> Vec<u8> {
+    // SUPPORT: 001b no, 011b as the standard has it.
+    let Some(command) = command else { return vec![0, 0x01, 0, 0] };
+    let mut data = vec![0, 0x03 | u8::from(timeouts) << 7, 0, command.usage.len() as u8];
+    data.extend(command.usage);
+    data.extend(TIMEOUTS.iter().filter(|_| timeouts));
+    data
+}
+
+/// REPORT LUNS: there is logical unit 0, and no well-known one.
+pub(crate) fn report_luns(call: &Call<'_>) -> Answer {
+    if call.number(6, 4) < 16 {
+        return Err(Sense::at_field(6));
+    }
+    match call.byte(2) {
+        0 | 2 => Ok([&[0, 0, 0, 8, 0, 0, 0, 0][..], &[0; 8]].concat()),
+        1 => Ok(vec![0; 8]),
+        _ => Err(Sense::at_field(2)),
+    }
+}
+
+/// REQUEST SENSE: sense comes with each command, so there is none left.
+pub(crate) fn request_sense(call: &Call<'_>) -> Answer {
+    let described = call.byte(1) & 1 != 0;
+    Ok(if described { Sense::NONE.descriptors() } else { Sense::NONE.fixed().to_vec() })
+}

@@ -1,0 +1,127 @@
+//! Sense data: what a device says when it does not do what it was asked, as SPC-5, SBC-4 and ZBC-2 number it.
+
+/// Why a command ended with CHECK CONDITION.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sense {
+    /// Sense key, 4 bits.
+    pub key: u8,
+    /// Additional sense code and its qualifier.
+    pub code: [u8; 2],
+    /// The block that it is about, in logical blocks.
+    pub block: Option<u64>,
+    /// The byte of the CDB that is at fault.
+    pub field: Option<u16>,
+}
+
+/// A sense key with a code.
+const fn sense(key: u8, asc: u8, ascq: u8) -> Sense {
+    Sense { key, code: [asc, ascq], block: None, field: None }
+}
+
+impl Sense {
+    /// Nothing to say.
+    pub const NONE: Self = sense(0x0, 0x00, 0x00);
+    /// The medium cannot give the data back.
+    pub const UNRECOVERED_READ: Self = sense(0x3, 0x11, 0x00);
+    /// The medium does not take the data.
+    pub const WRITE_ERROR: Self = sense(0x3, 0x0c, 0x00);
+    /// The device itself is at fault.
+    pub const INTERNAL: Self = sense(0x4, 0x44, 0x00);
+    /// The device does not know the command.
+    pub const INVALID_OPCODE: Self = sense(0x5, 0x20, 0x00);
+    /// A block beyond the last one.
+    pub const OUT_OF_RANGE: Self = sense(0x5, 0x21, 0x00);
+    /// A write that does not begin at the zone's write pointer.
+    pub const UNALIGNED_WRITE: Self = sense(0x5, 0x21, 0x04);
+    /// A write that goes on behind the end of its zone.
+    pub const WRITE_BOUNDARY: Self = sense(0x5, 0x21, 0x05);
+    /// A read of what was not written since its zone was reset.
+    pub const READ_INVALID: Self = sense(0x5, 0x21, 0x06);
+    /// A read over the end of a zone with a write pointer.
+    pub const READ_BOUNDARY: Self = sense(0x5, 0x21, 0x07);
+    /// Something in the CDB is not accepted.
+    pub const INVALID_FIELD: Self = sense(0x5, 0x24, 0x00);
+    /// There is no such logical unit.
+    pub const NO_SUCH_UNIT: Self = sense(0x5, 0x25, 0x00);
+    /// The list of parameters ends before it is whole.
+    pub const LIST_LENGTH: Self = sense(0x5, 0x1a, 0x00);
+    /// Something in the list of parameters is not accepted.
+    pub const INVALID_LIST: Self = sense(0x5, 0x26, 0x00);
+    /// The logical unit was reset since the initiator's last command.
+    pub const WAS_RESET: Self = sense(0x6, 0x29, 0x00);
+    /// The blocks cannot be written.
+    pub const WRITE_PROTECTED: Self = sense(0x7, 0x27, 0x00);
+    /// There is no room left.
+    pub const NO_SPACE: Self = sense(0x7, 0x27, 0x07);
+    /// The zone can be read and no more.
+    pub const ZONE_READ_ONLY: Self = sense(0x7, 0x27, 0x08);
+    /// The zone can neither be read nor written.
+    pub const ZONE_OFFLINE: Self = sense(0x7, 0x2c, 0x0e);
+    /// As many zones are open as can be.
+    pub const ZONE_RESOURCES: Self = sense(0x7, 0x55, 0x0e);
+    /// Data came that were not asked for, or not in order.
+    pub const DATA_PHASE: Self = sense(0xb, 0x4b, 0x00);
+    /// Bytes that were compared differ.
+    pub const MISCOMPARE: Self = sense(0xe, 0x1d, 0x00);
+
+    /// An error of this byte of the CDB.
+    pub(crate) const fn at_field(byte: u16) -> Self {
+        Self { field: Some(byte), ..Self::INVALID_FIELD }
+    }
+
+    /// The same, about this logical block.
+    #[must_use]
+    pub const fn about(self, block: u64) -> Self {
+        Self { block: Some(block), ..self }
+    }
+
+    /// Fixed format (response code 70h), 18 bytes. A block that needs more than 32 bits is not in it.
+    pub fn fixed(&self) -> [u8; 18] {
+        let mut out = [0; 18];
+        (out[0], out[2], out[7]) = (0x70, self.key, 10);
+        (out[12], out[13]) = (self.code[0], self.code[1]);
+        if let Some(block) = self.block.and_then(|b| u32::try_from(b).ok()) {
+            out[0] |= 0x80;
+            out[3..7].copy_from_slice(&block.to_be_bytes());
+        }
+        if let Some(byte) = self.field {
+            // SKSV, and C/D: the field is in the CDB.
+            out[15] = 0xc0;
+            out[16..18].copy_from_slice(&byte.to_be_bytes());
+        }
+        out
+    }
+
+    /// Descriptor format (response code 72h) with an information descriptor where it is about a block.
+    pub fn descriptors(&self) -> Vec<u8> {
+        let mut out = vec![0x72, self.key, self.code[0], self.code[1], 0, 0, 0, 0];
+        if let Some(block) = self.block {
+            out.extend([0x00, 0x0a, 0x80, 0]);
+            out.extend(block.to_be_bytes());
+        }
+        out[7] = (out.len() - 8) as u8;
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_format_byte_by_byte() {
+        let plain = [0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x21, 0x04, 0, 0, 0, 0];
+        assert_eq!(Sense::UNALIGNED_WRITE.fixed(), plain);
+        let about = Sense::UNRECOVERED_READ.about(0x0102_0304).fixed();
+        assert_eq!(about[..8], [0xf0, 0, 3, 1, 2, 3, 4, 10]);
+        assert_eq!(Sense::UNRECOVERED_READ.about(1 << 32).fixed()[..8], [0x70, 0, 3, 0, 0, 0, 0, 10]);
+        assert_eq!(Sense::at_field(14).fixed()[12..], [0x24, 0, 0, 0xc0, 0, 14]);
+    }
+
+    #[test]
+    fn descriptors_hold_blocks_of_64_bits() {
+        assert_eq!(Sense::ZONE_OFFLINE.descriptors(), [0x72, 7, 0x2c, 0x0e, 0, 0, 0, 0]);
+        let long = Sense::UNRECOVERED_READ.about(1 << 33).descriptors();
+        assert_eq!(long, [0x72, 3, 0x11, 0, 0, 0, 0, 12, 0, 0x0a, 0x80, 0, 0, 0, 0, 2, 0, 0, 0, 0]);
+    }
+}

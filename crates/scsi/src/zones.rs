@@ -1,0 +1,117 @@
+//! Zone commands of ZBC-2: REPORT ZONES, and what can be done with zones.
+
+use crate::Sense;
+use crate::commands::{Answer, Call};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
+
+/// CLOSE, FINISH, OPEN ZONE, RESET WRITE POINTER.
+pub(crate) fn act(call: &Call<'_>) -> Answer {
+    let action = ZoneAction::ALL.into_iter().find(|a| *a as u8 == call.byte(1) & 0x1f);
+    let action = action.ok_or(Sense::at_field(1))?;
+    let all = call.byte(14) & 1 != 0;
+    let zone = if all { None } else { Some(zone_id(call)?) };
+    call.told(call.disk.zone(action, zone)).map(|()| Vec::new())
+}
+
+/// The zone of a CDB: the first block of one that has a write pointer.
+fn zone_id(call: &Call<'_>) -> Result<Lba, Sense> {
+    let id = call.number(2, 8);
+    if id >= call.facts().logical_blocks() {
+        return Err(Sense::OUT_OF_RANGE.about(id));
+    }
+    let (lba, mut good) = (Lba(id * call.facts().ratio()), false);
+    call.disk.zones(lba, &mut |zone| {
+        good = zone.start == lba && !matches!(zone.kind, ZoneKind::Conventional | ZoneKind::Gap);
+        false
+    });
+    if good { Ok(lba) } else { Err(Sense::at_field(2)) }
+}
+
+/// Whether a zone is one of those that are asked for; `None`: there is no such option.
+fn wanted(option: u8) -> Option<fn(&Zone) -> bool> {
+    let with: fn(&Zone) -> bool = match option {
+        0x00 => |_| true,
+        0x01 => |z| z.condition == ZoneCondition::Empty,
+        0x02 => |z| z.condition == ZoneCondition::ImplicitlyOpen,
+        0x03 => |z| z.condition == ZoneCondition::ExplicitlyOpen,
+        0x04 => |z| z.condition == ZoneCondition::Closed,
+        0x05 => |z| z.condition == ZoneCondition::Full,
+        0x06 => |z| z.condition == ZoneCondition::ReadOnly,
+        0x07 => |z| z.condition == ZoneCondition::Offline,
+        // A reset is never recommended, and nothing is written out of order.
+        0x10 | 0x11 => |_| false,
+        0x3e => |z| z.kind != ZoneKind::Gap,
+        0x3f => |z| z.condition == ZoneCondition::NotWritePointer,
+        _ => return None,
+    };
+    Some(with)
+}
+
+/// REPORT ZONES: a header of 64 bytes, and 64 bytes a zone.
+pub(crate) fn report(call: &Call<'_>) -> Answer {
+    let (facts, start) = (call.facts(), call.number(2, 8));
+    let wanted = wanted(call.byte(14) & 0x3f).ok_or(Sense::at_field(14))?;
+    if start >= facts.logical_blocks() {
+        return Err(Sense::OUT_OF_RANGE.about(start));
+    }
+    let partial = call.byte(14) & 0x80 != 0;
+    let room = (call.number(10, 4).saturating_sub(64) / 64) as usize;
+    let ratio = facts.ratio();
+    let mut data = vec![0; 64];
+    let (mut found, mut alike) = (0u64, Alike::default());
+    call.disk.zones(Lba(start * ratio), &mut |zone| {
+        if wanted(zone) {
+            alike.see(zone);
+            found += 1;
+            if found as usize <= room {
+                data.extend(described(zone, ratio));
+            }
+        }
+        !(partial && found as usize >= room)
+    });
+    let counted = if partial { found.min(room as u64) } else { found };
+    data[..4].copy_from_slice(&u32::try_from(counted * 64).unwrap_or(u32::MAX).to_be_bytes());
+    data[4] = alike.same();
+    data[8..16].copy_from_slice(&(facts.logical_blocks() - 1).to_be_bytes());
+    Ok(data)
+}
+
+/// What the zones of a report have in common.
+#[derive(Default)]
+struct Alike {
+    first: Option<(ZoneKind, Blocks)>,
+    types_differ: bool,
+    /// A zone whose length differs from the first one's, and whether others follow it.
+    other_length: bool,
+    other_inside: bool,
+}
+
+impl Alike {
+    fn see(&mut self, zone: &Zone) {
+        let (kind, blocks) = *self.first.get_or_insert((zone.kind, zone.blocks));
+        self.types_differ |= zone.kind != kind;
+        self.other_inside |= self.other_length;
+        self.other_length |= zone.blocks != blocks;
+    }
+
+    /// The field SAME: 1 types and lengths, 2 both but for the length of the last one, 3 lengths, 0 nothing.
+    fn same(&self) -> u8 {
+        match (self.types_differ, self.other_length, self.other_inside) {
+            (false, false, _) => 1,
+            (false, true, false) => 2,
+            (true, false, _) => 3,
+            _ => 0,
+        }
+    }
+}
+
+fn described(zone: &Zone, ratio: u64) -> [u8; 64] {
+    let mut out = [0; 64];
+    out[0] = zone.kind as u8;
+    out[1] = (zone.condition as u8) << 4;
+    out[8..16].copy_from_slice(&(zone.blocks.0 / ratio).to_be_bytes());
+    out[16..24].copy_from_slice(&(zone.start.0 / ratio).to_be_bytes());
+    let pointer = zone.pointer.map_or(u64::MAX, |p| p.0 / ratio);
+    out[24..32].copy_from_slice(&pointer.to_be_bytes());
+    out
+}

@@ -1,0 +1,172 @@
+//! Reads, writes, comparisons, unmapping.
+
+use crate::disk::Memory;
+use smrlab_scsi::{Sense, data_out};
+
+fn filled(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i / 7) as u8).collect()
+}
+
+/// READ and WRITE of one group: opcodes, and the CDB of `blocks` from `lba`.
+fn cdb(code: u8, flags: u8, lba: u64, blocks: u32) -> Vec<u8> {
+    let mut cdb = vec![code];
+    match code >> 5 {
+        0 => cdb.extend([&(lba as u32).to_be_bytes()[1..], &[blocks as u8, 0]].concat()),
+        4 => {
+            cdb.push(flags);
+            cdb.extend(lba.to_be_bytes());
+            cdb.extend(blocks.to_be_bytes());
+            cdb.extend([0, 0]);
+        }
+        5 => {
+            cdb.push(flags);
+            cdb.extend((lba as u32).to_be_bytes());
+            cdb.extend(blocks.to_be_bytes());
+            cdb.extend([0, 0]);
+        }
+        _ => {
+            cdb.push(flags);
+            cdb.extend((lba as u32).to_be_bytes());
+            cdb.push(0);
+            cdb.extend((blocks as u16).to_be_bytes());
+            cdb.push(0);
+        }
+    }
+    cdb
+}
+
+#[test]
+fn every_length_of_cdb_reads_what_every_other_wrote() {
+    for logical in [512, 4096] {
+        let disk = Memory::new(1024, logical);
+        for (i, write) in [0x0a, 0x2a, 0x8a, 0xaa, 0x2e, 0x8e, 0xae].into_iter().enumerate() {
+            let data = vec![i as u8 + 1; 3 * logical as usize];
+            assert_eq!(data_out(&disk, &cdb(write, 0, 5, 3)), data.len() as u64, "{write:#x}");
+            disk.tell(&cdb(write, 0, 5, 3), &data).unwrap();
+            for read in [0x08, 0x28, 0x88, 0xa8] {
+                assert_eq!(disk.ask(&cdb(read, 0, 5, 3)).unwrap(), data, "{write:#x} {read:#x}");
+            }
+            assert_eq!(disk.ask(&cdb(0x28, 0, 4, 1)).unwrap(), vec![0; logical as usize]);
+            assert_eq!(disk.ask(&cdb(0x28, 0, 8, 1)).unwrap(), vec![0; logical as usize]);
+        }
+    }
+}
+
+#[test]
+fn fua_reaches_the_disk() {
+    let disk = Memory::new(1024, 512);
+    for (code, flags) in
+        [(0x2a, 0), (0x2a, 0x08), (0x8a, 0x18), (0x8a, 0x10), (0xaa, 0x08), (0x0a, 0), (0x2e, 0)]
+    {
+        disk.tell(&cdb(code, flags, 0, 1), &[0; 512]).unwrap();
+    }
+    assert_eq!(*disk.fua.borrow(), [false, true, true, false, true, false, true]);
+}
+
+#[test]
+fn what_is_beyond_the_end_is_refused_with_the_first_block_that_is_not_there() {
+    let disk = Memory::new(1024, 512);
+    let beyond = Err(Sense::OUT_OF_RANGE.about(1024));
+    for code in [0x28, 0x88, 0xa8, 0x2a, 0x8a, 0xaa, 0x2f, 0x8f, 0x34, 0x90, 0x35, 0x91] {
+        assert_eq!(disk.ask(&cdb(code, 0, 1024, 1)), beyond, "{code:#x}");
+        assert_eq!(disk.ask(&cdb(code, 0, 1020, 5)), beyond, "{code:#x}");
+    }
+    assert_eq!(disk.ask(&cdb(0x88, 0, u64::MAX, 2)), beyond);
+    assert_eq!(disk.ask(&cdb(0x28, 0, 1024, 0)), Ok(Vec::new()), "no blocks behind the last one");
+    assert_eq!(disk.ask(&cdb(0x28, 0, 1025, 0)), beyond);
+    // A read of 6 bytes means 256 by 0.
+    assert_eq!(disk.ask(&cdb(0x08, 0, 768, 0)).unwrap().len(), 256 * 512);
+    assert_eq!(disk.ask(&cdb(0x08, 0, 769, 0)), beyond);
+}
+
+#[test]
+fn reserved_bits_and_unknown_commands_are_refused() {
+    let disk = Memory::new(1024, 512);
+    let field = |byte| Err(Sense { field: Some(byte), ..Sense::INVALID_FIELD });
+    // RDPROTECT, and bits of byte 14 that are reserved; NACA.
+    assert_eq!(disk.ask(&cdb(0x28, 0x20, 0, 1)), field(1));
+    let mut read = cdb(0x88, 0, 0, 1);
+    read[14] = 0x40;
+    assert_eq!(disk.ask(&read), field(14));
+    read[14] = 0x3f;
+    assert!(disk.ask(&read).is_ok(), "a group number");
+    let mut read = cdb(0x28, 0, 0, 1);
+    read[9] = 0x04;
+    assert_eq!(disk.ask(&read), field(9));
+    for code in [0x01, 0x04, 0x15, 0x55, 0x5e, 0x5f, 0x7f, 0x94, 0x95, 0xff] {
+        assert_eq!(disk.ask(&[code; 16]), Err(Sense::INVALID_OPCODE), "{code:#x}");
+    }
+    assert_eq!(disk.ask(&[]), Err(Sense::INVALID_OPCODE));
+    assert_eq!(disk.ask(&[0x28, 0, 0]), Err(Sense::INVALID_FIELD), "cut short");
+    assert_eq!(disk.ask(&[0x9e, 0x1f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), field(1));
+    // More than one command moves, whatever the CDB.
+    let large = Memory::new(1 << 17, 512);
+    assert_eq!(large.ask(&cdb(0x88, 0, 0, 65537)), field(10));
+    assert_eq!(large.ask(&cdb(0x88, 0, 0, 65536)).unwrap().len(), 32 << 20);
+}
+
+#[test]
+fn verify_compares_where_it_is_asked_to() {
+    let disk = Memory::new(1024, 512);
+    let data = filled(4 * 512);
+    disk.tell(&cdb(0x2a, 0, 8, 4), &data).unwrap();
+    for code in [0x2f, 0x8f, 0xaf] {
+        assert_eq!(disk.tell(&cdb(code, 0x00, 8, 4), &[]), Ok(Vec::new()));
+        assert_eq!(disk.tell(&cdb(code, 0x02, 8, 4), &data), Ok(Vec::new()));
+        assert_eq!(disk.tell(&cdb(code, 0x02, 9, 4), &data), Err(Sense::MISCOMPARE));
+        assert_eq!(disk.tell(&cdb(code, 0x06, 8, 4), &data), Err(Sense::MISCOMPARE));
+        assert_eq!(disk.tell(&cdb(code, 0x06, 100, 4), &[0; 512]), Ok(Vec::new()), "one block for all");
+        assert_eq!(disk.tell(&cdb(code, 0x04, 8, 4), &data).unwrap_err().field, Some(1));
+    }
+    disk.fault.set(Some(Sense::UNRECOVERED_READ));
+    assert_eq!(disk.ask(&cdb(0x2f, 0, 8, 4)), Err(Sense::UNRECOVERED_READ), "it reads the medium");
+}
+
+#[test]
+fn write_same_and_unmap() {
+    let disk = Memory::new(1024, 512);
+    let block = filled(512);
+    for (code, flags) in [(0x41, 0), (0x93, 0)] {
+        disk.tell(&cdb(code, flags, 16, 3), &block).unwrap();
+        assert_eq!(disk.ask(&cdb(0x28, 0, 16, 3)).unwrap(), block.repeat(3));
+        disk.tell(&cdb(code, 0x08, 17, 1), &[0; 512]).unwrap();
+        assert_eq!(disk.ask(&cdb(0x28, 0, 17, 1)).unwrap(), vec![0; 512], "unmapped");
+        assert_eq!(disk.tell(&cdb(code, 0, 0, 0), &block).unwrap_err().code, [0x24, 0], "none is not all");
+    }
+    // Without a data-out buffer: zeroes.
+    assert_eq!(data_out(&disk, &cdb(0x93, 1, 16, 1)), 0);
+    disk.tell(&cdb(0x93, 1, 16, 1), &[]).unwrap();
+    assert_eq!(disk.ask(&cdb(0x28, 0, 16, 3)).unwrap()[..1024], [0; 1024]);
+    let unmap = |list: &[u8]| disk.tell(&[0x42, 0, 0, 0, 0, 0, 0, 0, list.len() as u8, 0], list);
+    let list = |first: u64, count: u32| {
+        let head = [0, 22, 0, 16, 0, 0, 0, 0];
+        [&head[..], &first.to_be_bytes(), &count.to_be_bytes(), &[0; 4]].concat()
+    };
+    unmap(&list(18, 1)).unwrap();
+    assert_eq!(disk.ask(&cdb(0x28, 0, 18, 1)).unwrap(), vec![0; 512]);
+    assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE));
+    assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE));
+    assert_eq!(unmap(&[0; 7]), Err(Sense::LIST_LENGTH));
+    assert_eq!(unmap(&[]), Ok(Vec::new()));
+    let mut kept = Memory::new(1024, 512);
+    kept.facts.discards = false;
+    assert_eq!(kept.ask(&[0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(Sense::INVALID_OPCODE));
+    assert_eq!(kept.tell(&cdb(0x93, 0x08, 0, 1), &block).unwrap_err().field, Some(1));
+}
+
+#[test]
+fn flushes_and_faults_reach_the_host() {
+    let disk = Memory::new(1024, 512);
+    for cdb in [cdb(0x35, 0, 0, 0), cdb(0x91, 2, 5, 5)] {
+        disk.ask(&cdb).unwrap();
+    }
+    assert_eq!(disk.flushes.get(), 2);
+    for code in [0x28, 0x2a, 0x35, 0x41] {
+        disk.fault.set(Some(Sense::INTERNAL));
+        assert_eq!(disk.tell(&cdb(code, 0, 0, 1), &[0; 512]), Err(Sense::INTERNAL), "{code:#x}");
+    }
+    // A write that brought less than it names writes what it brought.
+    let data = filled(2048);
+    smrlab_scsi::execute(&disk, &cdb(0x2a, 0, 40, 4), &data[..1100]).unwrap();
+    assert_eq!(disk.ask(&cdb(0x28, 0, 40, 3)).unwrap(), [&data[..1024], &[0; 512]].concat());
+}

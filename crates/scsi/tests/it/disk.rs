@@ -1,0 +1,122 @@
+//! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
+
+use smrlab_scsi::{Disk, Done, Facts, Kind, Sense, data_out, execute};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
+use std::cell::{Cell, RefCell};
+
+pub struct Memory {
+    pub facts: Facts,
+    pub bytes: RefCell<Vec<u8>>,
+    pub zones: Vec<Zone>,
+    pub acted: RefCell<Vec<(ZoneAction, Option<Lba>)>>,
+    /// FUA of the writes.
+    pub fua: RefCell<Vec<bool>>,
+    pub flushes: Cell<u32>,
+    /// The next request meets this.
+    pub fault: Cell<Option<Sense>>,
+}
+
+impl Memory {
+    /// A drive-managed disk of `blocks` of 512 bytes with logical blocks of `logical` bytes.
+    pub fn new(blocks: u64, logical: u32) -> Self {
+        let facts = Facts {
+            blocks: Blocks(blocks),
+            logical,
+            physical: 4096,
+            product: "tiny".to_owned(),
+            serial: "a-serial-number".to_owned(),
+            rpm: Some(7200),
+            discards: true,
+            kind: Kind::DriveManaged,
+        };
+        Self {
+            facts,
+            bytes: RefCell::new(vec![0; blocks as usize * 512]),
+            zones: Vec::new(),
+            acted: RefCell::default(),
+            fua: RefCell::default(),
+            flushes: Cell::new(0),
+            fault: Cell::new(None),
+        }
+    }
+
+    /// A host-managed one: a conventional zone and five with pointers of 64 blocks each, and a runt of 32.
+    pub fn zoned() -> Self {
+        use ZoneCondition::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen, NotWritePointer};
+        let mut disk = Self::new(416, 512);
+        let limits = ZoneLimits { unrestricted_reads: true, most_open: Some(3) };
+        (disk.facts.kind, disk.facts.discards) = (Kind::HostManaged(limits), false);
+        let conditions = [NotWritePointer, Full, ImplicitlyOpen, ExplicitlyOpen, Closed, Empty, Empty];
+        let written = [None, None, Some(8), Some(16), Some(24), Some(0), Some(0)];
+        disk.zones = (0..7)
+            .map(|i| Zone {
+                start: Lba(i * 64),
+                blocks: Blocks(if i == 6 { 32 } else { 64 }),
+                kind: if i == 0 { ZoneKind::Conventional } else { ZoneKind::SequentialRequired },
+                condition: conditions[i as usize],
+                pointer: written[i as usize].map(|w: u64| Lba(i * 64 + w)),
+            })
+            .collect();
+        disk
+    }
+
+    /// Runs a command that brings no data.
+    pub fn ask(&self, cdb: &[u8]) -> Result<Vec<u8>, Sense> {
+        execute(self, cdb, &[])
+    }
+
+    /// Runs a command with as many bytes of `out` as it takes.
+    pub fn tell(&self, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
+        let takes = data_out(self, cdb) as usize;
+        execute(self, cdb, &out[..takes.min(out.len())])
+    }
+
+    fn done(&self) -> Done {
+        self.fault.take().map_or(Ok(()), |why| Err(why.into()))
+    }
+}
+
+impl Disk for Memory {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn read(&self, lba: Lba, out: &mut [u8]) -> Done {
+        let at = lba.0 as usize * 512;
+        out.copy_from_slice(&self.bytes.borrow()[at..at + out.len()]);
+        self.done()
+    }
+
+    fn write(&self, lba: Lba, data: &[u8], fua: bool) -> Done {
+        self.done()?;
+        let at = lba.0 as usize * 512;
+        self.bytes.borrow_mut()[at..at + data.len()].copy_from_slice(data);
+        self.fua.borrow_mut().push(fua);
+        Ok(())
+    }
+
+    fn flush(&self) -> Done {
+        self.flushes.set(self.flushes.get() + 1);
+        self.done()
+    }
+
+    fn discard(&self, lba: Lba, blocks: Blocks) -> Done {
+        let at = lba.0 as usize * 512;
+        self.bytes.borrow_mut()[at..at + blocks.bytes() as usize].fill(0);
+        Ok(())
+    }
+
+    fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Done {
+        self.done()?;
+        self.acted.borrow_mut().push((action, zone));
+        Ok(())
+    }
+
+    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        for zone in self.zones.iter().filter(|z| z.end() > from) {
+            if !out(zone) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Commands byte by byte, on a disk in memory.
+
+mod blocks;
+mod disk;
+mod pages;
+mod random;
+mod zones;

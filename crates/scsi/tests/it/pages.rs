@@ -1,0 +1,144 @@
+//! What a disk says of itself, byte by byte, and that the host's side reads it so.
+
+use crate::disk::Memory;
+use smrlab_scsi::says::{self, Pages};
+use smrlab_scsi::{Kind, Sense, ask, execute_absent};
+
+fn vital(disk: &Memory, code: u8) -> Vec<u8> {
+    disk.ask(&ask::inquiry(Some(code), 512)).unwrap()
+}
+
+#[test]
+fn standard_inquiry_data() {
+    let data = Memory::new(1024, 512).ask(&ask::inquiry(None, 512)).unwrap();
+    assert_eq!(data.len(), 96);
+    assert_eq!(data[..8], [0x00, 0, 0x06, 0x12, 91, 0, 0, 0x02]);
+    assert_eq!(data[8..36], *b"SMRLAB  tiny            0.1 ");
+    assert_eq!(data[58..68], [0x00, 0xa0, 0x04, 0x60, 0x04, 0xc0, 0x09, 0x60, 0, 0]);
+    let zoned = Memory::zoned();
+    let data = zoned.ask(&ask::inquiry(None, 512)).unwrap();
+    assert_eq!((data[0], &data[66..68]), (0x14, &[0x06, 0x20][..]));
+    assert_eq!(zoned.ask(&ask::inquiry(None, 5)).unwrap(), data[..5]);
+    assert_eq!(zoned.ask(&[0x12, 0, 0x80, 0, 99, 0]).unwrap_err().field, Some(2), "a page without EVPD");
+    assert_eq!(zoned.ask(&ask::inquiry(Some(0xb3), 99)).unwrap_err().field, Some(2));
+}
+
+#[test]
+fn pages_of_vital_product_data() {
+    let (disk, zoned) = (Memory::new(1024, 512), Memory::zoned());
+    assert_eq!(vital(&disk, 0x00), [0, 0x00, 0, 6, 0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2]);
+    assert_eq!(vital(&zoned, 0x00), [0x14, 0, 0, 7, 0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2, 0xb6]);
+    assert_eq!(vital(&disk, 0x80), [&[0, 0x80, 0, 15][..], b"a-serial-number"].concat());
+    let names = vital(&disk, 0x83);
+    assert_eq!(names[..8], [0, 0x83, 0, 55, 0x02, 0x01, 0, 39]);
+    assert_eq!(names[8..47], *b"SMRLAB  tiny            a-serial-number");
+    assert_eq!((&names[47..51], names[51] >> 4, names.len()), (&[0x01, 0x03, 0, 8][..], 0x3, 59));
+    let limits = vital(&disk, 0xb0);
+    assert_eq!(limits[..4], [0, 0xb0, 0, 60]);
+    assert_eq!(limits[4..12], [1, 0, 0, 8, 0, 1, 0, 0]);
+    assert_eq!(limits[20..32], [0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 0, 0, 0, 8]);
+    assert_eq!(limits[36..44], [0, 0, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(vital(&disk, 0xb1)[..9], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2, 0x20]);
+    assert_eq!(vital(&zoned, 0xb1)[8], 0, "told by its device type");
+    assert_eq!(vital(&disk, 0xb2), [0, 0xb2, 0, 4, 0, 0xe4, 2, 0]);
+    let zones = vital(&zoned, 0xb6);
+    assert_eq!(zones[..8], [0x14, 0xb6, 0, 60, 1, 0, 0, 0]);
+    assert_eq!(zones[8..20], [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 3]);
+    assert_eq!(disk.ask(&ask::inquiry(Some(0xb6), 99)).unwrap_err().code, [0x24, 0]);
+}
+
+#[test]
+fn the_host_reads_what_the_disk_says() {
+    let all = |disk: &Memory| -> Pages {
+        let vital = [0xb0, 0xb1, 0xb2, 0xb6].into_iter().filter_map(|code| {
+            Some((format!("vpd_pg{code:02x}"), disk.ask(&ask::inquiry(Some(code), 512)).ok()?))
+        });
+        vital.chain([("inquiry".to_owned(), disk.ask(&ask::inquiry(None, 36)).unwrap())]).collect()
+    };
+    let said = says::read(&all(&Memory::zoned()));
+    assert!(said.inquiry_type.is_some() && said.rpm == Some(7200) && said.unmap == Some(false));
+    let zones = said.zones.unwrap();
+    assert_eq!((zones.most_open, zones.unrestricted_reads, zones.optimal_open), (Some(3), true, None));
+    let said = says::read(&all(&Memory::new(1024, 512)));
+    assert_eq!(said.zbc_page, Some(says::Zones::DriveManaged));
+    assert_eq!((said.unmap, said.provisioning, said.zones), (Some(true), Some("thin"), None));
+    let mut plain = Memory::new(1024, 512);
+    plain.facts.kind = Kind::Conventional;
+    assert_eq!(says::read(&all(&plain)).zbc_page, None);
+}
+
+#[test]
+fn capacity() {
+    let disk = Memory::new(1024, 4096);
+    let service = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0];
+    assert_eq!(disk.ask(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap(), [0, 0, 0, 127, 0, 0, 0x10, 0]);
+    let long = disk.ask(&service).unwrap();
+    assert_eq!(long[..16], [0, 0, 0, 0, 0, 0, 0, 127, 0, 0, 0x10, 0, 0, 0, 0xc0, 0]);
+    let zoned = Memory::zoned().ask(&service).unwrap();
+    assert_eq!(
+        zoned[7..16],
+        [159, 0, 0, 2, 0, 0x10, 3, 0, 0],
+        "RC BASIS, and 8 logical blocks in a physical one"
+    );
+    let mut large = Memory::new(8, 512);
+    large.facts.blocks = smrlab_units::Blocks(1 << 33);
+    assert_eq!(large.ask(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap()[..4], [0xff; 4]);
+}
+
+#[test]
+fn mode_pages() {
+    let disk = Memory::new(1024, 512);
+    let caching = disk.ask(&ask::mode_sense(255)).unwrap();
+    assert_eq!(caching[..11], [0, 26, 0, 0x10, 0, 0, 0, 0, 0x08, 0x12, 0x04]);
+    assert_eq!(ask::caching_page(&caching).unwrap().len(), 20);
+    let all = disk.ask(&[0x1a, 0, 0x3f, 0, 255, 0]).unwrap();
+    assert_eq!(all[..12], [43, 0, 0x10, 8, 0, 0, 4, 0, 0, 0, 2, 0]);
+    assert_eq!((all.len(), all[12], all[32]), (44, 0x08, 0x0a));
+    let changeable = disk.ask(&[0x1a, 8, 0x48, 0, 255, 0]).unwrap();
+    assert_eq!(changeable[4..], [&[0x08, 0x12][..], &[0; 18]].concat(), "nothing");
+    assert_eq!(disk.ask(&[0x1a, 0, 0xc8, 0, 255, 0]).unwrap_err().code, [0x39, 0], "nothing is saved");
+    assert_eq!(disk.ask(&[0x1a, 0, 0x05, 0, 255, 0]).unwrap_err().field, Some(2));
+    assert_eq!(disk.ask(&[0x1a, 0, 0x08, 1, 255, 0]).unwrap_err().field, Some(3));
+}
+
+#[test]
+fn supported_operation_codes() {
+    let (disk, zoned) = (Memory::new(1024, 512), Memory::zoned());
+    let asked = |disk: &Memory, how: u8, code: u8, service: u8| {
+        disk.ask(&[0xa3, 0x0c, how, code, 0, service, 0, 0, 16, 0, 0, 0])
+    };
+    let read = asked(&disk, 1, 0x28, 0).unwrap();
+    assert_eq!(read, [0, 3, 0, 10, 0x28, 0x18, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0]);
+    assert_eq!(
+        asked(&disk, 0x81, 0, 0).unwrap()[..],
+        [0, 0x83, 0, 6, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+    assert_eq!(asked(&disk, 1, 0x7f, 0).unwrap(), [0, 1, 0, 0]);
+    assert_eq!(asked(&disk, 3, 0x94, 4).unwrap(), [0, 1, 0, 0], "a zone command of a disk without zones");
+    assert_eq!(asked(&zoned, 3, 0x94, 4).unwrap()[..6], [0, 3, 0, 16, 0x94, 0x04]);
+    assert_eq!(asked(&zoned, 2, 0x94, 9).unwrap(), [0, 1, 0, 0]);
+    assert_eq!(asked(&zoned, 1, 0x94, 0).unwrap_err().field, Some(2));
+    assert_eq!(asked(&zoned, 2, 0x28, 0).unwrap_err().field, Some(2));
+    let list = disk.ask(&[0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0]).unwrap();
+    assert_eq!(list[..4], (list.len() as u32 - 4).to_be_bytes());
+    assert_eq!(list[4..12], [0x00, 0, 0, 0, 0, 0, 0, 6]);
+    assert!(list[4..].chunks(8).any(|c| c == [0x9e, 0, 0, 0x10, 0, 1, 0, 16]));
+    let more = zoned.ask(&[0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0]).unwrap();
+    assert_eq!((more.len() - list.len()) / 8, 4, "five zone commands more, and no UNMAP");
+}
+
+#[test]
+fn the_unit_and_units_that_are_not_there() {
+    let disk = Memory::new(1024, 512);
+    let luns = [0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0];
+    let found = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(
+        (disk.ask(&luns).unwrap(), execute_absent(&disk, &luns).unwrap()),
+        (found.into(), found.into())
+    );
+    assert_eq!(disk.ask(&[0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0]).unwrap_err().code, [0x24, 0]);
+    assert_eq!(disk.ask(&[0x03, 0, 0, 0, 252, 0]).unwrap(), Sense::NONE.fixed());
+    assert_eq!(execute_absent(&disk, &[0x03, 0, 0, 0, 252, 0]).unwrap(), Sense::NO_SUCH_UNIT.fixed());
+    assert_eq!(execute_absent(&disk, &ask::inquiry(None, 96)).unwrap()[0], 0x7f);
+    assert_eq!(execute_absent(&disk, &[0; 6]), Err(Sense::NO_SUCH_UNIT));
+}

@@ -1,0 +1,77 @@
+//! Zone commands.
+
+use crate::disk::Memory;
+use smrlab_scsi::Sense;
+use smrlab_units::{Lba, ZoneAction};
+
+fn report(disk: &Memory, start: u64, room: u32, option: u8) -> Result<Vec<u8>, Sense> {
+    let cdb = [&[0x95, 0][..], &start.to_be_bytes(), &room.to_be_bytes(), &[option, 0]].concat();
+    disk.ask(&cdb)
+}
+
+/// Number of zones in the header, and first blocks of the descriptors.
+fn listed(data: &[u8]) -> (u32, Vec<u64>) {
+    let start = |d: &[u8]| u64::from_be_bytes(d[16..24].try_into().unwrap());
+    let length = u32::from_be_bytes(data[..4].try_into().unwrap());
+    (length / 64, data[64..].chunks(64).map(start).collect())
+}
+
+#[test]
+fn a_report_byte_by_byte() {
+    let data = report(&Memory::zoned(), 0, 4096, 0).unwrap();
+    assert_eq!(data.len(), 64 + 7 * 64);
+    assert_eq!(data[..16], [0, 0, 1, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 159]);
+    let zone = |i: usize| &data[64 + 64 * i..][..32];
+    let all = u64::MAX.to_be_bytes();
+    assert_eq!(
+        zone(0),
+        [&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0][..], &all].concat()
+    );
+    assert_eq!((zone(1)[..2].to_vec(), &zone(1)[24..]), (vec![2, 0xe0], &all[..]));
+    assert_eq!(zone(2)[1], 0x20);
+    assert_eq!(zone(3)[..2], [2, 0x30]);
+    assert_eq!(zone(3)[16..], [0, 0, 0, 0, 0, 0, 0, 192, 0, 0, 0, 0, 0, 0, 0, 208]);
+    assert_eq!((zone(4)[1], zone(5)[1], zone(6)[15]), (0x40, 0x10, 32));
+    // SAME: types and lengths differ; without the first zone all but the last are alike; empty ones differ in the last.
+    let same = |start, option| report(&Memory::zoned(), start, 4096, option).unwrap()[4];
+    assert_eq!((same(0, 0), same(64, 0), same(0, 1), same(0, 2)), (0, 2, 2, 1));
+}
+
+#[test]
+fn options_and_room() {
+    let disk = Memory::zoned();
+    let of = |option| listed(&report(&disk, 0, 4096, option).unwrap()).1;
+    assert_eq!(of(0x01), [320, 384]);
+    assert_eq!((of(0x02), of(0x03), of(0x04), of(0x05)), (vec![128], vec![192], vec![256], vec![64]));
+    assert_eq!((of(0x06), of(0x07), of(0x10), of(0x11)), (vec![], vec![], vec![], vec![]));
+    assert_eq!((of(0x3f), of(0x3e).len()), (vec![0], 7));
+    assert_eq!(report(&disk, 0, 4096, 0x08).unwrap_err().field, Some(14));
+    // All that match are counted; with the partial bit those that are returned.
+    assert_eq!(listed(&report(&disk, 70, 64 + 64 + 63, 0x00).unwrap()), (6, vec![64]));
+    assert_eq!(listed(&report(&disk, 70, 64 + 64 + 63, 0x80).unwrap()), (1, vec![64]));
+    assert_eq!(listed(&report(&disk, 0, 64, 0x80).unwrap()), (0, vec![]));
+    assert_eq!(report(&disk, 0, 10, 0).unwrap().len(), 10, "a header that is cut");
+    assert_eq!(report(&disk, 416, 4096, 0), Err(Sense::OUT_OF_RANGE.about(416)));
+}
+
+#[test]
+fn actions_reach_the_disk_and_zone_ids_are_checked() {
+    let disk = Memory::zoned();
+    let act = |service: u8, id: u64, all: u8| {
+        disk.ask(&[&[0x94, service][..], &id.to_be_bytes(), &[0, 0, 0, 0, all, 0]].concat())
+    };
+    for (i, action) in ZoneAction::ALL.into_iter().enumerate() {
+        act(i as u8 + 1, 64, 0).unwrap();
+        // With ALL the zone is not looked at.
+        act(i as u8 + 1, 77, 1).unwrap();
+        assert_eq!(disk.acted.take(), [(action, Some(Lba(64))), (action, None)]);
+    }
+    assert_eq!(act(4, 65, 0).unwrap_err().field, Some(2), "not the first block of a zone");
+    assert_eq!(act(4, 0, 0).unwrap_err().field, Some(2), "a conventional zone");
+    assert_eq!(act(4, 416, 0), Err(Sense::OUT_OF_RANGE.about(416)));
+    assert_eq!(act(5, 64, 0).unwrap_err().field, Some(1));
+    assert_eq!(act(4, 64, 2).unwrap_err().field, Some(14));
+    disk.fault.set(Some(Sense::ZONE_RESOURCES));
+    assert_eq!(act(3, 64, 0), Err(Sense::ZONE_RESOURCES));
+    assert!(disk.acted.borrow().is_empty());
+}

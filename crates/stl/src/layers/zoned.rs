@@ -1,0 +1,196 @@
+//! `zoned`: a host-managed drive, which refuses what is out of order.
+
+mod entry;
+mod places;
+mod table;
+
+pub use entry::ENTRY;
+
+use crate::{Cause, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use places::Places;
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use std::ops::Range;
+use table::{State, Table, at_rest};
+
+/// `words` = zone, written blocks, condition.
+const STATE: u32 = 0x5a01;
+
+/// See the entry's page.
+struct Zoned {
+    places: Places,
+    table: Table,
+    limits: ZoneLimits,
+    /// Zones were reset, which is perhaps not durable: what they held may not be written over before it is.
+    reset: bool,
+    resets: u64,
+}
+
+/// The record of a zone's state: what is open will be closed after a power cut.
+fn record(zone: u64, state: State) -> Record {
+    Record { tag: STATE, words: [zone, state.written, at_rest(state) as u64] }
+}
+
+/// What the host can see of a zone's state after a power cut, by its number.
+fn condition(number: u64) -> ZoneCondition {
+    use ZoneCondition::{Closed, Empty, Full, Offline, ReadOnly};
+    [Empty, Full, ReadOnly, Offline].into_iter().find(|c| *c as u64 == number).unwrap_or(Closed)
+}
+
+impl Zoned {
+    fn new(places: Places, table: Table, limits: ZoneLimits) -> Self {
+        Self { places, table, limits, reset: false, resets: 0 }
+    }
+
+    /// Calls `each` with the parts of a range that lie in one zone: zone, first block, blocks.
+    fn by_zone(&self, range: Range<u64>, mut each: impl FnMut(u64, u64, u64)) {
+        let mut at = range.start;
+        while at < range.end {
+            let zone = self.table.shape.zone_of(at);
+            let end = self.table.shape.span(zone).end.min(range.end);
+            each(zone, at, end - at);
+            at = end;
+        }
+    }
+
+    fn read(&self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        self.by_zone(lba.span(blocks), |zone, first, blocks| {
+            let held = self.table.readable(zone).saturating_sub(first).min(blocks);
+            let mut at = first;
+            while at < first + held {
+                let (pba, n) = self.places.place(at, first + held - at);
+                plan.read_to_host(Cause::Host, pba, Blocks(n), Blocks(at - lba.0));
+                at += n;
+            }
+            if held < blocks {
+                plan.zero_to_host(Blocks(first + held - lba.0), Blocks(blocks - held));
+            }
+        });
+    }
+
+    fn write(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        if let Err((why, at)) = self.table.may_write(lba, blocks) {
+            return plan.refuse(why, at);
+        }
+        if self.reset {
+            plan.fence();
+            self.reset = false;
+        }
+        let mut done = 0;
+        while done < blocks.0 {
+            let (pba, n) = self.places.place(lba.0 + done, blocks.0 - done);
+            plan.write(Cause::Host, pba, Blocks(n), Source::Host(Blocks(done)));
+            done += n;
+        }
+        if let Some(zone) = self.table.wrote(lba, blocks)
+            && let Some(state) = self.table.state(zone)
+        {
+            plan.record(record(zone, state));
+        }
+    }
+
+    fn append(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+        let zone = self.table.shape.zone_of(lba.0);
+        let span = self.table.shape.span(zone);
+        if span.start != lba.0 || self.table.state(zone).is_none() {
+            return plan.refuse(Refusal::NotAtPointer, lba);
+        }
+        // Behind a zone that is written to its end another one begins: its own condition refuses.
+        let at = Lba(Some(self.table.readable(zone)).filter(|at| *at < span.end).unwrap_or(lba.0));
+        self.write(at, blocks, plan);
+        if plan.refusal().is_none() {
+            plan.appended(at);
+        }
+    }
+
+    fn act(&mut self, action: ZoneAction, range: Range<u64>, plan: &mut Plan) {
+        let mut records = Vec::new();
+        let done = self.table.act(action, range, &mut |zone, state| records.push(record(zone, state)));
+        match done {
+            Ok(()) => {
+                if action == ZoneAction::Reset && !records.is_empty() {
+                    self.reset = true;
+                    self.resets += records.len() as u64;
+                }
+                records.into_iter().for_each(|r| plan.record(r));
+            }
+            Err((why, at)) => plan.refuse(why, at),
+        }
+    }
+}
+
+impl TranslationLayer for Zoned {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.table.shape.blocks)
+    }
+
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Read => match self.table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads) {
+                Ok(()) => self.read(r.lba, r.blocks, plan),
+                Err((why, at)) => plan.refuse(why, at),
+            },
+            HostOp::Write => self.write(r.lba, r.blocks, plan),
+            HostOp::Append => self.append(r.lba, r.blocks, plan),
+            HostOp::Zone(action) => self.act(action, r.lba.span(r.blocks), plan),
+            HostOp::Flush | HostOp::Discard => {}
+        }
+    }
+
+    fn durable(&mut self) {
+        self.reset = false;
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
+        for r in records.filter(|r| r.tag == STATE) {
+            let [zone, written, number] = r.words;
+            if self.table.state(zone).is_some() {
+                self.table.restore(zone, State { condition: condition(number), written });
+            }
+        }
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.table.used().for_each(|(zone, state)| out(record(zone, state)));
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.by_zone(lba.span(blocks), |zone, first, blocks| {
+            let end = self.table.readable(zone).min(first + blocks);
+            if end > first {
+                out(first..end);
+            }
+        });
+    }
+
+    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        let shape = &self.table.shape;
+        let _ = (shape.zone_of(from.0)..shape.zones()).all(|zone| out(&self.table.zone(zone)));
+    }
+
+    fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
+        let zone = self.table.shape.zone_of(zone.0);
+        let failed = self.table.fail(zone, condition);
+        if let Some(state) = self.table.state(zone) {
+            plan.record(record(zone, state));
+        }
+        failed
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { bands: Some(&self.places.bands), zones: Some(self.limits), ..Facts::default() }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.table.bytes() + self.places.bytes()
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let [empty, open, closed, full] = self.table.counts();
+        out("zone_resets", self.resets);
+        out("zones_closed_for_others", self.table.evicted);
+        out("open_zones", open);
+        out("free_zones", empty);
+        out("used_zones_closed", closed);
+        out("used_zones_full", full);
+    }
+}

@@ -1,0 +1,134 @@
+//! What `zoned` says of itself, and how it is built.
+
+use super::Zoned;
+use super::places::{Places, lay};
+use super::table::{PHYSICAL, Shape, Table};
+use crate::Capabilities;
+use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
+use smrlab_disk::model::{ControllerSpec, WriteBack};
+use smrlab_units::ZoneLimits;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+const PAGE: &str = "\
+A host-managed drive (ZBC, ZAC): the host writes each zone in order, and the drive refuses what is out of order. There is no
+translation: a zone lies on tracks of its own, with as many free tracks behind it as the head touches beside the one that it writes, so that
+no write harms another zone. Conventional zones come first; they can be written anywhere and lie on tracks that are a head's width apart.
+
+A zone that requires sequential writes is empty, open (a write opened it, or the host did), closed, full, read-only or offline. A write must begin
+at the write pointer, be whole physical blocks (4 KiB) and end in its zone. At most `max_open` zones are open: a write to one more closes the zone
+that a write opened longest ago, and is refused where the host opened all of them. `max_active` limits open and closed zones together. Zone commands are
+open, close, finish and reset; those for many zones take the zones to which they apply, as ZBC has it. An append writes at the write pointer.
+
+Reads above a write pointer bring zeroes, or are refused with `urswrz=off`. Data of a zone that was reset are never read again. A request that is
+refused changes nothing; a run counts the refusals by reason: `not-at-pointer`, `crosses-zone`, `zone-full`, `too-many-open`, `above-pointer`,
+`zone-read-only`, `zone-offline`.
+
+A power cut leaves every zone that was open closed, with its write pointer behind the last write that was done; what was written behind it by a
+write that was cut is not read. Write pointers are kept at no cost (metadata=nv), also with metadata=media. Discards are accepted and do nothing.
+Schedulers that reorder cannot be used: a drive keeps the order of writes to one zone. Nor can a drive's write cache, which would acknowledge
+writes before the zones have refused them: `--drive wd-ultrastar-dc-hc680,write_cache=off`.
+";
+
+const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
+    Param { name, kind, default, doc }
+}
+
+/// See the page.
+pub static ENTRY: LayerEntry = LayerEntry {
+    name: "zoned",
+    aliases: &["host-managed"],
+    summary: "host-managed drive: zones with write pointers, refusals for what is out of order",
+    reference: "INCITS 550 (ZBC-2), INCITS 549 (ZAC-2)",
+    page: PAGE,
+    idle: "nothing, by default and with any option: the host does all cleaning",
+    params: &[
+        param(
+            "model",
+            Kind::Choice(&["host-managed"]),
+            "host-managed",
+            "who keeps the zones in order: the host",
+        ),
+        param(
+            "zone",
+            Kind::Size,
+            "",
+            "size of a zone, whole physical blocks of 4 KiB; default: 256MiB as on drives that are sold, on small drives as \
+             much less as makes 16 zones",
+        ),
+        param(
+            "conventional",
+            Kind::Share(0.0, 0.5),
+            "1%",
+            "share of the zones that are conventional, at least one unless it is 0; drives with a block profile have none",
+        ),
+        param("max_open", Kind::Count(1, 1 << 20), "128", "zones that may be open at once"),
+        param("max_active", Kind::Count(0, 1 << 20), "0", "zones that may be open or closed at once; 0: all"),
+        param(
+            "urswrz",
+            Kind::Switch,
+            "on",
+            "reads above a write pointer bring zeroes; off: they are refused",
+        ),
+        HEAD_TRACKS,
+    ],
+    capabilities: Capabilities {
+        keeps_data: false,
+        survives_cut: false,
+        locates: false,
+        stable_location: false,
+        discards: false,
+    },
+    tested: &["zone=16KiB,max_open=3,max_active=5,conventional=10%"],
+    conventional: false,
+    build,
+};
+
+/// 256 MiB.
+const ZONE: u64 = 1 << 19;
+/// As many zones as the default makes, at least.
+const LEAST: u64 = 16;
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let fail = |e| does_not_fit(&ENTRY, &e);
+    let caches = |c: ControllerSpec| c.buffer.write_back != WriteBack::Off;
+    if context.drive.spec().controller.is_some_and(caches) {
+        let text = "zoned: the drive's write cache would acknowledge what the zones refuse; switch it off: add write_cache=off to the drive";
+        return Err(SpecError::Other(text.to_owned()));
+    }
+    let share = values.share("conventional").unwrap_or(0.0);
+    let places = match values.size("zone", context.drive.counted_blocks()) {
+        Some(size) if size.0 == 0 || !size.0.is_multiple_of(PHYSICAL) => {
+            return Err(values.bad("zone", "a multiple of 4KiB, such as 256MiB"));
+        }
+        Some(size) => lay(context, size.0, share).map_err(fail)?,
+        None => {
+            let mut size = ZONE;
+            while size > PHYSICAL && context.drive.counted_blocks().0 / size < LEAST {
+                size /= 2;
+            }
+            loop {
+                match lay(context, size, share) {
+                    Ok(places) => break places,
+                    Err(e) if size == PHYSICAL => return Err(fail(e)),
+                    Err(_) => size /= 2,
+                }
+            }
+        }
+    };
+    Ok(Box::new(layer(places, values)))
+}
+
+fn layer(places: Places, values: &Values) -> Zoned {
+    let most_open = values.count("max_open").unwrap_or(128);
+    let most_active = values.count("max_active").filter(|n| *n > 0).unwrap_or(u64::MAX);
+    let shape = Shape {
+        size: places.zone_blocks(),
+        conventional: places.conventional(),
+        blocks: places.blocks(),
+        most_open,
+        most_active: most_active.max(most_open),
+    };
+    let limits =
+        ZoneLimits { unrestricted_reads: values.on("urswrz"), most_open: u32::try_from(most_open).ok() };
+    Zoned::new(places, Table::new(shape), limits)
+}

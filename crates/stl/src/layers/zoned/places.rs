@@ -1,0 +1,145 @@
+//! Where the zones lie: conventional ones on tracks that are far enough apart, the others each on tracks of their own with a guard behind
+//! them, so that no write harms another zone.
+
+use crate::entry::BuildContext;
+use smrlab_disk::geometry::Stroke;
+use smrlab_disk::{BandId, Bands, DriveError, Geometry, Interference, RandomAccess, TrackNo};
+use smrlab_units::reciprocal::RunIndex;
+use smrlab_units::{Blocks, Pba};
+
+/// See the [module](self).
+pub(super) struct Places {
+    /// The zones that have a write pointer.
+    pub bands: Bands,
+    /// Host blocks of the conventional zones, and the tracks on which they lie: the host's first block of each, and the track's.
+    conventional: u64,
+    tracks: RunIndex,
+    starts: Vec<Pba>,
+    size: u64,
+}
+
+/// Zones of this many blocks, of which `share` are conventional, and no more than the drive counts.
+pub(super) fn lay(context: &BuildContext, size: u64, share: f64) -> Result<Places, DriveError> {
+    let drive = &context.drive;
+    let geometry = drive.geometry();
+    if matches!(drive.interference(), Interference::Blocks(_)) {
+        let bands = drive.block_bands(Blocks(size))?;
+        return Ok(Places::new(bands, size, (Vec::new(), Vec::new())));
+    }
+    let guard = drive.head_width() - 1;
+    let most = drive.counted_blocks().0 / size;
+    let all = (starts(geometry, size, guard, 0).len() as u64).min(most);
+    let wanted = if share > 0.0 { ((all as f64 * share).round() as u64).max(1) } else { 0 };
+    let (rows, tracks) = set_aside(geometry, wanted * size, guard + 1).unwrap_or_default();
+    let mut places = starts(geometry, size, guard, rows);
+    places.truncate(most.saturating_sub(wanted) as usize);
+    Ok(Places::new(Bands::at(&places, Blocks(size))?, size, tracks))
+}
+
+/// Places of zones on each stroke, behind `rows` rows that are set aside.
+fn starts(geometry: &Geometry, size: u64, guard: u64, rows: u64) -> Vec<Pba> {
+    let mut out = Vec::new();
+    for (stroke, aside) in geometry.set_aside(rows) {
+        let row = |n: u64| TrackNo(stroke.first.0 + n * stroke.unit);
+        let mut at = aside;
+        while let Some(used) =
+            rows_from(geometry, &stroke, at, size).filter(|used| used + guard <= rows_in(&stroke))
+        {
+            out.push(geometry.track_start(row(at)));
+            at = used + guard;
+        }
+    }
+    out
+}
+
+fn rows_in(stroke: &Stroke) -> u64 {
+    stroke.tracks / stroke.unit
+}
+
+/// One past the last row that a zone from row `at` of a stroke on needs.
+fn rows_from(geometry: &Geometry, stroke: &Stroke, at: u64, size: u64) -> Option<u64> {
+    if at >= rows_in(stroke) {
+        return None;
+    }
+    let first = geometry.track_start(TrackNo(stroke.first.0 + at * stroke.unit));
+    let last = Pba(first.0 + size - 1);
+    if last.0 >= geometry.blocks().0 {
+        return None;
+    }
+    let track = geometry.track_of(last).0 - stroke.first.0;
+    (track < stroke.tracks).then(|| track / stroke.unit + 1)
+}
+
+/// Tracks for `blocks` blocks that can be written in place: the host's first block of each, and its own.
+type Tracks = (Vec<u64>, Vec<Pba>);
+
+/// How many rows must be set aside for such tracks, and the tracks.
+fn set_aside(geometry: &Geometry, blocks: u64, width: u64) -> Option<(u64, Tracks)> {
+    if blocks == 0 {
+        return None;
+    }
+    let unit = geometry.strokes().next()?.unit;
+    let mut rows = blocks / (geometry.blocks().0 / geometry.tracks()).max(1) / unit * width;
+    loop {
+        // Tracks differ in length, and the end of a stroke is left out: some more, until there is room.
+        rows += (rows / 64).max(1) * width;
+        let zone = RandomAccess::of(geometry, rows, width)?;
+        let (mut tracks, mut at) = ((Vec::new(), Vec::new()), 0);
+        for i in 0..zone.usable {
+            if at >= blocks {
+                return Some((rows, tracks));
+            }
+            let track = zone.track(i);
+            tracks.0.push(at);
+            tracks.1.push(geometry.track_start(track));
+            at += geometry.track_blocks(track).0;
+        }
+        if rows > geometry.tracks() {
+            return None;
+        }
+    }
+}
+
+impl Places {
+    fn new(bands: Bands, size: u64, (firsts, starts): Tracks) -> Self {
+        // As many whole zones as were asked for lie on the tracks; of the last track some may be left.
+        let conventional = firsts.last().map_or(0, |last| last / size + u64::from(last % size > 0)) * size;
+        let firsts = if firsts.is_empty() { vec![0] } else { firsts };
+        let tracks = RunIndex::new(firsts, conventional.max(1));
+        Self { bands, conventional, tracks, starts, size }
+    }
+
+    /// Conventional zones.
+    pub fn conventional(&self) -> u64 {
+        self.conventional / self.size
+    }
+
+    /// Blocks in a zone.
+    pub fn zone_blocks(&self) -> u64 {
+        self.size
+    }
+
+    /// Blocks in all zones.
+    pub fn blocks(&self) -> u64 {
+        self.conventional + self.bands.len() * self.size
+    }
+
+    /// Where a block of the host's lies, and how many from there on lie behind each other, of `blocks` that do not leave its zone.
+    #[inline]
+    pub fn place(&self, lba: u64, blocks: u64) -> (Pba, u64) {
+        if lba < self.conventional {
+            let track = self.tracks.find(lba);
+            let offset = lba - self.tracks.start(track);
+            let end =
+                if track + 1 < self.starts.len() { self.tracks.start(track + 1) } else { self.conventional };
+            return (self.starts[track] + Blocks(offset), blocks.min(end - lba));
+        }
+        let (band, offset) = ((lba - self.conventional) / self.size, (lba - self.conventional) % self.size);
+        (self.bands.start(BandId(band)) + Blocks(offset), blocks)
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        self.bands.bytes() + self.tracks.bytes() + size_of_val(self.starts.as_slice()) as u64
+    }
+}

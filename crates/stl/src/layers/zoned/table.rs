@@ -1,0 +1,339 @@
+//! The state machine of the zones: conditions, write pointers, the limit of open zones. It knows nothing of the medium.
+
+use crate::Refusal;
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use ZoneCondition::{
+    Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen, NotWritePointer, Offline, ReadOnly,
+};
+
+/// Blocks of a physical block: what is written at a time in zones that require sequential writes.
+pub(super) const PHYSICAL: u64 = 8;
+
+/// How the zones divide the host's space.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Blocks in a zone, but perhaps for the last one.
+    pub size: u64,
+    /// Zones without a write pointer, at the beginning.
+    pub conventional: u64,
+    /// Blocks in all zones.
+    pub blocks: u64,
+    /// How many zones may be open at once.
+    pub most_open: u64,
+    /// How many may be open or closed at once.
+    pub most_active: u64,
+}
+
+impl Shape {
+    /// The zone of a block.
+    #[inline]
+    pub fn zone_of(&self, lba: u64) -> u64 {
+        lba / self.size
+    }
+
+    /// The blocks of a zone.
+    #[inline]
+    pub fn span(&self, zone: u64) -> Range<u64> {
+        zone * self.size..((zone + 1) * self.size).min(self.blocks)
+    }
+
+    /// How many zones there are.
+    pub fn zones(&self) -> u64 {
+        self.blocks.div_ceil(self.size)
+    }
+}
+
+/// A zone that has a write pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub condition: ZoneCondition,
+    /// Blocks from its beginning on that hold what was written.
+    pub written: u64,
+}
+
+const FRESH: State = State { condition: Empty, written: 0 };
+
+/// A refusal with the block that stands against the request.
+pub(super) type Refused = (Refusal, Lba);
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub shape: Shape,
+    /// Of each zone that has a write pointer.
+    states: Vec<State>,
+    /// Zones that a write opened, the one that was opened longest ago first.
+    implicit: VecDeque<u64>,
+    explicit: u64,
+    closed: u64,
+    /// How often a zone was closed to make room for another one.
+    pub evicted: u64,
+}
+
+impl Table {
+    /// All zones empty.
+    pub fn new(shape: Shape) -> Self {
+        let states = vec![FRESH; (shape.zones() - shape.conventional) as usize];
+        Self { shape, states, implicit: VecDeque::new(), explicit: 0, closed: 0, evicted: 0 }
+    }
+
+    /// How a zone is; `None`: it has no write pointer.
+    #[inline]
+    pub fn state(&self, zone: u64) -> Option<State> {
+        self.states.get(zone.checked_sub(self.shape.conventional)? as usize).copied()
+    }
+
+    /// Up to which block a zone holds what was written; reads beyond bring zeroes.
+    #[inline]
+    pub fn readable(&self, zone: u64) -> u64 {
+        let span = self.shape.span(zone);
+        self.state(zone).map_or(span.end, |s| span.start + s.written)
+    }
+
+    /// A zone as it is reported.
+    pub fn zone(&self, zone: u64) -> Zone {
+        let span = self.shape.span(zone);
+        let (start, blocks) = (Lba(span.start), Blocks(span.end - span.start));
+        let Some(state) = self.state(zone) else {
+            let kind = ZoneKind::Conventional;
+            return Zone { start, blocks, kind, condition: NotWritePointer, pointer: None };
+        };
+        let valid = state.condition.is_open() || matches!(state.condition, Empty | Closed);
+        Zone {
+            start,
+            blocks,
+            kind: ZoneKind::SequentialRequired,
+            condition: state.condition,
+            pointer: valid.then(|| start + Blocks(state.written)),
+        }
+    }
+
+    /// Zones that are open.
+    pub fn open(&self) -> u64 {
+        self.implicit.len() as u64 + self.explicit
+    }
+
+    /// Changes the condition of a zone that has a write pointer, and counts.
+    fn set(&mut self, zone: u64, to: State) {
+        let i = (zone - self.shape.conventional) as usize;
+        let from = std::mem::replace(&mut self.states[i], to).condition;
+        if from == to.condition {
+            return;
+        }
+        match from {
+            ImplicitlyOpen => self.implicit.retain(|z| *z != zone),
+            ExplicitlyOpen => self.explicit -= 1,
+            Closed => self.closed -= 1,
+            _ => {}
+        }
+        match to.condition {
+            ImplicitlyOpen => self.implicit.push_back(zone),
+            ExplicitlyOpen => self.explicit += 1,
+            Closed => self.closed += 1,
+            _ => {}
+        }
+    }
+
+    /// Puts a zone into the state of a record. After a power cut nothing is open.
+    pub fn restore(&mut self, zone: u64, state: State) {
+        self.set(zone, State { condition: at_rest(state), ..state });
+    }
+
+    /// Whether a zone that is `from` can take resources of an open one, given that one that a write opened may be closed for it.
+    fn has_room(&self, from: ZoneCondition) -> bool {
+        let active = self.open() + self.closed;
+        let may_open = self.open() < self.shape.most_open || !self.implicit.is_empty();
+        from.is_open() || may_open && (from == Closed || active < self.shape.most_active)
+    }
+
+    /// Closes the zone that a write opened longest ago, where as many are open as can be.
+    fn make_room(&mut self) {
+        let oldest = self.implicit.front().copied().filter(|_| self.open() >= self.shape.most_open);
+        if let Some((zone, state)) = oldest.and_then(|zone| Some((zone, self.state(zone)?))) {
+            self.set(zone, State { condition: at_rest(state), ..state });
+            self.evicted += 1;
+        }
+    }
+
+    /// Whether `blocks` from `lba` may be written now.
+    pub fn may_write(&self, lba: Lba, blocks: Blocks) -> Result<(), Refused> {
+        let first = self.shape.zone_of(lba.0);
+        let end = lba.0 + blocks.0;
+        let Some(state) = self.state(first) else {
+            let conventional = self.shape.span(self.shape.conventional).start;
+            let within = end <= conventional;
+            return if within { Ok(()) } else { Err((Refusal::CrossesZone, Lba(conventional))) };
+        };
+        let span = self.shape.span(first);
+        match state.condition {
+            Offline => return Err((Refusal::ZoneOffline, lba)),
+            ReadOnly => return Err((Refusal::ZoneReadOnly, lba)),
+            Full => return Err((Refusal::ZoneFull, lba)),
+            _ => {}
+        }
+        if lba.0 != span.start + state.written || !blocks.0.is_multiple_of(PHYSICAL) {
+            return Err((Refusal::NotAtPointer, lba));
+        }
+        if end > span.end {
+            return Err((Refusal::CrossesZone, Lba(span.end)));
+        }
+        if self.has_room(state.condition) { Ok(()) } else { Err((Refusal::TooManyOpen, lba)) }
+    }
+
+    /// Moves the write pointer over a write that [`may_write`](Self::may_write) allows; answers the zone, unless it has none.
+    #[inline]
+    pub fn wrote(&mut self, lba: Lba, blocks: Blocks) -> Option<u64> {
+        let zone = self.shape.zone_of(lba.0);
+        let state = self.state(zone)?;
+        let written = state.written + blocks.0;
+        let span = self.shape.span(zone);
+        if !state.condition.is_open() {
+            self.make_room();
+        }
+        let condition = match state.condition {
+            _ if span.start + written == span.end => Full,
+            ExplicitlyOpen => ExplicitlyOpen,
+            _ => ImplicitlyOpen,
+        };
+        self.set(zone, State { condition, written });
+        Some(zone)
+    }
+
+    /// Whether `blocks` from `lba` may be read. Above write pointers `zeroes` says whether zeroes are read, or nothing.
+    pub fn may_read(&self, lba: Lba, blocks: Blocks, zeroes: bool) -> Result<(), Refused> {
+        let end = lba.0 + blocks.0;
+        let (first, last) = (self.shape.zone_of(lba.0), self.shape.zone_of(end - 1));
+        for zone in first..=last {
+            let Some(state) = self.state(zone) else { continue };
+            let span = self.shape.span(zone);
+            let at = lba.0.max(span.start);
+            if state.condition == Offline {
+                return Err((Refusal::ZoneOffline, Lba(at)));
+            }
+            if zeroes || first == last && state.condition == Full {
+                continue;
+            }
+            if first != last {
+                return Err((Refusal::CrossesZone, Lba(at)));
+            }
+            let pointer = span.start + state.written;
+            if end > pointer {
+                return Err((Refusal::AbovePointer, Lba(at.max(pointer))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does something with the zones of which `range` has a block; `changed` is told of each that a power cut would leave otherwise than before. One zone alone
+    /// must be one that can be acted on; of several those are meant to which the action applies: open and closed ones are finished,
+    /// closed ones opened.
+    pub fn act(
+        &mut self,
+        action: ZoneAction,
+        range: Range<u64>,
+        changed: &mut dyn FnMut(u64, State),
+    ) -> Result<(), Refused> {
+        let zones = self.shape.zone_of(range.start)..self.shape.zone_of(range.end - 1) + 1;
+        if zones.end - zones.start == 1 {
+            return self.act_on(action, zones.start, changed);
+        }
+        let applies = |s: &State| match action {
+            ZoneAction::Open => s.condition == Closed,
+            ZoneAction::Close => s.condition.is_open(),
+            ZoneAction::Finish => s.condition.is_open() || s.condition == Closed,
+            ZoneAction::Reset => s.condition.is_open() || matches!(s.condition, Closed | Full),
+        };
+        let from = zones.start.max(self.shape.conventional);
+        let meant: Vec<u64> =
+            (from..zones.end).filter(|z| self.state(*z).as_ref().is_some_and(applies)).collect();
+        if action == ZoneAction::Open && self.explicit + meant.len() as u64 > self.shape.most_open {
+            return Err((Refusal::TooManyOpen, Lba(self.shape.span(meant[0]).start)));
+        }
+        for zone in meant {
+            match (action, self.state(zone)) {
+                // Resources are not asked for: the zones have theirs, or need them for no time.
+                (ZoneAction::Finish, Some(state)) => {
+                    self.change(zone, State { condition: Full, ..state }, changed)
+                }
+                _ => self.act_on(action, zone, changed)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn act_on(
+        &mut self,
+        action: ZoneAction,
+        zone: u64,
+        changed: &mut dyn FnMut(u64, State),
+    ) -> Result<(), Refused> {
+        let at = Lba(self.shape.span(zone).start);
+        let state = self.state(zone).ok_or((Refusal::Unsupported, at))?;
+        let to = match (action, state.condition) {
+            (_, Offline) => return Err((Refusal::ZoneOffline, at)),
+            (_, ReadOnly) => return Err((Refusal::ZoneReadOnly, at)),
+            (ZoneAction::Reset, _) => FRESH,
+            (_, Full) => state,
+            (ZoneAction::Close, ImplicitlyOpen | ExplicitlyOpen) => {
+                State { condition: at_rest(state), ..state }
+            }
+            (ZoneAction::Close, _) | (ZoneAction::Open, ExplicitlyOpen) => state,
+            (ZoneAction::Open | ZoneAction::Finish, from) => {
+                if !self.has_room(from) {
+                    return Err((Refusal::TooManyOpen, at));
+                }
+                if !from.is_open() {
+                    self.make_room();
+                }
+                let condition = if action == ZoneAction::Open { ExplicitlyOpen } else { Full };
+                State { condition, ..state }
+            }
+        };
+        self.change(zone, to, changed);
+        Ok(())
+    }
+
+    fn change(&mut self, zone: u64, to: State, changed: &mut dyn FnMut(u64, State)) {
+        let Some(from) = self.state(zone) else { return };
+        self.set(zone, to);
+        if (at_rest(from), from.written) != (at_rest(to), to.written) {
+            changed(zone, to);
+        }
+    }
+
+    /// Makes a zone read-only or offline, as a failing head does; `false`: it has no write pointer.
+    pub fn fail(&mut self, zone: u64, condition: ZoneCondition) -> bool {
+        let Some(state) = self.state(zone) else { return false };
+        self.set(zone, State { condition, ..state });
+        true
+    }
+
+    /// Zones that are not empty, with their states.
+    pub fn used(&self) -> impl Iterator<Item = (u64, State)> + '_ {
+        let first = self.shape.conventional;
+        (first..).zip(self.states.iter().copied()).filter(|(_, s)| *s != FRESH)
+    }
+
+    /// Zones by condition: empty, open, closed, full.
+    pub fn counts(&self) -> [u64; 4] {
+        let of = |c: ZoneCondition| self.states.iter().filter(|s| s.condition == c).count() as u64;
+        [of(Empty), self.open(), self.closed, of(Full)]
+    }
+
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> u64 {
+        (self.states.capacity() * size_of::<State>() + self.implicit.capacity() * 8) as u64
+    }
+}
+
+/// The condition of a zone that is open no more.
+pub(super) fn at_rest(state: State) -> ZoneCondition {
+    match state.condition {
+        ImplicitlyOpen | ExplicitlyOpen if state.written == 0 => Empty,
+        ImplicitlyOpen | ExplicitlyOpen => Closed,
+        other => other,
+    }
+}

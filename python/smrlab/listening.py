@@ -1,0 +1,40 @@
+"""Where a served device listens: unix sockets, NBD over TCP with TLS, iSCSI."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .errors import InputError
+
+
+def address(listen: str | None) -> tuple[str, int] | None:
+    """Host and port at which a --listen has NBD, none where that is a unix socket; refuses anything else."""
+    if not listen or re.fullmatch(r"unix:.+", listen):
+        return None
+    found = re.fullmatch(r"(tcp|iscsi):(\[[^]]+\]|[^:]+):(\d{1,5})", listen)
+    if not found or not 0 < int(found[3]) < 65536:
+        raise InputError(
+            f"--listen {listen}: write unix:PATH, tcp:HOST:PORT (NBD), such as tcp:127.0.0.1:10809, or iscsi:HOST:PORT"
+        )
+    return (found[2], int(found[3])) if found[1] == "tcp" else None
+
+
+def iscsi(listen: str | None) -> str | None:
+    """HOST:PORT of a --listen for iSCSI."""
+    return listen.removeprefix("iscsi:") if listen and listen.startswith("iscsi:") else None
+
+
+def check_tls(listen: str | None, tls: dict[str, str]) -> None:
+    """Refuses TLS that could not be had, before anything is made."""
+    if not tls:
+        return
+    if address(listen) is None:
+        raise InputError("TLS is for --listen tcp:HOST:PORT: a unix socket is private to the user as it is")
+    if len(tls) > 1:
+        raise InputError("give either --tls-certificates or --tls-psk")
+    for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem") if "certificates" in tls else ():
+        if not (Path(tls["certificates"]) / name).is_file():
+            raise InputError(f"--tls-certificates {tls['certificates']}: {name} is missing there (see man nbdkit-tls)")
+    if "psk" in tls and not Path(tls["psk"]).is_file():
+        raise InputError(f"--tls-psk {tls['psk']}: no such file; make one: psktool -u NAME -p FILE")

@@ -1,0 +1,108 @@
+"""A served host-managed drive: other people's tests, zones on the command line, write pointers over a killed server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from served import Make, need, run
+from test_iscsi import serve, url
+
+PAGE = Path(__file__).parents[2] / "docs" / "zones.md"
+LAYER = "zoned,zone=1MiB,max_open=8,conventional=5%"
+
+
+def test_a_host_managed_drive_is_told_from_its_pages(make: Make) -> None:
+    need("iscsi-inq", "iscsi-readcapacity16")
+    device, port = serve(make, layer=LAYER)
+    at = url(device, port)
+    told = run("iscsi-inq", at).stdout
+    assert "DIRECT_ACCESS" not in told, "libiscsi has no name for the device type 14h"
+    assert "Version Descriptor:0620" in told, "ZBC"
+    zones = device.ask("zones")
+    size = sum(z["blocks"] for z in zones["zones"]) * 512
+    assert f"Total size:{size}" in run("iscsi-readcapacity16", at).stdout
+
+
+def test_zones_on_the_command_line_and_over_a_kill(make: Make, fast: Path) -> None:
+    need("nbdcopy")
+    device = make("z", store=str(fast / "s"), layer=LAYER)
+    zones = device.ask("zones")["zones"]
+    first = next(i for i, z in enumerate(zones) if not z["conventional"])
+    start = zones[first]["start"] * 512
+    write = ("-c", f"write -P 7 {start} 64k", "-c", "flush", "-f", "raw", device.uri())
+    need("qemu-io")
+    run("qemu-io", *write)
+    again = run("qemu-io", *write, check=False)
+    assert "error" in (again.stdout + again.stderr).lower(), "a write that is not at the pointer"
+    device.kill()
+    device.start()
+    held = device.ask("zones")["zones"][first]
+    assert (held["condition"], held["pointer"] - held["start"]) == ("closed", 128)
+    run(
+        "qemu-io",
+        "-r",
+        "-c",
+        f"read -P 7 {start} 64k",
+        "-c",
+        f"read -P 0 {start + 65536} 64k",
+        "-f",
+        "raw",
+        device.uri(),
+    )
+    shown = command("z")
+    assert shown.returncode == 0, shown.stderr
+    assert "closed" in shown.stdout
+    assert "conventional" in shown.stdout
+    command("z", "--fail", f"{first}=offline")
+    told = command("z", "--json")
+    assert json.loads(told.stdout)["zones"][first]["condition"] == "offline"
+    wrong = command("z", "--fail", "900000=offline")
+    assert wrong.returncode == 2
+    assert run("qemu-io", "-r", "-c", f"read {start} 4k", "-f", "raw", device.uri(), check=False).returncode != 0
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs `smrlab device zones`."""
+    return run(sys.executable, "-m", "smrlab", "device", "zones", *words, check=False)
+
+
+def suite() -> Path:
+    """libzbc's test programs, built where SMRLAB_LIBZBC says."""
+    at = os.environ.get("SMRLAB_LIBZBC")
+    if not at or not (Path(at) / "test" / "zbc_test.sh").is_file():
+        pytest.skip("SMRLAB_LIBZBC does not name a libzbc that was built with --with-test --disable-shared")
+    if os.geteuid() != 0:
+        pytest.skip("libzbc's tests need root")
+    return Path(at)
+
+
+def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path: Path) -> None:
+    need("cc", "mknod")
+    libzbc = suite()
+    preload = tmp_path / "sgio.so"
+    source = Path(__file__).parent / "sgio.c"
+    if run("cc", "-O1", "-shared", "-fPIC", "-o", preload, source, "-liscsi", "-ldl", check=False).returncode:
+        pytest.skip("missing: libiscsi-dev")
+    device, port = serve(make, layer=LAYER)
+    node = tmp_path / "sg"
+    run("mknod", node, "c", "1", "3")
+    environment = {**os.environ, "LD_PRELOAD": str(preload), "SGIO_NODE": str(node), "SGIO_URL": url(device, port)}
+    # Its log files are written beside the script.
+    copy = tmp_path / "libzbc"
+    shutil.copytree(libzbc / "test", copy / "test", symlinks=True, ignore=shutil.ignore_patterns("*.o", "*.log"))
+    done = subprocess.run(
+        ["bash", str(copy / "test" / "zbc_test.sh"), str(node)],
+        env=environment, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    shown = re.sub(r"\x1b\[[0-9;]*[mC]", "", done.stdout)
+    counts = [len(re.findall(rf"\[{word}", shown)) for word in ("Passed", "Failed", "N/A")]
+    said = re.search(r"libzbc 6.2.0, sections 00 to 02: (\d+) passed, (\d+) failed, (\d+) not appl", PAGE.read_text())
+    assert said, f"{PAGE} counts no tests"
+    assert [int(n) for n in said.groups()] == counts, (done.stdout[-3000:], done.stderr[-1000:])
