@@ -128,7 +128,7 @@ def planned(folder: Path, share: int = 100) -> dict[str, Any]:
     """36 volumes x 1000 settings planned, and the plan of a hundredth of them held against running it."""
     from smrlab.sweeps.plan import plan_of
 
-    volumes = [f"synth:hotcold,requests={20 + 5 * i}k,seed={i},interarrival=20ms" for i in range(36)]
+    volumes = [f"synth:hotcold,requests={5 + 2 * i}k,seed={i},interarrival=20ms" for i in range(36)]
     base = {"drive": "modern-7200,capacity=20GB", "wrap": "capacity"}
     grid = {"layer": ["s-block", "disk-cache", "rmw", "cmr", "log"], "trace": volumes, "stall": [
         f"{100 + i}ms" for i in range(200)]}  # fmt: skip

@@ -20,6 +20,8 @@ from smrlab import sweeps
 from smrlab.errors import InputError, MissingError
 from smrlab.executors import chosen
 
+# One cluster for all of them.
+pytestmark = pytest.mark.xdist_group("cluster")
 pytest.importorskip("distributed")
 pytest.importorskip("moto")
 
@@ -287,6 +289,7 @@ STAMP = 128166372003061629
 MSR = "".join(f"{STAMP + i * 10**5},web,0,{('Read', 'Write')[i % 2]},{i * 8192},4096,100\n" for i in range(800))
 
 
+@pytest.mark.full
 def test_every_command_of_the_page_runs(
     smrlab: Invoke, place: Path, dask: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

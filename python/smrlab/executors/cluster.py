@@ -64,6 +64,8 @@ class _Order:
     piece: Piece[Any]
     call: str
     prefills: Choice
+    # Who asks has this one.
+    engine: str
 
     def __repr__(self) -> str:
         return f"run of {self.piece.name}"
@@ -74,6 +76,9 @@ def perform(order: _Order, number: int, *_: Handle) -> Any:
     from distributed import get_worker
 
     worker = get_worker()
+    mine = about()[0]
+    if mine != order.engine:
+        return Failed(MissingError(another(worker.address, mine, order.engine)))
     limit = getattr(getattr(worker, "memory_manager", None), "memory_limit", None) or 0
     need = order.piece.memory
     if limit and need > limit:
@@ -91,6 +96,11 @@ def perform(order: _Order, number: int, *_: Handle) -> Any:
         finally:
             ended.set()
             _running.get(order.call, set()).discard(watched)
+
+
+def another(worker: str, there: str, here: str) -> str:
+    """Why a worker is refused that would answer otherwise."""
+    return f"worker {worker} has another engine (smrlab {there}, here {here}): install the same there"
 
 
 def too_large(need: int, limit: int) -> str:
@@ -163,12 +173,13 @@ class Cluster:
         self.owner = f"dask-{self.client.scheduler_info(n_workers=0)['id']}"
         mine = fingerprint()
         for name, told in self.client.run(about, on_error="return").items():
+            if isinstance(told, OSError):
+                # It died meanwhile; others will come.
+                continue
             if isinstance(told, BaseException):
                 raise MissingError(f"worker {name} has no smrlab that this one can talk to ({told}): {EXTRA} there")
             if told[0] != mine:
-                raise MissingError(
-                    f"worker {name} has another engine (smrlab {told[0]}, here {mine}): install the same there"
-                )
+                raise MissingError(another(name, told[0], mine))
 
     def run(self, pieces: Sequence[Piece[Any]], each: Each, tick: Tick | None = None, prefills: Choice = True) -> bool:
         """See `Executor.run`. Raises ExecutorLost when the scheduler is gone."""
@@ -210,7 +221,7 @@ class _Call:
     """The pieces of one call of `Cluster.run`."""
 
     def __init__(self, client: Any, pieces: Sequence[Piece[Any]], prefills: Choice) -> None:
-        self.client, self.pieces, self.prefills = client, pieces, prefills
+        self.client, self.pieces, self.prefills, self.engine = client, pieces, prefills, about()[0]
         self.id = f"smrlab-{uuid.uuid4().hex}"
         self.ended: SimpleQueue[int] = SimpleQueue()
         self.futures: dict[int, Any] = {}
@@ -249,7 +260,7 @@ class _Call:
         attempt = self.attempts.setdefault(number, 0)
         handles = [self._handle(thing) for thing in piece.inputs]
         key = f"{piece.key or f'{piece.name}-{self.id}-{number}'}-{attempt}"
-        order = _Order(piece, self.id, self.prefills)
+        order = _Order(piece, self.id, self.prefills, self.engine)
         future = self.client.submit(perform, order, number, *handles, key=key, pure=False)
         self.futures[number] = future
         future.add_done_callback(lambda _, n=number: self.ended.put(n))
