@@ -323,7 +323,7 @@ class _Call:
         """Cancels what is not done."""
         with suppress(Exception):
             self.client.cancel(list(self.futures.values()))
-            self.client.run(cancel, self.id, wait=False)
+            self.client.run(cancel, self.id, on_error="ignore")
 
     def close(self) -> None:
         """Lets go of everything."""
