@@ -55,6 +55,13 @@ impl Slips {
         &self.runs[first..end.max(first)]
     }
 
+    /// The dense numbers around one, with none skipped among them, and how many are skipped before them.
+    pub(crate) fn around(&self, dense: u64) -> (Range<u64>, u64) {
+        let n = self.dense.partition_point(|&d| d <= dense);
+        let (from, skipped) = if n == 0 { (0, 0) } else { (self.dense[n - 1], self.skipped[n - 1]) };
+        (from..self.dense.get(n).copied().unwrap_or(u64::MAX), skipped)
+    }
+
     /// The raw number of a dense one.
     #[inline]
     pub(crate) fn to_raw(&self, dense: u64) -> u64 {
@@ -96,6 +103,16 @@ mod tests {
         assert_eq!(kept, [1, 2, 5, 6, 8, 9, 10, 11]);
         for (dense, raw) in kept.iter().enumerate() {
             assert_eq!((s.to_raw(dense as u64), s.to_dense(*raw)), (*raw, dense as u64));
+        }
+        for dense in 0..12 {
+            let (around, skipped) = s.around(dense);
+            let same = |d: &u64| s.to_raw(*d) - d == skipped;
+            assert!(
+                around.contains(&dense) && (around.start..around.end.min(20)).all(|d| same(&d)),
+                "{dense}"
+            );
+            assert!(around.start == 0 || !same(&(around.start - 1)), "{dense}");
+            assert!(around.end == u64::MAX || !same(&around.end), "{dense}");
         }
         assert_eq!(
             (s.to_dense(3), s.to_dense(4), s.to_dense(0)),

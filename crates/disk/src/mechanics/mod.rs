@@ -12,7 +12,7 @@ mod transfer;
 pub use seek::SeekCurve;
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, REVOLUTION, TrackNo, wrapped};
+use crate::geometry::{Even, Geometry, REVOLUTION, TrackNo, wrapped};
 use seek::Curve;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
@@ -222,6 +222,8 @@ pub struct Mechanics {
     began: Target,
     /// A block on the track that was looked at last.
     noted: (Target, Aim),
+    /// The blocks around the one that was looked at last.
+    even: Even,
     swept: Swept,
 }
 
@@ -261,6 +263,7 @@ impl Mechanics {
             last: (0, Positioning::default()),
             began: Target::default(),
             noted: Default::default(),
+            even: geometry.even(Pba(0)),
             swept: Swept::default(),
             geometry,
         };
@@ -417,7 +420,7 @@ impl Mechanics {
         let (target, aim) = match self.swept.begun(pba) {
             Some(place) => place,
             None if data.is_some() => self.aim_near(pba),
-            None => self.aim(pba),
+            None => self.aim_at(pba),
         };
         let end = match self.model {
             Model::Instant => {

@@ -120,7 +120,27 @@ impl Mechanics {
     /// Where a block lies, for schedulers and for the transfer.
     #[inline(always)]
     pub(super) fn aim(&self, pba: Pba) -> (Target, Aim) {
-        let raw = self.geometry.raw(pba);
+        self.aim_raw(pba, self.geometry.raw(pba))
+    }
+
+    /// The same, and remembers the blocks around it.
+    #[inline(always)]
+    pub(super) fn aim_at(&mut self, pba: Pba) -> (Target, Aim) {
+        let raw = self.raw(pba);
+        self.aim_raw(pba, raw)
+    }
+
+    /// The raw number of a block that is mostly near the one that was looked at last.
+    #[inline(always)]
+    fn raw(&mut self, pba: Pba) -> u64 {
+        if !self.even.has(pba, 1) {
+            self.even = self.geometry.even(pba);
+        }
+        self.even.raw(pba)
+    }
+
+    #[inline(always)]
+    fn aim_raw(&self, pba: Pba, raw: u64) -> (Target, Aim) {
         let loc = self.geometry.locate(raw);
         let (seg, zone_run) = (loc.seg, loc.zone_run);
         let place = seg.place(loc.track);
@@ -138,7 +158,7 @@ impl Mechanics {
     /// The same, and notes the track: what is asked for next is mostly on it.
     #[inline(always)]
     pub(super) fn aim_noted(&mut self, pba: Pba) -> (Target, Aim) {
-        let (target, aim) = self.aim(pba);
+        let (target, aim) = self.aim_at(pba);
         self.noted = (target, aim);
         (target, aim)
     }
@@ -146,8 +166,8 @@ impl Mechanics {
     /// As [`aim`](Self::aim), of a block that is mostly on the track that was noted last.
     #[inline(always)]
     pub(super) fn aim_near(&mut self, pba: Pba) -> (Target, Aim) {
+        let raw = self.raw(pba);
         let (track, at) = &self.noted;
-        let raw = self.geometry.raw(pba);
         let seg = &self.geometry.zone_runs()[at.zone_run];
         let sector = raw.wrapping_sub(at.raw - at.sector);
         if sector >= seg.usable.divisor() {
@@ -172,11 +192,10 @@ impl Mechanics {
         let at = &self.noted.1;
         let seg = &self.geometry.zone_runs()[at.zone_run];
         let first = at.raw - at.sector;
-        let blocks = first..first + seg.usable.divisor();
-        if self.geometry.slips().is_empty() && blocks.contains(&pba.0) {
-            return (blocks, seg.sectors);
+        match self.even.blocks_in(&(first..first + seg.usable.divisor())) {
+            Some(blocks) if blocks.contains(&pba.0) => (blocks, seg.sectors),
+            _ => self.geometry.track_with(pba),
         }
-        self.geometry.track_with(pba)
     }
 
     pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
@@ -240,7 +259,7 @@ impl Mechanics {
         blocks: Blocks,
     ) -> (u64, EndPlace) {
         let seg = &self.geometry.zone_runs()[aim.zone_run];
-        if !self.geometry.slips().is_empty() {
+        if !self.even.has(pba, blocks.0) {
             return self.slipped_transfer(dir, t, aim, pba, blocks);
         }
         if aim.sector + blocks.0 <= seg.usable.divisor() {
@@ -345,7 +364,7 @@ impl Mechanics {
     /// Where a transfer can go on in one sweep to, and where it goes on then: whole tracks that hold no PBA are skipped.
     fn sweep(&self, seg: &ZoneRun, raw: u64, raw_end: u64) -> (u64, u64) {
         let (n, end) = (seg.sectors.divisor(), raw_end.min(seg.first_raw + seg.blocks()));
-        if self.geometry.slips().is_empty() {
+        if self.even.blocks_in(&(raw..raw_end)).is_some() {
             return (end, end);
         }
         let long = |from: u64, to: u64| {
