@@ -227,4 +227,76 @@ mod tests {
         assert_eq!(serve(5, HostOp::Discard, 40), (30, 130), "nor has a discard");
         assert_eq!(serve(200, HostOp::Read, 1), (200, 301));
     }
+
+    /// Two drives behind an array; what `watch` sees of requests at their times, and when each was acknowledged.
+    fn acks(
+        (layer, array, scheduler): (&str, &str, &str),
+        requests: &[(u64, HostOp, u64, u64)],
+        watch: &mut impl ArrayObserver,
+    ) -> Vec<u64> {
+        let mut problems = smrlab_units::problems::Problems::default();
+        let drive = "tiny";
+        let (metadata, mechanics, medium) = ("nv", Some("no-rotation"), None);
+        let wanted = smrlab_drive::Wanted { drive, layer, scheduler, metadata, mechanics, medium, seed: 1 };
+        let mut member = || {
+            let read = |_: &str| Err(String::new());
+            let made = smrlab_drive::assemble(&wanted, read, &smrlab_stl::build, &mut problems).unwrap();
+            let size = made.built.layer.host_blocks();
+            let (drive, chosen) = made.start(false, false);
+            (size, Member::of_drive(drive, &chosen))
+        };
+        let (first, second) = (member(), member());
+        let chosen = crate::parse(array).unwrap();
+        let all = chosen.build(&crate::ArrayContext::new(&[first.0, second.0])).unwrap();
+        let mut c = crate::Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
+        for (id, &(at, op, lba, blocks)) in (0..).zip(requests) {
+            c.advance(SimTime::from_us(at), watch);
+            c.submit(
+                SimTime::from_us(at),
+                &HostRequest::new(op, Lba(lba), Blocks(blocks)).numbered(id),
+                watch,
+            );
+        }
+        c.finish(watch);
+        let mut acks = vec![0; requests.len()];
+        while let Some(done) = c.next_done() {
+            acks[done.request.id as usize] = done.ack.0;
+        }
+        acks
+    }
+
+    /// Two blocks, one on each disk; the first one's head is a seek of 2 ms away: the request ends with the later of the two.
+    #[test]
+    fn a_request_ends_with_the_last_of_its_parts() {
+        for scheduler in ["fcfs", "sptf,depth=8"] {
+            let of = |requests: &[(u64, HostOp, u64, u64)]| {
+                acks(("cmr", "striped,disks=2,stripe_unit=1blk", scheduler), requests, &mut ())
+            };
+            let both = of(&[(0, HostOp::Read, 1600, 1), (100_000, HostOp::Read, 0, 2)])[1];
+            let near = of(&[(0, HostOp::Read, 1600, 1), (100_000, HostOp::Read, 1, 1)])[1];
+            let far = of(&[(0, HostOp::Read, 1600, 1), (100_000, HostOp::Read, 0, 1)])[1];
+            assert!(far > near && both == far, "{scheduler}: {both}, {near} and {far}");
+        }
+    }
+
+    /// Notes of each background step whether it was whole.
+    #[derive(Default)]
+    struct Steps(Vec<bool>);
+
+    impl ArrayObserver for Steps {
+        fn background(&mut self, _: MemberId, executed: &Executed<'_>) {
+            self.0.push(executed.whole);
+        }
+    }
+
+    /// A request comes 1 us after a step has begun, 5 ms after the disk was free: what was done of it is told.
+    #[test]
+    fn what_a_request_leaves_of_a_step_is_told() {
+        let mut steps = Steps::default();
+        let how = ("disk-cache,cache=10%,idle=5ms", "spanning,disks=2", "fcfs");
+        let write = (0, HostOp::Write, 3, 4);
+        let free = acks(how, &[write], &mut ())[0] / 1000;
+        acks(how, &[write, (free + 5002, HostOp::Read, 600, 1)], &mut steps);
+        assert_eq!(steps.0.first(), Some(&false), "{:?}", steps.0);
+    }
 }

@@ -31,6 +31,10 @@ surfaces = SURFACES surfaces
 list = ZONES
 kind = "assumed"
 source = "round figures of the class"
+[geometry.slips]
+list = SLIPS
+kind = "assumed"
+source = "round figures of the class"
 [interference]
 s_id = 1 tracks
 s_od = 1 tracks
@@ -73,9 +77,17 @@ read_ahead_blocks = BLOCKS blk
 "#;
 
 /// A server drive of the late nineties: 10 000 rpm, 12 surfaces, 9 GB, three segments; or its successor with half the heads,
-/// tracks half as long again, and ten segments.
-fn drive(name: &str, surfaces: u32, zones: &[[u32; 2]], (segments, blocks): (u32, u32), bus: u32) -> PathBuf {
+/// tracks half as long again, and ten segments. As in drives that were extracted, sectors are slipped: so many in each zone.
+fn drive(
+    name: &str,
+    (surfaces, slips): (u32, u32),
+    zones: &[[u32; 2]],
+    (segments, blocks): (u32, u32),
+    bus: u32,
+) -> PathBuf {
+    let slipped = (0..zones.len() as u32 * slips).map(|i| [i / slips, (i % slips + 1) * 29_989, 1]);
     let mut text = DRIVE.replace("ZONES", &format!("{zones:?}"));
+    text = text.replace("SLIPS", &format!("{:?}", slipped.collect::<Vec<_>>()));
     let writes = segments.div_ceil(3);
     let fields = [
         ("SURFACES", surfaces),
@@ -135,14 +147,14 @@ fn main() {
     let drives = [
         drive(
             "server-9gb-12-heads",
-            12,
+            (12, 120),
             &[[1700, 250], [1700, 230], [1700, 205], [1862, 180]],
             (3, 560),
             105_000,
         ),
         drive(
             "server-9gb-6-heads",
-            6,
+            (6, 16),
             &[[2500, 334], [2500, 310], [2500, 280], [2542, 245]],
             (10, 408),
             26_000,
