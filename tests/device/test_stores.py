@@ -92,3 +92,26 @@ def test_a_full_disk_fails_the_write_and_damages_nothing(make: Make, tmp_path: P
         device.stop()
     finally:
         run("umount", "-l", tmp_path / "small")
+
+
+@pytest.mark.parametrize("layer", ["rmw,band=8tracks", "disk-cache", "segment,band=8tracks", "s-block"])
+def test_what_a_layer_moves_in_memory_reads_as_written(make: Make, layer: str) -> None:
+    """A store in memory does not copy what moves or stays: every byte is there all the same."""
+    rng = random.Random(7)
+    device = make(store="memory", layer=layer)
+    with Client(device.socket()) as client:
+        want = bytearray(client.size)
+        for number in range(4000):
+            blocks = rng.choice([1, 8, 8, 8, 64, 300])
+            at = rng.randrange(client.size // 512 - blocks)
+            if rng.random() < 0.7:
+                at = at // 8 * 8
+            data = rng.randbytes(blocks * 512)
+            want[at * 512 : (at + blocks) * 512] = data
+            assert client.ask(WRITE, at * 512, blocks * 512, data)[0] == 0
+            if number % 50 == 0:
+                at = rng.randrange(client.size // 512 - 512)
+                assert client.ask(READ, at * 512, 512 * 512)[1] == want[at * 512 : (at + 512) * 512], number
+        for at in range(0, client.size, 4 << 20):
+            length = min(4 << 20, client.size - at)
+            assert client.ask(READ, at, length)[1] == want[at : at + length], at

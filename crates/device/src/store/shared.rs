@@ -74,6 +74,10 @@ impl Shared {
             self.moved = vec![0; self.count as usize];
             self.others = vec![0; self.count as usize];
         }
+        if from.abs_diff(to) >= len {
+            self.share_apart(blocks(from, len), blocks(to, len));
+            return true;
+        }
         let freed = self.free.len();
         let pairs = blocks(from, len).zip(blocks(to, len));
         if to < from {
@@ -84,6 +88,41 @@ impl Shared {
             pairs.rev().for_each(|(from, to)| self.share_one(from, to));
         }
         true
+    }
+
+    /// How many blocks from `first` on lie in memory one behind the other, as the first does, `most` at most.
+    #[inline]
+    fn along(&self, first: usize, most: usize) -> usize {
+        let place = self.place(first);
+        let lies = |i: &usize| self.place(first + i) == place + *i as u32;
+        (1..most).take_while(lies).count() + usize::from(most > 0)
+    }
+
+    /// [`share`](Self::share) of ranges that do not overlap, run by run: a layer that rewrites regions shares hundreds of
+    /// blocks for each of the host's, so that a block must cost next to nothing.
+    fn share_apart(&mut self, from: Range<usize>, to: Range<usize>) {
+        // First what is taken, then what is freed: a block may be both.
+        let freed = self.free.len();
+        let (mut first, mut target) = (from.start, to.start);
+        while first < from.end {
+            let n = self.along(target, self.along(first, from.end - first));
+            let (place, before) = (self.place(first), self.place(target) as usize);
+            for others in &mut self.others[place as usize..][..n] {
+                *others += 1;
+            }
+            for (i, moved) in self.moved[target..][..n].iter_mut().enumerate() {
+                *moved = (place + i as u32) ^ (target + i) as u32;
+            }
+            for (i, others) in self.others[before..][..n].iter_mut().enumerate() {
+                match others {
+                    0 => self.free.push((before + i) as u32),
+                    others => *others -= 1,
+                }
+            }
+            (first, target) = (first + n, target + n);
+        }
+        // Who takes free blocks later finds them in order.
+        self.free[freed..].reverse();
     }
 
     #[inline]
