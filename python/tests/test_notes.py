@@ -1,4 +1,4 @@
-"""What runs and commands say beside their tables, by documents made by hand; and what `device inject` asks for."""
+"""What runs and commands say beside their tables, by documents made by hand; what options of devices mean."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from smrlab.cli import finish
+from smrlab.devices import address
 from smrlab.errors import InputError
 from smrlab.faults import faults, nanoseconds
 
@@ -63,3 +64,12 @@ def test_what_inject_asks_for() -> None:
             faults(wrong, None, None, None, clear=False)
     with pytest.raises(InputError, match="a time such as 5ms"):
         nanoseconds("--stall", "5")
+
+
+def test_where_a_device_listens() -> None:
+    assert address("tcp:127.0.0.1:10809") == ("127.0.0.1", 10809)
+    assert address("tcp:[::1]:65535") == ("[::1]", 65535)
+    assert (address(None), address("unix:/tmp/s")) == (None, None)
+    for wrong in ("tcp:localhost:0", "tcp:localhost:65536", "tcp:localhost", "unix:", "udp:a:1"):
+        with pytest.raises(InputError, match="write unix:PATH or tcp:HOST:PORT"):
+            address(wrong)

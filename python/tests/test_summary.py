@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from smrlab import keys, summary
+from smrlab import keys, summary, text
 
 TIMES = {"mean": 1.5, "p50": 2.5, "p90": 3.5, "p95": 4.5, "p99": 5.5, "p999": 6.5, "max": 7.5}
 DOC: dict[str, Any] = {
@@ -127,3 +127,13 @@ def test_an_arrays_cleaning_is_a_share_of_its_drives_time() -> None:
     assert summary.derived({**array, "members": members})["cleaning_share"] == 0.35
     by_array = {**array, "members": [{"busy_s": 10.0}] * 2, "time_by_cause_s": {"clean": 5.0, "host": 15.0}}
     assert summary.derived(by_array)["cleaning_share"] == 0.25
+
+
+def test_numbers_get_the_unit_that_fits() -> None:
+    assert [text.size(n) for n in (1023, 1024, 1536, 1 << 40, 5 << 40)] == [
+        "1,023 B", "1 KiB", "1.5 KiB", "1 TiB", "5 TiB"
+    ]  # fmt: skip
+    # Minutes from three of them on, as hours; below, the next smaller unit.
+    told = {0.0005: "0.5 µs", 1: "1 ms", 999: "999 ms", 1000: "1 s", 179_000: "179 s", 180_000: "3 min", 1.08e7: "3 h"}
+    assert {ms: text.milliseconds(ms) for ms in told} == told
+    assert (text.share(0.5), text.share(None), text.number(0.00012345)) == ("50 %", text.ABSENT, "0.000123")

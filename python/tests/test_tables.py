@@ -69,3 +69,9 @@ def test_words_are_read_as_every_library_has_them(op: pa.Array) -> None:
 def test_what_is_no_table_is_refused(given: object) -> None:
     with pytest.raises(InputError, match=f"a {type(given).__name__} is no trace"):
         run(given, drive="tiny", layer="cmr")  # type: ignore[arg-type]
+
+
+def test_times_before_the_start_are_named() -> None:
+    table = pa.table({"time_s": [0.0, -0.5], "op": [0, 0], "lba": [0, 0], "blocks": [1, 1]})
+    with pytest.raises(InputError, match="'time_s' of the table has negative"):
+        Trace.from_table(table)
