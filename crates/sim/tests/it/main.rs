@@ -13,6 +13,7 @@ mod imported;
 mod interleaving;
 mod kept;
 mod list;
+mod loads;
 mod measured;
 mod recovery;
 mod results;

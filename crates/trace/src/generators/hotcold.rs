@@ -1,6 +1,6 @@
 //! A hot part and a cold part.
 
-use super::{Common, Drawn, Generator, Pattern};
+use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
@@ -22,7 +22,7 @@ pub const GENERATOR: Generator = Generator {
             doc: "share of requests that go there",
         },
     ],
-    defaults: &[],
+    defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {
         let hot = (common.span as f64 * v.share("hot").unwrap_or(0.1)) as u64 / common.align * common.align;
         if hot == 0 || hot >= common.span {

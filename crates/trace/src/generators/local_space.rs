@@ -1,6 +1,6 @@
 //! Requests near each other in space.
 
-use super::{Common, Drawn, Generator, Pattern};
+use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
@@ -17,7 +17,7 @@ pub const GENERATOR: Generator = Generator {
             doc: "mean requests before a jump",
         },
     ],
-    defaults: &[],
+    defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {
         let near = v
             .size("near", smrlab_units::Blocks(common.span))

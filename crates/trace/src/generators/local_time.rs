@@ -1,6 +1,6 @@
 //! Requests to what was used a short while ago.
 
-use super::{Common, Drawn, Generator, Pattern};
+use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
@@ -22,7 +22,7 @@ pub const GENERATOR: Generator = Generator {
             doc: "how many requests back an address is remembered; the distance is the smaller of two uniform ones",
         },
     ],
-    defaults: &[],
+    defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, _| {
         let memory = v.count("memory").unwrap_or(1) as usize;
         Ok(Box::new(LocalTime {

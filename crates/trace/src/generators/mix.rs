@@ -1,6 +1,6 @@
 //! Several generators at once.
 
-use super::{Common, Drawn, Generator, Made, Pattern};
+use super::{Common, Drawn, Generator, Made, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param, Values};
 
 /// The registry entry.
@@ -14,7 +14,7 @@ pub const GENERATOR: Generator = Generator {
         default: "sequential:30;zipf:40;uniform:30",
         doc: "NAME:WEIGHT, separated by ';' (any generator but mix and phases)",
     }],
-    defaults: &[],
+    defaults: &[("interarrival", RANDOM_GAP)],
     make,
 };
 

@@ -25,6 +25,9 @@ use crate::{Batch, OpenContext, Record, TraceError, TraceSource};
 use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
 use smrlab_units::{Lba, SimTime};
 
+/// Time between requests all over a drive, by default: the slowest drives take some 16 ms for one of 4 KiB.
+const RANDOM_GAP: &str = "20ms";
+
 /// Draws requests.
 pub trait Pattern: Send {
     /// The next request, `None` where the pattern has come to its end; everything random comes from `common`.

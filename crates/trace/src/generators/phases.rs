@@ -17,7 +17,7 @@ pub const GENERATOR: Generator = Generator {
             name: "of",
             kind: Kind::Text,
             default: "fill(10%);idle(10s);burst(1000);idle(60s);probe(100)",
-            doc: "the phases, separated by ';': idle(TIME); fill(SHARE): sequential writes of 1MiB, 10ms apart, that fill the \
+            doc: "the phases, separated by ';': idle(TIME); fill(SHARE): sequential writes of 1MiB, 20ms apart, that fill the \
                   share once; burst(N): N uniform writes, 1ms apart; probe(N): N uniform reads, 100ms apart; or \
                   GENERATOR(N). More parameters follow the first: burst(10k,size=8KiB,interarrival=0)",
         },
@@ -45,7 +45,7 @@ const SHORT: [Short; 3] = [
             ("once", "on"),
             ("size", "1MiB"),
             ("write", "100%"),
-            ("interarrival", "10ms"),
+            ("interarrival", "20ms"),
             ("requests", "18446744073709551615"),
         ],
     ),

@@ -1,6 +1,6 @@
 //! Requests anywhere, all addresses alike.
 
-use super::{Common, Drawn, Generator, Pattern};
+use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 
 /// The registry entry.
 pub const GENERATOR: Generator = Generator {
@@ -8,7 +8,7 @@ pub const GENERATOR: Generator = Generator {
     summary: "every address of the span alike, independent of the one before",
     reference: "The usual random workload: Cassuto et al. (MSST 2010) and He & Du (HotStorage 2014) assume it in their tables.",
     params: &[],
-    defaults: &[],
+    defaults: &[("interarrival", RANDOM_GAP)],
     make: |_, _| Ok(Box::new(Uniform)),
 };
 

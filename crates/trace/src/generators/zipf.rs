@@ -1,6 +1,6 @@
 //! Requests whose places are as unevenly popular as words.
 
-use super::{Common, Drawn, Generator, Pattern};
+use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::rng::{Rng, coprime, exp, ln};
 use smrlab_units::spec::{Kind, Param};
 
@@ -24,7 +24,7 @@ pub const GENERATOR: Generator = Generator {
             doc: "on: popular places lie all over the span; off: the most popular is at 0, the next behind it",
         },
     ],
-    defaults: &[],
+    defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {
         let places = (common.span / common.align).max(1);
         let step = if v.on("scatter") { coprime(places, 0x9e37_79b9_7f4a_7c15) } else { 1 };

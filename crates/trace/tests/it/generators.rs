@@ -49,7 +49,7 @@ fn uniform_has_the_asked_share_of_writes_and_covers_the_span() {
     assert!((writes - 0.7).abs() < 0.01, "{writes}");
     assert!((mean(a.lba.iter().map(|l| l.0 as f64)) / 500_000.0 - 1.0).abs() < 0.01);
     assert!(a.lba.iter().all(|l| l.0 % 8 == 0));
-    assert_eq!(a.arrival[1].0, 10_000_000);
+    assert_eq!(a.arrival[1].0, 20_000_000);
 }
 
 /// He & Du 2014, evaluation: SYN is sequential, 8 blocks in the mean, Normal(50 ms, 10 ms), and updates nothing.
