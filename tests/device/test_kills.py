@@ -163,7 +163,7 @@ def test_kill_9_loses_nothing_that_was_durable(make: Make, fast: Path, layer: st
     [
         {"array": "raid5,disks=4,chunk=8KiB"},
         {"array": "raid5,disks=3,chunk=16KiB,ssd_write=256KiB,ssd_read=128KiB"},
-        {"array": "dvs,disks=4,chunk=8KiB,segment=16,journal=on,ssd_write=256KiB"},
+        {"array": "dvs,overprovision=0%,disks=4,chunk=8KiB,segment=16,journal=on,ssd_write=256KiB"},
         {"array": "raid5,disks=4,chunk=8KiB,journal=on", "timing": "model", "speed": 30.0, "scheduler": "sptf,depth=8"},
         {"array": "raid5,disks=3,ssd_write=256KiB", "timing": "model", "speed": 30.0, "scheduler": "sptf,depth=8"},
     ],

@@ -70,7 +70,7 @@ fn destaging_by_rate_begins_at_the_low_mark() {
 #[test]
 fn a_page_waits_for_all_of_its_chunks() {
     let mut rig = Rig::new(
-        "dvs,disks=3,chunk=2blk,segment=9,stripes=wait,ssd_write=36blk,ssd_page=6blk,ssd_high=20%,ssd_low=10%",
+        "dvs,overprovision=0%,disks=3,chunk=2blk,segment=9,stripes=wait,ssd_write=36blk,ssd_page=6blk,ssd_high=20%,ssd_low=10%",
     );
     assert_eq!(rig.write(0, 6), []);
     assert_eq!(rig.write(36, 6), [], "two pages of two groups, above the high mark");

@@ -184,8 +184,8 @@ survives! {
     mirror: "mirror,disks=2,chunk=4blk over cmr", WithIt;
     mirror_of_three: "mirror,disks=3,chunk=4blk over s-block", Afterwards;
     mirror_intent: "mirror,disks=4,chunk=4blk,intent=on over cmr", Afterwards;
-    dvs_journal: "dvs,disks=5,chunk=1blk,segment=6,journal=on over cmr", WithIt;
-    dvs_journal_s_block: "dvs,disks=3,chunk=4blk,segment=3,journal=on over s-block", WithIt;
+    dvs_journal: "dvs,overprovision=0%,disks=5,chunk=1blk,segment=6,journal=on over cmr", WithIt;
+    dvs_journal_s_block: "dvs,overprovision=0%,disks=3,chunk=4blk,segment=3,journal=on over s-block", WithIt;
     dvs_journal_ssd: "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%,journal=on,ssd_write=8KiB,ssd_page=2KiB over cmr", WithIt;
 }
 
@@ -196,7 +196,7 @@ fn what_has_no_journal_loses_something() {
     for (array, loss) in [
         ("raid5,disks=3,chunk=4blk,intent=on over cmr", Loss::WithIt),
         ("raid5,disks=4,chunk=8blk,write=modify,parity=log,log=6blk,log_region=16blk over cmr", Loss::WithIt),
-        ("dvs,disks=5,chunk=1blk,segment=6 over cmr", Loss::Never),
+        ("dvs,overprovision=0%,disks=5,chunk=1blk,segment=6 over cmr", Loss::Never),
     ] {
         for end in [End::PowerCut, End::Kill] {
             assert!(every(array, end, loss).lost > 5, "{array}, {end:?}: next to nothing was lost");

@@ -107,7 +107,7 @@ fn waiting_for_full_stripes_pays_only_with_a_large_cache() {
 #[test]
 fn collection_takes_as_long_as_the_segment() {
     let cost = |length: u64| {
-        let array = format!("dvs,disks=5,chunk=1blk,segment={length}");
+        let array = format!("dvs,overprovision=0%,disks=5,chunk=1blk,segment={length}");
         let (reads, writes) = per_chunk(&array, 1);
         reads + writes
     };

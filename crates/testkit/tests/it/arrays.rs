@@ -33,7 +33,7 @@ const ARRAYS: &[&str] = &[
     "mirror,disks=4,chunk=4blk,intent=on,rebuild_depth=2",
     "mirror,disks=3,chunk=3blk,rebuild_unit=9blk,intent=on",
     "mirror,disks=5,copies=3,chunk=2blk,reads=first,rebuild_unit=8blk,ssd_write=24blk,ssd_page=2blk",
-    "dvs,disks=3,chunk=1blk,segment=6",
+    "dvs,overprovision=0%,disks=3,chunk=1blk,segment=6",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,idle=1s,obsolete=0%",
     "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%",
     "dvs,disks=4,chunk=2blk,segment=6,overprovision=30%,stripes=fill,idle=1s,obsolete=0%,victim=frequent",
@@ -46,10 +46,10 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=4,chunk=4blk,ssd_write=40blk,ssd_page=4blk,ssd_high=50%,ssd_low=20%",
     "raid5,disks=4,chunk=4blk,ssd_write=64blk,ssd_read=30blk,ssd_page=3blk,ssd_write_policy=scan,ssd_control=rate",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,ssd_write=24blk,ssd_page=2blk,ssd_read=10blk,ssd_batch=3",
-    "dvs,disks=3,chunk=1blk,segment=2,journal=on",
-    "dvs,disks=4,chunk=2blk,segment=5,journal=on",
+    "dvs,overprovision=0%,disks=3,chunk=1blk,segment=2,journal=on",
+    "dvs,overprovision=0%,disks=4,chunk=2blk,segment=5,journal=on",
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,journal=on,ssd_write=24blk,ssd_page=2blk",
-    "dvs,disks=4,chunk=4blk,segment=8,ssd_write=200blk,ssd_page=8blk,ssd_write_policy=least-rewrite,ssd_depth=1",
+    "dvs,overprovision=0%,disks=4,chunk=4blk,segment=8,ssd_write=200blk,ssd_page=8blk,ssd_write_policy=least-rewrite,ssd_depth=1",
 ];
 
 #[test]
@@ -408,7 +408,7 @@ fn the_power_may_fail_at_every_request_to_a_cached_array() {
 #[test]
 fn a_page_that_is_being_written_keeps_its_place() {
     let drive = drives::plain(60, 8, 2, 4);
-    let text = "dvs,disks=4,chunk=2blk,segment=5,ssd_write=24blk,ssd_page=2blk";
+    let text = "dvs,overprovision=0%,disks=4,chunk=2blk,segment=5,ssd_write=24blk,ssd_page=2blk";
     let layer = "s-block,sblock_blocks=24,cache=20%,overprovision=30%,sections=1";
     let mut rng = Rng::new(1);
     let mut array = ArrayHarness::new(text, layer, &drive);
@@ -444,7 +444,7 @@ fn the_power_may_fail_in_mid_collection() {
         (0..120).for_each(|point| survives(text, point));
     }
     let lost = (0..120).filter(|point| {
-        let off = || survives("dvs,disks=4,chunk=2blk,segment=5", *point);
+        let off = || survives("dvs,overprovision=0%,disks=4,chunk=2blk,segment=5", *point);
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(off)).is_err()
     });
     let lost = lost.count();

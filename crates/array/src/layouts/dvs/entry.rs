@@ -23,7 +23,8 @@ What a write covers only in part is completed by a read of the old copy (`fill_r
 in the foreground: live chunks are read, the segments reset (the layer below is told by a discard), and all is striped \
 anew. With `idle` groups are collected in idle time too, the one with most obsolete chunks first, if at least `obsolete` \
 of its chunks are; a request gives that up before its first write. `overprovision` of a group's chunks are not the \
-host's: without any, a full group is collected by every write.
+host's: with 0%, which the paper's silence means, a full group is collected by every write. The paper's own figures need \
+groups of which some 30 % is live, hence the default; a run says when its groups are nearly full.
 
 A dead drive's chunks are made from their stripes, obsolete members included; a replaced drive is rebuilt group by group, \
 only what was written.
@@ -49,8 +50,9 @@ segments are reset, and it is done again after a cut. The published write cache 
         Param {
             name: "overprovision",
             kind: Kind::Share(0.0, 0.9),
-            default: "0",
-            doc: "share of a group's data chunks that the host does not see",
+            default: "70%",
+            doc: "share of a group's data chunks that the host does not see: what is left of them is live when the host's space is \
+                  full. 70% is what the paper's own figures need; the less, the more is moved for each write",
         },
         Param {
             name: "stripes",
@@ -113,8 +115,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return Err(values.bad("segment", format!("a segment that fits on a drive of {least} blocks")));
     }
     let all = (disks - 1) * length;
-
-    let share = values.share("overprovision").unwrap_or(0.0);
+    let share = values.share("overprovision").unwrap_or(0.7);
     let logical = ((all as f64 * (1.0 - share)).round() as u64).clamp(1, all);
     let shape = Shape { chunk, disks, length, logical, groups: all_groups, zone: None };
     if !Group::numbers(&shape) {
