@@ -137,6 +137,38 @@ fn one_drive_behind_a_layout_takes_as_long_as_one_drive() {
 }
 
 #[test]
+fn a_small_write_costs_a_copy_or_two_parities_more() {
+    let closed = "arrivals = 'closed'\n";
+    let r = go("mirror,disks=5,copies=3,chunk=4blk", "cmr", SMALL, closed);
+    assert_eq!((number(&r, "/media/reads"), number(&r, "/media/writes")), (0.0, 1200.0));
+    let r = go("raid6,disks=7,chunk=4blk,write=modify", "cmr", SMALL, closed);
+    assert_eq!((number(&r, "/media/reads"), number(&r, "/media/writes")), (1200.0, 1200.0));
+    assert_eq!(number(&r, "/media/by_cause/parity/writes"), 800.0);
+    let r = go("raid6,disks=7,chunk=4blk,write=reconstruct", "cmr", SMALL, closed);
+    // N - w chunks are read: 5 - 1.
+    assert_eq!((number(&r, "/media/reads"), number(&r, "/media/writes")), (1600.0, 1200.0));
+}
+
+/// Two drives die, the second while the first is not rebuilt, and every block that is read is what was last written: what P, Q and copies
+/// make of it, too.
+#[test]
+fn two_dead_drives_are_served_around_and_rebuilt() {
+    let more = "arrivals = 'closed,depth=4'\nverify_media = true\n";
+    for array in [
+        "raid6,disks=6,chunk=4blk",
+        "mirror,disks=4,chunk=4blk",
+        "mirror,disks=4,copies=3,chunk=4blk,reads=turns",
+    ] {
+        for layer in ["cmr", "rmw"] {
+            let text = format!("{array},fail=0@1s+3@1500ms,replace=1s,spares=2");
+            let r = go(&text, layer, MIXED, more);
+            let counted = ["deaths", "rebuilds", "refused"].map(|n| number(&r, &format!("/array/{n}")));
+            assert_eq!(counted, [2.0, 2.0, 0.0], "{text} over {layer}");
+        }
+    }
+}
+
+#[test]
 fn a_dead_drive_is_served_around_and_rebuilt() {
     let healthy = go("raid5,disks=5,chunk=4blk", "cmr", MIXED, "arrivals = 'closed'\n");
     let lost = go("raid5,disks=5,chunk=4blk,fail=2@1s,replace=1s", "cmr", MIXED, "arrivals = 'closed'\n");
