@@ -21,7 +21,7 @@ QUICK = {
 }
 
 
-def until(there: Callable[[], object], seconds: float = 120.0) -> None:
+def until(there: Callable[[], object], seconds: float = 60.0) -> None:
     """Waits until something is so."""
     end = time.monotonic() + seconds
     while not there():
@@ -65,7 +65,8 @@ class Processes:
         self.file.unlink(missing_ok=True)
         here = ("--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0")
         self.scheduler = self._start("dask_scheduler", *here, "--scheduler-file", str(self.file))
-        until(self.file.is_file)
+        # Written in one go, but not at once.
+        until(lambda: self.file.is_file() and self.file.read_text().rstrip().endswith("}"))
 
     def _start(self, what: str, *args: str) -> subprocess.Popen[bytes]:
         log = (self.folder / "dask.log").open("ab")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ import smrlab as lab
 from smrlab import sweeps
 from smrlab.errors import InputError, MissingError
 from smrlab.executors import chosen
+from smrlab.sweeps.status import status
 
 # One cluster for all of them.
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -183,6 +185,25 @@ def test_a_prefilled_drive_is_made_once_and_shared(place: Path, dask: Processes)
     alone = lab.sweep(spec, out=place / "filled")
     without = [c for c in done.table().column_names if "map_bytes" not in c]
     assert alone.table().select(without).equals(done.table().select(without))
+
+
+def test_ctrl_c_stops_what_runs_on_the_cluster(place: Path, dask: Processes) -> None:
+    """The client ends at once; the worker gives its run up, and its claim with it."""
+    dask.more(max(1 - len(dask.workers), 0))
+    file = place / "long.toml"
+    file.write_text('[base]\ndrive = "tiny"\nlayer = "rmw"\nwrap = "capacity"\ntrace = "synth:uniform,requests=1G"\n')
+    out = place / "long"
+    command = [sys.executable, "-m", "smrlab", "sweep", str(file), "--out", str(out), "--scheduler", dask.address]
+    client = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    until(lambda: sweeps.Store(out).times("claims"))
+    told = status(sweeps.Store(out))
+    assert (told["done"], [r["settings"] for r in told["running"]]) == (0, [{}])
+    client.send_signal(signal.SIGINT)
+    _, said = client.communicate(timeout=60)
+    assert client.returncode == 130, said
+    assert "the same command goes on from there" in said
+    until(lambda: not sweeps.Store(out).times("claims"))
+    assert not sweeps.Store(out).times("points", ".json")
 
 
 def test_a_secret_is_nowhere(smrlab: Invoke, place: Path, dask: Processes) -> None:

@@ -159,6 +159,16 @@ def test_a_study_of_an_earlier_version_says_so(smrlab: Invoke, tmp_path: Path) -
     assert not lab.sweep({"base": BASE}, out=tmp_path).outcome.note
 
 
+def test_memory_is_bounded_by_what_the_drive_holds() -> None:
+    from smrlab.sweeps.estimate import A_REQUEST, BASE, memory_of
+
+    run = {"drive": "tiny", "layer": "rmw", "trace": ["synth:uniform,requests=2k"]}
+    assert memory_of(run) == BASE + 2000 * A_REQUEST
+    assert memory_of({**run, "limit": "1k"}) == BASE + 1000 * A_REQUEST
+    # The drive has 2880 blocks.
+    assert memory_of({**run, "trace": ["synth:uniform,requests=1G"]}) == BASE + 2880 * A_REQUEST
+
+
 def test_a_panic_or_anything_else_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from smrlab import _core
 

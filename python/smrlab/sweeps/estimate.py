@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import sys
 from typing import Any
 
 from smrlab import _core
@@ -40,11 +42,17 @@ def count(text: str) -> int:
 
 def memory_of(spec: dict[str, Any]) -> int:
     """Bytes of memory that a run needs, from above; `memory = "4GiB"` in a specification knows better."""
-    requests = requests_of(spec, {})
-    return BASE + A_REQUEST * requests
+    return BASE + A_REQUEST * min(
+        requests_of(spec, {}), _blocks(str(spec.get("drive", "")), str(spec.get("array", "")))
+    )
 
 
-def resolved(spec: dict[str, Any]) -> dict[str, Any]:
-    """A specification with its defaults."""
-    found: dict[str, Any] = json.loads(_core.resolved(json.dumps(spec)))
-    return found
+@functools.cache
+def _blocks(drive: str, array: str) -> int:
+    """Blocks of a drive, which bound what maps can hold; no bound where there may be several drives."""
+    if array not in ("", "single"):
+        return sys.maxsize
+    try:
+        return int(json.loads(_core.drive_json(drive))["blocks"])
+    except (InputError, KeyError):
+        return sys.maxsize
