@@ -37,7 +37,7 @@ JOBS = {
     "4k randread d16, aged": ("randread", "4k", 16),
 }
 RANDOM = ["4k randread d16", "128k write d16", "4k randwrite d16", "4k randread d16, aged"]
-# What layers that log are judged by: small random writes, by the processor time of each. Asked: 0.7 of the memory plugin,
+# Layers that log are judged by small random writes, by the processor time of each. Asked: 0.7 of the memory plugin,
 # 0.95 of it for cmr and raw at every size and depth. Most is lost where bytes are copied that only stay where they are.
 LOGGED = ["4k randwrite d1", "4k randwrite d16", "4k randread d16", "128k write d16"]
 BOTH = ["4k randread d16", "1m read d16", "128k write d16", "1m write d16", "4k randwrite d16"]

@@ -86,7 +86,10 @@ _AT_ONCE = 10
 
 
 def _full_at_start(doc: Mapping[str, Any]) -> bool:
-    """Whether a run that began with something written began with caches that were full."""
+    """Whether a run that began with something written began with caches that were full; not those of an array."""
+    members = doc.get("members")
+    if members and not any(text.dig(member, "cleaning.count") for member in members):
+        return False
     written = text.dig(doc, "spec.prefill") or text.dig(doc, "spec.from_state")
     first, rate = text.dig(doc, "cleaning.first_s"), doc.get("iops")
     return bool(written) and first is not None and rate is not None and first * rate < _AT_ONCE

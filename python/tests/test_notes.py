@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from smrlab.cli import finish
-from smrlab.devices import address
 from smrlab.errors import InputError
 from smrlab.faults import faults, nanoseconds
+from smrlab.listening import address, iscsi
 
 
 def test_a_run_whose_caches_were_full_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,6 +70,7 @@ def test_where_a_device_listens() -> None:
     assert address("tcp:127.0.0.1:10809") == ("127.0.0.1", 10809)
     assert address("tcp:[::1]:65535") == ("[::1]", 65535)
     assert (address(None), address("unix:/tmp/s")) == (None, None)
-    for wrong in ("tcp:localhost:0", "tcp:localhost:65536", "tcp:localhost", "unix:", "udp:a:1"):
-        with pytest.raises(InputError, match="write unix:PATH or tcp:HOST:PORT"):
+    assert (address("iscsi:[::1]:3260"), iscsi("iscsi:[::1]:3260")) == (None, "[::1]:3260")
+    for wrong in ("tcp:localhost:0", "iscsi:localhost:0", "tcp:localhost:65536", "tcp:localhost", "unix:", "udp:a:1"):
+        with pytest.raises(InputError, match="write unix:PATH, tcp:HOST:PORT"):
             address(wrong)

@@ -117,6 +117,9 @@ def test_a_first_cleaning_after_a_prefill_says_that_caches_were_full() -> None:
     at = [first(spec=prefilled, cleaning={**DOC["cleaning"], "first_s": s}) for s in (0.0, 0.09, 0.11)]
     assert at == ["at the start", "at the start", "110 ms"]
     assert first(spec={"prefill": None}, cleaning={**DOC["cleaning"], "first_s": 0.0}) == "0 µs"
+    at_once = {"spec": prefilled, "cleaning": {**DOC["cleaning"], "first_s": 0.0}}
+    assert first(**at_once, members=[{}, {"cleaning": {"count": 1}}]) == "at the start"
+    assert first(**at_once, members=[{}, {}]) == "0 µs", "what an array collects itself is no cache"
     assert first(spec={"from_state": "f"}, cleaning={**DOC["cleaning"], "first_s": 0.0}) == "at the start"
 
 
