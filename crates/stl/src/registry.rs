@@ -6,6 +6,7 @@ use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
 use crate::layers::{cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, static_map, zoned};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
+use smrlab_disk::model::CacheSpec;
 use smrlab_disk::{DriveError, DriveModel};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use std::sync::Arc;
@@ -102,6 +103,11 @@ pub fn build_as(entry: &'static LayerEntry, text: &str, context: &BuildContext) 
         && let Some(length) = segment::shared_guards(&context, &values)
     {
         let drive = context.drive.with_waves(length).map_err(|e| does_not_fit(entry, &e))?;
+        context.drive = Arc::new(drive);
+    }
+    let measured = |c: CacheSpec| c.read_late.is_some() || c.one_place.is_some();
+    if has("readahead") && context.drive.spec().cache.is_some_and(measured) {
+        let drive = context.drive.with_cache_measured().map_err(|e| does_not_fit(entry, &e))?;
         context.drive = Arc::new(drive);
     }
     let mut layer = (entry.build)(&context, &values)?;

@@ -8,7 +8,7 @@ use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use crate::model::{
     BandDefaults, BufferSpec, ControllerSpec, DriveModel, DriveSpec, ReadAhead, WriteBack, write,
 };
-use smrlab_units::SimTime;
+use smrlab_units::{Blocks, SimTime};
 
 /// Reads `name` and the files that it names with `read`, and makes a drive file of them.
 ///
@@ -258,6 +258,8 @@ fn mechanics_of(
         write_settle: SimTime::ZERO,
         read_overhead: SimTime::ZERO,
         write_overhead: SimTime::ZERO,
+        read_late: Blocks::ZERO,
+        one_place: 0,
         rate: None,
     })
 }

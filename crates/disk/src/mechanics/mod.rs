@@ -84,6 +84,12 @@ pub struct MechanicsSpec {
     pub read_overhead: SimTime,
     /// Before a write positions.
     pub write_overhead: SimTime,
+    /// A read misses the blocks that pass within so many behind the head's arrival: it begins with what comes later, or
+    /// waits for the next turn.
+    pub read_late: Blocks,
+    /// So many first cylinders, those of a cache on the medium, are one place: seeks count from the cylinder behind them,
+    /// and a read that comes from there or goes there misses nothing.
+    pub one_place: u32,
     /// In the model without rotation: bytes a second everywhere. `None`: what the zone and `rpm` give.
     pub rate: Option<u64>,
 }
@@ -108,6 +114,7 @@ impl MechanicsSpec {
                 f.add(format!("{at}.{name}"), format!("{t} is not accepted: from 0 to 1s"));
             }
         }
+        f.range(format!("{at}.read_late"), self.read_late.0, 0, 1 << 20);
         if let Some(rate) = self.rate {
             f.range(format!("{at}.rate"), rate, 1, 1 << 50);
         }
@@ -210,6 +217,9 @@ pub struct Mechanics {
     blocks_distance: bool,
     curves: [Curve; 2],
     overhead: [u64; 2],
+    /// Blocks that a read misses behind its arrival, and cylinders that are one place.
+    read_late: u64,
+    one_place: u32,
     head_switch: [u64; 2],
     settle: u64,
     rpm: u64,
@@ -253,6 +263,8 @@ impl Mechanics {
             blocks_distance: spec.distance == Distance::Blocks,
             curves: [spec.read_seek.ready(), spec.write_seek.ready()],
             overhead: [spec.read_overhead.0, spec.write_overhead.0],
+            read_late: spec.read_late.0,
+            one_place: spec.one_place,
             head_switch: [spec.head_switch.0, spec.write_head_switch.unwrap_or(spec.head_switch).0],
             settle: spec.write_settle.0,
             rpm: u64::from(spec.rpm),
@@ -340,7 +352,8 @@ impl Mechanics {
         let mut seek = if self.blocks_distance {
             curve.between(self.head.next.0, t.pba)
         } else {
-            curve.between(u64::from(self.head.cylinder), u64::from(t.cylinder))
+            let place = |cylinder: u32| u64::from(cylinder.max(self.one_place));
+            curve.between(place(self.head.cylinder), place(t.cylinder))
         };
         if t.surface != self.head.surface {
             seek = seek.max(self.head_switch[dir as usize]);
@@ -348,10 +361,21 @@ impl Mechanics {
         if seek > 0 && dir == Dir::Write { seek + self.settle } else { seek }
     }
 
+    /// How long what passes the head is missed by a read that begins with `t`.
+    #[inline(always)]
+    fn late(&self, dir: Dir, t: &Target) -> u64 {
+        let here = self.head.cylinder.min(t.cylinder) >= self.one_place;
+        if self.read_late == 0 || dir == Dir::Write || !here {
+            return 0;
+        }
+        let turn = u64::from(self.geometry.sectors(t.track())) * self.rpm;
+        self.read_late * REVOLUTION / turn
+    }
+
     #[inline(always)]
     fn position(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
         let at_once = self.head.goes_on(now, t.pba);
-        let overhead = if at_once { 0 } else { self.overhead[dir as usize] };
+        let overhead = if at_once { 0 } else { self.overhead[dir as usize] + self.late(dir, t) };
         if self.model == Model::NoRotation {
             let seek = if t.pba == self.head.next.0 { 0 } else { self.seek(dir, t) };
             return Positioning { overhead, arrive: now.0 + overhead + seek, wait: 0 };

@@ -22,6 +22,8 @@ pub(crate) fn spec_7200() -> MechanicsSpec {
         write_settle: SimTime::from_us(100),
         read_overhead: SimTime::from_us(50),
         write_overhead: SimTime::from_us(60),
+        read_late: Blocks::ZERO,
+        one_place: 0,
         rate: None,
     }
 }
@@ -285,6 +287,34 @@ fn without_rotation_the_rate_is_that_of_the_zones() {
     let mut m = Mechanics::new(g, &spec, Model::NoRotation).unwrap();
     let end = m.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(125));
     assert_eq!(end.0, (REVOLUTION + REVOLUTION / 2).div_ceil(7200));
+}
+
+/// 100 blocks a turn: a read that arrives 10 blocks before its first one, when 20 are missed, loses a turn. Within the cylinders
+/// that are one place there is no seek, from there it counts from their end, and nothing is missed on the way there or back.
+#[test]
+fn reads_miss_what_passes_behind_their_arrival_but_for_those_of_the_one_place() {
+    let g = plain(vec![ZoneSpec::plain(1000, 100)]);
+    let none = SeekCurve::Table(vec![(1, SimTime::ZERO), (400, SimTime::ZERO), (401, SimTime::from_ms(3))]);
+    let spec = MechanicsSpec {
+        read_seek: none,
+        read_overhead: SimTime::ZERO,
+        read_late: Blocks(20),
+        one_place: 50,
+        ..spec_7200()
+    };
+    let took = |from: u64, to: u64| {
+        let mut m = Mechanics::new(g.clone(), &spec, Model::Full).unwrap();
+        m.service(SimTime::ZERO, Dir::Write, Pba(from), Blocks(1));
+        let start = m.head().ready;
+        let turns = (m.service(start, Dir::Read, Pba(to), Blocks(1)).since(start).0 * 7200) as f64;
+        (turns / REVOLUTION as f64 * 100.0).round()
+    };
+    assert_eq!(took(10_000, 10_111), 111.0, "10 blocks ahead: missed");
+    assert_eq!(took(10_000, 10_126), 26.0, "25 blocks ahead: in time");
+    assert_eq!(took(100, 10_111), 11.0, "from the one place nothing is missed");
+    assert_eq!(took(10_000, 111), 11.0, "nor on the way there");
+    assert_eq!(took(4_900, 45_011), 11.0, "400 cylinders from the end of the one place");
+    assert_eq!(took(4_900, 45_147), 47.0, "401: 3 ms, 36 of them a turn");
 }
 
 #[test]

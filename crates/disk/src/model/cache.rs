@@ -1,6 +1,6 @@
 //! `[persistent_cache]` of a drive file: the log on the medium that a drive-managed drive writes to first.
 
-use super::reader::{ANGLE, COUNT, RATE, Reader, SIZE, SWITCH, TIME, TRACKS, time};
+use super::reader::{ANGLE, COUNT, CYLINDERS, RATE, Reader, SIZE, SWITCH, TIME, TRACKS, time};
 use smrlab_units::{Blocks, SimTime};
 
 /// What is known of a drive's cache on the medium; what is `None` is left to the layer.
@@ -40,6 +40,10 @@ pub struct CacheSpec {
     pub bypass: Option<bool>,
     /// A band whose blocks are all in the log is written without being read or copied first.
     pub whole_bands: Option<bool>,
+    /// A native read misses the blocks that pass within so many behind the head's arrival, instead of a read overhead.
+    pub read_late: Option<Blocks>,
+    /// So many first cylinders, the cache's, are one place for seeks.
+    pub one_place: Option<u64>,
 }
 
 fn whole(bytes: f64) -> Blocks {
@@ -69,6 +73,8 @@ pub(super) fn parse(r: Reader<'_>) -> CacheSpec {
         idle: r.opt_number("idle", TIME).map(time),
         bypass: switch("bypass"),
         whole_bands: switch("whole_bands"),
+        read_late: size("read_late"),
+        one_place: r.opt_number("one_place", CYLINDERS).map(|n| n as u64),
     };
     r.finish();
     spec

@@ -199,6 +199,14 @@ const DOCS: &[(&str, &str)] = &[
         "persistent_cache.whole_bands",
         "1: a band whose blocks are all in the log is written without being read",
     ),
+    (
+        "persistent_cache.read_late",
+        "a native read misses what passes within so much behind the head's arrival; it takes the place of the read overhead",
+    ),
+    (
+        "persistent_cache.one_place",
+        "so many first cylinders, the cache's, are one place for seeks, and reads from and to there miss nothing",
+    ),
 ];
 
 #[cfg(test)]

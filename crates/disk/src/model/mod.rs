@@ -25,7 +25,7 @@ use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, GeometrySpec, Layout, TrackNo, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
-use smrlab_units::Blocks;
+use smrlab_units::{Blocks, SimTime};
 use std::sync::Arc;
 
 /// What layers take for their bands where the user gives nothing.
@@ -278,6 +278,22 @@ impl DriveModel {
         let wave = 2 * length + p.width() - 1;
         let mut spec = self.spec.clone();
         spec.interference = Interference::Physical(PhysicalProfile { wave, ..p });
+        let overrides = self.overrides.clone();
+        Ok(Self { overrides, ..Self::new(spec, self.provenance.clone())? })
+    }
+
+    /// The drive as its cache on the medium has measured it: what its file says of reads and of the way to the cache holds for the
+    /// mechanics, too.
+    ///
+    /// # Errors
+    /// As [`DriveModel::new`].
+    pub fn with_cache_measured(&self) -> Result<Self, DriveError> {
+        let mut spec = self.spec.clone();
+        let cache = spec.cache.unwrap_or_default();
+        if let Some(late) = cache.read_late {
+            (spec.mechanics.read_late, spec.mechanics.read_overhead) = (late, SimTime::ZERO);
+        }
+        spec.mechanics.one_place = cache.one_place.unwrap_or(0) as u32;
         let overrides = self.overrides.clone();
         Ok(Self { overrides, ..Self::new(spec, self.provenance.clone())? })
     }

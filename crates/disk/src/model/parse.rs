@@ -160,6 +160,8 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
         write_settle: write_settle?,
         read_overhead: read_overhead?,
         write_overhead: write_overhead?,
+        read_late: Blocks::ZERO,
+        one_place: 0,
         rate,
     };
     Some((spec, model?))

@@ -243,6 +243,8 @@ impl Writer<'_> {
             ("idle", time(c.idle), "ns"),
             ("bypass", switch(c.bypass), "on"),
             ("whole_bands", switch(c.whole_bands), "on"),
+            ("read_late", size(c.read_late), "B"),
+            ("one_place", count(c.one_place), "cylinders"),
         ] {
             if let Some(value) = value {
                 self.number(key, &value, unit);

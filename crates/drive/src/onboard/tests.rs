@@ -24,6 +24,8 @@ fn mechanics() -> Mechanics {
         write_settle: SimTime::ZERO,
         read_overhead: SimTime::ZERO,
         write_overhead: SimTime::ZERO,
+        read_late: Blocks::ZERO,
+        one_place: 0,
         rate: None,
     };
     Mechanics::new(Arc::new(geometry), &spec, Model::Full).unwrap()

@@ -169,6 +169,8 @@ mod tests {
             write_settle,
             read_overhead: SimTime::ZERO,
             write_overhead: SimTime::ZERO,
+            read_late: Blocks::ZERO,
+            one_place: 0,
             rate: None,
         };
         Mechanics::new(Arc::new(Geometry::new(geometry).unwrap()), &spec, Model::Full).unwrap()

@@ -47,8 +47,21 @@ struct Options {
     idle: Option<SimTime>,
     bypass: bool,
     whole_bands: bool,
+    /// Reads that follow each other cost what passes the head.
+    read_ahead: bool,
+    /// From packet to packet: a read less far behind the last one, in blocks along the track, waits for the next turn.
+    log_late: u64,
     /// Requests are acknowledged before the sub-step that follows them.
     running_only: bool,
+}
+
+/// Where the host's last block passed the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// In a packet of the log that begins so many blocks along its track.
+    Log(u64),
+    /// In a native band, before this offset.
+    Native { band: usize, next: u64 },
 }
 
 /// A sequential write that goes to its band directly.
@@ -86,8 +99,7 @@ struct PersistentCache {
     scratch_tracks: u64,
     /// Packets since the journal's last commit.
     since_journal: u64,
-    /// The head was at the log last.
-    at_log: bool,
+    at: At,
     /// Blocks that read as zeroes until they are written.
     discarded: BlockSet,
     /// Blocks whose newest copy lies natively; kept where streams may bypass the log.
@@ -111,7 +123,7 @@ impl PersistentCache {
             scratch_next: 0,
             scratch_tracks: 0,
             since_journal: 0,
-            at_log: true,
+            at: At::Log(0),
             discarded: BlockSet::new(),
             stream: None,
             idle_step: None,
@@ -165,15 +177,15 @@ impl PersistentCache {
             ops += 1;
         }
         plan.set_extents(ops);
-        self.wait_after(plan);
+        self.acknowledge_early(plan);
+        self.wait_of_write(plan);
     }
 
-    /// What a request waits for of cleaning.
-    fn wait_after(&mut self, plan: &mut Plan) {
+    /// Acknowledges before the cleaning that follows, where only requests that come meanwhile wait for it.
+    fn acknowledge_early(&self, plan: &mut Plan) {
         if self.o.running_only {
             plan.acknowledge();
         }
-        self.wait(plan);
     }
 
     /// Appends `span` to the log, as a packet of its own or to the last one.
@@ -198,7 +210,6 @@ impl PersistentCache {
         let place = (at.lap << 32) | if joined.is_some() { 1 << 63 } else { at.offset };
         plan.record(Record { tag: records::APPEND, words: [span.start, blocks, place] });
         self.append(at, length, joined.is_some(), span);
-        self.at_log = true;
         blocks
     }
 
@@ -206,7 +217,8 @@ impl PersistentCache {
     fn append(&mut self, at: Head, length: u64, joined: bool, span: Range<u64>) {
         self.forget_natively(span.clone());
         if joined {
-            return self.log.join(length, span);
+            self.log.join(length, span);
+            return self.at_last_packet();
         }
         if self.since_journal >= self.o.journal_every {
             self.since_journal = 0;
@@ -215,6 +227,12 @@ impl PersistentCache {
         self.since_journal += 1;
         self.counters.packets += 1;
         self.log.append(at, length, span);
+        self.at_last_packet();
+    }
+
+    fn at_last_packet(&mut self) {
+        let offset = self.log.packets.back().map_or(0, |p| p.offset.into());
+        self.at = At::Log(offset % self.layout.track);
     }
 
     fn forget_natively(&mut self, span: Range<u64>) {
@@ -237,7 +255,7 @@ impl PersistentCache {
             return plan.lasting(SimTime(data.max(media.0)));
         }
         let commit = self.commit_time(blocks);
-        if self.at_log {
+        if matches!(self.at, At::Log(_)) {
             plan.lasting(self.o.commit_overhead + commit);
         } else {
             plan.pause(Cause::Metadata, commit.since(media));
@@ -270,7 +288,6 @@ impl PersistentCache {
         plan.record(Record { tag: records::DIRECT, words: [span.start, blocks.0, 0] });
         self.counters.bypassed_blocks += blocks.0;
         self.written_directly(span);
-        self.at_log = false;
     }
 
     /// A band of which nothing lies natively is about to be written from its beginning: what is not cached of it reads as
@@ -292,6 +309,8 @@ impl PersistentCache {
         if let Some(written) = &mut self.written {
             written.insert(span.clone());
         }
+        let (band, next) = self.layout.native_of(span.end - 1);
+        self.at = At::Native { band, next: next + 1 };
         if let Some(stream) = &mut self.stream {
             stream.next = span.end;
         }

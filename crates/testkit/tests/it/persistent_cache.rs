@@ -9,7 +9,7 @@ const VARIANTS: &[&str] = &[
     "persistent-cache,map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms",
     "persistent-cache,bypass=on,queued=4,packet=12blk,idle=10ms,map_trigger=9,map_limit=12",
     "persistent-cache,whole_bands=on,round=3,map_trigger=4,map_limit=4,bypass=on,slot=0.1",
-    "persistent-cache,map_trigger=20,map_limit=20,memory=9blk,slot=0.05,packet=3blk,log=40blk,waits=running",
+    "persistent-cache,map_trigger=20,map_limit=20,memory=9blk,slot=0.05,packet=3blk,log=40blk,waits=running,readahead=off",
 ];
 
 #[test]
@@ -60,6 +60,35 @@ fn every_drive_of_the_kit_keeps_what_it_is_given() {
         }
         assert!(fits >= 3, "{text} fits on {fits} of the kit's drives only");
     }
+}
+
+/// A read with no round under way opens the one that is due, and the request behind it is the first to wait for that.
+#[test]
+fn a_read_does_not_wait_for_the_round_that_it_opens() {
+    let text = "persistent-cache,map_trigger=4,map_limit=1000,idle=off";
+    let mut layer = smrlab_stl::build(text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+    let (mut plan, mut rng) = (Plan::new(false, true), smrlab_units::rng::Rng::new(5));
+    let (mut taken, mut cleaned, mut steps, mut opened) = (0, 0, 0, 0);
+    for _ in 0..2_000 {
+        let op = if rng.below(2) == 0 { HostOp::Read } else { HostOp::Write };
+        let request = HostRequest::new(op, Lba(rng.below(layer.host_blocks().0)), Blocks(1));
+        plan.clear();
+        layer.submit(SimTime::ZERO, &request, &mut plan);
+        let counted = smrlab_stl::counted(&*layer);
+        let count = |name: &str| counted.iter().find(|c| c.0 == name).map_or(0, |c| c.1);
+        let (under_way, waited) = (taken > cleaned, count("cleaning_sub_steps") - steps);
+        // Records with tag 3 take a band.
+        let takes = plan.records().iter().filter(|r| r.1.tag == 3).count() as u64;
+        if op == HostOp::Read {
+            assert_eq!(waited, u64::from(under_way), "a read waits for one sub-step of a round under way");
+            opened += u64::from(!under_way && takes > 0);
+        } else {
+            assert_eq!(waited > 0, under_way || takes > 0, "a write waits for the round that it opens");
+        }
+        taken += takes;
+        (cleaned, steps) = (count("bands_cleaned"), count("cleaning_sub_steps"));
+    }
+    assert!(opened > 5, "{opened} rounds opened by reads that did not wait");
 }
 
 /// Requests wait when the map is full of packets, long before the log is full of blocks.

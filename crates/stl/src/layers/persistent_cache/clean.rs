@@ -15,8 +15,8 @@ use std::ops::Range;
 pub(super) enum Work {
     /// Tracks are read into memory.
     Read(Range<u64>),
-    /// Packets are collected from the log.
-    Collect,
+    /// Packets with blocks in a part of the band are collected from the log.
+    Collect(Range<u64>),
     /// Merged tracks go to the scratch band.
     Scratch(Range<u64>),
     /// They go home.
@@ -212,7 +212,7 @@ impl PersistentCache {
         seen.dedup();
         let packets = (seen.len() - before) as u64;
         if packets > 0 {
-            steps.push(SubStep { work: Work::Collect, time: SimTime(self.o.collect.0 * packets) });
+            steps.push(SubStep { work: Work::Collect(part), time: SimTime(self.o.collect.0 * packets) });
         }
     }
 
@@ -347,19 +347,30 @@ impl PersistentCache {
         }
     }
 
-    /// What a request waits for of cleaning: one sub-step; under pressure all of the round; where the log is full, band after
-    /// band until what it wrote has room. What was taken from the log takes room until it is home.
-    pub(super) fn wait(&mut self, plan: &mut Plan) {
-        self.begin_if_due(plan);
-        if !self.pressure && self.log.live >= self.o.map_limit {
-            self.set_pressure(true, plan);
-        }
+    /// What a request waits for of the round under way: one sub-step, under pressure all that is left.
+    fn advance(&mut self, plan: &mut Plan) {
         if self.pressure {
             self.counters.rounds_waited += u64::from(!self.jobs.is_empty());
             self.finish_round(plan);
         } else {
             self.sub_step(plan);
         }
+    }
+
+    /// What a read waits for of cleaning. A round that becomes due is begun behind it: the next request waits for that.
+    pub(super) fn wait_of_read(&mut self, plan: &mut Plan) {
+        self.advance(plan);
+        self.begin_if_due(plan);
+    }
+
+    /// What a write waits for of cleaning, of a round that it makes due too; where the log is full, band after band until
+    /// what it wrote has room. What was taken from the log takes room until it is home.
+    pub(super) fn wait_of_write(&mut self, plan: &mut Plan) {
+        self.begin_if_due(plan);
+        if !self.pressure && self.log.live >= self.o.map_limit {
+            self.set_pressure(true, plan);
+        }
+        self.advance(plan);
         while self.log.kept > self.o.log && self.finish_band(plan) {
             self.counters.rounds_waited += 1;
         }

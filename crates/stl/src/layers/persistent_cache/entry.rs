@@ -21,9 +21,9 @@ When the log is longer than `map_trigger` packets (dead ones included), a *round
 the highest block of the oldest packet. All cached blocks of a band are taken, and their map entries are free at once. The
 band goes home in phases of `memory` bytes: its tracks are read from the lowest cached block on, the packets are collected
 (`collect` each), the merged tracks go to a scratch band, then home. Each of these is a *sub-step*, and a request waits for one
-of them; requests are what brings a round forward, and where the host is idle the drive does (`idle`). With `map_limit`
-packets in use a request waits for the whole round instead: the *pressure* that turns a drive of 13 writes a second into one
-of 3. Where the log is full in bytes, a write waits band by band until there is room for it; what was taken of the log has
+of them (a read opens a round that is due, but does not wait for that); requests are what brings a round forward, and where
+the host is idle the drive does (`idle`). With `map_limit` packets in use a request waits for the whole round instead: the
+*pressure* that turns a drive of 13 writes a second into one of 3. Where the log is full in bytes, a write waits band by band until there is room for it; what was taken of the log has
 no room to give until it is home. `rounds_waited_for` counts both.
 
 So what matters is the density of writes. With w packets a band the long-run mean of a small write is the time of a band
@@ -34,6 +34,8 @@ Options beyond the published model:
 - `bypass=on`: a write that begins with a band of which nothing lies natively, and whatever follows it without a gap, goes to the
   band directly and takes cached copies of its blocks out of the log. FUA writes never do. Bands that hold data natively are
   written through the log: without memory for a whole band they cannot be overwritten safely.
+- `readahead=off`: as in the published model a read that follows another one, or begins on the track under the head, and each
+  change to the next track lose a revolution. With `on` such reads pass at the rate of the medium.
 - `queued=N`: the host is taken to keep N writes queued, which share a packet as far as `packet` allows. The layer does not
   see the queue: with `queued=1` every write is a packet of its own.
 - `whole_bands=on`: a band all of whose blocks are cached is written from the log, without being read or copied.
@@ -66,7 +68,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         discards: true,
     },
     tested: &[
-        "map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms",
+        "map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms,readahead=off",
         "bypass=on,queued=4,packet=12blk,waits=running,idle=10ms,map_trigger=9,map_limit=12",
         "whole_bands=on,round=3,map_trigger=4,map_limit=4,overhead=1blk,slot=0.3,bypass=on",
     ],
@@ -135,6 +137,18 @@ const PARAMS: &[Param] = &[
         "time to collect a packet, in revolutions; default: the drive's, else 0.2",
     ),
     param("memory", Kind::Size, "memory in which a band is merged; default: the drive's, else 14MiB"),
+    Param {
+        name: "readahead",
+        kind: Kind::Choice(&["on", "off"]),
+        default: "on",
+        doc: "a read that follows another one costs what passes the head; off: it waits for the next turn, as in the published model",
+    },
+    Param {
+        name: "log_late",
+        kind: Kind::Real(0.0, 1.0),
+        default: "0.2",
+        doc: "a read of a packet that begins less than so many revolutions behind the last one waits for the next turn",
+    },
     param(
         "idle",
         Kind::Text,
@@ -212,6 +226,8 @@ fn options(values: &Values, spec: &CacheSpec, layout: &Layout, whole: Blocks) ->
         idle: idle(values, spec)?,
         bypass: on("bypass", spec.bypass),
         whole_bands: on("whole_bands", spec.whole_bands),
+        read_ahead: values.text("readahead") != Some("off"),
+        log_late: (values.real("log_late").unwrap_or(0.2) * layout.track as f64).round() as u64,
         running_only: values.text("waits") == Some("running"),
     })
 }

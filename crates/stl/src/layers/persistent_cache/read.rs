@@ -1,7 +1,7 @@
 //! Reads: each block from where its newest copy lies.
 
-use super::PersistentCache;
 use super::clean::{Job, Work};
+use super::{At, PersistentCache};
 use crate::Plan;
 use crate::parts::split::ReadRuns;
 use smrlab_units::{Blocks, Lba, Pba};
@@ -12,7 +12,8 @@ use std::ops::Range;
 pub(super) struct Run {
     pub pba: Pba,
     pub blocks: u64,
-    pub cached: bool,
+    /// Of a cached one: how far along its track the packet begins, in blocks.
+    pub cached: Option<u64>,
 }
 
 impl PersistentCache {
@@ -22,7 +23,7 @@ impl PersistentCache {
         if let Some(e) = self.log.map.within(lba..end).next() {
             if e.lba == lba {
                 let pba = self.cached_at(e.packet) + Blocks(e.at);
-                return Run { pba, blocks: e.blocks, cached: true };
+                return Run { pba, blocks: e.blocks, cached: Some(self.turn_of(e.packet)) };
             }
             until = e.lba;
         }
@@ -31,7 +32,7 @@ impl PersistentCache {
         until = until.min(host.end);
         let native = |until: u64| {
             let pba = self.layout.native[band].first + Blocks(offset);
-            Run { pba, blocks: until - lba, cached: false }
+            Run { pba, blocks: until - lba, cached: None }
         };
         let Some(job) = self.jobs.iter().find(|j| j.band == band) else { return native(until) };
         self.newest_in_job(job, lba, until).unwrap_or_else(native)
@@ -47,7 +48,8 @@ impl PersistentCache {
             }
             if (safe..damaged).contains(&lba) && job.done < job.steps.len() {
                 let pba = self.scratch_at(job, lba - base);
-                return Ok(Run { pba, blocks: until.min(damaged) - lba, cached: true });
+                let cached = Some((lba - base) % self.layout.track);
+                return Ok(Run { pba, blocks: until.min(damaged) - lba, cached });
             }
             if lba < base + home.start {
                 until = until.min(base + home.start);
@@ -57,7 +59,8 @@ impl PersistentCache {
         match job.taken.get(i) {
             Some(e) if e.lba <= lba => {
                 let pba = self.cached_at(e.packet) + Blocks(e.at + (lba - e.lba));
-                Ok(Run { pba, blocks: until.min(e.lba + e.blocks) - lba, cached: true })
+                let cached = Some(self.turn_of(e.packet));
+                Ok(Run { pba, blocks: until.min(e.lba + e.blocks) - lba, cached })
             }
             Some(e) => Err(until.min(e.lba)),
             None => Err(until),
@@ -76,11 +79,13 @@ impl PersistentCache {
             };
             while at < zero {
                 let run = self.newest(at, zero);
-                runs.push(run.pba, run.blocks, plan);
+                match run.cached {
+                    Some(turn) => self.read_packet(run, turn, &mut runs, plan),
+                    None => self.read_natively(at, run, &mut runs, plan),
+                }
                 at += run.blocks;
-                self.at_log = run.cached;
-                hit |= run.cached;
-                missed |= !run.cached;
+                hit |= run.cached.is_some();
+                missed |= run.cached.is_none();
             }
             if at < end {
                 let until = self.discarded.next_unset(at).min(end);
@@ -95,14 +100,67 @@ impl PersistentCache {
         self.counters.read_split += u64::from(hit && missed);
         // What is being collected is in memory: such a read waits for nothing.
         if !self.collecting(lba.span(blocks)) {
-            self.wait_after(plan);
+            self.acknowledge_early(plan);
+            self.wait_of_read(plan);
         }
+    }
+
+    /// How far along its track a packet of the log begins, in blocks.
+    fn turn_of(&self, packet: u32) -> u64 {
+        u64::from(self.log.packet(packet).offset) % self.layout.track
+    }
+
+    /// Reads from the log. From packet to packet the time is that of the turn between their beginnings; from elsewhere the
+    /// mechanics bring the head there.
+    fn read_packet(&mut self, run: Run, turn: u64, runs: &mut ReadRuns, plan: &mut Plan) {
+        runs.end(plan);
+        runs.push(run.pba, run.blocks, plan);
+        runs.end(plan);
+        let track = self.layout.track;
+        if let At::Log(last) = self.at {
+            let gap = (turn + track - last) % track;
+            let passes = if gap < self.o.log_late { track } else { gap };
+            plan.lasting(self.layout.turns(passes + run.blocks, track));
+        }
+        self.at = At::Log(turn);
+    }
+
+    /// Reads from the native band. Without read-ahead a request that goes on behind the last one, or begins on its track,
+    /// and a change to the next track lose a revolution.
+    fn read_natively(&mut self, lba: u64, run: Run, runs: &mut ReadRuns, plan: &mut Plan) {
+        let (band, mut offset) = self.layout.native_of(lba);
+        let (track, end) = (self.layout.native[band].track, offset + run.blocks);
+        if self.o.read_ahead {
+            runs.push(run.pba, run.blocks, plan);
+            self.at = At::Native { band, next: end };
+            return;
+        }
+        let first = run.pba.0 - offset;
+        while offset < end {
+            let blocks = end.min((offset / track + 1) * track) - offset;
+            runs.end(plan);
+            runs.push(Pba(first + offset), blocks, plan);
+            runs.end(plan);
+            if self.goes_on(band, offset, track) {
+                plan.lasting(self.layout.turns(track + blocks, track));
+            }
+            offset += blocks;
+            self.at = At::Native { band, next: offset };
+        }
+    }
+
+    /// Whether the head is on the track of a native block, or just before it.
+    fn goes_on(&self, band: usize, offset: u64, track: u64) -> bool {
+        let At::Native { band: last, next } = self.at else { return false };
+        band == last && (next == offset || next.saturating_sub(1) / track == offset / track)
     }
 
     /// Whether all of a read is among what the present sub-step collects.
     fn collecting(&self, span: Range<u64>) -> bool {
         let Some(job) = self.jobs.front() else { return false };
-        let collects = matches!(job.steps.get(job.done), Some(s) if s.work == Work::Collect);
-        collects && job.taken.iter().any(|e| e.lba <= span.start && span.end <= e.lba + e.blocks)
+        let Some(Work::Collect(part)) = job.steps.get(job.done).map(|s| &s.work) else { return false };
+        let base = self.layout.host(job.band).start;
+        let inside = base + part.start <= span.start && span.end <= base + part.end;
+        inside && job.taken.iter().any(|e| e.lba <= span.start && span.end <= e.lba + e.blocks)
     }
 }

@@ -7,7 +7,7 @@ use super::records::{
     APPEND, DIRECT, DISCARD, EXTENT, HEAD, HOME, JOB, OPEN, PACKET, PRESSURE, SPAN, STATE, STEP, STREAM,
     TAKE, TAKEN, WRITTEN,
 };
-use super::{PersistentCache, Stream};
+use super::{At, PersistentCache, Stream};
 use crate::{Cause, Piece, Plan, Record, Source};
 use smrlab_units::Blocks;
 
@@ -22,6 +22,9 @@ fn halves(word: u64) -> (u64, u64) {
 fn words(word: u64) -> [u32; 2] {
     [(word >> 32) as u32, word as u32]
 }
+
+/// Instead of a native band: the head is at the log.
+const NOWHERE: u64 = u32::MAX as u64;
 
 /// Of a packet of which no span was told yet.
 const NONE: u64 = u64::MAX;
@@ -54,16 +57,12 @@ impl PersistentCache {
                 let before = self.log.head.length;
                 let last = self.log.packets.back().filter(|_| joined).map_or(0, |p| p.blocks.into());
                 self.append(Head { lap, offset, length: before }, self.length(last + b), joined, a..a + b);
-                self.at_log = true;
             }
             DISCARD => self.forget(a..a + b),
             TAKE => self.take(a as usize),
             PRESSURE => self.pressure = a == 1,
             OPEN => self.open_stream(a as usize),
-            DIRECT => {
-                self.written_directly(a..a + b);
-                self.at_log = false;
-            }
+            DIRECT => self.written_directly(a..a + b),
             _ => self.restore(Record { tag, words: [a, b, c] }),
         }
     }
@@ -128,12 +127,15 @@ impl PersistentCache {
             HEAD => {
                 let (lap, offset) = halves(a);
                 self.log.head = Head { lap, offset, length: b };
+                let (band, next) = halves(c);
+                self.at =
+                    if band == NOWHERE { At::Log(next) } else { At::Native { band: band as usize, next } };
             }
             STATE => {
                 let (scratch, tracks) = halves(a);
                 (self.scratch_next, self.scratch_tracks) = (scratch as usize, tracks);
                 self.since_journal = b;
-                (self.at_log, self.log.first) = (c & 1 == 1, c >> 1);
+                self.log.first = c;
             }
             STREAM => self.stream = Some(Stream { band: a as usize, next: b }),
             WRITTEN => {
@@ -154,8 +156,12 @@ impl PersistentCache {
         let mut put = |tag, words| out(Record { tag, words });
         let first = self.log.first;
         let state = pair(self.scratch_next as u64, self.scratch_tracks);
-        put(STATE, [state, self.since_journal, first << 1 | u64::from(self.at_log)]);
-        put(HEAD, [pair(self.log.head.lap, self.log.head.offset), self.log.head.length, 0]);
+        put(STATE, [state, self.since_journal, first]);
+        let at = match self.at {
+            At::Log(turn) => pair(NOWHERE, turn),
+            At::Native { band, next } => pair(band as u64, next),
+        };
+        put(HEAD, [pair(self.log.head.lap, self.log.head.offset), self.log.head.length, at]);
         let mut before = self.log.head.length - self.log.kept;
         for (i, p) in self.log.packets.iter().enumerate() {
             let (place, size) = (pair(p.lap.into(), p.offset.into()), pair(p.length.into(), p.blocks.into()));

@@ -1,0 +1,79 @@
+"""The drive-managed preset against the published model's rules, written down a second time, on workloads drawn here."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from drive_managed_model import Model
+
+from smrlab import _core
+
+DRIVE = ROOT / "drives/seagate-st5000as0011.toml"
+GIB = 2**30 // 4096
+TRIGGER, LIMIT = 4_000, 4_010
+LAST = 9_767_540_736 // 8 - 20_000
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Requests of 1 to 2**most blocks of 4 KiB."""
+
+    reads: float
+    most: int
+    start: float  # of the drive
+    span: int
+    hot: float = 0.0  # share of requests that go to a 64th of the span
+    sequential: float = 0.0  # share of reads that go on behind the last such one
+
+    def draw(self, n: int, rng: random.Random) -> list[tuple[bool, int, int]]:
+        base, goes_on, out = int(self.start * LAST), 0, []
+        for _ in range(n):
+            read, size = rng.random() < self.reads, 2 ** rng.randint(0, self.most)
+            at = rng.randrange(self.span // 64 if rng.random() < self.hot else self.span)
+            if read and rng.random() < self.sequential:
+                at, goes_on = goes_on % self.span, goes_on + size
+            out.append((read, min(base + at, LAST), size))
+        return out
+
+
+MIXES = {
+    "small writes over 1.5 TB, some reads": Mix(0.15, 2, 0.0, 1400 * GIB),
+    "outer edge, half reads": Mix(0.5, 4, 0.0, 4 * GIB, hot=0.5),
+    "inner edge, hot, mostly reads": Mix(0.7, 5, 0.95, 40 * GIB, hot=0.8),
+    "streams of reads between writes": Mix(0.6, 4, 0.5, 30 * GIB, sequential=0.9),
+    "the whole drive": Mix(0.4, 6, 0.0, LAST),
+}
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_mixed_workloads_take_what_the_rules_say(name: str, tmp_path: Path) -> None:
+    """Reads and writes apart, with room and from the first cleaning on, have means within 3 % (and two standard errors:
+    the model draws rotation to and from the cache); the RMS of all requests is within 3 %."""
+    model = Model(DRIVE, TRIGGER, LIMIT)
+    requests = MIXES[name].draw(16_000, random.Random(name))
+    asked, answers, cleaning = ["op,lba,blocks"], ["rep_ms"], len(requests)
+    for i, (read, at, n) in enumerate(requests):
+        asked.append(f"{'R' if read else 'W'},{at * 8},{n * 8}")
+        answers.append(f"{(model.read if read else model.write)(at, n):.6f}")
+        cleaning = min(cleaning, i) if model.jobs else cleaning
+    for part, lines in (("input", asked), ("latency", answers)):
+        (tmp_path / f"mix.{part}.csv").write_text("\n".join(lines) + "\n")
+    layer = f"persistent-cache,readahead=off,map_trigger={TRIGGER},map_limit={LIMIT}"
+    text, rows = _core.validate(DRIVE.stem, str(tmp_path / "mix.input.csv"), layer, "rep")
+    assert cleaning < len(requests), "the map fills"
+    assert json.loads(text)["demerit_percent"] <= 3
+    for reads in (True, False):
+        for phase in (rows[:cleaning], rows[cleaning:]):
+            part = [(theirs, ours) for read, theirs, ours in phase if read == reads]
+            mean = statistics.fmean(theirs for theirs, _ in part)
+            apart = [(ours - theirs) / mean for theirs, ours in part]
+            off, error = statistics.fmean(apart), statistics.stdev(apart) / len(part) ** 0.5
+            print(f"{name}: {'reads' if reads else 'writes'}, {len(part)}: mean {off:+.2%} ± {error:.2%}")
+            assert len(part) > 400
+            assert abs(off) <= 0.03 + 2 * error
