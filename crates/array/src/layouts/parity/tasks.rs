@@ -125,7 +125,7 @@ impl Parity {
     }
 
     /// The terms of a role of a row, from block `at` of the rows that were read.
-    fn from_sources(&self, row: u64, role: u64, lost: Lost, state: &State, at: u64) -> Vec<Term> {
+    fn source_terms(&self, row: u64, role: u64, lost: Lost, state: &State, at: u64) -> Vec<Term> {
         let slot = |disk: u64| state.sources.iter().position(|d| *d == disk).unwrap_or(usize::MAX) as u32;
         let shares = self.rows.code().made_of(role, lost).into_iter();
         shares.map(|s| Term::slot(slot(self.rows.disk(row, s.role)), Blocks(at)).times(s.times)).collect()
@@ -166,7 +166,7 @@ impl Parity {
                 let (role, lost) = (self.rows.role(row, target), self.lost(row).unwrap_or_default());
                 for piece in Self::cut_at_images(&state.needs.olds, row, &(0..self.rows.chunk)) {
                     let at = (row - rows.start) * self.rows.chunk + piece.start;
-                    let mut terms = self.from_sources(row, role, lost, state, at);
+                    let mut terms = self.source_terms(row, role, lost, state, at);
                     let first = state.sources.len() as u32;
                     terms.extend(Self::image_terms(&state.needs.olds, first, row, piece.start));
                     let end = out.sum(&terms);
@@ -215,7 +215,7 @@ impl Parity {
         let Some(unknown) = self.unknown(row) else { return false };
         for parity in self.resynced(row) {
             plan.ask(ticket, self.rows.member(row, parity), write, |out| {
-                let end = out.sum(&self.from_sources(row, parity, unknown, state, 0));
+                let end = out.sum(&self.source_terms(row, parity, unknown, state, 0));
                 out.push(blocks, end);
             });
         }
