@@ -24,7 +24,9 @@ pub mod plan;
 pub mod queue;
 pub mod record;
 pub mod registry;
+pub mod state;
 mod tickets;
+pub mod volume;
 
 pub use bytes::Staging;
 pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop};
@@ -36,3 +38,5 @@ pub use plan::{End, Job, MemberId, MemberOp, MemberPlan, Part, Source, Term, Tic
 pub use queue::Queue;
 pub use record::{Change, Record, Records};
 pub use registry::{ARRAYS, Chosen, parse};
+pub use state::ArrayState;
+pub use volume::{Sent, Volume};

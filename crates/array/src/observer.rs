@@ -1,12 +1,25 @@
 //! What callers of an array get to see of its members.
 
-use crate::{MemberId, MemberOp, MemberPlan};
+use crate::{Done, MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Executed, OpDone, Served};
 use smrlab_stl::{Facts, HostRequest, Pause};
 use smrlab_units::SimTime;
+use std::convert::Infallible;
 
 /// Is told what members do, in the order in which requests are issued.
 pub trait ArrayObserver {
+    /// What keeps the caller from going on.
+    type Error;
+
+    /// A request of the host's is done, or was refused.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on; what went wrong before with a member, too.
+    fn completed(&mut self, done: &Done) -> Result<(), Self::Error> {
+        let _ = done;
+        Ok(())
+    }
+
     /// A media operation was carried out, for the host request of this number or in the background.
     fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
         let _ = (member, request, done);
@@ -98,4 +111,6 @@ pub trait ArrayObserver {
 }
 
 /// Observes nothing.
-impl ArrayObserver for () {}
+impl ArrayObserver for () {
+    type Error = Infallible;
+}

@@ -2,7 +2,7 @@
 //!
 //! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`].
 
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, COMMON};
 use crate::layouts::{dedicated, dvs, mirror, raid5, raid6, single, spanning, striped};
 use crate::{Array, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
@@ -59,6 +59,13 @@ impl Chosen {
         let array = (self.entry.build)(context, &self.values)?;
         let discards = self.entry.capabilities.discards;
         if self.is_single() { Ok(array) } else { cache::before(array, context, &self.values, discards) }
+    }
+
+    /// The specification without what befalls its drives: what arrays have in common of which one has the other's state.
+    pub fn identity(&self) -> String {
+        let (name, pairs) = split_item(&self.resolved);
+        let own = pairs.iter().filter(|(key, _)| COMMON.iter().all(|param| param.name != *key));
+        name.to_owned() + &own.map(|(key, value)| format!(",{key}={value}")).collect::<String>()
     }
 
     /// Writes make more dirty than the host wrote (`ssd_round`): nobody can say what that is.

@@ -58,6 +58,12 @@ pub enum RunError {
     Interrupted,
 }
 
+impl From<std::convert::Infallible> for RunError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 fn remedy(e: &std::io::Error) -> &'static str {
     match e.kind() {
         std::io::ErrorKind::StorageFull => {

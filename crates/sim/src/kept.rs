@@ -1,19 +1,20 @@
 //! Prefills that are kept in files, for the next run that begins with the same: by what was written onto which drive
 //! and layer, and by which program.
 //!
-//! A file is a [`State`]; in the place of the drive's name stands everything that the state depends on, and it is
+//! A file is an [`ArrayState`], of one drive too; in the place of a drive's name stands everything that the state depends on, and it is
 //! compared when the file is read. What takes longer to read than to do again is not kept. The run from it does what the
 //! run that wrote it did, operation by operation; `map_bytes_peak` alone may differ, by what containers had grown to.
 
 use crate::control::{Control, Keep};
-use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::prefill::Prefill;
+use crate::rig::Rig;
 use crate::spec::Spec;
 use crate::state;
+use smrlab_array::ArrayState;
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::{Drive, State};
-use smrlab_stl::Record;
+use smrlab_drive::State;
+use smrlab_units::Blocks;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -37,22 +38,16 @@ pub(crate) struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     /// `None` where it is not to be kept.
-    pub fn new(
-        keep: &'a Keep,
-        spec: &'a Spec,
-        prefill: &Prefill,
-        drive: &Drive,
-        model: &str,
-    ) -> Option<Self> {
+    pub fn new(keep: &'a Keep, spec: &'a Spec, prefill: &Prefill, host: Blocks, model: &str) -> Option<Self> {
         let volume = prefill.volume().filter(|&n| n >= LEAST)?;
         if spec.verify_media || state::own_layer(&spec.layer) {
             return None;
         }
-        let host = drive.layer().host_blocks();
         let what = format!(
-            "{} {} layer={} metadata={} seed={} prefill={} span={} volume={volume} host={host} {model}",
+            "{} {} array={} layer={} metadata={} seed={} prefill={} span={} volume={volume} host={host} {model}",
             env!("CARGO_PKG_VERSION"),
             keep.program,
+            spec.array,
             spec.layer,
             spec.metadata,
             spec.seed,
@@ -64,40 +59,26 @@ impl<'a> Kept<'a> {
         Some(Self { keep, spec, what, path })
     }
 
-    /// Brings a fresh drive to the state that is kept; `false` where none is, or it cannot be read.
-    pub fn take(&self, drive: &mut Drive, observer: &mut impl HostObserver) -> bool {
-        let Some(found) = fs::read(&self.path).ok().and_then(|file| State::decode(&file).ok()) else {
+    /// Brings fresh drives to the state that is kept; `false` where none is, or it cannot be read.
+    fn take(&self, rig: &mut impl Rig) -> bool {
+        let Some(found) = fs::read(&self.path).ok().and_then(|file| ArrayState::decode(&file).ok()) else {
             return false;
         };
-        let blocks = drive.mechanics().geometry().blocks().0;
-        if found.expect(&self.what, &self.spec.layer, &self.spec.metadata, blocks).is_err() {
+        if found.array.drive != self.what {
             return false;
         }
-        state::restore(&found, drive, observer);
+        rig.restore(&found);
         // Used now: what was not for the longest time goes first. Where the time cannot be set it goes earlier.
         let _ = fs::File::options().append(true).open(&self.path).map(|f| f.set_modified(SystemTime::now()));
         true
     }
 
-    /// Keeps the drive's state, if it is smaller than what it takes to get there again. A cache that cannot be written is
-    /// none, and no fault of the run.
-    pub fn put(&self, drive: &Drive, volume: u64, observer: &mut impl HostObserver) {
+    /// Keeps the state, if it is smaller than what it takes to get there again. A cache that cannot be written is none, and
+    /// no fault of the run.
+    fn put(&self, rig: &mut impl Rig, volume: u64) {
         let most = MOST_RECORDS.min((volume / BLOCKS_A_RECORD) as usize);
-        // Each neighbourhood in a cache is a record: a look at a large checkpoint takes long, too.
-        if drive.layer().facts().cached.is_some_and(|n| n.0 / 8 > most as u64) {
-            return;
-        }
-        let Some(written) = observer.written_within(most) else { return };
-        let Some(records) = checkpoint(drive, most.saturating_sub(written.len())) else { return };
-        let state = State {
-            drive: self.what.clone(),
-            layer: self.spec.layer.clone(),
-            metadata: self.spec.metadata.clone(),
-            blocks: drive.mechanics().geometry().blocks().0,
-            head: drive.mechanics().head().next.0,
-            records,
-            written,
-        };
+        let identity = State { drive: self.what.clone(), ..State::default() };
+        let Some(state) = rig.state(identity, &state::of_drive(self.spec), most) else { return };
         let Ok(file) = state.encode() else { return };
         if file.len() as u64 > self.keep.bytes {
             return;
@@ -111,18 +92,6 @@ impl<'a> Kept<'a> {
         }
         bound(&self.keep.folder, self.keep.bytes);
     }
-}
-
-/// The layer's checkpoint, unless it has more than `most` records.
-fn checkpoint(drive: &Drive, most: usize) -> Option<Vec<Record>> {
-    let (mut records, mut more) = (Vec::new(), false);
-    drive.layer().checkpoint(&mut |record| {
-        more |= records.len() >= most;
-        if !more {
-            records.push(record);
-        }
-    });
-    (!more).then_some(records)
 }
 
 /// Removes the files that were used the longest time ago until the rest take no more than `bytes`.
@@ -150,23 +119,22 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Writes `prefill` onto a fresh drive, or takes what was kept of it.
+/// Writes `prefill` onto fresh drives, or takes what was kept of it.
 ///
 /// # Errors
 /// A cancelled run.
 pub(crate) fn write(
     prefill: &Prefill,
     kept: Option<&Kept<'_>>,
-    drive: &mut Drive,
-    observer: &mut impl HostObserver,
+    rig: &mut impl Rig,
     (reads, control): (&BlockSet, &Control),
 ) -> Result<(), RunError> {
-    if kept.is_some_and(|k| k.take(drive, observer)) {
+    if kept.is_some_and(|k| k.take(rig)) {
         return Ok(());
     }
-    prefill.write(drive, observer, reads, control)?;
+    rig.prefill(prefill, reads, control)?;
     if let (Some(kept), Some(volume)) = (kept, prefill.volume()) {
-        kept.put(drive, volume, observer);
+        kept.put(rig, volume);
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! The engine: requests of a trace meet a drive, and a result comes out.
 //!
-//! [`spec`] says what a run is made of, [`resolve`] makes it, [`engine`] (of several drives: [`array`]) feeds it requests in
-//! simulated time, [`metrics`] counts. The drive itself is `smrlab_drive`'s, for simulator and served device alike.
+//! [`spec`] says what a run is made of, [`resolve`] makes it, [`engine`] feeds it requests in simulated time, [`metrics`]
+//! counts. The drive itself is `smrlab_drive`'s, for simulator and served device alike.
 
-pub mod array;
 mod columns;
 pub mod compared;
 pub mod control;
@@ -20,6 +19,7 @@ pub mod metrics;
 pub mod prefill;
 pub mod resolve;
 mod result;
+mod rig;
 pub mod run;
 pub mod spec;
 mod spent;

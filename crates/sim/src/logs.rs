@@ -14,6 +14,25 @@ use std::path::Path;
 /// Rows kept in memory.
 const GROUP_ROWS: usize = 1 << 16;
 
+/// The logs that were asked for.
+#[derive(Default)]
+pub(crate) struct Logs {
+    pub requests: Option<RequestLog>,
+    pub media: Option<MediaLog>,
+}
+
+impl Logs {
+    /// Whether none was.
+    pub fn is_none(&self) -> bool {
+        self.requests.is_none() && self.media.is_none()
+    }
+
+    pub fn finish(self) -> Result<(), RunError> {
+        self.requests.map_or(Ok(()), RequestLog::finish)?;
+        self.media.map_or(Ok(()), MediaLog::finish)
+    }
+}
+
 struct Log {
     table: Table,
     writer: TableWriter<BufWriter<File>>,

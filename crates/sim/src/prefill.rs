@@ -1,15 +1,16 @@
 //! Writing a part of the host's space before the run, without time.
 
 use crate::control::Control;
-use crate::engine::{Feed, HostObserver};
+use crate::engine::Feed;
 use crate::error::RunError;
 use crate::metrics::updates::Updates;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
-use smrlab_stl::{Built, HostRequest, Parts};
+use smrlab_stl::{Built, HostRequest, Parts, Plan};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};
+use std::ops::Range;
 
 /// Blocks of a write of a random prefill.
 const UNIT: u64 = 8;
@@ -39,6 +40,20 @@ pub const PARAMS: &[Param] = &[
         doc: "the share is of the host's space, or of the layer's cache (over the whole space)",
     },
 ];
+
+/// Is told of writes before the run.
+pub trait PrefillObserver {
+    /// A write was served without time, by `plan`.
+    fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
+
+    /// What alone wants to know of them, where that is so and it needs no plans.
+    fn prefilled_apart(&mut self) -> Option<&mut Updates> {
+        None
+    }
+
+    /// What was written so far, before the run or in it, as ascending ranges of LBAs, unless there are more than `most`.
+    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>>;
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -139,7 +154,7 @@ impl Prefill {
     pub fn write(
         &self,
         drive: &mut Drive,
-        observer: &mut impl HostObserver,
+        observer: &mut impl PrefillObserver,
         reads: &BlockSet,
         control: &Control,
     ) -> Result<(), RunError> {

@@ -1,18 +1,36 @@
 //! From what a user wrote to everything that a run is made of; all faults at once.
 
-use crate::array::assemble::{ArrayRun, assemble_array};
 use crate::engine::Arrivals;
 use crate::error::RunError;
 use crate::metrics::{Adjusted, MetricsSetup};
 use crate::prefill::Prefill;
 use crate::spec::Spec;
 use crate::state;
-use smrlab_drive::{Assembled, State, Wanted, assemble};
+use smrlab_array::{Array, ArrayContext, ArrayState, Chosen, registry};
+use smrlab_drive::assemble::BuildLayer;
+use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built};
 use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Steps, TraceSource, combine, pipeline};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
+
+/// An array that can be started; its first drive is the run's own.
+pub struct ArrayRun {
+    /// What was asked for.
+    pub chosen: Chosen,
+    /// The state machine.
+    pub array: Box<dyn Array>,
+    /// The other drives, spares last.
+    pub others: Vec<Assembled>,
+}
+
+impl ArrayRun {
+    /// What a state of it is the state of.
+    pub(crate) fn identity(&self) -> String {
+        self.chosen.identity()
+    }
+}
 
 /// A run that can be started.
 pub struct Resolved {
@@ -25,7 +43,7 @@ pub struct Resolved {
     /// When requests are sent.
     pub arrivals: Arrivals,
     /// What the drive begins as.
-    pub state: Option<State>,
+    pub state: Option<ArrayState>,
     /// What is written before.
     pub prefill: Option<Prefill>,
     /// What is done to the requests of the trace.
@@ -88,14 +106,30 @@ pub fn resolve(given: &Spec) -> Result<Resolved, RunError> {
     resolve_with(given, &smrlab_stl::build)
 }
 
+/// Builds the array of a run on drives like `first`; `None`: one drive alone, or faults were noted.
+fn assemble_array(
+    text: &str,
+    first: Option<&Assembled>,
+    wanted: &Wanted<'_>,
+    build: BuildLayer<'_>,
+    faults: &mut Problems,
+) -> Option<ArrayRun> {
+    let chosen = faults.keep("array", registry::parse(text))?;
+    let first = first.filter(|_| !chosen.is_single())?;
+    let mut others = Vec::new();
+    for i in 1..u64::from(chosen.disks + chosen.spares) {
+        let wanted = Wanted { seed: wanted.seed + i, ..*wanted };
+        others.push(assemble(&wanted, read_drive, build, faults)?);
+    }
+    let all = std::iter::once(first).chain(&others).take(chosen.disks as usize);
+    let sizes: Vec<Blocks> = all.map(|d| d.built.layer.host_blocks()).collect();
+    let context = ArrayContext::new(&sizes).seeded(wanted.seed);
+    let array = faults.keep("array", chosen.build(&context))?;
+    Some(ArrayRun { chosen, array, others })
+}
+
 /// What a run of an array cannot do.
 fn not_of_arrays(array: &ArrayRun, spec: &Spec, faults: &mut Problems) {
-    if spec.from_state.is_some() {
-        faults.add("from_state", "states are of one drive: run it on array=single");
-    }
-    if spec.save_state.is_some() {
-        faults.add("save_state", "states are of one drive: run it on array=single");
-    }
     if spec.verify_media && array.chosen.invents() {
         let problem = "with ssd_round=on the host's writes are less than what is written: leave one out";
         faults.add("verify_media", problem);
@@ -128,7 +162,7 @@ pub fn resolve_with(
     };
     let drive = assemble(&wanted, read_drive, build, &mut faults);
     let built = drive.as_ref().map(|d| &d.built);
-    let array = assemble_array(&given.array, drive.as_ref(), &wanted, read_drive, build, &mut faults);
+    let array = assemble_array(&given.array, drive.as_ref(), &wanted, build, &mut faults);
     array.iter().for_each(|a| not_of_arrays(a, &spec, &mut faults));
     let host = built.as_ref().map(|b| {
         let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.array.host_blocks());
@@ -155,7 +189,7 @@ pub fn resolve_with(
     else {
         return Err(RunError::Spec(faults.0));
     };
-    let state = state::begin(&spec, &drive)?;
+    let state = state::begin(&spec, &drive, &array.as_ref().map(ArrayRun::identity).unwrap_or_default())?;
     spec.arrivals = text;
     spec.drive.clone_from(&drive.drive);
     if let Some(array) = &array {

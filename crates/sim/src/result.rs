@@ -34,6 +34,25 @@ pub(crate) struct Facts {
     pub work_ns: Option<u64>,
 }
 
+impl Facts {
+    /// Of what has none.
+    pub fn none(arrivals: Arrivals) -> Self {
+        Self {
+            arrivals,
+            backlog: None,
+            host_blocks: Blocks::ZERO,
+            last_tracks: None,
+            efficiency: None,
+            gain: None,
+            counters: Vec::new(),
+            buffer: None,
+            map_bytes: 0,
+            background: false,
+            work_ns: None,
+        }
+    }
+}
+
 /// Service above this share of the time between arrivals is called overload.
 const LOAD_LIMIT: f64 = 0.95;
 /// The load that a suggested `scale_time` would give.

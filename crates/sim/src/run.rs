@@ -2,23 +2,26 @@
 
 use crate::control::Control;
 use crate::document::{RunResult, document, efficiency, layer_bands};
-use crate::engine::{self, Feed, HostObserver};
+use crate::engine::Feed;
 use crate::error::RunError;
 use crate::kept::{self, Kept};
-use crate::logs::{MediaLog, RequestLog};
-use crate::metrics::Metrics;
+use crate::logs::{Logs, MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
+use crate::metrics::{Metrics, MetricsSetup};
 use crate::prefill::read_first;
-use crate::resolve::{Resolved, resolve};
-use crate::result::{self, Facts};
+use crate::resolve::{ArrayRun, Resolved, resolve};
+use crate::result;
+use crate::rig::array::Several;
+use crate::rig::drive::One;
+use crate::rig::{Found, Ran, Rig};
 use crate::spec::Spec;
 use crate::state;
-use crate::verify::Verify;
-use crate::watch::Watch;
+use crate::verify::{ArrayVerify, Verify};
+use crate::watch::{ArrayWatch, Watch};
 use serde_json::json;
+use smrlab_array::{Chosen, Controller as ArrayController, Member};
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::Controller;
-use smrlab_stl::{counted, counted_since};
+use smrlab_drive::{Assembled, Controller, State};
 use std::path::Path;
 
 /// Does a run. `logs`: the directory for `requests.parquet` and `media.parquet`, needed where they are asked for.
@@ -38,15 +41,7 @@ pub fn run_resolved(
     control: &Control,
     logs: Option<&Path>,
 ) -> Result<RunResult, RunError> {
-    let directory = |field: &str| {
-        logs.ok_or_else(|| RunError::field(field, "it needs a directory to write to: give --out DIR"))
-    };
-    let requests = if run.spec.requests {
-        Some(RequestLog::create(directory("requests")?, run.array.is_none())?)
-    } else {
-        None
-    };
-    let media = if run.spec.media_log { Some(MediaLog::create(directory("media_log")?)?) } else { None };
+    let logs = wanted_logs(&run, logs)?;
     let mut reads = BlockSet::new();
     if run.prefill.as_ref().is_some_and(|p| p.of_reads) {
         if run.spec.trace.iter().any(|t| t == "-" || t.starts_with("-:")) {
@@ -56,113 +51,132 @@ pub fn run_resolved(
         }
         reads = read_first(&mut Feed::new(run.open_trace()?, run.steps.clone(), run.host)?)?;
     }
-    if let Some(array) = run.array.take() {
-        return crate::array::run(run, array, (requests, media), &reads, control);
-    }
     let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
+    if let Some(array) = run.array.take() {
+        return several(run, array, logs).go(&mut feed, &reads, control);
+    }
     let mut metrics = Metrics::new(&run.measured());
     metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
-    let verify = run.spec.verify_media.then(|| {
-        let drive = &run.drive.built.drive;
-        Verify::new(drive.geometry().clone(), drive.interference(), run.drive.built.capabilities.discards)
-    });
-    let parts = Parts { reads, ..Parts::new(run)? };
-    if requests.is_none() && media.is_none() && verify.is_none() {
-        return parts.go(&mut feed, metrics, control, |m| Ok((m, None)));
+    let verify = run.spec.verify_media.then(|| verify(&run.drive));
+    if logs.is_none() && verify.is_none() {
+        return one(run, metrics).go(&mut feed, &reads, control);
     }
-    let watch = Watch { metrics, requests, media, verify };
-    parts.go(&mut feed, watch, control, Watch::finish)
+    one(run, Watch { metrics, logs, verify }).go(&mut feed, &reads, control)
 }
 
-/// A drive ready to run, and what the result says of it.
-struct Parts {
+fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs, RunError> {
+    let directory = |field: &str| {
+        folder.ok_or_else(|| RunError::field(field, "it needs a directory to write to: give --out DIR"))
+    };
+    let mut logs = Logs::default();
+    if run.spec.requests {
+        logs.requests = Some(RequestLog::create(directory("requests")?, run.array.is_none())?);
+    }
+    if run.spec.media_log {
+        logs.media = Some(MediaLog::create(directory("media_log")?)?);
+    }
+    Ok(logs)
+}
+
+fn verify(drive: &Assembled) -> Verify {
+    let model = &drive.built.drive;
+    Verify::new(model.geometry().clone(), model.interference(), drive.built.capabilities.discards)
+}
+
+/// What follows every block of an array on drives like `drive`.
+fn verify_array(chosen: &Chosen, drive: &Assembled) -> ArrayVerify {
+    let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
+    let discards = drive.built.capabilities.discards;
+    let fresh = move || Verify::new(geometry.clone(), interference, discards);
+    let of_array = chosen.entry.capabilities.discards;
+    ArrayVerify::new(chosen.disks as usize, Box::new(fresh), (discards, of_array))
+}
+
+/// A rig, and what is to be done with it.
+struct Parts<R> {
+    rig: R,
     spec: Spec,
-    controller: Controller,
-    arrivals: engine::Arrivals,
-    state: Option<smrlab_drive::State>,
+    state: Option<smrlab_array::ArrayState>,
     prefill: Option<crate::prefill::Prefill>,
-    /// What the trace reads first, where that is prefilled.
-    reads: BlockSet,
-    host: smrlab_units::Blocks,
-    space: (f64, f64),
+    /// What the result says of the run as a whole.
+    ran: Ran,
+    /// What the array's state is the state of; empty for one drive.
+    identity: String,
     /// Everything that the drive is made of.
     model: String,
 }
 
-impl Parts {
-    fn new(run: Resolved) -> Result<Self, RunError> {
-        let own = run.drive.built.layer.host_blocks().0;
-        let space = efficiency(&run.drive, own as f64);
-        let model = format!("{:?}", run.drive.built.drive.spec());
-        let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
-        Ok(Self {
-            spec: run.spec,
-            controller: Controller::new(drive, &scheduler),
-            arrivals: run.arrivals,
-            state: run.state,
-            prefill: run.prefill,
-            reads: BlockSet::new(),
-            host: run.host,
-            space,
-            model,
-        })
-    }
-
-    fn go<O: HostObserver>(
-        mut self,
-        feed: &mut Feed,
-        mut observer: O,
-        control: &Control,
-        finish: impl FnOnce(O) -> Result<(Metrics, Option<Verify>), RunError>,
-    ) -> Result<RunResult, RunError> {
-        if let Some(state) = self.state.take() {
-            state::restore(&state, self.controller.drive_mut(), &mut observer);
-        }
-        if let Some(prefill) = &self.prefill {
-            let drive = self.controller.drive_mut();
-            let kept = control.keep().and_then(|k| Kept::new(k, &self.spec, prefill, drive, &self.model));
-            kept::write(prefill, kept.as_ref(), drive, &mut observer, (&self.reads, control))?;
-        }
-        // The prefill is no part of the run.
-        let before = counted(self.controller.drive().layer());
-        let backlog = engine::run(&mut self.controller, feed, self.arrivals, &mut observer, control)?;
-        let (mut metrics, verify) = finish(observer)?;
-        if let Some(path) = &self.spec.save_state {
-            let written = metrics.updates.written();
-            state::save(Path::new(path), &self.spec, self.controller.drive_mut(), written)?;
-        }
-        let layer = self.controller.drive().layer();
-        let counters = counted_since(counted(layer), &before);
-        let facts = Facts {
-            arrivals: self.arrivals,
-            backlog,
-            host_blocks: self.host,
-            last_tracks: layer.facts().last_tracks,
-            gain: Some(self.space.0),
-            efficiency: Some(self.space.1),
-            counters,
-            buffer: self.controller.drive().buffer_counters(),
-            map_bytes: layer.map_bytes(),
-            background: layer.background_after().is_some() || metrics.background.commands > 0,
-            work_ns: None,
-        };
-        let mut json = document(&self.spec, feed);
-        json.extend(result::summary(&mut metrics, &facts));
-        if let Some(verify) = verify {
-            json.insert("verify".into(), json!({"ok": true, "bytes_peak": verify.bytes()}));
-        }
-        Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
-    }
+/// One drive.
+fn one<O>(run: Resolved, observer: O) -> Parts<One<O>> {
+    let own = run.drive.built.layer.host_blocks().0;
+    let ran = ran(&run, own as f64);
+    let model = format!("{:?}", run.drive.built.drive.spec());
+    let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
+    let rig = One::new(Controller::new(drive, &scheduler), observer);
+    let Resolved { spec, state, prefill, .. } = run;
+    Parts { rig, spec, state, prefill, ran, identity: String::new(), model }
 }
 
-impl Watch {
-    fn finish(self) -> Result<(Metrics, Option<Verify>), RunError> {
-        if let Some(log) = self.requests {
-            log.finish()?;
+/// An array.
+fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
+    let identity = array.identity();
+    let ArrayRun { chosen, array, others } = array;
+    let disks = chosen.disks as usize;
+    let (setup, bands) = (run.measured(), layer_bands(&run.drive));
+    let of_member =
+        MetricsSetup { host_blocks: run.drive.built.layer.host_blocks(), foretold: false, ..setup };
+    let metrics = |_| {
+        let mut m = Metrics::new(&of_member);
+        m.bands = bands.clone().map(BandWalk::new);
+        m
+    };
+    let data = run.spec.verify_media;
+    let verify = data.then(|| verify_array(&chosen, &run.drive));
+    let watch = ArrayWatch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs, verify);
+    let ran = ran(&run, array.host_blocks().0 as f64 / disks as f64);
+    let model = format!("{:?}", run.drive.built.drive.spec());
+    let member = |drive: Assembled| {
+        let (drive, chosen) = drive.start(data, false);
+        Member::of_drive(drive, &chosen)
+    };
+    let mut members: Vec<Member> = std::iter::once(run.drive).chain(others).map(member).collect();
+    let spares = members.split_off(disks);
+    members.extend(chosen.ssd(&*array).map(Member::Ssd));
+    let controller = ArrayController::new(array, members, spares, chosen.schedule, data);
+    let rig = Several::new(controller, watch);
+    Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, model }
+}
+
+/// `own`: the blocks of the host's space that one drive has.
+fn ran(run: &Resolved, own: f64) -> Ran {
+    Ran { arrivals: run.arrivals, backlog: None, host: run.host, space: efficiency(&run.drive, own) }
+}
+
+impl<R: Rig> Parts<R> {
+    fn go(self, feed: &mut Feed, reads: &BlockSet, control: &Control) -> Result<RunResult, RunError> {
+        let Self { mut rig, spec, state, prefill, mut ran, identity, model } = self;
+        if let Some(state) = state {
+            rig.restore(&state);
         }
-        if let Some(log) = self.media {
-            log.finish()?;
+        if let Some(prefill) = &prefill {
+            let kept = control.keep().and_then(|k| Kept::new(k, &spec, prefill, ran.host, &model));
+            kept::write(prefill, kept.as_ref(), &mut rig, (reads, control))?;
         }
-        Ok((self.metrics, self.verify))
+        // The prefill is no part of the run.
+        rig.begins();
+        ran.backlog = rig.run(feed, ran.arrivals, control)?;
+        if let Some(path) = &spec.save_state {
+            let array = State { layer: identity, ..State::default() };
+            if let Some(state) = rig.state(array, &state::of_drive(&spec), usize::MAX) {
+                state::save(Path::new(path), state)?;
+            }
+        }
+        let Found { metrics, keys, verified } = rig.finish(ran)?;
+        let mut json = document(&spec, feed);
+        json.extend(keys);
+        if let Some(bytes) = verified {
+            json.insert("verify".into(), json!({"ok": true, "bytes_peak": bytes}));
+        }
+        Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
     }
 }

@@ -1,26 +1,28 @@
 //! Runs that begin where another ended, or where a served device is: `from_state` and `save_state`.
 
-use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::spec::Spec;
 use serde_json::{Value, json};
-use smrlab_drive::{Assembled, Drive, State};
-use smrlab_stl::{HostRequest, Plan};
-use smrlab_units::{Blocks, HostOp, Lba};
-use std::ops::Range;
+use smrlab_array::ArrayState;
+use smrlab_drive::{Assembled, State};
 use std::path::Path;
 
-/// Reads the state in a file.
+/// Reads the state in a file; that of one drive has no array.
 ///
 /// # Errors
 /// A file that cannot be read or is no state.
-pub fn read(path: &Path) -> Result<State, RunError> {
+pub fn read(path: &Path) -> Result<ArrayState, RunError> {
     let bad = |e: String| RunError::field("from_state", format!("{}: {e}", path.display()));
     let bytes = std::fs::read(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => bad("there is no such file".into()),
         _ => bad(e.to_string()),
     })?;
-    State::decode(&bytes).map_err(bad)
+    if ArrayState::is_one(&bytes) {
+        return ArrayState::decode(&bytes).map_err(bad);
+    }
+    let one = State::decode(&bytes).map_err(bad)?;
+    let array = State { written: one.written.clone(), ..State::default() };
+    Ok(ArrayState { array, members: vec![one] })
 }
 
 /// Whose state a file is.
@@ -28,12 +30,18 @@ pub fn read(path: &Path) -> Result<State, RunError> {
 /// # Errors
 /// As [`read`].
 pub fn summary(path: &Path) -> Result<Value, RunError> {
-    let s = read(path)?;
-    let written: u64 = s.written.iter().map(|r| r.end - r.start).sum();
-    Ok(json!({
-        "schema": 1, "drive": s.drive, "layer": s.layer, "metadata": s.metadata, "blocks": s.blocks, "head": s.head,
-        "records": s.records.len(), "written_blocks": written,
-    }))
+    let ArrayState { array, members } = read(path)?;
+    let written: u64 = array.written.iter().map(|r| r.end - r.start).sum();
+    let records = array.records.len() + members.iter().map(|m| m.records.len()).sum::<usize>();
+    let mut out = json!({"schema": 1, "records": records, "written_blocks": written});
+    if !array.layer.is_empty() {
+        (out["array"], out["disks"]) = (json!(array.layer), json!(members.len()));
+    }
+    if let Some(s) = members.first() {
+        (out["drive"], out["layer"], out["metadata"]) = (json!(s.drive), json!(s.layer), json!(s.metadata));
+        (out["blocks"], out["head"]) = (json!(s.blocks), json!(s.head));
+    }
+    Ok(out)
 }
 
 /// Whether a layer is the user's own, in Python.
@@ -41,8 +49,8 @@ pub(crate) fn own_layer(resolved: &str) -> bool {
     resolved.contains(".py:") || resolved.starts_with("python:")
 }
 
-/// The state that a run begins with, checked against its drive.
-pub(crate) fn begin(spec: &Spec, drive: &Assembled) -> Result<Option<State>, RunError> {
+/// The state that a run begins with, checked against its drives and `array`, which is empty where there is one drive.
+pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Option<ArrayState>, RunError> {
     let own = own_layer(&drive.built.resolved);
     for (field, given) in [("from_state", &spec.from_state), ("save_state", &spec.save_state)] {
         if own && given.is_some() {
@@ -56,41 +64,41 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled) -> Result<Option<State>, Run
         return Err(RunError::field("verify_media", text));
     }
     let state = read(Path::new(path))?;
+    let bad = |e: String| RunError::field("from_state", format!("{path}: {e}"));
+    let (there, here) = (&*state.array.layer, array);
+    if there != here {
+        let named =
+            |text: &str| if text.is_empty() { "array=single".to_owned() } else { format!("array={text}") };
+        let (there, here) = (named(there), named(here));
+        return Err(bad(format!("it is the state of {there}, and here {here}: give {there}")));
+    }
     let blocks = drive.built.drive.geometry().blocks().0;
-    state
-        .expect(&drive.drive, &drive.built.resolved, &spec.metadata, blocks)
-        .map_err(|e| RunError::field("from_state", format!("{path}: {e}")))?;
+    for member in &state.members {
+        member.expect(&drive.drive, &drive.built.resolved, &spec.metadata, blocks).map_err(bad)?;
+    }
     Ok(Some(state))
 }
 
-/// Brings a fresh drive to a state; what was written there counts as written before.
-pub(crate) fn restore(state: &State, drive: &mut Drive, observer: &mut impl HostObserver) {
-    let mut plan = Plan::new(false, false);
-    state.give(drive, &mut plan);
-    plan.clear();
-    for r in &state.written {
-        let request = HostRequest::new(HostOp::Write, Lba(r.start), Blocks(r.end - r.start));
-        observer.prefilled(&request, &plan);
-    }
-}
-
-/// Writes the drive's state; what is under way in idle time is given up first.
-pub(crate) fn save(
-    path: &Path,
-    spec: &Spec,
-    drive: &mut Drive,
-    written: Vec<Range<u64>>,
-) -> Result<(), RunError> {
-    drive.interrupt();
-    let identity = State {
+/// Who each drive of a run is.
+pub(crate) fn of_drive(spec: &Spec) -> State {
+    State {
         drive: spec.drive.clone(),
         layer: spec.layer.clone(),
         metadata: spec.metadata.clone(),
-        written,
         ..State::default()
-    };
+    }
+}
+
+/// Writes a state; that of one drive is a drive's.
+pub(crate) fn save(path: &Path, state: ArrayState) -> Result<(), RunError> {
     let fail = |e| RunError::Io { what: path.display().to_string(), source: e };
+    let ArrayState { array, members } = state;
+    let file = match <[State; 1]>::try_from(members) {
+        Ok([one]) if array.layer.is_empty() => State { written: array.written, ..one }.encode(),
+        Ok([one]) => ArrayState { array, members: vec![one] }.encode(),
+        Err(members) => ArrayState { array, members }.encode(),
+    };
     let partial = path.with_extension("partial");
-    let file = State::take(drive, identity).encode().map_err(fail)?;
+    let file = file.map_err(fail)?;
     std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)
 }

@@ -1,10 +1,15 @@
 //! What a run watches besides its metrics: logs and identities, where they are asked for.
 
+mod array;
+
+pub(crate) use array::ArrayWatch;
+
 use crate::engine::HostObserver;
 use crate::error::RunError;
-use crate::logs::{MediaLog, RequestLog};
+use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::metrics::updates::Updates;
+use crate::prefill::PrefillObserver;
 use crate::spent::Spent;
 use crate::verify::Verify;
 use smrlab_disk::Mechanics;
@@ -58,7 +63,9 @@ impl HostObserver for Metrics {
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         Metrics::arrived(self, at, request);
     }
+}
 
+impl PrefillObserver for Metrics {
     fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
         self.updates.prefilled(request.lba, request.blocks, false);
     }
@@ -75,21 +82,20 @@ impl HostObserver for Metrics {
 /// Metrics and whatever else was asked for.
 pub(crate) struct Watch {
     pub metrics: Metrics,
-    pub requests: Option<RequestLog>,
-    pub media: Option<MediaLog>,
+    pub logs: Logs,
     pub verify: Option<Verify>,
 }
 
 impl Watch {
     fn spent(&mut self) -> Option<&mut Spent> {
-        self.requests.as_mut().and_then(|log| log.spent.as_mut())
+        self.logs.requests.as_mut().and_then(|log| log.spent.as_mut())
     }
 }
 
 impl Observer for Watch {
     fn op(&mut self, done: &OpDone<'_>) {
         self.metrics.op(done);
-        if let Some(log) = &mut self.media {
+        if let Some(log) = &mut self.logs.media {
             log.add(done);
         }
         if let Some(spent) = self.spent() {
@@ -121,7 +127,7 @@ impl Effects for Watch {
         executed: &Executed<'_>,
     ) -> Result<(), RunError> {
         self.metrics.served(arrival, request, executed);
-        if let Some(log) = &mut self.media {
+        if let Some(log) = &mut self.logs.media {
             log.served(request.id)?;
         }
         if let Some(verify) = &mut self.verify {
@@ -132,7 +138,7 @@ impl Effects for Watch {
         {
             spent.hidden();
         }
-        match &mut self.requests {
+        match &mut self.logs.requests {
             Some(log) => log.add(arrival, request, &executed.served),
             None => Ok(()),
         }
@@ -150,7 +156,7 @@ impl Effects for Watch {
         if let Some(verify) = &self.verify {
             verify.answered(request)?;
         }
-        match &mut self.requests {
+        match &mut self.logs.requests {
             Some(log) => log.add(arrival, request, served),
             None => Ok(()),
         }
@@ -181,9 +187,11 @@ impl HostObserver for Watch {
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         self.metrics.arrived(at, request);
     }
+}
 
+impl PrefillObserver for Watch {
     fn prefilled(&mut self, request: &HostRequest, plan: &Plan) {
-        HostObserver::prefilled(&mut self.metrics, request, plan);
+        PrefillObserver::prefilled(&mut self.metrics, request, plan);
         if let Some(verify) = &mut self.verify {
             verify.prefilled(request, plan);
         }

@@ -13,6 +13,7 @@ use smrlab_drive::{Executed, Served};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A request of the host's.
@@ -213,6 +214,8 @@ impl Carry {
 }
 
 impl ArrayObserver for Carry {
+    type Error = Infallible;
+
     fn issued(
         &mut self,
         _: SimTime,

@@ -4,27 +4,29 @@ use smrlab_units::SimTime;
 
 const SLOTS: usize = 4096;
 
-/// The completion times of the latest requests, which must not fall.
+/// Requests without an answer, and the latest answers that are known beforehand.
 pub struct Backlog {
+    open: u64,
+    /// When requests are acknowledged, ascending.
     ends: Box<[SimTime; SLOTS]>,
     first: usize,
     len: usize,
-    max: usize,
-    overflowed: bool,
+    max: u64,
+    exact: bool,
 }
 
 impl Default for Backlog {
     fn default() -> Self {
         let ends = vec![SimTime::ZERO; SLOTS].into_boxed_slice().try_into().expect("made with this length");
-        Self { ends, first: 0, len: 0, max: 0, overflowed: false }
+        Self { open: 0, ends, first: 0, len: 0, max: 0, exact: true }
     }
 }
 
 impl Backlog {
-    /// A request that arrived at `arrival` will complete at `end`.
+    /// A request arrives.
     #[inline]
-    pub fn add(&mut self, arrival: SimTime, end: SimTime) {
-        while self.len > 0 && self.ends[self.first] <= arrival {
+    pub fn arrived(&mut self, at: SimTime) {
+        while self.len > 0 && self.ends[self.first] <= at {
             self.first = (self.first + 1) % SLOTS;
             self.len -= 1;
         }
@@ -32,19 +34,37 @@ impl Backlog {
             // Few are waiting nearly always: then few cache lines are in use.
             self.first = 0;
         }
+        self.open += 1;
+        self.max = self.max.max(self.open + self.len as u64);
+    }
+
+    /// It is known when one of them is acknowledged.
+    #[inline]
+    pub fn answered(&mut self, ack: SimTime) {
+        self.open -= 1;
         if self.len == SLOTS {
-            self.overflowed = true;
+            self.exact = false;
             self.first = (self.first + 1) % SLOTS;
             self.len -= 1;
         }
-        self.ends[(self.first + self.len) % SLOTS] = end;
+        // What a buffer answers is over before what was sent earlier.
+        let mut i = self.len;
+        while i > 0 && self.ends[(self.first + i - 1) % SLOTS] > ack {
+            self.ends[(self.first + i) % SLOTS] = self.ends[(self.first + i - 1) % SLOTS];
+            i -= 1;
+        }
+        self.ends[(self.first + i) % SLOTS] = ack;
         self.len += 1;
-        self.max = self.max.max(self.len);
+    }
+
+    /// A request was noticed later than it arrived: what follows is not counted exactly.
+    pub fn overlooked(&mut self) {
+        self.exact = false;
     }
 
     /// The largest number of requests in the system; `None`: more than are counted here.
     pub fn max(&self) -> Option<u64> {
-        (!self.overflowed).then_some(self.max as u64)
+        self.exact.then_some(self.max)
     }
 }
 
@@ -55,13 +75,29 @@ mod tests {
     #[test]
     fn counts_those_that_have_not_completed() {
         let mut b = Backlog::default();
-        for (arrival, end) in [(0, 10), (5, 20), (10, 30), (30, 40)] {
-            b.add(SimTime(arrival), SimTime(end));
-        }
-        assert_eq!(b.max(), Some(2));
+        let mut serve = |arrival, end| {
+            b.arrived(SimTime(arrival));
+            b.answered(SimTime(end));
+            b.max()
+        };
+        // The third one arrives when the first is over, and is over before the second.
+        let seen = [(0, 10), (5, 30), (10, 20), (20, 40), (30, 50)].map(|(a, e)| serve(a, e));
+        assert_eq!(seen, [1, 2, 2, 2, 2].map(Some));
         for _ in 0..SLOTS {
-            b.add(SimTime(31), SimTime(1000));
+            serve(31, 1000);
         }
+        assert_eq!(b.max(), None);
+    }
+
+    #[test]
+    fn those_without_an_answer_count_until_they_have_one() {
+        let mut b = Backlog::default();
+        (0..5).for_each(|at| b.arrived(SimTime(at)));
+        assert_eq!(b.max(), Some(5));
+        (0..5).for_each(|_| b.answered(SimTime(6)));
+        b.arrived(SimTime(6));
+        assert_eq!(b.max(), Some(5));
+        b.overlooked();
         assert_eq!(b.max(), None);
     }
 }

@@ -1,23 +1,19 @@
-//! The event engine: requests of a trace meet a drive.
+//! The event engine: requests of a trace meet a volume, which is one drive or an array of them.
 //!
-//! [`fcfs`] serves in order of arrival and needs no queue; [`reorder`] lets a scheduler choose. Both work in memory that
-//! does not grow with the backlog: the trace is read no further than the scheduler looks.
+//! The memory that it takes does not grow with the backlog: the trace is read no further than the volume's queue reaches.
 
 mod backlog;
-mod fcfs;
 mod feed;
-mod reorder;
 
 pub use backlog::Backlog;
 pub use feed::Feed;
 
 use crate::control::Control;
 use crate::error::RunError;
-use crate::metrics::updates::Updates;
-use smrlab_drive::{Controller, Effects};
-use smrlab_stl::{HostRequest, Plan};
+use smrlab_array::{Sent, Volume};
+use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
-use std::ops::Range;
+use std::collections::VecDeque;
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +29,8 @@ pub enum Arrivals {
     },
 }
 
-/// Observes the drive, and the requests of the host. Its errors end the run: a log that cannot be written, a block that
-/// was not what it should be.
-pub trait HostObserver: Effects<Error = RunError> {
+/// Observes the requests of the host.
+pub trait HostObserver {
     /// This request will be sent soon.
     #[inline]
     fn coming(&self, request: &HostRequest) {
@@ -44,41 +39,149 @@ pub trait HostObserver: Effects<Error = RunError> {
 
     /// A request is sent at `at`.
     fn arrived(&mut self, at: SimTime, request: &HostRequest);
-
-    /// A write was served before the run, without time, by `plan`.
-    fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
-
-    /// What alone wants to know of writes before the run, where that is so and it needs no plans.
-    fn prefilled_apart(&mut self) -> Option<&mut Updates> {
-        None
-    }
-
-    /// What was written so far, before the run or in it, as ascending ranges of LBAs, unless there are more than `most`.
-    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>>;
 }
 
 /// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two
 /// steps of the containers' hints, of which the second follows eight hints after the first (reads often hint nothing).
-pub(crate) const AHEAD: usize = 24;
+const AHEAD: usize = 24;
 
-/// Requests between two looks at the cancel flag.
+/// Requests, or steps, between two looks at the cancel flag.
 pub(crate) const CHECK_EVERY: usize = 256;
 
-/// Runs all requests of `feed` through a drive; returns the largest number of requests in the system at once, where it
-/// was counted exactly.
+/// When the next request is sent, and how many are in the system.
+struct Sender {
+    arrivals: Arrivals,
+    /// Closed loop: when the next ones may be sent, ascending.
+    slots: VecDeque<SimTime>,
+    backlog: Backlog,
+    /// Since when the queue has room for what came when it was full.
+    room_since: SimTime,
+}
+
+impl Sender {
+    fn new(arrivals: Arrivals) -> Self {
+        let slots = match arrivals {
+            Arrivals::Trace => VecDeque::new(),
+            Arrivals::Closed { depth, .. } => vec![SimTime::ZERO; depth].into(),
+        };
+        Self { arrivals, slots, backlog: Backlog::default(), room_since: SimTime::ZERO }
+    }
+
+    /// When the next request is sent, to which the trace gives the time `at`; `None`: not before another completes.
+    #[inline]
+    fn next(&self, at: SimTime) -> Option<SimTime> {
+        match self.arrivals {
+            Arrivals::Trace => Some(at),
+            Arrivals::Closed { .. } => self.slots.front().copied(),
+        }
+    }
+
+    /// A request is sent.
+    #[inline]
+    fn sent(&mut self, at: SimTime) {
+        match self.arrivals {
+            Arrivals::Trace => self.backlog.arrived(at),
+            Arrivals::Closed { .. } => _ = self.slots.pop_front(),
+        }
+    }
+
+    /// A request is acknowledged.
+    #[inline]
+    fn acknowledged(&mut self, ack: SimTime) {
+        match self.arrivals {
+            Arrivals::Trace => self.backlog.answered(ack),
+            Arrivals::Closed { think, .. } => {
+                // What a buffer answers is over before what was sent earlier.
+                let at = ack + think;
+                let later = self.slots.iter().rev().take_while(|slot| **slot > at).count();
+                self.slots.insert(self.slots.len() - later, at);
+            }
+        }
+    }
+}
+
+/// Has the volume do what is due before the next request, to which the trace gives the time `trace`; answers when that is
+/// sent.
+#[inline]
+fn wait<V: Volume<O>, O>(
+    sender: &mut Sender,
+    trace: SimTime,
+    volume: &mut V,
+    observer: &mut O,
+    control: &Control,
+) -> Result<SimTime, RunError>
+where
+    RunError: From<V::Error>,
+{
+    let mut steps = 0usize;
+    loop {
+        let (next, full) = (sender.next(trace), !volume.has_room());
+        let until = next.filter(|_| !full);
+        match (volume.step(until, observer, &mut |ack| sender.acknowledged(ack))?, until) {
+            (Some(at), _) if full => {
+                sender.room_since = at;
+                if next.is_some_and(|next| next <= at) {
+                    sender.backlog.overlooked();
+                }
+            }
+            (Some(_), _) => {}
+            (None, Some(at)) => return Ok(at),
+            (None, None) => {
+                return Err(RunError::Request("a request was never answered".to_owned()));
+            }
+        }
+        steps += 1;
+        if steps.is_multiple_of(CHECK_EVERY) {
+            control.check()?;
+        }
+    }
+}
+
+/// Runs all requests of `feed` through a volume, and what that has begun by then; returns the largest number of requests in
+/// the system at once, where it was counted exactly.
 ///
 /// # Errors
-/// A trace that cannot be read, a request beyond the drive, an observer's error, or a cancelled run.
-pub fn run<O: HostObserver>(
-    controller: &mut Controller,
+/// A trace that cannot be read, a request beyond the volume, an observer's error, or a cancelled run.
+pub fn run<V: Volume<O>, O: HostObserver>(
+    volume: &mut V,
     feed: &mut Feed,
     arrivals: Arrivals,
     observer: &mut O,
     control: &Control,
-) -> Result<Option<u64>, RunError> {
-    if controller.reorders() {
-        reorder::run(controller, feed, arrivals, observer, control)
-    } else {
-        fcfs::run(controller, feed, arrivals, observer, control)
+) -> Result<Option<u64>, RunError>
+where
+    RunError: From<V::Error>,
+{
+    let mut sender = Sender::new(arrivals);
+    let mut count = 0;
+    while feed.next_batch()? {
+        let rows = feed.len();
+        (0..rows.min(AHEAD)).for_each(|i| volume.prefetch(feed.request(i)));
+        for i in 0..rows {
+            if i % CHECK_EVERY == 0 {
+                control.check()?;
+            }
+            if i + AHEAD < rows {
+                let later = feed.request(i + AHEAD);
+                volume.prefetch(later);
+                observer.coming(later);
+            }
+            let at = wait(&mut sender, feed.arrival(i), volume, observer, control)?;
+            let request = feed.request(i);
+            observer.arrived(at, request);
+            sender.sent(at);
+            let sent = Sent { at, placed: at.max(sender.room_since), request };
+            volume.submit(sent, observer, &mut |ack| sender.acknowledged(ack))?;
+        }
+        count += rows as u64;
+        control.progress(count, feed.progress());
     }
+    let mut steps = 0usize;
+    while volume.settle(observer, &mut |ack| sender.acknowledged(ack))? {
+        steps += 1;
+        if steps.is_multiple_of(CHECK_EVERY) {
+            control.check()?;
+        }
+    }
+    Ok(sender.backlog.max().filter(|_| arrivals == Arrivals::Trace))
 }

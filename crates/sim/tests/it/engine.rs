@@ -36,10 +36,6 @@ impl Effects for Order {
 }
 impl HostObserver for Order {
     fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
-    fn prefilled(&mut self, _: &HostRequest, _: &Plan) {}
-    fn written_within(&mut self, _: usize) -> Option<Vec<std::ops::Range<u64>>> {
-        None
-    }
 }
 
 fn record(arrival: u64, op: HostOp, lba: u64, blocks: u32) -> Record {

@@ -1,13 +1,14 @@
 //! What a run of an array watches: the host, all members together, each member, and the logs that are asked for.
 
+use crate::engine::HostObserver;
 use crate::error::RunError;
-use crate::logs::{MediaLog, RequestLog};
+use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::verify::ArrayVerify;
-use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan};
+use smrlab_array::{ArrayObserver, ArrayState, Done, MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Counted, Facts, HostRequest, Pause};
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 /// See the [module](self).
 pub(crate) struct ArrayWatch {
@@ -15,8 +16,7 @@ pub(crate) struct ArrayWatch {
     pub total: Metrics,
     /// Each member with the requests that it got.
     pub members: Vec<Metrics>,
-    requests: Option<RequestLog>,
-    media: Option<MediaLog>,
+    logs: Logs,
     /// What every block holds, where that is followed.
     pub verify: Option<ArrayVerify>,
     /// What each member's layer had counted before the run.
@@ -26,40 +26,18 @@ pub(crate) struct ArrayWatch {
 }
 
 impl ArrayWatch {
-    pub fn new(
-        total: Metrics,
-        members: Vec<Metrics>,
-        (requests, media): (Option<RequestLog>, Option<MediaLog>),
-        verify: Option<ArrayVerify>,
-    ) -> Self {
-        Self { total, members, requests, media, verify, before: Vec::new(), failed: None }
+    pub fn new(total: Metrics, members: Vec<Metrics>, logs: Logs, verify: Option<ArrayVerify>) -> Self {
+        Self { total, members, logs, verify, before: Vec::new(), failed: None }
     }
 
-    /// The run begins; `before`: what each member's layer has counted until now.
-    pub fn begins(&mut self, before: impl Iterator<Item = Counted>) {
-        self.before = before.collect();
-    }
-
-    /// A request is sent.
-    pub fn arrived(&mut self, at: SimTime, request: &HostRequest) {
-        self.total.arrived(at, request);
-        self.verify.iter_mut().for_each(|v| v.arrived(request));
-    }
-
-    /// A request is done, or was refused.
-    pub fn done(&mut self, done: &Done) -> Result<(), RunError> {
-        let served = Served { start: done.start, ack: done.ack, end: done.ack };
-        if done.refusal.is_some() {
-            self.total.refused += 1;
+    /// The drives were brought to a state: what was written there counts as written before.
+    pub fn restored(&mut self, state: &ArrayState) {
+        let members = self.members.iter_mut().zip(&state.members);
+        for (metrics, of) in members.chain([(&mut self.total, &state.array)]) {
+            for r in &of.written {
+                metrics.updates.prefilled(Lba(r.start), Blocks(r.end - r.start), false);
+            }
         }
-        self.total.counted(done.arrival, &done.request, &served, (done.ops, 1));
-        if let Some(log) = &mut self.requests {
-            log.add(done.arrival, &done.request, &served)?;
-        }
-        if let Some(verify) = &mut self.verify {
-            verify.done(done.request.id, done.refusal.is_some())?;
-        }
-        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// A write before the run, as it is to be sent.
@@ -75,12 +53,7 @@ impl ArrayWatch {
     /// Ends the logs, and has the members' caches as one.
     pub fn finish(mut self) -> Result<Self, RunError> {
         self.total.cached_by(&self.members);
-        if let Some(log) = self.requests.take() {
-            log.finish()?;
-        }
-        if let Some(log) = self.media.take() {
-            log.finish()?;
-        }
+        std::mem::take(&mut self.logs).finish()?;
         match self.failed.take() {
             Some(e) => Err(e),
             None => Ok(self),
@@ -88,11 +61,39 @@ impl ArrayWatch {
     }
 }
 
+impl HostObserver for ArrayWatch {
+    fn coming(&self, request: &HostRequest) {
+        self.total.coming(request);
+    }
+
+    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        self.total.arrived(at, request);
+        self.verify.iter_mut().for_each(|v| v.arrived(request));
+    }
+}
+
 impl ArrayObserver for ArrayWatch {
+    type Error = RunError;
+
+    fn completed(&mut self, done: &Done) -> Result<(), RunError> {
+        let served = Served { start: done.start, ack: done.ack, end: done.ack };
+        if done.refusal.is_some() {
+            self.total.refused += 1;
+        }
+        self.total.counted(done.arrival, &done.request, &served, (done.ops, 1));
+        if let Some(log) = &mut self.logs.requests {
+            log.add(done.arrival, &done.request, &served)?;
+        }
+        if let Some(verify) = &mut self.verify {
+            verify.done(done.request.id, done.refusal.is_some())?;
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
     fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
         self.total.op(done);
         self.members[member.at()].op(done);
-        if let Some(log) = &mut self.media
+        if let Some(log) = &mut self.logs.media
             && let Err(e) = log.add_of(member.0, request, done)
         {
             self.failed.get_or_insert(e);

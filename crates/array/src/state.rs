@@ -1,0 +1,151 @@
+//! An array at rest as a file: its own state, and that of each of its drives.
+//!
+//! Format 1: a line `smrlab array state 1`, then the length of each part (eight bytes, little-endian) and the part: the
+//! array's own, whose records are its checkpoint, then its drives', all of them [drive states](State). What the SSD's
+//! write cache holds is among the array's records; its read cache begins empty.
+
+use crate::{ArrayObserver, Controller, MemberId, Records, Stop};
+use smrlab_drive::State;
+use smrlab_stl::Plan;
+
+const MAGIC: &[u8] = b"smrlab array state 1\n";
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArrayState {
+    /// The array's own: its text is that of the layer, and `written` is what the host had written.
+    pub array: State,
+    /// Its drives', in the order of their numbers.
+    pub members: Vec<State>,
+}
+
+impl ArrayState {
+    /// Takes the state of an array on which nothing is under way; what its drives do in idle time is given up. Who they are
+    /// and what was written are the caller's: `array`, and `member` for every drive.
+    pub fn take(controller: &mut Controller, array: State, member: &State) -> Self {
+        let mut records = Records::default();
+        controller.array().checkpoint(&mut records);
+        let blocks = controller.array().host_blocks().0;
+        let own = State { blocks, records: pack(&records), ..array };
+        let count = controller.members().count() as u32;
+        let drives = (0..count).map(MemberId);
+        let members = drives.filter_map(|id| {
+            let drive = controller.drive_mut(id)?;
+            drive.interrupt();
+            Some(State::take(drive, member.clone()))
+        });
+        let members = members.collect();
+        Self { array: own, members }
+    }
+
+    /// Brings a fresh array on fresh drives to this state, at time 0.
+    pub fn give(&self, controller: &mut Controller, watch: &mut impl ArrayObserver) {
+        let mut plan = Plan::new(false, false);
+        for (id, state) in (0..).map(MemberId).zip(&self.members) {
+            if let Some(drive) = controller.drive_mut(id) {
+                plan.clear();
+                state.give(drive, &mut plan);
+            }
+        }
+        let records = unpack(&self.array.records).unwrap_or_default();
+        controller.recover(&records, Stop::Orderly, watch);
+    }
+
+    /// Whether a file is such a one, and not the state of one drive.
+    pub fn is_one(file: &[u8]) -> bool {
+        file.starts_with(MAGIC)
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// What the compressor says.
+    pub fn encode(&self) -> std::io::Result<Vec<u8>> {
+        let mut file = MAGIC.to_vec();
+        for part in std::iter::once(&self.array).chain(&self.members) {
+            let part = part.encode()?;
+            file.extend((part.len() as u64).to_le_bytes());
+            file.extend(part);
+        }
+        Ok(file)
+    }
+
+    /// The state in a file.
+    ///
+    /// # Errors
+    /// No state of an array, another version, or a damaged file.
+    pub fn decode(file: &[u8]) -> Result<Self, String> {
+        let Some(mut rest) = file.strip_prefix(MAGIC) else {
+            return Err(
+                "no state of an array: give one that --save-state has written for such an array".into()
+            );
+        };
+        let mut parts = Vec::new();
+        while !rest.is_empty() {
+            let damaged = || "a damaged state: make it again".to_owned();
+            let (length, more) = rest.split_first_chunk().ok_or_else(damaged)?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
+            let (part, more) = more.split_at_checked(length).ok_or_else(damaged)?;
+            parts.push(State::decode(part)?);
+            rest = more;
+        }
+        let mut parts = parts.into_iter();
+        let whole = parts.next().filter(|array| unpack(&array.records).is_some());
+        let array = whole.ok_or("a damaged state: make it again")?;
+        Ok(Self { array, members: parts.collect() })
+    }
+}
+
+/// Records of any length as words of a drive's records.
+fn pack(records: &Records) -> Vec<smrlab_stl::Record> {
+    let mut words = vec![records.len() as u64];
+    for r in records.iter() {
+        words.extend([u64::from(r.tag), r.words.len() as u64]);
+        words.extend(r.words);
+    }
+    let three = |some: &[u64]| std::array::from_fn(|i| some.get(i).copied().unwrap_or_default());
+    words.chunks(3).map(|some| smrlab_stl::Record { tag: 0, words: three(some) }).collect()
+}
+
+/// What was [packed](pack); `None`: damaged.
+fn unpack(packed: &[smrlab_stl::Record]) -> Option<Records> {
+    let mut words = packed.iter().flat_map(|r| r.words);
+    let mut records = Records::default();
+    for _ in 0..words.next().unwrap_or_default() {
+        let (tag, length) = (u32::try_from(words.next()?).ok()?, words.next()? as usize);
+        let own: Vec<u64> = words.by_ref().take(length).collect();
+        if own.len() != length {
+            return None;
+        }
+        records.push(tag, own);
+    }
+    Some(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_any_length_come_back_and_cut_ones_are_seen() {
+        let mut records = Records::default();
+        [(7, vec![]), (9, vec![1, 2, 3, 4, 5]), (0, vec![0])].map(|(tag, words)| records.push(tag, words));
+        let packed = pack(&records);
+        assert_eq!(unpack(&packed), Some(records));
+        assert_eq!(unpack(&packed[..2]), None);
+        assert_eq!(unpack(&[]), Some(Records::default()));
+    }
+
+    #[test]
+    fn a_file_says_what_was_put_into_it_and_damage_is_seen() {
+        let part = |layer: &str, head| State { layer: layer.into(), head, ..State::default() };
+        let state = ArrayState { array: part("raid5", 0), members: vec![part("cmr", 3), part("cmr", 9)] };
+        let file = state.encode().unwrap();
+        assert!(ArrayState::is_one(&file));
+        assert_eq!(ArrayState::decode(&file), Ok(state.clone()));
+        assert!(ArrayState::decode(&file[..file.len() - 3]).unwrap_err().contains("damaged"));
+        assert!(
+            ArrayState::decode(&state.array.encode().unwrap()).unwrap_err().contains("no state of an array")
+        );
+    }
+}

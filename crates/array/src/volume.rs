@@ -1,0 +1,161 @@
+//! The contract of whatever answers commands in simulated time: a drive behind its queue, an array.
+//!
+//! Time moves by the commands and steps of the caller, and never falls. Decisions are made at times of their own, so a
+//! caller that asks late never moves one. Generic over who watches, so that one drive and its metrics become one loop.
+
+use crate::{ArrayObserver, Controller};
+use smrlab_drive::{Controller as Drive, Effects};
+use smrlab_stl::HostRequest;
+use smrlab_units::SimTime;
+
+/// A command on its way to a volume.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'a> {
+    /// When its host sent it.
+    pub at: SimTime,
+    /// From when on there is room for it: later where the queue was full.
+    pub placed: SimTime,
+    /// What is asked.
+    pub request: &'a HostRequest,
+}
+
+/// See the [module](self). `done` hears of every acknowledgement that became known, and when it is.
+pub trait Volume<O> {
+    /// What keeps the caller from going on.
+    type Error;
+
+    /// A hint that `request` will be sent soon.
+    fn prefetch(&mut self, request: &HostRequest);
+
+    /// Whether another command may be sent.
+    fn has_room(&self) -> bool;
+
+    /// Takes a command, after the [steps](Self::step) that are due before it.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    fn submit(
+        &mut self,
+        sent: Sent<'_>,
+        watch: &mut O,
+        done: &mut impl FnMut(SimTime),
+    ) -> Result<(), Self::Error>;
+
+    /// Does the next thing that is due before a command that comes at `until` (`None`: no command comes), and answers when
+    /// that was; `None`: there is none.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    fn step(
+        &mut self,
+        until: Option<SimTime>,
+        watch: &mut O,
+        done: &mut impl FnMut(SimTime),
+    ) -> Result<Option<SimTime>, Self::Error>;
+
+    /// No command comes any more: does the next thing that was begun, or `false`.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, Self::Error>;
+}
+
+impl<E: Effects> Volume<E> for Drive {
+    type Error = E::Error;
+
+    #[inline]
+    fn prefetch(&mut self, request: &HostRequest) {
+        self.drive().layer().prefetch(request);
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        Self::has_room(self)
+    }
+
+    #[inline(always)]
+    fn submit(
+        &mut self,
+        sent: Sent<'_>,
+        watch: &mut E,
+        done: &mut impl FnMut(SimTime),
+    ) -> Result<(), E::Error> {
+        if let Some(served) = self.submit_waited(sent.placed, (sent.at, sent.request), watch)? {
+            done(served.ack);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step(
+        &mut self,
+        until: Option<SimTime>,
+        watch: &mut E,
+        done: &mut impl FnMut(SimTime),
+    ) -> Result<Option<SimTime>, E::Error> {
+        let Some(at) = self.next_decision().filter(|at| until.is_none_or(|until| *at < until)) else {
+            return Ok(None);
+        };
+        if let Some(served) = self.decide_once(at, watch)? {
+            done(served.ack);
+        }
+        Ok(Some(at))
+    }
+
+    fn settle(&mut self, watch: &mut E, done: &mut impl FnMut(SimTime)) -> Result<bool, E::Error> {
+        Volume::step(self, None, watch, done).map(|step| step.is_some())
+    }
+}
+
+/// Tells of the requests that an array has done.
+fn completed<O: ArrayObserver>(
+    array: &mut Controller,
+    watch: &mut O,
+    done: &mut impl FnMut(SimTime),
+) -> Result<(), O::Error> {
+    while let Some(completion) = array.next_done() {
+        watch.completed(&completion)?;
+        done(completion.ack);
+    }
+    Ok(())
+}
+
+impl<O: ArrayObserver> Volume<O> for Controller {
+    type Error = O::Error;
+
+    fn prefetch(&mut self, request: &HostRequest) {
+        Self::prefetch(self, request);
+    }
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn submit(
+        &mut self,
+        sent: Sent<'_>,
+        watch: &mut O,
+        done: &mut impl FnMut(SimTime),
+    ) -> Result<(), O::Error> {
+        Self::submit(self, sent.placed.max(self.now()), sent.request, watch);
+        completed(self, watch, done)
+    }
+
+    fn step(
+        &mut self,
+        until: Option<SimTime>,
+        watch: &mut O,
+        done: &mut impl FnMut(SimTime),
+    ) -> Result<Option<SimTime>, O::Error> {
+        let any = Self::step(self, until, watch);
+        completed(self, watch, done)?;
+        Ok(any.then(|| self.now()))
+    }
+
+    fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, O::Error> {
+        let busy = self.in_flight() > 0 || self.array().unfinished() || self.members_wait();
+        // Drives that had nothing to do at the end were idle meanwhile.
+        let any = (busy && Self::step(self, None, watch)) || self.idle_step(self.now(), watch);
+        completed(self, watch, done).map(|()| any)
+    }
+}
