@@ -24,6 +24,7 @@ pub mod plan;
 pub mod queue;
 pub mod record;
 pub mod registry;
+pub mod stack;
 pub mod state;
 mod tickets;
 pub mod volume;

@@ -282,6 +282,12 @@ mod _core {
         or_raise(py, py.detach(|| smrlab_sim::state::summary(Path::new(path)).map(|v| v.to_string())))
     }
 
+    /// The array, and the layer where it ends in one, that a stack is short for.
+    #[pyfunction]
+    fn stack_json(py: Python<'_>, text: &str) -> PyResult<String> {
+        or_raise(py, smrlab_sim::resolve::stack_json(text).map(|v| v.to_string()))
+    }
+
     /// The entries of a registry.
     #[pyfunction]
     fn list_json(py: Python<'_>, kind: &str) -> PyResult<String> {

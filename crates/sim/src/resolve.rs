@@ -26,6 +26,11 @@ pub struct ArrayRun {
 }
 
 impl ArrayRun {
+    /// Whether a state has all that it goes by: of an SSD's caches not what was used when.
+    pub(crate) fn repeats(&self) -> bool {
+        self.chosen.ssd(&*self.array).is_none()
+    }
+
     /// What a state of it is the state of.
     pub(crate) fn identity(&self) -> String {
         self.chosen.identity()
@@ -147,22 +152,23 @@ pub fn resolve_with(
     let mut faults = Problems::default();
     let mut spec = given.clone();
     burst(&mut spec, &mut faults);
+    stack(&mut spec, &mut faults);
     numbers(&spec, &mut faults);
     let arrivals = faults.keep("arrivals", arrivals(&spec.arrivals));
     let window = spec.window.as_deref().and_then(|w| window(w, &mut faults));
     let stall = parse_time(&spec.stall).map_err(|e| faults.add("stall", e)).unwrap_or_default();
     let wanted = Wanted {
-        drive: &given.drive,
-        layer: &given.layer,
-        scheduler: &given.scheduler,
-        metadata: &given.metadata,
-        mechanics: given.mechanics.as_deref(),
+        drive: &spec.drive,
+        layer: &spec.layer,
+        scheduler: &spec.scheduler,
+        metadata: &spec.metadata,
+        mechanics: spec.mechanics.as_deref(),
         medium: None,
-        seed: given.seed,
+        seed: spec.seed,
     };
     let drive = assemble(&wanted, read_drive, build, &mut faults);
     let built = drive.as_ref().map(|d| &d.built);
-    let array = assemble_array(&given.array, drive.as_ref(), &wanted, build, &mut faults);
+    let array = assemble_array(&spec.array, drive.as_ref(), &wanted, build, &mut faults);
     array.iter().for_each(|a| not_of_arrays(a, &spec, &mut faults));
     let host = built.as_ref().map(|b| {
         let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.array.host_blocks());
@@ -173,7 +179,7 @@ pub fn resolve_with(
     } else if host == Some(Blocks::ZERO) {
         faults.add(
             "layer",
-            format!("{}: the host's space has no blocks on this drive: use a larger one", given.layer),
+            format!("{}: the host's space has no blocks on this drive: use a larger one", spec.layer),
         );
     }
     let prefill = match (&spec.prefill, host, &built) {
@@ -220,6 +226,37 @@ fn burst(spec: &mut Spec, faults: &mut Problems) {
         }
         Some(n) => spec.join = format!("bursts,requests={n}"),
         None => {}
+    }
+}
+
+/// The array, and the layer where it ends in one, that a stack is short for.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn stack_json(text: &str) -> Result<serde_json::Value, RunError> {
+    let stack = smrlab_array::stack::parse(text).map_err(|e| RunError::field("stack", e))?;
+    Ok(serde_json::json!({"array": stack.array, "layer": stack.layer}))
+}
+
+/// `stack` is short for an array and a layer.
+fn stack(spec: &mut Spec, faults: &mut Problems) {
+    let parts = std::mem::take(&mut spec.stack);
+    if parts.is_empty() {
+        return;
+    }
+    let Some(stack) = faults.keep("stack", smrlab_array::stack::parse(&parts.join(" / "))) else { return };
+    if spec.array != "single" {
+        faults.add("stack", format!("array={} says what stands above the drives: leave one out", spec.array));
+    }
+    spec.array = stack.array;
+    if let Some(layer) = stack.layer {
+        if spec.layer != "cmr" {
+            faults.add(
+                "stack",
+                format!("it ends in a layer, and layer={} is another: leave one out", spec.layer),
+            );
+        }
+        spec.layer = layer;
     }
 }
 

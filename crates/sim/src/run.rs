@@ -102,6 +102,8 @@ struct Parts<R> {
     ran: Ran,
     /// What the array's state is the state of; empty for one drive.
     identity: String,
+    /// A run that begins with its state is the run that goes on.
+    repeats: bool,
     /// Everything that the drive is made of.
     model: String,
 }
@@ -114,12 +116,12 @@ fn one<O>(run: Resolved, observer: O) -> Parts<One<O>> {
     let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
     let rig = One::new(Controller::new(drive, &scheduler), observer);
     let Resolved { spec, state, prefill, .. } = run;
-    Parts { rig, spec, state, prefill, ran, identity: String::new(), model }
+    Parts { rig, spec, state, prefill, ran, identity: String::new(), repeats: true, model }
 }
 
 /// An array.
 fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
-    let identity = array.identity();
+    let (identity, repeats) = (array.identity(), array.repeats());
     let ArrayRun { chosen, array, others } = array;
     let disks = chosen.disks as usize;
     let (setup, bands) = (run.measured(), layer_bands(&run.drive));
@@ -144,7 +146,7 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
     members.extend(chosen.ssd(&*array).map(Member::Ssd));
     let controller = ArrayController::new(array, members, spares, chosen.schedule, data);
     let rig = Several::new(controller, watch);
-    Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, model }
+    Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, repeats, model }
 }
 
 /// `own`: the blocks of the host's space that one drive has.
@@ -154,12 +156,15 @@ fn ran(run: &Resolved, own: f64) -> Ran {
 
 impl<R: Rig> Parts<R> {
     fn go(self, feed: &mut Feed, reads: &BlockSet, control: &Control) -> Result<RunResult, RunError> {
-        let Self { mut rig, spec, state, prefill, mut ran, identity, model } = self;
+        let Self { mut rig, spec, state, prefill, mut ran, identity, repeats, model } = self;
         if let Some(state) = state {
             rig.restore(&state);
         }
         if let Some(prefill) = &prefill {
-            let kept = control.keep().and_then(|k| Kept::new(k, &spec, prefill, ran.host, &model));
+            let kept = control
+                .keep()
+                .filter(|_| repeats)
+                .and_then(|k| Kept::new(k, &spec, prefill, ran.host, &model));
             kept::write(prefill, kept.as_ref(), &mut rig, (reads, control))?;
         }
         // The prefill is no part of the run.

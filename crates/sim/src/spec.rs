@@ -55,6 +55,7 @@ spec! {
     drive: String = "modern-7200", "a preset's name, or the path of a drive file";
     layer: String = "cmr", "the translation layer: NAME[,k=v...]";
     array: String = "single", "the array: NAME[,k=v...]; 'single' is one drive";
+    stack: Vec<String> = "", "the layer, and what stands above it, from the host down: 'ssd-cache,write=1GiB / raid5,disks=5 / s-block', or a list of these parts; short for array and layer";
     arrivals: String = "trace", "'trace': at the times of the trace; 'closed[,depth=N][,think=T]': each request follows the completion of another";
     scheduler: String = "fcfs", "fcfs, sstf, look, c-look or sptf, with [,depth=N][,max_wait=T]";
     prefill: Option<String> = "", "written before the run, without time: SHARE[,order=sequential|random][,of=space|cache], or 'read': what the trace reads before it writes it";
@@ -78,8 +79,8 @@ spec! {
     adjusted_rule: String = "ceil", "adjusted operations of n blocks: 'ceil' or 'floor+1'";
     mechanics: Option<String> = "", "full, no-rotation or instant; without it the model that the drive is meant for";
     metadata: String = "nv", "maps and pointers: 'nv' survives at no cost, 'media' is written and costs time";
-    from_state: Option<String> = "", "a file of --save-state or 'device state': the drive begins as it was there";
-    save_state: Option<String> = "", "write the drive's state at the end of the run into this file";
+    from_state: Option<String> = "", "a file of --save-state or 'device state': the drive, or the array, begins as it was there";
+    save_state: Option<String> = "", "write the drive's state, or the array's, at the end of the run into this file";
     host_blocks: Option<u64> = "", "use no more than so many blocks of the host's space (compare: the smallest of all runs)";
 }
 
@@ -94,7 +95,11 @@ impl<T> Absent for Option<T> {
         self.is_none()
     }
 }
-impl Absent for Vec<String> {}
+impl Absent for Vec<String> {
+    fn absent(&self) -> bool {
+        self.is_empty()
+    }
+}
 impl Absent for String {}
 impl Absent for f64 {}
 impl Absent for u64 {}

@@ -63,6 +63,10 @@ def create(
             autocompletion=complete.item("arrays"),
         ),
     ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option(help="Array and layer in one, from the host down: 'ssd-cache,write=1GiB / raid5,disks=5 / s-block'."),
+    ] = None,
     size: Annotated[str | None, typer.Option(help="What the host is to see, such as 8GiB.")] = None,
     medium_size: Annotated[str | None, typer.Option(help="Shorten the medium of each drive to this.")] = None,
     from_state: Annotated[
@@ -94,6 +98,7 @@ def create(
     """Make and start a device."""
     if size is not None and medium_size is not None:
         raise InputError("--size is what the host sees, --medium-size what the layer has for it: give one of the two")
+    array, layer = _unstacked(stack, array, layer)
     config = {
         "name": name,
         "size": None if medium_size is None else _core.size_bytes(medium_size),
@@ -125,6 +130,16 @@ def create(
     _made(made, as_json)
 
 
+def _unstacked(stack: str | None, array: str | None, layer: str | None) -> tuple[str | None, str | None]:
+    """Array and layer, as they were given or as the stack says."""
+    if stack is None:
+        return array, layer
+    doc = json.loads(_core.stack_json(stack))
+    if array is not None or (layer is not None and doc["layer"] is not None):
+        raise InputError("--stack says which array and layer: leave --array and --layer out")
+    return doc["array"], layer or doc["layer"]
+
+
 def _identity(drive: str | None, layer: str | None, from_state: Path | None) -> dict[str, Any]:
     """Which drive and layer: those that were given, or those of the state."""
     if layer is not None and (".py:" in layer or layer.startswith("python:")):
@@ -134,6 +149,8 @@ def _identity(drive: str | None, layer: str | None, from_state: Path | None) -> 
     if from_state is None:
         return {"drive": drive or "modern-7200", "layer": layer or "raw"}
     doc = json.loads(_core.state_json(str(from_state)))
+    if "array" in doc:
+        raise InputError(f"from_state: {from_state} is the state of {doc['array']}: served arrays begin empty")
     # The simulator's default, so that layers which draw go on as they would there.
     same = {"metadata": doc["metadata"], "seed": 1, "from_state": str(from_state.absolute())}
     return {"drive": drive or doc["drive"], "layer": layer or doc["layer"], **same}

@@ -25,6 +25,7 @@ PLACES = {
     "trace": (WORK, "T"),
     "drive": (WORK, "D"),
     "array": (WORK, "A"),
+    "stack": (WORK, "S"),
     "address_space": (WORK, "HOW"),
     "join": (WORK, "HOW"),
     "burst": (WORK, "N"),

@@ -67,14 +67,14 @@ def run(
 
 
 def _state_of(path: str, field: str) -> dict[str, Any]:
-    """Drive, layer and metadata that a state file is of, for a run that does not name them."""
+    """Array, drive, layer and metadata that a state file is of, for a run that does not name them."""
     from .. import _core
 
     try:
         doc = json.loads(_core.state_json(path))
     except InputError as e:
         raise InputError(str(e).replace("from_state", field)) from None
-    return {key: doc[key] for key in ("drive", "layer", "metadata")}
+    return {key: doc[key] for key in ("array", "drive", "layer", "metadata") if key in doc}
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:

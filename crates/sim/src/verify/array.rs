@@ -19,7 +19,7 @@ use std::ops::Range;
 /// Bytes that stand for a block; zeroes: never written.
 const BLOCK: usize = 8;
 /// Blocks that are kept together.
-const PAGE: u64 = 512;
+const PAGE: u64 = 64;
 
 /// What stands for the blocks of a space, as far as that was touched.
 #[derive(Default)]
@@ -54,7 +54,11 @@ impl Space {
     }
 
     fn clear(&mut self, blocks: &Range<u64>) {
-        self.set(blocks, &vec![0; (blocks.end - blocks.start) as usize * BLOCK]);
+        for (page, to, _) in Self::pieces(blocks) {
+            if let Some(own) = self.0.get_mut(&page) {
+                own[to].fill(0);
+            }
+        }
     }
 
     fn bytes(&self) -> usize {

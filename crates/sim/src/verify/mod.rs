@@ -64,6 +64,8 @@ pub struct Verify {
     /// What the reads of the plan brought: ends of their runs, and the runs, from the operation's first block on.
     read_ends: Vec<usize>,
     staged: Vec<Run>,
+    /// What a piece moves: kept for its room.
+    moved: Vec<Run>,
     lost: Option<Lost>,
     /// What the drive's own buffer took.
     taken: Taken,
@@ -90,6 +92,7 @@ impl Verify {
             unknown: 0,
             read_ends: Vec::new(),
             staged: Vec::new(),
+            moved: Vec::new(),
             lost: None,
             taken: Taken::default(),
         }
@@ -159,21 +162,20 @@ impl Verify {
                 Source::Zero => self.medium.set(Run { first, blocks, tag: NEVER }),
                 Source::Records => self.medium.set(Run { first, blocks, tag: RECORDS }),
                 Source::Held(from) => {
-                    let mut held = Vec::new();
-                    self.medium.runs(from.span(piece.blocks), &mut held);
-                    self.medium.set(Run { first, blocks, tag: NEVER });
-                    held.into_iter().for_each(|run| {
-                        self.medium.set(Run { first: first + (run.first - from.0), ..run });
-                    });
+                    self.moved.clear();
+                    self.medium.runs(from.span(piece.blocks), &mut self.moved);
+                    self.moved.iter_mut().for_each(|run| run.first = run.first - from.0 + first);
+                    self.medium.put(first..first + blocks, &self.moved);
                 }
                 Source::Staged(read, from) => {
-                    self.medium.set(Run { first, blocks, tag: NEVER });
                     let source = plan.ops()[read.0 as usize].pba.0 + from.0;
-                    for i in self.runs_of(read) {
-                        if let Some(run) = self.staged[i].within(&(source..source + blocks)) {
-                            self.medium.set(Run { first: first + (run.first - source), ..run });
-                        }
-                    }
+                    let range = source..source + blocks;
+                    let staged = &self.staged[self.runs_of(read)];
+                    let begin = staged.partition_point(|run| run.end() <= range.start);
+                    let parts = staged[begin..].iter().map_while(|run| run.within(&range));
+                    self.moved.clear();
+                    self.moved.extend(parts.map(|run| Run { first: run.first - source + first, ..run }));
+                    self.medium.put(first..first + blocks, &self.moved);
                 }
             }
             at += blocks;
@@ -198,11 +200,9 @@ impl Verify {
         self.wrote.push_back(Wrote { number, op: *op, request: None });
         self.unknown += 1;
         let tag = DESTROYED + (number % u64::from(u32::MAX - DESTROYED)) as u32;
-        let mut hit = Vec::new();
-        let medium = &self.medium;
+        let medium = &mut self.medium;
         // Blocks that were never written have nothing to lose.
-        self.interference.victims(&self.geometry, op.pba, op.blocks, &mut |r| medium.runs(r, &mut hit));
-        hit.into_iter().for_each(|run| self.medium.set(Run { tag, ..run }));
+        self.interference.victims(&self.geometry, op.pba, op.blocks, &mut |r| medium.destroy(&r, tag));
     }
 
     /// Compares what the plan delivers to the host with what was last written there.

@@ -1,9 +1,8 @@
 //! A tag for every block, in memory that goes with what was touched.
 //!
-//! Blocks that were written together have tags that count up, so that one tag stands for a whole 4 KiB unit wherever
-//! the unit's edges lie within the write. Units whose blocks come from different writes are kept block by block.
+//! Blocks that were written together have tags that count up, so that one run stands for all of them. A page of few runs
+//! keeps these, any other a tag for each block: what was written in small pieces is moved and destroyed page by page.
 
-use smrlab_blockmap::{UNIT_BLOCKS, UnitMap};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -11,8 +10,10 @@ use std::ops::Range;
 pub const NEVER: u32 = 0;
 /// Tags from here on do not count up: every block of a run has the same.
 pub const CONSTANT: u32 = 1 << 31;
-/// Within a unit map only: the unit is kept block by block.
-const MIXED: u32 = CONSTANT;
+/// Blocks of a page.
+const PAGE: u64 = 512;
+/// Runs of a page up to which these are kept.
+const FEW: usize = 8;
 
 /// Consecutive blocks whose tags count up from the first, or are all the same (see [`CONSTANT`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub struct Run {
 }
 
 impl Run {
-    fn end(&self) -> u64 {
+    /// One past its last block.
+    pub fn end(&self) -> u64 {
         self.first + self.blocks
     }
 
@@ -42,108 +44,172 @@ pub fn nth(tag: u32, n: u64) -> u32 {
     if tag == NEVER || tag >= CONSTANT { tag } else { tag + n as u32 }
 }
 
-type Unit = [u32; UNIT_BLOCKS as usize];
+/// Some of a page is written.
+enum Page {
+    /// Its runs, ascending; the rest was never written.
+    Few(Vec<Run>),
+    /// The tag of each block.
+    Each(Box<[u32; PAGE as usize]>),
+}
+
+impl Page {
+    /// The page from block `base` on, with these runs.
+    fn of(base: u64, runs: Vec<Run>) -> Self {
+        if runs.len() <= FEW {
+            return Self::Few(runs);
+        }
+        let mut tags = Box::new([NEVER; PAGE as usize]);
+        runs.into_iter().for_each(|run| fill(&mut tags[..], base, run));
+        Self::Each(tags)
+    }
+
+    /// Appends its runs within `range`.
+    fn runs(&self, base: u64, range: &Range<u64>, from: usize, out: &mut Vec<Run>) {
+        match self {
+            Self::Few(runs) => runs.iter().for_each(|run| join(out, from, run.within(range))),
+            Self::Each(tags) => {
+                let part = &tags[(range.start - base) as usize..(range.end - base) as usize];
+                let mut i = 0;
+                while let Some(&tag) = part.get(i) {
+                    let goes_on = |n: &usize| part.get(i + n).is_some_and(|t| *t == nth(tag, *n as u64));
+                    let n = (1..).find(|n| !goes_on(n)).unwrap_or(1);
+                    let run = Run { first: range.start + i as u64, blocks: n as u64, tag };
+                    join(out, from, Some(run).filter(|run| run.tag != NEVER));
+                    i += n;
+                }
+            }
+        }
+    }
+}
+
+/// Writes a run's tags into those of the blocks from `base` on.
+fn fill(tags: &mut [u32], base: u64, run: Run) {
+    let part = &mut tags[(run.first - base) as usize..(run.end() - base) as usize];
+    if run.tag == NEVER || run.tag >= CONSTANT {
+        part.fill(run.tag);
+    } else {
+        part.iter_mut().zip(run.tag..).for_each(|(to, tag)| *to = tag);
+    }
+}
 
 /// See the [module](self).
 #[derive(Default)]
-pub struct Tags {
-    units: UnitMap,
-    mixed: BTreeMap<u64, Unit>,
-}
+pub struct Tags(BTreeMap<u64, Page>);
 
 impl Tags {
-    fn unit(&self, unit: u64) -> Unit {
-        match self.units.get(unit) {
-            MIXED => self.mixed.get(&unit).copied().unwrap_or_default(),
-            tag => std::array::from_fn(|i| nth(tag, i as u64)),
-        }
-    }
-
-    fn set_unit(&mut self, unit: u64, tags: Unit) {
-        let even = (0..tags.len()).all(|i| tags[i] == nth(tags[0], i as u64));
-        let tag = if even { tags[0] } else { MIXED };
-        if self.units.set(unit, tag) == MIXED && even {
-            self.mixed.remove(&unit);
-        }
-        if !even {
-            self.mixed.insert(unit, tags);
-        }
-    }
-
     /// The tag of a block.
     #[cfg(test)]
     pub fn get(&self, block: u64) -> u32 {
-        self.unit(block / UNIT_BLOCKS)[(block % UNIT_BLOCKS) as usize]
+        let mut runs = Vec::new();
+        self.runs(block..block + 1, &mut runs);
+        runs.first().map_or(NEVER, |run| run.tag)
     }
 
     /// Gives the blocks of `run` its tags.
     pub fn set(&mut self, run: Run) {
-        let (mut at, end) = (run.first, run.end());
-        if run.tag == NEVER {
-            return self.forget(at..end);
-        }
-        while at < end {
-            let unit = at / UNIT_BLOCKS;
-            let stop = end.min((unit + 1) * UNIT_BLOCKS);
-            let tag = nth(run.tag, at - run.first);
-            if stop - at == UNIT_BLOCKS {
-                if self.units.set(unit, tag) == MIXED {
-                    self.mixed.remove(&unit);
-                }
-            } else {
-                let mut tags = self.unit(unit);
-                for b in at..stop {
-                    tags[(b % UNIT_BLOCKS) as usize] = nth(tag, b - at);
-                }
-                self.set_unit(unit, tags);
+        let runs: &[Run] = if run.tag == NEVER { &[] } else { &[run] };
+        self.put(run.first..run.end(), runs);
+    }
+
+    /// Gives the blocks of `range` the tags of `runs`, which lie in it and ascend; the rest of it was never written.
+    pub fn put(&mut self, range: Range<u64>, runs: &[Run]) {
+        let (mut at, mut rest) = (range.start, runs);
+        while at < range.end {
+            if rest.is_empty() {
+                return self.forget(at..range.end);
             }
-            at = stop;
+            let page = at / PAGE;
+            let end = range.end.min((page + 1) * PAGE);
+            let n = rest.iter().take_while(|run| run.first < end).count();
+            let here = &rest[..n];
+            self.put_in(page, &(at..end), here);
+            // The last one may go on in the next page.
+            let goes_on = here.last().is_some_and(|last| last.end() > end);
+            rest = &rest[n - usize::from(goes_on)..];
+            at = end;
+        }
+    }
+
+    fn put_in(&mut self, page: u64, range: &Range<u64>, runs: &[Run]) {
+        let (base, all) = (page * PAGE, page * PAGE..(page + 1) * PAGE);
+        let whole = *range == all;
+        match self.0.get_mut(&page) {
+            Some(Page::Each(tags)) if !whole => {
+                fill(
+                    &mut tags[..],
+                    base,
+                    Run { first: range.start, blocks: range.end - range.start, tag: NEVER },
+                );
+                runs.iter()
+                    .filter_map(|run| run.within(range))
+                    .for_each(|run| fill(&mut tags[..], base, run));
+            }
+            old => {
+                let mut new = Vec::new();
+                if let Some(old) = old.as_deref().filter(|_| !whole) {
+                    old.runs(base, &(all.start..range.start), 0, &mut new);
+                }
+                runs.iter().for_each(|run| join(&mut new, 0, run.within(range)));
+                if let Some(old) = old.as_deref().filter(|_| !whole) {
+                    old.runs(base, &(range.end..all.end), 0, &mut new);
+                }
+                match (old, new.is_empty()) {
+                    (_, true) => _ = self.0.remove(&page),
+                    (Some(old), false) => *old = Page::of(base, new),
+                    (None, false) => _ = self.0.insert(page, Page::of(base, new)),
+                }
+            }
         }
     }
 
     fn forget(&mut self, range: Range<u64>) {
-        for unit in [range.start / UNIT_BLOCKS, range.end / UNIT_BLOCKS] {
-            let part = range.start.max(unit * UNIT_BLOCKS)..range.end.min((unit + 1) * UNIT_BLOCKS);
-            if !part.is_empty() && part.end - part.start < UNIT_BLOCKS {
-                let mut tags = self.unit(unit);
-                part.for_each(|b| tags[(b % UNIT_BLOCKS) as usize] = NEVER);
-                self.set_unit(unit, tags);
-            }
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        let touched: Vec<u64> = self.0.range(pages).map(|(page, _)| *page).collect();
+        for page in touched {
+            let all = page * PAGE..(page + 1) * PAGE;
+            self.put_in(page, &(range.start.max(all.start)..range.end.min(all.end)), &[]);
         }
-        let whole = range.start.div_ceil(UNIT_BLOCKS)..range.end / UNIT_BLOCKS;
-        if whole.start < whole.end {
-            self.units.remove(whole.clone());
-            while let Some((&unit, _)) = self.mixed.range(whole.clone()).next() {
-                self.mixed.remove(&unit);
+    }
+
+    /// Gives those blocks of `range` that have a tag this one, which does not count up.
+    pub fn destroy(&mut self, range: &Range<u64>, tag: u32) {
+        for (page, tags) in self.0.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)) {
+            let (base, end) = (page * PAGE, (page + 1) * PAGE);
+            let part = range.start.max(base)..range.end.min(end);
+            match tags {
+                Page::Each(tags) => {
+                    let part = &mut tags[(part.start - base) as usize..(part.end - base) as usize];
+                    part.iter_mut().filter(|t| **t != NEVER).for_each(|t| *t = tag);
+                }
+                Page::Few(runs) => {
+                    let mut new = Vec::new();
+                    for run in runs.iter() {
+                        join(&mut new, 0, run.within(&(base..part.start)));
+                        join(&mut new, 0, run.within(&part).map(|run| Run { tag, ..run }));
+                        join(&mut new, 0, run.within(&(part.end..end)));
+                    }
+                    *tags = Page::of(base, new);
+                }
             }
         }
     }
 
     /// The runs of blocks in `range` that have a tag, appended to `out`; neighbours that go on are joined.
     pub fn runs(&self, range: Range<u64>, out: &mut Vec<Run>) {
-        if range.is_empty() {
-            return;
-        }
         let from = out.len();
-        let units = range.start / UNIT_BLOCKS..range.end.div_ceil(UNIT_BLOCKS);
-        for (run, tag) in self.units.runs_in(units) {
-            for unit in run {
-                let first = unit * UNIT_BLOCKS;
-                if tag != MIXED {
-                    join(out, from, Run { first, blocks: UNIT_BLOCKS, tag }.within(&range));
-                    continue;
-                }
-                for (i, tag) in self.unit(unit).into_iter().enumerate() {
-                    let one = Run { first: first + i as u64, blocks: 1, tag };
-                    join(out, from, one.within(&range).filter(|r| r.tag != NEVER));
-                }
-            }
+        for (page, tags) in self.0.range(range.start / PAGE..range.end.div_ceil(PAGE)) {
+            let (base, end) = (page * PAGE, (page + 1) * PAGE);
+            tags.runs(base, &(range.start.max(base)..range.end.min(end)), from, out);
         }
     }
 
     /// Bytes on the heap, nearly.
     pub fn bytes(&self) -> usize {
-        self.units.bytes() + self.mixed.len() * (size_of::<Unit>() + 2 * size_of::<u64>())
+        let of = |page: &Page| match page {
+            Page::Few(runs) => runs.capacity() * size_of::<Run>(),
+            Page::Each(_) => PAGE as usize * size_of::<u32>(),
+        };
+        self.0.values().map(|page| size_of::<Page>() + 2 * size_of::<u64>() + of(page)).sum()
     }
 }
 
@@ -167,23 +233,36 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_array() {
-        let (mut tags, mut plain) = (Tags::default(), vec![NEVER; 512]);
+        let (mut tags, mut plain) = (Tags::default(), vec![NEVER; 1024]);
         let mut rng = smrlab_units::rng::Rng::new(7);
         let mut next = |n: u64| rng.below(n);
-        for step in 0..4000u32 {
-            let first = next(500);
-            let blocks = 1 + next(40).min(511 - first);
+        for step in 0..6000u32 {
+            let first = next(1000);
+            let blocks = 1 + next(if step % 50 == 0 { 700 } else { 40 }).min(1023 - first);
             let tag = match next(4) {
                 0 => NEVER,
                 1 => CONSTANT + 5 + step,
                 _ => 1 + step * 1000,
             };
-            tags.set(Run { first, blocks, tag });
-            (0..blocks).for_each(|i| plain[(first + i) as usize] = nth(tag, i));
-            let probe = next(480);
+            if step % 7 == 0 {
+                tags.destroy(&(first..first + blocks), CONSTANT + 1);
+                let hit = &mut plain[first as usize..(first + blocks) as usize];
+                hit.iter_mut().filter(|t| **t != NEVER).for_each(|t| *t = CONSTANT + 1);
+            } else if step % 5 == 0 {
+                // What lies elsewhere comes here, gaps and all.
+                let (from, mut runs) = (next(900 - blocks), Vec::new());
+                tags.runs(from..from + blocks, &mut runs);
+                runs.iter_mut().for_each(|r| r.first = r.first - from + first);
+                tags.put(first..first + blocks, &runs);
+                plain.copy_within(from as usize..(from + blocks) as usize, first as usize);
+            } else {
+                tags.set(Run { first, blocks, tag });
+                (0..blocks).for_each(|i| plain[(first + i) as usize] = nth(tag, i));
+            }
+            let probe = next(990);
             let mut runs = Vec::new();
             tags.runs(probe..probe + 30, &mut runs);
-            let mut seen = vec![NEVER; 512];
+            let mut seen = vec![NEVER; 1024];
             for r in &runs {
                 (0..r.blocks).for_each(|i| seen[(r.first + i) as usize] = nth(r.tag, i));
             }

@@ -261,3 +261,28 @@ fn what_a_collection_moves_is_not_the_hosts() {
     assert!(number(&r, "/media/by_cause/clean/blocks_written") > 100.0, "{:#}", r["media"]);
     assert_eq!(number(&r, "/cleaning/relocated_blocks"), number(&r, "/media/by_cause/clean/blocks_written"));
 }
+
+/// A stack is short for an array and a layer, as one text or as a list; before one drive, too.
+#[test]
+fn a_stack_is_the_array_and_the_layer_that_it_names() {
+    let run_it = |text: &str| {
+        let base = format!("drive = 'tiny'\ntrace = '{MIXED}'\nwrap = 'capacity'\n");
+        run(&Spec::from_toml(&(base + text)).unwrap(), &Control::new(), None)
+    };
+    let same = |stack: &str, plain: &str| {
+        assert_eq!(run_it(stack).unwrap().json, run_it(plain).unwrap().json, "{stack}");
+    };
+    same(
+        "stack = 'ssd-cache,write=64KiB,page=4KiB / rmw'",
+        "array = 'spanning,disks=1,ssd_write=64KiB,ssd_page=4KiB'\nlayer = 'rmw'",
+    );
+    same(
+        "stack = ['bus,rate=1', 'striped,disks=2', 'cmr']",
+        "array = 'striped,disks=2,bus=1'\nlayer = 'cmr'",
+    );
+    same("stack = 'raid5,disks=3'\nlayer = 'rmw'", "array = 'raid5,disks=3'\nlayer = 'rmw'");
+    let says = |text: &str| run_it(text).unwrap_err().to_string();
+    assert!(says("stack = 'raid5 / cmr'\narray = 'striped'").contains("leave one out"));
+    assert!(says("stack = 'raid5 / rmw'\nlayer = 'log'").contains("layer=log is another"));
+    assert!(says("stack = 'raid5 / ssd-cache,write=1MiB / cmr'").starts_with("stack: "));
+}

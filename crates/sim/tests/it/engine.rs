@@ -5,7 +5,7 @@ use smrlab_disk::{DriveModel, TrackNo};
 use smrlab_drive::{Controller, Drive as Simulated, DriveSetup, Effects, Executed, sched};
 use smrlab_sim::engine::{self, Arrivals, Feed, HostObserver};
 use smrlab_sim::{Control, RunError, Spec, run};
-use smrlab_stl::{BuildContext, HostRequest, Plan};
+use smrlab_stl::{BuildContext, HostRequest};
 use smrlab_trace::{Memory, Record, Steps};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;

@@ -81,3 +81,29 @@ fn another_prefill_drive_or_program_has_its_own_file_and_the_longest_unused_goes
     assert_eq!(left.len(), 2, "no more than the bound: {left:?}");
     assert!(left.contains(&first[0]), "what was written last stays");
 }
+
+/// So it is with arrays, but for those whose SSD knows what was used when.
+#[test]
+fn a_run_of_an_array_from_a_kept_prefill_is_the_run_that_wrote_it() {
+    let cases =
+        [("striped,disks=2", 1), ("raid5,disks=4,intent=on", 1), ("raid5,disks=4,ssd_write=64MiB", 0)];
+    for (array, kept) in cases {
+        let folder = folder(&array.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+        let done = || {
+            let text = format!(
+                "drive = 'modern-7200,capacity=20GB'\nlayer = 'rmw'\narray = '{array}'\nprefill = '20%'\n\
+                 arrivals = 'closed'\ntrace = 'synth:uniform,requests=1000,write=70%,size=16KiB'"
+            );
+            let keep = Keep { folder: folder.0.clone(), bytes: 1 << 30, program: "test".into() };
+            let control = Control::keeping(Some(keep));
+            let mut doc = run(&Spec::from_toml(&text).unwrap(), &control, None).unwrap().json;
+            let members = doc["members"].as_array_mut().unwrap().iter_mut();
+            members.for_each(|m| _ = m["space"].as_object_mut().unwrap().remove("map_bytes_peak"));
+            doc["space"].as_object_mut().unwrap().remove("map_bytes_peak");
+            doc
+        };
+        let first = done();
+        assert_eq!(files(&folder.0).len(), kept, "{array}");
+        assert_eq!(first, done(), "{array}");
+    }
+}

@@ -83,6 +83,73 @@ fn two_parts_with_the_state_between_them_are_the_whole() {
     }
 }
 
+fn of_array(trace: &str, array: &str, layer: &str, more: &str) -> Result<Value, RunError> {
+    let text = format!(
+        "drive = 'modern-7200,capacity=20GB'\narrivals = 'closed'\narray = '{array}'\nlayer = '{layer}'\ntrace = '{trace}'\n{more}"
+    );
+    run(&Spec::from_toml(&text).unwrap(), &Control::new(), None).map(|r| r.json)
+}
+
+#[test]
+fn two_parts_of_an_array_are_the_whole_and_each_of_its_drives_goes_on() {
+    let folder = Folder::new("array-parts");
+    let (first, second, whole) = (part(&folder, 0, 1500), part(&folder, 1500, 2500), part(&folder, 0, 2500));
+    let file = folder.file("s");
+    let (save, from) = (format!("save_state = '{file}'"), format!("from_state = '{file}'"));
+    for (array, layer) in [
+        ("spanning,disks=2", "disk-cache,cache=2%"),
+        ("striped,disks=3", "rmw"),
+        ("raid5,disks=4", "s-block,sblock_blocks=256"),
+        ("raid5,disks=4,intent=on", "disk-cache,cache=2%"),
+    ] {
+        let one = of_array(&whole, array, layer, "").unwrap();
+        let a = of_array(&first, array, layer, &save).unwrap();
+        let b = of_array(&second, array, layer, &from).unwrap();
+        for path in ["/media/reads", "/media/blocks_written", "/movement/track_distance", "/host/updates"] {
+            assert_eq!(number(&a, path) + number(&b, path), number(&one, path), "{array} {layer}: {path}");
+        }
+        for i in 0..2 {
+            let path = format!("/members/{i}/host/updates");
+            assert_eq!(number(&a, &path) + number(&b, &path), number(&one, &path), "{array} {layer}: {path}");
+        }
+        let fresh = of_array(&second, array, layer, "").unwrap();
+        assert!(number(&fresh, "/host/updates") < number(&b, "/host/updates"), "{array} {layer}");
+    }
+}
+
+/// Data that only an SSD holds, and groups of a log-structured array, are there again.
+#[test]
+fn arrays_with_maps_of_their_own_go_on_where_they_were() {
+    let folder = Folder::new("array-maps");
+    let (first, second) = (part(&folder, 0, 1500), part(&folder, 1500, 2500));
+    let file = folder.file("s");
+    let (save, from) = (format!("save_state = '{file}'"), format!("from_state = '{file}'"));
+    for array in ["dvs,disks=4", "raid5,disks=4,ssd_write=64MiB"] {
+        of_array(&first, array, "cmr", &save).unwrap();
+        let b = of_array(&second, array, "cmr", &from).unwrap();
+        let fresh = of_array(&second, array, "cmr", "").unwrap();
+        assert!(number(&fresh, "/host/updates") < number(&b, "/host/updates"), "{array}");
+        assert_ne!(b["array"], fresh["array"], "{array}: what it has counted says how full it is");
+    }
+}
+
+/// What befalls drives is no part of the state: an array is aged once, and then loses a disk.
+#[test]
+fn an_aged_array_can_lose_a_disk_and_another_array_is_refused() {
+    let folder = Folder::new("array-fails");
+    let (first, second, file) = (part(&folder, 0, 500), part(&folder, 500, 900), folder.file("s"));
+    of_array(&first, "raid5,disks=4", "cmr", &format!("save_state = '{file}'")).unwrap();
+    let from = format!("from_state = '{file}'");
+    let r = of_array(&second, "raid5,disks=4,fail=1@1s,replace=1s", "cmr", &from).unwrap();
+    assert_eq!((number(&r, "/array/deaths"), number(&r, "/array/refused")), (1, 0));
+    assert!(number(&r, "/array/rebuilt_blocks") > 0);
+    let says = |array: &str, layer: &str| of_array(&second, array, layer, &from).unwrap_err().to_string();
+    let e = says("raid5,disks=5", "cmr");
+    assert!(e.contains("give array=raid5,disks=4"), "{e}");
+    assert!(says("single", "cmr").contains("here array=single"), "{}", says("single", "cmr"));
+    assert!(says("raid5,disks=4", "rmw").contains("give layer=cmr"), "{}", says("raid5,disks=4", "rmw"));
+}
+
 /// Layers that append go on at time 0 exactly where they ended.
 #[test]
 fn a_run_from_a_state_takes_no_longer_than_the_one_before() {
