@@ -5,6 +5,7 @@ use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_drive::{Assembled, State};
+use smrlab_units::spec::split_item;
 use std::path::Path;
 
 /// Reads the state in a file; that of one drive has no array.
@@ -67,9 +68,7 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
     let bad = |e: String| RunError::field("from_state", format!("{path}: {e}"));
     let (there, here) = (&*state.array.layer, array);
     if there != here {
-        let named =
-            |text: &str| if text.is_empty() { "array=single".to_owned() } else { format!("array={text}") };
-        let (there, here) = (named(there), named(here));
+        let (there, here) = (different(there, here), different(here, there));
         return Err(bad(format!("it is the state of {there}, and here {here}: give {there}")));
     }
     let blocks = drive.built.drive.geometry().blocks().0;
@@ -77,6 +76,16 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
         member.expect(&drive.drive, &drive.built.resolved, &spec.metadata, blocks).map_err(bad)?;
     }
     Ok(Some(state))
+}
+
+/// What an array's text says that the other does not.
+fn different(text: &str, other: &str) -> String {
+    let ((name, pairs), (other, others)) = (split_item(text), split_item(other));
+    if name != other {
+        return format!("array={}", if name.is_empty() { "single" } else { name });
+    }
+    let own = pairs.iter().filter(|pair| !others.contains(pair));
+    own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
 /// Who each drive of a run is.

@@ -145,7 +145,7 @@ fn an_aged_array_can_lose_a_disk_and_another_array_is_refused() {
     assert!(number(&r, "/array/rebuilt_blocks") > 0);
     let says = |array: &str, layer: &str| of_array(&second, array, layer, &from).unwrap_err().to_string();
     let e = says("raid5,disks=5", "cmr");
-    assert!(e.contains("give array=raid5,disks=4"), "{e}");
+    assert!(e.contains("here disks=5: give disks=4"), "{e}");
     assert!(says("single", "cmr").contains("here array=single"), "{}", says("single", "cmr"));
     assert!(says("raid5,disks=4", "rmw").contains("give layer=cmr"), "{}", says("raid5,disks=4", "rmw"));
 }
