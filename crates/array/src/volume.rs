@@ -147,9 +147,11 @@ impl<O: ArrayObserver> Volume<O> for Controller {
         watch: &mut O,
         done: &mut impl FnMut(SimTime),
     ) -> Result<Option<SimTime>, O::Error> {
-        let any = Self::step(self, until, watch);
+        if !Self::step(self, until, watch) {
+            return Ok(None);
+        }
         completed(self, watch, done)?;
-        Ok(any.then(|| self.now()))
+        Ok(Some(self.now()))
     }
 
     fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, O::Error> {

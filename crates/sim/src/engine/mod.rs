@@ -91,8 +91,11 @@ impl Sender {
         match self.arrivals {
             Arrivals::Trace => self.backlog.answered(ack),
             Arrivals::Closed { think, .. } => {
-                // What a buffer answers is over before what was sent earlier.
                 let at = ack + think;
+                if self.slots.back().is_none_or(|last| *last <= at) {
+                    return self.slots.push_back(at);
+                }
+                // What a buffer answers is over before what was sent earlier.
                 let later = self.slots.iter().rev().take_while(|slot| **slot > at).count();
                 self.slots.insert(self.slots.len() - later, at);
             }
