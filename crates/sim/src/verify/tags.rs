@@ -13,7 +13,7 @@ pub const CONSTANT: u32 = 1 << 31;
 /// Blocks of a page.
 const PAGE: u64 = 512;
 /// Runs of a page up to which these are kept.
-const FEW: usize = 8;
+const FEW: usize = 4;
 
 /// Consecutive blocks whose tags count up from the first, or are all the same (see [`CONSTANT`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +71,9 @@ impl Page {
                 let part = &tags[(range.start - base) as usize..(range.end - base) as usize];
                 let mut i = 0;
                 while let Some(&tag) = part.get(i) {
-                    let goes_on = |n: &usize| part.get(i + n).is_some_and(|t| *t == nth(tag, *n as u64));
-                    let n = (1..).find(|n| !goes_on(n)).unwrap_or(1);
+                    let step = u32::from(tag != NEVER && tag < CONSTANT);
+                    let goes_on = part[i + 1..].iter().zip(1..).take_while(|(t, n)| **t == tag + step * n);
+                    let n = 1 + goes_on.count();
                     let run = Run { first: range.start + i as u64, blocks: n as u64, tag };
                     join(out, from, Some(run).filter(|run| run.tag != NEVER));
                     i += n;
