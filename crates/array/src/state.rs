@@ -129,7 +129,9 @@ mod tests {
     #[test]
     fn records_of_any_length_come_back_and_cut_ones_are_seen() {
         let mut records = Records::default();
-        [(7, vec![]), (9, vec![1, 2, 3, 4, 5]), (0, vec![0])].map(|(tag, words)| records.push(tag, words));
+        for (tag, words) in [(7, vec![]), (9, vec![1, 2, 3, 4, 5]), (0, vec![0])] {
+            records.push(tag, words);
+        }
         let packed = pack(&records);
         assert_eq!(unpack(&packed), Some(records));
         assert_eq!(unpack(&packed[..2]), None);
