@@ -21,7 +21,7 @@ QUICK = {
 }
 
 
-def until(there: Callable[[], object], seconds: float = 60.0) -> None:
+def until(there: Callable[[], object], seconds: float = 120.0) -> None:
     """Waits until something is so."""
     end = time.monotonic() + seconds
     while not there():

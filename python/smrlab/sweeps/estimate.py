@@ -43,7 +43,7 @@ def count(text: str) -> int:
 def memory_of(spec: dict[str, Any]) -> int:
     """Bytes of memory that a run needs, from above; `memory = "4GiB"` in a specification knows better."""
     return BASE + A_REQUEST * min(
-        requests_of(spec, {}), _blocks(str(spec.get("drive", "")), str(spec.get("array", "")))
+        requests_of(spec, {}), _blocks(str(spec.get("drive", "")), str(spec.get("stack") or spec.get("array") or ""))
     )
 
 
