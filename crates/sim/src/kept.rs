@@ -3,7 +3,8 @@
 //!
 //! A file is an [`ArrayState`], of one drive too; in the place of a drive's name stands everything that the state depends on, and it is
 //! compared when the file is read. What takes longer to read than to do again is not kept. The run from it does what the
-//! run that wrote it did, operation by operation; `map_bytes_peak` alone may differ, by what containers had grown to.
+//! run that wrote it did, operation by operation; `map_bytes_peak` alone may differ, by what containers had
+//! grown to, and of `zoned` how many zones are open: a drive that begins has closed them.
 
 use crate::control::{Control, Keep};
 use crate::error::RunError;

@@ -46,6 +46,10 @@ fn a_run_from_a_kept_prefill_is_the_run_that_wrote_it() {
             let mut doc = done(layer, "30%", &folder.0, 1 << 30, "test");
             // Containers that grew in another order.
             doc["space"].as_object_mut().unwrap().remove("map_bytes_peak");
+            // A drive that begins has closed the zones that were open.
+            if let Some(counted) = doc.get_mut("cache").and_then(Value::as_object_mut) {
+                counted.retain(|name, _| !["open_zones", "used_zones_closed"].contains(&name.as_str()));
+            }
             doc
         };
         let first = done(layer);
