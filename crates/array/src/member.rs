@@ -284,6 +284,8 @@ mod tests {
     struct Steps(Vec<bool>);
 
     impl ArrayObserver for Steps {
+        type Error = std::convert::Infallible;
+
         fn background(&mut self, _: MemberId, executed: &Executed<'_>) {
             self.0.push(executed.whole);
         }

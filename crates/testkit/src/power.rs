@@ -6,7 +6,7 @@
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::volatile::print;
-use crate::{Harness, PlainMedium, Rng};
+use crate::{Harness, PlainMedium};
 use smrlab_drive::{Controller, Effects, Executed, Observer, Served, Wanted, assemble};
 use smrlab_stl::registry::build_as;
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Record, Step};

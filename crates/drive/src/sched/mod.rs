@@ -169,7 +169,7 @@ mod tests {
             write_settle,
             read_overhead: SimTime::ZERO,
             write_overhead: SimTime::ZERO,
-            read_late: Blocks::ZERO,
+            read_late: smrlab_units::Blocks::ZERO,
             one_place: 0,
             rate: None,
         };
