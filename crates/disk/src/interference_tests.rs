@@ -151,10 +151,11 @@ proptest! {
 /// Blocks of the next tracks whose angle a write of `pba` reaches, from positions alone.
 fn angle_overlap(g: &Geometry, p: &PhysicalProfile, pba: Pba) -> BTreeSet<u64> {
     let place = |b: Pba| {
-        let n = i128::from(g.zone_of(g.track_of(b)).sectors);
-        // Angles are floored; the slot is exact.
-        let angle = i128::from(g.position(b).angle);
-        ((angle * n + i128::from(REVOLUTION) - 1) / i128::from(REVOLUTION), n)
+        let (n, turn) = (i128::from(g.zone_of(g.track_of(b)).sectors), i128::from(REVOLUTION));
+        let p = g.position(b);
+        // What lies side by side counts in whole sectors: from the one that is nearest to the track's start.
+        let start = (i128::from(p.angle) + turn - i128::from(p.sector) * turn / n) % turn;
+        (((2 * start * n + turn) / (2 * turn) + i128::from(p.sector)) % n, n)
     };
     let (a, n) = place(pba);
     let (turn, before, after) = (i128::from(REVOLUTION), i128::from(p.phi_ccw), i128::from(p.phi_cw));

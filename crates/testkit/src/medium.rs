@@ -89,9 +89,12 @@ fn by_angle(g: &Geometry, width: u32, wave: u64) -> Vec<Vec<u32>> {
         wave > 0 && row % wave >= wave - band
     };
     let sectors = |track: u64| u64::from(g.zone_of(TrackNo(track)).sectors);
+    // A track's sectors in a grid of whole ones, as near as its start allows.
     let slot = |pba: u64, n: u64| {
-        let angle = g.position(Pba(pba)).angle;
-        ((u128::from(angle) * u128::from(n) + u128::from(REVOLUTION / 2)) / u128::from(REVOLUTION)) as u64 % n
+        let (p, turn) = (g.position(Pba(pba)), u128::from(REVOLUTION));
+        let (sector, n) = (u128::from(p.sector), u128::from(n));
+        let start = (u128::from(p.angle) + turn - sector * turn / n) % turn;
+        (((start * n + turn / 2) / turn + sector) % n) as u64
     };
     let blocks_of = |track: u64| g.track_start(TrackNo(track)).0..g.track_start(TrackNo(track + 1)).0;
     let mut victims = vec![Vec::new(); g.blocks().0 as usize];

@@ -87,9 +87,8 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn push(&mut self, z: &ForwardZone, p: Pattern) {
-        let angle = |sectors: u32| u64::from(sectors) * REVOLUTION / u64::from(z.spec.sectors);
         let skews = match z.spec.skew {
-            Some(s) => (angle(s.cylinder), angle(s.track)),
+            Some(s) => (s.cylinder, s.track),
             None => (self.spec.cylinder_skew, self.spec.track_skew),
         };
         self.push_with(z, p, skews);
@@ -132,10 +131,10 @@ impl<'a> Builder<'a> {
             seg.base_skew = (skew + if first == cylinder { head } else { step }) % REVOLUTION;
         }
         if let Some(s) = z.spec.skew {
-            seg.base_skew = u64::from(s.start) * REVOLUTION / u64::from(z.spec.sectors);
+            seg.base_skew = s.start;
         }
         let end = seg.place(seg.tracks - 1);
-        self.last = Some((seg.cylinder(end), seg.skew(end)));
+        self.last = Some((seg.cylinder(end), seg.start(end)));
         self.zone_runs.push(seg);
     }
 }

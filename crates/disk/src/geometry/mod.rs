@@ -14,6 +14,7 @@ pub(crate) mod tests;
 mod zone_run;
 
 pub(crate) use slips::Slips;
+pub(crate) use spec::angle_of;
 pub use spec::{
     Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, Toward, ZoneSkew, ZoneSpec,
 };
@@ -298,7 +299,7 @@ impl Geometry {
         self.track_start(TrackNo(track.0 + 1)) - self.track_start(track)
     }
 
-    /// Where the first sectors of a track and of those behind it in its stroke and recording zone lie.
+    /// The whole sectors nearest to where a track and those behind it in its stroke and recording zone start.
     #[inline]
     pub fn start_slots(&self, track: TrackNo) -> StartSlots {
         let (i, rel) = self.zone_run_of(track);
@@ -309,12 +310,12 @@ impl Geometry {
     pub fn position(&self, pba: Pba) -> Position {
         let loc = self.locate(self.raw(pba));
         let place = loc.seg.place(loc.track);
-        let slot = loc.seg.start_slot(place) + loc.sector;
+        let angle = loc.seg.start(place) + loc.seg.sector_angle(loc.sector);
         Position {
             cylinder: self.turn(loc.seg.cylinder(place)),
             surface: loc.seg.surface(place),
             sector: loc.sector as u32,
-            angle: loc.seg.slot_angle(slot % loc.seg.sectors.divisor()),
+            angle: wrapped(angle, REVOLUTION),
         }
     }
 

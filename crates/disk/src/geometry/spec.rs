@@ -59,15 +59,25 @@ pub struct ZoneSpec {
     pub skew: Option<ZoneSkew>,
 }
 
-/// Skews of one zone, in sectors.
+/// Skews of one zone, in [`REVOLUTION`] units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneSkew {
     /// When only the surface changes.
-    pub track: u32,
+    pub track: u64,
     /// When the cylinder changes.
-    pub cylinder: u32,
+    pub cylinder: u64,
     /// Where the first track starts.
-    pub start: u32,
+    pub start: u64,
+}
+
+/// The angle of so many of a track's `of` sectors; never less: a skew that covers a switch still does.
+pub(crate) fn angle_of(sectors: f64, of: u32) -> u64 {
+    let of = of.max(1);
+    if sectors.fract() == 0.0 && (0.0..=65_535.0).contains(&sectors) {
+        return (sectors as u64 * REVOLUTION).div_ceil(u64::from(of));
+    }
+    // What lies within a thousandth of a unit is that one: decimals.
+    (sectors * REVOLUTION as f64 / f64::from(of) - 1e-3).ceil().max(0.0) as u64
 }
 
 impl ZoneSpec {
@@ -247,9 +257,9 @@ impl GeometrySpec {
             {
                 f.add(at, format!("no block is left: it has {all}, {each} in a cylinder"));
             } else if let Some(s) = z.skew
-                && [s.track, s.cylinder, s.start].iter().any(|&n| n >= z.sectors)
+                && [s.track, s.cylinder, s.start].iter().any(|&n| n >= REVOLUTION)
             {
-                f.add(at, format!("a skew of its own is from 0 to {} sectors", z.sectors.max(1) - 1));
+                f.add(at, format!("a skew of its own is from 0 to below {} sectors", z.sectors));
             }
         }
         for (i, s) in self.slips.iter().enumerate() {

@@ -73,13 +73,14 @@ pub fn wrapped(slot: u64, n: u64) -> u64 {
     slot.min(slot.wrapping_sub(n))
 }
 
-/// The slot of `n` that begins nearest to an angle below a revolution.
+/// The slot of `n` that begins nearest to an angle below a revolution: what overlaps is counted in whole sectors, what takes time is
+/// not.
 #[inline]
 fn rounded(angle: u64, n: u64) -> u64 {
     wrapped((angle * n + REVOLUTION / 2) / REVOLUTION, n)
 }
 
-/// The slots (sector-sized angles) at which the first sectors of tracks lie that follow each other in a stroke.
+/// The slots (sector-sized angles) nearest to the first sectors of tracks that follow each other in a stroke.
 #[derive(Clone, Copy, Debug)]
 pub struct StartSlots {
     skew: u64,
@@ -150,36 +151,37 @@ impl ZoneRun {
         !self.backwards(p.run)
     }
 
-    /// The angle at which a track starts, before it is rounded to a whole sector.
+    /// The angle at which a track starts, exactly.
     #[inline]
-    pub(crate) fn skew(&self, p: Place) -> u64 {
+    pub(crate) fn start(&self, p: Place) -> u64 {
         let s = self.base_skew + p.group * self.group_skew + p.run * self.run_skew + p.step * self.step_skew;
         s % REVOLUTION
     }
 
-    /// The slot (sector-sized angle) at which sector 0 of a track lies: skew rounded to whole sectors (Pitchumani 2012, section 3.2.1).
+    /// The slot (sector-sized angle) nearest to a track's start (Pitchumani 2012, section 3.2.1): for what lies side by side.
     #[inline]
     pub(crate) fn start_slot(&self, p: Place) -> u64 {
-        rounded(self.skew(p), self.sectors.divisor())
+        rounded(self.start(p), self.sectors.divisor())
     }
 
     /// The same of a track and those behind it in its run.
     #[inline]
     pub(crate) fn start_slots(&self, track: u64) -> StartSlots {
-        let skew = self.skew(self.place(track));
+        let skew = self.start(self.place(track));
         StartSlots { skew, step_skew: self.step_skew, sectors: self.sectors.divisor() }
     }
 
-    /// The angle at which `slot` begins; slots beyond a revolution give angles beyond one.
+    /// The angle from a track's start to the begin of a sector, at most all of them.
     #[inline]
-    pub(crate) fn slot_angle(&self, slot: u64) -> u64 {
-        let n = self.sectors.divisor();
-        if slot < n {
-            self.sectors.div(slot * REVOLUTION)
-        } else {
-            let (turns, slot) = self.sectors.div_rem(slot);
-            turns * REVOLUTION + self.sectors.div(slot * REVOLUTION)
-        }
+    pub(crate) fn sector_angle(&self, sector: u64) -> u64 {
+        debug_assert!(sector <= self.sectors.divisor());
+        self.sectors.div(sector * REVOLUTION)
+    }
+
+    /// The angle of any number of sectors.
+    pub(crate) fn sectors_angle(&self, sectors: u64) -> u64 {
+        let (turns, sector) = self.sectors.div_rem_wide(sectors);
+        turns * REVOLUTION + self.sector_angle(sector)
     }
 
     fn switches_before(&self, p: Place) -> Switches {

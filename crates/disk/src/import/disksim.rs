@@ -2,7 +2,9 @@
 
 use super::params::{Block, Value, parse, seek_points};
 use super::{Imported, g2, g4};
-use crate::geometry::{Geometry, GeometrySpec, Layout, Remap, Slip, ZoneSkew, ZoneSpec};
+use crate::geometry::{
+    Geometry, GeometrySpec, Layout, REVOLUTION, Remap, Slip, ZoneSkew, ZoneSpec, angle_of,
+};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use crate::model::{
@@ -49,7 +51,7 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
         controller: Some(controller(disk, &top, &mut left_out)?),
     };
     if let (Some(c), SeekCurve::Table(points)) = (&mut spec.controller, &spec.mechanics.read_seek)
-        && let Some(shortest) = points.first()
+        && let Some(shortest) = points.iter().find(|p| p.0 > 0)
     {
         // Reading and writing elements lie apart: the head settles anew, though it does not seek.
         c.read_settle[1] = SimTime(shortest.1.0 / 2);
@@ -68,12 +70,21 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
         spec.geometry.surfaces,
         spec.geometry.zones.len()
     );
-    let toml = write(&DriveSpec { summary, ..spec }, &|field| origin(stem, field));
+    let bus = spec.controller.map_or([SimTime::ZERO; 2], |c| c.bus);
+    for (time, what) in bus.iter().zip(["reads", "writes"]).filter(|(time, _)| time.0 == 0) {
+        left_out.push(format!("the bus takes no time for {what}: none is stated ({time})"));
+    }
+    let toml = write(&DriveSpec { summary, ..spec }, &|field| origin(stem, field, bus));
     Ok(Imported { toml, left_out })
 }
 
-fn origin(stem: &str, field: &str) -> (&'static str, String) {
+fn origin(stem: &str, field: &str, bus: [SimTime; 2]) -> (&'static str, String) {
     match field.split('.').next() {
+        _ if (field == "controller.bus_read" && bus[0].0 == 0)
+            || (field == "controller.bus_write" && bus[1].0 == 0) =>
+        {
+            ("assumed", "no time is stated for the bus".to_owned())
+        }
         Some("interference") => ("assumed", "a conventional drive; override with k".to_owned()),
         _ if field.ends_with("_overhead") => {
             ("assumed", "charged once a host command, see [controller]".to_owned())
@@ -148,9 +159,9 @@ fn zone(
 ) -> Result<ZoneSpec, String> {
     let sectors = z.need("Blocks per track")? as u32;
     let in_revolutions = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
-    let skew = |key| -> Result<u32, String> {
-        let skew = z.need(key)? * if in_revolutions { f64::from(sectors) } else { 1.0 };
-        Ok((skew.round() as u32) % sectors)
+    let skew = |key| -> Result<u64, String> {
+        let of = if in_revolutions { 1 } else { sectors.max(1) };
+        Ok(angle_of(z.need(key)?.rem_euclid(f64::from(of)), of) % REVOLUTION)
     };
     let numbers =
         |key: &str| z.list(key).iter().filter_map(Value::number).map(|n| n as u64).collect::<Vec<_>>();
@@ -240,10 +251,6 @@ fn mechanics_of(
         left_out.push("Percent error in rpms".to_owned());
     }
     let (settle, switch) = (m.need("Add. write settling delay")?, m.need("Head switch time")?);
-    if settle < 0.0 {
-        // No head settles sooner for a write: the measured writes of such drives contradict it.
-        left_out.push(format!("Add. write settling delay = {settle}: counts between tracks, 0 after a seek"));
-    }
     let curve = |f: &dyn Fn(&(u64, f64, Option<f64>)) -> f64| {
         SeekCurve::Table(points.iter().map(|p| (p.0, ms(f(p)))).collect())
     };
@@ -251,8 +258,7 @@ fn mechanics_of(
         rpm: m.need("Rotation speed (in rpms)")? as u32,
         distance: Distance::Cylinders,
         read_seek: curve(&|p| p.1),
-        // Where a model has one, a negative time would let writes arrive before reads.
-        write_seek: curve(&|p| p.2.unwrap_or(p.1) + settle.max(0.0)),
+        write_seek: curve(&|p| p.2.unwrap_or(p.1) + settle),
         head_switch: ms(switch),
         write_head_switch: Some(ms(switch + settle)),
         write_settle: SimTime::ZERO,
@@ -285,30 +291,33 @@ fn hpl_plus_10(m: &Block, cylinders: u64) -> Result<Vec<(u64, f64, Option<f64>)>
 }
 
 fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result<ControllerSpec, String> {
+    let scale = disk.number("Time scale for overheads").unwrap_or(1.0);
     let t = |key: &str| disk.number(key).unwrap_or(0.0);
-    let mut both = |key: &str, used: &str, other: &str| {
-        let [own, unused] = [used, other].map(|after| t(&format!("{key} after {after}")));
-        let value = if own > 0.0 { own } else { unused };
-        if (value - unused).abs() > 0.01 {
-            left_out
-                .push(format!("{key} after {other} = {unused}: {value}, that after {used}, counts for both"));
+    let parts = top.iter().filter(|b| ["disksim_bus", "disksim_ctlr"].contains(&b.kind.as_str()));
+    for (key, value) in parts.chain([disk]).flat_map(|b| &b.fields) {
+        let is_time = TIMES.iter().any(|end| key.ends_with(end));
+        if let Some(n) = value.number().filter(|n| is_time && *n < 0.0) {
+            left_out.push(format!("{key} = {n}: no time is negative, 0 counts"));
         }
-        [ms(value); 2]
-    };
-    // What was extracted after a command of the same kind contradicts the measured traces of four drives (up to 2.5 ms); what
-    // was extracted after a change of kind agrees with them.
-    let (read_hit, read_miss) =
-        (both("Read hit over.", "write", "read"), both("Read miss over.", "write", "read"));
-    let (write_hit, write_miss) =
-        (both("Write hit over.", "read", "write"), both("Write miss over.", "read", "write"));
+    }
+    let each = t("Per-request overhead time");
+    let overhead =
+        |key: &str| ["read", "write"].map(|after| ms((t(&format!("{key} after {after}")) + each) * scale));
+    let scaled = |keys: &[&str]| ms(keys.iter().map(|key| t(key)).sum::<f64>() * scale);
     // The slowest of disk, bus and controller sets the pace.
     let slowest = |key: &str| {
         let buses = top.iter().filter(|b| b.kind == "disksim_bus").filter_map(|b| b.number(key));
-        ms(buses.fold(t("Bulk sector transfer time"), f64::max))
+        let controllers = top.iter().filter(|b| b.kind == "disksim_ctlr");
+        let controllers = controllers.filter_map(|b| b.number("Bulk sector transfer time"));
+        ms(buses.chain(controllers).fold(t("Bulk sector transfer time"), f64::max))
     };
     let count = |key: &str| Ok::<u32, String>(disk.need(key)? as u32);
     let fast = t("Fast write level") as u32;
-    let prepare = t("Data preparation overhead");
+    let prepare = scaled(&["Data preparation overhead"]);
+    let cached = disk.number("Enable caching in buffer").unwrap_or(1.0);
+    if cached > 1.0 {
+        left_out.push(format!("Enable caching in buffer = {cached}"));
+    }
     let buffer = BufferSpec {
         segments: count("Number of buffer segments")?,
         segment_blocks: count("Segment size (in blks)")?,
@@ -329,6 +338,7 @@ fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result
         write_back: [WriteBack::Off, WriteBack::Append, WriteBack::On][fast.min(2) as usize],
         written_hits: t("Allow read hits on write data") > 0.0,
     };
+    let buffer = if cached == 0.0 { BufferSpec::OFF } else { buffer };
     for (key, value) in &disk.fields {
         let plain = LEFT_OUT.contains(&key.as_str());
         if plain && let Some(n) = value.number().filter(|n| *n != 0.0) {
@@ -336,21 +346,21 @@ fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result
         }
     }
     Ok(ControllerSpec {
-        read_hit: read_hit.map(|t| t + ms(prepare)),
-        read_miss,
-        write_hit,
-        write_miss,
+        read_hit: overhead("Read hit over.").map(|t| t + prepare),
+        read_miss: overhead("Read miss over."),
+        write_hit: overhead("Write hit over."),
+        write_miss: overhead("Write miss over."),
         read_settle: [SimTime::ZERO; 2],
-        write_delay: ms(EXTRA_DISCONNECT.iter().map(|key| t(key)).sum()),
+        write_delay: scaled(&EXTRA_DISCONNECT),
         read_gather: (t("High (read) water mark") * 1000.0) as u32,
-        done: [
-            ms(t("Read completion overhead")),
-            ms(t("Write completion overhead") + t("Write disconnect overhead")),
-        ],
+        done: [scaled(&["Read completion overhead"]), scaled(&["Write completion overhead"])],
         bus: [slowest("Read block transfer time"), slowest("Write block transfer time")],
         buffer,
     })
 }
+
+/// How the names of times end.
+const TIMES: [&str; 5] = ["after read", "after write", "overhead", "transfer time", "delay"];
 
 /// A second disconnection before the data of a write.
 const EXTRA_DISCONNECT: [&str; 4] = [
@@ -362,7 +372,6 @@ const EXTRA_DISCONNECT: [&str; 4] = [
 
 /// What a drive file has no word for.
 const LEFT_OUT: [&str; 19] = [
-    "Per-request overhead time",
     "Allow almost read hits",
     "Allow sneaky full read hits",
     "Allow sneaky partial read hits",
@@ -378,6 +387,7 @@ const LEFT_OUT: [&str; 19] = [
     "Other reselect overhead",
     "Read disconnect afterread",
     "Read disconnect afterwrite",
+    "Write disconnect overhead",
     "Extra write disconnect",
     "Extradisc seek delta",
     "Minimum seek delay",

@@ -2,7 +2,9 @@
 //! slipped, and what lies out of order is remapped.
 
 use super::params::{Block, Value};
-use crate::geometry::{Defect, Geometry, GeometrySpec, Layout, Remap, Slip, ZoneSkew, ZoneSpec};
+use crate::geometry::{
+    Defect, Geometry, GeometrySpec, Layout, REVOLUTION, Remap, Slip, ZoneSkew, ZoneSpec, angle_of,
+};
 
 /// Blocks that follow each other on a track.
 struct Extent {
@@ -94,8 +96,8 @@ fn zones(layout: &Block) -> Result<Vec<ZoneSpec>, String> {
         let sectors = z.need("Blocks per track")? as u32;
         let turns = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
         let skew = |key| {
-            let skew = z.number(key).unwrap_or(0.0) * if turns { f64::from(sectors) } else { 1.0 };
-            skew.round() as u32 % sectors.max(1)
+            let of = if turns { 1 } else { sectors.max(1) };
+            angle_of(z.number(key).unwrap_or(0.0).rem_euclid(f64::from(of)), of) % REVOLUTION
         };
         zones.push(ZoneSpec {
             skew: Some(ZoneSkew {

@@ -75,8 +75,11 @@ pub(super) fn geometry(layout: &Block, surfaces: u32) -> Result<GeometrySpec, St
     Ok(g)
 }
 
+/// In whole millionths of a turn, as a drive file has them; never less: a skew that covers a switch still does.
 fn angle(turns: f64) -> u64 {
-    (turns.rem_euclid(1.0) * REVOLUTION as f64).round() as u64 % REVOLUTION
+    // What lies within a thousandth of one is that one: sums of decimals.
+    let millionths = (turns.rem_euclid(1.0) * 1e6 - 1e-3).ceil().max(0.0) as u64;
+    millionths * (REVOLUTION / 1_000_000) % REVOLUTION
 }
 
 fn numbers(layout: &Block, key: &str) -> Result<Vec<f64>, String> {

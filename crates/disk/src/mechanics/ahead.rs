@@ -1,7 +1,7 @@
 //! What a controller asks of the mechanics beside plain operations: how far a transfer will have come, and access that begins
 //! with whichever block passes first.
 
-use super::transfer::EndPlace;
+use super::transfer::{Aim, EndPlace};
 use super::{Mechanics, Model, Positioning, Target};
 use crate::geometry::REVOLUTION;
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
@@ -128,6 +128,14 @@ impl Mechanics {
         (self.last, self.began) = ((start.0, p), began);
     }
 
+    /// The angle from the begin of the sector `aim` to the first edge of a sector of its track that is `inside` or more behind it.
+    fn next_edge(&self, aim: Aim, inside: u64) -> u64 {
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
+        let begin = seg.sector_angle(aim.sector);
+        let edge = ((begin + inside) * seg.sectors.divisor()).div_ceil(REVOLUTION);
+        seg.sectors_angle(edge) - begin
+    }
+
     /// As [`service`](Self::service), but begins with whichever of the blocks passes the head first, where they lie on
     /// one track (zero-latency access). Answers when the first of them and when all have passed the head.
     pub fn service_any(&mut self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> (SimTime, SimTime) {
@@ -139,15 +147,14 @@ impl Mechanics {
             let wait = p.wait.max(0) as u64;
             if wait + units > REVOLUTION {
                 // The head arrives within the blocks: up to the next sector's edge, and once round.
-                let each = REVOLUTION / self.geometry.zone_runs()[aim.zone_run].sectors.divisor();
-                let inside = REVOLUTION - wait;
-                let edge = (each - inside % each) % each;
-                let end = SimTime(p.arrive + self.per_rpm.div_ceil(edge + REVOLUTION));
+                let first_block = self.full_transfer(dir, &target, aim, pba, Blocks(1)).0;
+                let edge = self.next_edge(aim, REVOLUTION - wait);
+                let end = SimTime(p.arrive + self.per_rpm.div_ceil(wait + edge));
                 place.leave(&mut self.head);
-                self.head.angle = (target.angle + inside + edge) % REVOLUTION;
+                self.head.angle = (target.angle + edge) % REVOLUTION;
                 self.head.ended(pba + blocks, end);
                 (self.last, self.began) = ((start.0, p), target);
-                let first = SimTime(p.arrive + self.per_rpm.div_ceil(wait + each));
+                let first = SimTime(p.arrive + self.per_rpm.div_ceil(wait + first_block));
                 return (first, end);
             }
         }

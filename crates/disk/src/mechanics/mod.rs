@@ -17,7 +17,7 @@ use seek::Curve;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
 use std::sync::Arc;
-use transfer::{Aim, Swept, SwitchCosts};
+use transfer::{Advance, Aim, Swept};
 
 /// Which parts of the mechanics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +226,7 @@ pub struct Mechanics {
     per_rpm: Reciprocal,
     /// Nanoseconds for a block at a fixed rate: numerator and divisor.
     rate: Option<(u64, Reciprocal)>,
-    costs: Vec<[SwitchCosts; 2]>,
+    advances: Vec<[Advance; 2]>,
     head: Head,
     last: (u64, Positioning),
     began: Target,
@@ -270,7 +270,7 @@ impl Mechanics {
             rpm: u64::from(spec.rpm),
             per_rpm: Reciprocal::new(u64::from(spec.rpm)),
             rate,
-            costs: Vec::new(),
+            advances: Vec::new(),
             head,
             last: (0, Positioning::default()),
             began: Target::default(),
@@ -279,13 +279,8 @@ impl Mechanics {
             swept: Swept::default(),
             geometry,
         };
-        let costs = m
-            .geometry
-            .zone_runs()
-            .iter()
-            .map(|s| [Dir::Read, Dir::Write].map(|d| m.switch_costs(s, d)))
-            .collect();
-        m.costs = costs;
+        m.advances =
+            m.geometry.zone_runs().iter().map(|s| [Dir::Read, Dir::Write].map(|d| m.advance(s, d))).collect();
         let (first, _) = m.aim_noted(Pba(0));
         (m.head.cylinder, m.head.surface) = (first.cylinder, first.surface);
         Ok(m)

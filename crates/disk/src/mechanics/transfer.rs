@@ -11,15 +11,9 @@ use std::ops::Range;
 /// Kinds of switch within a run of a zone: next track of a run, next run of a group, next group.
 const KINDS: usize = 3;
 
-/// What switches between consecutive tracks of a run of a zone cost.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SwitchCosts {
-    /// Duration of each kind, in nanoseconds.
-    time: [u64; KINDS],
-    /// Revolutions that each kind loses because the skew is shorter; `None` where rounding of the skew to whole sectors
-    /// makes that differ from track to track.
-    lost: Option<[u64; KINDS]>,
-}
+/// The angle from a track's start to that of the next one where a transfer goes on from the one to the other, by kind of switch: the
+/// skew, and as many turns more as the switch needs.
+pub(super) type Advance = [u64; KINDS];
 
 /// Where a transfer ends.
 #[derive(Clone, Copy, Debug)]
@@ -44,20 +38,19 @@ pub(super) struct Aim {
     raw: u64,
     pub(super) zone_run: usize,
     track: u64,
-    sector: u64,
+    pub(super) sector: u64,
     place: Place,
-    slot: u64,
+    /// The angle at which the track starts.
+    start: u64,
 }
 
-/// The part of a transfer within one run of a zone, but for the turns that its switches lose: these depend on the direction.
+/// The part of a transfer within one run of a zone, but for its angle: that depends on the direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
-    /// The last track.
+    /// The last track, and how many of its sectors have passed in the end.
     place: Place,
     last: u64,
-    /// Sectors with blocks, and sector-sized angles passed.
-    data: u64,
-    slots: u64,
+    sectors: u64,
     switches: Switches,
 }
 
@@ -81,39 +74,23 @@ impl Swept {
 
 /// The stretch from `aim` up to the raw block `end`, in the same run of a zone.
 fn stretch(seg: &ZoneRun, aim: Aim, end: u64) -> Stretch {
-    let last = seg.usable.div(end - 1 - seg.first_raw);
-    let (n, tracks, data) = (seg.sectors.divisor(), last - aim.track, end - aim.raw);
+    let (last, sector) = seg.usable.div_rem(end - 1 - seg.first_raw);
     let place = seg.place(last);
-    let switches = seg.switches(aim.place, place);
-    let begin = seg.skew(aim.place);
-    // Revolutions first, so that any number of tracks fits.
-    let turns = |count: u64, skew: u64| match count.checked_mul(skew) {
-        Some(angle) => (angle / REVOLUTION, angle % REVOLUTION),
-        None => {
-            let angle = u128::from(count) * u128::from(skew);
-            ((angle / u128::from(REVOLUTION)) as u64, (angle % u128::from(REVOLUTION)) as u64)
-        }
-    };
-    let (a, b) =
-        (turns(switches.steps + switches.groups, seg.step_skew), turns(switches.heads, seg.head_skew));
-    let rounded =
-        |angle: u64| angle / REVOLUTION * n + (angle % REVOLUTION * n + REVOLUTION / 2) / REVOLUTION;
-    let skew = (a.0 + b.0) * n + rounded(begin + a.1 + b.1) - rounded(begin);
-    let slots = data + tracks * (n - seg.usable.divisor()) + skew;
-    Stretch { place, last, data, slots, switches }
+    Stretch { place, last, sectors: sector + 1, switches: seg.switches(aim.place, place) }
 }
 
 /// A transfer of so many sectors that ends on the track on which it begins.
 #[inline(always)]
-fn on_track(seg: &ZoneRun, t: &Target, aim: Aim, slots: u64) -> (u64, EndPlace) {
-    let end = seg.slot_angle(aim.slot + slots);
+fn on_track(seg: &ZoneRun, t: &Target, aim: Aim, sectors: u64) -> (u64, EndPlace) {
+    let (begin, end) =
+        (wrapped(t.angle + REVOLUTION - aim.start, REVOLUTION), seg.sector_angle(aim.sector + sectors));
     let place = EndPlace {
         track: t.track,
         cylinder: t.cylinder,
         surface: t.surface,
-        angle: wrapped(end, REVOLUTION),
+        angle: wrapped(aim.start + end, REVOLUTION),
     };
-    (end - t.angle, place)
+    (end - begin, place)
 }
 
 impl Mechanics {
@@ -144,15 +121,15 @@ impl Mechanics {
         let loc = self.geometry.locate(raw);
         let (seg, zone_run) = (loc.seg, loc.zone_run);
         let place = seg.place(loc.track);
-        let slot = wrapped(seg.start_slot(place) + loc.sector, seg.sectors.divisor());
+        let start = seg.start(place);
         let target = Target {
             pba: pba.0,
-            angle: seg.slot_angle(slot),
+            angle: wrapped(start + seg.sector_angle(loc.sector), REVOLUTION),
             track: seg.first_track + loc.track,
             cylinder: seg.cylinder(place),
             surface: seg.surface(place),
         };
-        (target, Aim { raw, zone_run, track: loc.track, sector: loc.sector, place, slot })
+        (target, Aim { raw, zone_run, track: loc.track, sector: loc.sector, place, start })
     }
 
     /// The same, and notes the track: what is asked for next is mostly on it.
@@ -173,11 +150,8 @@ impl Mechanics {
         if sector >= seg.usable.divisor() {
             return self.aim_noted(pba);
         }
-        let n = seg.sectors.divisor();
-        let start = wrapped(at.slot + n - at.sector, n);
-        let slot = wrapped(start + sector, n);
-        let target = Target { pba: pba.0, angle: seg.slot_angle(slot), ..*track };
-        (target, Aim { raw, sector, slot, ..*at })
+        let angle = wrapped(at.start + seg.sector_angle(sector), REVOLUTION);
+        (Target { pba: pba.0, angle, ..*track }, Aim { raw, sector, ..*at })
     }
 
     /// Notes the track of a block that will be written: what is asked about it then costs little.
@@ -208,8 +182,8 @@ impl Mechanics {
         if t > 0 && dir == Dir::Write { t + self.settle } else { t }
     }
 
-    pub(super) fn switch_costs(&self, seg: &ZoneRun, dir: Dir) -> SwitchCosts {
-        let group = seg.group.divisor();
+    pub(super) fn advance(&self, seg: &ZoneRun, dir: Dir) -> Advance {
+        let (group, n) = (seg.group.divisor(), seg.usable.divisor());
         let across = if seg.tracks > group {
             let (a, b) = (seg.place(group - 1), seg.place(group));
             let cylinders = seg.cylinder(a).abs_diff(seg.cylinder(b));
@@ -217,28 +191,14 @@ impl Mechanics {
         } else {
             0
         };
-        let time = [self.switch_time(dir, 1, false), self.switch_time(dir, 0, true), across];
+        let times = [self.switch_time(dir, 1, false), self.switch_time(dir, 0, true), across];
         let skews = [seg.step_skew, seg.head_skew, seg.step_skew];
-        let exists = [seg.width.divisor() > 1, seg.surfaces > 1, seg.tracks > group];
-        let mut lost = Some([0; KINDS]);
-        for k in (0..KINDS).filter(|&k| exists[k]) {
-            let n = seg.sectors.divisor();
-            let (floor, rest) = (skews[k] * n / REVOLUTION, skews[k] * n % REVOLUTION);
-            let spares = if k == 2 { seg.cylinder_spares } else { 0 };
-            let spare = n - seg.usable.divisor() + spares;
-            let (least, most) = (spare + floor, spare + floor + u64::from(rest > 0));
-            let turns = self.lost_turns(time[k], least, n);
-            match &mut lost {
-                Some(l) if most < n && turns == self.lost_turns(time[k], most, n) => l[k] = turns,
-                _ => lost = None,
-            }
-        }
-        SwitchCosts { time, lost }
-    }
-
-    /// Revolutions lost where a switch of `time` ns has a gap of `gap` of `n` sectors.
-    fn lost_turns(&self, time: u64, gap: u64, n: u64) -> u64 {
-        (time * self.rpm * n).saturating_sub(gap * REVOLUTION).div_ceil(n * REVOLUTION)
+        // Spares at the end of a cylinder pass while the head switches.
+        let left = [n, n, n - seg.cylinder_spares];
+        std::array::from_fn(|k| {
+            let ready = (seg.sector_angle(left[k]) + times[k] * self.rpm).max(seg.sector_angle(n));
+            skews[k] + ready.saturating_sub(skews[k]).div_ceil(REVOLUTION) * REVOLUTION
+        })
     }
 
     #[inline]
@@ -397,45 +357,26 @@ impl Mechanics {
                 next.cylinder(start).abs_diff(place.cylinder),
                 next.surface(start) != place.surface,
             );
-            let slot = wrapped(next.start_slot(start) + loc.sector, next.sectors.divisor());
-            units += self.gap_after(switch, place.angle, next.slot_angle(slot));
-            let (zone_run, track, sector) = (loc.zone_run, loc.track, loc.sector);
-            aim = Aim { raw: next_raw, zone_run, track, sector, place: start, slot };
+            let (angle, sector) = (next.start(start), loc.sector);
+            units +=
+                self.gap_after(switch, place.angle, wrapped(angle + next.sector_angle(sector), REVOLUTION));
+            let (zone_run, track) = (loc.zone_run, loc.track);
+            aim = Aim { raw: next_raw, zone_run, track, sector, place: start, start: angle };
         }
     }
 
     /// The angle of a transfer's part in one run of a zone, gaps and lost turns included, and where it ends.
     fn pass(&self, dir: Dir, seg: &ZoneRun, aim: Aim, part: &Stretch) -> (u64, EndPlace) {
-        let (costs, s) = (&self.costs[aim.zone_run][dir as usize], part.switches);
-        let slots = match costs.lost {
-            Some(lost) => {
-                let turns = s.steps * lost[0] + s.heads * lost[1] + s.groups * lost[2];
-                part.slots + turns * seg.sectors.divisor()
-            }
-            None => part.data + self.gaps_one_by_one(seg, costs, aim.track, part.last),
-        };
-        let (from, to) = (seg.slot_angle(aim.slot), seg.slot_angle(aim.slot + slots));
+        let (advance, s) = (&self.advances[aim.zone_run][dir as usize], part.switches);
+        let starts = s.steps * advance[0] + s.heads * advance[1] + s.groups * advance[2];
+        let end = starts + seg.sector_angle(part.sectors);
         let place = EndPlace {
             track: seg.first_track + part.last,
             cylinder: seg.cylinder(part.place),
             surface: seg.surface(part.place),
-            angle: to % REVOLUTION,
+            angle: (aim.start + end) % REVOLUTION,
         };
-        (to - from, place)
-    }
-
-    fn gaps_one_by_one(&self, seg: &ZoneRun, costs: &SwitchCosts, first: u64, last: u64) -> u64 {
-        let (n, usable) = (seg.sectors.divisor(), seg.usable.divisor());
-        let mut total = 0;
-        let mut at = seg.place(first);
-        for track in first + 1..=last {
-            let next = seg.place(track);
-            let kind = if next.group != at.group { 2 } else { usize::from(next.run != at.run) };
-            let gap = (seg.start_slot(next) + 2 * n - seg.start_slot(at) - usable) % n;
-            total += gap + self.lost_turns(costs.time[kind], gap, n) * n;
-            at = next;
-        }
-        total
+        (end - seg.sector_angle(aim.sector), place)
     }
 
     /// Nanoseconds of a transfer in the model without rotation.
@@ -450,7 +391,7 @@ impl Mechanics {
         while raw < raw_end {
             let seg = &self.geometry.zone_runs()[zone_run];
             let end = raw_end.min(seg.first_raw + seg.blocks());
-            units += seg.slot_angle(end - raw);
+            units += seg.sectors_angle(end - raw);
             (raw, zone_run) = (end, zone_run + 1);
         }
         self.per_rpm.div_ceil(units)

@@ -1,13 +1,14 @@
 //! The tables of a geometry whose rows are whole numbers: what each column means, read and written.
 
 use super::reader::Reader;
-use super::reader::rows;
-use crate::geometry::{Defect, GroupSpec, REVOLUTION, Remap, RunSpec, Slip, ZoneSkew, ZoneSpec};
+use super::reader::{rows, table};
+use crate::geometry::{Defect, GroupSpec, REVOLUTION, Remap, RunSpec, Slip, ZoneSkew, ZoneSpec, angle_of};
+use toml::Value;
 
 /// Angles in rows are millionths of a revolution.
 const MILLIONTH: u64 = REVOLUTION / 1_000_000;
 
-/// The columns of a zone; those of a skew of the zone's own (all three) are in sectors.
+/// The columns of a zone; those of a skew of the zone's own (all three) are in sectors, and need not be whole.
 const ZONE_COLUMNS: [&str; 11] = [
     "cylinders",
     "sectors a track",
@@ -24,10 +25,15 @@ const ZONE_COLUMNS: [&str; 11] = [
 
 /// `[geometry.zones]`: from the outermost; kind and source are those of the whole list.
 pub(super) fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
-    let rows = rows(&r, &ZONE_COLUMNS, 2);
+    let cell = |i: usize, v: &Value| {
+        let whole = v.as_integer().filter(|n| *n >= 0).map(|n| n as f64);
+        whole.or_else(|| v.as_float().filter(|x| i >= 8 && *x >= 0.0))
+    };
+    let rows = table(&r, (&ZONE_COLUMNS, 2), cell);
     r.provenance(rows.as_ref().map(|n| n.len().to_string()), "zones");
     r.finish();
-    let n = |row: &[u64], i: usize| row.get(i).map_or(0, |&n| u32::try_from(n).unwrap_or(u32::MAX));
+    let n = |row: &[f64], i: usize| row.get(i).map_or(0, |&n| n as u32);
+    let skew = |row: &[f64], i: usize| row.get(i).map_or(0, |&n| angle_of(n, row[1] as u32));
     Some(
         rows?
             .iter()
@@ -41,13 +47,22 @@ pub(super) fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
                 range_spares: n(row, 6),
                 range_cylinders: row.get(7).map_or(1, |&n| n as u32),
                 skew: (row.len() > 8).then(|| ZoneSkew {
-                    track: n(row, 8),
-                    cylinder: n(row, 9),
-                    start: n(row, 10),
+                    track: skew(row, 8),
+                    cylinder: skew(row, 9),
+                    start: skew(row, 10),
                 }),
             })
             .collect(),
     )
+}
+
+/// An angle in sectors, of which a revolution has so many, as a row says it: [`zones`] reads the same angle again.
+pub(super) fn in_sectors(angle: u64, of: u32) -> String {
+    let whole = angle * u64::from(of) / REVOLUTION;
+    if angle_of(whole as f64, of) == angle {
+        return whole.to_string();
+    }
+    format!("{:?}", angle as f64 * f64::from(of) / REVOLUTION as f64)
 }
 
 /// A table of rows that may be absent: its name, its columns (all needed), and what a row is.

@@ -269,21 +269,28 @@ fn form(units: Units) -> String {
 
 /// Rows of whole numbers, `names` of which the first `needed` must be there.
 pub(super) fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
+    table(r, (names, needed), |_, v| v.as_integer().and_then(|n| u64::try_from(n).ok()))
+}
+
+/// The same of cells that `cell` reads, which is told the column.
+pub(super) fn table<T>(
+    r: &Reader<'_>,
+    (names, needed): (&[&str], usize),
+    cell: impl Fn(usize, &Value) -> Option<T>,
+) -> Option<Vec<Vec<T>>> {
     let shape = || format!("rows of whole numbers [{}], the first {needed} needed", names.join(", "));
     r.asked("list", "rows of whole numbers", true);
     let Some(list) = r.get("list").and_then(Value::as_array) else {
         r.fault("list", format!("missing: {}", shape()));
         return None;
     };
-    let rows: Vec<Vec<u64>> = list
+    let rows: Vec<Vec<T>> = list
         .iter()
         .enumerate()
         .filter_map(|(i, row)| {
-            let numbers = row.as_array().and_then(|row| {
-                row.iter()
-                    .map(|v| v.as_integer().and_then(|n| u64::try_from(n).ok()))
-                    .collect::<Option<Vec<_>>>()
-            });
+            let numbers = row
+                .as_array()
+                .and_then(|row| row.iter().enumerate().map(|(i, v)| cell(i, v)).collect::<Option<Vec<_>>>());
             let numbers = numbers.filter(|n| (needed..=names.len()).contains(&n.len()));
             if numbers.is_none() {
                 r.fault(&format!("list[{i}]"), format!("{row} is not accepted: {}", shape()));

@@ -92,10 +92,11 @@ impl Writer<'_> {
         self.text("source", &source);
     }
 
-    fn rows(&mut self, rows: impl Iterator<Item = Vec<u64>>) {
+    fn rows<N: ToString>(&mut self, rows: impl Iterator<Item = Vec<N>>) {
         self.line("list = [");
         for row in rows {
-            self.line(&format!("    {row:?},"));
+            let cells: Vec<String> = row.iter().map(N::to_string).collect();
+            self.line(&format!("    [{}],", cells.join(", ")));
         }
         self.line("]");
         self.whole();
@@ -125,8 +126,8 @@ impl Writer<'_> {
         self.rows(g.zones.iter().map(|z| {
             let mut row = vec![z.cylinders, z.sectors, z.spare_sectors, z.spare_cylinders];
             row.extend([z.front, z.end, z.range_spares, z.range_cylinders]);
-            row.extend(z.skew.iter().flat_map(|s| [s.track, s.cylinder, s.start]));
-            row.into_iter().map(u64::from).collect()
+            let skew = z.skew.iter().flat_map(|s| [s.track, s.cylinder, s.start]);
+            row.iter().map(u32::to_string).chain(skew.map(|s| places::in_sectors(s, z.sectors))).collect()
         }));
         self.places(&places::DEFECTS, &g.defects);
         self.places(&places::SLIPS, &g.slips);

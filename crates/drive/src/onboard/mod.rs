@@ -73,11 +73,8 @@ pub struct Onboard {
     unwritten: VecDeque<(SimTime, u64)>,
     unwritten_blocks: u64,
     last: Dir,
-    /// One past the last block that was read, and whether the present read began there.
-    read_end: u64,
     /// Blocks that the present read asks for.
     asked: u64,
-    sequential: bool,
     commands: u64,
     /// When the medium is free of what it was told to do.
     free: SimTime,
@@ -104,9 +101,7 @@ impl Onboard {
             unwritten: VecDeque::new(),
             unwritten_blocks: 0,
             last: Dir::Write,
-            read_end: u64::MAX,
             asked: 0,
-            sequential: false,
             commands: 0,
             free: SimTime::ZERO,
             front: SimTime::ZERO,
@@ -331,8 +326,6 @@ impl Onboard {
 
     fn read(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
         let end = lba + blocks;
-        self.sequential = lba == self.read_end;
-        self.read_end = end;
         self.asked = blocks;
         let bus = self.bus(Dir::Read, blocks);
         let start = self.over(now, self.spec.read_hit);
@@ -481,14 +474,7 @@ impl Onboard {
             ReadAhead::Cylinder => m.cylinder_end(end - 1),
             ReadAhead::TwoTracks => {
                 let track = self.track(end - 1, m);
-                if u64::from(b.segment_blocks) < track.end - track.start {
-                    // A track would wash out its own beginning: only what is read in sequence is read ahead.
-                    if self.sequential { most } else { end }
-                } else if stream < track.start {
-                    m.track(track.end).end
-                } else {
-                    track.end
-                }
+                if stream < track.start { m.track(track.end).end } else { track.end }
             }
         };
         let whole = b.read_ahead == ReadAhead::TwoTracks;

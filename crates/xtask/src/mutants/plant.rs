@@ -263,7 +263,9 @@ fn is_served(check: &str) -> bool {
 
 /// Whether a check needs the native module with the bug.
 fn needs_core(check: &str) -> bool {
-    check.starts_with("pytest python/tests/test_layer_claims.py")
+    ["test_layer_claims", "test_walk"]
+        .iter()
+        .any(|t| check.starts_with(&format!("pytest python/tests/{t}.py")))
 }
 
 /// Where the compiler found errors: files and lines; not where its notes point, which is code that is right.
