@@ -5,7 +5,7 @@
 # make test-cluster   studies that are disturbed: workers, schedulers killed, a store with errors (5 minutes)
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
-# make soak    the random tests with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
+# make soak    the random tests and the walk over media logs with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
 # make bench   requests per second and memory of the engine; kept in benches/history.json
 # make bench-device   served devices against nbdkit's own plugins
 # make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html. Recorded traces,
@@ -44,7 +44,7 @@ lint: .setup/venv .setup/components
 test-rust:
 	tools/test-rust.sh
 
-soak:
+soak: .setup/native
 	tools/soak.sh $(or $(SOAK),600)
 
 test-python: .setup/native

@@ -1,6 +1,6 @@
 #!/bin/sh
-# soak.sh SECONDS: the workspace's random tests over and over, each time with another seed, until one fails or the time is up.
-# A failure prints its seed and its smallest case: commit the case as a test of its own.
+# soak.sh SECONDS: the workspace's random tests and the walk over media logs over and over, each time with another seed, until one fails
+# or the time is up. A failure prints its seed, and of a random test its smallest case: commit the case as a test of its own.
 set -eu
 end=$(($(date +%s) + $1))
 round=0
@@ -10,5 +10,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     echo "round $round, seed $seed"
     PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${SOAK_CASES:-2048} cargo test --workspace --quiet ||
         { echo "failed: repeat it with PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${SOAK_CASES:-2048}" >&2; exit 1; }
+    WALK_SEED=$seed WALK_DRIVES=${WALK_DRIVES:-400} .venv/bin/pytest -q -x python/tests/test_walk.py ||
+        { echo "failed: repeat it with WALK_SEED= and the seed in brackets" >&2; exit 1; }
 done
 echo "$round rounds passed"

@@ -1,4 +1,4 @@
-"""Every operation of a media log ends when a walk from the drive file alone says: random drives, all layers, buffers and arrays.
+"""Media logs are what a walk from the drive file alone says: random drives, layers, buffers and arrays.
 
 `make soak` walks over others: WALK_SEED is the first seed, WALK_DRIVES how many drives there are.
 """
@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from walk import Walk, faults, tomllib
+from walk import Walk, faults
 
 import smrlab
 from smrlab.errors import InputError
 
 SEED, DRIVES = int(os.environ.get("WALK_SEED", "1")), int(os.environ.get("WALK_DRIVES", "12"))
-LAYERS = ("cmr", "raw", "rmw", "log", "disk-cache", "s-block", "segment", "static-1234", "static-124R-3", "static-R-4123")
+LAYERS = ["raw", "rmw", "log", "disk-cache", "s-block", "segment", "static-1234", "static-124R-3", "static-R-4123"]
 
 FILE = """
 schema = 1
@@ -57,7 +59,8 @@ def seek_curve(rng: Random, shortest: int, cylinders: int) -> str:
     if kind == "sqrt":
         return f'curve = "sqrt"\nbase = "{shortest} ns"\nspan = "{longest} ns"'
     if kind == "three-point":
-        return f'curve = "three-point"\nsingle = "{shortest} ns"\naverage = "{longest // 2} ns"\nfull_stroke = "{longest} ns"'
+        times = f'single = "{shortest} ns"\naverage = "{longest // 2} ns"\nfull_stroke = "{longest} ns"'
+        return f'curve = "three-point"\n{times}'
     points = sorted({1, 2, *(rng.randint(3, cylinders + 3) for _ in range(3))})
     return f'curve = "table"\nlist = {[[d, shortest + rng.randint(0, longest) * (d > 1)] for d in points]}'
 
@@ -99,7 +102,7 @@ def random_drive(rng: Random) -> str:
 
 def requests(rng: Random, blocks: int, count: int) -> pa.Table:
     """Streams, requests anywhere, some of them longer than tracks; the first one often to block 0 at time 0."""
-    rows = {"arrival_ns": [], "op": [], "lba": [], "blocks": []}
+    rows: dict[str, list[Any]] = {"arrival_ns": [], "op": [], "lba": [], "blocks": []}
     at, lba = 0, 0
     for i in range(count):
         length = rng.choice((1, 8, 8, 64, rng.randint(1, 400)))
@@ -113,7 +116,7 @@ def requests(rng: Random, blocks: int, count: int) -> pa.Table:
     return pa.table(rows)
 
 
-def walked(folder: Path, toml: str, rng: Random, late: bool = False, switches: str = "", **options: object) -> int:
+def walked(folder: Path, toml: str, rng: Random, late: bool = False, switches: str = "", **options: Any) -> int:
     """Runs requests on a drive and walks over its log; answers how many operations there were."""
     file = folder / "drive.toml"
     file.write_text(toml)
@@ -132,7 +135,7 @@ def test_the_walk_agrees(seed: int, tmp_path: Path) -> None:
     rng = Random(seed)
     toml = random_drive(rng)
     operations, refused = walked(tmp_path, toml, rng, layer="cmr"), []
-    for layer in rng.sample(LAYERS[1:], 3):
+    for layer in rng.sample(LAYERS, 3):
         try:
             operations += walked(tmp_path, toml, rng, layer=layer)
         except InputError as e:

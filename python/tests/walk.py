@@ -1,10 +1,10 @@
-"""Walks over a media log: from a drive file alone, where the head is, when each sector passes, and when each operation ends.
+"""Walks over a media log: from a drive file alone, where the head is, when sectors pass, and when operations end.
 
     python python/tests/walk.py DRIVE.toml OUT/media.parquet
 
-Written from docs/time-model.md and docs/reference/drive-files.md, sharing nothing with the simulator. Angles are exact fractions of
-1/60e9 of a turn, in which a disk turns by its rpm in a nanosecond; a time is the first whole nanosecond. Drives in the model `full` with
-no list of blocks left out, without reading ahead; layers whose passes are timed by the mechanics.
+Written from docs/time-model.md and docs/reference/drive-files.md; shares nothing with the simulator. Angles are exact
+fractions of 1/60e9 of a turn, in which a disk turns by its rpm in a nanosecond; a time is the first whole nanosecond.
+For drives in the model `full` that do not read ahead, without blocks left out; layers whose times are the mechanics'.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 @dataclass(frozen=True)
 class Track:
+    """A track: its place, its sectors and where they start, those that hold no block, and its blocks."""
+
     cylinder: int
     surface: int
     sectors: int
@@ -79,11 +81,12 @@ class Walk:
 
     def __init__(self, toml: dict[str, Any]) -> None:
         g, m = toml["geometry"], toml["mechanics"]
-        assert m["model"] == "full" and m["seek_over"] == "cylinders" and not {"slips", "remaps", "groups"} & set(g)
+        assert (m["model"], m["seek_over"]) == ("full", "cylinders")
+        assert not {"slips", "remaps", "groups"} & set(g)
         self.rpm = int(number(m["rpm"]))
-        self.overhead = [number(m["read_overhead"]), number(m["write_overhead"])]
-        self.switch = [number(m["head_switch"]), number(m.get("write_head_switch", m["head_switch"]))]
-        self.settle = number(m["write_settle"])
+        self.overhead = [int(number(m[k])) for k in ("read_overhead", "write_overhead")]
+        self.switch = [int(number(m["head_switch"])), int(number(m.get("write_head_switch", m["head_switch"])))]
+        self.settle = int(number(m["write_settle"]))
         self.curves = [m["read_seek"], m.get("write_seek", m["read_seek"])]
         outwards = number(toml.get("interference", {}).get("s_od", 1)) > 1
         self.tracks = self.lay(g, outwards)
@@ -115,8 +118,8 @@ class Walk:
         distance, curve = abs(to.cylinder - self.track.cylinder), self.curves[write]
         t = self.curve(curve, distance) if distance else 0
         if to.surface != self.track.surface:
-            t = max(t, int(self.switch[write]))
-        return t + int(self.settle) if t and write else t
+            t = max(t, self.switch[write])
+        return t + self.settle if t and write else t
 
     def curve(self, curve: dict[str, Any], d: int) -> int:
         t = {k: number(v) for k, v in curve.items() if k not in ("curve", "kind", "source", "list")}
@@ -132,19 +135,19 @@ class Walk:
                 return max(round(single + slope * (math.sqrt(d) - 1)), 0)
             return round(average + (longest - average) / (max(self.full, third + 1) - third) * (d - third))
         assert curve["curve"] == "table", curve
-        points = curve["list"]
+        points: list[list[int]] = curve["list"]
         i = min(max(bisect_right([p[0] for p in points], d) - 1, 0), max(len(points) - 2, 0))
         (a, at), (b, bt) = points[i], points[min(i + 1, len(points) - 1)]
-        return round(at + Fraction((bt - at) * (d - a), b - a)) if b > a else at
+        return round(at + Fraction((bt - at) * (d - a), b - a)) if b > a else int(at)
 
     def end(self, start: int, write: bool, pba: int, blocks: int) -> tuple[int, bool]:
-        """When an operation that begins at `start` ends, and whether next to nothing decided about a turn. Leaves the head there."""
+        """When an operation ends that begins at `start`, and whether next to nothing decided about a turn."""
         track = self.at(pba)
         sector = track.sector(pba - track.first)
         if pba == self.next and start == self.ready:
             at, close = self.gap(self.ended, track.angle(sector), 0 if track is self.track else self.seek(track, write))
         else:
-            arrive = Fraction((start + int(self.overhead[write]) + self.seek(track, write)) * self.rpm)
+            arrive = Fraction((start + self.overhead[write] + self.seek(track, write)) * self.rpm)
             at, close = self.gap(arrive, track.angle(sector), 0)
         while True:
             self.track = track
@@ -164,7 +167,7 @@ class Walk:
         return self.ready, close
 
     def gap(self, at: Fraction, angle: Fraction, switch: int) -> tuple[Fraction, bool]:
-        """When `angle` passes first, `switch` nanoseconds after `at` or later; and whether it was missed by next to nothing."""
+        """When `angle` passes first, `switch` ns after `at` or later; and whether next to nothing missed it."""
         ready = at + switch * self.rpm
         wait = (angle - ready) % TURN
         return ready + wait, TURN - wait < 2
@@ -174,7 +177,7 @@ class Walk:
 
 
 def faults(drive: str | Path, log: str | Path, late: bool = False) -> tuple[int, list[str]]:
-    """How many operations a log has, and what is wrong with them. `late`: a bus may keep a write from the medium for whole turns."""
+    """How many operations a log has, and what is wrong. `late`: a bus may keep a write from the medium for turns."""
     toml = tomllib.loads(Path(drive).read_text())
     columns = ("seq", "disk", "request_id", "start_ns", "end_ns", "op", "pba", "blocks")
     rows = list(zip(*(pq.read_table(log).column(c).to_pylist() for c in columns), strict=True))
@@ -183,14 +186,15 @@ def faults(drive: str | Path, log: str | Path, late: bool = False) -> tuple[int,
     for seq, disk, request, start, end, op, pba, blocks in rows:
         walk = walks.setdefault(disk, Walk(toml))
         if start < walk.ready:
-            wrong.append(f"operation {seq} of request {request} begins at {start}, before {walk.ready}, where the last one ended")
+            wrong.append(f"operation {seq} begins at {start}, before the last one ended at {walk.ready}")
         want, close = walk.end(start, op == "write", pba, blocks)
         off = end - want
         turn = TURN / walk.rpm
         turns = round(off / turn)
         allowed = turns == 0 or (close and abs(turns) == 1) or (late and op == "write" and turns > 0)
         if abs(off - turns * turn) > 1 or not allowed:
-            wrong.append(f"operation {seq} ({op} of {blocks} at {pba}, request {request}) from {start} on ends at {end}, not at {want}")
+            what = f"{op} of {blocks} at {pba}, request {request}"
+            wrong.append(f"operation {seq} ({what}) from {start} on ends at {end}, not at {want}")
         walk.ended += turns * TURN
         walk.ready = end
     return len(rows), wrong
