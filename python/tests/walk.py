@@ -48,9 +48,11 @@ class Track:
 
 def number(value: Any) -> Any:
     """A number of a drive file; times in nanoseconds."""
+    if isinstance(value, str):
+        value = dict(zip(("value", "unit"), value.split(), strict=True))
     if isinstance(value, dict):
         return Fraction(str(value["value"])) * UNITS.get(value["unit"], 1)
-    return value if isinstance(value, str) else Fraction(str(value))
+    return Fraction(str(value))
 
 
 def order(g: dict[str, Any], outwards: bool) -> list[tuple[int, int, list[Any]]]:
