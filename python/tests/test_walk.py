@@ -18,7 +18,7 @@ from walk import Walk, faults
 import smrlab
 from smrlab.errors import InputError
 
-SEED, DRIVES = int(os.environ.get("WALK_SEED", "1")), int(os.environ.get("WALK_DRIVES", "12"))
+SEED, DRIVES = int(os.environ.get("WALK_SEED", "1")), int(os.environ.get("WALK_DRIVES", "4"))
 LAYERS = ["raw", "rmw", "log", "disk-cache", "s-block", "segment", "static-1234", "static-124R-3", "static-R-4123"]
 
 FILE = """

@@ -194,7 +194,7 @@ impl Mechanics {
         let times = [self.switch_time(dir, 1, false), self.switch_time(dir, 0, true), across];
         let skews = [seg.step_skew, seg.head_skew, seg.step_skew];
         // Spares at the end of a cylinder pass while the head switches.
-        let left = [n, n, n - seg.cylinder_spares];
+        let left = [n, n, n.saturating_sub(seg.cylinder_spares)];
         std::array::from_fn(|k| {
             let ready = (seg.sector_angle(left[k]) + times[k] * self.rpm).max(seg.sector_angle(n));
             skews[k] + ready.saturating_sub(skews[k]).div_ceil(REVOLUTION) * REVOLUTION
