@@ -62,8 +62,8 @@ def test_mixed_workloads_take_what_the_rules_say(name: str, tmp_path: Path) -> N
         asked.append(f"{'R' if read else 'W'},{at * 8},{n * 8}")
         answers.append(f"{(model.read if read else model.write)(at, n):.6f}")
         cleaning = min(cleaning, i) if model.jobs else cleaning
-    for part, lines in (("input", asked), ("latency", answers)):
-        (tmp_path / f"mix.{part}.csv").write_text("\n".join(lines) + "\n")
+    for file, lines in (("input", asked), ("latency", answers)):
+        (tmp_path / f"mix.{file}.csv").write_text("\n".join(lines) + "\n")
     layer = f"persistent-cache,readahead=off,map_trigger={TRIGGER},map_limit={LIMIT}"
     text, rows = _core.validate(DRIVE.stem, str(tmp_path / "mix.input.csv"), layer, "rep")
     assert cleaning < len(requests), "the map fills"

@@ -84,8 +84,7 @@ pub struct MechanicsSpec {
     pub read_overhead: SimTime,
     /// Before a write positions.
     pub write_overhead: SimTime,
-    /// A read misses the blocks that pass within so many behind the head's arrival: it begins with what comes later, or
-    /// waits for the next turn.
+    /// A read misses the blocks that pass within so many behind the head's arrival.
     pub read_late: Blocks,
     /// So many first cylinders, those of a cache on the medium, are one place: seeks count from the cylinder behind them,
     /// and a read that comes from there or goes there misses nothing.
@@ -217,7 +216,6 @@ pub struct Mechanics {
     blocks_distance: bool,
     curves: [Curve; 2],
     overhead: [u64; 2],
-    /// Blocks that a read misses behind its arrival, and cylinders that are one place.
     read_late: u64,
     one_place: u32,
     head_switch: [u64; 2],
@@ -363,8 +361,7 @@ impl Mechanics {
         if self.read_late == 0 || dir == Dir::Write || !here {
             return 0;
         }
-        let turn = u64::from(self.geometry.sectors(t.track())) * self.rpm;
-        self.read_late * REVOLUTION / turn
+        self.read_late * REVOLUTION / (u64::from(self.geometry.sectors(t.track())) * self.rpm)
     }
 
     #[inline(always)]
