@@ -88,6 +88,9 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     out.insert("movement".into(), movement.into());
     cleaning(m, &mut out);
     out.insert("stalls".into(), stalls(m));
+    if m.refusals.count().is_some() {
+        out.insert("refusals".into(), m.refusals.json());
+    }
     if !facts.counters.is_empty() {
         let counters: Json = facts.counters.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
         out.insert("cache".into(), counters.into());

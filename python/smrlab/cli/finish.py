@@ -26,6 +26,7 @@ def show_comparison(results: Results) -> None:
     named = [(run.name, summary.derived(run.doc)) for run in results]
     tell_filled(named)
     tell_full(named)
+    tell_refused(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_crowded(named)
@@ -77,6 +78,20 @@ def warn_crowded(runs: list[tuple[str, dict[str, Any]]]) -> None:
         )
 
 
+def tell_refused(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says what a drive refused, and what stands between it and an ordinary trace."""
+    for name, doc in runs:
+        if not (refused := text.dig(doc, "refusals.count")):
+            continue
+        reasons = ", ".join(f"{n:,} {why}" for why, n in text.dig(doc, "refusals.by_reason").items())
+        sent = sum(text.dig(doc, f"host.{key}") or 0 for key in ("reads", "writes"))
+        console.note(
+            f"{name} refused {refused:,} of {sent:,} requests ({reasons}): a host-managed drive takes writes at the "
+            "write pointers of its zones alone. Between an ordinary trace and such a drive belongs a host that puts "
+            "writes in order, such as Linux's dm-zoned or a zoned file system; synth:zoned writes as such a host does."
+        )
+
+
 def tell_bare_bands(layers: Iterable[str]) -> None:
     """Asks for a unit where the size of a band has none: it means tracks in one layer and blocks in another."""
     found = {layer: re.search(r",band=([\d_.eE+]+[kKmMgG]?)(?=,|$)", layer) for layer in layers}
@@ -104,6 +119,7 @@ def show_run(run: Result) -> None:
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc))]
     tell_full(named)
+    tell_refused(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_crowded(named)

@@ -3,6 +3,7 @@
 pub mod band_walk;
 pub mod fill;
 pub mod heatmap;
+pub mod refusals;
 pub mod timeline;
 pub mod times;
 pub mod updates;
@@ -11,8 +12,9 @@ pub mod windows;
 use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
+use refusals::Refusals;
 use smrlab_drive::{Executed, Observer, OpDone, Served};
-use smrlab_stl::{Cause, Dir, Facts, HostRequest, Pause};
+use smrlab_stl::{Cause, Dir, Facts, HostRequest, Outcome, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
 use timeline::Timeline;
 use times::Times;
@@ -197,6 +199,8 @@ pub struct Metrics {
     pub last_ack: SimTime,
     /// Largest mapping seen, bytes.
     pub map_bytes_peak: u64,
+    /// Requests that the drive refused.
+    pub refusals: Refusals,
     /// Requests that were not done.
     pub refused: u64,
 }
@@ -242,6 +246,7 @@ impl Metrics {
             last_arrival: SimTime::ZERO,
             last_ack: SimTime::ZERO,
             map_bytes_peak: 0,
+            refusals: Refusals::default(),
             refused: 0,
         }
     }
@@ -279,6 +284,10 @@ impl Metrics {
     pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &Executed<'_>) {
         self.executed(executed);
         let plan = executed.plan;
+        if let Outcome::Refused { why, lba } = plan.outcome() {
+            self.refusals.add(request, why, lba);
+            return self.timed(arrival, request, &executed.served);
+        }
         let work = (plan.ops().len() as u64, u64::from(plan.extents()));
         self.counted(arrival, request, &executed.served, work);
     }
@@ -292,19 +301,26 @@ impl Metrics {
         served: &Served,
         (ops, extents): (u64, u64),
     ) {
+        match request.op {
+            HostOp::Read => self.updates.read(request.lba, request.blocks),
+            HostOp::Write => {
+                self.war_writes.add(ops, extents);
+                self.updates.add(request.lba, request.blocks, ops, extents);
+            }
+            _ => {}
+        }
+        self.timed(arrival, request, served);
+    }
+
+    /// The same of a request that may have been refused: what it did is not counted, but that it was sent and answered.
+    #[inline]
+    fn timed(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) {
         let n = request.blocks.0;
         let response = served.ack.since(arrival);
         let service = served.ack.since(served.start);
         let kind = match request.op {
-            HostOp::Read => {
-                self.updates.read(request.lba, request.blocks);
-                0
-            }
-            HostOp::Write => {
-                self.war_writes.add(ops, extents);
-                self.updates.add(request.lba, request.blocks, ops, extents);
-                1
-            }
+            HostOp::Read => 0,
+            HostOp::Write => 1,
             _ => 2,
         };
         self.host[request.op.index()].add(n, self.adjusted.units(n), 0);

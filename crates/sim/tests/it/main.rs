@@ -22,3 +22,4 @@ mod shipped_buffer;
 mod state;
 mod support;
 mod verify;
+mod zoned;

@@ -165,6 +165,7 @@ fn every_key_of_a_result_is_explained() {
         "layer = 's-block'\nverify_media = true",
         "layer = 'rmw'\nscale_time = 0.01",
         "layer = 'static-14R(23)'",
+        "layer = 'zoned'",
         "layer = 'disk-cache,idle=1ms,cache=20%'\nscale_time = 100.0\nlimit = 50",
         "drive = 'modern-7200,capacity=4GB,cache=on'\nlayer = 'cmr'",
         "array = 'raid5,disks=3,ssd_read=1MiB,ssd_write=1MiB'\nlayer = 'cmr'",

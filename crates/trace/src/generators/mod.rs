@@ -18,6 +18,7 @@ mod runs;
 mod sequential;
 mod uniform;
 mod zipf;
+mod zoned;
 
 pub use common::{COMMON, Common, Drawn, Gaps, Sizes};
 
@@ -75,6 +76,7 @@ pub const GENERATORS: &[Generator] = &[
     runs::GENERATOR,
     phases::GENERATOR,
     dvs_raid::GENERATOR,
+    zoned::GENERATOR,
 ];
 
 impl Generator {

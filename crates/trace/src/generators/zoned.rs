@@ -1,0 +1,105 @@
+//! Writers that keep the rules of zones: each writes its zones in order, and resets one before it writes it again.
+
+use super::{Common, Drawn, Generator, Pattern};
+use smrlab_units::HostOp;
+use smrlab_units::ZoneAction;
+use smrlab_units::spec::{Kind, Param};
+
+/// Blocks of a physical block of drives with zones.
+const PHYSICAL: u64 = 8;
+
+/// 256 MiB.
+const ZONE: u64 = 1 << 19;
+
+/// The registry entry.
+pub const GENERATOR: Generator = Generator {
+    name: "zoned",
+    summary: "writers in turn, each in zones of its own, in order; a zone that is written again is reset before",
+    reference: "What a host-managed drive takes: a log-structured file system or store with so many streams.",
+    params: &[
+        Param {
+            name: "writers",
+            kind: Kind::Count(1, 4096),
+            default: "1",
+            doc: "writers, each with one open zone",
+        },
+        Param {
+            name: "zone",
+            kind: Kind::Size,
+            default: "",
+            doc: "size of the drive's zones; default: as the layer zoned has it, 256MiB and less where that makes fewer than 16",
+        },
+        Param {
+            name: "from",
+            kind: Kind::Size,
+            default: "0blk",
+            doc: "where the first zone begins that requires sequential writes: behind the conventional zones",
+        },
+    ],
+    defaults: &[("write", "100%"), ("size", "exp(512KiB)"), ("align", "4KiB")],
+    make: |v, common| {
+        let whole = smrlab_units::Blocks(common.span);
+        let size = |key: &str| v.size(key, whole).unwrap_or_default().0;
+        let (mut zone, from, writers) = (size("zone"), size("from"), v.count("writers").unwrap_or(1));
+        if v.text("zone").is_none_or(str::is_empty) {
+            zone = ZONE;
+            while zone > PHYSICAL && common.span / zone < 16 {
+                zone /= 2;
+            }
+        }
+        if zone == 0 || !zone.is_multiple_of(PHYSICAL) {
+            return Err(v.bad("zone", "a multiple of 4KiB, such as 256MiB"));
+        }
+        let zones = common.span.saturating_sub(from) / zone;
+        if zones < writers {
+            return Err(v.bad("writers", &format!("no more than the {zones} zones behind from= in the span")));
+        }
+        let writers = (0..writers).map(|w| Writer { zone: w, written: 0, again: false }).collect();
+        Ok(Box::new(Zoned { zone, from, zones, writers, turn: 0 }))
+    },
+};
+
+struct Writer {
+    /// Its present zone; the next one is as many further as there are writers.
+    zone: u64,
+    written: u64,
+    /// The zone was written in a round before: it is reset first.
+    again: bool,
+}
+
+struct Zoned {
+    zone: u64,
+    from: u64,
+    zones: u64,
+    writers: Vec<Writer>,
+    turn: usize,
+}
+
+impl Pattern for Zoned {
+    fn next(&mut self, common: &mut Common) -> Option<Drawn> {
+        let turn = self.turn;
+        let writers = self.writers.len();
+        let writer = &mut self.writers[turn];
+        let start = self.from + writer.zone * self.zone;
+        if std::mem::take(&mut writer.again) {
+            return Some(common.does(HostOp::Zone(ZoneAction::Reset), start, self.zone));
+        }
+        self.turn = (turn + 1) % writers;
+        let blocks = common.size().next_multiple_of(PHYSICAL).min(self.zone - writer.written);
+        let drawn = common.at(start + writer.written, blocks);
+        if drawn.op == HostOp::Read {
+            // Of what this writer wrote last, or of its zone's first block.
+            let lba = start + writer.written.saturating_sub(blocks);
+            return Some(Drawn { lba, ..drawn });
+        }
+        writer.written += blocks;
+        if writer.written == self.zone {
+            writer.written = 0;
+            let next = writer.zone + writers as u64;
+            let first = turn as u64;
+            (writer.zone, writer.again) =
+                if next < self.zones { (next, writer.again) } else { (first, true) };
+        }
+        Some(drawn)
+    }
+}
