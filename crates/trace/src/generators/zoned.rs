@@ -54,7 +54,8 @@ pub const GENERATOR: Generator = Generator {
         if zones < writers {
             return Err(v.bad("writers", &format!("no more than the {zones} zones behind from= in the span")));
         }
-        let writers = (0..writers).map(|w| Writer { zone: w, written: 0, again: false }).collect();
+        let writers =
+            (0..writers).map(|w| Writer { zone: w, written: 0, again: false, reset: false }).collect();
         Ok(Box::new(Zoned { zone, from, zones, writers, turn: 0 }))
     },
 };
@@ -63,8 +64,10 @@ struct Writer {
     /// Its present zone; the next one is as many further as there are writers.
     zone: u64,
     written: u64,
-    /// The zone was written in a round before: it is reset first.
+    /// All its zones were written in a round before.
     again: bool,
+    /// Its present zone is to be reset first.
+    reset: bool,
 }
 
 struct Zoned {
@@ -81,7 +84,7 @@ impl Pattern for Zoned {
         let writers = self.writers.len();
         let writer = &mut self.writers[turn];
         let start = self.from + writer.zone * self.zone;
-        if std::mem::take(&mut writer.again) {
+        if std::mem::take(&mut writer.reset) {
             return Some(common.does(HostOp::Zone(ZoneAction::Reset), start, self.zone));
         }
         self.turn = (turn + 1) % writers;
@@ -99,6 +102,7 @@ impl Pattern for Zoned {
             let first = turn as u64;
             (writer.zone, writer.again) =
                 if next < self.zones { (next, writer.again) } else { (first, true) };
+            writer.reset = writer.again;
         }
         Some(drawn)
     }
