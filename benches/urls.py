@@ -91,9 +91,7 @@ def main() -> None:
                 there.append(timed(f"s3://lab/{name}{form}"))
                 alone.append(fetched(f"s3://lab/{name}"))
             local, url, store = (size / 1e6 / statistics.median(t) for t in (here, there, alone))
-            told = (
-                f"local {local:6.1f} MB/s  s3 {url:6.1f} MB/s  {url / local:.2f}  (store alone: {store:.1f})"
-            )
+            told = f"local {local:6.1f} MB/s  s3 {url:6.1f} MB/s  {url / local:.2f}  (store alone: {store:.1f})"
             print(f"{name:<12} {size / 1e6:6.1f} MB  {told}")
 
 

@@ -111,7 +111,7 @@ def count(text: str) -> int:
     """A count such as 2000, 1e5 or 100k."""
 
 def state_json(path: str) -> str:
-    """Whose state a file of `--save-state` or `device state` is: array, drive, layer, metadata, and how much is in it."""
+    """Whose state a file of `--save-state` or `device state` is: array, drive, layer, metadata, and its size."""
 
 def stack_json(text: str) -> str:
     """The array, and the layer where it ends in one, that a stack is short for."""

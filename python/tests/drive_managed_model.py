@@ -78,7 +78,7 @@ class Model:
         """The measured pair that is nearest in distance, scaled to the distance."""
         d = abs(a - b)
         at, time = min(self.seeks[b < a], key=lambda e: abs(e[0] - d))
-        return time * d / at
+        return float(time * d / at)
 
     def kill(self, block: int) -> None:
         slot = self.cached.pop(block, None)
@@ -172,7 +172,7 @@ class Model:
                 blocks = frozenset(b for b, slot in taken.items() if slot in now)
                 out.append(Step(0.2 * TURN * len(now), blocks))
 
-        used = self.scratch
+        used: float = self.scratch
         for p in range(phases):
             end = p + 1 == phases
             tracks = n - each * p if end else each

@@ -134,7 +134,7 @@ class Walk:
             single, average, longest = (float(t[k]) for k in ("single", "average", "full_stroke"))
             if d <= third:
                 slope = (average - single) / (math.sqrt(third) - 1)
-                return max(round(single + slope * (math.sqrt(d) - 1)), 0)
+                return max(int(round(single + slope * (math.sqrt(d) - 1))), 0)
             return round(average + (longest - average) / (max(self.full, third + 1) - third) * (d - third))
         assert curve["curve"] == "table", curve
         points: list[list[int]] = curve["list"]

@@ -23,7 +23,7 @@ pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<()> {
     let workers = if device.config().timing == Timing::Model { DEPTH } else { 1 };
     let name = target_name(&device.config().name);
     let target = Target::new(name, Box::new(Served::new(device)), workers);
-    Arc::new(target).listen(listener).map_err(fail)
+    crate::listener::listen(Arc::new(target), listener).map_err(fail)
 }
 
 /// The name of a device's target.

@@ -1,6 +1,6 @@
 //! Block commands of SBC-4: reads, writes, comparisons, unmapping, capacity.
 
-use crate::commands::{Answer, Call};
+use crate::command::{Answer, Call};
 use crate::{MOST_BYTES, Sense, number};
 use smrlab_units::{Blocks, Lba};
 

@@ -1,61 +1,7 @@
 //! The commands that a disk knows: one table, from which commands are carried out and supported operation codes reported.
 
-use crate::{Disk, Facts, Fault, Sense, blocks, inquiry, mode, number, opcodes, zones};
-
-/// A command that is being carried out.
-pub(crate) struct Call<'a> {
-    pub disk: &'a dyn Disk,
-    pub cdb: &'a [u8],
-    /// What the host sent with it.
-    pub out: &'a [u8],
-}
-
-impl Call<'_> {
-    pub fn facts(&self) -> &Facts {
-        self.disk.facts()
-    }
-
-    pub fn byte(&self, at: usize) -> u8 {
-        self.cdb[at]
-    }
-
-    /// A big-endian number in the CDB.
-    pub fn number(&self, at: usize, bytes: usize) -> u64 {
-        number(self.cdb, at, bytes)
-    }
-
-    /// What a disk answered, in the words of the host.
-    pub fn told(&self, done: Result<(), Fault>) -> Result<(), Sense> {
-        let ratio = self.facts().ratio();
-        done.map_err(|f| Sense { block: f.at.map(|at| at.0 / ratio), ..f.why })
-    }
-}
-
-/// Data for the host, as much of it as there is; the allocation length cuts it.
-pub(crate) type Answer = Result<Vec<u8>, Sense>;
-
-/// Which disks know a command.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    All,
-    Discards,
-    Zoned,
-}
-
-/// One command.
-pub(crate) struct Command {
-    pub code: u8,
-    /// The service action, in byte 1.
-    pub service: Option<u8>,
-    /// The bits of the CDB that are looked at, as REPORT SUPPORTED OPERATION CODES has it; as long as the CDB.
-    pub usage: &'static [u8],
-    pub whose: Whose,
-    /// Where the allocation length is: its first byte and how many.
-    pub allocation: Option<(usize, usize)>,
-    /// How many bytes the host sends with it.
-    pub out: fn(&Call<'_>) -> u64,
-    pub run: fn(&Call<'_>) -> Answer,
-}
+use crate::command::{Answer, Call, Command, Whose};
+use crate::{Disk, Sense, blocks, inquiry, mode, opcodes, zones};
 
 const fn no_out(_: &Call<'_>) -> u64 {
     0
@@ -116,7 +62,7 @@ macro_rules! zone {
 }
 
 /// Every command, ascending.
-pub(crate) static COMMANDS: &[Command] = &[
+static COMMANDS: &[Command] = &[
     plain(0x00, &[0x00, 0, 0, 0, 0, 0], nothing),
     asks(0x03, &[0x03, 0x01, 0, 0, 0xff, 0], (4, 1), opcodes::request_sense),
     plain(0x08, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0], blocks::read),
@@ -183,26 +129,6 @@ pub(crate) static COMMANDS: &[Command] = &[
     brings(0xaf, cdb!(12, 0xaf, 0x16), blocks::compared, blocks::verify),
 ];
 
-impl Command {
-    /// Whether the disk knows it.
-    pub fn of(&self, facts: &Facts) -> bool {
-        match self.whose {
-            Whose::All => true,
-            Whose::Discards => facts.discards,
-            Whose::Zoned => facts.zones().is_some(),
-        }
-    }
-
-    /// The bits of byte `at` that may be set.
-    fn allowed(&self, at: usize) -> u8 {
-        match (at, self.service) {
-            (0, _) => 0xff,
-            (1, Some(service)) => self.usage[1] | service,
-            _ => self.usage[at],
-        }
-    }
-}
-
 /// The command of a CDB, whose reserved bits are zero and which is whole.
 fn find(disk: &dyn Disk, cdb: &[u8]) -> Result<&'static Command, Sense> {
     let code = *cdb.first().ok_or(Sense::INVALID_OPCODE)?;
@@ -221,7 +147,7 @@ fn find(disk: &dyn Disk, cdb: &[u8]) -> Result<&'static Command, Sense> {
 
 /// How many bytes the host sends with a command: none with one that is refused anyway. `cdb` may be padded.
 pub fn data_out(disk: &dyn Disk, cdb: &[u8]) -> u64 {
-    find(disk, cdb).map_or(0, |c| (c.out)(&Call { disk, cdb, out: &[] }))
+    find(disk, cdb).map_or(0, |c| (c.out)(&Call { disk, known: COMMANDS, cdb, out: &[] }))
 }
 
 /// Carries out a command and answers with the data for the host. `out` is what the host sent with it; of a write that brought less than
@@ -231,7 +157,7 @@ pub fn data_out(disk: &dyn Disk, cdb: &[u8]) -> u64 {
 /// The sense of CHECK CONDITION.
 pub fn execute(disk: &dyn Disk, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
     let command = find(disk, cdb)?;
-    let call = Call { disk, cdb, out };
+    let call = Call { disk, known: COMMANDS, cdb, out };
     let mut data = (command.run)(&call)?;
     if let Some((at, bytes)) = command.allocation {
         data.truncate(usize::try_from(call.number(at, bytes)).unwrap_or(usize::MAX));

@@ -1,7 +1,7 @@
 //! INQUIRY: what a disk is, and its pages of vital product data.
 
 use crate::blocks::MOST_UNMAPPED;
-use crate::commands::{Answer, Call};
+use crate::command::{Answer, Call};
 use crate::{Facts, Kind, MOST_BYTES, Sense};
 
 const VENDOR: &[u8; 8] = b"SMRLAB  ";

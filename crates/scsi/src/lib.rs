@@ -5,6 +5,7 @@
 
 pub mod ask;
 mod blocks;
+mod command;
 mod commands;
 mod inquiry;
 mod mode;

@@ -1,7 +1,7 @@
 //! MODE SENSE: the pages of caching and of control. Nothing can be changed or saved.
 
 use crate::Sense;
-use crate::commands::{Answer, Call};
+use crate::command::{Answer, Call};
 
 /// Saved values do not exist.
 const NOT_SAVED: Sense = Sense { code: [0x39, 0x00], ..Sense::INVALID_FIELD };

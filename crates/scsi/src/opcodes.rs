@@ -1,13 +1,13 @@
 //! Commands about the target itself: supported operation codes, logical units, sense.
 
 use crate::Sense;
-use crate::commands::{Answer, COMMANDS, Call, Command};
+use crate::command::{Answer, Call, Command};
 
 /// REPORT SUPPORTED OPERATION CODES.
 pub(crate) fn supported(call: &Call<'_>) -> Answer {
     let timeouts = call.byte(2) & 0x80 != 0;
     let (code, service) = (call.byte(3), call.number(4, 2));
-    let known = || COMMANDS.iter().filter(|c| c.of(call.facts()));
+    let known = || call.known.iter().filter(|c| c.of(call.facts()));
     let named = || known().filter(move |c| c.code == code);
     let exact = || named().find(|c| c.service.is_some_and(|s| u64::from(s) == service));
     match call.byte(2) & 0x07 {

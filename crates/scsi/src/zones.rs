@@ -1,7 +1,7 @@
 //! Zone commands of ZBC-2: REPORT ZONES, and what can be done with zones.
 
 use crate::Sense;
-use crate::commands::{Answer, Call};
+use crate::command::{Answer, Call};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
 
 /// CLOSE, FINISH, OPEN ZONE, RESET WRITE POINTER.

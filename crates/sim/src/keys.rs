@@ -273,7 +273,8 @@ mod tests {
         );
         assert_eq!(paths("p99"), ["response_ms.p99"]);
         assert_eq!(paths("third_track_fill"), ["space.third_track_fill"]);
-        assert_eq!(paths("count"), ["cleaning.count", "stalls.count", "histogram.parquet.count"]);
+        let counts = ["cleaning.count", "stalls.count", "refusals.count", "histogram.parquet.count"];
+        assert_eq!(paths("count"), counts);
         assert_eq!(paths("seek_ns"), ["requests.parquet.seek_ns"]);
         assert_eq!(paths("iops"), ["iops"]);
         assert_eq!(paths("requests").len(), 13);

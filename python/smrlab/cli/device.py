@@ -13,7 +13,7 @@ import typer
 from .. import _core, devices, faults, listening
 from ..devices import Device
 from ..errors import InputError
-from . import complete, console, zones
+from . import bands, complete, console, zones
 from . import options as o
 from .console import escape
 from .finish import tell_bare_bands
@@ -65,7 +65,7 @@ def create(
     ] = None,
     stack: Annotated[
         str | None,
-        typer.Option(help="Array and layer in one, from the host down: 'ssd-cache,write=1GiB / raid5,disks=5 / s-block'."),
+        typer.Option(help="Array and layer in one, from the host down: 'ssd-cache / raid5,disks=5 / s-block'."),
     ] = None,
     size: Annotated[str | None, typer.Option(help="What the host is to see, such as 8GiB.")] = None,
     medium_size: Annotated[str | None, typer.Option(help="Shorten the medium of each drive to this.")] = None,
@@ -424,26 +424,9 @@ def unmount(
     device.unmount(directory or device.mounted_at())
 
 
-@app.command("bands", help="Show the bands of a raw device with band=: guards and append points.")
-def bands(name: Name, as_json: o.JsonOption = False) -> None:
-    """Show bands."""
-    found = Device.named(name).ask("bands")
-    if as_json:
-        console.print_json({"schema": 1, "bands": found})
-        return
-    table = console.table("", ["band", "start", "append", "guard", "end"], numeric=True)
-    for i, b in enumerate(found):
-        table.add_row(str(i), *(f"{b[k]:,}" for k in ("start", "append", "guard", "end")))
-    console.out().print(table)
-
-
+app.command("bands", help="Show the bands of a raw device with band=: guards and append points.")(bands.show)
+app.command("reset-band", help="Make a band of a raw device as if never written.")(bands.reset)
 app.command("zones", help="Show the zones of a host-managed drive (--layer zoned), or let one fail.")(zones.show)
-
-
-@app.command("reset-band", help="Make a band of a raw device as if never written.")
-def reset_band(name: Name, band: Annotated[int, typer.Argument(help="Its number, from 0.")]) -> None:
-    """Reset a band."""
-    Device.named(name).ask("reset-band", band=band)
 
 
 OneDisk = Annotated[int | None, typer.Option("--disk", min=0, help="Of an array: this disk of it. Default: the first.")]

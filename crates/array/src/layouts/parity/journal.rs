@@ -10,7 +10,7 @@ use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
-use super::tasks::Task;
+use super::task::Task;
 
 /// Rows that the journal holds at a time; a longer write goes through it batch by batch.
 const ROWS: u64 = 64;

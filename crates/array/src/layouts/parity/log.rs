@@ -10,7 +10,7 @@ use super::Parity;
 use super::images::{Event, IMAGE, Image, LogOf, cut};
 use super::method::{Method, Old};
 use super::state::{Logged, Missing, State};
-use super::tasks::Task;
+use super::task::Task;
 use crate::{Change, MemberId, MemberPlan, Record, Records, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};

@@ -12,6 +12,7 @@ pub mod method;
 mod reads;
 pub mod rows;
 mod state;
+mod task;
 mod tasks;
 mod writes;
 
@@ -31,7 +32,7 @@ use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use state::{Doing, State, Writing};
 use std::ops::Range;
-use tasks::Task;
+use task::Task;
 
 /// The first of four tags of records about disks.
 const DISKS: u32 = 1;
@@ -143,7 +144,7 @@ impl Parity {
 
     /// Begins work of its own.
     fn start_task(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
-        let mut state = self.begin(Doing::Task(task, tasks::At::Sources));
+        let mut state = self.begin(Doing::Task(task, task::At::Sources));
         let goes_on = self.read_sources(ticket, task, &mut state, plan);
         self.go_on(ticket, state, goes_on, plan);
     }
@@ -239,16 +240,16 @@ impl Array for Parity {
             }
             Doing::Write(r, at) => self.write_on(ticket, (&r, at), &mut state, plan),
             // What was read is not what the target is made from any more.
-            Doing::Task(Task::Rebuild(_) | Task::Resync(_), tasks::At::Sources)
+            Doing::Task(Task::Rebuild(_) | Task::Resync(_), task::At::Sources)
                 if state.changes != self.disks.changes() =>
             {
                 return self.again(ticket, state, plan);
             }
-            Doing::Task(task, tasks::At::Sources) => {
-                state.doing = Doing::Task(task, tasks::At::Target);
+            Doing::Task(task, task::At::Sources) => {
+                state.doing = Doing::Task(task, task::At::Target);
                 self.write_target(ticket, task, &mut state, plan)
             }
-            Doing::Task(task, tasks::At::Target) => {
+            Doing::Task(task, task::At::Target) => {
                 self.task_done(now, task, state.changes, plan);
                 false
             }

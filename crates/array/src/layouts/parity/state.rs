@@ -3,7 +3,7 @@
 use super::Parity;
 use super::code::Lost;
 use super::method::{Needs, Planned};
-use super::tasks::{At, Task};
+use super::task::{At, Task};
 use crate::{MemberPlan, Term, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::Blocks;

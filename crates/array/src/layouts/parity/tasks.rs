@@ -4,35 +4,12 @@
 use super::Parity;
 use super::code::Lost;
 use super::state::State;
-use crate::plan::tasks;
+use super::task::Task;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-tasks! {
-    /// What the array does by itself.
-    pub(super) enum Task from 0 {
-        /// Rebuilds this unit of the disk whose turn it is.
-        Rebuild,
-        /// Makes the parities of this row fit its data.
-        Resync,
-        /// Puts the logs of this region into the parity.
-        Apply,
-        /// Does again what this place of the journal holds.
-        Redo,
-    }
-}
-
-/// What a task is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
-    /// Its reads.
-    Sources,
-    /// Its writes.
-    Target,
-}
 
 impl Parity {
     /// The rows that a task has for itself.

@@ -1,0 +1,80 @@
+//! What a command is, and one that is being carried out.
+
+use crate::{Disk, Facts, Fault, Sense, number};
+
+/// A command that is being carried out.
+pub(crate) struct Call<'a> {
+    pub disk: &'a dyn Disk,
+    /// All commands that any disk knows.
+    pub known: &'static [Command],
+    pub cdb: &'a [u8],
+    /// What the host sent with it.
+    pub out: &'a [u8],
+}
+
+impl Call<'_> {
+    pub fn facts(&self) -> &Facts {
+        self.disk.facts()
+    }
+
+    pub fn byte(&self, at: usize) -> u8 {
+        self.cdb[at]
+    }
+
+    /// A big-endian number in the CDB.
+    pub fn number(&self, at: usize, bytes: usize) -> u64 {
+        number(self.cdb, at, bytes)
+    }
+
+    /// What a disk answered, in the words of the host.
+    pub fn told(&self, done: Result<(), Fault>) -> Result<(), Sense> {
+        let ratio = self.facts().ratio();
+        done.map_err(|f| Sense { block: f.at.map(|at| at.0 / ratio), ..f.why })
+    }
+}
+
+/// Data for the host, as much of it as there is; the allocation length cuts it.
+pub(crate) type Answer = Result<Vec<u8>, Sense>;
+
+/// Which disks know a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    All,
+    Discards,
+    Zoned,
+}
+
+/// One command.
+pub(crate) struct Command {
+    pub code: u8,
+    /// The service action, in byte 1.
+    pub service: Option<u8>,
+    /// The bits of the CDB that are looked at, as REPORT SUPPORTED OPERATION CODES has it; as long as the CDB.
+    pub usage: &'static [u8],
+    pub whose: Whose,
+    /// Where the allocation length is: its first byte and how many.
+    pub allocation: Option<(usize, usize)>,
+    /// How many bytes the host sends with it.
+    pub out: fn(&Call<'_>) -> u64,
+    pub run: fn(&Call<'_>) -> Answer,
+}
+
+impl Command {
+    /// Whether the disk knows it.
+    pub fn of(&self, facts: &Facts) -> bool {
+        match self.whose {
+            Whose::All => true,
+            Whose::Discards => facts.discards,
+            Whose::Zoned => facts.zones().is_some(),
+        }
+    }
+
+    /// The bits of byte `at` that may be set.
+    pub fn allowed(&self, at: usize) -> u8 {
+        match (at, self.service) {
+            (0, _) => 0xff,
+            (1, Some(service)) => self.usage[1] | service,
+            _ => self.usage[at],
+        }
+    }
+}
