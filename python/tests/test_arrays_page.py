@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Invoke
 
 import smrlab
 
 PAGE = Path(__file__).parents[2] / "docs/arrays.md"
-RUNS = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    smrlab run ")]
+COMMANDS = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    smrlab run ")]
+AGED = [command for command in COMMANDS if "-state" in command]
+RUNS = [command for command in COMMANDS if command not in AGED]
 
 
 def test_the_page_has_commands() -> None:
@@ -38,3 +41,21 @@ def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(comma
     else:
         assert array.rebuilds == 1
         assert array.rebuild_ms > 0
+
+
+def test_an_aged_array_loses_a_drive(smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = {"capacity=20GB": "capacity=1GB", "requests=1e6": "requests=3000", "requests=1e5": "requests=2000"}
+    results = []
+    for command in AGED:
+        for large, less in small.items():
+            command = command.replace(large, less)
+        done = smrlab(*shlex.split(command)[1:], "--json")
+        assert done.status == 0, done.err
+        results.append(done.json())
+    first, second = results
+    assert (tmp_path / "aged.state").is_file()
+    assert "rebuilds" not in first["array"]
+    assert second["array"]["rebuilds"] == 1
+    # What the second run reads was written by the first one.
+    assert second["host"]["reads_unwritten"] < second["host"]["reads"]

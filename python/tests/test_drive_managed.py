@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from drive_managed_model import Model
 
 from smrlab import _core
 
+ROOT = Path(__file__).resolve().parents[2]
 DRIVE = ROOT / "drives/seagate-st5000as0011.toml"
 GIB = 2**30 // 4096
 TRIGGER, LIMIT = 4_000, 4_010
