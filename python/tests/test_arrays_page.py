@@ -45,7 +45,8 @@ def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(comma
 
 def test_an_aged_array_loses_a_drive(smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    small = {"capacity=20GB": "capacity=1GB", "requests=1e6": "requests=3000", "requests=1e5": "requests=2000"}
+    small = {"capacity=20GB": "capacity=1GB", "requests=1e6": "requests=3000", "requests=1e5": "requests=4000"}
+    small |= {"fail=2@10s": "fail=2@1s", "replace=60s": "replace=1s"}
     results = []
     for command in AGED:
         for large, less in small.items():

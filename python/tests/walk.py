@@ -134,8 +134,9 @@ class Walk:
             single, average, longest = (float(t[k]) for k in ("single", "average", "full_stroke"))
             if d <= third:
                 slope = (average - single) / (math.sqrt(third) - 1)
-                return max(int(round(single + slope * (math.sqrt(d) - 1))), 0)
-            return round(average + (longest - average) / (max(self.full, third + 1) - third) * (d - third))
+                return max(round(single + slope * (math.sqrt(d) - 1)), 0)
+            beyond: float = (longest - average) / (max(self.full, third + 1) - third) * (d - third)
+            return round(average + beyond)
         assert curve["curve"] == "table", curve
         points: list[list[int]] = curve["list"]
         i = min(max(bisect_right([p[0] for p in points], d) - 1, 0), max(len(points) - 2, 0))

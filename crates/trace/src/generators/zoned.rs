@@ -52,7 +52,7 @@ pub const GENERATOR: Generator = Generator {
         }
         let zones = common.span.saturating_sub(from) / zone;
         if zones < writers {
-            return Err(v.bad("writers", &format!("no more than the {zones} zones behind from= in the span")));
+            return Err(v.bad("writers", format!("no more than the {zones} zones behind from= in the span")));
         }
         let writers =
             (0..writers).map(|w| Writer { zone: w, written: 0, again: false, reset: false }).collect();
