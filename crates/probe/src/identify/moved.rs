@@ -248,10 +248,16 @@ pub(super) fn after_rest(
 }
 
 /// The angle of a block. A read that waits for cleaning ends at any angle; so it is read until it comes after one revolution
-/// at the same again.
+/// at the same again. Before each look the head goes elsewhere: some layers time a read that follows another in their log by
+/// itself, and what is read there again and again seems to wander.
 pub(super) fn settled(dial: &mut Dial<'_>, lba: u64, slack: f64) -> Result<f64, ProbeError> {
     let mut last = f64::INFINITY;
     for _ in 0..400 {
+        if !dial.cached() {
+            let elsewhere = dial.random(dial.blocks());
+            dial.read(elsewhere)?;
+            dial.read_medium(lba)?;
+        }
         let (now, quiet) = look_once(dial, lba)?;
         if quiet && last.is_finite() && wrap(now - last).abs() <= slack / 2.0 {
             return Ok(now);
