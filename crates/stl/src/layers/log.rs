@@ -337,13 +337,18 @@ impl LogLayer {
         }
     }
 
+    /// A unit dies with the last of its blocks, so that only what is discarded counts, and not in how many commands.
     fn discard(&mut self, lba: Lba, blocks: Blocks) {
-        for unit in UnitSpan::of(lba, blocks, self.slots().unit()).whole() {
+        self.discarded.insert(lba.span(blocks));
+        let g = self.slots().unit();
+        let span = UnitSpan::of(lba, blocks, g);
+        let ends = span.kept().into_iter().flatten().map(|(unit, _)| unit);
+        let ends: Vec<u64> = ends.filter(|u| self.discarded.contains_all(u * g..(u + 1) * g)).collect();
+        for unit in span.whole().chain(ends) {
             if let Some(old) = self.homes.remove(unit) {
                 self.lost(old);
             }
         }
-        self.discarded.insert(lba.span(blocks));
     }
 }
 
