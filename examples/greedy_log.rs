@@ -19,7 +19,7 @@ use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// The line of the registry: `&greedy_log::ENTRY,`.
-pub static ENTRY: LayerEntry = LayerEntry {
+pub(super) static ENTRY: LayerEntry = LayerEntry {
     name: "greedy-log",
     aliases: &[],
     summary: "log-structured bands with greedy compaction, as small as can be",

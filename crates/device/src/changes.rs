@@ -50,7 +50,7 @@ pub(crate) struct Assembly {
 
 impl Assembly {
     /// Takes the next entry; `records` get what it ends.
-    pub fn take(&mut self, entry: &Entry, records: &mut Records) {
+    pub(crate) fn take(&mut self, entry: &Entry, records: &mut Records) {
         let (how, kind) = (entry.tag >> SHIFT & 0x7f, entry.tag & ((1 << SHIFT) - 1));
         let words = entry.words;
         match how {

@@ -20,16 +20,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The layer that is no layer: the host sees the medium.
-pub const RAW: &str = "raw";
+pub(crate) const RAW: &str = "raw";
 /// Most attempts at a medium that gives the host what it is to see.
 const ROUNDS: usize = 12;
 
 /// Comes between the bytes of a store and what uses them; it is told whose they are: a disk's by its number, the SSD's by the one behind
 /// the last disk.
-pub type Between = Arc<dyn Fn(usize, Box<dyn Store>) -> Box<dyn Store> + Send + Sync>;
+pub(crate) type Between = Arc<dyn Fn(usize, Box<dyn Store>) -> Box<dyn Store> + Send + Sync>;
 
 /// A drive on its medium, before it is started.
-pub struct Opened {
+pub(crate) struct Opened {
     /// The drive with its layer.
     pub drive: Assembled,
     /// Its medium.
@@ -60,7 +60,11 @@ impl Opened {
 ///
 /// # Errors
 /// What is wrong with them, or more asked for than the drive has.
-pub fn drive(config: &Config, drives: u64, host: &dyn Fn(&Assembled) -> Result<u64>) -> Result<Assembled> {
+pub(crate) fn drive(
+    config: &Config,
+    drives: u64,
+    host: &dyn Fn(&Assembled) -> Result<u64>,
+) -> Result<Assembled> {
     let Some(bytes) = config.host_size else {
         return assembled(config, config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)));
     };
@@ -98,7 +102,7 @@ pub fn drive(config: &Config, drives: u64, host: &dyn Fn(&Assembled) -> Result<u
 ///
 /// # Errors
 /// What is wrong with them.
-pub fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
+pub(crate) fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let wanted = Wanted {
         drive: &config.drive,
@@ -119,7 +123,7 @@ pub fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
 ///
 /// # Errors
 /// When the drive cannot be served, or the store is not as it should be.
-pub fn opened(
+pub(crate) fn opened(
     config: &Config,
     drive: Assembled,
     boot: u64,

@@ -13,7 +13,7 @@ pub struct Entry {
 }
 
 /// Bytes of a record.
-pub const ENTRY: usize = 32;
+pub(crate) const ENTRY: usize = 32;
 impl Entry {
     /// The bytes of the record, sealed by `salt`.
     pub fn encode(&self, salt: u64) -> [u8; ENTRY] {
@@ -51,6 +51,6 @@ fn checksum(bytes: &[u8], salt: u64) -> u32 {
 }
 
 /// Keeps the record of a place apart from those of other stores and of earlier uses of the same space.
-pub fn salt(id: u64, epoch: u64, index: u64) -> u64 {
+pub(crate) fn salt(id: u64, epoch: u64, index: u64) -> u64 {
     id ^ epoch.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index.wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
 }

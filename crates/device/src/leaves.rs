@@ -11,11 +11,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Runs in a full leaf: 24 bytes each, so that a leaf is a page.
-pub const LEAF: usize = 170;
+pub(crate) const LEAF: usize = 170;
 /// Leaves under a node before it is split.
-pub const FAN: usize = 256;
+pub(crate) const FAN: usize = 256;
 /// Bytes of a leaf.
-pub const LEAF_BYTES: usize = 4096;
+pub(crate) const LEAF_BYTES: usize = 4096;
 /// The file grows by so many leaves at a time; their space is taken before it is used.
 const STEP: u32 = 1024;
 /// Frames are made so many at a time; they never move.
@@ -40,7 +40,7 @@ pub struct Run {
 /// Runs side by side, in columns: what is searched lies together.
 #[derive(Clone)]
 #[repr(C)]
-pub struct Leaf {
+pub(crate) struct Leaf {
     pub starts: [u64; LEAF],
     pub ends: [u64; LEAF],
     pub seqs: [u64; LEAF],
@@ -48,12 +48,13 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    pub const EMPTY: Self = Self { starts: [0; LEAF], ends: [0; LEAF], seqs: [0; LEAF], _page: [0; 2] };
+    pub(crate) const EMPTY: Self =
+        Self { starts: [0; LEAF], ends: [0; LEAF], seqs: [0; LEAF], _page: [0; 2] };
 
     /// How many of the first `len` runs start at or before `block`, which is about `guess`: leaves are seldom in the
     /// processor's caches, so each further line that is looked at costs more than all the rest.
     #[inline]
-    pub fn upto(&self, len: usize, block: u64, guess: usize) -> usize {
+    pub(crate) fn upto(&self, len: usize, block: u64, guess: usize) -> usize {
         let keys = &self.starts[..len];
         let (mut lo, mut hi, mut step) = (guess.min(len), guess.min(len), 1);
         while hi < len && keys[hi] <= block {
@@ -70,11 +71,11 @@ impl Leaf {
     }
 
     #[inline]
-    pub fn run(&self, i: usize) -> Run {
+    pub(crate) fn run(&self, i: usize) -> Run {
         Run { start: self.starts[i], end: self.ends[i], seq: self.seqs[i] }
     }
 
-    pub fn insert(&mut self, len: usize, i: usize, run: Run) {
+    pub(crate) fn insert(&mut self, len: usize, i: usize, run: Run) {
         for (column, value) in
             [(&mut self.starts, run.start), (&mut self.ends, run.end), (&mut self.seqs, run.seq)]
         {
@@ -83,7 +84,7 @@ impl Leaf {
         }
     }
 
-    pub fn remove(&mut self, len: usize, from: usize, to: usize) {
+    pub(crate) fn remove(&mut self, len: usize, from: usize, to: usize) {
         for column in [&mut self.starts, &mut self.ends, &mut self.seqs] {
             column.copy_within(to..len, from);
         }
@@ -112,7 +113,7 @@ const _: () = assert!(size_of::<Leaf>() == LEAF_BYTES);
 
 /// How many of the ascending `keys` are at or below `key`.
 #[inline]
-pub fn upto(keys: &[u64], key: u64) -> usize {
+pub(crate) fn upto(keys: &[u64], key: u64) -> usize {
     let (mut lo, mut n) = (0, keys.len());
     while n > 0 {
         let half = n / 2;
@@ -125,7 +126,7 @@ pub fn upto(keys: &[u64], key: u64) -> usize {
 
 /// Where a leaf lies: a frame in memory, or a slot of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+pub(crate) struct Place(u32);
 
 const IN_FILE: u32 = 1 << 31;
 
@@ -134,13 +135,13 @@ impl Place {
 
     /// The frame, if it is in memory.
     #[inline]
-    pub fn frame(self) -> Option<usize> {
+    pub(crate) fn frame(self) -> Option<usize> {
         (self.0 & IN_FILE == 0).then_some(self.0 as usize)
     }
 }
 
 /// Leaves side by side: the first block of each, where it lies, and how many runs it has.
-pub struct Node {
+pub(crate) struct Node {
     pub len: usize,
     pub firsts: [u64; FAN],
     pub places: [Place; FAN],
@@ -148,11 +149,11 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new() -> Box<Self> {
+    pub(crate) fn new() -> Box<Self> {
         Box::new(Self { len: 0, firsts: [0; FAN], places: [Place::NONE; FAN], lens: [0; FAN] })
     }
 
-    pub fn insert(&mut self, i: usize, first: u64, place: Place, len: usize) {
+    pub(crate) fn insert(&mut self, i: usize, first: u64, place: Place, len: usize) {
         let n = self.len;
         self.firsts.copy_within(i..n, i + 1);
         self.places.copy_within(i..n, i + 1);
@@ -161,7 +162,7 @@ impl Node {
         self.len += 1;
     }
 
-    pub fn remove(&mut self, i: usize) {
+    pub(crate) fn remove(&mut self, i: usize) {
         let n = self.len;
         self.firsts.copy_within(i + 1..n, i);
         self.places.copy_within(i + 1..n, i);
@@ -170,7 +171,7 @@ impl Node {
     }
 
     /// Takes over what `other` has from `from` on.
-    pub fn take(&mut self, other: &mut Self, from: usize) {
+    pub(crate) fn take(&mut self, other: &mut Self, from: usize) {
         let (at, n) = (self.len, other.len - from);
         self.firsts[at..at + n].copy_from_slice(&other.firsts[from..from + n]);
         self.places[at..at + n].copy_from_slice(&other.places[from..from + n]);
@@ -181,7 +182,7 @@ impl Node {
 }
 
 /// A leaf to look at; one that lies in the file is a copy.
-pub enum View<'a> {
+pub(crate) enum View<'a> {
     /// In memory.
     Frame(&'a Leaf),
     /// Read from the file.
@@ -255,7 +256,7 @@ pub struct Room {
 
 /// See the [module](self).
 #[derive(Default)]
-pub struct Leaves {
+pub(crate) struct Leaves {
     chunks: Vec<Box<[Leaf]>>,
     /// Frames that were used since the hand passed.
     hot: Vec<bool>,
@@ -271,7 +272,7 @@ impl Leaves {
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn spill_into(&mut self, dir: &Path, bytes: u64) -> Result<()> {
+    pub(crate) fn spill_into(&mut self, dir: &Path, bytes: u64) -> Result<()> {
         let path = dir.join("spill");
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
@@ -283,12 +284,12 @@ impl Leaves {
     }
 
     /// Whether there is a file to spill into.
-    pub fn spills(&self) -> bool {
+    pub(crate) fn spills(&self) -> bool {
         self.spill.is_some()
     }
 
     /// What they take.
-    pub fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> Room {
         let spilled = self.spill.as_ref().map_or(0, |s| s.slots as usize - s.free.len());
         let bytes = |leaves: usize| (leaves * LEAF_BYTES) as u64;
         Room { resident: bytes(self.hot.len()), spilled: bytes(spilled) }
@@ -296,7 +297,7 @@ impl Leaves {
 
     /// A leaf to look at.
     #[inline]
-    pub fn view(&self, place: Place) -> View<'_> {
+    pub(crate) fn view(&self, place: Place) -> View<'_> {
         match place.frame() {
             Some(frame) => View::Frame(&self.chunks[frame / CHUNK][frame % CHUNK]),
             None => View::Copy(self.copy(place)),
@@ -305,7 +306,7 @@ impl Leaves {
 
     /// Fetches what is known of run `i` of a leaf into the processor's caches, all columns at once.
     #[inline]
-    pub fn prefetch(&self, place: Place, i: usize) {
+    pub(crate) fn prefetch(&self, place: Place, i: usize) {
         #[cfg(target_arch = "x86_64")]
         if let Some(frame) = place.frame() {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -326,19 +327,19 @@ impl Leaves {
 
     /// The leaf in a frame, to change.
     #[inline]
-    pub fn frame(&mut self, frame: usize) -> &mut Leaf {
+    pub(crate) fn frame(&mut self, frame: usize) -> &mut Leaf {
         self.hot[frame] = true;
         &mut self.chunks[frame / CHUNK][frame % CHUNK]
     }
 
     /// Copies runs of one frame to another.
-    pub fn copy_runs(&mut self, from: usize, runs: Range<usize>, to: usize, at: usize) {
+    pub(crate) fn copy_runs(&mut self, from: usize, runs: Range<usize>, to: usize, at: usize) {
         let source = self.frame(from).clone();
         self.frame(to).take(at, &source, runs);
     }
 
     /// A frame for a leaf that is put in; takes more memory when there is none.
-    pub fn take(&mut self) -> Place {
+    pub(crate) fn take(&mut self) -> Place {
         if self.idle.is_empty() {
             let first = self.hot.len() as u32;
             self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
@@ -349,7 +350,7 @@ impl Leaves {
     }
 
     /// Reads a leaf back from the file.
-    pub fn load(&mut self, place: Place) -> Place {
+    pub(crate) fn load(&mut self, place: Place) -> Place {
         let to = self.take();
         let (frame, slot) = (to.0 as usize, place.0 & !IN_FILE);
         let spill = self.spill.as_mut().expect("a leaf in the file");
@@ -359,7 +360,7 @@ impl Leaves {
     }
 
     /// Gives a leaf up.
-    pub fn free(&mut self, place: Place) {
+    pub(crate) fn free(&mut self, place: Place) {
         match (place.frame(), &mut self.spill) {
             (None, Some(spill)) => spill.free.push(place.0 & !IN_FILE),
             _ => self.idle.push(place.0),
@@ -368,7 +369,7 @@ impl Leaves {
 
     /// Whether a change may begin without putting a leaf out first.
     #[inline]
-    pub fn ready(&self) -> bool {
+    pub(crate) fn ready(&self) -> bool {
         self.idle.len() >= SPARE || self.spill.is_none() || self.hot.len() < self.most
     }
 
@@ -377,7 +378,7 @@ impl Leaves {
     /// # Errors
     /// When the disk is full.
     #[inline]
-    pub fn reserve(&mut self) -> Result<()> {
+    pub(crate) fn reserve(&mut self) -> Result<()> {
         match &mut self.spill {
             Some(spill) if self.hot.len() >= self.most && spill.free.len() < 2 * SPARE => spill.grow(),
             _ => Ok(()),
@@ -386,7 +387,7 @@ impl Leaves {
 
     /// Puts a leaf out that was not used of late: answers with its first block and its new place. `None` when there is
     /// no space for it: the map then takes more memory than its budget.
-    pub fn put_out(&mut self) -> Option<(u64, Place)> {
+    pub(crate) fn put_out(&mut self) -> Option<(u64, Place)> {
         self.reserve().ok()?;
         let spill = self.spill.as_mut()?;
         // Idle frames are few here, or none would be put out.
@@ -404,7 +405,7 @@ impl Leaves {
 
     /// From now on the file cannot grow.
     #[cfg(test)]
-    pub fn disk_is_full(&mut self) {
+    pub(crate) fn disk_is_full(&mut self) {
         use std::os::fd::FromRawFd;
         let spill = self.spill.as_mut().expect("a file");
         // SAFETY: plain system calls, and a descriptor that nobody else has.

@@ -64,7 +64,7 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`Log::open`].
-    pub fn open(dir: StoreDir, boot: u64) -> Result<(Self, Found)> {
+    pub(crate) fn open(dir: StoreDir, boot: u64) -> Result<(Self, Found)> {
         let (mut found, mut closed, mut at_work) = (Found::default(), false, false);
         let mut assembly = Assembly::default();
         let log = Log::open(&dir.path, dir.header.id, boot, &mut |e| {
@@ -89,7 +89,7 @@ impl Ledger {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn opened(&self) -> Result<()> {
+    pub(crate) fn opened(&self) -> Result<()> {
         self.note(OPENED)
     }
 
@@ -97,7 +97,7 @@ impl Ledger {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn formed(&self) -> Result<()> {
+    pub(crate) fn formed(&self) -> Result<()> {
         self.note(FORMED)
     }
 
@@ -105,7 +105,7 @@ impl Ledger {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn closed(&self) -> Result<()> {
+    pub(crate) fn closed(&self) -> Result<()> {
         self.note(CLOSED)?;
         self.state.lock().at_work = false;
         Ok(())
@@ -115,7 +115,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn at_work(&self) -> Result<()> {
+    pub(crate) fn at_work(&self) -> Result<()> {
         let mut state = self.state.lock();
         state.lately = true;
         if !state.at_work {
@@ -129,7 +129,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn rest(&self) -> Result<()> {
+    pub(crate) fn rest(&self) -> Result<()> {
         let mut state = self.state.lock();
         let still = !std::mem::take(&mut state.lately);
         if state.at_work && still {
@@ -152,7 +152,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn keep(&self, records: &Records) -> Result<()> {
+    pub(crate) fn keep(&self, records: &Records) -> Result<()> {
         let mut state = self.state.lock();
         state.log.append_all(&entries(records))?;
         state.kept += records.len() as u64;
@@ -160,7 +160,7 @@ impl Ledger {
     }
 
     /// What was kept so far, for [`sync`](Self::sync).
-    pub fn position(&self) -> (u64, Position) {
+    pub(crate) fn position(&self) -> (u64, Position) {
         let state = self.state.lock();
         (state.kept, state.log.position())
     }
@@ -169,7 +169,7 @@ impl Ledger {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn sync(&self, (kept, upto): (u64, Position)) -> Result<()> {
+    pub(crate) fn sync(&self, (kept, upto): (u64, Position)) -> Result<()> {
         let mut state = self.state.lock();
         if state.durable >= kept {
             return Ok(());
@@ -181,7 +181,7 @@ impl Ledger {
     }
 
     /// Whether a checkpoint is due.
-    pub fn wants_checkpoint(&self, anyway: bool) -> bool {
+    pub(crate) fn wants_checkpoint(&self, anyway: bool) -> bool {
         let state = self.state.lock();
         state.log.wants_checkpoint() || (anyway && !state.log.is_empty())
     }
@@ -190,7 +190,7 @@ impl Ledger {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn checkpoint(&self, records: &Records) -> Result<()> {
+    pub(crate) fn checkpoint(&self, records: &Records) -> Result<()> {
         let mut state = self.state.lock();
         let formed = Entry { tag: FORMED, words: [0; 3] };
         let at_work = state.at_work.then_some(Entry { tag: AT_WORK, words: [0; 3] });

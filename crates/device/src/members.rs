@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How the disks of an array are made.
-pub struct Members {
+pub(crate) struct Members {
     config: Config,
     /// The array.
     pub chosen: Chosen,
@@ -29,7 +29,7 @@ pub struct Members {
 
 impl Members {
     /// Disks with this text and so much medium each.
-    pub fn new(
+    pub(crate) fn new(
         config: &Config,
         chosen: Chosen,
         (drive, medium): (String, Option<Blocks>),
@@ -43,7 +43,7 @@ impl Members {
     ///
     /// # Errors
     /// When its store is not as it should be, or is missing.
-    pub fn ssd(&self, array: &dyn Array, formed: bool) -> Result<Option<(Ssd, Arc<dyn Store>)>> {
+    pub(crate) fn ssd(&self, array: &dyn Array, formed: bool) -> Result<Option<(Ssd, Arc<dyn Store>)>> {
         let Some(mut ssd) = self.chosen.ssd(array) else { return Ok(None) };
         if self.config.timing == Timing::None {
             (ssd.latency, ssd.block_ns) = (SimTime::ZERO, 0);
@@ -85,7 +85,7 @@ impl Members {
     ///
     /// # Errors
     /// When its store is not as it should be.
-    pub fn open(&self, disk: u32, formed: bool) -> Result<Opened> {
+    pub(crate) fn open(&self, disk: u32, formed: bool) -> Result<Opened> {
         let seed = self.config.seed + u64::from(disk);
         let store = match self.dir(disk).filter(|dir| !formed || StoreDir::exists(dir)) {
             Some(dir) => StoreKind::Directory(dir),
@@ -107,7 +107,7 @@ impl Members {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn fresh(&self, disk: u32) -> Result<Opened> {
+    pub(crate) fn fresh(&self, disk: u32) -> Result<Opened> {
         if let Some(dir) = self.dir(disk) {
             remove(&dir)?;
         }

@@ -26,7 +26,7 @@ const KINDS: &[(&str, &str, &str)] = &[
 ///
 /// # Errors
 /// What could not be written.
-pub fn write(root: &Path) -> Result<(), String> {
+pub(crate) fn write(root: &Path) -> Result<(), String> {
     let pages = pages()?;
     for old in present(root) {
         if !pages.contains_key(&old) {
@@ -43,7 +43,7 @@ pub fn write(root: &Path) -> Result<(), String> {
 }
 
 /// Pages that are missing, stale or left over, and entries that lack documentation.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     let pages = match pages() {
         Ok(pages) => pages,
         Err(e) => return vec![e],

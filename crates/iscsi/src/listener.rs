@@ -20,7 +20,7 @@ const MOST: usize = 256;
 ///
 /// # Errors
 /// When no thread can be started.
-pub fn listen(target: Arc<Target>, listener: TcpListener) -> io::Result<()> {
+pub(crate) fn listen(target: Arc<Target>, listener: TcpListener) -> io::Result<()> {
     let accept = move || {
         for stream in listener.incoming().flatten() {
             let target = target.clone();

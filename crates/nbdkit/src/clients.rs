@@ -62,7 +62,7 @@ fn clients(control: &Path) -> Vec<Client> {
 }
 
 /// The clients: process and its name where the socket tells, else the address.
-pub fn list(control: &Path) -> Value {
+pub(crate) fn list(control: &Path) -> Value {
     let told = |c: &Client| match c.pid {
         Some(pid) => {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -74,7 +74,7 @@ pub fn list(control: &Path) -> Value {
 }
 
 /// Takes nothing more from any client; answers how many there were.
-pub fn disconnect(control: &Path) -> usize {
+pub(crate) fn disconnect(control: &Path) -> usize {
     let all = clients(control);
     for client in &all {
         // SAFETY: a plain system call; on a descriptor that was closed meanwhile it does nothing.

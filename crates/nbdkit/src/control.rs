@@ -11,7 +11,7 @@ use std::sync::Arc;
 static MOUNTS: Mutex<Vec<(PathBuf, Mounted)>> = Mutex::new(Vec::new());
 
 /// `mount` and `unmount`, both with `dir`; `clients` and `disconnect`.
-pub fn commands(device: Arc<Device>) -> impl Fn(&str, &Value) -> Option<Result<Value>> + Send + Sync {
+pub(crate) fn commands(device: Arc<Device>) -> impl Fn(&str, &Value) -> Option<Result<Value>> + Send + Sync {
     let socket = device.config().control.clone().unwrap_or_default();
     move |cmd, request| match cmd {
         "clients" => Some(Ok(clients::list(&socket))),
@@ -44,6 +44,6 @@ fn unmount(dir: PathBuf) -> Result<Value> {
 }
 
 /// Takes every mount down: the server ends.
-pub fn unmount_all() {
+pub(crate) fn unmount_all() {
     MOUNTS.lock().clear();
 }

@@ -1,7 +1,7 @@
 //! Robust statistics of few numbers.
 
 /// The middle one, or the mean of the two in the middle; 0 of nothing.
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut v = values.to_vec();
     v.sort_unstable_by(f64::total_cmp);
     match v.len() {
@@ -12,18 +12,18 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// The standard deviation as the median distance from the median shows it: outliers do not count.
-pub fn spread(values: &[f64]) -> f64 {
+pub(crate) fn spread(values: &[f64]) -> f64 {
     let m = median(values);
     1.4826 * median(&values.iter().map(|v| (v - m).abs()).collect::<Vec<_>>())
 }
 
 /// To the half-open revolution around 0: from -0.5 to below 0.5.
-pub fn wrap(turns: f64) -> f64 {
+pub(crate) fn wrap(turns: f64) -> f64 {
     turns - (turns + 0.5).floor()
 }
 
 /// To 0 or more and below 1.
-pub fn turn(turns: f64) -> f64 {
+pub(crate) fn turn(turns: f64) -> f64 {
     let t = turns - turns.floor();
     if t >= 1.0 { 0.0 } else { t }
 }
@@ -36,20 +36,20 @@ fn central(angles: &[f64]) -> f64 {
 }
 
 /// The median of angles (in revolutions) that lie close together, in [-0.5, 0.5).
-pub fn median_angle(angles: &[f64]) -> f64 {
+pub(crate) fn median_angle(angles: &[f64]) -> f64 {
     let about = central(angles);
     wrap(about + median(&angles.iter().map(|a| wrap(a - about)).collect::<Vec<_>>()))
 }
 
 /// The [earliest] of angles (in revolutions) that lie close together, in [-0.5, 0.5).
-pub fn earliest_angle(angles: &[f64], limit: f64) -> f64 {
+pub(crate) fn earliest_angle(angles: &[f64], limit: f64) -> f64 {
     let about = central(angles);
     wrap(about + earliest(&angles.iter().map(|a| wrap(a - about)).collect::<Vec<_>>(), limit))
 }
 
 /// The earliest of completions of the same thing: the host sees them late, never early. What is earlier than the middle one
 /// by more than `limit` was late by a whole turn nearly; of many one such may also lie within that.
-pub fn earliest(values: &[f64], limit: f64) -> f64 {
+pub(crate) fn earliest(values: &[f64], limit: f64) -> f64 {
     let middle = median(values);
     let mut v: Vec<f64> = values.iter().copied().filter(|v| *v >= middle - limit).collect();
     v.sort_unstable_by(f64::total_cmp);
@@ -61,7 +61,7 @@ const MANY: usize = 12;
 
 /// The straight line `a + b x` of least squares through the points whose residual is not an outlier; a, b, the standard
 /// error of b, and the robust deviation of the points from the line.
-pub fn line(points: &[(f64, f64)]) -> (f64, f64, f64, f64) {
+pub(crate) fn line(points: &[(f64, f64)]) -> (f64, f64, f64, f64) {
     let mut kept = points.to_vec();
     let mut fit = least_squares(&kept);
     for _ in 0..3 {

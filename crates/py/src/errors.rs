@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use smrlab_sim::error::{Kind, RunError};
 
 /// The exception of `smrlab.errors` for who has to act.
-pub fn raised(py: Python<'_>, error: &RunError) -> PyErr {
+pub(crate) fn raised(py: Python<'_>, error: &RunError) -> PyErr {
     let class = match error.kind() {
         Kind::Verification => "CheckFailed",
         Kind::Input => "InputError",
@@ -15,7 +15,7 @@ pub fn raised(py: Python<'_>, error: &RunError) -> PyErr {
 }
 
 /// An exception of `smrlab.errors` by its name.
-pub fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
+pub(crate) fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
     let made = py
         .import("smrlab.errors")
         .and_then(|module| module.getattr(class))
@@ -24,6 +24,6 @@ pub fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
 }
 
 /// The value, or its error raised.
-pub fn or_raise<T>(py: Python<'_>, result: Result<T, RunError>) -> PyResult<T> {
+pub(crate) fn or_raise<T>(py: Python<'_>, result: Result<T, RunError>) -> PyResult<T> {
     result.map_err(|e| raised(py, &e))
 }

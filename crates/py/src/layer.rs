@@ -213,7 +213,7 @@ static ENTRY: LayerEntry = LayerEntry {
 };
 
 /// A class that describes a layer, and the first exception that it or its object raised.
-pub struct PyLayerClass {
+pub(crate) struct PyLayerClass {
     class: Py<PyAny>,
     control: Arc<Control>,
     raised: Arc<Mutex<Option<PyErr>>>,
@@ -221,17 +221,17 @@ pub struct PyLayerClass {
 
 impl PyLayerClass {
     /// For a run that `control` can stop.
-    pub fn new(class: Py<PyAny>, control: Arc<Control>) -> Self {
+    pub(crate) fn new(class: Py<PyAny>, control: Arc<Control>) -> Self {
         Self { class, control, raised: Arc::default() }
     }
 
     /// The exception that ended the run, where one did.
-    pub fn raised(&self) -> Option<PyErr> {
+    pub(crate) fn raised(&self) -> Option<PyErr> {
         self.raised.lock().ok()?.take()
     }
 
     /// Builds `class(medium)`.
-    pub fn build(&self, name: &str, context: &BuildContext) -> Result<Built, SpecError> {
+    pub(crate) fn build(&self, name: &str, context: &BuildContext) -> Result<Built, SpecError> {
         let (layer, locates) = Python::attach(|py| self.instance(py, context)).map_err(|error| {
             let message = SpecError::Other(error.to_string());
             keep(&self.raised, error);

@@ -160,7 +160,7 @@ fn handed<T: serde::Serialize>(
 #[pyfunction]
 #[pyo3(signature = (target, zones_only, destroy, keep_cache, keep, control, say=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
-pub fn geometry_extract(
+pub(crate) fn geometry_extract(
     py: Python<'_>,
     target: &str,
     zones_only: bool,
@@ -185,7 +185,7 @@ pub fn geometry_extract(
 /// stopped, and gone on with from there. Its data are destroyed. `say` as in `geometry_extract`.
 #[pyfunction]
 #[pyo3(signature = (target, keep_cache, keep, control, say=None))]
-pub fn identify(
+pub(crate) fn identify(
     py: Python<'_>,
     target: &str,
     keep_cache: bool,
@@ -205,7 +205,7 @@ pub fn identify(
 
 /// The pages in which a block device says what it is, as bytes; none where it takes no commands for that.
 #[pyfunction]
-pub fn device_pages(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn device_pages(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<'_, PyDict>> {
     let found = py.detach(|| smrlab_probe::open::pages(&path))?;
     let pages = PyDict::new(py);
     for (name, data) in found {
@@ -216,7 +216,7 @@ pub fn device_pages(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Bound<
 
 /// What such pages say.
 #[pyfunction]
-pub fn device_says(py: Python<'_>, pages: Pages) -> PyResult<String> {
+pub(crate) fn device_says(py: Python<'_>, pages: Pages) -> PyResult<String> {
     serde_json::to_string(&smrlab_scsi::says::read(&pages)).map_err(|e| raised(py, &input(e)))
 }
 
@@ -265,14 +265,14 @@ fn fitted(text: &str, options: &str) -> Result<serde_json::Value, ProbeError> {
 
 /// A drive file of an extraction or of the paper's text form; with what its figures show.
 #[pyfunction]
-pub fn geometry_fit(py: Python<'_>, text: &str, options: &str) -> PyResult<String> {
+pub(crate) fn geometry_fit(py: Python<'_>, text: &str, options: &str) -> PyResult<String> {
     let done = py.detach(|| fitted(text, options));
     done.map(|v| v.to_string()).map_err(|e| raised(py, &e))
 }
 
 /// A drive's geometry in the form of an extraction.
 #[pyfunction]
-pub fn geometry_of(py: Python<'_>, drive: &str) -> PyResult<String> {
+pub(crate) fn geometry_of(py: Python<'_>, drive: &str) -> PyResult<String> {
     let done = py.detach(|| {
         let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
         let model = smrlab_disk::model::load(drive, read).map_err(input)?;

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 /// The stores that Python knows.
-pub struct PythonStores;
+pub(crate) struct PythonStores;
 
 /// An `smrlab.urls.Ranges`.
 struct PythonRanges {

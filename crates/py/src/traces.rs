@@ -14,7 +14,7 @@ use std::path::Path;
 /// Which traces, and what is done to them, in the order of the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct TraceSpec {
+pub(crate) struct TraceSpec {
     trace: Vec<String>,
     #[serde(deserialize_with = "count")]
     skip_bad: Option<u64>,
@@ -52,12 +52,12 @@ fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
 
 impl TraceSpec {
     /// From JSON, as Python sends it.
-    pub fn from_json(text: &str) -> Result<Self, RunError> {
+    pub(crate) fn from_json(text: &str) -> Result<Self, RunError> {
         serde_json::from_str(text).map_err(|e| RunError::field("trace", e))
     }
 
     /// The traces as one source.
-    pub fn open(&self) -> Result<Box<dyn TraceSource>, RunError> {
+    pub(crate) fn open(&self) -> Result<Box<dyn TraceSource>, RunError> {
         if self.trace.is_empty() {
             return Err(RunError::field("trace", "missing: name a trace file, '-', or synth:NAME[,k=v...]"));
         }
@@ -142,13 +142,13 @@ fn watched<'a, T>(
 }
 
 /// Stores the traces as Parquet; the number of requests.
-pub fn write(spec: &TraceSpec, out: &Path, control: &Control) -> Result<u64, RunError> {
+pub(crate) fn write(spec: &TraceSpec, out: &Path, control: &Control) -> Result<u64, RunError> {
     let names = spec.trace.iter().map(|t| remote::shown(t)).collect::<Vec<_>>().join(" + ");
     watched(spec, control, |source| convert(source, out, &names, |_| true))
 }
 
 /// What the traces are like, as JSON.
-pub fn characterise(spec: &TraceSpec, control: &Control) -> Result<String, RunError> {
+pub(crate) fn characterise(spec: &TraceSpec, control: &Control) -> Result<String, RunError> {
     let found = watched(spec, control, |source| info(source, DEFAULT_MEMORY, |_| true))?;
     serde_json::to_string(&found).map_err(|e| RunError::field("trace", e))
 }

@@ -13,21 +13,21 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    pub fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Facts {
         self.disk.facts()
     }
 
-    pub fn byte(&self, at: usize) -> u8 {
+    pub(crate) fn byte(&self, at: usize) -> u8 {
         self.cdb[at]
     }
 
     /// A big-endian number in the CDB.
-    pub fn number(&self, at: usize, bytes: usize) -> u64 {
+    pub(crate) fn number(&self, at: usize, bytes: usize) -> u64 {
         number(self.cdb, at, bytes)
     }
 
     /// What a disk answered, in the words of the host.
-    pub fn told(&self, done: Result<(), Fault>) -> Result<(), Sense> {
+    pub(crate) fn told(&self, done: Result<(), Fault>) -> Result<(), Sense> {
         let ratio = self.facts().ratio();
         done.map_err(|f| Sense { block: f.at.map(|at| at.0 / ratio), ..f.why })
     }
@@ -61,7 +61,7 @@ pub(crate) struct Command {
 
 impl Command {
     /// Whether the disk knows it.
-    pub fn of(&self, facts: &Facts) -> bool {
+    pub(crate) fn of(&self, facts: &Facts) -> bool {
         match self.whose {
             Whose::All => true,
             Whose::Discards => facts.discards,
@@ -70,7 +70,7 @@ impl Command {
     }
 
     /// The bits of byte `at` that may be set.
-    pub fn allowed(&self, at: usize) -> u8 {
+    pub(crate) fn allowed(&self, at: usize) -> u8 {
         match (at, self.service) {
             (0, _) => 0xff,
             (1, Some(service)) => self.usage[1] | service,

@@ -6,7 +6,7 @@ use crate::key::{Key, key};
 
 /// All columns, as FILE.COLUMN, in the order of the tables.
 #[rustfmt::skip]
-pub const COLUMNS: &[Key] = &[
+pub(crate) const COLUMNS: &[Key] = &[
     key("timeline.parquet.start_s", "window from", "s", "begin of the window, from the first arrival on"),
     key("timeline.parquet.end_s", "window until", "s", "end of the window"),
     key("timeline.parquet.arrivals", "arrivals in a window", "requests", "requests that came in the window"),

@@ -8,7 +8,7 @@ use smrlab_disk::{Bands, TrackNo};
 use smrlab_drive::Assembled;
 
 /// The version of the result's schema.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// What a run found.
 #[derive(Clone, Debug)]

@@ -39,7 +39,13 @@ pub(crate) struct Kept<'a> {
 
 impl<'a> Kept<'a> {
     /// `None` where it is not to be kept.
-    pub fn new(keep: &'a Keep, spec: &'a Spec, prefill: &Prefill, host: Blocks, model: &str) -> Option<Self> {
+    pub(crate) fn new(
+        keep: &'a Keep,
+        spec: &'a Spec,
+        prefill: &Prefill,
+        host: Blocks,
+        model: &str,
+    ) -> Option<Self> {
         let volume = prefill.volume().filter(|&n| n >= LEAST)?;
         if spec.verify_media || state::own_layer(&spec.layer) {
             return None;

@@ -23,11 +23,11 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// Whether none was.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.requests.is_none() && self.media.is_none()
     }
 
-    pub fn finish(self) -> Result<(), RunError> {
+    pub(crate) fn finish(self) -> Result<(), RunError> {
         self.requests.map_or(Ok(()), RequestLog::finish)?;
         self.media.map_or(Ok(()), MediaLog::finish)
     }

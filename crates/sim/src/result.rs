@@ -36,7 +36,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Of what has none.
-    pub fn none(arrivals: Arrivals) -> Self {
+    pub(crate) fn none(arrivals: Arrivals) -> Self {
         Self {
             arrivals,
             backlog: None,

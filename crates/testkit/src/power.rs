@@ -139,16 +139,25 @@ impl Effects for Bench {
 
     fn answered(&mut self, _: SimTime, r: &HostRequest, _: &Served) -> Result<(), Infallible> {
         // Each block as the newest accepted write has it, or as the medium does where none has.
-        let newest = |lba: u64| self.pending.iter().rev().find(|p| (p.lba.0..p.lba.0 + p.blocks.0).contains(&lba));
+        let newest =
+            |lba: u64| self.pending.iter().rev().find(|p| (p.lba.0..p.lba.0 + p.blocks.0).contains(&lba));
         let blocks = r.lba.0..r.lba.0 + r.blocks.0;
-        assert!(blocks.clone().any(|b| newest(b).is_some()), "{}: no accepted write concerns {r:?}", self.text);
+        assert!(
+            blocks.clone().any(|b| newest(b).is_some()),
+            "{}: no accepted write concerns {r:?}",
+            self.text
+        );
         let medium = if blocks.clone().all(|b| newest(b).is_some()) { Vec::new() } else { self.recovered() };
         for (lba, wanted) in blocks.zip(self.data[&r.id].chunks(BYTES)) {
             let held = newest(lba).map_or_else(
                 || medium[lba as usize],
                 |w| print(&self.data[&w.id][(lba - w.lba.0) as usize * BYTES..][..BYTES]),
             );
-            assert!(held == print(wanted), "{}: block {lba} of {r:?} is answered with something else", self.text);
+            assert!(
+                held == print(wanted),
+                "{}: block {lba} of {r:?} is answered with something else",
+                self.text
+            );
         }
         self.outage.answered += 1;
         Ok(())

@@ -8,7 +8,7 @@ const LIMIT: usize = 1 << 20;
 
 /// The names seen so far. The map is only looked up in, never walked.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     names: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
     last: u32,
@@ -21,7 +21,7 @@ impl Names {
     /// # Errors
     /// When the trace names more than a million devices.
     #[inline]
-    pub fn number(&mut self, name: &[u8]) -> Result<u32, Reason> {
+    pub(crate) fn number(&mut self, name: &[u8]) -> Result<u32, Reason> {
         // Consecutive requests mostly go to the same device.
         if self.names.get(self.last as usize).is_some_and(|n| n == name) {
             return Ok(self.last);
@@ -34,7 +34,7 @@ impl Names {
     /// # Errors
     /// Like [`Self::number`].
     #[inline]
-    pub fn pair(&mut self, a: &[u8], sep: u8, b: &[u8]) -> Result<u32, Reason> {
+    pub(crate) fn pair(&mut self, a: &[u8], sep: u8, b: &[u8]) -> Result<u32, Reason> {
         if let Some(n) = self.names.get(self.last as usize)
             && n.len() == a.len() + 1 + b.len()
             && n.starts_with(a)
@@ -71,7 +71,7 @@ impl Names {
     }
 
     /// The name of device `number`.
-    pub fn name(&self, number: u32) -> String {
+    pub(crate) fn name(&self, number: u32) -> String {
         self.names
             .get(number as usize)
             .map_or_else(|| number.to_string(), |n| String::from_utf8_lossy(n).into_owned())
@@ -81,7 +81,7 @@ impl Names {
 /// Devices that a trace calls by numbers (which are kept) or by names (which get numbers as they come); the first
 /// line decides.
 #[derive(Clone, Debug)]
-pub enum Devices {
+pub(crate) enum Devices {
     /// Not known yet.
     Unknown(&'static str),
     /// Numbers, with what goes before them in a name.
@@ -92,7 +92,7 @@ pub enum Devices {
 
 impl Devices {
     /// `prefix` goes before the number in the name of a device that has a number.
-    pub fn new(prefix: &'static str) -> Self {
+    pub(crate) fn new(prefix: &'static str) -> Self {
         Self::Unknown(prefix)
     }
 
@@ -100,7 +100,7 @@ impl Devices {
     ///
     /// # Errors
     /// When it is no number although the first device was, or there are too many names.
-    pub fn number(&mut self, text: &[u8]) -> Result<u32, Reason> {
+    pub(crate) fn number(&mut self, text: &[u8]) -> Result<u32, Reason> {
         let text = text.trim_ascii();
         if let Self::Unknown(prefix) = *self {
             let numeric = uint32(text, "device").is_ok();
@@ -113,7 +113,7 @@ impl Devices {
     }
 
     /// The name of a device.
-    pub fn name(&self, number: u32) -> String {
+    pub(crate) fn name(&self, number: u32) -> String {
         match self {
             Self::Names(names) => names.name(number),
             Self::Numbers(prefix) | Self::Unknown(prefix) => format!("{prefix}{number}"),

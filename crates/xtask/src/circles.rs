@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 type Module = Vec<String>;
 
 /// Every circle in the crates below `root`, one line each.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     let mut crates: BTreeMap<String, BTreeMap<Module, String>> = BTreeMap::new();
     for path in files(root) {
         let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();

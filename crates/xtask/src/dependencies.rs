@@ -26,7 +26,7 @@ const LICENCES: &[&str] = &[
 const FOR_FEATURES: &[(&str, &str)] = &[("xtask", "proc-macro2")];
 
 /// Faults of all manifests below `root`, and of what they bring.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     // Of this platform: what only others need was perhaps never fetched.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let command = Command::new(env!("CARGO"))

@@ -41,7 +41,7 @@ const IMPURE: &[(&str, &str)] = &[
 ];
 
 /// Faults of the crates below `root`.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     let mut out = Vec::new();
     for (name, below) in FLOORS {
         if let Ok(text) = fs::read_to_string(root.join("crates").join(name).join("Cargo.toml")) {
@@ -70,7 +70,7 @@ fn edges(name: &str, below: &[&str], manifest: &str) -> Vec<String> {
 }
 
 /// Faults of one file: impurities in a core crate, outside its tests.
-pub fn impurities(path: &Path, text: &str) -> Vec<String> {
+pub(crate) fn impurities(path: &Path, text: &str) -> Vec<String> {
     let mut parts = path.components().map(|c| c.as_os_str().to_string_lossy().into_owned());
     let inside = parts.next().as_deref() == Some("crates")
         && parts.next().is_some_and(|c| PURE.contains(&c.as_str()))

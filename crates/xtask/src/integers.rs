@@ -30,7 +30,7 @@ const RANGES: &[[&str; 2]] = &[
 ];
 
 /// Functions of the crates below `root` that are not listed, and listed ones that are gone.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     let mut found = BTreeSet::new();
     for path in files(root) {
         let mut parts = path.iter().map(|part| part.to_string_lossy());

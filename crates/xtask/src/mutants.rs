@@ -93,7 +93,7 @@ const KNOWN: &str = "mutants knows --list, --area A, --bug NAME, --every N, --of
                      the list before it)";
 
 /// Runs the command with these arguments; answers with what is wrong.
-pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
+pub(crate) fn run(root: &Path, args: &[&str]) -> Vec<String> {
     let wanted = match parse(args) {
         Ok(wanted) => wanted,
         Err(faults) => return faults,
@@ -126,7 +126,7 @@ pub fn run(root: &Path, args: &[&str]) -> Vec<String> {
 }
 
 /// What is wrong with the list itself.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     read(root).map_or_else(|faults| faults, |areas| faults_of(root, &areas))
 }
 

@@ -12,7 +12,7 @@ fn by_hand(path: &Path) -> bool {
 }
 
 /// Every name in the pages below `root` that nothing has, one line each.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     let all = files(root);
     let text = |path: &PathBuf| fs::read_to_string(root.join(path)).unwrap_or_default();
     // The names in this crate are made up.

@@ -12,7 +12,7 @@ const FILE_LINES: usize = 500;
 const TEST_FILE_LINES: usize = 1000;
 
 /// Every fault in the tracked and not ignored files below `root`, one line each.
-pub fn faults(root: &Path) -> Vec<String> {
+pub(crate) fn faults(root: &Path) -> Vec<String> {
     let mut out = Vec::new();
     for path in files(root) {
         let Ok(text) = fs::read_to_string(root.join(&path)) else { continue };
@@ -26,7 +26,7 @@ pub fn faults(root: &Path) -> Vec<String> {
 }
 
 /// The tracked and not ignored files below `root`.
-pub fn files(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(root: &Path) -> Vec<PathBuf> {
     let list = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -40,7 +40,7 @@ fn is_source(path: &Path) -> bool {
 }
 
 /// Whether a file holds tests or benches.
-pub fn is_test(path: &Path) -> bool {
+pub(crate) fn is_test(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str() == "benches")
         || stem == "tests"

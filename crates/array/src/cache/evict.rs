@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a policy may know of a group.
 #[derive(Clone, Copy, Debug)]
-pub struct Dirty {
+pub(super) struct Dirty {
     /// Dirty pages.
     pub pages: u64,
     /// Place of the first of them in the group.
@@ -14,7 +14,7 @@ pub struct Dirty {
 }
 
 /// Chooses among the groups that have dirty pages.
-pub trait Evict: Send {
+pub(super) trait Evict: Send {
     /// A page of this group was written.
     fn touched(&mut self, group: u64);
     /// The group to destage next; it is forgotten until it is touched again. `dirty` tells about a group.
@@ -22,10 +22,10 @@ pub trait Evict: Send {
 }
 
 /// Names of the policies.
-pub const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan"];
+pub(super) const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan"];
 
 /// The policy of this name. `age`: accesses after which references are halved.
-pub fn named(name: &str, age: u64) -> Box<dyn Evict> {
+pub(super) fn named(name: &str, age: u64) -> Box<dyn Evict> {
     match name {
         "lru" => Box::new(Recent { lru: Order::default(), rewrite: false }),
         "least-rewrite" => Box::new(Recent { lru: Order::default(), rewrite: true }),

@@ -3,7 +3,7 @@
 use lru::LruCache;
 
 /// Chooses among the pages of the read cache.
-pub trait ReadPolicy: Send {
+pub(super) trait ReadPolicy: Send {
     /// A page that is cached was read.
     fn hit(&mut self, page: u64);
     /// A page comes in; answers the one that goes.
@@ -13,10 +13,10 @@ pub trait ReadPolicy: Send {
 }
 
 /// Names of the policies.
-pub const NAMES: &[&str] = &["lru", "arc"];
+pub(super) const NAMES: &[&str] = &["lru", "arc"];
 
 /// The policy of this name for so many pages.
-pub fn named(name: &str, pages: u64) -> Box<dyn ReadPolicy> {
+pub(super) fn named(name: &str, pages: u64) -> Box<dyn ReadPolicy> {
     match name {
         "arc" => Box::new(Arc::new(pages as usize)),
         _ => Box::new(Lru { pages: pages as usize, list: LruCache::unbounded() }),

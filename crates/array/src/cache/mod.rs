@@ -16,7 +16,7 @@ mod requests;
 mod tests;
 
 pub(crate) use entry::{before, ssd};
-pub use params::PARAMS;
+pub(crate) use params::PARAMS;
 
 use crate::plan::tasks;
 use crate::tickets::Tickets;
@@ -88,7 +88,7 @@ impl Change for Event {
 
 /// What is set by parameters; sizes in pages but for `page`, in blocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The SSD.
     pub ssd: MemberId,
     /// First block of it that is the caches'.
@@ -185,7 +185,7 @@ struct Counts {
 }
 
 /// See the [module](self).
-pub struct Cached {
+pub(crate) struct Cached {
     inner: Box<dyn Array>,
     settings: Settings,
     dirty: Pages,

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// Sectors of a page, a bit each.
-pub type Mask = u128;
+pub(super) type Mask = u128;
 
 /// Most blocks of a page: 64 KiB.
-pub const LARGEST: u64 = 128;
+pub(super) const LARGEST: u64 = 128;
 
 /// The bits of blocks `within` a page.
-pub fn mask(within: &Range<u64>) -> Mask {
+pub(super) fn mask(within: &Range<u64>) -> Mask {
     let below = |n: u64| if n >= 128 { Mask::MAX } else { (1 << n) - 1 };
     below(within.end) & !below(within.start)
 }
 
 /// The runs of ones.
-pub fn runs(mut mask: Mask, mut each: impl FnMut(Range<u64>)) {
+pub(super) fn runs(mut mask: Mask, mut each: impl FnMut(Range<u64>)) {
     let mut at = 0;
     while mask != 0 {
         let skip = u64::from(mask.trailing_zeros());
@@ -31,7 +31,7 @@ pub fn runs(mut mask: Mask, mut each: impl FnMut(Range<u64>)) {
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub(super) struct Page {
     /// Where it is, in pages of its part of the SSD.
     pub slot: u64,
     /// Sectors that are valid.
@@ -42,7 +42,7 @@ pub struct Page {
 
 /// A part of the SSD.
 #[derive(Clone, Debug)]
-pub struct Pages {
+pub(super) struct Pages {
     pages: BTreeMap<u64, Page>,
     /// Free places, the one that is free for the longest first.
     free: VecDeque<u64>,
@@ -53,39 +53,39 @@ pub struct Pages {
 
 impl Pages {
     /// Of so many pages.
-    pub fn new(room: u64) -> Self {
+    pub(super) fn new(room: u64) -> Self {
         Self { pages: BTreeMap::new(), free: (0..room).collect(), needed: 0, room }
     }
 
     /// All that it can hold.
-    pub fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         self.room
     }
 
     /// Pages held.
-    pub fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.pages.len() as u64
     }
 
     /// The page of this number.
     #[inline]
-    pub fn get(&self, page: u64) -> Option<&Page> {
+    pub(super) fn get(&self, page: u64) -> Option<&Page> {
         self.pages.get(&page)
     }
 
     /// Its valid sectors.
     #[inline]
-    pub fn valid(&self, page: u64) -> Mask {
+    pub(super) fn valid(&self, page: u64) -> Mask {
         self.get(page).map_or(0, |p| p.valid)
     }
 
     /// Pages of a range, ascending.
-    pub fn range(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, &Page)> {
+    pub(super) fn range(&self, pages: Range<u64>) -> impl Iterator<Item = (u64, &Page)> {
         self.pages.range(pages).map(|(n, p)| (*n, p))
     }
 
     /// Makes sectors valid; a page that is not there takes a free place. `None`: there is none.
-    pub fn put(&mut self, page: u64, sectors: Mask, stamp: u64) -> Option<u64> {
+    pub(super) fn put(&mut self, page: u64, sectors: Mask, stamp: u64) -> Option<u64> {
         if let Some(p) = self.pages.get_mut(&page) {
             p.valid |= sectors;
             p.stamp = stamp;
@@ -97,30 +97,30 @@ impl Pages {
     }
 
     /// Whether the next place to be taken is one that is still needed after a loss of power.
-    pub fn next_is_needed(&self) -> bool {
+    pub(super) fn next_is_needed(&self) -> bool {
         self.needed == self.free.len() && self.needed > 0
     }
 
     /// What was recorded so far, and what the disks hold, survives a loss of power.
-    pub fn durable(&mut self) {
+    pub(super) fn durable(&mut self) {
         self.needed = 0;
     }
 
     /// Puts a page where a record says it is; [`restored`](Self::restored) follows the last one.
-    pub fn restore(&mut self, page: u64, found: Page) {
+    pub(super) fn restore(&mut self, page: u64, found: Page) {
         self.pages.insert(page, found);
     }
 
     /// All records were heard: places that no page has are free. What they hold is needed until it is known to be durable that
     /// they are.
-    pub fn restored(&mut self) {
+    pub(super) fn restored(&mut self) {
         let taken: BTreeSet<u64> = self.pages.values().map(|p| p.slot).collect();
         self.free = (0..self.room).filter(|slot| !taken.contains(slot)).collect();
         self.needed = self.free.len();
     }
 
     /// Makes sectors invalid; `true`: the page is gone by that. One that is to `stay` keeps its place.
-    pub fn drop_sectors(&mut self, page: u64, sectors: Mask, stay: bool) -> bool {
+    pub(super) fn drop_sectors(&mut self, page: u64, sectors: Mask, stay: bool) -> bool {
         let Some(p) = self.pages.get_mut(&page) else { return false };
         p.valid &= !sectors;
         let gone = p.valid == 0 && !stay;
@@ -131,7 +131,7 @@ impl Pages {
     }
 
     /// The page is gone.
-    pub fn remove(&mut self, page: u64) {
+    pub(super) fn remove(&mut self, page: u64) {
         if let Some(p) = self.pages.remove(&page) {
             self.free.push_back(p.slot);
             self.needed += 1;
@@ -139,7 +139,7 @@ impl Pages {
     }
 
     /// Bytes of memory.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.pages.len() * 48 + self.free.len() * 8) as u64
     }
 }

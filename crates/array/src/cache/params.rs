@@ -4,7 +4,7 @@ use super::{evict, lists};
 use smrlab_units::spec::{Kind, Param};
 
 /// The parameters of every array that concern an SSD before it.
-pub const PARAMS: &[Param] = &[
+pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "ssd_read",
         kind: Kind::Size,

@@ -22,7 +22,7 @@ pub(super) struct Bus {
 
 impl Bus {
     /// Free at time 0.
-    pub fn new(block: SimTime) -> Self {
+    pub(super) fn new(block: SimTime) -> Self {
         Self { block, free: SimTime::ZERO }
     }
 

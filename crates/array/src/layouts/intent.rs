@@ -10,7 +10,7 @@ const REMEMBERED: u64 = 1024;
 
 /// What is recorded. The tags are the same in all layouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub(super) enum Event {
     /// These stripes may not fit.
     Dirty(Range<u64>),
     /// They fit again.
@@ -21,7 +21,7 @@ pub enum Event {
 
 impl Event {
     /// As a record.
-    pub fn put(&self, to: &mut Records) {
+    pub(super) fn put(&self, to: &mut Records) {
         match self {
             Self::Dirty(stripes) => to.push(5, [stripes.start, stripes.end]),
             Self::Clean(stripes) => to.push(6, [stripes.start, stripes.end]),
@@ -30,7 +30,7 @@ impl Event {
     }
 
     /// The event that a record is.
-    pub fn of(record: Record<'_>) -> Option<Self> {
+    pub(super) fn of(record: Record<'_>) -> Option<Self> {
         let stripes = record.word(0)..record.word(1);
         match record.tag {
             5 => Some(Self::Dirty(stripes)),
@@ -43,7 +43,7 @@ impl Event {
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
-pub struct Intent {
+pub(super) struct Intent {
     stripes: u64,
     /// Those from the first of these on are in doubt and not yet looked at.
     doubt: Range<u64>,
@@ -55,23 +55,23 @@ pub struct Intent {
 
 impl Intent {
     /// Of so many stripes.
-    pub fn new(stripes: u64) -> Self {
+    pub(super) fn new(stripes: u64) -> Self {
         Self { stripes, ..Self::default() }
     }
 
     /// These stripes may not fit from here on.
-    pub fn dirty(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
+    pub(super) fn dirty(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
         Event::Dirty(stripes).put(plan.records_mut());
     }
 
     /// They fit again.
-    pub fn clean(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
+    pub(super) fn clean(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
         Event::Clean(stripes).put(plan.records_mut());
     }
 
     /// The server ended badly; where it was killed and works are `remembered`, their records say what was under way, else all is in
     /// doubt.
-    pub fn unclean(&mut self, stop: Stop, remembered: bool, plan: &mut MemberPlan) {
+    pub(super) fn unclean(&mut self, stop: Stop, remembered: bool, plan: &mut MemberPlan) {
         if stop != Stop::Killed || !remembered {
             self.doubt = 0..self.stripes;
             Event::Doubt(0).put(plan.records_mut());
@@ -80,29 +80,29 @@ impl Intent {
 
     /// Whether a stripe is in doubt.
     #[inline]
-    pub fn doubts(&self, stripe: u64) -> bool {
+    pub(super) fn doubts(&self, stripe: u64) -> bool {
         self.doubt.contains(&stripe)
     }
 
     /// Stripes in doubt.
-    pub fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         self.doubt.end - self.doubt.start
     }
 
     /// Whether one of them waits to be looked at.
-    pub fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         self.left() > 0 && !self.looking
     }
 
     /// The stripe to look at next.
-    pub fn look(&mut self) -> Option<u64> {
+    pub(super) fn look(&mut self) -> Option<u64> {
         let waits = self.waits();
         self.looking |= waits;
         waits.then_some(self.doubt.start)
     }
 
     /// A stripe was looked at: it fits, or cannot be made to. Every so often it is remembered how far that is.
-    pub fn looked_at(&mut self, stripe: u64, plan: &mut MemberPlan) {
+    pub(super) fn looked_at(&mut self, stripe: u64, plan: &mut MemberPlan) {
         if self.looking && self.doubt.start == stripe {
             self.looking = false;
             self.doubt.start += 1;
@@ -113,7 +113,7 @@ impl Intent {
     }
 
     /// Takes up an event that was recorded.
-    pub fn recover(&mut self, event: Event) {
+    pub(super) fn recover(&mut self, event: Event) {
         match event {
             Event::Dirty(stripes) => stripes.for_each(|stripe| _ = self.dirty.insert(stripe)),
             Event::Clean(stripes) => stripes.for_each(|stripe| _ = self.dirty.remove(&stripe)),
@@ -122,19 +122,19 @@ impl Intent {
     }
 
     /// Stripes of which the records say that they may not fit.
-    pub fn take_dirty(&mut self) -> BTreeSet<u64> {
+    pub(super) fn take_dirty(&mut self) -> BTreeSet<u64> {
         std::mem::take(&mut self.dirty)
     }
 
     /// How many are in doubt, where any is: rows, or chunks of a mirror.
-    pub fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    pub(super) fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
         if self.left() > 0 {
             out("rows_in_doubt", self.left());
         }
     }
 
     /// The present state as records, beside the stripes of works under way.
-    pub fn checkpoint(&self, out: &mut Records) {
+    pub(super) fn checkpoint(&self, out: &mut Records) {
         if self.left() > 0 {
             Event::Doubt(self.doubt.start).put(out);
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Places of equal size, each with what it holds.
 #[derive(Clone, Debug)]
-pub struct Places<K> {
+pub(super) struct Places<K> {
     kept: Vec<Option<K>>,
     /// Places given back lately: after a loss of power they hold what they held.
     needed: Vec<bool>,
@@ -14,7 +14,7 @@ pub struct Places<K> {
 
 impl<K> Places<K> {
     /// So many, all free.
-    pub fn new(places: u64) -> Self {
+    pub(super) fn new(places: u64) -> Self {
         let kept = (0..places).map(|_| None).collect();
         Self { kept, needed: vec![false; places as usize], waiting: VecDeque::new() }
     }
@@ -24,7 +24,7 @@ impl<K> Places<K> {
     }
 
     /// Whether `count` places are free for a work; if not, or if others wait already, it waits for its turn.
-    pub fn admit(&mut self, ticket: Ticket, count: usize) -> bool {
+    pub(super) fn admit(&mut self, ticket: Ticket, count: usize) -> bool {
         let fits = self.waiting.is_empty() && self.free() >= count;
         if !fits {
             self.waiting.push_back(ticket);
@@ -33,7 +33,7 @@ impl<K> Places<K> {
     }
 
     /// The next of those that wait whose turn has come; `needs` says how many places a work wants, if it is still there.
-    pub fn next(&mut self, needs: impl Fn(Ticket) -> Option<usize>) -> Option<Ticket> {
+    pub(super) fn next(&mut self, needs: impl Fn(Ticket) -> Option<usize>) -> Option<Ticket> {
         while let Some(&ticket) = self.waiting.front() {
             let count = needs(ticket);
             if count.is_some_and(|n| n > self.free()) {
@@ -48,7 +48,7 @@ impl<K> Places<K> {
     }
 
     /// Takes a free place, which is to be written by `plan`.
-    pub fn take(&mut self, kept: K, plan: &mut MemberPlan) -> Option<u64> {
+    pub(super) fn take(&mut self, kept: K, plan: &mut MemberPlan) -> Option<u64> {
         let mut free = (0..self.kept.len()).filter(|p| self.kept[*p].is_none()).peekable();
         let first = *free.peek()?;
         let place = free.find(|p| !self.needed[*p]).unwrap_or(first);
@@ -61,31 +61,31 @@ impl<K> Places<K> {
     }
 
     /// What was recorded so far, and what the disks hold, survives a loss of power.
-    pub fn durable(&mut self) {
+    pub(super) fn durable(&mut self) {
         self.needed.fill(false);
     }
 
     /// What a place holds.
-    pub fn get(&self, place: u64) -> Option<&K> {
+    pub(super) fn get(&self, place: u64) -> Option<&K> {
         self.kept.get(place as usize)?.as_ref()
     }
 
     /// A place holds this from now on.
-    pub fn put(&mut self, place: u64, kept: K) {
+    pub(super) fn put(&mut self, place: u64, kept: K) {
         if let Some(slot) = self.kept.get_mut(place as usize) {
             *slot = Some(kept);
         }
     }
 
     /// Gives a place back.
-    pub fn give(&mut self, place: u64) -> Option<K> {
+    pub(super) fn give(&mut self, place: u64) -> Option<K> {
         let kept = self.kept.get_mut(place as usize)?.take();
         self.needed[place as usize] = true;
         kept
     }
 
     /// Places that are in use.
-    pub fn open(&self) -> impl Iterator<Item = (u64, &K)> {
+    pub(super) fn open(&self) -> impl Iterator<Item = (u64, &K)> {
         (0..).zip(&self.kept).filter_map(|(place, kept)| Some((place, kept.as_ref()?)))
     }
 }

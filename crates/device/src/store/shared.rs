@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// See the [module](self). Positions and lengths are in bytes, of whole blocks.
 #[derive(Default)]
-pub struct Shared {
+pub(super) struct Shared {
     /// How many blocks there are, of the store as of memory; 0 where none may be shared.
     count: u64,
     /// By block of the store: the number of its block of memory, exclusive or its own: nothing takes memory where nothing
@@ -23,7 +23,7 @@ fn blocks(offset: u64, len: u64) -> Range<usize> {
 
 impl Shared {
     /// `count` blocks that may be shared, if there are not too many.
-    pub fn new(count: u64) -> Self {
+    pub(super) fn new(count: u64) -> Self {
         Self { count: u32::try_from(count).map_or(0, u64::from), ..Self::default() }
     }
 
@@ -34,7 +34,7 @@ impl Shared {
 
     /// Where in memory a byte of the store is, and how many of `len` lie there one behind the other.
     #[inline]
-    pub fn run(&self, offset: u64, len: u64) -> (u64, u64) {
+    pub(super) fn run(&self, offset: u64, len: u64) -> (u64, u64) {
         if self.moved.is_empty() {
             return (offset, len);
         }
@@ -46,12 +46,12 @@ impl Shared {
 
     /// Whether any of these bytes lies on a block that others have too.
     #[inline]
-    pub fn shares(&self, offset: u64, len: u64) -> bool {
+    pub(super) fn shares(&self, offset: u64, len: u64) -> bool {
         !self.moved.is_empty() && blocks(offset, len).any(|b| self.others[self.place(b) as usize] > 0)
     }
 
     /// Has these bytes, all of which are about to be overwritten, lie on blocks of their own.
-    pub fn own(&mut self, offset: u64, len: u64) {
+    pub(super) fn own(&mut self, offset: u64, len: u64) {
         if self.moved.is_empty() {
             return;
         }
@@ -66,7 +66,7 @@ impl Shared {
     }
 
     /// Has `to..to + len` lie where `from..from + len` did, which may overlap; `false`: nothing may be shared.
-    pub fn share(&mut self, from: u64, to: u64, len: u64) -> bool {
+    pub(super) fn share(&mut self, from: u64, to: u64, len: u64) -> bool {
         if self.count == 0 {
             return false;
         }

@@ -1,4 +1,6 @@
 //! The fuzz targets `device` and `store` on random bytes and on their corpus, so that every test run covers them.
+// The fuzz targets, a crate of their own, use the same files.
+#![allow(unreachable_pub)]
 
 #[path = "../../../../fuzz/src/bytes.rs"]
 mod bytes;

@@ -16,27 +16,27 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
         self.fields.iter().find(|f| f.0.eq_ignore_ascii_case(key)).map(|f| &f.1)
     }
 
-    pub fn number(&self, key: &str) -> Option<f64> {
+    pub(super) fn number(&self, key: &str) -> Option<f64> {
         self.get(key)?.number()
     }
 
     /// A number that has to be there.
-    pub fn need(&self, key: &str) -> Result<f64, String> {
+    pub(super) fn need(&self, key: &str) -> Result<f64, String> {
         self.number(key).ok_or_else(|| format!("{}: no number '{key}'", self.kind))
     }
 
-    pub fn block(&self, key: &str) -> Option<&Block> {
+    pub(super) fn block(&self, key: &str) -> Option<&Block> {
         match self.get(key)? {
             Value::Block(b) => Some(b),
             _ => None,
         }
     }
 
-    pub fn list(&self, key: &str) -> &[Value] {
+    pub(super) fn list(&self, key: &str) -> &[Value] {
         match self.get(key) {
             Some(Value::List(l)) => l,
             _ => &[],
@@ -45,7 +45,7 @@ impl Block {
 }
 
 impl Value {
-    pub fn number(&self) -> Option<f64> {
+    pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Word(w) => w.parse().ok().filter(|n: &f64| n.is_finite()),
             _ => None,

@@ -75,13 +75,16 @@ pub(super) struct Rows<T: 'static> {
 
 impl<T> Rows<T> {
     /// The table's name and the rows that it is written with; `None` for an empty one.
-    pub fn written<'a>(&'a self, items: &'a [T]) -> Option<(String, impl Iterator<Item = Vec<u64>> + 'a)> {
+    pub(super) fn written<'a>(
+        &'a self,
+        items: &'a [T],
+    ) -> Option<(String, impl Iterator<Item = Vec<u64>> + 'a)> {
         let name = format!("geometry.{}", self.name);
         (!items.is_empty()).then(|| (name, items.iter().map(self.write)))
     }
 
     /// What the columns are, for the file.
-    pub fn legend(&self) -> String {
+    pub(super) fn legend(&self) -> String {
         format!("# {}", self.columns.join(", "))
     }
 }

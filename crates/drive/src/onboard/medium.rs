@@ -15,7 +15,7 @@ pub struct Track {
 }
 
 /// Blocks by their number, on a medium that takes time.
-pub trait Medium {
+pub(crate) trait Medium {
     /// How many blocks there are.
     fn blocks(&self) -> u64;
 

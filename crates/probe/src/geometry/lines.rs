@@ -69,7 +69,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// With the skew of zones found before.
-    pub fn known(skew: f64) -> Self {
+    pub(super) fn known(skew: f64) -> Self {
         Self { skew, next: None, tuned: 0.0 }
     }
 
@@ -77,7 +77,7 @@ impl Lines {
     ///
     /// # Errors
     /// The target's, and [`ProbeError::Unclear`] where no skew or more than one fits.
-    pub fn find(dial: &mut Dial<'_>) -> Result<Self, ProbeError> {
+    pub(super) fn find(dial: &mut Dial<'_>) -> Result<Self, ProbeError> {
         let blocks = dial.blocks();
         let mut each = Vec::new();
         for i in 0..PLACES {
@@ -103,7 +103,7 @@ impl Lines {
     ///
     /// # Errors
     /// The target's, and [`ProbeError::Unclear`] where the zone has too few tracks.
-    pub fn zone(&mut self, dial: &mut Dial<'_>, first: u64, near: f64) -> Result<Found, ProbeError> {
+    pub(super) fn zone(&mut self, dial: &mut Dial<'_>, first: u64, near: f64) -> Result<Found, ProbeError> {
         let end = dial.blocks();
         let usable = match self.next.take() {
             Some(n) => n,

@@ -30,7 +30,7 @@ struct Start {
 
 impl Finder {
     /// Goes on behind `known` zones.
-    pub fn new(dial: &mut Dial<'_>, known: &[Zone], quick: bool) -> Result<Self, ProbeError> {
+    pub(super) fn new(dial: &mut Dial<'_>, known: &[Zone], quick: bool) -> Result<Self, ProbeError> {
         let from = known.last().map_or(0, |z| z.end());
         let sectors = match known.last() {
             Some(z) => z.sectors as f64,
@@ -56,17 +56,17 @@ impl Finder {
     }
 
     /// Whether tracks are counted where no boundary shows by itself.
-    pub fn counted(&self) -> bool {
+    pub(super) fn counted(&self) -> bool {
         self.lines.is_some()
     }
 
     /// The zones found.
-    pub fn zones(&self) -> &[Zone] {
+    pub(super) fn zones(&self) -> &[Zone] {
         &self.zones
     }
 
     /// Finds the next zone; `false` at the end of the drive.
-    pub fn next(&mut self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+    pub(super) fn next(&mut self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
         let first = self.zones.last().map_or(0, Zone::end);
         let blocks = dial.blocks();
         if first >= blocks {

@@ -72,17 +72,17 @@ pub(super) struct View {
 }
 
 impl View {
-    pub fn new(dial: &Dial<'_>, toward: Option<Toward>) -> Self {
+    pub(super) fn new(dial: &Dial<'_>, toward: Option<Toward>) -> Self {
         Self { blocks: dial.blocks(), lower: toward == Some(Toward::Lower) }
     }
 
     /// The first block of the piece of `size` blocks at `place`, and the place of the one from there.
-    pub fn piece(self, place: u64, size: u64) -> u64 {
+    pub(super) fn piece(self, place: u64, size: u64) -> u64 {
         if self.lower { self.blocks.saturating_sub(place + size) } else { place }
     }
 
     /// The block behind the band between two places.
-    pub fn end(self, [near, far]: [u64; 2]) -> u64 {
+    pub(super) fn end(self, [near, far]: [u64; 2]) -> u64 {
         if self.lower { self.blocks - near } else { far }
     }
 }

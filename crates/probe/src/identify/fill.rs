@@ -68,7 +68,7 @@ pub(super) struct Filling {
 
 impl<'p> Fill<'p> {
     /// So that a cache of half a per cent takes thousands of writes, and one of five per cent not millions.
-    pub fn new(blocks: u64, places: &'p Places, state: &'p mut Filling) -> Self {
+    pub(super) fn new(blocks: u64, places: &'p Places, state: &'p mut Filling) -> Self {
         let size = (blocks >> 21).next_power_of_two().clamp(8, 128);
         Self { places, size, state }
     }
@@ -98,7 +98,7 @@ impl<'p> Fill<'p> {
 
     /// Writes until a write takes very much longer than the ones before, and some more; `held` small pieces are in the
     /// cache already.
-    pub fn until_it_breaks(
+    pub(super) fn until_it_breaks(
         &mut self,
         dial: &mut Dial<'_>,
         held: u64,
@@ -221,7 +221,7 @@ impl<'p> Fill<'p> {
     }
 
     /// Whether an hour of rest makes room in a cache that is full.
-    pub fn rest_helps(
+    pub(super) fn rest_helps(
         &mut self,
         dial: &mut Dial<'_>,
         size: CacheSize,

@@ -62,7 +62,7 @@ pub(super) struct Pausing {
 
 impl Pausing {
     /// Waits until the cache is empty, and measures how a drive cleans that is idle; `None` where it does not come to rest.
-    pub fn new(dial: &mut Dial<'_>, places: &Places) -> Result<Option<Self>, ProbeError> {
+    pub(super) fn new(dial: &mut Dial<'_>, places: &Places) -> Result<Option<Self>, ProbeError> {
         dial.stage("idle cleaning");
         let none = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
         let mut out = Self { slack: places.slack(), rest: 10.0, idle: none };
@@ -93,7 +93,7 @@ impl Pausing {
         Ok(Some(out))
     }
 
-    pub fn idle(&self) -> Idle {
+    pub(super) fn idle(&self) -> Idle {
         self.idle
     }
 
@@ -195,12 +195,17 @@ impl Pausing {
     }
 
     /// What others left in the cache goes home.
-    pub fn empty(&self, dial: &mut Dial<'_>) {
+    pub(super) fn empty(&self, dial: &mut Dial<'_>) {
         dial.pause((self.rest + 600.0) * 1e9);
     }
 
     /// The band behind the one of `start`: pieces that are home no later than one alone are cleaned with it.
-    pub fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>, ProbeError> {
+    pub(super) fn band(
+        &self,
+        dial: &mut Dial<'_>,
+        start: u64,
+        view: View,
+    ) -> Result<Option<BandSize>, ProbeError> {
         self.empty(dial);
         let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
@@ -225,7 +230,7 @@ impl Pausing {
     }
 
     /// What cleaning one piece costs, in revolutions, and how exactly that is known.
-    pub fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
+    pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
         let spot = (lba, settled(dial, lba, self.slack)?);
         let turns = 1e9 / dial.period();
         let least = self.least(dial, &[spot], COARSE)?;
@@ -233,7 +238,7 @@ impl Pausing {
     }
 
     /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
-    pub fn toward(
+    pub(super) fn toward(
         &self,
         dial: &mut Dial<'_>,
         band: &BandSize,

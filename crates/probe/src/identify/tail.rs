@@ -22,7 +22,11 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Of a drive that was [drained](drain); `None` where the log does not fill.
-    pub fn new(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<Option<Self>, ProbeError> {
+    pub(super) fn new(
+        dial: &mut Dial<'_>,
+        places: &Places,
+        cache: CacheSize,
+    ) -> Result<Option<Self>, ProbeError> {
         let (size, fills) = large(cache);
         let (filler, marker) = (places.native(11).0, places.native(17).0);
         let out = Self { filler, marker, size, fills };
@@ -64,7 +68,12 @@ impl Tail {
     }
 
     /// The band behind the one of `start`: with a piece that is cleaned with another, the same is seen as with that one alone.
-    pub fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>, ProbeError> {
+    pub(super) fn band(
+        &self,
+        dial: &mut Dial<'_>,
+        start: u64,
+        view: View,
+    ) -> Result<Option<BandSize>, ProbeError> {
         let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
         for _ in 0..2 {
@@ -90,12 +99,12 @@ impl Tail {
     }
 
     /// What cleaning one piece (and the marker) costs, in revolutions, and how exactly that is known.
-    pub fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
+    pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
         Ok(self.cleaned(dial, &[lba])?.map(|turns| (turns, 0.01 * turns + 0.5)))
     }
 
     /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
-    pub fn toward(
+    pub(super) fn toward(
         &self,
         dial: &mut Dial<'_>,
         band: &BandSize,

@@ -29,7 +29,7 @@ struct Back {
 
 impl<P: Port> Caching<P> {
     /// Switches off what the device lets be switched off; leaves it alone where `keep` says so.
-    pub fn switch_off(port: P, keep: bool) -> Self {
+    pub(super) fn switch_off(port: P, keep: bool) -> Self {
         let mut out = Self { port, back: Vec::new(), said: String::new() };
         out.said = if keep {
             "left as it is, as asked for; defeated by the pattern of accesses".to_owned()
@@ -42,12 +42,12 @@ impl<P: Port> Caching<P> {
     }
 
     /// Which of the ways was taken.
-    pub fn said(&self) -> &str {
+    pub(super) fn said(&self) -> &str {
         &self.said
     }
 
     /// Puts everything back. Where the device `place` does not let it: one sentence, with the command that mends it.
-    pub fn put_back(&mut self, place: &str) -> Option<String> {
+    pub(super) fn put_back(&mut self, place: &str) -> Option<String> {
         let (mut names, mut commands, mut why) = (Vec::new(), Vec::new(), None);
         while let Some(back) = self.back.pop() {
             let Err(e) = self.port.tell(&back.cdb, &back.data) else { continue };

@@ -4,7 +4,7 @@ use smrlab_scsi::{Disk, Done, Facts, Kind, Sense, data_out, execute};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
 use std::cell::{Cell, RefCell};
 
-pub struct Memory {
+pub(crate) struct Memory {
     pub facts: Facts,
     pub bytes: RefCell<Vec<u8>>,
     pub zones: Vec<Zone>,
@@ -18,7 +18,7 @@ pub struct Memory {
 
 impl Memory {
     /// A drive-managed disk of `blocks` of 512 bytes with logical blocks of `logical` bytes.
-    pub fn new(blocks: u64, logical: u32) -> Self {
+    pub(crate) fn new(blocks: u64, logical: u32) -> Self {
         let facts = Facts {
             blocks: Blocks(blocks),
             logical,
@@ -41,7 +41,7 @@ impl Memory {
     }
 
     /// A host-managed one: a conventional zone and five with pointers of 64 blocks each, and a runt of 32.
-    pub fn zoned() -> Self {
+    pub(crate) fn zoned() -> Self {
         use ZoneCondition::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen, NotWritePointer};
         let mut disk = Self::new(416, 512);
         let limits = ZoneLimits { unrestricted_reads: true, most_open: Some(3) };
@@ -61,12 +61,12 @@ impl Memory {
     }
 
     /// Runs a command that brings no data.
-    pub fn ask(&self, cdb: &[u8]) -> Result<Vec<u8>, Sense> {
+    pub(crate) fn ask(&self, cdb: &[u8]) -> Result<Vec<u8>, Sense> {
         execute(self, cdb, &[])
     }
 
     /// Runs a command with as many bytes of `out` as it takes.
-    pub fn tell(&self, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
+    pub(crate) fn tell(&self, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
         let takes = data_out(self, cdb) as usize;
         execute(self, cdb, &out[..takes.min(out.len())])
     }

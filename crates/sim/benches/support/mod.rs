@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which contestants, and how often.
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Repetitions, of which the median is shown, where they are given.
     pub rounds: Option<usize>,
     /// Parts of names; none: all.
@@ -13,7 +13,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// From the command line: words, and `rounds=N`.
-    pub fn from_args() -> Self {
+    pub(crate) fn from_args() -> Self {
         let args = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
         let (rounds, words): (Vec<String>, Vec<String>) = args.partition(|a| a.starts_with("rounds="));
         let rounds = rounds.iter().find_map(|a| a.strip_prefix("rounds=")?.parse().ok());
@@ -21,14 +21,14 @@ impl Wanted {
     }
 
     /// Whether a part of the name was given, or none at all.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.words.is_empty() || self.words.iter().any(|w| name.contains(w.as_str()))
     }
 }
 
 /// What a contestant did.
 #[derive(Clone, Copy, Default)]
-pub struct Done {
+pub(crate) struct Done {
     pub requests: u64,
     /// Bytes of map for each block that was cached at the end, where it caches.
     pub bytes: Option<f64>,
@@ -41,7 +41,7 @@ impl From<u64> for Done {
 }
 
 /// Where traces are kept from one call to the next.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it lies in the target directory");
     let dir = target.join("bench-data");
     fs::create_dir_all(&dir).expect("the target directory can be written");
@@ -75,7 +75,7 @@ fn median(mut all: Vec<f64>) -> f64 {
 }
 
 /// Shows requests per second of user CPU time and peak memory of `work`, which answers what it did.
-pub fn measure<D: Into<Done>>(name: &str, target: f64, rounds: usize, mut work: impl FnMut() -> D) {
+pub(crate) fn measure<D: Into<Done>>(name: &str, target: f64, rounds: usize, mut work: impl FnMut() -> D) {
     let mut rates = Vec::new();
     let (mut peak, mut done) = (0.0f64, Done::default());
     for _ in 0..rounds {

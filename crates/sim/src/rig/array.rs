@@ -26,7 +26,7 @@ pub(crate) struct Several {
 }
 
 impl Several {
-    pub fn new(controller: Controller, watch: ArrayWatch) -> Self {
+    pub(crate) fn new(controller: Controller, watch: ArrayWatch) -> Self {
         Self { controller, watch, before: Counted::new() }
     }
 }

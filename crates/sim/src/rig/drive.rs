@@ -45,7 +45,7 @@ pub(crate) struct One<O> {
 }
 
 impl<O> One<O> {
-    pub fn new(controller: Controller, observer: O) -> Self {
+    pub(crate) fn new(controller: Controller, observer: O) -> Self {
         Self { controller, observer, before: Counted::new() }
     }
 }

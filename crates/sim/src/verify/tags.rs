@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Never written.
-pub const NEVER: u32 = 0;
+pub(super) const NEVER: u32 = 0;
 /// Tags from here on do not count up: every block of a run has the same.
-pub const CONSTANT: u32 = 1 << 31;
+pub(super) const CONSTANT: u32 = 1 << 31;
 /// Blocks of a page.
 const PAGE: u64 = 512;
 /// Runs of a page up to which these are kept.
@@ -17,7 +17,7 @@ const FEW: usize = 4;
 
 /// Consecutive blocks whose tags count up from the first, or are all the same (see [`CONSTANT`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub(super) struct Run {
     /// First block.
     pub first: u64,
     /// Length.
@@ -28,19 +28,19 @@ pub struct Run {
 
 impl Run {
     /// One past its last block.
-    pub fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.first + self.blocks
     }
 
     /// The part within `range`, if any.
-    pub fn within(&self, range: &Range<u64>) -> Option<Self> {
+    pub(super) fn within(&self, range: &Range<u64>) -> Option<Self> {
         let (first, end) = (self.first.max(range.start), self.end().min(range.end));
         (first < end).then(|| Self { first, blocks: end - first, tag: nth(self.tag, first - self.first) })
     }
 }
 
 /// The tag `n` blocks behind one with `tag`.
-pub fn nth(tag: u32, n: u64) -> u32 {
+pub(super) fn nth(tag: u32, n: u64) -> u32 {
     if tag == NEVER || tag >= CONSTANT { tag } else { tag + n as u32 }
 }
 
@@ -95,25 +95,25 @@ fn fill(tags: &mut [u32], base: u64, run: Run) {
 
 /// See the [module](self).
 #[derive(Default)]
-pub struct Tags(BTreeMap<u64, Page>);
+pub(super) struct Tags(BTreeMap<u64, Page>);
 
 impl Tags {
     /// The tag of a block.
     #[cfg(test)]
-    pub fn get(&self, block: u64) -> u32 {
+    pub(super) fn get(&self, block: u64) -> u32 {
         let mut runs = Vec::new();
         self.runs(block..block + 1, &mut runs);
         runs.first().map_or(NEVER, |run| run.tag)
     }
 
     /// Gives the blocks of `run` its tags.
-    pub fn set(&mut self, run: Run) {
+    pub(super) fn set(&mut self, run: Run) {
         let runs: &[Run] = if run.tag == NEVER { &[] } else { &[run] };
         self.put(run.first..run.end(), runs);
     }
 
     /// Gives the blocks of `range` the tags of `runs`, which lie in it and ascend; the rest of it was never written.
-    pub fn put(&mut self, range: Range<u64>, runs: &[Run]) {
+    pub(super) fn put(&mut self, range: Range<u64>, runs: &[Run]) {
         let (mut at, mut rest) = (range.start, runs);
         while at < range.end {
             if rest.is_empty() {
@@ -173,7 +173,7 @@ impl Tags {
     }
 
     /// Gives those blocks of `range` that have a tag this one, which does not count up.
-    pub fn destroy(&mut self, range: &Range<u64>, tag: u32) {
+    pub(super) fn destroy(&mut self, range: &Range<u64>, tag: u32) {
         for (page, tags) in self.0.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)) {
             let (base, end) = (page * PAGE, (page + 1) * PAGE);
             let part = range.start.max(base)..range.end.min(end);
@@ -196,7 +196,7 @@ impl Tags {
     }
 
     /// The runs of blocks in `range` that have a tag, appended to `out`; neighbours that go on are joined.
-    pub fn runs(&self, range: Range<u64>, out: &mut Vec<Run>) {
+    pub(super) fn runs(&self, range: Range<u64>, out: &mut Vec<Run>) {
         let from = out.len();
         for (page, tags) in self.0.range(range.start / PAGE..range.end.div_ceil(PAGE)) {
             let (base, end) = (page * PAGE, (page + 1) * PAGE);
@@ -205,7 +205,7 @@ impl Tags {
     }
 
     /// Bytes on the heap, nearly.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let of = |page: &Page| match page {
             Page::Few(runs) => runs.capacity() * size_of::<Run>(),
             Page::Each(_) => PAGE as usize * size_of::<u32>(),

@@ -14,7 +14,7 @@ fn fault(read: &HostRequest, what: &str) -> RunError {
 }
 
 impl Taken {
-    pub fn add(&mut self, write: &HostRequest) {
+    pub(super) fn add(&mut self, write: &HostRequest) {
         self.0.push(*write);
     }
 
@@ -29,7 +29,7 @@ impl Taken {
     ///
     /// # Errors
     /// It does.
-    pub fn dispatched(&mut self, request: &HostRequest) -> Result<(), RunError> {
+    pub(super) fn dispatched(&mut self, request: &HostRequest) -> Result<(), RunError> {
         self.0.retain(|w| w.id != request.id);
         match self.newest(request).filter(|_| request.op == HostOp::Read) {
             None => Ok(()),
@@ -44,7 +44,7 @@ impl Taken {
     ///
     /// # Errors
     /// It does not, or there is none.
-    pub fn answered(&self, read: &HostRequest) -> Result<(), RunError> {
+    pub(super) fn answered(&self, read: &HostRequest) -> Result<(), RunError> {
         let end = read.lba.0 + read.blocks.0;
         match self.newest(read) {
             Some(w) if w.lba <= read.lba && end <= w.lba.0 + w.blocks.0 => Ok(()),

@@ -26,12 +26,17 @@ pub(crate) struct ArrayWatch {
 }
 
 impl ArrayWatch {
-    pub fn new(total: Metrics, members: Vec<Metrics>, logs: Logs, verify: Option<ArrayVerify>) -> Self {
+    pub(crate) fn new(
+        total: Metrics,
+        members: Vec<Metrics>,
+        logs: Logs,
+        verify: Option<ArrayVerify>,
+    ) -> Self {
         Self { total, members, logs, verify, before: Vec::new(), failed: None }
     }
 
     /// The drives were brought to a state: what was written there counts as written before.
-    pub fn restored(&mut self, state: &ArrayState) {
+    pub(crate) fn restored(&mut self, state: &ArrayState) {
         let members = self.members.iter_mut().zip(&state.members);
         for (metrics, of) in members.chain([(&mut self.total, &state.array)]) {
             for r in &of.written {
@@ -41,17 +46,17 @@ impl ArrayWatch {
     }
 
     /// A write before the run, as it is to be sent.
-    pub fn prefills(&mut self, request: HostRequest) -> HostRequest {
+    pub(crate) fn prefills(&mut self, request: HostRequest) -> HostRequest {
         self.verify.as_mut().map_or(request, |v| v.prefill(&request))
     }
 
     /// A write was served before the run.
-    pub fn host_prefilled(&mut self, request: &HostRequest) {
+    pub(crate) fn host_prefilled(&mut self, request: &HostRequest) {
         self.total.updates.prefilled(request.lba, request.blocks, false);
     }
 
     /// Ends the logs, and has the members' caches as one.
-    pub fn finish(mut self) -> Result<Self, RunError> {
+    pub(crate) fn finish(mut self) -> Result<Self, RunError> {
         self.total.cached_by(&self.members);
         std::mem::take(&mut self.logs).finish()?;
         match self.failed.take() {

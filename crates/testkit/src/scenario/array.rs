@@ -17,7 +17,7 @@ pub(super) struct Rig {
 
 impl Rig {
     /// `text` on as many drives as it needs; answers its name, too.
-    pub fn new(text: &str, drive: &DriveModel) -> Result<(Self, &'static str), String> {
+    pub(super) fn new(text: &str, drive: &DriveModel) -> Result<(Self, &'static str), String> {
         let chosen = smrlab_array::parse(text).map_err(|e| e.to_string())?;
         let sizes = vec![drive.geometry().blocks(); chosen.disks as usize];
         let array = chosen.build(&ArrayContext::new(&sizes)).map_err(|e| e.to_string())?;
@@ -25,7 +25,7 @@ impl Rig {
     }
 
     /// Does a line; answers with what members are asked for.
-    pub fn act(&mut self, line: &str, done: &mut Done) -> Result<String, String> {
+    pub(super) fn act(&mut self, line: &str, done: &mut Done) -> Result<String, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let mut plan = MemberPlan::new(false);
         match word {

@@ -8,7 +8,7 @@ use crate::{Batch, Record};
 use smrlab_units::{HostOp, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "biosnoop",
     aliases: &["bpftrace"],
     summary: "biosnoop text (BCC, libbpf-tools): TIME(s) COMM PID DISK T SECTOR BYTES … LAT(ms)",

@@ -8,7 +8,7 @@ use smrlab_units::spec::{Kind, Param};
 use smrlab_units::{HostOp, Lba};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "blkparse",
     aliases: &[],
     summary: "blkparse text: device cpu sequence time pid action RWBS sector + sectors",

@@ -8,7 +8,7 @@ use crate::{Batch, Record};
 use smrlab_units::{BLOCK_BYTES, HostOp, Lba, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "blktrace",
     aliases: &[],
     summary: "binary blktrace: the kernel's own records, either byte order",
@@ -29,18 +29,18 @@ const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 
 mod action {
-    pub const QUEUED: u32 = 1;
-    pub const ISSUED: u32 = 7;
+    pub(super) const QUEUED: u32 = 1;
+    pub(super) const ISSUED: u32 = 7;
 }
 
 mod category {
-    pub const WRITE: u32 = 1 << 1;
-    pub const FLUSH: u32 = 1 << 2;
+    pub(super) const WRITE: u32 = 1 << 1;
+    pub(super) const FLUSH: u32 = 1 << 2;
     /// A SCSI command passed through.
-    pub const PASSED: u32 = 1 << 9;
-    pub const NOTIFY: u32 = 1 << 10;
-    pub const DISCARD: u32 = 1 << 13;
-    pub const FUA: u32 = 1 << 15;
+    pub(super) const PASSED: u32 = 1 << 9;
+    pub(super) const NOTIFY: u32 = 1 << 10;
+    pub(super) const DISCARD: u32 = 1 << 13;
+    pub(super) const FUA: u32 = 1 << 15;
 }
 
 struct BlkTrace {

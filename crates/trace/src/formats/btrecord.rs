@@ -7,7 +7,7 @@ use crate::{Batch, Record};
 use smrlab_units::{HostOp, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "btrecord",
     aliases: &["btreplay"],
     summary: "btrecord bundles (*.replay.N): requests in bunches that are sent together",

@@ -9,7 +9,7 @@ use crate::{TraceError, TraceSource};
 use smrlab_units::spec::{Kind, Param, Values};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "csv",
     aliases: &["columns", "text"],
     summary: "generic columns: any separator, named columns with units, or a preset",

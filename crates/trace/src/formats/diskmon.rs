@@ -4,7 +4,7 @@ use super::tabular::{Preset, fits, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: PRESET.name,
     aliases: &[],
     summary: "DiskMon log: sequence, time s, duration s, disk, Read|Write, sector, sectors",

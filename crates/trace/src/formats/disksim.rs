@@ -7,7 +7,7 @@ use crate::{Batch, Record};
 use smrlab_units::{HostOp, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "disksim",
     aliases: &["disksim-ascii"],
     summary: "DiskSim ASCII: arrival_ms device block blocks flags (bit 0: 1 read, 0 write)",

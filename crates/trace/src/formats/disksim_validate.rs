@@ -7,7 +7,7 @@ use crate::{Batch, Record};
 use smrlab_units::SimTime;
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "disksim-validate",
     aliases: &["validate"],
     summary: "DiskSim validation: R|W Hit|Miss block blocks service_us gap_us, one request outstanding",

@@ -8,7 +8,7 @@ use crate::{Batch, Record};
 use smrlab_units::{HostOp, Lba, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "etw",
     aliases: &["xperf", "snia-msps", "msps"],
     summary: "Windows ETW disk events (xperf dumper text): SNIA's Microsoft Production and Enterprise server traces",

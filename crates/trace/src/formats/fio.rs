@@ -8,7 +8,7 @@ use crate::{Batch, Record};
 use smrlab_units::{HostOp, Lba, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "fio",
     aliases: &["iolog", "fio-iolog"],
     summary: "fio iolog 2 (file action offset length, with waits) and 3 (with time in microseconds)",

@@ -7,7 +7,7 @@ use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "fiu",
     aliases: &["fiu-homes"],
     summary: "FIU: ns pid process LBA sectors R|W major minor md5",

@@ -8,7 +8,7 @@ use crate::{Batch, Record, TraceError};
 use smrlab_units::{HostOp, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "hp-srt",
     aliases: &["srt"],
     summary: "HP Labs SRT 1.3: a text header, then big-endian 56-byte records",

@@ -19,7 +19,7 @@ use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "http",
     aliases: &["clf", "http-log"],
     summary: "web-server log (common or combined) rebuilt into reads of files laid out in order of first use",

@@ -7,7 +7,7 @@ use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "msr",
     aliases: &["msr-cambridge"],
     summary: "MSR Cambridge CSV: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",

@@ -9,7 +9,7 @@ use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "oracleGeneral",
     aliases: &["oraclegeneral", "libcachesim"],
     summary: "libCacheSim oracleGeneral: records of 24 bytes (seconds, object, size, next access), all reads",

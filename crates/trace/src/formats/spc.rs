@@ -7,7 +7,7 @@ use crate::{Batch, Record};
 use smrlab_units::BLOCK_BYTES;
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "spc",
     aliases: &["umass"],
     summary: "SPC (UMass Financial, WebSearch): ASU,LBA,Size,Opcode,Timestamp",

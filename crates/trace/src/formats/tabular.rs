@@ -13,7 +13,7 @@ use smrlab_units::{HostOp, Lba, Quantity, SimTime, Size};
 
 /// A choice of columns, as the parameters of the format would say it.
 #[derive(Clone, Copy, Debug)]
-pub struct Preset {
+pub(super) struct Preset {
     /// Its name.
     pub name: &'static str,
     /// The columns.

@@ -4,7 +4,7 @@ use super::tabular::{Preset, fits, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: PRESET.name,
     aliases: &["tencent-cbs"],
     summary: "Tencent CBS: Timestamp s,Offset sectors,Size sectors,IOType (1 write),VolumeID",

@@ -12,7 +12,7 @@ use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "thesios",
     aliases: &["google"],
     summary: "Google Thesios CSV: requests to files of a storage server, laid out in extents in order of first use",

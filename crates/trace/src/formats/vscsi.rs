@@ -7,7 +7,7 @@ use crate::{Batch, Record};
 use smrlab_units::{HostOp, Lba, SimTime};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: "vscsi",
     aliases: &["cloudphysics"],
     summary: "CloudPhysics VSCSI binary, versions 1 (32-byte records) and 2 (40 bytes), little-endian",

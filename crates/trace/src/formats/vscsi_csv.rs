@@ -4,7 +4,7 @@ use super::tabular::{Preset, open_preset};
 use super::{Clock, Format, Open, Sample, Verdict};
 
 /// The registry entry.
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: PRESET.name,
     aliases: &[],
     summary: "CloudPhysics CSV: version,time s,op (SCSI code, hex),size bytes,lbn",

@@ -4,7 +4,7 @@ use super::Generator;
 use super::uniform::Uniform;
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "back-to-back",
     summary: "uniform requests that all arrive at once: the drive is never idle",
     reference: "Back-to-back load (Cassuto et al., MSST 2010, on drops of performance). With closed-loop arrivals the times do not count.",

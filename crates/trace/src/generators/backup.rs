@@ -5,7 +5,7 @@ use super::{Common, Generator};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "backup",
     summary: "sequential writes of 8 blocks in the mean, 50 ± 10 ms apart, that fill the span once",
     reference: "SYN of He & Du, Novel Address Mappings for Shingled Write Disks (HotStorage 2014), evaluation. The paper gives the mean size only: sizes are geometric here; \

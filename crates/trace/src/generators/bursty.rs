@@ -4,7 +4,7 @@ use super::{Common, Drawn, Gaps, Generator, Pattern};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "bursty",
     summary: "bursts of requests, close to each other within a burst and with a pause before the next",
     reference: "On-off model; the number of requests in a burst is geometric. Addresses are uniform.",

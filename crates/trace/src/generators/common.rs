@@ -269,7 +269,7 @@ impl Common {
 ///
 /// # Errors
 /// When it is a share and the capacity is not known.
-pub fn blocks(v: &Values, key: &str, context: &OpenContext) -> Result<u64, SpecError> {
+pub(super) fn blocks(v: &Values, key: &str, context: &OpenContext) -> Result<u64, SpecError> {
     let share = v.text(key).is_some_and(|t| t.contains('%'));
     match context.capacity {
         None if share => Err(v.bad(

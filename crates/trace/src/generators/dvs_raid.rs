@@ -36,7 +36,7 @@ const LANES: u64 = 16;
 const NAMES: &[&str] = &["usr0", "web0", "prxy0", "mds0", "financial1", "financial2"];
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "dvs-raid",
     summary: "synthetic streams fitted to a table of six traces: sizes, shares of writes and updates, unique data",
     reference: "Fitted to Table II of Luo et al., DVS: number of requests, unique data, mean sizes, share of writes and of updates. \

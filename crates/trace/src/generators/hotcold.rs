@@ -4,7 +4,7 @@ use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "hotcold",
     summary: "a share of the requests goes to a small hot part of the span, the rest to the cold remainder",
     reference: "The usual two-class model of skew (90/10 by default).",

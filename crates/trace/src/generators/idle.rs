@@ -5,7 +5,7 @@ use smrlab_units::SimTime;
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "idle-gaps",
     summary: "uniform requests in busy stretches of fixed length with idle gaps of fixed length between",
     reference: "Idle gaps decide when a layer can clean in the background (Cassuto et al., MSST 2010, on workloads); the form is ours",

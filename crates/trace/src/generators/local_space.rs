@@ -4,7 +4,7 @@ use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "local-space",
     summary: "requests fall near a place that stays for a while, then jumps elsewhere",
     reference: "Localised in space, as Cassuto et al. (MSST 2010) ask of a workload; the form is ours.",

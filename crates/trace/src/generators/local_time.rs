@@ -4,7 +4,7 @@ use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "local-time",
     summary: "a share of the requests repeats a recent address, the later the likelier; the rest is uniform",
     reference: "Localised in time, as Cassuto et al. (MSST 2010) ask of a workload; the form is ours.",

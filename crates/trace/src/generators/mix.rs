@@ -4,7 +4,7 @@ use super::{Common, Drawn, Generator, Made, Pattern, RANDOM_GAP};
 use smrlab_units::spec::{Kind, Param, Values};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "mix",
     summary: "each request is drawn from one of several generators, by their weights",
     reference: "The parts have their own parameters' defaults, and share the mix's common ones.",

@@ -6,7 +6,7 @@ use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "phases",
     summary: "phases one after the other: fill, burst, idle, probe, or any generator with its parameters",
     reference: "The form of experiments on drives that clean when idle: age, load, leave alone, look. Phases follow each other \

@@ -5,7 +5,7 @@ use smrlab_units::HostOp;
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "runs",
     summary: "sequential runs, each all reads or all writes, that begin in a hot part of the span or anywhere",
     reference: "A stand-in, of our own, for the traces of a study of shingled disks in arrays: run length 1 + Exp(run), all-write with probability `write`.",

@@ -4,7 +4,7 @@ use super::{Common, Drawn, Generator, Pattern};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "sequential",
     summary: "each request begins where the one before ended; over the span, then from its start again",
     reference: "Streaming reads and writes, full-disk passes.",

@@ -3,7 +3,7 @@
 use super::{Common, Drawn, Generator, Pattern, RANDOM_GAP};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "uniform",
     summary: "every address of the span alike, independent of the one before",
     reference: "The usual random workload: Cassuto et al. (MSST 2010) and He & Du (HotStorage 2014) assume it in their tables.",

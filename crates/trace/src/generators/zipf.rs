@@ -5,7 +5,7 @@ use smrlab_units::rng::{Rng, coprime, exp, ln};
 use smrlab_units::spec::{Kind, Param};
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "zipf",
     summary: "the k-th most popular place is taken with probability proportional to k^-theta",
     reference: "YCSB's default theta is 0.99. Drawn by rejection-inversion (Hörmann & Derflinger 1996), exact for any number \

@@ -12,7 +12,7 @@ const PHYSICAL: u64 = 8;
 const ZONE: u64 = 1 << 19;
 
 /// The registry entry.
-pub const GENERATOR: Generator = Generator {
+pub(super) const GENERATOR: Generator = Generator {
     name: "zoned",
     summary: "writers in turn, each in zones of its own, in order; a zone that is written again is reset before",
     reference: "What a host-managed drive takes: a log-structured file system or store with so many streams.",

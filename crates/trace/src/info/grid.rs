@@ -5,9 +5,9 @@ use serde::Serialize;
 use smrlab_units::HostOp;
 
 /// Columns (time) and rows (address) of a grid.
-pub const COLUMNS: usize = 256;
+pub(super) const COLUMNS: usize = 256;
 /// See [`COLUMNS`].
-pub const ROWS: usize = 128;
+pub(super) const ROWS: usize = 128;
 
 /// What happened in a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -12,12 +12,12 @@ pub(super) struct Reading<S> {
 }
 
 impl<S: TraceSource> Reading<S> {
-    pub fn new(source: S) -> Self {
+    pub(super) fn new(source: S) -> Self {
         Self { source, batch: Batch::new(), at: 0, ended: false }
     }
 
     /// The next record, without taking it.
-    pub fn peek(&mut self) -> Result<Option<Record>, TraceError> {
+    pub(super) fn peek(&mut self) -> Result<Option<Record>, TraceError> {
         while self.at >= self.batch.len() {
             if self.ended {
                 return Ok(None);
@@ -29,7 +29,7 @@ impl<S: TraceSource> Reading<S> {
     }
 
     /// Takes the record that was seen by [`Self::peek`].
-    pub fn take(&mut self) {
+    pub(super) fn take(&mut self) {
         self.at += 1;
     }
 }
@@ -61,7 +61,7 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    pub fn new(sources: usize) -> Self {
+    pub(super) fn new(sources: usize) -> Self {
         Self {
             numbers: vec![BTreeMap::new(); sources],
             by_name: BTreeMap::new(),
@@ -71,7 +71,7 @@ impl Devices {
     }
 
     /// The common number of device `own` of the `i`-th trace.
-    pub fn number(&mut self, i: usize, own: u32, source: &dyn TraceSource) -> u32 {
+    pub(super) fn number(&mut self, i: usize, own: u32, source: &dyn TraceSource) -> u32 {
         if let Some((last, device, number)) = self.last
             && (last, device) == (i, own)
         {
@@ -101,7 +101,7 @@ impl Devices {
     }
 
     /// The name of a device by its common number.
-    pub fn name(&self, number: u32) -> String {
+    pub(super) fn name(&self, number: u32) -> String {
         self.names.get(&number).cloned().unwrap_or_else(|| number.to_string())
     }
 }

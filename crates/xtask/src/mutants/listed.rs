@@ -29,7 +29,7 @@ struct Place {
 }
 
 /// The bugs of the list in `file`, in sources below `root`.
-pub fn listed(root: &Path, file: &str) -> Result<Vec<Bug>, String> {
+pub(super) fn listed(root: &Path, file: &str) -> Result<Vec<Bug>, String> {
     let read = |name: &str| fs::read_to_string(root.join(name)).map_err(|e| format!("{name}: {e}"));
     let list: Vec<Listed> = serde_json::from_str(&read(file)?)
         .map_err(|e| format!("{file}: {e}: it takes what `cargo mutants --list --json` prints"))?;

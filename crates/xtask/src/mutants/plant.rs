@@ -15,7 +15,7 @@ use std::process::{Command, Output, Stdio};
 
 /// What became of a bug.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(super) enum Outcome {
     Caught,
     Survived,
     DoesNotBuild,
@@ -24,7 +24,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Caught => "caught",
             Self::Survived => "SURVIVED",
@@ -33,7 +33,7 @@ impl Outcome {
         }
     }
 
-    pub fn why(self) -> &'static str {
+    pub(super) fn why(self) -> &'static str {
         match self {
             Self::Caught => "is caught by",
             Self::Survived => "survives",
@@ -44,7 +44,7 @@ impl Outcome {
 }
 
 /// The copy of the tree, and what is known from this run and, if it is resumed, the ones before.
-pub struct Place {
+pub(super) struct Place {
     root: PathBuf,
     bugs: Vec<Bug>,
     tree: PathBuf,
@@ -62,7 +62,7 @@ pub struct Place {
 
 impl Place {
     /// A copy of the tree below `root`, with all of `bugs` in it that can be switched.
-    pub fn new(root: &Path, resume: bool, bugs: &[&Bug]) -> io::Result<Self> {
+    pub(super) fn new(root: &Path, resume: bool, bugs: &[&Bug]) -> io::Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let home = target.join("mutants");
         let tree = home.join("tree");
@@ -94,12 +94,12 @@ impl Place {
     }
 
     /// Whether a bug has a switch.
-    pub fn has_switch(&self, bug: &Bug) -> bool {
+    pub(super) fn has_switch(&self, bug: &Bug) -> bool {
         self.files.get(&bug.file).is_some_and(|f| f.lines.iter().any(|(_, name)| *name == bug.name))
     }
 
     /// Runs the check of one bug with it.
-    pub fn plant(&mut self, bug: &Bug, check: &str) -> io::Result<Outcome> {
+    pub(super) fn plant(&mut self, bug: &Bug, check: &str) -> io::Result<Outcome> {
         let mark = mark(bug, check);
         if self.caught.contains(&mark) {
             return Ok(Outcome::Caught);

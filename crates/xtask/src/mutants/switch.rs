@@ -7,18 +7,18 @@ use std::ops::Range;
 use syn::visit::{self, Visit};
 
 /// The variable that says which bug is switched on, by its name.
-pub const SWITCH: &str = "SMRLAB_PLANTED";
+pub(super) const SWITCH: &str = "SMRLAB_PLANTED";
 
 /// A file with its bugs behind switches.
 #[derive(Default)]
-pub struct Switched {
+pub(super) struct Switched {
     pub text: String,
     /// Which lines of `text` (from 1) are which bug.
     pub lines: Vec<(Range<usize>, String)>,
 }
 
 /// The file `text` with every one of `bugs` that can be switched.
-pub fn switched(text: &str, bugs: &[&Bug]) -> Switched {
+pub(super) fn switched(text: &str, bugs: &[&Bug]) -> Switched {
     let bodies = bodies(text);
     let mut chosen: BTreeMap<usize, Vec<&Bug>> = BTreeMap::new();
     for bug in bugs {

@@ -11,7 +11,7 @@ use smrlab_units::Blocks;
 use std::borrow::Cow;
 
 /// Collections that the journal holds at a time; others wait.
-pub const PLACES: u64 = 16;
+pub(super) const PLACES: u64 = 16;
 
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Dvs {
 
 /// A place of the journal that is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub(super) struct Kept {
     pub group: u64,
     /// Chunks that it holds, in their order; none before it holds them all.
     pub lcns: Vec<u64>,

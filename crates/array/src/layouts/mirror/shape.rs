@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Where copies are: copy k of chunk c is the chunk of number `copies c + k` when those of all disks are counted row by row.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub(super) struct Shape {
     /// Blocks of a chunk.
     pub chunk: u64,
     /// Disks.
@@ -17,7 +17,7 @@ pub struct Shape {
 
 /// A copy of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub(super) struct Copied {
     /// The disk.
     pub disk: u64,
     /// Which of its chunks.
@@ -26,29 +26,29 @@ pub struct Copied {
 
 impl Shape {
     /// Chunks of the host's.
-    pub fn chunks(&self) -> u64 {
+    pub(super) fn chunks(&self) -> u64 {
         self.rows * self.disks / self.copies
     }
 
     /// Where the copies of a chunk are.
-    pub fn copies(&self, chunk: u64) -> impl Iterator<Item = Copied> + use<> {
+    pub(super) fn copies(&self, chunk: u64) -> impl Iterator<Item = Copied> + use<> {
         let (first, disks) = (chunk * self.copies, self.disks);
         (first..first + self.copies).map(move |at| Copied { disk: at % disks, row: at / disks })
     }
 
     /// The chunk of which a disk has a copy in a row.
-    pub fn chunk_at(&self, copy: Copied) -> Option<u64> {
+    pub(super) fn chunk_at(&self, copy: Copied) -> Option<u64> {
         let chunk = (copy.row * self.disks + copy.disk) / self.copies;
         (chunk < self.chunks()).then_some(chunk)
     }
 
     /// The chunks of a range of the host's blocks.
-    pub fn chunks_of(&self, blocks: &Range<u64>) -> Range<u64> {
+    pub(super) fn chunks_of(&self, blocks: &Range<u64>) -> Range<u64> {
         blocks.start / self.chunk..blocks.end.div_ceil(self.chunk)
     }
 
     /// The chunks with copies in these rows.
-    pub fn chunks_in(&self, rows: &Range<u64>) -> Range<u64> {
+    pub(super) fn chunks_in(&self, rows: &Range<u64>) -> Range<u64> {
         rows.start * self.disks / self.copies
             ..(rows.end * self.disks).div_ceil(self.copies).min(self.chunks())
     }

@@ -73,12 +73,12 @@ pub(super) struct Logs {
 
 impl Logs {
     /// Whether a row has images.
-    pub fn has(&self, rows: Range<u64>) -> bool {
+    pub(super) fn has(&self, rows: Range<u64>) -> bool {
         self.images.range(rows).next().is_some()
     }
 
     /// Blocks `blocks` of the parity of `rows` lack nothing any more.
-    pub fn void(&mut self, rows: Range<u64>, blocks: &Range<u64>) {
+    pub(super) fn void(&mut self, rows: Range<u64>, blocks: &Range<u64>) {
         let within: Vec<u64> = self.images.range(rows).map(|i| *i.0).collect();
         for row in within {
             let Some(images) = self.images.remove(&row) else { continue };
@@ -96,15 +96,15 @@ impl Logs {
         }
     }
 
-    pub fn log(&mut self, row: u64, image: Image) {
+    pub(super) fn log(&mut self, row: u64, image: Image) {
         self.images.entry(row).or_default().push(image);
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.images.values().map(Vec::len).sum::<usize>() * size_of::<Image>()) as u64
     }
 
-    pub fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    pub(super) fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
         out("rows_logged", self.logged);
         out("parities_applied", self.applied);
         out("logs_full", self.refused);

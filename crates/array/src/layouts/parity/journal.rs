@@ -17,7 +17,7 @@ const ROWS: u64 = 64;
 
 /// A row in the journal: its new blocks, one after the other, and behind them its new parities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub(super) struct Kept {
     row: u64,
     /// Blocks of the row that are written, from its start; none before the journal holds them all.
     part: Range<u64>,

@@ -71,7 +71,7 @@ pub(super) struct State {
 
 impl State {
     /// The segments of a row, none where the disks of its parities are dead.
-    pub fn parity_of(&self, row: u64) -> &[Planned] {
+    pub(super) fn parity_of(&self, row: u64) -> &[Planned] {
         // Row by row, ascending; in a row all have a method or none.
         let planned = &self.needs.planned;
         let first = planned.partition_point(|p| p.row < row);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-pub const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
 /// The store of a drive, of an SSD, or of what an array keeps.
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Part {
 }
 
 /// See the module.
-pub struct Disk {
+pub(crate) struct Disk {
     dir: PathBuf,
     /// By directory below that: an array's own, which is the last to be synced, has no data.
     parts: BTreeMap<String, Part>,
@@ -45,7 +45,7 @@ pub struct Disk {
     random: Rng,
 }
 
-pub fn scratch() -> TempDir {
+pub(crate) fn scratch() -> TempDir {
     let fast = Path::new("/dev/shm");
     if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
 }
@@ -117,7 +117,7 @@ impl Part {
 
 impl Disk {
     /// A disk on which everything in `dir` is durable.
-    pub fn of(dir: &Path, left: u64, random: Rng) -> Self {
+    pub(crate) fn of(dir: &Path, left: u64, random: Rng) -> Self {
         let mut parts = BTreeMap::new();
         for path in [dir.to_owned()].into_iter().chain(folders(dir)) {
             let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
@@ -202,7 +202,7 @@ fn folders(dir: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// A store whose writes stay in the host's cache until it is synced.
-pub struct Cached {
+pub(crate) struct Cached {
     pub inner: Box<dyn Store>,
     /// Its directory below the disk's.
     pub name: String,
@@ -228,7 +228,7 @@ impl Store for Cached {
 }
 
 /// `layer`, or `array over layer`, with so many bytes for the host, or as many as the drives have.
-pub fn open(
+pub(crate) fn open(
     layer: &str,
     host_size: Option<u64>,
     (dir, boot): (&Path, u64),
@@ -254,14 +254,14 @@ fn print(bytes: &[u8]) -> u64 {
 }
 
 /// What each block may read as after a power loss.
-pub struct Allowed(Vec<Vec<u64>>);
+pub(crate) struct Allowed(Vec<Vec<u64>>);
 
 impl Allowed {
-    pub fn only(all: &[u8]) -> Self {
+    pub(crate) fn only(all: &[u8]) -> Self {
         Self(all.chunks(SECTOR).map(|b| vec![print(b)]).collect())
     }
 
-    pub fn add(&mut self, at: usize, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, at: usize, bytes: &[u8]) {
         for (may, b) in self.0[at / SECTOR..].iter_mut().zip(bytes.chunks(SECTOR)) {
             let b = print(b);
             if may.last() != Some(&b) {
@@ -271,7 +271,7 @@ impl Allowed {
     }
 
     /// Blocks that read as nothing they ever were.
-    pub fn wrong(&self, all: &[u8]) -> Vec<usize> {
+    pub(crate) fn wrong(&self, all: &[u8]) -> Vec<usize> {
         let blocks = all.chunks(SECTOR).zip(&self.0).enumerate();
         blocks.filter(|(_, (b, may))| !may.contains(&print(b))).map(|(i, _)| i).collect()
     }

@@ -5,7 +5,13 @@ use smrlab_disk::{DriveModel, SeekCurve};
 use smrlab_units::rng::Rng;
 
 /// One with these surfaces, zones (cylinders, sectors, spare sectors a track, spare cylinders) and slipped sectors.
-pub fn made(name: &str, surfaces: u32, layout: Layout, zones: &[[u32; 4]], defects: usize) -> DriveModel {
+pub(crate) fn made(
+    name: &str,
+    surfaces: u32,
+    layout: Layout,
+    zones: &[[u32; 4]],
+    defects: usize,
+) -> DriveModel {
     let mut spec = super::truth::model("modern-7200").spec().clone();
     spec.name = name.to_owned();
     spec.geometry.surfaces = surfaces;
@@ -37,11 +43,11 @@ pub fn made(name: &str, surfaces: u32, layout: Layout, zones: &[[u32; 4]], defec
 }
 
 /// Four plain zones.
-pub const ZONES: [[u32; 4]; 4] =
+pub(crate) const ZONES: [[u32; 4]; 4] =
     [[3000, 1200, 0, 0], [1777, 1100, 0, 0], [5011, 1000, 0, 0], [901, 900, 0, 0]];
 
 /// One of each order of surfaces.
-pub fn layouts() -> Vec<DriveModel> {
+pub(crate) fn layouts() -> Vec<DriveModel> {
     vec![
         made("cylinder", 6, Layout::Cylinder { alternate: false }, &ZONES, 0),
         made("cylinder-to-and-fro", 4, Layout::Cylinder { alternate: true }, &ZONES, 0),

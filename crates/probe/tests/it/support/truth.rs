@@ -12,22 +12,22 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// A preset with changes, by its text.
-pub fn model(text: &str) -> DriveModel {
+pub(crate) fn model(text: &str) -> DriveModel {
     load(text, |_| Err("no files here".to_owned())).unwrap()
 }
 
 /// The names of the presets that turn.
-pub fn rotating() -> impl Iterator<Item = &'static str> {
+pub(crate) fn rotating() -> impl Iterator<Item = &'static str> {
     smrlab_disk::DRIVES.iter().filter(|d| d.drive().spec().model == Model::Full).map(|d| d.name)
 }
 
 /// A preset's text with its cache off, where it has one.
-pub fn without_cache(name: &str) -> String {
+pub(crate) fn without_cache(name: &str) -> String {
     if model(name).spec().controller.is_some() { format!("{name},cache=off") } else { name.to_owned() }
 }
 
 /// The drive without a layer, with the cache that it has.
-pub fn target(model: &DriveModel) -> SimTarget<Drive> {
+pub(crate) fn target(model: &DriveModel) -> SimTarget<Drive> {
     let built = smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(Arc::new(model.clone()))).unwrap();
     let drive = Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default());
     SimTarget::new(drive.behind(model.spec().controller))
@@ -45,7 +45,7 @@ impl Watch for Patience {
 }
 
 /// Seen by a host with noise; one completion in 500 comes much too late where there is any.
-pub fn seeded(
+pub(crate) fn seeded(
     model: &DriveModel,
     noise_us: u64,
     options: Options,
@@ -82,7 +82,7 @@ fn zones(model: &DriveModel, blocks: u64) -> Vec<(u64, u64, u64)> {
 }
 
 /// What is not as it must be: zone boundaries exact.
-pub fn wrong_zones(model: &DriveModel, e: &Extraction) -> Vec<String> {
+pub(crate) fn wrong_zones(model: &DriveModel, e: &Extraction) -> Vec<String> {
     let truth = zones(model, e.blocks);
     let found: Vec<_> = e.zones.iter().map(|z| (z.first_lba, z.tracks, z.usable)).collect();
     if found == truth {
@@ -115,7 +115,7 @@ fn seek(model: &DriveModel, dir: Dir, d: u32) -> Option<[f64; 2]> {
 }
 
 /// Within 2 % or three standard errors: the mean of both directions, and each, which rests on half as many measurements.
-pub fn wrong_seeks(model: &DriveModel, e: &Extraction, dir: Dir) -> Vec<String> {
+pub(crate) fn wrong_seeks(model: &DriveModel, e: &Extraction, dir: Dir) -> Vec<String> {
     let Some(seeks) = e.seek.as_ref() else { return vec!["no seeks".to_owned()] };
     let (mean, ways) = match dir {
         Dir::Read => (&seeks.read, &seeks.read_by_direction),
@@ -154,7 +154,7 @@ fn responses(model: &DriveModel, blocks: u64) -> Vec<f64> {
 
 /// The demerit of a drive that was fitted to another one, in per cent of the mean: the root of the mean square of the distance
 /// between the distributions of their responses (Ruemmler and Wilkes 1994).
-pub fn demerit(truth: &DriveModel, fitted: &DriveModel) -> f64 {
+pub(crate) fn demerit(truth: &DriveModel, fitted: &DriveModel) -> f64 {
     let blocks = truth.geometry().blocks().0.min(fitted.geometry().blocks().0);
     let (a, b) = (responses(truth, blocks), responses(fitted, blocks));
     let mean = |of: &dyn Fn(usize) -> f64| (0..a.len()).map(of).sum::<f64>() / a.len() as f64;
@@ -193,7 +193,7 @@ fn wrong_skew(model: &DriveModel, e: &Extraction) -> Vec<String> {
 }
 
 /// Everything that is not as it must be, a sentence each.
-pub fn wrong(model: &DriveModel, e: &Extraction) -> Vec<String> {
+pub(crate) fn wrong(model: &DriveModel, e: &Extraction) -> Vec<String> {
     let parts =
         [wrong_rpm(model, e), wrong_zones(model, e), wrong_skew(model, e), wrong_seeks(model, e, Dir::Read)];
     parts.concat()

@@ -5,10 +5,10 @@ use serde_json::Value;
 use smrlab_sim::table::Column;
 use std::collections::{BTreeMap, HashSet};
 
-pub const IDLE_NS: u64 = 5_000_000;
+pub(super) const IDLE_NS: u64 = 5_000_000;
 
 /// Forty tracks each of 32, 24 and 16 blocks.
-pub fn track(pba: u64) -> u64 {
+pub(super) fn track(pba: u64) -> u64 {
     match pba {
         0..1280 => pba / 32,
         1280..2240 => 40 + (pba - 1280) / 24,
@@ -17,7 +17,7 @@ pub fn track(pba: u64) -> u64 {
 }
 
 /// Requests start when the drive is free, with their first operation, and end with their last one.
-pub fn logs(d: &Done) {
+pub(super) fn logs(d: &Done) {
     assert_eq!(d.requests.len(), d.asked.len());
     let mut free = 0;
     for (i, r) in d.requests.iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn logs(d: &Done) {
     }
 }
 
-pub fn counts(d: &Done) {
+pub(super) fn counts(d: &Done) {
     for (name, write) in [("read", false), ("write", true)] {
         let all: Vec<_> = d.host(write).collect();
         d.is(&format!("/host/{name}s"), all.len() as f64);
@@ -96,7 +96,7 @@ pub fn counts(d: &Done) {
     d.is("/host/blocks_read_unwritten", never as f64);
 }
 
-pub fn costs(d: &Done) {
+pub(super) fn costs(d: &Done) {
     let sum = |write: bool, of: &dyn Fn(&Op) -> u64| {
         d.media.iter().filter(|o| o.write == write).map(of).sum::<u64>() as f64
     };
@@ -109,7 +109,7 @@ pub fn costs(d: &Done) {
 }
 
 /// Mean and maximum exact; percentiles are the time at or below which that share lies, within the stated error.
-pub fn times(d: &Done) {
+pub(super) fn times(d: &Done) {
     let error = d.get("/histogram_relative_error");
     assert!(error < 0.01);
     let response = |r: &Served| r.completion - r.arrival;
@@ -137,7 +137,7 @@ pub fn times(d: &Done) {
     }
 }
 
-pub fn rates(d: &Done) {
+pub(super) fn rates(d: &Done) {
     let makespan = (d.last_completion() - d.first_arrival()) as f64 / 1e9;
     let busy: u64 = d.media.iter().map(|o| o.end - o.start).sum();
     let blocks: u64 = d.asked.iter().map(|a| a.blocks).sum();
@@ -191,7 +191,7 @@ pub fn rates(d: &Done) {
 }
 
 /// Requests that took longer than the threshold, and the spans of time in which any of them waited.
-pub fn stalls(d: &Done) {
+pub(super) fn stalls(d: &Done) {
     let threshold = (d.get("/stalls/threshold_s") * 1e9).round() as u64;
     let long: Vec<_> = d.requests.iter().filter(|r| r.completion - r.arrival > threshold).collect();
     d.is("/stalls/count", long.len() as f64);
@@ -223,7 +223,7 @@ pub fn stalls(d: &Done) {
 
 /// Reads that found what they wanted in the cache, or not, are all reads; parts of writes are at most the media's writes
 /// for the host.
-pub fn cache(d: &Done) {
+pub(super) fn cache(d: &Done) {
     let counted = |names: &[&str]| {
         let at = |n: &&str| d.result.json.pointer(&format!("/cache/{n}")).is_some();
         names.iter().filter(|n| at(n)).map(|n| d.get(&format!("/cache/{n}"))).sum::<f64>()
@@ -240,7 +240,7 @@ pub fn cache(d: &Done) {
     }
 }
 
-pub fn movement(d: &Done) {
+pub(super) fn movement(d: &Done) {
     let (mut at, mut switches, mut distance) = (0, 0, 0);
     for o in &d.media {
         let first = track(o.pba);
@@ -252,7 +252,7 @@ pub fn movement(d: &Done) {
 }
 
 /// What the kinds of cleaning add up to.
-pub fn kinds_of_cleaning(d: &Done) {
+pub(super) fn kinds_of_cleaning(d: &Done) {
     let Some(kinds) = d.result.json.pointer("/cleaning/by_kind").and_then(Value::as_object) else { return };
     for key in ["count", "total_s", "relocated_blocks"] {
         let sum: f64 = kinds.values().map(|k| k[key].as_f64().unwrap()).sum();
@@ -265,7 +265,7 @@ pub fn kinds_of_cleaning(d: &Done) {
 }
 
 /// Every row of the timeline.
-pub fn timeline(d: &Done) {
+pub(super) fn timeline(d: &Done) {
     let t = d.table("timeline");
     let since = |ns: u64| ns.saturating_sub(d.first_arrival());
     let width = d.window();
@@ -337,7 +337,7 @@ pub fn timeline(d: &Done) {
 }
 
 /// Every row of the histogram and the sums of the heat map.
-pub fn histogram(d: &Done) {
+pub(super) fn histogram(d: &Done) {
     let t = d.table("histogram");
     let Column::Text(kinds) = &t.columns[0].1 else { panic!("kinds are text") };
     let (lo, hi, count) = (real(t, "lo_ms"), real(t, "hi_ms"), real(t, "count"));

@@ -5,7 +5,7 @@ use crate::support::Done;
 use std::collections::HashSet;
 
 /// Into how many extents the layer splits a request: bands of 128, 96 and 64 blocks, tracks, or appends to the cache.
-pub fn extents(layer: &str, d: &Done, i: usize) -> u64 {
+pub(super) fn extents(layer: &str, d: &Done, i: usize) -> u64 {
     let a = d.asked[i];
     let unit = |lba: u64| match layer {
         // 8 bands of 4 tracks in each zone.
@@ -25,7 +25,7 @@ pub fn extents(layer: &str, d: &Done, i: usize) -> u64 {
 }
 
 /// Operations for each extent of updates and writes, and for each write.
-pub fn war(layer: &str, d: &Done) {
+pub(super) fn war(layer: &str, d: &Done) {
     let (mut written, mut update, mut write) = (HashSet::new(), (0, 0), (0, 0, 0));
     for (i, a) in d.asked.iter().enumerate().filter(|(_, a)| a.write) {
         let (ops, extents) = (d.ops_of(i).count() as u64, extents(layer, d, i));
@@ -42,7 +42,7 @@ pub fn war(layer: &str, d: &Done) {
 
 /// Bands of four tracks and one of guard; forty tracks to a zone, so that none crosses its edge. The cache and its bands of
 /// 24 blocks are counted by a unit test.
-pub fn bands(layer: &str, d: &Done) {
+pub(super) fn bands(layer: &str, d: &Done) {
     if layer.starts_with("disk-cache") {
         return;
     }
@@ -57,7 +57,7 @@ pub fn bands(layer: &str, d: &Done) {
 }
 
 /// Operations that clean, as spans: what lies between the first and the last one of a rewrite.
-pub fn cleaning(layer: &str, d: &Done) {
+pub(super) fn cleaning(layer: &str, d: &Done) {
     let mut spans = Vec::new();
     match layer {
         "rmw" => {

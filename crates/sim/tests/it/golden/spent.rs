@@ -27,7 +27,7 @@ fn makes_room(o: &Op) -> bool {
 }
 
 /// The columns of every request: seek, rotation, transfer, cleaning, other. No command of this drive has an overhead.
-pub fn spent(d: &Done) {
+pub(super) fn spent(d: &Done) {
     let mut want = vec![[0u64; 5]; d.requests.len()];
     let (mut at_track, mut next, mut free) = (0, 0, 0);
     for o in &d.media {

@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub mod shared;
+pub(crate) mod shared;
 
-pub const ADJUSTED: u64 = 4;
+pub(crate) const ADJUSTED: u64 = 4;
 
 /// A request of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub(crate) struct Asked {
     pub at: u64,
     pub write: bool,
     pub lba: u64,
@@ -24,7 +24,7 @@ pub struct Asked {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub(crate) struct Served {
     pub id: usize,
     pub arrival: u64,
     pub start: u64,
@@ -34,7 +34,7 @@ pub struct Served {
 }
 
 #[derive(Clone, Debug)]
-pub struct Op {
+pub(crate) struct Op {
     pub request: i64,
     pub start: u64,
     pub end: u64,
@@ -62,7 +62,7 @@ fn trace(span: u64, from: u64) -> Vec<Asked> {
 }
 
 /// A run, and which figures of its result were looked at.
-pub struct Done {
+pub(crate) struct Done {
     pub asked: Vec<Asked>,
     pub result: RunResult,
     pub requests: Vec<Served>,
@@ -116,12 +116,12 @@ fn scratch() -> PathBuf {
 }
 
 /// Runs it on the small drive, from 1000 s on, with more lines of the specification.
-pub fn go(layer: &str, span: u64, more: &str) -> Done {
+pub(crate) fn go(layer: &str, span: u64, more: &str) -> Done {
     go_from(1_000_000_000_000, layer, span, more)
 }
 
 /// The same from another time on, in ns; the first request comes 0.4 s later.
-pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
+pub(crate) fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
     let (dir, asked) = (scratch(), trace(span, from));
     let line = |a: &Asked| {
         let op = if a.write { 'W' } else { 'R' };
@@ -182,46 +182,46 @@ pub fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
 }
 
 impl Done {
-    pub fn get(&self, path: &str) -> f64 {
+    pub(crate) fn get(&self, path: &str) -> f64 {
         self.seen.borrow_mut().insert(path.to_owned());
         let v = self.result.json.pointer(path).and_then(Value::as_f64);
         v.unwrap_or_else(|| panic!("no number at {path} in {:#}", self.result.json))
     }
 
     /// The figure at `path` is `want` within the rounding of floating point.
-    pub fn is(&self, path: &str, want: f64) {
+    pub(crate) fn is(&self, path: &str, want: f64) {
         let got = self.get(path);
         assert!((got - want).abs() <= want.abs() * 1e-9 + 1e-12, "{path} is {got}, by hand {want}");
     }
 
-    pub fn absent(&self, path: &str) {
+    pub(crate) fn absent(&self, path: &str) {
         assert!(self.result.json.pointer(path).is_none(), "{path} does not apply");
     }
 
-    pub fn host(&self, write: bool) -> impl Iterator<Item = &Asked> {
+    pub(crate) fn host(&self, write: bool) -> impl Iterator<Item = &Asked> {
         self.asked.iter().filter(move |a| a.write == write)
     }
 
-    pub fn ops_of(&self, id: usize) -> impl Iterator<Item = &Op> {
+    pub(crate) fn ops_of(&self, id: usize) -> impl Iterator<Item = &Op> {
         self.media.iter().filter(move |o| o.request == id as i64)
     }
 
-    pub fn first_arrival(&self) -> u64 {
+    pub(crate) fn first_arrival(&self) -> u64 {
         self.asked[0].at
     }
 
     /// Seconds of work in idle time before the first request, after a prefill: no window has them.
-    pub fn before_the_first(&self) -> f64 {
+    pub(crate) fn before_the_first(&self) -> f64 {
         let before = |t: u64| t.min(self.first_arrival());
         self.media.iter().map(|o| before(o.end) - before(o.start)).sum::<u64>() as f64 / 1e9
     }
 
-    pub fn last_completion(&self) -> u64 {
+    pub(crate) fn last_completion(&self) -> u64 {
         self.requests.iter().map(|r| r.completion).max().unwrap()
     }
 
     /// Numbers of the result that no test has asked for.
-    pub fn unseen(&self) -> Vec<String> {
+    pub(crate) fn unseen(&self) -> Vec<String> {
         let mut all = Vec::new();
         leaves(&self.result.json, "", &mut all);
         all.retain(|path| !self.seen.borrow().contains(path));
@@ -229,7 +229,7 @@ impl Done {
     }
 
     /// Units of a transfer.
-    pub fn adjusted(&self, blocks: u64) -> u64 {
+    pub(crate) fn adjusted(&self, blocks: u64) -> u64 {
         match self.one_more {
             true if blocks >= ADJUSTED => blocks / ADJUSTED + 1,
             _ => blocks.div_ceil(ADJUSTED),
@@ -237,11 +237,11 @@ impl Done {
     }
 
     /// The width of the timeline's windows in ns.
-    pub fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         (real(self.table("timeline"), "end_s")[0].unwrap() * 1e9).round() as u64
     }
 
-    pub fn table(&self, name: &str) -> &Table {
+    pub(crate) fn table(&self, name: &str) -> &Table {
         self.result.tables.iter().find(|t| t.name == name).unwrap()
     }
 }
@@ -255,7 +255,7 @@ fn leaves(value: &Value, path: &str, out: &mut Vec<String>) {
 }
 
 /// A column of numbers.
-pub fn real(t: &Table, name: &str) -> Vec<Option<f64>> {
+pub(crate) fn real(t: &Table, name: &str) -> Vec<Option<f64>> {
     match &t.columns.iter().find(|c| c.0 == name).unwrap_or_else(|| panic!("no column {name}")).1 {
         Column::Int(v) => v.iter().map(|n| Some(*n as f64)).collect(),
         Column::Real(v) => v.iter().map(|x| Some(*x)).collect(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A file or folder below `$SMRLAB_SHARED` or `../shared`; `None` where it is absent, and then the test says that it is
 /// skipped: past the harness, which keeps what a passing test prints to itself.
-pub fn shared(path: &str) -> Option<PathBuf> {
+pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let found = std::env::var_os("SMRLAB_SHARED").map_or(beside, PathBuf::from).join(path);
     if found.exists() {

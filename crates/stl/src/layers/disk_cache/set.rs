@@ -24,7 +24,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    pub fn new(base: Pba, units: u32, slots: usize) -> Self {
+    pub(super) fn new(base: Pba, units: u32, slots: usize) -> Self {
         Self {
             base,
             index: PositionIndex::new(units),
@@ -36,23 +36,23 @@ impl Set {
     }
 
     #[inline]
-    pub fn key(slot: u32, units: u64, unit: u64) -> u32 {
+    pub(super) fn key(slot: u32, units: u64, unit: u64) -> u32 {
         (u64::from(slot) * units + unit) as u32
     }
 
     /// Units of a native band that are cached.
     #[inline]
-    pub fn live(&self, slot: u32) -> u32 {
+    pub(super) fn live(&self, slot: u32) -> u32 {
         self.live[slot as usize]
     }
 
-    pub fn slots(&self) -> u32 {
+    pub(super) fn slots(&self) -> u32 {
         self.live.len() as u32
     }
 
     /// Appends `n` units of a native band from `unit` on; answers how many were not cached before.
     #[inline]
-    pub fn append(&mut self, slot: u32, units: u64, unit: u64, n: u64) -> u64 {
+    pub(super) fn append(&mut self, slot: u32, units: u64, unit: u64, n: u64) -> u64 {
         let new = self.index.append(Self::key(slot, units, unit), n as u32);
         self.live[slot as usize] += new;
         self.live_units += u64::from(new);
@@ -61,20 +61,20 @@ impl Set {
 
     /// The position of a unit's newest copy.
     #[inline]
-    pub fn find(&self, slot: u32, units: u64, unit: u64) -> Option<u32> {
+    pub(super) fn find(&self, slot: u32, units: u64, unit: u64) -> Option<u32> {
         self.index.find(Self::key(slot, units, unit))
     }
 
     /// The same, and how many units up to `most` follow it there, or are not cached like it.
     #[inline]
-    pub fn find_run(&self, slot: u32, units: u64, unit: u64, most: u64) -> (Option<u32>, u64) {
+    pub(super) fn find_run(&self, slot: u32, units: u64, unit: u64, most: u64) -> (Option<u32>, u64) {
         // A key's group may go on in the next band's units, which nobody asked for.
         let (position, n) = self.index.find_run(Self::key(slot, units, unit), most as u32);
         (position, u64::from(n))
     }
 
     /// Takes a unit out; answers whether it was there.
-    pub fn forget(&mut self, slot: u32, units: u64, unit: u64) -> bool {
+    pub(super) fn forget(&mut self, slot: u32, units: u64, unit: u64) -> bool {
         let was = self.index.remove(Self::key(slot, units, unit));
         self.live[slot as usize] -= u32::from(was);
         self.live_units -= u64::from(was);
@@ -82,7 +82,7 @@ impl Set {
     }
 
     /// Takes all units of a native band out; answers how many there were.
-    pub fn forget_band(&mut self, slot: u32, units: u64) -> u64 {
+    pub(super) fn forget_band(&mut self, slot: u32, units: u64) -> u64 {
         let first = Self::key(slot, units, 0);
         let gone = self.index.remove_range(first..first + units as u32);
         self.live[slot as usize] -= gone;
@@ -91,7 +91,7 @@ impl Set {
     }
 
     #[inline]
-    pub fn prefetch(&self, key: u32, units: Reciprocal) {
+    pub(super) fn prefetch(&self, key: u32, units: Reciprocal) {
         self.index.prefetch(key);
         smrlab_blockmap::prefetch(&self.live, units.div(key.into()) as usize);
     }
@@ -107,7 +107,7 @@ impl Set {
     }
 
     /// Empties the cache band.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.index.clear();
         self.live_units = 0;
         if self.natives.is_empty() {
@@ -118,7 +118,7 @@ impl Set {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.index.bytes() + ((self.live.capacity() + self.natives.capacity()) * size_of::<u32>()) as u64
     }
 }
@@ -140,7 +140,7 @@ fn fixed(sets: Reciprocal, native: u64) -> (usize, u32) {
 }
 
 impl Homes {
-    pub fn new(shares: Shares, dynamic: bool) -> Self {
+    pub(super) fn new(shares: Shares, dynamic: bool) -> Self {
         if dynamic {
             Self::Dynamic(vec![(NONE, 0); shares.native as usize])
         } else {
@@ -150,7 +150,7 @@ impl Homes {
 
     /// Set and slot of a native band; `None` where it has none.
     #[inline]
-    pub fn of(&self, native: u64) -> Option<(usize, u32)> {
+    pub(super) fn of(&self, native: u64) -> Option<(usize, u32)> {
         match self {
             Self::Fixed(sets) => Some(fixed(*sets, native)),
             Self::Dynamic(homes) => {
@@ -162,7 +162,7 @@ impl Homes {
 
     /// The same, choosing one for a native band of which nothing is cached.
     #[inline]
-    pub fn for_write(&mut self, native: u64, sets: &mut [Set]) -> (usize, u32) {
+    pub(super) fn for_write(&mut self, native: u64, sets: &mut [Set]) -> (usize, u32) {
         match self.of(native) {
             Some(home) if matches!(self, Self::Fixed(_)) || sets[home.0].live(home.1) > 0 => home,
             _ => self.choose(native, sets),
@@ -178,7 +178,7 @@ impl Homes {
     }
 
     /// Gives `native` to `set`.
-    pub fn settle(&mut self, native: u64, set: usize, sets: &mut [Set]) -> (usize, u32) {
+    pub(super) fn settle(&mut self, native: u64, set: usize, sets: &mut [Set]) -> (usize, u32) {
         match self {
             Self::Fixed(sets) => fixed(*sets, native),
             Self::Dynamic(homes) => {
@@ -190,7 +190,7 @@ impl Homes {
     }
 
     /// The native band of a slot.
-    pub fn native(&self, set: usize, slot: u32, sets: &[Set]) -> u64 {
+    pub(super) fn native(&self, set: usize, slot: u32, sets: &[Set]) -> u64 {
         match self {
             Self::Fixed(n) => u64::from(slot) * n.divisor() + set as u64,
             Self::Dynamic(_) => u64::from(sets[set].natives[slot as usize]),
@@ -198,7 +198,7 @@ impl Homes {
     }
 
     /// The slots of a set are about to be given up.
-    pub fn release(&mut self, set: usize, sets: &[Set]) {
+    pub(super) fn release(&mut self, set: usize, sets: &[Set]) {
         if let Self::Dynamic(homes) = self {
             for &native in &sets[set].natives {
                 if homes[native as usize].0 == set as u32 {
@@ -208,7 +208,7 @@ impl Homes {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Fixed(_) => 0,
             Self::Dynamic(homes) => (homes.capacity() * size_of::<(u32, u32)>()) as u64,

@@ -47,7 +47,7 @@ pub(super) struct Job {
 
 impl Job {
     /// Offsets in the band that are home already; what lies behind, up to the reach of a write, is in the scratch band.
-    pub fn home(&self) -> Option<Range<u64>> {
+    pub(super) fn home(&self) -> Option<Range<u64>> {
         let mut home: Option<Range<u64>> = None;
         for step in &self.steps[..self.done] {
             if let Work::Home(r) = &step.work {

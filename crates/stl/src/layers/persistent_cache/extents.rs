@@ -58,7 +58,7 @@ impl Extents {
     }
 
     /// The parts of extents that lie in `span`, ascending.
-    pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
+    pub(super) fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
         // Mostly none or one: then no others are looked for.
         let last = self.last_in(&span);
         let others = last.filter(|e| e.lba > span.start).map(|last| {
@@ -70,7 +70,7 @@ impl Extents {
     }
 
     /// Takes out whatever lies in `span`; `gone` is told each part, descending.
-    pub fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
+    pub(super) fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
         if span.is_empty() {
             return;
         }
@@ -99,13 +99,13 @@ impl Extents {
     }
 
     /// Puts in an extent, of whose blocks none may be in.
-    pub fn insert(&mut self, e: Extent) {
+    pub(super) fn insert(&mut self, e: Extent) {
         debug_assert!(e.blocks > 0 && self.within(e.lba..e.end()).next().is_none());
         self.put(e);
     }
 
     /// Puts in an extent instead of whatever lies there; `gone` is told each part of that, descending.
-    pub fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
+    pub(super) fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
         // What is written again is mostly written as it was: then one look will do.
         match self.map.range_mut(..e.end()).next_back() {
             Some((&lba, c)) if lba == e.lba && u64::from(c.blocks) == e.blocks => {
@@ -119,11 +119,11 @@ impl Extents {
         self.insert(e);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Extent> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Extent> {
         self.map.iter().map(extent)
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         // Nodes of the tree are two thirds full on the average.
         (self.map.len() * (size_of::<Place>() + size_of::<u64>()) * 3 / 2) as u64
     }

@@ -48,7 +48,7 @@ impl Layout {
     ///
     /// # Errors
     /// When the drive has too few bands.
-    pub fn new(
+    pub(super) fn new(
         context: &BuildContext,
         bands: Bands,
         log: Option<Blocks>,
@@ -116,47 +116,47 @@ impl Layout {
     }
 
     /// Blocks in all native bands.
-    pub fn blocks(&self) -> u64 {
+    pub(super) fn blocks(&self) -> u64 {
         self.starts.start(self.native.len())
     }
 
     /// The native band of a block of the host's, and the offset in it.
     #[inline]
-    pub fn native_of(&self, lba: u64) -> (usize, u64) {
+    pub(super) fn native_of(&self, lba: u64) -> (usize, u64) {
         let band = self.starts.find(lba);
         (band, lba - self.starts.start(band))
     }
 
     /// The host's blocks of a native band.
-    pub fn host(&self, band: usize) -> Range<u64> {
+    pub(super) fn host(&self, band: usize) -> Range<u64> {
         self.starts.start(band)..self.starts.start(band + 1)
     }
 
     /// Where the block lies natively.
-    pub fn home(&self, lba: u64) -> Pba {
+    pub(super) fn home(&self, lba: u64) -> Pba {
         let (band, offset) = self.native_of(lba);
         self.native[band].first + Blocks(offset)
     }
 
     /// Blocks in the bands of the log, the two that are kept free left out.
-    pub fn log_blocks(&self) -> u64 {
+    pub(super) fn log_blocks(&self) -> u64 {
         let mut each: Vec<u64> = self.log.iter().map(|p| p.blocks).collect();
         each.sort_unstable();
         each[2..].iter().sum()
     }
 
     /// Blocks in a band of the log, at least.
-    pub fn least_log_band(&self) -> u64 {
+    pub(super) fn least_log_band(&self) -> u64 {
         self.log.iter().map(|p| p.blocks).min().unwrap_or(1)
     }
 
     /// `turns / of` revolutions.
-    pub fn turns(&self, turns: u64, of: u64) -> SimTime {
+    pub(super) fn turns(&self, turns: u64, of: u64) -> SimTime {
         SimTime((u128::from(self.turn) * u128::from(turns) / (u128::from(of) * 1000)) as u64)
     }
 
     /// The way from a native band to the log, which counts as lying where the native bands begin.
-    pub fn way_from(&self, band: usize) -> SimTime {
+    pub(super) fn way_from(&self, band: usize) -> SimTime {
         let seek = self.native[band].seek;
         let (from, to) =
             if seek >= self.seek_base { (seek - self.seek_base + 1, 0) } else { (self.seek_base - seek, 0) };

@@ -66,16 +66,16 @@ pub(super) struct Log {
 
 impl Log {
     /// A packet by its number, modulo 2^32.
-    pub fn packet(&self, number: u32) -> &Packet {
+    pub(super) fn packet(&self, number: u32) -> &Packet {
         &self.packets[number.wrapping_sub(self.first as u32) as usize]
     }
 
-    pub fn packet_mut(&mut self, number: u32) -> &mut Packet {
+    pub(super) fn packet_mut(&mut self, number: u32) -> &mut Packet {
         &mut self.packets[number.wrapping_sub(self.first as u32) as usize]
     }
 
     /// What was written to a packet that is kept, by its place among these.
-    pub fn spans(&self, i: usize) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(super) fn spans(&self, i: usize) -> impl Iterator<Item = Range<u64>> + '_ {
         let (p, number) = (&self.packets[i], self.first + i as u64);
         let from = self.further.partition_point(|f| f.0 < number);
         let further = self.further.range(from..).take_while(move |f| f.0 == number).map(|f| f.1.clone());
@@ -95,7 +95,7 @@ impl Log {
     }
 
     /// Packets from the oldest live one to the head, dead ones included, and their length.
-    pub fn span(&mut self) -> (u64, u64) {
+    pub(super) fn span(&mut self) -> (u64, u64) {
         match self.oldest_live() {
             Some(i) => ((self.packets.len() - i) as u64, self.kept - self.dead.1),
             None => (0, 0),
@@ -103,18 +103,18 @@ impl Log {
     }
 
     /// Where a packet of `length` would begin, `bands` being the lengths of the log's bands.
-    pub fn place(&self, length: u64, band: impl Fn(u64) -> u64) -> Head {
+    pub(super) fn place(&self, length: u64, band: impl Fn(u64) -> u64) -> Head {
         let h = self.head;
         if h.offset + length <= band(h.lap) { h } else { Head { lap: h.lap + 1, offset: 0, ..h } }
     }
 
     /// Whether `lap` can be begun in a log of `bands` bands: nothing is needed of what lies there.
-    pub fn room(&self, lap: u64, bands: u64) -> bool {
+    pub(super) fn room(&self, lap: u64, bands: u64) -> bool {
         self.packets.front().is_none_or(|p| u64::from(p.lap) + bands > lap)
     }
 
     /// Puts a packet at `at`; its blocks become the newest copies.
-    pub fn append(&mut self, at: Head, length: u64, span: Range<u64>) {
+    pub(super) fn append(&mut self, at: Head, length: u64, span: Range<u64>) {
         self.keep(Packet {
             lba: span.start,
             lap: at.lap as u32,
@@ -130,7 +130,7 @@ impl Log {
     }
 
     /// Adds a write to the last packet, whose length becomes `length`.
-    pub fn join(&mut self, length: u64, span: Range<u64>) {
+    pub(super) fn join(&mut self, length: u64, span: Range<u64>) {
         let kept = self.packets.len();
         let Some(last) = self.packets.back_mut() else { return };
         if self.dead.0 == kept {
@@ -146,13 +146,13 @@ impl Log {
     }
 
     /// A packet of which nothing is known yet but where it lies.
-    pub fn keep(&mut self, packet: Packet) {
+    pub(super) fn keep(&mut self, packet: Packet) {
         self.kept += u64::from(packet.length);
         self.packets.push_back(packet);
     }
 
     /// The last packet that is kept has a span besides its first.
-    pub fn keep_further(&mut self, span: Range<u64>) {
+    pub(super) fn keep_further(&mut self, span: Range<u64>) {
         self.further.push_back((self.first + self.packets.len() as u64 - 1, span));
     }
 
@@ -173,7 +173,7 @@ impl Log {
     }
 
     /// The copies of these blocks are not the newest any more.
-    pub fn kill(&mut self, span: Range<u64>) {
+    pub(super) fn kill(&mut self, span: Range<u64>) {
         self.superseding(|map, gone| map.remove(span, gone));
     }
 
@@ -190,7 +190,7 @@ impl Log {
     }
 
     /// Takes all blocks of `span` out for cleaning; their packets are kept until [`release`](Self::release).
-    pub fn take(&mut self, span: Range<u64>) -> Vec<Extent> {
+    pub(super) fn take(&mut self, span: Range<u64>) -> Vec<Extent> {
         let taken: Vec<Extent> = self.map.within(span.clone()).collect();
         self.kill(span);
         for e in &taken {
@@ -200,7 +200,7 @@ impl Log {
     }
 
     /// What was taken is home.
-    pub fn release(&mut self, taken: &[Extent]) {
+    pub(super) fn release(&mut self, taken: &[Extent]) {
         for e in taken {
             self.packet_mut(e.packet).held -= e.blocks as u32;
         }
@@ -208,7 +208,7 @@ impl Log {
     }
 
     /// Forgets the oldest packets of which nothing is needed.
-    pub fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         while let Some(p) = self.packets.front()
             && p.live == 0
             && p.held == 0
@@ -227,7 +227,7 @@ impl Log {
     }
 
     /// The highest live block of the oldest packet that has one.
-    pub fn oldest(&mut self) -> Option<u64> {
+    pub(super) fn oldest(&mut self) -> Option<u64> {
         let i = self.oldest_live()?;
         let number = (self.first as u32).wrapping_add(i as u32);
         let newest = |span: Range<u64>| {
@@ -237,7 +237,7 @@ impl Log {
     }
 
     /// Bytes on the heap.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let further = self.further.len() * size_of::<(u64, Range<u64>)>();
         self.map.bytes() + (self.packets.len() * size_of::<Packet>() + further) as u64
     }

@@ -20,13 +20,13 @@ pub(super) struct SBlock {
 }
 
 impl SBlock {
-    pub fn at(slot: u32) -> Self {
+    pub(super) fn at(slot: u32) -> Self {
         Self { slot, first: NONE, filter: 0 }
     }
 
     /// Whether any unit from `first` to `last` may be cached.
     #[inline]
-    pub fn may_have(&self, first: u64, last: u64) -> bool {
+    pub(super) fn may_have(&self, first: u64, last: u64) -> bool {
         let listed = self.first != NONE;
         let alone = first == last && self.first & END == 0;
         if alone { self.filter & bits(first) == bits(first) } else { listed }
@@ -34,7 +34,7 @@ impl SBlock {
 
     /// Notes that a unit is cached.
     #[inline]
-    pub fn has(&mut self, unit: u64) {
+    pub(super) fn has(&mut self, unit: u64) {
         self.filter |= bits(unit);
     }
 }
@@ -54,33 +54,33 @@ pub(super) struct SBlocks {
 }
 
 impl SBlocks {
-    pub fn new(count: u32, first_slot: u32) -> Self {
+    pub(super) fn new(count: u32, first_slot: u32) -> Self {
         Self { known: Chunked::new(count as usize), first_slot }
     }
 
     #[inline]
-    pub fn at(&self, x: u32) -> SBlock {
+    pub(super) fn at(&self, x: u32) -> SBlock {
         self.known.get(x as usize).copied().unwrap_or_else(|| SBlock::at(self.first_slot + x))
     }
 
     #[inline]
-    pub fn at_mut(&mut self, x: u32) -> &mut SBlock {
+    pub(super) fn at_mut(&mut self, x: u32) -> &mut SBlock {
         let first = self.first_slot;
         self.known.get_mut(x as usize, |i| SBlock::at(first + i as u32))
     }
 
     /// Hints that [`prefetch`](Self::prefetch) will be asked for.
     #[inline]
-    pub fn prefetch_chunk(&self, x: u32) {
+    pub(super) fn prefetch_chunk(&self, x: u32) {
         self.known.prefetch_chunk(x as usize);
     }
 
     #[inline]
-    pub fn prefetch(&self, x: u32) {
+    pub(super) fn prefetch(&self, x: u32) {
         self.known.prefetch(x as usize);
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.known.bytes()
     }
 }

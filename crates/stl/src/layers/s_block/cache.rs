@@ -53,37 +53,37 @@ pub(super) struct CacheRing {
 }
 
 impl CacheRing {
-    pub fn new(laid: Laid, reserve: u64) -> Self {
+    pub(super) fn new(laid: Laid, reserve: u64) -> Self {
         let ring = Ring::new(laid.size());
         Self { ring, laid, reserve, items: Items::new(), hole: 0, live: 0 }
     }
 
     /// Blocks that the ring can hold.
     #[inline]
-    pub fn capacity(&self) -> u64 {
+    pub(super) fn capacity(&self) -> u64 {
         self.ring.size() - self.reserve
     }
 
     /// The longest write in units of `granularity` blocks, a power of two.
     #[inline]
-    pub fn longest(&self, granularity: u64) -> u64 {
+    pub(super) fn longest(&self, granularity: u64) -> u64 {
         ((self.capacity() / 2) & !(granularity - 1)).max(granularity)
     }
 
     /// Blocks that can be put at the head.
     #[inline]
-    pub fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         self.ring.free() - self.reserve
     }
 
     /// Blocks in use that are not valid any more.
     #[inline]
-    pub fn invalid(&self) -> u64 {
+    pub(super) fn invalid(&self) -> u64 {
         self.ring.used() - self.live
     }
 
     #[inline]
-    pub fn live(&self) -> u64 {
+    pub(super) fn live(&self) -> u64 {
         self.live
     }
 
@@ -101,7 +101,7 @@ impl CacheRing {
     /// Puts `n` blocks of S-block `x` from `offset` on at the head, where they lie side by side. No older copies may be
     /// left.
     #[inline]
-    pub fn put(&mut self, x: u32, offset: u64, n: u64, blocks: &mut SBlocks) {
+    pub(super) fn put(&mut self, x: u32, offset: u64, n: u64, blocks: &mut SBlocks) {
         debug_assert!(n <= self.laid.at(self.ring.head()).1.0);
         let (mut offset, end) = (offset, offset + n);
         while offset < end {
@@ -119,7 +119,7 @@ impl CacheRing {
     }
 
     /// Puts invalid blocks at the head: a place that was given up before a checkpoint.
-    pub fn put_invalid(&mut self, n: u64, blocks: &mut SBlocks) {
+    pub(super) fn put_invalid(&mut self, n: u64, blocks: &mut SBlocks) {
         let mut left = n;
         while left > 0 {
             let k = left.min(8);
@@ -131,7 +131,7 @@ impl CacheRing {
 
     /// Makes blocks of an S-block invalid; answers how many were valid.
     #[inline]
-    pub fn invalidate(&mut self, s: &mut SBlock, offset: u64, n: u64) -> u64 {
+    pub(super) fn invalidate(&mut self, s: &mut SBlock, offset: u64, n: u64) -> u64 {
         let (from, to) = (offset >> 3, (offset + n - 1) >> 3);
         if !s.may_have(from, to) { 0 } else { self.invalidate_listed(s, offset, n) }
     }
@@ -179,20 +179,20 @@ impl CacheRing {
 
     /// The item behind `item` in its S-block's list, or [`NONE`]; where `item` is not valid any more, anything.
     #[inline]
-    pub fn next_item(&self, item: u32) -> u32 {
+    pub(super) fn next_item(&self, item: u32) -> u32 {
         let next = self.items.get(item).next;
         if next & END == 0 { next } else { NONE }
     }
 
     /// Hints that a unit of an S-block will be asked for or written soon: first its list, later the list's first item.
     #[inline]
-    pub fn fetch_list(&self, s: &SBlock, unit: u64) {
+    pub(super) fn fetch_list(&self, s: &SBlock, unit: u64) {
         self.items.fetch_head(s, unit);
     }
 
     /// The second step of that.
     #[inline]
-    pub fn fetch_listed(&self, s: &SBlock, unit: u64) {
+    pub(super) fn fetch_listed(&self, s: &SBlock, unit: u64) {
         let first = self.items.head(s, unit);
         if first & END == 0 && s.may_have(unit, unit) {
             self.items.fetch(first);
@@ -201,12 +201,12 @@ impl CacheRing {
 
     /// Hints that `item` will be looked at soon.
     #[inline]
-    pub fn fetch(&self, item: u32) {
+    pub(super) fn fetch(&self, item: u32) {
         self.items.fetch(item);
     }
 
     /// Makes all cached blocks of an S-block invalid; answers how many there were.
-    pub fn invalidate_all(&mut self, s: &mut SBlock) -> u64 {
+    pub(super) fn invalidate_all(&mut self, s: &mut SBlock) -> u64 {
         let mut gone = 0;
         for list in 0..self.items.lists(s) {
             let mut id = self.items.head(s, list);
@@ -227,7 +227,7 @@ impl CacheRing {
 
     /// Adds the cached parts of an S-block that lie in `offset..offset + n`, in no particular order.
     #[inline]
-    pub fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<Part>) {
+    pub(super) fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<Part>) {
         let (first, last) = (offset >> 3, (offset + n - 1) >> 3);
         if s.may_have(first, last) {
             for unit in self.items.lists_of(s, first, last) {
@@ -260,7 +260,7 @@ impl CacheRing {
 
     /// What lies at the tail, up to the end of an item.
     #[inline]
-    pub fn front(&self) -> Front {
+    pub(super) fn front(&self) -> Front {
         if self.hole > 0 {
             return Front::Invalid(self.hole);
         }
@@ -273,7 +273,7 @@ impl CacheRing {
     }
 
     /// Everything in the ring from the tail to the head; no run goes on beyond an item.
-    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let hole =
             (self.hole > 0).then_some(Run { position: self.ring.tail(), blocks: self.hole, item: None });
         let places = self.items.in_order().scan(self.tail(), |next, (id, len)| {
@@ -299,7 +299,7 @@ impl CacheRing {
 
     /// The places from the tail to the head: their blocks, and of those with valid blocks the S-block, the offset in it and
     /// a bit for each valid block.
-    pub fn contents(&self, out: &mut dyn FnMut(u64, Option<(u32, u64, u8)>)) {
+    pub(super) fn contents(&self, out: &mut dyn FnMut(u64, Option<(u32, u64, u8)>)) {
         if self.hole > 0 {
             out(self.hole, None);
         }
@@ -317,13 +317,13 @@ impl CacheRing {
     }
 
     /// The S-block of the first valid block from the tail on.
-    pub fn oldest(&self) -> Option<u32> {
+    pub(super) fn oldest(&self) -> Option<u32> {
         self.runs().find_map(|r| r.item).map(|id| self.items.owner(id))
     }
 
     /// How far the oldest cached block of an S-block lies from the head, as a share of the ring. Invalid places before
     /// it do not count: freeing them must not change a choice that was announced.
-    pub fn age(&self, s: &SBlock) -> f64 {
+    pub(super) fn age(&self, s: &SBlock) -> f64 {
         let mut most = 0;
         for list in 0..self.items.lists(s) {
             let mut id = self.items.head(s, list);
@@ -346,7 +346,7 @@ impl CacheRing {
     /// Moves up to `most` valid blocks from the tail to the head, as long as items are valid as a whole; answers how many.
     /// `most` blocks lie side by side at both places.
     #[inline]
-    pub fn move_whole(&mut self, most: u64, blocks: &mut SBlocks) -> u64 {
+    pub(super) fn move_whole(&mut self, most: u64, blocks: &mut SBlocks) -> u64 {
         if self.hole > 0 {
             return 0;
         }
@@ -356,7 +356,7 @@ impl CacheRing {
     }
 
     /// Moves `n` valid blocks from the tail to the head. They lie side by side at both places.
-    pub fn move_tail(&mut self, n: u64, blocks: &mut SBlocks) {
+    pub(super) fn move_tail(&mut self, n: u64, blocks: &mut SBlocks) {
         let mut left = n;
         while left > 0 {
             debug_assert_eq!(self.hole, 0, "invalid blocks at the tail");
@@ -407,7 +407,7 @@ impl CacheRing {
 
     /// Frees `n` blocks at the tail, all invalid.
     #[inline]
-    pub fn reclaim(&mut self, n: u64, blocks: &mut SBlocks) {
+    pub(super) fn reclaim(&mut self, n: u64, blocks: &mut SBlocks) {
         let mut left = n;
         while left > 0 {
             let k = match (self.hole, self.items.tail()) {
@@ -436,7 +436,7 @@ impl CacheRing {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.items.bytes() + self.laid.bytes()
     }
 }

@@ -52,7 +52,7 @@ const CANDIDATES: usize = 16;
 
 impl View<'_> {
     /// The S-block to destage: one with cached blocks; `None` where there is none.
-    pub fn choose(&self, policy: Policy) -> Option<u32> {
+    pub(super) fn choose(&self, policy: Policy) -> Option<u32> {
         match policy {
             Policy::ClosestToTail => self.slots.cached_from(0).map(|(x, _)| x),
             Policy::MostCached => self.queue?.most(),
@@ -107,7 +107,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub fn new(blocks: usize, size: u64) -> Self {
+    pub(super) fn new(blocks: usize, size: u64) -> Self {
         Self { ends: vec![(NONE, NONE); size as usize + 1], nodes: Chunked::new(blocks), most: 0 }
     }
 
@@ -116,12 +116,12 @@ impl Queue {
     }
 
     /// Cached blocks of an S-block.
-    pub fn count(&self, x: u32) -> u32 {
+    pub(super) fn count(&self, x: u32) -> u32 {
         self.nodes.get(x as usize).map_or(0, |n| n.cached)
     }
 
     /// S-block `x` has got `more` cached blocks and lost `fewer`.
-    pub fn change(&mut self, x: u32, more: u32, fewer: u32) {
+    pub(super) fn change(&mut self, x: u32, more: u32, fewer: u32) {
         if more != fewer {
             let count = self.count(x) + more - fewer;
             self.take_out(x);
@@ -130,7 +130,7 @@ impl Queue {
     }
 
     /// S-block `x` is the latest with its number of cached blocks.
-    pub fn renew(&mut self, x: u32) {
+    pub(super) fn renew(&mut self, x: u32) {
         let count = self.count(x);
         self.take_out(x);
         self.put_in(x, count);
@@ -168,12 +168,12 @@ impl Queue {
     }
 
     /// The first S-block of the highest number.
-    pub fn most(&self) -> Option<u32> {
+    pub(super) fn most(&self) -> Option<u32> {
         Some(self.ends[self.most].0).filter(|&x| self.most > 0 && x != NONE)
     }
 
     /// All S-blocks in the order in which they came to their numbers.
-    pub fn order(&self, out: &mut dyn FnMut(u32)) {
+    pub(super) fn order(&self, out: &mut dyn FnMut(u32)) {
         for &(first, _) in &self.ends[1..] {
             let mut x = first;
             while x != NONE {
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.ends.capacity() * size_of::<(u32, u32)>()) as u64 + self.nodes.bytes()
     }
 }

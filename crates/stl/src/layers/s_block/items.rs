@@ -40,7 +40,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             leaves: Leaves::default(),
             leaf: 0,
@@ -53,18 +53,18 @@ impl Items {
     }
 
     #[inline]
-    pub fn get(&self, id: u32) -> &Item {
+    pub(super) fn get(&self, id: u32) -> &Item {
         &self.leaves[id as usize / LEAF].items[id as usize % LEAF]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, id: u32) -> &mut Item {
+    pub(super) fn get_mut(&mut self, id: u32) -> &mut Item {
         &mut self.leaves[id as usize / LEAF].items[id as usize % LEAF]
     }
 
     /// The valid blocks of an item, as [`Item::valid`]; of [`NONE`] none.
     #[inline]
-    pub fn valid(&self, id: u32) -> u8 {
+    pub(super) fn valid(&self, id: u32) -> u8 {
         if id == NONE { 0 } else { self.get(id).valid() }
     }
 
@@ -78,7 +78,7 @@ impl Items {
     }
 
     /// The S-block of a valid item.
-    pub fn owner(&self, id: u32) -> u32 {
+    pub(super) fn owner(&self, id: u32) -> u32 {
         let mut at = id;
         while at & END == 0 {
             at = self.get(at).next;
@@ -88,7 +88,7 @@ impl Items {
 
     /// Hints that an item and its position will be looked at soon.
     #[inline]
-    pub fn fetch(&self, id: u32) {
+    pub(super) fn fetch(&self, id: u32) {
         if let Some(leaf) = self.leaves.get(id as usize / LEAF) {
             smrlab_blockmap::prefetch(&leaf.items, id as usize % LEAF);
             smrlab_blockmap::prefetch(&leaf.order, 0);
@@ -108,7 +108,7 @@ impl Items {
 
     /// The item at the tail and its length; [`NONE`] for the item is an invalid place.
     #[inline]
-    pub fn tail(&self) -> Option<(u32, u64)> {
+    pub(super) fn tail(&self) -> Option<(u32, u64)> {
         let gap = self.gap();
         if gap.0 != 0 {
             return Some((NONE, gap.length()));
@@ -117,7 +117,7 @@ impl Items {
     }
 
     /// All items with their lengths from the tail to the head; [`NONE`] for an item is an invalid place.
-    pub fn in_order(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let here = self.leaves.get(self.leaf);
         let others =
             std::iter::successors(here.map(|l| l.next as usize), |&i| Some(self.leaves[i].next as usize));
@@ -137,7 +137,7 @@ impl Items {
 
     /// The position of an item, perhaps a turn too far; `tail` is that of the first item that was not passed.
     #[inline]
-    pub fn position(&self, id: u32, tail: u64) -> u64 {
+    pub(super) fn position(&self, id: u32, tail: u64) -> u64 {
         let (i, slot) = (id as usize / LEAF, (id % LEAF as u32) as u8);
         let leaf = &self.leaves[i];
         let rank = leaf.order.iter().position(|o| o & 31 == slot).unwrap_or(LEAF);
@@ -151,7 +151,7 @@ impl Items {
 
     /// Puts an item at the head; answers its number.
     #[inline]
-    pub fn push(&mut self, item: Item, len: u64, ends: Ends, blocks: &mut SBlocks) -> u32 {
+    pub(super) fn push(&mut self, item: Item, len: u64, ends: Ends, blocks: &mut SBlocks) -> u32 {
         if self.leaves.is_empty() {
             self.leaf = self.new_leaf();
             self.before = self.leaf;
@@ -181,7 +181,7 @@ impl Items {
 
     /// Passes items from the tail on that are valid as a whole, up to `most` blocks; answers how many blocks.
     #[inline]
-    pub fn pass_whole(&mut self, most: u64, ring: &Ring, blocks: &mut SBlocks) -> u64 {
+    pub(super) fn pass_whole(&mut self, most: u64, ring: &Ring, blocks: &mut SBlocks) -> u64 {
         let mut passed = 0;
         while let Some((leaf, from)) = self.at_tail() {
             let Leaf { order, items, .. } = &self.leaves[leaf];
@@ -208,7 +208,7 @@ impl Items {
 
     /// Passes `n` items of one leaf, which are at `head` then.
     #[inline]
-    pub fn pass(&mut self, n: usize, head: u64, blocks: &mut SBlocks) {
+    pub(super) fn pass(&mut self, n: usize, head: u64, blocks: &mut SBlocks) {
         self.enter(blocks);
         if self.rank == 0 {
             self.leaves[self.leaf].base = head as u32;
@@ -218,7 +218,7 @@ impl Items {
 
     /// Takes the item at the tail away, or the invalid place.
     #[inline]
-    pub fn pop(&mut self, blocks: &mut SBlocks) {
+    pub(super) fn pop(&mut self, blocks: &mut SBlocks) {
         let gap = self.gap();
         if gap.0 != 0 {
             let next = self.leaves[self.leaf].next as usize;
@@ -236,7 +236,7 @@ impl Items {
     }
 
     /// The item at the tail has another length.
-    pub fn resize_tail(&mut self, len: u64, blocks: &mut SBlocks) {
+    pub(super) fn resize_tail(&mut self, len: u64, blocks: &mut SBlocks) {
         self.enter(blocks);
         let order = &mut self.leaves[self.leaf].order[self.rank];
         *order = *order & 31 | (len as u8 - 1) << 5;
@@ -373,7 +373,7 @@ impl Items {
         leaf
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.leaves.bytes() + self.tables.bytes()
     }
 }

@@ -19,11 +19,11 @@ pub(super) struct Item {
 
 impl Item {
     /// A place without valid blocks.
-    pub const INVALID: Self = Self { next: END, unit: 0, first: 0, mask: 0 };
+    pub(super) const INVALID: Self = Self { next: END, unit: 0, first: 0, mask: 0 };
 
     /// The valid blocks, the lowest bit being the block at the item's place.
     #[inline]
-    pub fn valid(&self) -> u8 {
+    pub(super) fn valid(&self) -> u8 {
         if self.mask == 0 { 0 } else { self.mask >> self.first }
     }
 }
@@ -54,36 +54,36 @@ pub(super) struct Leaf {
 
 impl Leaf {
     #[inline]
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.used.count_ones() as usize
     }
 
     /// How many places slot `slot` stands for.
     #[inline]
-    pub fn places(&self, slot: u8) -> u32 {
+    pub(super) fn places(&self, slot: u8) -> u32 {
         if self.runs >> slot & 1 == 0 { 1 } else { self.items[usize::from(slot)].next }
     }
 
     /// Slot `slot` stands for so many invalid places.
     #[inline]
-    pub fn set_places(&mut self, slot: u8, places: u32) {
+    pub(super) fn set_places(&mut self, slot: u8, places: u32) {
         self.runs = self.runs & !(1 << slot) | u32::from(places > 1) << slot;
         self.items[usize::from(slot)].next = places;
     }
 
     /// All its places.
-    pub fn all_places(&self) -> u32 {
+    pub(super) fn all_places(&self) -> u32 {
         self.order[..self.count()].iter().map(|o| self.places(o & 31)).sum()
     }
 
     /// The length of its places less one, where it has any and they are equally long.
-    pub fn even(&self) -> Option<u32> {
+    pub(super) fn even(&self) -> Option<u32> {
         let (first, rest) = self.order[..self.count()].split_first()?;
         rest.iter().all(|o| o >> 5 == first >> 5).then_some(u32::from(first >> 5))
     }
 
     #[inline]
-    pub fn length(&self, ranks: std::ops::Range<usize>) -> u64 {
+    pub(super) fn length(&self, ranks: std::ops::Range<usize>) -> u64 {
         let each = self.order[ranks.clone()].iter().map(|o| u64::from(o >> 5) + 1).sum();
         if self.runs == 0 { each } else { each + self.length_of_runs(&self.order[ranks]) }
     }
@@ -100,23 +100,23 @@ impl Leaf {
 pub(super) struct Gap(pub u32);
 
 impl Gap {
-    pub fn new(places: u32, length: u32) -> Self {
+    pub(super) fn new(places: u32, length: u32) -> Self {
         if places == 0 { Self(0) } else { Self(places << 3 | length) }
     }
 
     #[inline]
-    pub fn places(self) -> u32 {
+    pub(super) fn places(self) -> u32 {
         self.0 >> 3
     }
 
     /// The length of each place.
     #[inline]
-    pub fn length(self) -> u64 {
+    pub(super) fn length(self) -> u64 {
         u64::from(self.0 & 7) + 1
     }
 
     /// Whether places of this length (less one) may be among them.
-    pub fn takes(self, length: u32) -> bool {
+    pub(super) fn takes(self, length: u32) -> bool {
         self.0 == 0 || self.0 & 7 == length
     }
 }
@@ -128,7 +128,7 @@ pub(super) fn place(leaf: usize, order: u8) -> (u32, u64) {
 }
 
 impl Leaf {
-    pub const EMPTY: Self = Self {
+    pub(super) const EMPTY: Self = Self {
         order: [0; LEAF],
         used: 0,
         live: 0,
@@ -153,20 +153,20 @@ pub(super) struct Leaves {
 
 impl Leaves {
     #[inline]
-    pub fn get(&self, leaf: usize) -> Option<&Leaf> {
+    pub(super) fn get(&self, leaf: usize) -> Option<&Leaf> {
         (leaf < self.len).then(|| &self[leaf])
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.chunks.len() * CHUNK * size_of::<Leaf>()) as u64
     }
 
     /// Adds an empty leaf; answers its number.
-    pub fn push(&mut self) -> usize {
+    pub(super) fn push(&mut self) -> usize {
         if self.len.is_multiple_of(CHUNK) {
             self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
         }
@@ -176,7 +176,7 @@ impl Leaves {
 
     /// Hints that a leaf will be passed soon.
     #[inline]
-    pub fn fetch(&self, leaf: usize) {
+    pub(super) fn fetch(&self, leaf: usize) {
         smrlab_blockmap::prefetch(&self.chunks[leaf / CHUNK], leaf % CHUNK);
         (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self[leaf].items, i));
     }

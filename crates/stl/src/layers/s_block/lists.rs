@@ -13,13 +13,13 @@ const LONG: u32 = 8;
 impl Items {
     /// The list in which the items of a unit are: the first item's number, or something with [`END`].
     #[inline]
-    pub fn head(&self, s: &SBlock, unit: u64) -> u32 {
+    pub(super) fn head(&self, s: &SBlock, unit: u64) -> u32 {
         Table::at(s.first).map_or(s.first, |t| self.tables.head(t, unit))
     }
 
     /// The same, to change it.
     #[inline]
-    pub fn head_mut<'a>(&'a mut self, s: &'a mut SBlock, unit: u64) -> &'a mut u32 {
+    pub(super) fn head_mut<'a>(&'a mut self, s: &'a mut SBlock, unit: u64) -> &'a mut u32 {
         match Table::at(s.first) {
             None => &mut s.first,
             Some(t) => self.tables.head_mut(t, unit),
@@ -28,19 +28,19 @@ impl Items {
 
     /// How many lists there are; those of units that follow each other follow each other too.
     #[inline]
-    pub fn lists(&self, s: &SBlock) -> u64 {
+    pub(super) fn lists(&self, s: &SBlock) -> u64 {
         Table::at(s.first).map_or(1, |t| t.lists() as u64)
     }
 
     /// The lists in which units of an S-block from `first` to `last` may be, each by one unit of it.
     #[inline]
-    pub fn lists_of(&self, s: &SBlock, first: u64, last: u64) -> std::ops::Range<u64> {
+    pub(super) fn lists_of(&self, s: &SBlock, first: u64, last: u64) -> std::ops::Range<u64> {
         first..(last + 1).min(first + self.lists(s))
     }
 
     /// Puts item `id` before all others of its list.
     #[inline]
-    pub fn link(&mut self, s: &mut SBlock, id: u32) {
+    pub(super) fn link(&mut self, s: &mut SBlock, id: u32) {
         if s.first & END == 0 && s.filter.count_ones() >= LONG {
             self.spread(s, 0);
         }
@@ -58,7 +58,7 @@ impl Items {
 
     /// There is one item more in the lists.
     #[inline]
-    pub fn counted(&mut self, s: &mut SBlock) {
+    pub(super) fn counted(&mut self, s: &mut SBlock) {
         let Some(t) = Table::at(s.first) else { return };
         s.filter += 1;
         if s.filter > FULL * t.lists() as u64 && t.size() + 1 < SIZES {
@@ -88,7 +88,7 @@ impl Items {
 
     /// So many items are in no list any more.
     #[inline]
-    pub fn uncounted(&mut self, s: &mut SBlock, items: u32) {
+    pub(super) fn uncounted(&mut self, s: &mut SBlock, items: u32) {
         if Table::at(s.first).is_some() {
             s.filter -= u64::from(items);
             if s.filter == 0 {
@@ -100,7 +100,7 @@ impl Items {
     }
 
     /// The S-block has no items any more.
-    pub fn unlist(&mut self, s: &mut SBlock) {
+    pub(super) fn unlist(&mut self, s: &mut SBlock) {
         if let Some(t) = Table::at(s.first) {
             self.tables.drop(t);
         }
@@ -109,7 +109,7 @@ impl Items {
 
     /// Hints that the head of a unit's list will be looked at soon.
     #[inline]
-    pub fn fetch_head(&self, s: &SBlock, unit: u64) {
+    pub(super) fn fetch_head(&self, s: &SBlock, unit: u64) {
         match Table::at(s.first) {
             None if s.may_have(unit, unit) && s.first != NONE => self.fetch(s.first),
             None => {}

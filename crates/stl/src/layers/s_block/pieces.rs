@@ -15,7 +15,7 @@ pub(super) struct Fills {
 
 impl Fills {
     /// The pieces of the blocks `part`, of which the host gives `given` from `host` in its buffer on.
-    pub fn pieces(&self, part: Range<u64>, given: &Range<u64>, host: u64, out: &mut Vec<Piece>) {
+    pub(super) fn pieces(&self, part: Range<u64>, given: &Range<u64>, host: u64, out: &mut Vec<Piece>) {
         let staged = |runs: &[(Source, u64)], mut at: u64, out: &mut Vec<Piece>| {
             for &(source, n) in runs {
                 let (from, to) = (at.max(part.start), (at + n).min(part.end));

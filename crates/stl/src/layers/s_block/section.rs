@@ -35,7 +35,7 @@ enum Soon {
 }
 
 impl Section {
-    pub fn new(
+    pub(super) fn new(
         first: u64,
         rings: (CacheRing, SlotRing),
         sblocks: u32,
@@ -50,7 +50,7 @@ impl Section {
 
     /// Before anything moves: what a fence elsewhere in the drive brought.
     #[inline]
-    pub fn see_fences(&mut self, work: &Work) {
+    pub(super) fn see_fences(&mut self, work: &Work) {
         if !self.spare.is_of(work.fences) {
             self.renew(work.fences);
         }
@@ -70,7 +70,7 @@ impl Section {
     /// `n` blocks will be written to the head of the cache ring. The ring's own pointers may have gone as far with their
     /// head as with their tail already.
     #[inline]
-    pub fn spend_blocks(&mut self, n: u64, work: &mut Work, plan: &mut Plan) {
+    pub(super) fn spend_blocks(&mut self, n: u64, work: &mut Work, plan: &mut Plan) {
         if !self.spare.take_blocks(n) {
             self.fence(work, plan);
             let taken = self.spare.take_blocks(n);
@@ -80,7 +80,7 @@ impl Section {
 
     /// The slot at the head will be written.
     #[inline]
-    pub fn spend_slot(&mut self, work: &mut Work, plan: &mut Plan) {
+    pub(super) fn spend_slot(&mut self, work: &mut Work, plan: &mut Plan) {
         if !self.spare.take_slot() {
             self.fence(work, plan);
             let taken = self.spare.take_slot();
@@ -131,7 +131,7 @@ impl Section {
     /// Brings the slot marks and the queue up to date after `x`, which `had` cached blocks or not, has got `more` of them and
     /// lost `fewer`.
     #[inline]
-    pub fn recount(&mut self, x: u32, had: bool, more: u64, fewer: u64) {
+    pub(super) fn recount(&mut self, x: u32, had: bool, more: u64, fewer: u64) {
         let s = self.blocks.at(x);
         if had != (s.first != NONE) {
             self.slots.mark(s.slot, !had);
@@ -143,7 +143,7 @@ impl Section {
 
     /// Puts blocks of `x` at the head of the cache ring; older copies become invalid. Answers how many there were.
     #[inline]
-    pub fn put(&mut self, x: u32, offset: u64, n: u64) -> u64 {
+    pub(super) fn put(&mut self, x: u32, offset: u64, n: u64) -> u64 {
         let s = self.blocks.at_mut(x);
         let had = s.first != NONE;
         let hit = self.cache.invalidate(s, offset, n);
@@ -153,7 +153,7 @@ impl Section {
     }
 
     /// Takes blocks out of the cache.
-    pub fn forget(&mut self, x: u32, offset: u64, n: u64) {
+    pub(super) fn forget(&mut self, x: u32, offset: u64, n: u64) {
         if self.blocks.at(x).first != NONE {
             let gone = self.cache.invalidate(self.blocks.at_mut(x), offset, n);
             self.recount(x, true, 0, gone);
@@ -161,7 +161,7 @@ impl Section {
     }
 
     /// `x` was written to the head of its ring; `whole`: cached copies are not newer. Answers how many of these there were.
-    pub fn placed(&mut self, x: u32, whole: bool) -> u64 {
+    pub(super) fn placed(&mut self, x: u32, whole: bool) -> u64 {
         let s = self.blocks.at_mut(x);
         s.slot = self.slots.place(x, s.slot);
         let had = s.first != NONE;
@@ -175,7 +175,7 @@ impl Section {
 
     /// Whether a block was ever written since it was discarded, as far as the map knows: it is cached, or its S-block has
     /// a slot.
-    pub fn holds(&self, x: u32, offset: u64) -> bool {
+    pub(super) fn holds(&self, x: u32, offset: u64) -> bool {
         let s = self.blocks.at(x);
         self.slots.is_placed(s.slot) || self.is_cached(x, offset)
     }
@@ -186,12 +186,12 @@ impl Section {
         !parts.is_empty()
     }
 
-    pub fn record(plan: &mut Plan, tag: u32, words: [u64; 3]) {
+    pub(super) fn record(plan: &mut Plan, tag: u32, words: [u64; 3]) {
         plan.record(Record { tag, words });
     }
 
     /// Algorithm V.1 for blocks of one S-block: room, then one write for each place that lies in one piece.
-    pub fn write(
+    pub(super) fn write(
         &mut self,
         x: u32,
         span: Range<u64>,
@@ -378,7 +378,7 @@ impl Section {
 
     /// Algorithm V.6 for blocks of one S-block.
     #[inline]
-    pub fn read_runs(
+    pub(super) fn read_runs(
         &self,
         x: u32,
         offset: u64,
@@ -415,7 +415,7 @@ impl Section {
     }
 
     /// Where a block lies.
-    pub fn place(&self, x: u32, offset: u64) -> Pba {
+    pub(super) fn place(&self, x: u32, offset: u64) -> Pba {
         let mut parts = Vec::new();
         let s = self.blocks.at(x);
         self.cache.parts(&s, offset, 1, &mut parts);
@@ -426,7 +426,7 @@ impl Section {
     }
 
     /// The first operation that putting `n` blocks would cause before the write itself.
-    pub fn first_cleaning(&self, n: u64, rules: &Rules) -> Option<Pba> {
+    pub(super) fn first_cleaning(&self, n: u64, rules: &Rules) -> Option<Pba> {
         let n = n.min(self.cache.longest(rules.granularity));
         let (mut room, mut invalid) = (self.cache.room(), self.cache.invalid());
         let mut runs = self.cache.runs();
@@ -445,7 +445,7 @@ impl Section {
         None
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.blocks.bytes()
             + self.cache.bytes()
             + self.slots.bytes()

@@ -37,7 +37,7 @@ pub(super) struct SlotRing {
 impl SlotRing {
     /// For `sblocks` S-blocks: `placed` in the first slots, in their order, or in none. The head is behind these slots
     /// either way.
-    pub fn new(laid: Laid, size: u64, sblocks: u32, reach: u64, placed: bool) -> Self {
+    pub(super) fn new(laid: Laid, size: u64, sblocks: u32, reach: u64, placed: bool) -> Self {
         let slots = laid.size() / size;
         let at_first = if placed { sblocks } else { 0 };
         let mut invalid = BlockSet::new();
@@ -72,48 +72,48 @@ impl SlotRing {
     }
 
     /// The virtual slot of S-block 0; the others follow.
-    pub fn first_virtual(&self) -> u32 {
+    pub(super) fn first_virtual(&self) -> u32 {
         self.ring.size() as u32
     }
 
     /// Whether S-blocks lie in the first slots.
-    pub fn is_filled(&self) -> bool {
+    pub(super) fn is_filled(&self) -> bool {
         self.at_first > 0
     }
 
     /// Whether an S-block in `slot` has a place on the medium.
     #[inline]
-    pub fn is_placed(&self, slot: u32) -> bool {
+    pub(super) fn is_placed(&self, slot: u32) -> bool {
         u64::from(slot) < self.ring.size()
     }
 
     /// Where a slot lies; a virtual one where its S-block would have lain at first.
     #[inline]
-    pub fn pba(&self, slot: u32) -> Pba {
+    pub(super) fn pba(&self, slot: u32) -> Pba {
         let slot = if self.is_placed(slot) { slot } else { slot - self.first_virtual() };
         self.laid.pba(u64::from(slot) * self.size)
     }
 
     /// The S-block in the slot at the tail, if it is its newest copy.
     #[inline]
-    pub fn at_tail(&self) -> Option<u32> {
+    pub(super) fn at_tail(&self) -> Option<u32> {
         self.owner(self.ring.tail()).filter(|_| self.ring.used() > 0)
     }
 
     /// Whether the S-block in slot `ahead` slots behind the tail is its newest copy, and which.
-    pub fn owner_ahead(&self, ahead: u64) -> Option<u32> {
+    pub(super) fn owner_ahead(&self, ahead: u64) -> Option<u32> {
         let slot = self.ring.wrap(self.ring.tail() + ahead);
         self.owner(slot).filter(|_| ahead < self.ring.used())
     }
 
     /// Slots that can be written before the tail has to move: a write never touches a slot in use, nor damages one.
     #[inline]
-    pub fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         self.ring.free() - self.guard
     }
 
     /// Writes S-block `x`, whose newest copy is in slot `old`, to the head; answers the new slot.
-    pub fn place(&mut self, x: u32, old: u32) -> u32 {
+    pub(super) fn place(&mut self, x: u32, old: u32) -> u32 {
         let new = self.ring.head() as u32;
         let had = self.is_cached(old);
         if had {
@@ -131,7 +131,7 @@ impl SlotRing {
     }
 
     /// S-block `x`, which has no cached blocks, gives its slot up; answers its virtual one.
-    pub fn vacate(&mut self, x: u32, old: u32) -> u32 {
+    pub(super) fn vacate(&mut self, x: u32, old: u32) -> u32 {
         debug_assert!(self.is_placed(old) && !self.is_cached(old));
         self.give_up(old);
         self.placed -= 1;
@@ -145,7 +145,7 @@ impl SlotRing {
 
     /// How far the first invalid slot lies from the tail, and how many follow it without a gap: none are counted behind
     /// the tail itself, where there may be very many.
-    pub fn next_invalid(&self) -> Option<(u64, u64)> {
+    pub(super) fn next_invalid(&self) -> Option<(u64, u64)> {
         let (tail, size) = (self.ring.tail(), self.ring.size());
         let behind = |from: u64, end: u64| self.invalid.next_set(from).filter(|&slot| slot < end);
         let (slot, distance) = match behind(tail, size) {
@@ -157,12 +157,12 @@ impl SlotRing {
     }
 
     /// Slots beyond the S-blocks that have one, and the guard: what moving gains at the most.
-    pub fn spare(&self) -> u64 {
+    pub(super) fn spare(&self) -> u64 {
         self.ring.size() - self.guard - self.placed
     }
 
     /// Frees the slot at the tail, which must be invalid.
-    pub fn pop(&mut self) {
+    pub(super) fn pop(&mut self) {
         debug_assert_eq!(self.at_tail(), None);
         self.invalid.remove(self.ring.tail()..self.ring.tail() + 1);
         self.ring.pop(1);
@@ -174,13 +174,13 @@ impl SlotRing {
 
     /// Hints that `slot` will be marked soon.
     #[inline]
-    pub fn prefetch(&self, slot: u32) {
+    pub(super) fn prefetch(&self, slot: u32) {
         self.cached.prefetch(slot as usize / 64);
     }
 
     /// Notes whether the S-block in `slot` has cached blocks.
     #[inline]
-    pub fn mark(&mut self, slot: u32, cached: bool) {
+    pub(super) fn mark(&mut self, slot: u32, cached: bool) {
         let word = self.cached.get_mut(slot as usize / 64, |_| 0);
         let was = *word >> (slot % 64) & 1;
         *word = *word & !(1 << (slot % 64)) | u64::from(cached) << (slot % 64);
@@ -197,13 +197,13 @@ impl SlotRing {
     }
 
     /// How far `slot` lies from the tail.
-    pub fn ahead(&self, slot: u32) -> u64 {
+    pub(super) fn ahead(&self, slot: u32) -> u64 {
         if self.is_placed(slot) { self.ring.ahead(self.ring.tail(), u64::from(slot)) } else { 0 }
     }
 
     /// The first S-block with cached blocks whose turn is `from` or later, and its turn: those without a slot come first,
     /// in their order, then those with one, from the tail on.
-    pub fn cached_from(&self, from: u64) -> Option<(u32, u64)> {
+    pub(super) fn cached_from(&self, from: u64) -> Option<(u32, u64)> {
         let without = u64::from(self.sblocks);
         if from < without && self.unplaced_cached > 0 {
             let first = u64::from(self.first_virtual());
@@ -247,7 +247,7 @@ impl SlotRing {
     }
 
     /// Sets the pointers and forgets all owners, for a checkpoint's records.
-    pub fn restart(&mut self, tail: u64) {
+    pub(super) fn restart(&mut self, tail: u64) {
         self.ring = Ring::with(self.ring.size(), tail, 0);
         self.owner.clear();
         (self.at_first, self.placed) = (0, 0);
@@ -257,7 +257,7 @@ impl SlotRing {
     }
 
     /// The next slot at the head holds `owner`, or nothing of interest.
-    pub fn refill(&mut self, owner: Option<u32>) -> u32 {
+    pub(super) fn refill(&mut self, owner: Option<u32>) -> u32 {
         let slot = self.ring.head() as u32;
         self.set_owner(slot, owner.unwrap_or(NONE));
         match owner {
@@ -269,18 +269,18 @@ impl SlotRing {
     }
 
     /// The owners of the slots in use from the tail on.
-    pub fn owners(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+    pub(super) fn owners(&self) -> impl Iterator<Item = Option<u32>> + '_ {
         (0..self.ring.used()).map(|i| self.owner_ahead(i))
     }
 
     /// Whether every S-block lies where it lay at first.
-    pub fn is_untouched(&self) -> bool {
+    pub(super) fn is_untouched(&self) -> bool {
         let at_first = |(i, &x): (usize, &u32)| x == if i < self.at_first as usize { i as u32 } else { NONE };
         let unmoved = self.ring.tail() == 0 && self.ring.used() == u64::from(self.sblocks);
         unmoved && self.owner.touched().all(at_first)
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.owner.bytes() + self.cached.bytes() + self.laid.bytes() + self.invalid.bytes() as u64
     }
 }

@@ -15,24 +15,24 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    pub fn new(reach: u64) -> Self {
+    pub(super) fn new(reach: u64) -> Self {
         Self { reach, since: 0, cache: 0, slots: 0 }
     }
 
     /// Whether it holds since fence number `fence`.
     #[inline]
-    pub fn is_of(&self, fence: u64) -> bool {
+    pub(super) fn is_of(&self, fence: u64) -> bool {
         self.since == fence
     }
 
     /// At fence number `fence` so many blocks of the cache ring and slots of the S-block ring are free.
-    pub fn renew(&mut self, fence: u64, free: u64, slots: u64) {
+    pub(super) fn renew(&mut self, fence: u64, free: u64, slots: u64) {
         (self.since, self.cache, self.slots) = (fence, free - (self.reach - 1), slots);
     }
 
     /// Takes blocks of the cache ring; `false`: there must be a fence first.
     #[inline]
-    pub fn take_blocks(&mut self, n: u64) -> bool {
+    pub(super) fn take_blocks(&mut self, n: u64) -> bool {
         let enough = n <= self.cache;
         if enough {
             self.cache -= n;
@@ -42,7 +42,7 @@ impl Spare {
 
     /// Takes a slot; `false`: there must be a fence first.
     #[inline]
-    pub fn take_slot(&mut self) -> bool {
+    pub(super) fn take_slot(&mut self) -> bool {
         let enough = self.slots > 0;
         if enough {
             self.slots -= 1;

@@ -15,7 +15,7 @@ const SPARSE: u32 = 7;
 impl Items {
     /// An item has no valid block any more, and is in no list.
     #[inline]
-    pub fn emptied(&mut self, id: u32) {
+    pub(super) fn emptied(&mut self, id: u32) {
         let leaf = id as usize / LEAF;
         self.leaves[leaf].live &= !(1 << (id as usize % LEAF));
         match self.leaves[leaf].live {

@@ -33,17 +33,17 @@ pub(super) struct Table(pub u32);
 impl Table {
     /// The table that `first` leads to, if it does not lead to an item.
     #[inline]
-    pub fn at(first: u32) -> Option<Self> {
+    pub(super) fn at(first: u32) -> Option<Self> {
         (first & END != 0 && first != NONE).then_some(Self(first))
     }
 
     #[inline]
-    pub fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         (self.0 >> SIZE_SHIFT) as usize & 7
     }
 
     #[inline]
-    pub fn lists(self) -> usize {
+    pub(super) fn lists(self) -> usize {
         LINE << (2 * self.size())
     }
 
@@ -58,7 +58,7 @@ impl Table {
 
 impl Tables {
     /// Takes a table without items.
-    pub fn add(&mut self, size: usize) -> Table {
+    pub(super) fn add(&mut self, size: usize) -> Table {
         let lines = 1 << (2 * size);
         let first = self.unused[size].pop().unwrap_or_else(|| {
             if self.chunks.is_empty() || self.given + lines > CHUNK {
@@ -78,30 +78,30 @@ impl Tables {
     }
 
     /// Gives it back.
-    pub fn drop(&mut self, table: Table) {
+    pub(super) fn drop(&mut self, table: Table) {
         self.unused[table.size()].push(table.0 & ((1 << SIZE_SHIFT) - 1));
     }
 
     #[inline]
-    pub fn head(&self, table: Table, unit: u64) -> u32 {
+    pub(super) fn head(&self, table: Table, unit: u64) -> u32 {
         let (chunk, line, at) = table.place(unit);
         self.chunks[chunk][line].0[at]
     }
 
     #[inline]
-    pub fn head_mut(&mut self, table: Table, unit: u64) -> &mut u32 {
+    pub(super) fn head_mut(&mut self, table: Table, unit: u64) -> &mut u32 {
         let (chunk, line, at) = table.place(unit);
         &mut self.chunks[chunk][line].0[at]
     }
 
     /// Hints that the head of a unit's list will be looked at soon.
     #[inline]
-    pub fn fetch(&self, table: Table, unit: u64) {
+    pub(super) fn fetch(&self, table: Table, unit: u64) {
         let (chunk, line, _) = table.place(unit);
         smrlab_blockmap::prefetch(&self.chunks[chunk], line);
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let unused = self.unused.iter().map(|u| u.capacity() * size_of::<u32>()).sum::<usize>();
         (self.chunks.len() * CHUNK * size_of::<Line>() + unused) as u64
     }

@@ -20,7 +20,7 @@ struct Pace {
 
 impl Section {
     /// Everything in `x` was discarded: it gives up its slot.
-    pub fn vacate(&mut self, x: u32) {
+    pub(super) fn vacate(&mut self, x: u32) {
         let s = self.blocks.at(x);
         if !self.slots.is_placed(s.slot) {
             return;
@@ -34,7 +34,7 @@ impl Section {
 
     /// Algorithm V.5, before `x` is written: S-blocks at the tail move to the head until the ring has room. The slot of
     /// `x` itself, which this write makes invalid, need not move (unless by the literal rules).
-    pub fn make_slot(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+    pub(super) fn make_slot(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
         let first = plan.ops().len();
         let Pace { low, most } = self.pace(rules);
         let (mut moved, mut steps) = (0, 0);
@@ -85,7 +85,7 @@ impl Section {
     }
 
     /// Frees the slot at the tail where it is invalid and room is short.
-    pub fn pop_slot(&mut self, rules: &Rules, plan: &mut Plan) {
+    pub(super) fn pop_slot(&mut self, rules: &Rules, plan: &mut Plan) {
         if self.slots.room() < self.pace(rules).low && self.slots.at_tail().is_none() {
             self.slots.pop();
             Self::record(plan, records::POP, [self.first, 0, 0]);
@@ -93,7 +93,7 @@ impl Section {
     }
 
     /// A write of a whole S-block goes to the S-block ring directly.
-    pub fn bypass(&mut self, x: u32, host: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
+    pub(super) fn bypass(&mut self, x: u32, host: u64, rules: &Rules, work: &mut Work, plan: &mut Plan) {
         self.see_fences(work);
         self.make_slot(x, rules, work, plan);
         self.spend_slot(work, plan);
@@ -105,7 +105,7 @@ impl Section {
         work.counters.bypassed += 1;
     }
 
-    pub fn first_of_destage(&self, x: u32, rules: &Rules) -> Pba {
+    pub(super) fn first_of_destage(&self, x: u32, rules: &Rules) -> Pba {
         let copied = self.first_of_slot(x, rules);
         copied.unwrap_or_else(|| {
             let s = self.blocks.at(x);
@@ -120,7 +120,7 @@ impl Section {
     }
 
     /// The first operation of a bypass.
-    pub fn first_of_bypass(&self, x: u32, rules: &Rules) -> (Pba, Dir) {
+    pub(super) fn first_of_bypass(&self, x: u32, rules: &Rules) -> (Pba, Dir) {
         let head = self.slots.pba(self.slots.ring.head() as u32);
         self.first_of_slot(x, rules).map_or((head, Dir::Write), |copied| (copied, Dir::Read))
     }

@@ -110,23 +110,23 @@ impl Places {
     }
 
     /// Conventional zones.
-    pub fn conventional(&self) -> u64 {
+    pub(super) fn conventional(&self) -> u64 {
         self.conventional / self.size
     }
 
     /// Blocks in a zone.
-    pub fn zone_blocks(&self) -> u64 {
+    pub(super) fn zone_blocks(&self) -> u64 {
         self.size
     }
 
     /// Blocks in all zones.
-    pub fn blocks(&self) -> u64 {
+    pub(super) fn blocks(&self) -> u64 {
         self.conventional + self.bands.len() * self.size
     }
 
     /// Where a block of the host's lies, and how many from there on lie behind each other, of `blocks` that do not leave its zone.
     #[inline]
-    pub fn place(&self, lba: u64, blocks: u64) -> (Pba, u64) {
+    pub(super) fn place(&self, lba: u64, blocks: u64) -> (Pba, u64) {
         if lba < self.conventional {
             let track = self.tracks.find(lba);
             let offset = lba - self.tracks.start(track);
@@ -139,7 +139,7 @@ impl Places {
     }
 
     /// Bytes on the heap.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.bands.bytes() + self.tracks.bytes() + size_of_val(self.starts.as_slice()) as u64
     }
 }

@@ -30,18 +30,18 @@ pub(super) struct Shape {
 impl Shape {
     /// The zone of a block.
     #[inline]
-    pub fn zone_of(&self, lba: u64) -> u64 {
+    pub(super) fn zone_of(&self, lba: u64) -> u64 {
         lba / self.size
     }
 
     /// The blocks of a zone.
     #[inline]
-    pub fn span(&self, zone: u64) -> Range<u64> {
+    pub(super) fn span(&self, zone: u64) -> Range<u64> {
         zone * self.size..((zone + 1) * self.size).min(self.blocks)
     }
 
     /// How many zones there are.
-    pub fn zones(&self) -> u64 {
+    pub(super) fn zones(&self) -> u64 {
         self.blocks.div_ceil(self.size)
     }
 }
@@ -75,26 +75,26 @@ pub(super) struct Table {
 
 impl Table {
     /// All zones empty.
-    pub fn new(shape: Shape) -> Self {
+    pub(super) fn new(shape: Shape) -> Self {
         let states = vec![FRESH; (shape.zones() - shape.conventional) as usize];
         Self { shape, states, implicit: VecDeque::new(), explicit: 0, closed: 0, evicted: 0 }
     }
 
     /// How a zone is; `None`: it has no write pointer.
     #[inline]
-    pub fn state(&self, zone: u64) -> Option<State> {
+    pub(super) fn state(&self, zone: u64) -> Option<State> {
         self.states.get(zone.checked_sub(self.shape.conventional)? as usize).copied()
     }
 
     /// Up to which block a zone holds what was written; reads beyond bring zeroes.
     #[inline]
-    pub fn readable(&self, zone: u64) -> u64 {
+    pub(super) fn readable(&self, zone: u64) -> u64 {
         let span = self.shape.span(zone);
         self.state(zone).map_or(span.end, |s| span.start + s.written)
     }
 
     /// A zone as it is reported.
-    pub fn zone(&self, zone: u64) -> Zone {
+    pub(super) fn zone(&self, zone: u64) -> Zone {
         let span = self.shape.span(zone);
         let (start, blocks) = (Lba(span.start), Blocks(span.end - span.start));
         let Some(state) = self.state(zone) else {
@@ -112,7 +112,7 @@ impl Table {
     }
 
     /// Zones that are open.
-    pub fn open(&self) -> u64 {
+    pub(super) fn open(&self) -> u64 {
         self.implicit.len() as u64 + self.explicit
     }
 
@@ -138,7 +138,7 @@ impl Table {
     }
 
     /// Puts a zone into the state of a record. After a power cut nothing is open.
-    pub fn restore(&mut self, zone: u64, state: State) {
+    pub(super) fn restore(&mut self, zone: u64, state: State) {
         self.set(zone, State { condition: at_rest(state), ..state });
     }
 
@@ -159,7 +159,7 @@ impl Table {
     }
 
     /// Whether `blocks` from `lba` may be written now.
-    pub fn may_write(&self, lba: Lba, blocks: Blocks) -> Result<(), Refused> {
+    pub(super) fn may_write(&self, lba: Lba, blocks: Blocks) -> Result<(), Refused> {
         let first = self.shape.zone_of(lba.0);
         let end = lba.0 + blocks.0;
         let Some(state) = self.state(first) else {
@@ -185,7 +185,7 @@ impl Table {
 
     /// Moves the write pointer over a write that [`may_write`](Self::may_write) allows; answers the zone, unless it has none.
     #[inline]
-    pub fn wrote(&mut self, lba: Lba, blocks: Blocks) -> Option<u64> {
+    pub(super) fn wrote(&mut self, lba: Lba, blocks: Blocks) -> Option<u64> {
         let zone = self.shape.zone_of(lba.0);
         let state = self.state(zone)?;
         let written = state.written + blocks.0;
@@ -203,7 +203,7 @@ impl Table {
     }
 
     /// Whether `blocks` from `lba` may be read. Above write pointers `zeroes` says whether zeroes are read, or nothing.
-    pub fn may_read(&self, lba: Lba, blocks: Blocks, zeroes: bool) -> Result<(), Refused> {
+    pub(super) fn may_read(&self, lba: Lba, blocks: Blocks, zeroes: bool) -> Result<(), Refused> {
         let end = lba.0 + blocks.0;
         let (first, last) = (self.shape.zone_of(lba.0), self.shape.zone_of(end - 1));
         for zone in first..=last {
@@ -230,7 +230,7 @@ impl Table {
     /// Does something with the zones of which `range` has a block; `changed` is told of each that a power cut would leave otherwise than before. One zone alone
     /// must be one that can be acted on; of several those are meant to which the action applies: open and closed ones are finished,
     /// closed ones opened.
-    pub fn act(
+    pub(super) fn act(
         &mut self,
         action: ZoneAction,
         range: Range<u64>,
@@ -305,26 +305,26 @@ impl Table {
     }
 
     /// Makes a zone read-only or offline, as a failing head does; `false`: it has no write pointer.
-    pub fn fail(&mut self, zone: u64, condition: ZoneCondition) -> bool {
+    pub(super) fn fail(&mut self, zone: u64, condition: ZoneCondition) -> bool {
         let Some(state) = self.state(zone) else { return false };
         self.set(zone, State { condition, ..state });
         true
     }
 
     /// Zones that are not empty, with their states.
-    pub fn used(&self) -> impl Iterator<Item = (u64, State)> + '_ {
+    pub(super) fn used(&self) -> impl Iterator<Item = (u64, State)> + '_ {
         let first = self.shape.conventional;
         (first..).zip(self.states.iter().copied()).filter(|(_, s)| *s != FRESH)
     }
 
     /// Zones by condition: empty, open, closed, full.
-    pub fn counts(&self) -> [u64; 4] {
+    pub(super) fn counts(&self) -> [u64; 4] {
         let of = |c: ZoneCondition| self.states.iter().filter(|s| s.condition == c).count() as u64;
         [of(Empty), self.open(), self.closed, of(Full)]
     }
 
     /// Bytes on the heap.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.states.capacity() * size_of::<State>() + self.implicit.capacity() * 8) as u64
     }
 }

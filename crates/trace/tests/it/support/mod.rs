@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 /// A file of the shared traces; `None` (and a printed reason) where they are absent.
-pub fn shared(path: &str) -> Option<String> {
+pub(crate) fn shared(path: &str) -> Option<String> {
     let root = std::env::var_os("SMRLAB_SHARED")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let file = root.join("traces").join(path);
@@ -27,7 +27,7 @@ fn skipped(why: &str) {
 
 /// A row of a norm file: microseconds, device, operation, first block, blocks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub(crate) struct Row {
     pub us: u64,
     pub device: String,
     pub op: HostOp,
@@ -36,7 +36,7 @@ pub struct Row {
 }
 
 /// The rows of a norm file, in its order.
-pub fn norm(path: &str) -> Vec<Row> {
+pub(crate) fn norm(path: &str) -> Vec<Row> {
     let mut text = String::new();
     let file = std::fs::File::open(path).unwrap();
     zstd::Decoder::new(file).unwrap().read_to_string(&mut text).unwrap();
@@ -59,7 +59,7 @@ fn norm_row(line: &str) -> Row {
 }
 
 /// What our reader makes of `target`, times rounded to the norm's microseconds.
-pub fn ours(target: &str) -> Vec<Row> {
+pub(crate) fn ours(target: &str) -> Vec<Row> {
     let mut source = open(target, &OpenContext::default()).unwrap();
     let all = read_all(&mut source).unwrap();
     all.iter()
@@ -74,7 +74,7 @@ pub fn ours(target: &str) -> Vec<Row> {
 }
 
 /// Both agree row by row, to the microsecond that the norm was rounded to.
-pub fn assert_agree(ours: &[Row], norm: &[Row]) {
+pub(crate) fn assert_agree(ours: &[Row], norm: &[Row]) {
     assert_eq!(ours.len(), norm.len(), "number of requests");
     for (i, (a, b)) in ours.iter().zip(norm).enumerate() {
         let near = Row { us: if a.us.abs_diff(b.us) <= 1 { b.us } else { a.us }, ..a.clone() };
