@@ -1,4 +1,5 @@
 # make demo    set-up, then the main job on a recorded trace: a table here, figures in demo-out/report.html
+# make setup   besides, what serves block devices
 # make test    set-up, then lints and every test that each change must pass
 # make test-changed   what tests of your change (against BASE=main, or HEAD) fit into two minutes; says what it left out
 # make test-full   besides: what takes long and finds little for most changes; its result is kept in tools/test-full.json
@@ -14,30 +15,34 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# What is imported is compiled when it is first imported.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TRACES ?= $(or $(SMRLAB_SHARED),../shared)/traces
 SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml') Cargo.toml Cargo.lock pyproject.toml
 # Downloads and compilers side by side.
 MAKEFLAGS += --jobs=3
 
-.PHONY: papers demo test test-changed test-full test-cluster wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
+.PHONY: papers setup-test demo test test-changed test-full test-cluster wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
 
-demo: .setup/native
+setup-test: .setup/venv-test .setup/native
+
+demo: .setup/core
 	$(BIN)/smrlab demo
 
-test: .setup/packages-test .setup/native .setup/tests .setup/components
+test: .setup/packages-test .setup/venv-test .setup/native .setup/tests .setup/components
 	$(BIN)/python tools/gate.py
 
-test-full: .setup/packages-test .setup/native .setup/tests .setup/components
+test-full: .setup/packages-test .setup/venv-test .setup/native .setup/tests .setup/components
 	$(BIN)/python tools/gate.py --full
 
-test-changed: .setup/venv .setup/components
+test-changed: .setup/venv-test .setup/components
 	$(BIN)/python tools/changed.py $(BASE)
 
-lint: .setup/venv .setup/components
+lint: .setup/venv-test .setup/components
 	tools/lint.sh $(BIN)
 
 # The same cases on every run; `make soak` looks for new ones.
@@ -47,10 +52,10 @@ test-rust:
 soak: .setup/native
 	tools/soak.sh $(or $(SOAK),600)
 
-test-python: .setup/native
+test-python: .setup/venv-test .setup/native
 	$(BIN)/pytest -n 3
 
-test-cluster: .setup/native .setup/tests
+test-cluster: .setup/venv-test .setup/native .setup/tests
 	$(BIN)/python tests/cluster/disturbed.py --rounds $(or $(ROUNDS),2) --page docs/studies-disturbed.md
 
 # Optimised as a whole, for users.
@@ -61,10 +66,10 @@ wheel: .setup/venv
 	git rev-parse --short HEAD > python/smrlab/commit.txt
 	cp traces/postgres.parquet python/smrlab/
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist; status=$$?; \
-	    rm -f python/smrlab/commit.txt python/smrlab/postgres.parquet .setup/native; exit $$status
+	    rm -f python/smrlab/commit.txt python/smrlab/postgres.parquet .setup/core .setup/native; exit $$status
 	@ls dist/*.whl
 
-test-wheel: wheel
+test-wheel: wheel .setup/venv-test
 	$(BIN)/pytest tests/wheel
 
 bench: .setup/venv
@@ -73,7 +78,7 @@ bench: .setup/venv
 	    cargo bench --quiet -p $$what; done | tee $(TARGET)/bench.txt
 	$(BIN)/python tools/bench_history.py $(TARGET)/bench.txt
 
-bench-device: .setup/packages-test .setup/native
+bench-device: .setup/packages-test .setup/venv-test .setup/native
 	cargo build --release --quiet -p smrlab-nbdkit
 	$(BIN)/python benches/device/bench.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so --json out/bench-device.json
 
@@ -88,9 +93,9 @@ docs:
 	tools/install-packages.sh tools/packages-build.txt
 	@touch $@
 
-.setup/packages-test: tools/packages-build.txt tools/packages-test.txt tools/install-packages.sh | .setup/packages-build
+.setup/packages-test: tools/packages-test.txt tools/install-packages.sh | .setup/packages-device
 	@mkdir -p .setup
-	tools/install-packages.sh tools/packages-build.txt tools/packages-test.txt
+	tools/install-packages.sh tools/packages-test.txt
 	@touch $@
 
 .setup/components:
@@ -98,22 +103,40 @@ docs:
 	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	@touch $@
 
+.setup/packages-device: tools/packages-device.txt tools/install-packages.sh | .setup/packages-build
+	@mkdir -p .setup
+	tools/install-packages.sh tools/packages-device.txt
+	@touch $@
+
 .setup/venv: tools/requirements.txt | .setup/packages-build
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: set PYTHON=" >&2; exit 3; }
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+	$(PIP) -r tools/requirements.txt
 	@touch $@
 
-.setup/engine: $(SOURCES) | .setup/packages-build
+.setup/venv-test: tools/requirements-test.txt .setup/venv
+	$(PIP) -r tools/requirements-test.txt
+	@touch $@
+
+.setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo
+	cargo build -p smrlab-py
+	@touch $@
+
+.setup/core: .setup/venv .setup/engine tools/develop.py
+	$(BIN)/python tools/develop.py $(TARGET)/debug lib_core.so
+	@touch $@
+
+.setup/native: .setup/core .setup/packages-device
+	cargo build -p smrlab-nbdkit
+	$(BIN)/python tools/develop.py $(TARGET)/debug libsmrlab_nbdkit.so
+	@touch $@
+
+.setup/cargo:
+	@mkdir -p .setup
 	@command -v cargo >/dev/null || { echo "Rust is missing: install it from https://rustup.rs (1.88 or newer)" >&2; exit 3; }
-	cargo build -p smrlab-py -p smrlab-nbdkit
 	@touch $@
 
-.setup/native: .setup/venv .setup/engine tools/develop.py
-	$(BIN)/python tools/develop.py $(TARGET)/debug
-	@touch $@
-
-.setup/tests: .setup/engine $(shell find crates -path '*/tests/*' -name '*.rs')
+.setup/tests: .setup/native $(shell find crates -path '*/tests/*' -name '*.rs')
 	cargo test --workspace --no-run --quiet
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""Makes the engine just built what `smrlab` of this virtual environment runs; the Python files stay in place."""
+"""Makes libraries just built what `smrlab` of this virtual environment runs; the Python files stay in place."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def replace(source: Path, target: Path) -> None:
     beside.replace(target)
 
 
-def main(built: Path) -> None:
-    """`built` is cargo's folder with both libraries."""
-    for source, target in LIBRARIES.items():
-        replace(built / source, PACKAGE / target)
+def main(built: Path, *names: str) -> None:
+    """`built` is cargo's folder; `names` are the libraries that were built."""
+    for name in names:
+        replace(built / name, PACKAGE / LIBRARIES[name])
     Path(sysconfig.get_path("purelib"), "smrlab.pth").write_text(f"{ROOT / 'python'}\n")
     command = Path(sys.executable).with_name("smrlab")
     command.write_text(f"#!{sys.executable}\nfrom smrlab.cli import main\n\nmain()\n")
@@ -30,4 +30,4 @@ def main(built: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -72,7 +72,7 @@ def plugin() -> Path:
     for path in [Path(own)] if own else [here / name, target / "release" / name]:
         if path.exists():
             return path
-    raise MissingError("the nbdkit plugin was not built: run 'cargo build --release -p smrlab-nbdkit', or 'make setup'")
+    raise MissingError("what serves devices is not built: run 'make setup' in the sources")
 
 
 def every() -> list[Device]:
