@@ -187,6 +187,25 @@ def test_a_prefilled_drive_is_made_once_and_shared(place: Path, dask: Processes)
     assert alone.table().select(without).equals(done.table().select(without))
 
 
+def test_a_saved_state_travels_to_workers_that_do_not_see_its_file(
+    place: Path, dask: Processes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A relative path: the workers' own folder is another one."""
+    dask.more(max(1 - len(dask.workers), 0))
+    monkeypatch.chdir(tmp_path)
+    drive: dict[str, Any] = {"drive": "tiny", "layer": "rmw", "wrap": "capacity"}
+    lab.run("synth:uniform,requests=500,write=100%", save_state="aged.state", **drive)
+    aged = {**drive, "trace": ["synth:uniform,requests=200"], "from_state": "aged.state"}
+    spec = {"base": aged, "grid": {"stall": ["100ms", "200ms"]}}
+    done = lab.sweep(spec, out="s3://lab/aged", scheduler=dask.address)
+    assert done.outcome.failed == {}
+    alone = lab.sweep(spec, out=place / "aged")
+    assert alone.table().equals(done.table())
+    fresh = lab.sweep({**spec, "base": {**aged, "from_state": None}}, out=place / "fresh")
+    assert not fresh.table().equals(done.table()), "the state makes no difference"
+    assert not [name for name in files_of("s3://lab/aged") if name.startswith("states/")]
+
+
 def test_ctrl_c_stops_what_runs_on_the_cluster(place: Path, dask: Processes) -> None:
     """The client ends at once; the worker gives its run up, and its claim with it."""
     dask.more(max(1 - len(dask.workers), 0))

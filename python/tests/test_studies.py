@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from commands import Invoke
 
 import smrlab as lab
-from smrlab import InputError, sweeps
+from smrlab import InputError, _core, sweeps
 from smrlab.executors import Failed, Piece
 from smrlab.executors.local import LocalPool
 from smrlab.secret import hidden
@@ -170,7 +172,6 @@ def test_memory_is_bounded_by_what_the_drive_holds() -> None:
 
 
 def test_a_panic_or_anything_else_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from smrlab import _core
 
     class PanicException(BaseException):
         """As the engine's are: no Exception."""
@@ -206,6 +207,32 @@ def test_other_tools_open_the_table(tool: str, tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
     rows = module.sql(f"select * from '{path}'").fetchall() if tool == "duckdb" else module.read_parquet(path).rows()
     assert len(rows) == 2
+
+
+def test_runs_that_do_not_fit_into_memory_together_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10 bytes three runs of 4 take 8 at most; one of 30 runs, but alone."""
+    from threading import Lock
+
+    lock, now, seen = Lock(), 0, list[tuple[int, int]]()
+
+    def work(need: int, _: _core.Control) -> int:
+        nonlocal now
+        with lock:
+            now += need
+            seen.append((need, now))
+        time.sleep(0.05)
+        with lock:
+            now -= need
+        return need
+
+    monkeypatch.setattr("smrlab.executors.local.installed", lambda: 10)
+    needs = [4, 4, 4, 30, 4]
+    pieces = [Piece(str(need), partial(work, need), memory=need) for need in needs]
+    done: list[int] = []
+    LocalPool(4).run(pieces, lambda _, value: done.append(value))
+    assert sorted(done) == sorted(needs)
+    assert {at for need, at in seen if need == 30} == {30}
+    assert max(at for need, at in seen if need == 4) == 8
 
 
 def test_two_at_the_same_study_share_what_either_does(tmp_path: Path) -> None:

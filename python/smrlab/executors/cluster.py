@@ -23,6 +23,7 @@ from ..errors import InputError, MissingError
 from ..kept import Choice
 from ..urls import EXTRA
 from . import PERIOD_S, Each, ExecutorLost, Failed, Input, Piece, Running, Tick, control
+from .memory import Room
 
 # Pieces that the scheduler is given at a time, at least, and for each thread of a worker.
 WINDOW, WINDOW_A_THREAD = 400, 4
@@ -35,8 +36,7 @@ BACK_S = 60.0
 
 # In a worker: what is under way for each client's call, so that it can be cancelled, and what memory it takes.
 _running: dict[str, set[_core.Control]] = {}
-_taken = 0
-_room = threading.Condition()
+_room = Room()
 
 
 class Handle:
@@ -85,7 +85,7 @@ def perform(order: _Order, number: int, *_: Handle) -> Any:
         return Failed(InputError(too_large(need, limit)))
     watched = control(order.piece, order.prefills)
     ended = threading.Event()
-    with _memory(need, limit):
+    with _room.taken(need, limit):
         _running.setdefault(order.call, set()).add(watched)
         teller = threading.Thread(target=_tell, args=(worker, order, number, watched, ended), daemon=True)
         teller.start()
@@ -120,21 +120,6 @@ def _plain(error: BaseException) -> BaseException:
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-
-
-@contextmanager
-def _memory(need: int, limit: int) -> Iterator[None]:
-    """Waits until the other runs of this process leave `need` bytes of `limit`."""
-    global _taken
-    with _room:
-        _room.wait_for(lambda: not limit or _taken == 0 or _taken + need <= limit)
-        _taken += need
-    try:
-        yield
-    finally:
-        with _room:
-            _taken -= need
-            _room.notify_all()
 
 
 def _tell(worker: Any, order: _Order, number: int, watched: _core.Control, ended: threading.Event) -> None:

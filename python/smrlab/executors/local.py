@@ -13,16 +13,18 @@ from typing import Any
 from .. import _core
 from ..kept import Choice
 from . import PERIOD_S, Each, Failed, Piece, Running, Tick, control
+from .memory import Room, installed
 
 
 class LocalPool:
-    """Threads of this process, by default one a core."""
+    """Threads of this process, by default one a core; runs that would not fit into memory together wait."""
 
     remote = False
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or os.cpu_count() or 1
         self.owner = f"local-{uuid.uuid4().hex}"
+        self._room, self._memory = Room(), installed()
 
     def run(self, pieces: Sequence[Piece[Any]], each: Each, tick: Tick | None = None, prefills: Choice = True) -> bool:
         """See `Executor.run`."""
@@ -31,6 +33,10 @@ class LocalPool:
         stopped = Event()
 
         def do(number: int) -> None:
+            with self._room.taken(pieces[number].memory, self._memory):
+                perform(number)
+
+        def perform(number: int) -> None:
             if stopped.is_set():
                 return
             watched = running[number] = control(pieces[number], prefills)

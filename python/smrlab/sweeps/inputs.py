@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from smrlab import _core, urls
+from smrlab.errors import MissingError
 from smrlab.kept import shared
 
 from .identity import Digests, files_of, fingerprint, parts
@@ -20,6 +21,7 @@ from .store import Store
 COLUMNS = "trace.parquet"
 # Where a study keeps what was made on one machine for the others.
 PREFILLS = "prefills"
+STATES = "states"
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,50 @@ class Prefill:
         size = sum((place / name).stat().st_size for name in files)
         self.store.write(f"{there}/note.json", json.dumps({"files": files, "bytes": size}).encode())
         return {"files": files, "moved": 0}
+
+
+@dataclass(frozen=True)
+class State:
+    """The state that runs begin with (`from_state`): a file of who asks, which goes through the study's store."""
+
+    source: str
+    digest: str
+    store: Store
+
+    def __repr__(self) -> str:
+        return f"State({self.key})"
+
+    @property
+    def key(self) -> str:
+        """Tells it from all others."""
+        return f"state-{self.digest[:16]}"
+
+    @contextmanager
+    def held(self) -> Iterator[Path]:
+        """The file on this machine, kept while the block runs."""
+        with held(self.key, self._make) as (place, _):
+            yield place / "state"
+
+    def here(self) -> Made:
+        """Takes it from the study's store, unless it is on this machine."""
+        with held(self.key, self._make) as (place, note):
+            return Made(place, note)
+
+    def _make(self, place: Path) -> Note:
+        if not self.store.fetch(f"{STATES}/{self.digest}", place / "state"):
+            raise MissingError(f"{self.store}/{STATES}/{self.digest}: the state {self.source} is not there any more")
+        return {}
+
+
+def state_of(spec: dict[str, Any], digests: Digests, store: Store) -> State | None:
+    """The state that a run begins with, put where machines that have not this one's files find it."""
+    source = str(spec.get("from_state") or "")
+    digest = digests.of(source) if source else None
+    if digest is None:
+        return None
+    if not store.there(f"{STATES}/{digest}"):
+        store.put(Path(source), f"{STATES}/{digest}")
+    return State(source, digest, store)
 
 
 def columns_of(spec: dict[str, Any], digests: Digests) -> tuple[Columns, ...]:

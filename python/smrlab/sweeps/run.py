@@ -23,7 +23,7 @@ from smrlab.trace import standard_input
 from .estimate import memory_of
 from .grid import Point
 from .identity import Digests, address, fingerprint, parts
-from .inputs import PREFILLS, Columns, columns_of, prefill_of
+from .inputs import PREFILLS, STATES, Columns, columns_of, prefill_of, state_of
 from .store import RESULT, Store
 from .table import Table
 from .task import FAILED, Task, Told
@@ -108,7 +108,8 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
             plan = planned(points, store, executor)
             continue
         if not outcome.interrupted:
-            store.remove(PREFILLS, tree=True)
+            for what in (PREFILLS, STATES):
+                store.remove(what, tree=True)
         return replace(outcome, note=note)
 
 
@@ -164,9 +165,10 @@ def _task(
     store, executor, digests = where
     prefill = prefill_of(json.loads(resolved), a, point.spec, store) if executor.remote else None
     columns = columns_of(point.spec, digests)
+    state = state_of(point.spec, digests, store) if executor.remote else None
     memory = point.memory or memory_of(point.spec)
     asker = uuid.uuid4().hex
-    return Task(a, title(point), point.spec, store, executor.owner, own, columns, prefill, memory, asker)
+    return Task(a, title(point), point.spec, store, executor.owner, own, columns, prefill, memory, asker, state=state)
 
 
 def _no_pipes(points: Sequence[Point]) -> None:
@@ -323,12 +325,12 @@ class _Study:
 def _pieces(tasks: Sequence[Task]) -> Iterator[Piece[Told]]:
     for task in tasks:
         layer = "".join(c if c.isalnum() else "_" for c in str(task.spec.get("layer", "cmr")).partition(",")[0])
-        prefill = (task.prefill,) if task.prefill else ()
+        others = (thing for thing in (task.prefill, task.state) if thing)
         yield Piece(
             task.title,
             task,
             key=f"run_{layer}-{task.address}",
-            inputs=(*task.columns, *prefill),
+            inputs=(*task.columns, *others),
             memory=task.memory,
             prefill=task.prefill.key if task.prefill else "",
         )

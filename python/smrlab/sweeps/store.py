@@ -183,6 +183,20 @@ class Store:
         system, path = self._at(name)
         patiently(lambda: system.put_file(str(file), path))
 
+    def put(self, file: Path, name: str) -> None:
+        """Copies a file of this machine here, whole. Raises MissingError where the store does not take it."""
+        try:
+            if self.local is None:
+                self._put(file, name)
+                return
+            target = self.local / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            shutil.copyfile(file, partial)
+            partial.replace(target)
+        except OSError as fault:
+            raise MissingError(f"{self}/{name}: cannot be written: {hidden(str(fault))}") from None
+
     def fetch(self, name: str, to: Path) -> bool:
         """Copies a file to this machine, whole; False where there is none."""
         partial = to.with_name(f".{to.name}.{os.getpid()}.partial")

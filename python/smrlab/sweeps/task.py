@@ -17,7 +17,7 @@ from smrlab.secret import hidden
 from smrlab.trace import labelled
 
 from .claims import claimed
-from .inputs import Columns, Prefill
+from .inputs import Columns, Prefill, State
 from .store import RESULT, Store
 
 FAILED = "failed.json"
@@ -58,6 +58,8 @@ class Task:
     asker: str = ""
     # It was tried before.
     failed: bool = False
+    # The state that it begins with, where its file may not be on the machine that does it.
+    state: State | None = None
 
     def __repr__(self) -> str:
         return f"run {self.address}"
@@ -103,16 +105,21 @@ class Task:
             if self.columns:
                 instead = {}
                 for thing in self.columns:
-                    made = kept.enter_context(thing.held())
-                    instead[thing.source] = thing.instead(made)
-                    labels[thing.instead(made)] = hidden(thing.source)
+                    columns = kept.enter_context(thing.held())
+                    instead[thing.source] = thing.instead(columns)
+                    labels[thing.instead(columns)] = hidden(thing.source)
                 traces = [spec["trace"]] if isinstance(spec["trace"], str) else spec["trace"]
                 spec["trace"] = [instead.get(t, t) for t in traces]
             if self.prefill:
                 self.prefill.here()
+            if self.state:
+                spec["from_state"] = str(kept.enter_context(self.state.held()))
             with self.store.filling(self.folder) as folder:
                 text, tables = _core.run(json.dumps(spec), control, str(folder), self.own)
-                result = Result(self.title, labelled(json.loads(text), labels), None, tables)
+                made = labelled(json.loads(text), labels)
+                if self.state:
+                    made["spec"]["from_state"] = self.state.source
+                result = Result(self.title, made, None, tables)
                 result.save(folder)
                 document: dict[str, Any] = json.loads((folder / RESULT).read_text())
         if self.failed:
