@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from .summary import derived
+
 Floats = NDArray[np.float64]
 
 MAX_WINDOWS = 1200
@@ -46,7 +48,7 @@ def runs_payload(runs: Sequence[Recorded]) -> list[dict[str, Any]]:
     return [
         {
             "name": run.name,
-            "doc": dict(run.doc),
+            "doc": derived(run.doc),
             "timeline": timeline(run.table("timeline"), len(run.doc.get("members") or [None])),
             "histogram": histogram(run.table("histogram")),
             "heat": heatmap(run.table("heatmap")),

@@ -21,6 +21,7 @@ from smrlab.errors import InputError
 from smrlab.payload import heatmap, histogram, timeline
 from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
+from smrlab.results import Results
 
 CURVES = ("iops", "response", "distribution", "war", "load", "head")
 
@@ -123,6 +124,16 @@ def test_one_run_with_and_without_tables(browser: WebDriver, tmp_path: Path, tab
     assert console(browser) == []
     assert curves(browser, "iops") == int(tables)
     assert browser.execute_script("return document.querySelectorAll('#fig-summary tbody tr').length") == 1
+
+
+def test_caches_that_were_full_at_the_start_are_said_to_be(browser: WebDriver, tmp_path: Path) -> None:
+    """The same words as in the command's table, not a first cleaning after 0 s."""
+    filled = run("synth:uniform,requests=200", drive="tiny", layer="rmw", wrap="capacity", prefill="100%")
+    empty = run("synth:uniform,requests=200,write=0%", drive="tiny", layer="rmw", wrap="capacity")
+    Results([filled, empty]).save(tmp_path)
+    browser.get(write_report(tmp_path, svg=False).as_uri())
+    rows = "return [...document.querySelectorAll('#fig-summary tbody tr')].map(r => r.textContent)"
+    assert ['at the start' in row for row in browser.execute_script(rows)] == [True, False]
 
 
 def test_is_self_contained_and_names_cannot_break_out(browser: WebDriver, tmp_path: Path) -> None:

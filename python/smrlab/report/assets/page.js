@@ -144,6 +144,9 @@ function explained(path) {
   return k ? [k.name, k.unit ? `(${k.unit})` : "", "\n" + k.doc, k.formula ? "\n= " + k.formula : ""].join(" ") : path;
 }
 const seconds = (v) => ms(v * 1000);
+// A figure of a run as people read it, the same words as in the command's tables.
+const written = (doc, path, format) => get(doc, path) === undefined ? "–"
+  : path === "cleaning.first_s" && doc.caches_full_at_start ? "at the start" : format(get(doc, path));
 
 const SUMMARY = [
   ["IOPS", "iops", num, 1], ["MB/s", "mb_per_s", num, 1], ["mean", "response_ms.mean", ms, -1], ["p50", "response_ms.p50", ms, -1],
@@ -162,7 +165,7 @@ function summary() {
     return all.includes(undefined) || new Set(all).size === 1 ? undefined : Math.max(...all.map((v) => v * sign)) * sign;
   });
   const rows = RUNS.map((r) => el("tr", {}, el("th", { scope: "row" }, el("span", { className: "dot", style: `background:${r.color}` }), r.name),
-    ...cols.map(([, path, format], i) => el("td", { className: best[i] !== undefined && get(r.doc, path) === best[i] ? "best" : "" }, get(r.doc, path) === undefined ? "–" : format(get(r.doc, path))))));
+    ...cols.map(([, path, format], i) => el("td", { className: best[i] !== undefined && get(r.doc, path) === best[i] ? "best" : "" }, written(r.doc, path, format)))));
   section.append(el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "run"), ...cols.map(([t, path]) => el("th", { title: explained(path), scope: "col" }, t)))), el("tbody", {}, ...rows))));
   redraws.push(() => rows.forEach((tr, i) => tr.classList.toggle("off", !RUNS[i].on)));
 }
