@@ -3,7 +3,10 @@
 //! A layer is one file under `layers/` that ends in its [`LayerEntry`], and one line in [`LAYERS`].
 
 use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
-use crate::layers::{cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, static_map, zoned};
+use crate::layers::{
+    cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, smart, static_map, virtual_guard,
+    zoned,
+};
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::model::CacheSpec;
@@ -47,6 +50,8 @@ pub static LAYERS: &[&LayerEntry] = &[
     &log::ENTRY,
     &segment::ENTRY,
     &persistent_cache::ENTRY,
+    &virtual_guard::ENTRY,
+    &smart::ENTRY,
     &zoned::ENTRY,
 ];
 

@@ -8,7 +8,9 @@ pub mod raw;
 pub mod rmw;
 pub mod s_block;
 pub mod segment;
+pub mod smart;
 pub mod static_map;
+pub mod virtual_guard;
 pub mod zoned;
 
 #[cfg(test)]

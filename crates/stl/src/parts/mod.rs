@@ -7,6 +7,7 @@
 //! | append to bands and clean them | [`slots`], [`homes`], [`free_bands`], [`victim`], [`moves`], [`units`] |
 //! | know what holds data | [`live`] |
 //! | map a few blocks of a large space | [`position_index`], [`chunked`], [`marks`] |
+//! | keep or move whole tracks | [`rows`] |
 //! | map statically | [`order`], [`position_map`] |
 //! | update in place | [`update`], [`amplifier`] |
 
@@ -21,6 +22,7 @@ pub mod order;
 pub mod position_index;
 pub mod position_map;
 pub mod ring;
+pub mod rows;
 pub mod slots;
 pub mod split;
 pub mod stretches;

@@ -1,0 +1,106 @@
+//! Gathering free rows: a run of used rows between two gaps moves away, and the gaps become one.
+//!
+//! A row is free for writing only if the `W - 1` rows behind it are free, too. So each gap between used rows has so many that
+//! cannot be written, and each that is joined with another gives them back. Rows that move go to the first rows of
+//! their pool that can be written: what was not updated for long gathers there.
+
+use super::{Smart, records};
+use crate::parts::rows::{At, Span};
+use crate::{Cause, Plan};
+use smrlab_units::Blocks;
+use std::ops::Range;
+
+/// So many runs of used rows are looked at, and the cheapest is taken; more where none of them can be.
+const LOOKED_AT: usize = 256;
+
+/// Runs that would move together, and their rows.
+struct Candidate {
+    runs: Vec<Range<u64>>,
+    cost: u64,
+}
+
+impl Smart {
+    /// Gathers free rows until the pool has its reserve again.
+    pub(super) fn gather(&mut self, pool: usize, plan: &mut Plan) {
+        while !self.space.has_reserve(pool) {
+            let runs = self.cheapest(pool).expect("more rows are free than gaps can make useless");
+            let (first, mut moved) = (plan.ops().len(), 0);
+            let behind = runs.last().map_or(0, |run| run.end);
+            let behind = self.space.used().next_set(behind).unwrap_or(u64::MAX);
+            // In ascending order: the gap before grows by each of them, and takes those behind.
+            for row in runs.into_iter().flatten() {
+                let target = self.space.row_outside(pool, row..behind).expect("a reserve of rows is kept");
+                moved += self.move_row(pool, row, target, plan);
+            }
+            plan.cleaned("gathering", first, Blocks(moved));
+            self.counters.gatherings += 1;
+        }
+    }
+
+    /// Moves a track; answers how many live blocks it has.
+    fn move_row(&mut self, pool: usize, row: u64, target: u64, plan: &mut Plan) -> u64 {
+        let track = u64::from(self.owner.get(row)) - 1;
+        let of = self.space.pool(pool);
+        let first = of.lba + (track - of.track) * of.length;
+        let lbas = first..first + of.length;
+        let mut span = Span::default();
+        let at = At { number: first, pba: self.pba(row), cause: Cause::Defrag };
+        span.stage(self.live.set(), lbas.clone(), at, plan);
+        self.space.fence_before(target, plan);
+        span.write(self.pba(target), Cause::Defrag, plan);
+        let record = records::placed(track, target);
+        plan.record(record);
+        self.apply(&record);
+        self.counters.gathered += 1;
+        self.live.set().count_in(lbas)
+    }
+
+    /// The runs of used rows that are cheapest to move so that more rows can be written, from the cursor on.
+    fn cheapest(&self, pool: usize) -> Option<Vec<Range<u64>>> {
+        let of = self.space.pool(pool);
+        let start = self.space.segment_at(pool, of.cursor).unwrap_or_else(|next| next);
+        let (mut best, mut seen): (Option<Candidate>, usize) = (None, 0);
+        for i in 0..of.segments.len() {
+            self.look_at(&of.segments[(start + i) % of.segments.len()], &mut best, &mut seen);
+            if seen >= LOOKED_AT && best.is_some() {
+                break;
+            }
+        }
+        best.map(|b| b.runs)
+    }
+
+    /// Looks at the runs of a segment, with the gaps before and behind each.
+    fn look_at(&self, segment: &super::space::Segment, best: &mut Option<Candidate>, seen: &mut usize) {
+        let most = self.space.width() - 1;
+        // Runs so far, each with as many rows of the gap before it as are lost there.
+        let mut runs: Vec<(u64, Range<u64>)> = Vec::new();
+        let mut gap_start = segment.rows.start;
+        let mut used = self.space.used().runs_in(segment.rows.clone()).peekable();
+        while let Some(run) = used.next() {
+            *seen += 1;
+            let end = run.end;
+            runs.push((most.min(run.start - gap_start), run));
+            gap_start = end;
+            let behind = match used.peek() {
+                Some(next) => most.min(next.start - end),
+                // Nothing needs a distance from the edge.
+                None if segment.rows.end == segment.bound => most,
+                None => most.min(segment.rows.end - end),
+            };
+            let (mut lost, mut cost) = (behind, 0);
+            for (i, (gap, run)) in runs.iter().enumerate().rev() {
+                (lost, cost) = (lost + gap, cost + run.end - run.start);
+                if lost > most || best.as_ref().is_some_and(|b| b.cost <= cost) {
+                    if lost > most && best.as_ref().is_none_or(|b| cost < b.cost) {
+                        *best =
+                            Some(Candidate { runs: runs[i..].iter().map(|r| r.1.clone()).collect(), cost });
+                    }
+                    break;
+                }
+            }
+            if *seen >= LOOKED_AT && best.is_some() {
+                return;
+            }
+        }
+    }
+}

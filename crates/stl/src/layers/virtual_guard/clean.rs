@@ -1,0 +1,109 @@
+//! Giving rows back: all rows of one band that are away go home, in ascending order.
+//!
+//! A row that goes home destroys what follows it, so the live rows behind it go to the cache first. Then the band's rows
+//! are written from the cache, and a cut leaves each of them in one of the two places.
+
+use super::{Victim, VirtualGuard, records};
+use crate::parts::rows::{At, Row, Span};
+use crate::{Cause, Plan, Record};
+use smrlab_disk::BandId;
+use smrlab_units::Blocks;
+
+impl VirtualGuard {
+    /// Cleans the band that is next.
+    pub(super) fn clean(&mut self, plan: &mut Plan) {
+        let band = self.next_band().expect("slots are taken by rows of some band");
+        let mut step = Vec::new();
+        if self.plan_copies(band, plan, &mut step) {
+            step.drain(..).for_each(|r| self.apply(&r));
+            self.free.durable();
+        }
+        self.plan_return(band, plan, &mut step);
+        step.iter().for_each(|r| self.apply(r));
+    }
+
+    /// A step in idle time: the copies for a cleaning, or where all is in the cache the rest of it.
+    pub(super) fn plan_step(&self, plan: &mut Plan, out: &mut Vec<Record>) {
+        let Some(band) = self.next_band() else { return };
+        if !self.plan_copies(band, plan, out) {
+            self.plan_return(band, plan, out);
+        }
+    }
+
+    fn next_band(&self) -> Option<u64> {
+        let of_oldest =
+            || self.order.iter().find(|went| self.is_held(went)).map(|&(row, _)| self.band_of(row));
+        let fullest = || self.by_band.iter().rev().max_by_key(|b| *b.1).map(|b| *b.0);
+        self.cleaning.or_else(|| match self.victim {
+            Victim::Oldest => of_oldest(),
+            Victim::Fullest => fullest(),
+        })
+    }
+
+    /// The rows of a band that have to be written when those that are away go home.
+    fn rewritten(&self, band: u64) -> Vec<Row> {
+        let band = self.places.bands.band(BandId(band));
+        let end = band.first.0 + band.blocks.0;
+        let (mut rows, mut row) = (Vec::new(), self.rows.at(band.first));
+        // How many rows further on the last one that is written does harm.
+        let mut harm = 0;
+        while self.rows.first(row).0 < end {
+            let span = self.rows.first(row).0..self.rows.end(row).0;
+            let away = self.slot(row).is_some();
+            if away || (harm > 0 && self.live.set().contains_any(span)) {
+                rows.push(row);
+                harm = self.drive.head_width() - 1;
+            } else {
+                harm = u64::saturating_sub(harm, 1);
+            }
+            row = self.rows.next(row);
+        }
+        rows
+    }
+
+    /// Plans the copies of those rows that are at home; `false`: all are in the cache.
+    fn plan_copies(&self, band: u64, plan: &mut Plan, out: &mut Vec<Record>) -> bool {
+        let (first, mut moved, mut copied) = (plan.ops().len(), 0, 0);
+        let mut fenced = false;
+        for row in self.rewritten(band) {
+            if self.slot(row).is_some() {
+                continue;
+            }
+            if copied == 0 {
+                out.push(records::cleaning(band));
+                plan.record(records::cleaning(band));
+            }
+            if !fenced && self.free.peek(copied).is_some_and(|(_, due)| due) {
+                plan.fence();
+                fenced = true;
+            }
+            moved += self.live.set().count_in(self.rows.first(row).0..self.rows.end(row).0);
+            out.push(self.copy(row, copied, plan));
+            copied += 1;
+        }
+        if copied > 0 {
+            plan.cleaned("guard-copies", first, Blocks(moved));
+            // From here on writes in front of these rows destroy their homes.
+            plan.fence();
+        }
+        copied > 0
+    }
+
+    /// Plans the way home of all rows of a band, which are in the cache.
+    fn plan_return(&self, band: u64, plan: &mut Plan, out: &mut Vec<Record>) {
+        let (first, mut moved) = (plan.ops().len(), 0);
+        for row in self.rewritten(band) {
+            let slot = self.slot(row).expect("copied before");
+            let home = self.rows.first(row);
+            let all = home.0..self.rows.end(row).0;
+            moved += self.live.set().count_in(all.clone());
+            let pba = self.places.slots[slot as usize];
+            let mut span = Span::default();
+            span.stage(self.live.set(), all, At { number: home.0, pba, cause: Cause::Clean }, plan);
+            span.write(home, Cause::Clean, plan);
+            out.push(records::home(row));
+            plan.record(records::home(row));
+        }
+        plan.cleaned("guard-return", first, Blocks(moved));
+    }
+}

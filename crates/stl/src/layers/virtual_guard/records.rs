@@ -1,0 +1,96 @@
+//! What survives a power cut: where each row is, as records that are applied by the same functions.
+
+use super::{Held, VirtualGuard};
+use crate::Record;
+use crate::parts::rows::Row;
+
+/// Row `words[0]` went to slot `words[1]`, the next free one.
+const AWAY: u32 = 1;
+/// Row `words[0]` is at home again, or holds nothing.
+const HOME: u32 = 2;
+/// The cleaning of band `words[0]` begins.
+const CLEAN: u32 = 3;
+/// Checkpoint: row `words[0]` is in slot `words[1]`; they come in the order in which they went there.
+const HELD: u32 = 4;
+
+pub(super) fn away(row: Row, slot: u32) -> Record {
+    Record { tag: AWAY, words: [row.0, u64::from(slot), 0] }
+}
+
+pub(super) fn home(row: Row) -> Record {
+    Record { tag: HOME, words: [row.0, 0, 0] }
+}
+
+pub(super) fn cleaning(band: u64) -> Record {
+    Record { tag: CLEAN, words: [band, 0, 0] }
+}
+
+impl VirtualGuard {
+    /// Makes the change that a record tells.
+    pub(super) fn apply(&mut self, record: &Record) {
+        let [a, b, _] = record.words;
+        match record.tag {
+            AWAY => {
+                let slot = self.free.pop();
+                debug_assert_eq!(u64::from(slot), b, "another slot was taken");
+                self.counters.evicted += 1;
+                self.hold(Row(a), slot);
+            }
+            HELD => self.hold(Row(a), b as u32),
+            HOME => self.give_back(Row(a)),
+            CLEAN => self.cleaning = Some(a),
+            _ => {
+                let known = self.live.take(record).is_some() || self.free.replay(record);
+                debug_assert!(known, "record {} is not virtualguard's", record.tag);
+            }
+        }
+    }
+
+    fn hold(&mut self, row: Row, slot: u32) {
+        self.away.set(row.0, slot + 1);
+        self.held[slot as usize] = Some(Held { row, since: self.evictions });
+        if self.order.len() > 2 * self.held.len() {
+            let order = std::mem::take(&mut self.order);
+            self.order = order.into_iter().filter(|went| self.is_held(went)).collect();
+        }
+        self.order.push_back((row, self.evictions));
+        self.evictions += 1;
+        *self.by_band.entry(self.band_of(row)).or_default() += 1;
+    }
+
+    fn give_back(&mut self, row: Row) {
+        let slot = self.away.set(row.0, 0).checked_sub(1).expect("the row is away");
+        self.held[slot as usize] = None;
+        self.free.put(slot);
+        self.counters.returned += 1;
+        let band = self.band_of(row);
+        let left = self.by_band.get_mut(&band).expect("its band has rows that are away");
+        *left -= 1;
+        if *left == 0 {
+            self.by_band.remove(&band);
+            self.counters.bands_cleaned += 1;
+            self.cleaning.take_if(|c| *c == band);
+        }
+    }
+
+    /// Whether a row is still where it went then.
+    pub(super) fn is_held(&self, &(row, since): &(Row, u64)) -> bool {
+        self.slot(row).is_some_and(|slot| self.held[slot as usize].is_some_and(|h| h.since == since))
+    }
+
+    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.live.checkpoint(out);
+        self.free.checkpoint(out);
+        let mut held: Vec<(u64, Row, u64)> = Vec::new();
+        for (slot, h) in self.held.iter().enumerate() {
+            held.extend(h.map(|h| (h.since, h.row, slot as u64)));
+        }
+        held.sort_unstable();
+        for (_, row, slot) in held {
+            out(Record { tag: HELD, words: [row.0, slot, 0] });
+        }
+        if let Some(band) = self.cleaning {
+            out(cleaning(band));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use super::*;
+use crate::registry::build;
+use crate::{BuildContext, Plan};
+use smrlab_disk::model;
+use smrlab_units::rng::Rng;
+
+fn layer(options: &str) -> Box<dyn TranslationLayer> {
+    let tiny = model::load("tiny", |_| Err(String::new())).unwrap();
+    build(&format!("virtualguard{options}"), &BuildContext::new(Arc::new(tiny))).unwrap().layer
+}
+
+fn counted(layer: &dyn TranslationLayer, wanted: &str) -> u64 {
+    crate::counted(layer).into_iter().find(|c| c.0 == wanted).unwrap().1
+}
+
+fn write(layer: &mut dyn TranslationLayer, plan: &mut Plan, lba: u64, blocks: u64) -> usize {
+    plan.clear();
+    layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)), plan);
+    plan.ops().len()
+}
+
+/// Random updates of a full drive fill the cache and empty it again and again; what is away never exceeds the slots.
+#[test]
+fn rows_that_go_away_come_back() {
+    for options in ["", ",victim=fullest"] {
+        let (mut layer, mut plan, mut rng) = (layer(options), Plan::new(false, false), Rng::new(3));
+        let host = layer.host_blocks().0;
+        write(&mut *layer, &mut plan, 0, host);
+        for _ in 0..2000 {
+            write(&mut *layer, &mut plan, rng.below(host), 1);
+        }
+        let [out, back, now, bands] =
+            ["rows_to_guard_cache", "rows_given_back", "cached_rows", "bands_cleaned"]
+                .map(|name| counted(&*layer, name));
+        assert_eq!(out - back, now, "{options}");
+        assert!(bands > 50 && back > bands, "{options}: {bands} bands, {back} rows");
+    }
+}
+
+/// A track that is written again and again costs one operation each time after the first.
+#[test]
+fn a_hot_track_is_updated_in_place() {
+    let (mut layer, mut plan) = (layer(""), Plan::new(false, false));
+    let host = layer.host_blocks().0;
+    write(&mut *layer, &mut plan, 0, host);
+    assert_eq!(write(&mut *layer, &mut plan, 0, 2), 3, "the next track is read and copied first");
+    for _ in 0..100 {
+        assert_eq!(write(&mut *layer, &mut plan, 0, 2), 1);
+    }
+    assert_eq!(counted(&*layer, "rows_to_guard_cache"), 1);
+}
