@@ -51,7 +51,7 @@ pub(super) struct Space {
 
 impl Space {
     /// Of a drive; `overprovision` is the share of rows that no track of the host's has.
-    pub fn new(drive: &DriveModel, rows: &Rows, overprovision: f64) -> Result<Self, String> {
+    pub(super) fn new(drive: &DriveModel, rows: &Rows, overprovision: f64) -> Result<Self, String> {
         let width = drive.head_width();
         let mut pools = pools_of(drive, rows);
         let (mut lba, mut track) = (0, 0);
@@ -76,40 +76,40 @@ impl Space {
         Ok(Self { pools, width, used: BlockSet::new(), writable, unfenced: Vec::new() })
     }
 
-    pub fn pools(&self) -> usize {
+    pub(super) fn pools(&self) -> usize {
         self.pools.len()
     }
 
-    pub fn pool(&self, pool: usize) -> &Pool {
+    pub(super) fn pool(&self, pool: usize) -> &Pool {
         &self.pools[pool]
     }
 
-    pub fn width(&self) -> u64 {
+    pub(super) fn width(&self) -> u64 {
         self.width
     }
 
-    pub fn used(&self) -> &BlockSet {
+    pub(super) fn used(&self) -> &BlockSet {
         &self.used
     }
 
-    pub fn host_blocks(&self) -> Blocks {
+    pub(super) fn host_blocks(&self) -> Blocks {
         let last = &self.pools[self.pools.len() - 1];
         Blocks(last.lba + last.tracks * last.length)
     }
 
     /// The pool of an LBA.
-    pub fn pool_of(&self, lba: u64) -> (usize, &Pool) {
+    pub(super) fn pool_of(&self, lba: u64) -> (usize, &Pool) {
         let i = self.pools.partition_point(|p| p.lba <= lba) - 1;
         (i, &self.pools[i])
     }
 
     /// The pool of a track.
-    pub fn pool_of_track(&self, track: u64) -> usize {
+    pub(super) fn pool_of_track(&self, track: u64) -> usize {
         self.pools.partition_point(|p| p.track <= track) - 1
     }
 
     /// Where a track would be that was never written.
-    pub fn nominal(&self, pool: usize, track: u64) -> u64 {
+    pub(super) fn nominal(&self, pool: usize, track: u64) -> u64 {
         let pool = &self.pools[pool];
         let nth = track - pool.track;
         let segment = &pool.segments[pool.segments.partition_point(|s| s.before <= nth) - 1];
@@ -117,17 +117,17 @@ impl Space {
     }
 
     /// Whether the pool has as many writable rows as have to be kept.
-    pub fn has_reserve(&self, pool: usize) -> bool {
+    pub(super) fn has_reserve(&self, pool: usize) -> bool {
         self.pools[pool].writable >= reserve(self.width)
     }
 
     /// Writable rows of all pools.
-    pub fn writable(&self) -> u64 {
+    pub(super) fn writable(&self) -> u64 {
         self.pools.iter().map(|p| p.writable).sum()
     }
 
     /// The share of a pool's rows that can be written.
-    pub fn free_share(&self, pool: usize) -> f64 {
+    pub(super) fn free_share(&self, pool: usize) -> f64 {
         let pool = &self.pools[pool];
         if pool.writable < reserve(self.width) + 2 * self.width {
             return 0.0;
@@ -142,19 +142,19 @@ impl Space {
     }
 
     /// Whether a write to a row that is in use destroys nothing else that is.
-    pub fn is_updatable(&self, pool: usize, row: u64) -> bool {
+    pub(super) fn is_updatable(&self, pool: usize, row: u64) -> bool {
         !self.used.contains_any(row + 1..self.reach(pool, row).end)
     }
 
     /// The first writable row of a pool: where cold data gather.
-    pub fn first_row(&self, pool: usize) -> Option<u64> {
+    pub(super) fn first_row(&self, pool: usize) -> Option<u64> {
         let segments = &self.pools[pool].segments;
         let (first, end) = (segments.first()?.rows.start, segments.last()?.rows.end);
         self.in_pool(pool, first, end)
     }
 
     /// The first writable row of a pool that is not among `rows`, or where there is no other one of these.
-    pub fn row_outside(&self, pool: usize, rows: Range<u64>) -> Option<u64> {
+    pub(super) fn row_outside(&self, pool: usize, rows: Range<u64>) -> Option<u64> {
         let first = self.first_row(pool)?;
         if !rows.contains(&first) {
             return Some(first);
@@ -176,14 +176,14 @@ impl Space {
     }
 
     /// The segment of a pool that has this row, or the one behind it.
-    pub fn segment_at(&self, pool: usize, row: u64) -> Result<usize, usize> {
+    pub(super) fn segment_at(&self, pool: usize, row: u64) -> Result<usize, usize> {
         let segments = &self.pools[pool].segments;
         let next = segments.partition_point(|s| s.rows.end <= row);
         if segments.get(next).is_some_and(|s| s.rows.contains(&row)) { Ok(next) } else { Err(next) }
     }
 
     /// The next writable row behind the cursor; with `distance` one such that the used row before it stays updatable.
-    pub fn next_row(&self, pool: usize, distance: bool) -> Option<u64> {
+    pub(super) fn next_row(&self, pool: usize, distance: bool) -> Option<u64> {
         let cursor = self.pools[pool].cursor;
         let end = self.pools[pool].segments.last()?.rows.end;
         let row = self.in_pool(pool, cursor, end).or_else(|| self.first_row(pool))?;
@@ -194,20 +194,20 @@ impl Space {
     }
 
     /// An updated track went to `row`.
-    pub fn set_cursor(&mut self, pool: usize, row: u64) {
+    pub(super) fn set_cursor(&mut self, pool: usize, row: u64) {
         self.pools[pool].cursor = row + self.width;
     }
 
-    pub fn restore_cursor(&mut self, pool: usize, row: u64) {
+    pub(super) fn restore_cursor(&mut self, pool: usize, row: u64) {
         self.pools[pool].cursor = row;
     }
 
-    pub fn take(&mut self, pool: usize, row: u64) {
+    pub(super) fn take(&mut self, pool: usize, row: u64) {
         self.used.insert(row..row + 1);
         self.settle(pool, row);
     }
 
-    pub fn free(&mut self, pool: usize, row: u64) {
+    pub(super) fn free(&mut self, pool: usize, row: u64) {
         self.used.remove(row..row + 1);
         self.unfenced.push(row);
         self.settle(pool, row);
@@ -232,7 +232,7 @@ impl Space {
     }
 
     /// Fences where a write to `row` goes over, or destroys, what was freed since the last fence.
-    pub fn fence_before(&mut self, row: u64, plan: &mut Plan) {
+    pub(super) fn fence_before(&mut self, row: u64, plan: &mut Plan) {
         let reached = row..row + self.width;
         if self.unfenced.iter().any(|r| reached.contains(r)) {
             plan.fence();
@@ -240,11 +240,11 @@ impl Space {
         }
     }
 
-    pub fn durable(&mut self) {
+    pub(super) fn durable(&mut self) {
         self.unfenced.clear();
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let segments: usize = self.pools.iter().map(|p| p.segments.capacity()).sum();
         (self.used.bytes() + self.writable.bytes() + segments * size_of::<Segment>()) as u64
     }
