@@ -2,7 +2,7 @@
 
 use crate::{MemberId, MemberPlan, Records, Ticket, Work};
 use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, Lba, SimTime};
+use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::ops::Range;
 
 /// The stripes that a work needs for itself, from its first read to its last write.
@@ -142,6 +142,11 @@ pub trait Array: Send {
         let _ = (stop, plan);
     }
 
+    /// A member reports its zones, before [`recover`](Self::recover): how they are after whatever became of them.
+    fn reported(&mut self, member: MemberId, zones: &[Zone]) {
+        let _ = (member, zones);
+    }
+
     /// All that was done and recorded so far survives a loss of power.
     fn durable(&mut self) {}
 
@@ -154,6 +159,11 @@ pub trait Array: Send {
     /// The time of [`wake_at`](Self::wake_at) has come.
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
         let _ = (now, plan);
+    }
+
+    /// A [`checkpoint`](Self::checkpoint) now says what is on the members; else it may say what is on its way to them.
+    fn is_settled(&self) -> bool {
+        true
     }
 
     /// It has begun something, such as a rebuild, that should end before the array is looked at.

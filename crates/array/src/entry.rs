@@ -4,8 +4,8 @@
 //! tests of all arrays are made from it.
 
 use crate::{Array, Capabilities, cache};
-use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::{Blocks, Zone};
 
 /// Most drives of an array: members have 32-bit numbers, and streams 16.
 pub const MOST_DISKS: u64 = 65_535;
@@ -56,6 +56,7 @@ pub const COMMON: &[Param] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayContext<'a> {
     disks: &'a [Blocks],
+    zones: &'a [Vec<Zone>],
     /// Seed of whatever an array draws.
     pub seed: u64,
 }
@@ -63,7 +64,23 @@ pub struct ArrayContext<'a> {
 impl<'a> ArrayContext<'a> {
     /// For disks of these sizes.
     pub fn new(disks: &'a [Blocks]) -> Self {
-        Self { disks, seed: 1 }
+        Self { disks, zones: &[], seed: 1 }
+    }
+
+    /// The same with what each of the disks reports of its zones.
+    #[must_use]
+    pub fn zoned(self, zones: &'a [Vec<Zone>]) -> Self {
+        Self { zones, ..self }
+    }
+
+    /// What a disk reports of its zones; nothing where it has none.
+    pub fn zones(&self, disk: usize) -> &'a [Zone] {
+        self.zones.get(disk).map_or(&[], |zones| zones)
+    }
+
+    /// Whether any disk has zones.
+    pub fn has_zones(&self) -> bool {
+        self.zones.iter().any(|zones| !zones.is_empty())
     }
 
     /// The same with this seed.
@@ -108,6 +125,8 @@ pub struct ArrayEntry {
     pub params: &'static [Param],
     /// What it promises.
     pub capabilities: Capabilities,
+    /// Its disks are drives whose zones it keeps in order.
+    pub zoned: bool,
     /// How many disks it is made of.
     pub disks: fn(&Values) -> u32,
     /// Builds it from checked values.
@@ -115,6 +134,11 @@ pub struct ArrayEntry {
 }
 
 impl ArrayEntry {
+    /// Whether discarded blocks read as zeroes; `drives`: those of its drives do.
+    pub fn discards(&self, drives: bool) -> bool {
+        self.capabilities.discards && (self.zoned || drives)
+    }
+
     /// All its parameters.
     pub fn parameters(&self) -> Vec<Param> {
         let mut all = self.params.to_vec();

@@ -3,7 +3,7 @@
 //! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`].
 
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, COMMON};
-use crate::layouts::{dedicated, dvs, mirror, raid5, raid6, single, spanning, striped};
+use crate::layouts::{dedicated, dm_zoned, dvs, mirror, raid5, raid6, single, spanning, striped, zone_log};
 use crate::{Array, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
 use smrlab_units::{BLOCK_BYTES, SimTime, parse_time};
@@ -18,6 +18,8 @@ pub static ARRAYS: &[&ArrayEntry] = &[
     &raid5::ENTRY,
     &raid6::ENTRY,
     &dvs::ENTRY,
+    &dm_zoned::ENTRY,
+    &zone_log::ENTRY,
 ];
 
 /// What `chunk` of `striped` was called by earlier versions.
@@ -56,9 +58,25 @@ impl Chosen {
     /// # Errors
     /// What does not fit on them.
     pub fn build(&self, context: &ArrayContext<'_>) -> BuildResult {
+        self.fits_zones(context)?;
         let array = (self.entry.build)(context, &self.values)?;
         let discards = self.entry.capabilities.discards;
         if self.is_single() { Ok(array) } else { cache::before(array, context, &self.values, discards) }
+    }
+
+    /// Whether it is one for drives whose zones the host keeps in order, if these are such.
+    fn fits_zones(&self, context: &ArrayContext<'_>) -> Result<(), SpecError> {
+        let name = self.entry.name;
+        let text = match (self.entry.zoned, context.has_zones()) {
+            (true, false) => format!(
+                "{name}: the drive below it shows no zones: put the layer zoned there, as in '{name} / zoned'"
+            ),
+            (false, true) if !self.is_single() => format!(
+                "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive"
+            ),
+            _ => return Ok(()),
+        };
+        Err(SpecError::Other(text))
     }
 
     /// The specification without what befalls its drives: what arrays have in common of which one has the other's state.

@@ -115,14 +115,15 @@ impl Arrayed {
     ) -> Result<Self> {
         let chosen = &members.chosen;
         let capabilities = chosen.entry.capabilities;
-        let (mut discards, mut survives_cut) = (capabilities.discards, capabilities.survives_cut);
+        let (mut discards, mut survives_cut) = (true, capabilities.survives_cut);
         let ssd = members.ssd(&*array, found.formed)?;
         let (mut bytes, mut drives, mut missing, mut layer) =
             (Vec::new(), Vec::new(), Vec::new(), String::new());
         for (i, disk) in disks.into_iter().enumerate() {
             let own = disk.drive.built.capabilities;
             discards &= own.discards;
-            survives_cut &= own.survives_cut;
+            // Drives with zones promise it of what lies below their write pointers, which is enough here.
+            survives_cut &= own.survives_cut || chosen.entry.zoned;
             if disk.fresh && found.formed {
                 missing.push(MemberId(i as u32));
             }
@@ -131,6 +132,7 @@ impl Arrayed {
             drives.push(drive);
             bytes.push(own);
         }
+        let discards = chosen.entry.discards(discards);
         let (ssd, on_ssd) = ssd.unzip();
         if let Some(ledger) = &ledger {
             bytes.iter().try_for_each(|disk: &Bytes| disk.medium.sync().map(drop))?;
@@ -405,7 +407,7 @@ impl Arrayed {
         let mut state = self.state.lock();
         // The array's tables are to say what is on the disks.
         state.call(|c, carry| c.write_back(carry));
-        if state.carry.broken.is_some() {
+        if state.carry.broken.is_some() || !state.controller.array().is_settled() {
             return Ok(());
         }
         let mut records = Records::default();

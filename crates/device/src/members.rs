@@ -93,7 +93,7 @@ impl Members {
         };
         let config = Config { seed, store, ..self.config.clone() };
         let drive = disk::assembled(&config, self.medium)?;
-        if !drive.built.capabilities.keeps_data {
+        if !drive.built.capabilities.keeps_data && !self.chosen.entry.zoned {
             let text = format!("the disks of an array must keep their data, which {} does not", config.layer);
             return Err(DeviceError::input(
                 text + ": give --layer cmr, s-block, disk-cache, ... (smrlab list layers)",

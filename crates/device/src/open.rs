@@ -16,9 +16,9 @@ use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, Controller, State};
-use smrlab_stl::Record;
+use smrlab_stl::{Record, zones_of};
+use smrlab_units::Pba;
 use smrlab_units::spec::split_item;
-use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
 /// Opens what `config` describes; what happens to its disks is noted in `events`.
@@ -93,14 +93,15 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
         return refuse("a state is that of one drive: an array cannot begin from one");
     }
     let disks = chosen.disks as usize;
-    let build = |each: Blocks| {
-        let sizes = vec![each; disks];
-        chosen.build(&ArrayContext::new(&sizes).seeded(config.seed)).map_err(wrong)
+    let build = |drive: &Assembled| {
+        let layer = &*drive.built.layer;
+        let (sizes, zones) = (vec![layer.host_blocks(); disks], vec![zones_of(layer); disks]);
+        chosen.build(&ArrayContext::new(&sizes).zoned(&zones).seeded(config.seed)).map_err(wrong)
     };
-    let of_array = |drive: &Assembled| Ok(build(drive.built.layer.host_blocks())?.host_blocks().0);
+    let of_array = |drive: &Assembled| Ok(build(drive)?.host_blocks().0);
     let first = drive(config, disks as u64, &of_array)?;
     let medium = Some(first.built.drive.geometry().blocks());
-    let array = build(first.built.layer.host_blocks())?;
+    let array = build(&first)?;
     let identity = format!("{};{}", chosen.resolved, first.built.resolved);
     let about = |id| Header {
         id,

@@ -9,7 +9,7 @@ use crate::state;
 use smrlab_array::{Array, ArrayContext, ArrayState, Chosen, registry};
 use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{Assembled, Wanted, assemble};
-use smrlab_stl::{BuildContext, Built};
+use smrlab_stl::{BuildContext, Built, zones_of};
 use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Steps, TraceSource, combine, pipeline};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
@@ -126,9 +126,10 @@ fn assemble_array(
         let wanted = Wanted { seed: wanted.seed + i, ..*wanted };
         others.push(assemble(&wanted, read_drive, build, faults)?);
     }
-    let all = std::iter::once(first).chain(&others).take(chosen.disks as usize);
-    let sizes: Vec<Blocks> = all.map(|d| d.built.layer.host_blocks()).collect();
-    let context = ArrayContext::new(&sizes).seeded(wanted.seed);
+    let all = || std::iter::once(first).chain(&others).take(chosen.disks as usize);
+    let sizes: Vec<Blocks> = all().map(|d| d.built.layer.host_blocks()).collect();
+    let zones: Vec<_> = all().map(|d| zones_of(&*d.built.layer)).collect();
+    let context = ArrayContext::new(&sizes).zoned(&zones).seeded(wanted.seed);
     let array = faults.keep("array", chosen.build(&context))?;
     Some(ArrayRun { chosen, array, others })
 }

@@ -88,8 +88,7 @@ fn verify_array(chosen: &Chosen, drive: &Assembled) -> ArrayVerify {
     let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
     let discards = drive.built.capabilities.discards;
     let fresh = move || Verify::new(geometry.clone(), interference, discards);
-    let of_array = chosen.entry.capabilities.discards;
-    ArrayVerify::new(chosen.disks as usize, Box::new(fresh), (discards, of_array))
+    ArrayVerify::new(chosen.disks as usize, Box::new(fresh), (discards, chosen.entry.discards(discards)))
 }
 
 /// A rig, and what is to be done with it.

@@ -194,6 +194,16 @@ pub trait TranslationLayer: Send {
     }
 }
 
+/// All zones of a layer, in order; none where it has none.
+pub fn zones_of(layer: &dyn TranslationLayer) -> Vec<Zone> {
+    let mut all = Vec::new();
+    layer.zones(Lba(0), &mut |zone| {
+        all.push(*zone);
+        true
+    });
+    all
+}
+
 /// Whether the counter `name` says how much there is at present, and not how often something happened: its first word is
 /// `cache`, `cached`, `free`, `used`, `live`, `valid`, `open` or `map`, or it is one of an array's about its disks.
 pub fn is_level(name: &str) -> bool {

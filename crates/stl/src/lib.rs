@@ -18,6 +18,7 @@ pub use bytes::{Executor, HostBuffer, Medium, Part};
 pub use entry::{BuildContext, LayerEntry, Metadata};
 pub use layer::{
     Capabilities, Counted, Facts, Parts, Record, StepEnd, TranslationLayer, counted, counted_since, is_level,
+    zones_of,
 };
 pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source};
 pub use registry::{Built, LAYERS, build};

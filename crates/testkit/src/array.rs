@@ -8,7 +8,9 @@ use smrlab_array::{
     Array, ArrayContext, Locks, MemberId, MemberOp, MemberPlan, Part, Phase, Records, Staging, Ticket, Work,
 };
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, Plan, Refusal, TranslationLayer};
+use smrlab_stl::{
+    BuildContext, Executor, HostBuffer, HostRequest, Plan, Refusal, TranslationLayer, zones_of,
+};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -122,7 +124,7 @@ impl ArrayHarness {
             ssd: Some(vec![0x44; ssd.blocks.bytes() as usize]),
             ..Disk::new(layer, &context)
         }));
-        let discards = chosen.entry.capabilities.discards && disks[..real].iter().all(|d| d.discards);
+        let discards = chosen.entry.discards(disks[..real].iter().all(|d| d.discards));
         let bytes = array.host_blocks().bytes() as usize;
         Self {
             text: text.to_owned(),
@@ -150,7 +152,8 @@ impl ArrayHarness {
     fn build(text: &str, disks: &[Disk]) -> Box<dyn Array> {
         let sizes: Vec<Blocks> = disks.iter().map(|d| d.layer.host_blocks()).collect();
         let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
-        chosen.build(&ArrayContext::new(&sizes)).unwrap_or_else(|e| panic!("{e}"))
+        let zones: Vec<_> = disks.iter().map(|d| zones_of(&*d.layer)).collect();
+        chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// How many disks it has.
@@ -442,6 +445,9 @@ impl ArrayHarness {
         self.disks.iter_mut().for_each(|d| d.queue.clear());
         self.staging = Staging::default();
         self.array = Self::build(&self.text, &self.disks[..self.real]);
+        for (i, disk) in (0..).zip(&self.disks[..self.real]) {
+            self.array.reported(MemberId(i), &zones_of(&*disk.layer));
+        }
         let records = std::mem::take(&mut self.records);
         self.planned(|array, _, plan| array.recover(&records, plan));
         if let Some(disk) = disk {

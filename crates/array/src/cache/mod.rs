@@ -26,7 +26,7 @@ use evict::Evict;
 use lists::ReadPolicy;
 use pages::{Page, Pages};
 use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, Lba, SimTime};
+use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -270,6 +270,14 @@ impl Array for Cached {
 
     fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
         self.inner.unclean(stop, plan);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.inner.is_settled()
+    }
+
+    fn reported(&mut self, member: MemberId, zones: &[Zone]) {
+        self.inner.reported(member, zones);
     }
 
     fn durable(&mut self) {

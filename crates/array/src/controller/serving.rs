@@ -5,6 +5,7 @@ use super::{Controller, Event};
 use crate::member::Slot;
 use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Records, Stop, Work};
 use smrlab_drive::Drive;
+use smrlab_stl::zones_of;
 use smrlab_units::SimTime;
 
 impl Controller {
@@ -19,6 +20,12 @@ impl Controller {
     /// Takes up what an array left behind: the records of its state, and how its server ended.
     pub fn recover(&mut self, records: &Records, stop: Stop, watch: &mut impl ArrayObserver) {
         let mut plan = MemberPlan::new(self.plan.wants_data());
+        for (i, slot) in (0..).zip(&self.members) {
+            let zones = slot.member.drive().map(|drive| zones_of(drive.layer())).unwrap_or_default();
+            if !zones.is_empty() {
+                self.array.reported(MemberId(i), &zones);
+            }
+        }
         self.array.recover(records, &mut plan);
         if stop != Stop::Orderly {
             self.array.unclean(stop, &mut plan);

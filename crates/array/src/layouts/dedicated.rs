@@ -34,6 +34,7 @@ A request goes to drive `stream mod d`, at its own LBA: with several traces (`--
 Every source sees the space of one drive. It is no layout for one host, but the bound to which separation can lead.",
     params: &[DISKS],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    zoned: false,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {
         let host = context.disks().iter().copied().min().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 pub mod dedicated;
 mod disks;
+pub mod dm_zoned;
 pub mod dvs;
 mod intent;
 pub mod mapped;
@@ -14,3 +15,4 @@ mod rebuild;
 pub mod single;
 pub mod spanning;
 pub mod striped;
+pub mod zone_log;

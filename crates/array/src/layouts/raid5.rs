@@ -72,6 +72,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         BATCH,
     ],
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
+    zoned: false,
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };

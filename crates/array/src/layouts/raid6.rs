@@ -47,6 +47,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         BATCH,
     ],
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
+    zoned: false,
     disks: |values| values.count("disks").unwrap_or(6) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;

@@ -15,6 +15,7 @@ The host talks to one drive. Nothing stands in between: the engine serves the dr
 scheduler that was asked for, and no event queue.",
     params: &[],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    zoned: false,
     disks: |_| 1,
     build: |context, _| Ok(Box::new(Mapped::new(Spanning::new(context.disks()), 1))),
 };

@@ -54,6 +54,7 @@ Chunk `c` of the host's space is on drive `c mod d`, at chunk `c div d`. A reque
 once, for a run of its blocks. A lost drive takes part of every larger range with it: requests that touch it are refused.",
     params: &[DISKS, CHUNK],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    zoned: false,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let map = Striped::new(context.chunk(values)?, context.disks());

@@ -129,8 +129,8 @@ impl Carry {
         let Some(executed) = executed else {
             return self.ssd.as_mut().map_or(Ok(()), |ssd| ssd.carry_out(&op.request, host));
         };
-        if executed.plan.refusal().is_some() {
-            return Ok(());
+        if let smrlab_stl::Outcome::Refused { why, lba } = executed.plan.outcome() {
+            return Err(DeviceError::refused(why, Some(lba)));
         }
         let all = (executed.done, true);
         self.disks[op.member.at()].carry_out(executed.plan, all, op.request.why, host)
@@ -146,7 +146,7 @@ impl Carry {
         if self.pending.contains_key(&op.request.id) {
             self.tickets.insert(op.ticket, op.request.id);
         }
-        let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard);
+        let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard | HostOp::Zone(_));
         if changes
             && op.member.at() < self.disks.len()
             && let Some(ledger) = &self.ledger

@@ -265,6 +265,8 @@ survives! {
     raid6: "raid6,disks=4,chunk=4blk over s-block", 20;
     raid6_journal: "raid6,disks=4,chunk=4blk,journal=on over cmr", 20;
     mirror: "mirror,disks=3,chunk=4blk over s-block", 20;
+    dm_zoned: "dm-zoned,reserved=1,copy=4KiB over zoned,zone=32KiB,conventional=50%", 20;
+    zone_log: "zone-log over zoned,zone=8KiB,conventional=0%", 20;
     ssd_before_disks: "striped,disks=2,chunk=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr", 20;
     ssd_before_raid5: "raid5,disks=3,chunk=4blk,ssd_write=32KiB,ssd_page=2KiB,ssd_read=8KiB over s-block", 20;
     ssd_before_dvs:

@@ -100,7 +100,7 @@ impl ArrayVerify {
         Self {
             disks: (0..disks).map(|_| fresh()).collect(),
             fresh,
-            discards: (discards.0, discards.0 && discards.1),
+            discards,
             members: (0..=disks).map(|_| Space::default()).collect(),
             expected: Space::default(),
             vague: Space::default(),

@@ -9,6 +9,7 @@ mod tests;
 
 pub use entry::ENTRY;
 pub use options::{Idle, Options, Separate};
+pub use records::skipped;
 
 use crate::parts::free_bands::{FreeBands, Reserve};
 use crate::parts::homes::Homes;

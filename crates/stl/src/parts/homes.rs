@@ -211,8 +211,8 @@ impl Homes {
         true
     }
 
-    /// The first `written` slots of an open band are written, with nothing that is live.
-    fn skip(&mut self, band: u32, written: u32) {
+    /// The first `written` slots of an open band are written, with nothing that is live in those that were not.
+    pub fn skip(&mut self, band: u32, written: u32) {
         let row = &mut self.rows[band as usize];
         // No unit has this number: there are fewer units than slots, and fewer slots than this.
         row.owners.resize(written as usize, u32::MAX);

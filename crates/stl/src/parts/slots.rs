@@ -53,6 +53,14 @@ impl Slots {
         Ok(Self { bands, unit, first, by_slot, shortest: shortest as u32, longest: longest as u32 })
     }
 
+    /// Units in bands of `each` blocks that begin here: the zones of a drive, where a host logs.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn at(places: &[Pba], each: Blocks, unit: u64) -> Result<Self, String> {
+        Self::new(Bands::at(places, each).map_err(|e| e.to_string())?, unit)
+    }
+
     /// The bands.
     pub fn bands(&self) -> &Bands {
         &self.bands

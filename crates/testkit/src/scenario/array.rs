@@ -4,9 +4,11 @@ use super::{Done, request};
 use smrlab_array::plan::Outcome;
 use smrlab_array::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work};
 use smrlab_disk::DriveModel;
+use smrlab_stl::{BuildContext, zones_of};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// An array of disks that hold nothing: its member requests are all that counts.
 pub(super) struct Rig {
@@ -16,11 +18,18 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// `text` on as many drives as it needs; answers its name, too.
-    pub(super) fn new(text: &str, drive: &DriveModel) -> Result<(Self, &'static str), String> {
-        let chosen = smrlab_array::parse(text).map_err(|e| e.to_string())?;
-        let sizes = vec![drive.geometry().blocks(); chosen.disks as usize];
-        let array = chosen.build(&ArrayContext::new(&sizes)).map_err(|e| e.to_string())?;
+    /// `text` on as many drives as it needs, with the layer behind ` / ` if there is one; answers its name, too.
+    pub(super) fn new(text: &str, drive: &Arc<DriveModel>) -> Result<(Self, &'static str), String> {
+        let stack = smrlab_array::stack::parse(text).map_err(|e| e.to_string())?;
+        let chosen = smrlab_array::parse(&stack.array).map_err(|e| e.to_string())?;
+        let (mut each, mut zones) = (drive.geometry().blocks(), Vec::new());
+        if let Some(layer) = stack.layer {
+            let context = BuildContext::new(Arc::clone(drive));
+            let built = smrlab_stl::build(&layer, &context).map_err(|e| e.to_string())?;
+            (each, zones) = (built.layer.host_blocks(), zones_of(&*built.layer));
+        }
+        let (sizes, zones) = (vec![each; chosen.disks as usize], vec![zones; chosen.disks as usize]);
+        let array = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map_err(|e| e.to_string())?;
         Ok((Self { array, dead: vec![false; sizes.len()], tickets: 0 }, chosen.entry.name))
     }
 

@@ -12,3 +12,4 @@ mod volatile;
 mod war;
 mod waves;
 mod zoned;
+mod zoned_arrays;

@@ -101,6 +101,7 @@ segments are reset, and it is done again after a cut. The published write cache 
         Param { name: "rebuild_depth", kind: Kind::Count(1, 1024), default: "1", doc: "groups rebuilt at a time" },
     ],
     capabilities: Capabilities { losses: 1, survives_cut: false, discards: true },
+    zoned: false,
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };

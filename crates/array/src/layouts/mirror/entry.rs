@@ -48,6 +48,7 @@ chunks after a server was killed or the host lost power, in the background, and 
         BATCH,
     ],
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
+    zoned: false,
     disks: |values| values.count("disks").unwrap_or(2) as u32,
     build,
 };

@@ -24,6 +24,9 @@ const CLOCK: u32 = 7;
 /// Checkpoint, behind the map: band `words[0]` was taken for head `words[1]`; its youngest data are of `words[2]`.
 const BAND: u32 = 8;
 
+/// The first `words[1]` slots of the open band `words[0]`, more than are known of, are written: nothing is live in the others.
+const SKIP: u32 = 9;
+
 const HALF: u64 = 0xffff_ffff;
 
 pub(super) fn opened(band: u32, head: u32) -> Record {
@@ -51,6 +54,12 @@ pub(super) fn freed(band: u32) -> Record {
 
 pub(super) fn discarded(lba: Lba, blocks: Blocks) -> Record {
     Record { tag: DISCARD, words: [lba.0, blocks.0, 0] }
+}
+
+/// The medium has slots of a band written of which the log knows nothing: a host that logs over zones finds write pointers behind a write
+/// that was cut. Where the band is open, and not empty, it is appended to from there on.
+pub fn skipped(band: u64, slots: u64) -> Record {
+    Record { tag: SKIP, words: [band, slots, 0] }
 }
 
 impl LogLayer {
@@ -81,6 +90,7 @@ impl LogLayer {
             CLEAN => self.cleaning = Some(a as u32),
             FREE => self.release(a as u32),
             DISCARD => self.discard(Lba(a), Blocks(b)),
+            SKIP => self.skip(a as u32, b as u32),
             CLOCK => self.clock = a,
             BAND => self.restore_band(a as u32, b as u32, c),
             _ => {
@@ -104,6 +114,15 @@ impl LogLayer {
             }
         }
         self.appended(band);
+    }
+
+    fn skip(&mut self, band: u32, written: u32) {
+        let known = self.homes.written(band);
+        let open = self.bands.get(band as usize).is_some_and(|b| b.state == State::Open);
+        if open && known > 0 && known < written {
+            self.homes.skip(band, written);
+            self.appended(band);
+        }
     }
 
     pub(super) fn release(&mut self, band: u32) {

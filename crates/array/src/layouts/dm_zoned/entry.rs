@@ -1,0 +1,129 @@
+//! The registry entry.
+
+use super::table::{Shape, Table, UNIT};
+use super::{DmZoned, Options};
+use crate::Capabilities;
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::{Blocks, SimTime, Zone, ZoneKind};
+
+/// The registry entry.
+pub const ENTRY: ArrayEntry = ArrayEntry {
+    name: "dm-zoned",
+    summary: "a host-managed drive as an ordinary one: chunks in sequential zones, random zones for what is out of order, reclaim",
+    reference: "Linux kernel documentation, device-mapper/dm-zoned; dmzadm(8)",
+    page: "\
+One drive with the layer `zoned` below it, conventional zones and all: `--stack 'dm-zoned / zoned,conventional=2%'`. The host sees an ordinary \
+drive in chunks as large as a zone. A chunk has a zone of its own, which is a conventional one (random) or a sequential one. A write that begins \
+at the write pointer of its chunk's sequential zone goes there; any other goes to a random zone, its chunk's buffer, and what it overwrites is valid \
+no more in the sequential zone. A chunk that is written for the first time gets a random zone, and a sequential one where no random zone is free \
+(`map=sequential`: a sequential one wherever it is written from its beginning on). Reads take each block from the zone in which it is valid; what \
+was never written or was discarded reads as zeroes. A zone in which nothing is valid any more is free; it is reset when it is taken again.
+
+Reclaim frees random zones, one at a time, the one written longest ago first: when no request has come for `idle` and fewer than `high` of the random \
+zones are free, and whenever fewer than `low` are. A buffer whose blocks all lie above the write pointer of its chunk's sequential zone is appended there, gaps \
+as zeroes; else all that is valid in the chunk goes to a free sequential zone; and where none is free, what is valid in the sequential zone goes to the \
+buffer. It copies `copy` at a time. Reads of the chunk go on meanwhile. A write to it makes reclaim give up, unless others wait for a random zone; \
+then it waits. A write that needs a random zone waits until one is free.
+
+The first conventional zones hold two sets of metadata: a superblock, the map of chunks, and a bitmap of each zone. A flush writes the metadata blocks that \
+changed since the last one to the second set, its superblock with FUA, and then the same to the first set; writes that come meanwhile \
+wait. Here that costs time and space, and nothing else: what is recorded survives by itself. What was acknowledged survives a power cut at any \
+request of the drive's, where the kernel promises that only for what was flushed. Validity is kept by blocks of 512 bytes and not of 4 KiB; a write of \
+less than 4 KiB reads what completes it, as a page cache does (cause `fill`). What the drive is told is in the order in which it is planned, so the \
+drive has no scheduler that reorders. The last zone is left out where it is shorter than the others.",
+    params: &[
+        Param {
+            name: "reserved",
+            kind: Kind::Count(1, 1 << 20),
+            default: "16",
+            doc: "sequential zones that the host does not see: where reclaim copies to (dmzadm --seq)",
+        },
+        Param {
+            name: "map",
+            kind: Kind::Choice(&["random", "sequential"]),
+            default: "random",
+            doc: "what a chunk gets that is written for the first time, from its beginning on",
+        },
+        Param {
+            name: "idle",
+            kind: Kind::Time,
+            default: "10s",
+            doc: "time without a request after which reclaim begins",
+        },
+        Param {
+            name: "high",
+            kind: Kind::Share(0.0, 1.0),
+            default: "50%",
+            doc: "in idle time reclaim goes on until this share of the random zones is free",
+        },
+        Param {
+            name: "low",
+            kind: Kind::Share(0.0, 1.0),
+            default: "30%",
+            doc: "with a smaller share of the random zones free reclaim begins at any time",
+        },
+        Param {
+            name: "copy",
+            kind: Kind::Size,
+            default: "1MiB",
+            doc: "how much reclaim reads and writes at a time, between which requests have their turn (assumed)",
+        },
+    ],
+    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    zoned: true,
+    disks: |_| 1,
+    build,
+};
+
+/// How the drive's zones can be used.
+fn shape(zones: &[Zone], reserved: u32) -> Result<Shape, String> {
+    let size = zones.first().map_or(Blocks::ZERO, |z| z.blocks);
+    // A shorter one can only be the last.
+    let equal = zones.iter().take_while(|z| z.blocks == size).count();
+    let conventional = zones.iter().take_while(|z| z.kind == ZoneKind::Conventional).count();
+    let others = |z: &Zone| matches!(z.kind, ZoneKind::SequentialRequired | ZoneKind::SequentialPreferred);
+    if equal + 1 < zones.len()
+        || !zones[conventional..equal].iter().all(others)
+        || !size.0.is_multiple_of(UNIT)
+    {
+        return Err("dm-zoned: needs zones of one size, whole 4 KiB, the conventional ones first".to_owned());
+    }
+    let shape = Shape::new(size.0, (conventional as u32, equal as u32), reserved);
+    if shape.random().is_empty() {
+        return Err(format!(
+            "dm-zoned: the drive has {conventional} conventional zones, and two sets of metadata and one random zone need \
+             {}: give zoned more with conventional=, or smaller ones with zone=",
+            2 * shape.set + 1
+        ));
+    }
+    if shape.chunks() == 0 {
+        return Err(format!(
+            "dm-zoned: {} sequential zones are fewer than the reserve: give less with reserved=, or smaller zones with zone=",
+            shape.sequential().len()
+        ));
+    }
+    Ok(shape)
+}
+
+fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
+    let zones = context.zones(0);
+    let reserved = values.count("reserved").unwrap_or(16) as u32;
+    let shape = shape(zones, reserved).map_err(SpecError::Other)?;
+    let random = shape.random().len() as f64;
+    let share = |name, default| (values.share(name).unwrap_or(default) * random).ceil() as u64;
+    let copy = values.size("copy", Blocks(shape.size)).map_or(2048, |b| b.0);
+    if copy == 0 || !copy.is_multiple_of(UNIT) {
+        return Err(values.bad("copy", "a multiple of 4KiB, such as 1MiB"));
+    }
+    let options = Options {
+        sequential_first: values.text("map") == Some("sequential"),
+        idle: values.time("idle").unwrap_or(SimTime::from_ms(10_000)),
+        high: share("high", 0.5),
+        low: share("low", 0.3),
+        copy,
+    };
+    let mut table = Table::new(shape);
+    table.reported(zones);
+    Ok(Box::new(DmZoned::new(table, options)))
+}

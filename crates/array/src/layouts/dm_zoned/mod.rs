@@ -1,0 +1,370 @@
+//! `dm-zoned`: a host-managed drive as an ordinary one, as the Linux target of that name makes it.
+//!
+//! A chunk of the host's space is as large as a zone. Writes go to the chunk's sequential zone where they begin at its write pointer, else
+//! to a random zone. What a drive is asked for is done in the order in which it is asked, so a zone may be given to others while reads of
+//! what it held are on their way.
+
+mod commit;
+mod entry;
+mod reclaim;
+mod records;
+mod table;
+mod writes;
+
+pub use entry::ENTRY;
+
+use crate::plan::tasks;
+use crate::tickets::Tickets;
+use crate::{
+    Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Ticket, Work,
+};
+use commit::Commit;
+use reclaim::Reclaim;
+use records::Change;
+use smrlab_stl::{HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use table::Table;
+
+/// The drive.
+const DRIVE: MemberId = MemberId(0);
+
+/// What users set.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    /// A chunk that is written for the first time gets a sequential zone where it is written from its beginning on.
+    sequential_first: bool,
+    /// How long there is no request before reclaim begins while fewer random zones than `high` are free.
+    idle: SimTime,
+    /// Free random zones below which reclaim begins in idle time, and at any time.
+    high: u64,
+    low: u64,
+    /// Blocks that reclaim copies at a time.
+    copy: u64,
+}
+
+tasks! {
+    /// What it does by itself.
+    enum Task from 0 {
+        /// Reclaims a random zone, whichever was written longest ago.
+        Reclaim,
+    }
+}
+
+/// The part of a request that lies in one chunk.
+#[derive(Clone, Debug)]
+struct Piece {
+    chunk: u64,
+    /// In the chunk.
+    blocks: Range<u64>,
+    /// Where they are in the host's buffer.
+    host: u64,
+}
+
+/// A write of the host's.
+#[derive(Clone, Debug)]
+struct Writing {
+    request: HostRequest,
+    /// What is not on its way yet.
+    left: VecDeque<Piece>,
+    /// What is, and the zones to which it goes.
+    doing: Vec<(Piece, u32)>,
+    /// What completes its first and its last unit was read into slots 0 and 1.
+    filled: [bool; 2],
+    /// It had to wait.
+    waited: bool,
+}
+
+impl Writing {
+    fn new(request: HostRequest, left: VecDeque<Piece>) -> Self {
+        Self { request, left, doing: Vec::new(), filled: [false; 2], waited: false }
+    }
+}
+
+/// What a work is at.
+#[derive(Clone, Debug)]
+enum Doing {
+    /// Its reads, or its flush, are the last phase.
+    Last,
+    /// Reads what completes the first and the last unit.
+    Filling(Writing),
+    Writing(Writing),
+    /// Waits for its turn to write down metadata.
+    Flushing(HostRequest),
+    Committing(Commit),
+    Reclaiming,
+}
+
+/// What keeps a work from going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// A random zone.
+    Zone,
+    /// The end of the reclaim of this chunk.
+    Reclaim,
+    /// The end of a commit.
+    Commit,
+}
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    /// Blocks that the host wrote at write pointers, and to random zones.
+    at_pointer: u64,
+    random: u64,
+    resets: u64,
+    waits: u64,
+    commits: u64,
+    metadata: u64,
+    reclaims: u64,
+    given_up: u64,
+    relocated: u64,
+}
+
+/// See the [module](self).
+pub struct DmZoned {
+    options: Options,
+    table: Table,
+    works: Tickets<Doing>,
+    /// Works that cannot go on, the first that came first.
+    parked: VecDeque<(Ticket, Wait)>,
+    /// Chunks to which something is being written.
+    writing: BTreeSet<u64>,
+    reclaim: Option<Reclaim>,
+    /// A reclaim is to begin.
+    queued: bool,
+    /// No random zone could be reclaimed, and nothing was written since.
+    stuck: bool,
+    committing: bool,
+    dead: bool,
+    counters: Counters,
+}
+
+impl DmZoned {
+    fn new(table: Table, options: Options) -> Self {
+        Self {
+            options,
+            table,
+            works: Tickets::default(),
+            parked: VecDeque::new(),
+            writing: BTreeSet::new(),
+            reclaim: None,
+            queued: false,
+            stuck: false,
+            committing: false,
+            dead: false,
+            counters: Counters::default(),
+        }
+    }
+
+    fn pieces(&self, r: &HostRequest) -> impl Iterator<Item = Piece> + use<> {
+        let (size, span) = (self.table.shape.size, r.lba.span(r.blocks));
+        (span.start / size..span.end.div_ceil(size)).map(move |chunk| {
+            let (base, from) = (chunk * size, span.start.max(chunk * size));
+            let blocks = from - base..span.end.min(base + size) - base;
+            Piece { chunk, blocks, host: from - span.start }
+        })
+    }
+
+    /// Makes a change, and records it.
+    fn change(&mut self, change: &Change, plan: &mut MemberPlan) {
+        self.table.apply(change);
+        plan.record(change);
+    }
+
+    /// The same, and what follows of it for the chunk's zones.
+    fn change_and_settle(&mut self, change: &Change, chunk: u64, plan: &mut MemberPlan) {
+        self.change(change, plan);
+        if let Some(mapped) = self.table.settled(chunk) {
+            self.change(&mapped, plan);
+        }
+    }
+
+    /// A write, or a discard, cannot go on.
+    fn park(&mut self, ticket: Ticket, mut writing: Writing, why: Wait) {
+        self.counters.waits += u64::from(!std::mem::replace(&mut writing.waited, true));
+        self.works.put(ticket, Doing::Writing(writing));
+        self.parked.push_back((ticket, why));
+    }
+
+    fn read(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        let mut asked = false;
+        for piece in self.pieces(r) {
+            let mut at = piece.blocks.start;
+            let host = |offset: u64| Blocks(piece.host + offset - piece.blocks.start);
+            for (zone, run) in self.table.runs(piece.chunk, piece.blocks.clone()) {
+                if run.start > at {
+                    plan.deliver(ticket, host(at), Blocks(run.start - at), &[]);
+                }
+                let blocks = Blocks(run.end - run.start);
+                let part = HostRequest { lba: self.table.shape.at(zone, run.start), blocks, ..*r };
+                plan.ask(ticket, DRIVE, part, |out| out.push(blocks, End::Host(host(run.start))));
+                (asked, at) = (true, run.end);
+            }
+            if at < piece.blocks.end {
+                plan.deliver(ticket, host(at), Blocks(piece.blocks.end - at), &[]);
+            }
+        }
+        match asked {
+            true => self.works.put(ticket, Doing::Last),
+            false => plan.end(ticket),
+        }
+    }
+
+    fn start_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        match r.op {
+            HostOp::Read => self.read(ticket, r, plan),
+            HostOp::Write => self.fill(ticket, *r, plan),
+            HostOp::Discard => {
+                let all = Writing::new(*r, self.pieces(r).collect());
+                self.discard(ticket, all, plan);
+            }
+            HostOp::Flush => self.flush(ticket, *r, plan),
+            HostOp::Append | HostOp::Zone(_) => plan.refuse(ticket, Refusal::Unsupported),
+        }
+    }
+
+    /// Works that waited go on as far as they can.
+    fn go_on(&mut self, plan: &mut MemberPlan) {
+        for (ticket, _) in std::mem::take(&mut self.parked) {
+            match self.works.take(ticket) {
+                Some(Doing::Writing(w)) if w.request.op == HostOp::Discard => self.discard(ticket, w, plan),
+                Some(Doing::Writing(w)) => self.write(ticket, w, plan),
+                Some(Doing::Flushing(r)) => self.flush(ticket, r, plan),
+                _ => debug_assert!(false, "nothing that waits"),
+            }
+        }
+        self.wants_reclaim(plan);
+    }
+
+    /// Nothing can be read or written any more.
+    fn give_up(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
+        self.works.remove(ticket);
+        plan.refuse(ticket, Refusal::Lost);
+    }
+}
+
+impl Array for DmZoned {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.table.shape.chunks() * self.table.shape.size)
+    }
+
+    fn locks(&self, work: &Work) -> Locks {
+        match work {
+            Work::Host(r) if r.op != HostOp::Flush => {
+                let (size, span) = (self.table.shape.size, r.lba.span(r.blocks));
+                Locks { stripes: span.start / size..span.end.div_ceil(size), shared: r.op == HostOp::Read }
+            }
+            _ => Locks::NONE,
+        }
+    }
+
+    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        match work {
+            _ if self.dead => plan.refuse(ticket, Refusal::Lost),
+            Work::Host(r) => {
+                self.start_host(ticket, r, plan);
+                self.wants_reclaim(plan);
+            }
+            Work::Job(job) => match Task::of(*job) {
+                Some(Task::Reclaim(_)) => {
+                    self.start_reclaim(ticket, plan);
+                    if self.reclaim.is_none() {
+                        self.go_on(plan);
+                    }
+                }
+                None => plan.end(ticket),
+            },
+        }
+    }
+
+    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+        let ticket = phase.ticket;
+        if self.dead || phase.lost {
+            return self.give_up(ticket, plan);
+        }
+        match self.works.take(ticket) {
+            Some(Doing::Filling(w)) => self.write(ticket, w, plan),
+            Some(Doing::Writing(w)) => self.written(ticket, w, plan),
+            Some(Doing::Committing(commit)) => self.commit(ticket, commit, plan),
+            Some(Doing::Reclaiming) => self.reclaimed(ticket, plan),
+            Some(Doing::Last | Doing::Flushing(_)) | None => plan.end(ticket),
+        }
+        self.go_on(plan);
+    }
+
+    fn failed(&mut self, _: SimTime, _: MemberId, plan: &mut MemberPlan) {
+        self.dead = true;
+        plan.record(&Change::Dead);
+        for (ticket, _) in std::mem::take(&mut self.parked) {
+            self.give_up(ticket, plan);
+        }
+    }
+
+    fn health(&self, _: MemberId) -> Health {
+        if self.dead { Health::Dead } else { Health::Whole }
+    }
+
+    fn reported(&mut self, _: MemberId, zones: &[Zone]) {
+        self.table.reported(zones);
+    }
+
+    fn durable(&mut self) {
+        self.table.durable();
+    }
+
+    fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
+        let few = (self.table.free_random.len() as u64) < self.options.high;
+        idle.filter(|_| few && !self.stuck && self.can_reclaim()).map(|at| at + self.options.idle)
+    }
+
+    fn wake(&mut self, _: SimTime, plan: &mut MemberPlan) {
+        self.queue_reclaim(plan);
+    }
+
+    fn recover(&mut self, records: &Records, _: &mut MemberPlan) {
+        for change in records.iter().filter_map(|r: Record<'_>| Change::of(r)) {
+            self.dead |= change == Change::Dead;
+            self.table.apply(&change);
+        }
+        // What is recorded need not be written down again: the records are what a kernel's log of metadata is.
+        self.table.dirty.clear();
+        self.table.durable();
+    }
+
+    fn checkpoint(&self, out: &mut Records) {
+        self.table.changes(&mut |change| out.add(&change));
+        if self.dead {
+            out.add(&Change::Dead);
+        }
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.table.allocated(lba.span(blocks), out);
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.table.bytes()
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        let c = &self.counters;
+        let (random, sequential) = self.table.used();
+        for (name, n) in [
+            ("blocks_at_pointer", c.at_pointer),
+            ("blocks_to_random_zones", c.random),
+            ("zone_resets", c.resets),
+            ("waits", c.waits),
+            ("commits", c.commits),
+            ("metadata_blocks", c.metadata),
+            ("reclaims", c.reclaims),
+            ("reclaims_given_up", c.given_up),
+            ("reclaimed_blocks", c.relocated),
+            ("used_random_zones", random),
+            ("used_sequential_zones", sequential),
+        ] {
+            out(name, n);
+        }
+    }
+}

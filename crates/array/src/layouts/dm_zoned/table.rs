@@ -1,0 +1,353 @@
+//! What is known of the drive's zones: which chunk has which, what is valid in them, which are free.
+
+use super::records::Change;
+use smrlab_blockmap::BlockSet;
+use smrlab_units::{Lba, Zone, ZoneCondition};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Blocks of what is written at a time: 4 KiB.
+pub(super) const UNIT: u64 = 8;
+/// Chunks whose mapping a metadata block holds, 8 bytes each.
+const MAPPINGS: u64 = 512;
+/// Units whose validity a metadata block holds, a bit each.
+const BITS: u64 = 1 << 15;
+
+/// `at` rounded down and up to whole units.
+pub(super) fn outward(blocks: &Range<u64>) -> Range<u64> {
+    blocks.start / UNIT * UNIT..blocks.end.next_multiple_of(UNIT)
+}
+
+/// How the drive's zones are used: first the two sets of metadata, then random zones, then sequential ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Blocks in a zone, and in a chunk.
+    pub size: u64,
+    /// Zones of a set of metadata.
+    pub set: u32,
+    /// Conventional zones.
+    pub conventional: u32,
+    /// All zones.
+    pub zones: u32,
+    /// Sequential zones that the host does not see.
+    pub reserved: u32,
+}
+
+impl Shape {
+    /// Over so many zones, the first `conventional` of which take writes anywhere.
+    pub(super) fn new(size: u64, (conventional, zones): (u32, u32), reserved: u32) -> Self {
+        let mut shape = Self { size, set: 0, conventional, zones, reserved };
+        let units = 1 + u64::from(zones).div_ceil(MAPPINGS) + u64::from(zones) * shape.bitmap();
+        shape.set = (units * UNIT).div_ceil(size) as u32;
+        shape
+    }
+
+    /// Conventional zones behind the metadata.
+    pub(super) fn random(&self) -> Range<u32> {
+        (2 * self.set).min(self.conventional)..self.conventional
+    }
+
+    /// The others.
+    pub(super) fn sequential(&self) -> Range<u32> {
+        self.conventional..self.zones
+    }
+
+    /// Whether a zone is written in order.
+    #[inline]
+    pub(super) fn is_sequential(&self, zone: u32) -> bool {
+        zone >= self.conventional
+    }
+
+    /// Chunks that the host sees.
+    pub(super) fn chunks(&self) -> u64 {
+        let data = self.random().len() + self.sequential().len();
+        (data as u64).saturating_sub(u64::from(self.reserved))
+    }
+
+    /// A block of a zone on the drive.
+    #[inline]
+    pub(super) fn at(&self, zone: u32, offset: u64) -> Lba {
+        Lba(u64::from(zone) * self.size + offset)
+    }
+
+    /// Blocks of a zone, in the numbers of [`at`](Self::at).
+    fn span(&self, zone: u32, blocks: &Range<u64>) -> Range<u64> {
+        self.at(zone, blocks.start).0..self.at(zone, blocks.end).0
+    }
+
+    /// Metadata blocks of a zone's bitmap.
+    fn bitmap(&self) -> u64 {
+        (self.size / UNIT).div_ceil(BITS)
+    }
+
+    /// The metadata block that says where a chunk is. Block 0 is the superblock.
+    fn mapping_of(&self, chunk: u64) -> u64 {
+        1 + chunk / MAPPINGS
+    }
+
+    /// The metadata blocks that say what is valid in some blocks of a zone.
+    fn bitmaps_of(&self, zone: u32, blocks: &Range<u64>) -> Range<u64> {
+        let first = 1 + u64::from(self.zones).div_ceil(MAPPINGS) + u64::from(zone) * self.bitmap();
+        first + blocks.start / UNIT / BITS..first + blocks.end.div_ceil(UNIT).div_ceil(BITS)
+    }
+}
+
+/// The zones of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Where its blocks are.
+    pub data: Option<u32>,
+    /// The random zone that holds what was written out of order.
+    pub buffer: Option<u32>,
+}
+
+impl Chunk {
+    /// Its zones.
+    pub(super) fn zones(self) -> impl Iterator<Item = u32> {
+        self.data.into_iter().chain(self.buffer)
+    }
+}
+
+/// See the [module](self).
+pub(super) struct Table {
+    pub shape: Shape,
+    chunks: Vec<Chunk>,
+    /// The chunk that has a zone.
+    owners: Vec<Option<u64>>,
+    /// When a zone was written last, by count of writes.
+    stamps: Vec<u64>,
+    clock: u64,
+    pub free_random: BTreeSet<u32>,
+    pub free_sequential: BTreeSet<u32>,
+    /// Blocks of each zone below its write pointer.
+    pointers: Vec<u64>,
+    valid: BlockSet,
+    /// Metadata blocks that changed since the last commit.
+    pub dirty: BTreeSet<u64>,
+    /// Zones that were freed since the last fence: durable state may refer to what they hold.
+    needed: BTreeSet<u32>,
+}
+
+impl Table {
+    /// Nothing is mapped.
+    pub(super) fn new(shape: Shape) -> Self {
+        let zones = shape.zones as usize;
+        Self {
+            chunks: vec![Chunk::default(); shape.chunks() as usize],
+            owners: vec![None; zones],
+            stamps: vec![0; zones],
+            clock: 0,
+            free_random: shape.random().collect(),
+            free_sequential: shape.sequential().collect(),
+            pointers: vec![0; zones],
+            valid: BlockSet::new(),
+            dirty: BTreeSet::new(),
+            needed: BTreeSet::new(),
+            shape,
+        }
+    }
+
+    /// The zones of a chunk.
+    #[inline]
+    pub(super) fn chunk(&self, chunk: u64) -> Chunk {
+        self.chunks[chunk as usize]
+    }
+
+    /// The chunk that has a zone.
+    pub(super) fn owner(&self, zone: u32) -> Option<u64> {
+        self.owners[zone as usize]
+    }
+
+    /// When a zone was written last.
+    pub(super) fn stamp(&self, zone: u32) -> u64 {
+        self.stamps[zone as usize]
+    }
+
+    /// Where a zone is to be written next.
+    #[inline]
+    pub(super) fn pointer(&self, zone: u32) -> u64 {
+        self.pointers[zone as usize]
+    }
+
+    /// A sequential zone is written up to here, or reset.
+    pub(super) fn point(&mut self, zone: u32, to: u64) {
+        self.pointers[zone as usize] = to;
+    }
+
+    /// Takes what the drive reports of its zones: zones that failed are free for nobody.
+    pub(super) fn reported(&mut self, zones: &[Zone]) {
+        for (i, zone) in (0..self.shape.zones).zip(zones) {
+            let written = zone.pointer.map_or(self.shape.size, |at| at.0 - zone.start.0);
+            self.point(i, if self.shape.is_sequential(i) { written } else { 0 });
+            if matches!(zone.condition, ZoneCondition::ReadOnly | ZoneCondition::Offline) {
+                self.free_sequential.remove(&i);
+            }
+        }
+    }
+
+    /// The runs of a chunk's blocks that are valid, each with the zone that holds it, ascending.
+    pub(super) fn runs(&self, chunk: u64, blocks: Range<u64>) -> Vec<(u32, Range<u64>)> {
+        let base = |zone| self.shape.at(zone, 0).0;
+        let of = |zone: u32| {
+            let runs = self.valid.runs_in(self.shape.span(zone, &blocks));
+            runs.map(move |run| (zone, run.start - base(zone)..run.end - base(zone)))
+        };
+        let mut all: Vec<_> = self.chunk(chunk).zones().flat_map(of).collect();
+        all.sort_by_key(|(_, run)| run.start);
+        all
+    }
+
+    /// The same in whole units.
+    pub(super) fn unit_runs(&self, chunk: u64, blocks: Range<u64>) -> Vec<(u32, Range<u64>)> {
+        let mut all: Vec<(u32, Range<u64>)> = Vec::new();
+        for (zone, run) in self.runs(chunk, blocks) {
+            let run = outward(&run);
+            match all.last_mut().filter(|last| last.0 == zone && last.1.end >= run.start) {
+                Some(last) => last.1.end = run.end,
+                None => all.push((zone, run)),
+            }
+        }
+        all
+    }
+
+    /// One past the last valid block of a zone; 0: it has none.
+    pub(super) fn end_of(&self, zone: u32) -> u64 {
+        let base = self.shape.at(zone, 0).0;
+        self.valid.runs_in(base..base + self.shape.size).last().map_or(0, |run| run.end - base)
+    }
+
+    /// The first valid block of a zone.
+    pub(super) fn first_of(&self, zone: u32) -> Option<u64> {
+        let base = self.shape.at(zone, 0).0;
+        self.valid.next_set(base).filter(|at| *at < base + self.shape.size).map(|at| at - base)
+    }
+
+    /// How many blocks of a chunk are valid.
+    pub(super) fn live(&self, chunk: u64) -> u64 {
+        let of = |zone| self.valid.count_in(self.shape.span(zone, &(0..self.shape.size)));
+        self.chunk(chunk).zones().map(of).sum()
+    }
+
+    /// Whether a zone may not be written before a fence; one settles all.
+    pub(super) fn take_needed(&mut self, zone: u32) -> bool {
+        let needed = self.needed.contains(&zone);
+        if needed {
+            self.durable();
+        }
+        needed
+    }
+
+    /// All that was done so far is durable.
+    pub(super) fn durable(&mut self) {
+        self.needed.clear();
+    }
+
+    /// What a chunk's mapping becomes because one of its zones holds nothing valid any more.
+    pub(super) fn settled(&self, chunk: u64) -> Option<Change> {
+        let Chunk { data, buffer } = self.chunk(chunk);
+        let used = |zone: &u32| self.first_of(*zone).is_some();
+        let (data_used, buffer_used) = (data.filter(used), buffer.filter(used));
+        let to = Chunk { data: data_used.or(buffer_used), buffer: data_used.and(buffer_used) };
+        (to != Chunk { data, buffer }).then_some(Change::Mapped { chunk, to })
+    }
+
+    /// Makes a change.
+    pub(super) fn apply(&mut self, change: &Change) {
+        match *change {
+            Change::Mapped { chunk, to } => self.map(chunk, to),
+            Change::Wrote { chunk, zone, ref blocks } => {
+                self.clock += 1;
+                self.stamps[zone as usize] = self.clock;
+                self.take(chunk, zone, &outward(blocks));
+                self.valid.insert(self.shape.span(zone, blocks));
+            }
+            Change::Took { chunk, zone, ref blocks } => self.take(chunk, zone, blocks),
+            Change::Moved { chunk, zone } => {
+                let all = 0..self.shape.size;
+                self.take(chunk, zone, &all);
+                self.map(chunk, Chunk { data: Some(zone), buffer: None });
+            }
+            Change::Discarded { chunk, ref blocks } => {
+                for zone in self.chunk(chunk).zones() {
+                    self.valid.remove(self.shape.span(zone, blocks));
+                    self.dirty.extend(self.shape.bitmaps_of(zone, blocks));
+                }
+            }
+            Change::Stamped { zone, stamp, clock } => {
+                self.stamps[zone as usize] = stamp;
+                self.clock = clock;
+            }
+            Change::Dead => {}
+        }
+    }
+
+    /// Blocks of a chunk that are valid are so in `zone` from here on.
+    fn take(&mut self, chunk: u64, zone: u32, blocks: &Range<u64>) {
+        for (from, run) in self.runs(chunk, blocks.clone()) {
+            if from != zone {
+                self.valid.remove(self.shape.span(from, &run));
+                self.valid.insert(self.shape.span(zone, &run));
+                self.dirty.extend(self.shape.bitmaps_of(from, &run));
+            }
+        }
+        self.dirty.extend(self.shape.bitmaps_of(zone, blocks));
+    }
+
+    fn map(&mut self, chunk: u64, to: Chunk) {
+        let from = std::mem::replace(&mut self.chunks[chunk as usize], to);
+        self.dirty.insert(self.shape.mapping_of(chunk));
+        for zone in from.zones().filter(|zone| to.zones().all(|z| z != *zone)) {
+            self.owners[zone as usize] = None;
+            let all = 0..self.shape.size;
+            self.valid.remove(self.shape.span(zone, &all));
+            self.dirty.extend(self.shape.bitmaps_of(zone, &all));
+            self.needed.insert(zone);
+            self.free_of(zone).insert(zone);
+        }
+        for zone in to.zones() {
+            self.owners[zone as usize] = Some(chunk);
+            self.free_of(zone).remove(&zone);
+        }
+    }
+
+    /// The free zones of a zone's kind.
+    pub(super) fn free_of(&mut self, zone: u32) -> &mut BTreeSet<u32> {
+        if self.shape.is_sequential(zone) { &mut self.free_sequential } else { &mut self.free_random }
+    }
+
+    /// The present state as changes.
+    pub(super) fn changes(&self, out: &mut dyn FnMut(Change)) {
+        for (chunk, &to) in (0..).zip(&self.chunks).filter(|(_, c)| **c != Chunk::default()) {
+            out(Change::Mapped { chunk, to });
+            for (zone, blocks) in self.runs(chunk, 0..self.shape.size) {
+                out(Change::Wrote { chunk, zone, blocks });
+            }
+        }
+        for zone in (0..self.shape.zones).filter(|z| self.owner(*z).is_some()) {
+            out(Change::Stamped { zone, stamp: self.stamp(zone), clock: self.clock });
+        }
+    }
+
+    /// Which of the host's blocks are valid, ascending.
+    pub(super) fn allocated(&self, blocks: Range<u64>, out: &mut dyn FnMut(Range<u64>)) {
+        let size = self.shape.size;
+        for chunk in blocks.start / size..blocks.end.div_ceil(size) {
+            let base = chunk * size;
+            let within = blocks.start.max(base) - base..blocks.end.min(base + size) - base;
+            self.runs(chunk, within).into_iter().for_each(|(_, run)| out(base + run.start..base + run.end));
+        }
+    }
+
+    /// Random and sequential zones in use.
+    pub(super) fn used(&self) -> (u64, u64) {
+        let used = |zones: Range<u32>| zones.filter(|z| self.owner(*z).is_some()).count() as u64;
+        (used(self.shape.random()), used(self.shape.sequential()))
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn bytes(&self) -> u64 {
+        let a_zone = size_of::<Option<u64>>() + 2 * size_of::<u64>();
+        (self.chunks.capacity() * size_of::<Chunk>() + self.owners.capacity() * a_zone + self.valid.bytes())
+            as u64
+    }
+}

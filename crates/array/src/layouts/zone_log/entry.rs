@@ -1,0 +1,73 @@
+//! The registry entry.
+
+use super::{UNIT, ZoneLog};
+use crate::Capabilities;
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use smrlab_stl::layers::log::{LogLayer, Options};
+use smrlab_stl::parts::slots::Slots;
+use smrlab_stl::parts::victim::Victim;
+use smrlab_units::Pba;
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
+
+/// The registry entry.
+pub const ENTRY: ArrayEntry = ArrayEntry {
+    name: "zone-log",
+    summary: "a host that logs on a host-managed drive: appends to open zones, greedy or cost-benefit cleaning, resets",
+    reference: "Rosenblum & Ousterhout (1992); as in zoned modes of log-structured filesystems",
+    page: "\
+One drive with the layer `zoned` below it: `--stack 'zone-log / zoned'`. The host sees an ordinary drive. It is the layer `log` above the drive instead of in it: \
+what is written goes to the open zone, wherever it belongs; a map in units of 4 KiB says where each unit is. When fewer zones are free than the reserve, \
+the one with the smallest share of live units is cleaned (`policy=greedy`), or the one that is best by age and share \
+(`policy=cost-benefit`): what is live in it is read and appended, then the zone is free. It is reset when it is written again. With `separate=on` what cleaning moves goes \
+to an open zone of its own. All zones are used, conventional ones as if they had a write pointer.
+
+Writes are done one after the other, with the cleaning that they cause; reads wait for them. Units that are written in part are completed by a read. \
+The map is kept at no cost. What was acknowledged survives a power cut: a write that was cut leaves the write pointer \
+behind what the map knows, and these units count as dead. The drive's reads above a write pointer must be allowed (`urswrz=on`).",
+    params: &[
+        Param {
+            name: "policy",
+            kind: Kind::Choice(&["greedy", "cost-benefit"]),
+            default: "greedy",
+            doc: "which zone is cleaned",
+        },
+        Param {
+            name: "separate",
+            kind: Kind::Switch,
+            default: "off",
+            doc: "what survives a cleaning goes to an open zone of its own",
+        },
+        Param {
+            name: "overprovision",
+            kind: Kind::Share(0.0, 0.9),
+            default: "10%",
+            doc: "share of the space that the host does not see, beside open zones and reserve",
+        },
+    ],
+    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+    zoned: true,
+    disks: |_| 1,
+    build,
+};
+
+fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
+    let wrong = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let zones = context.zones(0);
+    let size = zones[0].blocks;
+    // A shorter one can only be the last.
+    let equal = zones.iter().take_while(|z| z.blocks == size).count();
+    let starts: Vec<Pba> = zones[..equal].iter().map(|z| Pba(z.start.0)).collect();
+    let options = Options {
+        victim: if values.text("policy") == Some("cost-benefit") {
+            Victim::CostBenefit
+        } else {
+            Victim::Greedy
+        },
+        own: values.on("separate"),
+        overprovision: values.share("overprovision").unwrap_or(0.1),
+        ..Options::default()
+    };
+    let layer =
+        Slots::at(&starts, size, UNIT).and_then(|slots| LogLayer::new(slots, options)).map_err(wrong)?;
+    Ok(Box::new(ZoneLog::new(layer, size, zones)))
+}

@@ -1,0 +1,71 @@
+//! What makes an ordinary drive of a host-managed one: on bytes, cut at every request of the drive's.
+
+use smrlab_testkit::{ArrayHarness, Rng, drives};
+use smrlab_units::HostOp;
+
+/// Each with the layer below it: few random zones, so that reclaim has always something to do; and many sequential ones or hardly any.
+const ZONED: &[(&str, &str)] = &[
+    ("dm-zoned,reserved=1,copy=4KiB", "zoned,zone=32KiB,conventional=45%,max_open=4"),
+    ("dm-zoned,reserved=1,copy=12KiB,map=sequential", "zoned,zone=32KiB,conventional=45%"),
+    ("dm-zoned,reserved=3,low=100%", "zoned,zone=64KiB,conventional=30%,max_open=2"),
+    ("dm-zoned,reserved=2,low=0%,high=0%,copy=8KiB", "zoned,zone=32KiB,conventional=48%,max_open=8"),
+    ("zone-log,overprovision=5%", "zoned,zone=32KiB,conventional=10%,max_open=2"),
+    (
+        "zone-log,overprovision=30%,policy=cost-benefit,separate=on",
+        "zoned,zone=64KiB,conventional=0%,max_open=3",
+    ),
+    ("zone-log,policy=cost-benefit", "zoned,zone=16KiB,conventional=0%,max_open=1"),
+];
+
+fn drive() -> std::sync::Arc<smrlab_disk::DriveModel> {
+    drives::plain(200, 24, 2, 4)
+}
+
+fn counted(array: &ArrayHarness) -> std::collections::BTreeMap<&'static str, u64> {
+    let mut all = std::collections::BTreeMap::new();
+    array.array.counters(&mut |name, n| _ = all.insert(name, n));
+    all
+}
+
+#[test]
+fn everything_is_read_back() {
+    let drive = drive();
+    for (text, layer) in ZONED {
+        for seed in 0..4 {
+            let mut rng = Rng::new(seed);
+            let mut array = ArrayHarness::new(text, layer, &drive);
+            // Mostly in order, then anywhere.
+            let space = array.array.host_blocks().0;
+            for at in (0..space).step_by(24) {
+                array.submit(HostOp::Write, at, 24.min(space - at), &mut rng);
+                (0..3).for_each(|_| _ = array.step(&mut rng));
+            }
+            array.exercise(600, 90, &mut rng);
+            array.submit(HostOp::Flush, 0, 0, &mut rng);
+            array.read_back(&mut rng);
+            assert_eq!(array.refused, 0, "{text}");
+            println!("{text}: {:?}", counted(&array));
+        }
+    }
+}
+
+/// The power fails between any two requests of the drive's, in mid-reclaim too: what was acknowledged is there, and again after
+/// another cut.
+#[test]
+fn the_power_may_fail_at_every_request() {
+    let drive = drive();
+    for (text, layer) in ZONED {
+        for point in 0..150 {
+            let mut rng = Rng::new(point);
+            let mut array = ArrayHarness::new(text, layer, &drive);
+            array.exercise(60 + point % 7, 70, &mut rng);
+            (0..point % 23).for_each(|_| _ = array.step(&mut rng));
+            array.cut(&mut rng);
+            array.exercise(30, 70, &mut rng);
+            (0..point % 11).for_each(|_| _ = array.step(&mut rng));
+            array.cut(&mut rng);
+            array.read_back(&mut rng);
+            assert_eq!(array.refused, 0, "{text}: {point}");
+        }
+    }
+}
