@@ -239,9 +239,12 @@ pub fn stack_json(text: &str) -> Result<serde_json::Value, RunError> {
     Ok(serde_json::json!({"array": stack.array, "layer": stack.layer}))
 }
 
-/// `stack` is short for an array and a layer.
+/// `stack` is short for an array and a layer; so is a layer with something above it, where several are compared.
 fn stack(spec: &mut Spec, faults: &mut Problems) {
-    let parts = std::mem::take(&mut spec.stack);
+    let mut parts = std::mem::take(&mut spec.stack);
+    if parts.is_empty() && spec.layer.contains(" / ") {
+        parts.push(std::mem::replace(&mut spec.layer, "cmr".to_owned()));
+    }
     if parts.is_empty() {
         return;
     }

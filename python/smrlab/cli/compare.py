@@ -19,6 +19,8 @@ LBAs are wrapped to the smallest capacity among the runs, so that all see the sa
   smrlab compare --trace web_0.csv.gz --layer cmr --layer rmw --layer static-1234 --prefill read --out out
 
   smrlab compare --trace synth:zipf,requests=1000000 --prefill 100% --layer cmr --layer 'static-R(4123)' --json
+
+  smrlab compare --trace web_0.csv.gz --layer persistent-cache --layer 'dm-zoned / zoned,conventional=5%'
 """
 
 
@@ -32,7 +34,7 @@ def compare(
     layer: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME[,k=v...]; repeat it.", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers
+            help="NAME[,k=v...], or a stack that ends in one; repeat it.", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers
         ),
     ] = None,
     label: Annotated[

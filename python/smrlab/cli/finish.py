@@ -88,7 +88,8 @@ def tell_refused(runs: list[tuple[str, dict[str, Any]]]) -> None:
         console.note(
             f"{name} refused {refused:,} of {sent:,} requests ({reasons}): a host-managed drive takes writes at the "
             "write pointers of its zones alone. Between an ordinary trace and such a drive belongs a host that puts "
-            "writes in order, such as Linux's dm-zoned or a zoned file system; synth:zoned writes as such a host does."
+            "writes in order: --stack 'dm-zoned / zoned,conventional=5%', or 'zone-log / zoned' as a zoned file system "
+            "does; synth:zoned writes in order by itself."
         )
 
 

@@ -200,7 +200,7 @@ impl Homes {
         match record.tag {
             WRITTEN => {
                 self.open(a as u32);
-                self.skip(a as u32, b as u32);
+                self.skip(a as u32, b as usize);
             }
             LIVE => (0..b >> 32).for_each(|i| {
                 let (unit, slot) = ((a & HALF) + i, ((b & HALF) + i) as u32);
@@ -212,12 +212,12 @@ impl Homes {
     }
 
     /// The first `written` slots of an open band are written, with nothing that is live in those that were not.
-    pub fn skip(&mut self, band: u32, written: u32) {
+    pub fn skip(&mut self, band: u32, written: usize) {
         let row = &mut self.rows[band as usize];
         // No unit has this number: there are fewer units than slots, and fewer slots than this.
-        row.owners.resize(written as usize, u32::MAX);
+        row.owners.resize(written, u32::MAX);
         if self.noted {
-            row.notes.resize(written as usize, 0);
+            row.notes.resize(written, 0);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reclaim: what a random zone holds is brought to a sequential one, so that the random zone is free.
 
-use super::records::Change;
-use super::table::{Chunk, UNIT};
+use super::records::{Change, Chunk};
+use super::table::UNIT;
 use super::{DRIVE, DmZoned, Doing, Task, Wait};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};

@@ -1,8 +1,23 @@
 //! What is recorded.
 
-use super::table::Chunk;
 use crate::{Record, Records};
 use std::ops::Range;
+
+/// The zones of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Where its blocks are.
+    pub data: Option<u32>,
+    /// The random zone that holds what was written out of order.
+    pub buffer: Option<u32>,
+}
+
+impl Chunk {
+    /// Its zones.
+    pub(super) fn zones(self) -> impl Iterator<Item = u32> {
+        self.data.into_iter().chain(self.buffer)
+    }
+}
 
 /// A change of the state. Blocks are counted from the beginning of their chunk, which is that of each of its zones.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What is known of the drive's zones: which chunk has which, what is valid in them, which are free.
 
-use super::records::Change;
+use super::records::{Change, Chunk};
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{Lba, Zone, ZoneCondition};
 use std::collections::BTreeSet;
@@ -89,22 +89,6 @@ impl Shape {
     fn bitmaps_of(&self, zone: u32, blocks: &Range<u64>) -> Range<u64> {
         let first = 1 + u64::from(self.zones).div_ceil(MAPPINGS) + u64::from(zone) * self.bitmap();
         first + blocks.start / UNIT / BITS..first + blocks.end.div_ceil(UNIT).div_ceil(BITS)
-    }
-}
-
-/// The zones of a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunk {
-    /// Where its blocks are.
-    pub data: Option<u32>,
-    /// The random zone that holds what was written out of order.
-    pub buffer: Option<u32>,
-}
-
-impl Chunk {
-    /// Its zones.
-    pub(super) fn zones(self) -> impl Iterator<Item = u32> {
-        self.data.into_iter().chain(self.buffer)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes and discards of the host's.
 
-use super::records::Change;
-use super::table::{Chunk, outward};
+use super::records::{Change, Chunk};
+use super::table::outward;
 use super::{DRIVE, DmZoned, Doing, Piece, Wait, Writing};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};

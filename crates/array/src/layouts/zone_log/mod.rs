@@ -262,7 +262,8 @@ impl Array for ZoneLog {
         let known = records.iter().filter_map(|r| <Kept as crate::Change>::of(r)).map(|kept| kept.0);
         // A write that was cut is behind what the layer knows.
         let pointers = (0..).zip(&self.zones).filter(|(_, zone)| !zone.0 && zone.1 > 0);
-        let skips: Vec<Record> = pointers.map(|(zone, of)| skipped(zone, of.1 / UNIT)).collect();
+        let skips: Vec<Record> =
+            pointers.map(|(zone, of): (u64, _)| skipped(Pba(zone * self.size + of.1 - 1))).collect();
         self.plan.clear();
         self.layer.recover(&mut known.chain(skips.iter().copied()), &mut self.plan);
         skips.into_iter().for_each(|skip| plan.record(&Kept(skip)));

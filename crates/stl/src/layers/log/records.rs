@@ -3,7 +3,7 @@
 use super::{Band, LogLayer, State};
 use crate::Record;
 use crate::parts::units::UnitSpan;
-use smrlab_units::{Blocks, Lba};
+use smrlab_units::{Blocks, Lba, Pba};
 use std::ops::Range;
 
 /// Band `words[0]`, the next free one, was taken for head `words[1]`.
@@ -24,7 +24,7 @@ const CLOCK: u32 = 7;
 /// Checkpoint, behind the map: band `words[0]` was taken for head `words[1]`; its youngest data are of `words[2]`.
 const BAND: u32 = 8;
 
-/// The first `words[1]` slots of the open band `words[0]`, more than are known of, are written: nothing is live in the others.
+/// The slots up to the one with block `words[0]` are written, more than are known of: nothing is live in the others.
 const SKIP: u32 = 9;
 
 const HALF: u64 = 0xffff_ffff;
@@ -56,10 +56,10 @@ pub(super) fn discarded(lba: Lba, blocks: Blocks) -> Record {
     Record { tag: DISCARD, words: [lba.0, blocks.0, 0] }
 }
 
-/// The medium has slots of a band written of which the log knows nothing: a host that logs over zones finds write pointers behind a write
-/// that was cut. Where the band is open, and not empty, it is appended to from there on.
-pub fn skipped(band: u64, slots: u64) -> Record {
-    Record { tag: SKIP, words: [band, slots, 0] }
+/// The medium is written up to this block, and perhaps the log knows nothing of it: a host that logs over zones finds write pointers behind a
+/// write that was cut. Where the band is open, and not empty, it is appended to from there on.
+pub fn skipped(last: Pba) -> Record {
+    Record { tag: SKIP, words: [last.0, 0, 0] }
 }
 
 impl LogLayer {
@@ -90,7 +90,7 @@ impl LogLayer {
             CLEAN => self.cleaning = Some(a as u32),
             FREE => self.release(a as u32),
             DISCARD => self.discard(Lba(a), Blocks(b)),
-            SKIP => self.skip(a as u32, b as u32),
+            SKIP => self.skip(Pba(a)),
             CLOCK => self.clock = a,
             BAND => self.restore_band(a as u32, b as u32, c),
             _ => {
@@ -116,11 +116,13 @@ impl LogLayer {
         self.appended(band);
     }
 
-    fn skip(&mut self, band: u32, written: u32) {
+    fn skip(&mut self, last: Pba) {
+        let Some((band, offset)) = self.slots().bands().band_of(last) else { return };
+        let (band, written) = (band.0 as u32, (offset.0 / self.slots().unit()) as u32 + 1);
         let known = self.homes.written(band);
         let open = self.bands.get(band as usize).is_some_and(|b| b.state == State::Open);
         if open && known > 0 && known < written {
-            self.homes.skip(band, written);
+            self.homes.skip(band, written as usize);
             self.appended(band);
         }
     }
