@@ -58,14 +58,19 @@ test-python: .setup/venv-test .setup/native
 test-cluster: .setup/venv-test .setup/native .setup/tests
 	$(BIN)/python tests/cluster/disturbed.py --rounds $(or $(ROUNDS),2) --page docs/studies-disturbed.md
 
-# Optimised as a whole, for users.
-wheel: .setup/venv
+# Optimised as a whole, for users. Zig's C compiler and linker bind it to an old glibc: 2.28 is of 2018, and in every
+# distribution of the last five years.
+GLIBC := 2.28
+HOST = $(shell uname -m)
+WHEEL_TARGET = $(TARGET)/$(HOST)-unknown-linux-gnu/release
+wheel: .setup/venv-wheel
 	rm -rf dist
-	cargo build --release --quiet -p smrlab-nbdkit
-	cp $(TARGET)/release/libsmrlab_nbdkit.so python/smrlab/
+	PATH="$(CURDIR)/$(BIN):$$PATH" cargo-zigbuild zigbuild --release --quiet --target $(HOST)-unknown-linux-gnu.$(GLIBC) -p smrlab-nbdkit
+	cp $(WHEEL_TARGET)/libsmrlab_nbdkit.so python/smrlab/
 	git rev-parse --short HEAD > python/smrlab/commit.txt
 	cp traces/postgres.parquet python/smrlab/
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist; status=$$?; \
+	PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --release --quiet --out dist --zig \
+	    --target $(HOST)-unknown-linux-gnu --compatibility manylinux_$(subst .,_,$(GLIBC)); status=$$?; \
 	    rm -f python/smrlab/commit.txt python/smrlab/postgres.parquet .setup/core .setup/native; exit $$status
 	@ls dist/*.whl
 
@@ -116,6 +121,10 @@ docs:
 
 .setup/venv-test: tools/requirements-test.txt .setup/venv
 	$(PIP) -r tools/requirements-test.txt
+	@touch $@
+
+.setup/venv-wheel: tools/requirements-wheel.txt .setup/venv
+	$(PIP) -r tools/requirements-wheel.txt
 	@touch $@
 
 .setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo

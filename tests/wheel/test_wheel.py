@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,29 @@ def test_what_is_in_it(wheel: Path) -> None:
     assert PLUGIN in names
     assert any(n.startswith("smrlab/_core") and n.endswith(".so") for n in names)
     assert not any("tests" in Path(n).parts for n in names)
+
+
+def test_it_binds_to_a_glibc_of_2018(wheel: Path) -> None:
+    """What it needs of the C library is in every distribution of the last five years."""
+    assert "manylinux_2_28" in wheel.name
+    inside = zipfile.ZipFile(wheel)
+    libraries = [n for n in inside.namelist() if n.endswith(".so")]
+    assert len(libraries) == 2
+    for name in libraries:
+        needed = {(int(a), int(b)) for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", inside.read(name))}
+        assert max(needed) <= (2, 28), name
+
+
+def test_the_demo_shows_its_table(installed: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    """With the trace that is in the wheel: nothing else is there."""
+    command = [str(installed / "smrlab"), "demo"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300, check=True
+    )
+    assert [layer in done.stdout for layer in ("cmr", "rmw", "static-1234", "disk-cache", "s-block", "log")] == [
+        True
+    ] * 6
+    assert (tmp_path / "demo-out" / "report.html").is_file()
 
 
 def test_it_simulates_and_serves(installed: Path, environment: dict[str, str], tmp_path: Path) -> None:
