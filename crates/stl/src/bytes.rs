@@ -84,7 +84,7 @@ enum Kept {
 }
 
 /// Reads of fewer blocks are done at once.
-const WORTH_WAITING: Blocks = Blocks(64);
+const WORTH_WAITING: Blocks = Blocks(8);
 
 /// What fills blocks that nobody reads back.
 static RECORDS: [u8; FILL] = [0x5a; FILL];

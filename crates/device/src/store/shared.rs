@@ -1,5 +1,6 @@
 //! Which block of memory holds which block of a store, where several blocks of the store can be on one of memory.
 
+use smrlab_blockmap::prefetch;
 use smrlab_units::BLOCK_BYTES;
 use std::ops::Range;
 
@@ -15,6 +16,16 @@ pub(super) struct Shared {
     others: Vec<u32>,
     /// Blocks of memory that no block of the store has.
     free: Vec<u32>,
+    /// Empty; kept for its room.
+    moves: Vec<Move>,
+}
+
+/// Blocks of the store that are to lie where others do; each one run in memory, before and after.
+struct Move {
+    target: usize,
+    place: usize,
+    before: usize,
+    n: usize,
 }
 
 fn blocks(offset: u64, len: u64) -> Range<usize> {
@@ -99,19 +110,28 @@ impl Shared {
     }
 
     /// [`share`](Self::share) of ranges that do not overlap, run by run: a layer that rewrites regions shares hundreds of
-    /// blocks for each of the host's, so that a block must cost next to nothing.
+    /// blocks for each of the host's, so that a block must cost next to nothing. What counts is how long memory takes to
+    /// answer: all runs are found, and their counts asked for, before the first is changed.
     fn share_apart(&mut self, from: Range<usize>, to: Range<usize>) {
-        // First what is taken, then what is freed: a block may be both.
-        let freed = self.free.len();
+        let mut moves = std::mem::take(&mut self.moves);
         let (mut first, mut target) = (from.start, to.start);
         while first < from.end {
             let n = self.along(target, self.along(first, from.end - first));
-            let (place, before) = (self.place(first), self.place(target) as usize);
-            for others in &mut self.others[place as usize..][..n] {
+            let (place, before) = (self.place(first) as usize, self.place(target) as usize);
+            for near in [place, place + n - 1, before, before + n - 1] {
+                prefetch(&self.others, near);
+            }
+            moves.push(Move { target, place, before, n });
+            (first, target) = (first + n, target + n);
+        }
+        // First what is taken, then what is freed: a block may be both.
+        let freed = self.free.len();
+        for Move { target, place, before, n } in moves.drain(..) {
+            for others in &mut self.others[place..][..n] {
                 *others += 1;
             }
             for (i, moved) in self.moved[target..][..n].iter_mut().enumerate() {
-                *moved = (place + i as u32) ^ (target + i) as u32;
+                *moved = (place + i) as u32 ^ (target + i) as u32;
             }
             for (i, others) in self.others[before..][..n].iter_mut().enumerate() {
                 match others {
@@ -119,8 +139,8 @@ impl Shared {
                     others => *others -= 1,
                 }
             }
-            (first, target) = (first + n, target + n);
         }
+        self.moves = moves;
         // Who takes free blocks later finds them in order.
         self.free[freed..].reverse();
     }
