@@ -9,6 +9,7 @@ use super::Verify;
 use crate::error::RunError;
 use smrlab_array::plan::Outcome;
 use smrlab_array::{MemberId, MemberOp, MemberPlan, Staging, Ticket};
+use smrlab_blockmap::UnitMap;
 use smrlab_drive::Executed;
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
@@ -18,12 +19,16 @@ use std::ops::Range;
 
 /// Bytes that stand for a block; zeroes: never written.
 const BLOCK: usize = 8;
-/// Blocks that are kept together.
-const PAGE: u64 = 64;
+/// Blocks that are kept together: small requests should take one place and little of it for nothing.
+const PAGE: u64 = 16;
 
 /// What stands for the blocks of a space, as far as that was touched.
 #[derive(Default)]
-struct Space(BTreeMap<u64, Box<[u8]>>);
+struct Space {
+    /// By page: its place among `pages`, from 1 on.
+    places: UnitMap,
+    pages: Vec<[u8; PAGE as usize * BLOCK]>,
+}
 
 impl Space {
     /// Pieces of a range within a page: page, bytes in it, bytes of the range.
@@ -36,33 +41,45 @@ impl Space {
         })
     }
 
+    /// The place of a page that was touched.
+    fn place(&self, page: u64) -> Option<usize> {
+        self.places.get(page).checked_sub(1).map(|place| place as usize)
+    }
+
     fn set(&mut self, blocks: &Range<u64>, data: &[u8]) {
         for (page, to, from) in Self::pieces(blocks) {
-            let own = self.0.entry(page).or_insert_with(|| vec![0; PAGE as usize * BLOCK].into());
-            own[to].copy_from_slice(&data[from]);
+            let place = self.place(page).unwrap_or_else(|| {
+                self.pages.push([0; PAGE as usize * BLOCK]);
+                self.places.set(page, self.pages.len() as u32);
+                self.pages.len() - 1
+            });
+            self.pages[place][to].copy_from_slice(&data[from]);
         }
     }
 
     fn get(&self, blocks: &Range<u64>) -> Vec<u8> {
         let mut out = vec![0; (blocks.end - blocks.start) as usize * BLOCK];
         for (page, from, to) in Self::pieces(blocks) {
-            if let Some(own) = self.0.get(&page) {
-                out[to].copy_from_slice(&own[from]);
+            if let Some(place) = self.place(page) {
+                out[to].copy_from_slice(&self.pages[place][from]);
             }
         }
         out
     }
 
     fn clear(&mut self, blocks: &Range<u64>) {
+        if self.pages.is_empty() {
+            return;
+        }
         for (page, to, _) in Self::pieces(blocks) {
-            if let Some(own) = self.0.get_mut(&page) {
-                own[to].fill(0);
+            if let Some(place) = self.place(page) {
+                self.pages[place][to].fill(0);
             }
         }
     }
 
     fn bytes(&self) -> usize {
-        self.0.len() * PAGE as usize * BLOCK
+        self.places.bytes() + size_of_val(&*self.pages)
     }
 }
 
