@@ -62,6 +62,25 @@ pub struct Param {
     pub doc: &'static str,
 }
 
+/// Tables of parameters as one; `N` is how many there are in all.
+///
+/// # Panics
+/// Where `N` is another number: when it is compiled.
+pub const fn joined<const N: usize>(tables: &[&[Param]]) -> [Param; N] {
+    let mut out = [tables[0][0]; N];
+    let (mut table, mut row, mut at) = (0, 0, 0);
+    while table < tables.len() {
+        if row == tables[table].len() {
+            (table, row) = (table + 1, 0);
+            continue;
+        }
+        out[at] = tables[table][row];
+        (row, at) = (row + 1, at + 1);
+    }
+    assert!(at == N, "N parameters");
+    out
+}
+
 /// What is wrong with a user's specification.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {

@@ -2,11 +2,11 @@
 
 use super::parity::method::Preference;
 use super::parity::{INTENT, JOURNAL, LAYOUT, Options, WRITE, built, common, log};
-use super::rebuild::{BATCH, DEPTH, ORDER, RATE, UNIT};
+use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
 use smrlab_units::Blocks;
-use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::spec::{Kind, Param, SpecError, Values, joined};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -34,7 +34,8 @@ to the SSD a row.
 With `parity=log` a read-modify-write reads no old parity and writes none: it appends the XOR of old and new data to a log of the drive that has the parity, 3 requests instead of 4, or, with `log_on=ssd`, 2 and one to the SSD. Rows are in regions of `log_region` of each drive, with a log of `log` for each drive. When one is full, the region's logs are read, each at once, and the parity of their rows is read and written, each row once however often it was written; nobody has these rows meanwhile. Writes that find no room update the parity in place. A dead drive's chunks are made from all others and the images in the log; while a drive is dead nothing more is logged. With few chunks of parity in a region (large chunks) or rows that are written again and again a log holds many images of each parity chunk, and pays; where each row is written once before the log is full it does not. With `intent=on` a power cut is followed as without a log. A cut together with a dead drive loses blocks of rows that were being written, or whose log was being applied: an image is a difference, of no use where nobody knows whether the data that it belongs to were written, so the log is no journal. Not with `journal=on`, whose write to the SSD for each row would take back what the log wins: where a cut and a dead drive together must lose nothing, take `journal=on` alone.
 
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
-    params: &[
+    params: &joined::<15>(&[
+        &[
         Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
         CHUNK,
         LAYOUT,
@@ -65,12 +66,9 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         },
         INTENT,
         JOURNAL,
-        UNIT,
-        DEPTH,
-        RATE,
-        ORDER,
-        BATCH,
-    ],
+        ],
+        &rebuild::PARAMS,
+    ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
     zoned: false,
     disks: |values| values.count("disks").unwrap_or(5) as u32,

@@ -2,10 +2,10 @@
 
 use super::parity::code;
 use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common};
-use super::rebuild::{BATCH, DEPTH, ORDER, RATE, UNIT};
+use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, CHUNK};
-use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::spec::{Kind, Param, Values, joined};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -28,7 +28,8 @@ loses blocks of such rows that nobody was writing (the write hole); with `journa
 the SSD with its new blocks before the drives are written.
 
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
-    params: &[
+    params: &joined::<11>(&[
+        &[
         Param {
             name: "disks",
             kind: Kind::Count(4, code::CHUNKS + 2),
@@ -40,12 +41,9 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         WRITE,
         INTENT,
         JOURNAL,
-        UNIT,
-        DEPTH,
-        RATE,
-        ORDER,
-        BATCH,
-    ],
+        ],
+        &rebuild::PARAMS,
+    ]),
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
     zoned: false,
     disks: |values| values.count("disks").unwrap_or(6) as u32,

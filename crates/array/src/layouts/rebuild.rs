@@ -5,41 +5,39 @@ use smrlab_units::rng::splitmix;
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
-/// The parameters of layouts whose units are rows of chunks.
-pub(super) const UNIT: Param = Param {
-    name: "rebuild_unit",
-    kind: Kind::Size,
-    default: "1MiB",
-    doc: "blocks of the replaced drive that are rebuilt at a time, at least a chunk",
-};
-/// See [`Settings::depth`].
-pub(super) const DEPTH: Param = Param {
-    name: "rebuild_depth",
-    kind: Kind::Count(1, 1024),
-    default: "1",
-    doc: "units under way at a time",
-};
-/// See [`Settings::pace`].
-pub(super) const RATE: Param = Param {
-    name: "rebuild_rate",
-    kind: Kind::Real(0.0, 1e6),
-    default: "0",
-    doc: "at most so many MB/s of the replaced drive; 0: as fast as the drives are",
-};
-/// See [`Order`].
-pub(super) const ORDER: Param = Param {
-    name: "rebuild_order",
-    kind: Kind::Choice(&["address", "metadata", "sorted"]),
-    default: "address",
-    doc: "which unit is rebuilt next",
-};
-/// See [`Order::Sorted`].
-pub(super) const BATCH: Param = Param {
-    name: "rebuild_batch",
-    kind: Kind::Count(1, 1 << 30),
-    default: "1024",
-    doc: "units in a batch, with rebuild_order=sorted",
-};
+/// The parameters of layouts whose units are rows of chunks; see [`Settings`].
+pub(super) const PARAMS: [Param; 5] = [
+    Param {
+        name: "rebuild_unit",
+        kind: Kind::Size,
+        default: "1MiB",
+        doc: "blocks of the replaced drive that are rebuilt at a time, at least a chunk",
+    },
+    Param {
+        name: "rebuild_depth",
+        kind: Kind::Count(1, 1024),
+        default: "1",
+        doc: "units under way at a time",
+    },
+    Param {
+        name: "rebuild_rate",
+        kind: Kind::Real(0.0, 1e6),
+        default: "0",
+        doc: "at most so many MB/s of the replaced drive; 0: as fast as the drives are",
+    },
+    Param {
+        name: "rebuild_order",
+        kind: Kind::Choice(&["address", "metadata", "sorted"]),
+        default: "address",
+        doc: "which unit is rebuilt next",
+    },
+    Param {
+        name: "rebuild_batch",
+        kind: Kind::Count(1, 1 << 30),
+        default: "1024",
+        doc: "units in a batch, with rebuild_order=sorted",
+    },
+];
 
 /// How a layout of rows of chunks rebuilds a disk.
 #[derive(Clone, Copy, Debug)]

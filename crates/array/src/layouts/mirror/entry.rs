@@ -4,8 +4,8 @@ use super::shape::Shape;
 use super::{Mirror, Reads};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
-use crate::layouts::rebuild::{BATCH, DEPTH, ORDER, RATE, Settings, UNIT};
-use smrlab_units::spec::{Kind, Param, Values};
+use crate::layouts::rebuild;
+use smrlab_units::spec::{Kind, Param, Values, joined};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -25,7 +25,8 @@ replaced drive is rebuilt in units of `rebuild_unit` from the first copies that 
 A power cut can leave copies that differ, and then each read may find another. With `intent=on` chunks that are being written are \
 remembered in memory that survives, and their copies are made equal before they are read. Without it a served array does so for all \
 chunks after a server was killed or the host lost power, in the background, and reads only first copies where it has not been yet.",
-    params: &[
+    params: &joined::<10>(&[
+        &[
         Param { name: "disks", kind: Kind::Count(2, MOST_DISKS), default: "2", doc: "drives, at least as many as copies" },
         Param { name: "copies", kind: Kind::Count(2, MOST_DISKS), default: "2", doc: "copies of each chunk" },
         CHUNK,
@@ -41,12 +42,9 @@ chunks after a server was killed or the host lost power, in the background, and 
             default: "off",
             doc: "chunks that are being written are remembered, and made equal after a power cut",
         },
-        UNIT,
-        DEPTH,
-        RATE,
-        ORDER,
-        BATCH,
-    ],
+        ],
+        &rebuild::PARAMS,
+    ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
     zoned: false,
     disks: |values| values.count("disks").unwrap_or(2) as u32,
@@ -61,7 +59,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return Err(values.bad("copies", format!("at most the {disks} drives of disks=")));
     }
     let rows = least.0 / chunk.0;
-    let rebuild = Settings::of(context, values, chunk, rows);
+    let rebuild = rebuild::Settings::of(context, values, chunk, rows);
     let reads = Reads::named(values.text("reads").unwrap_or_default());
     let shape = Shape { chunk: chunk.0, disks, copies, rows };
     Ok(Box::new(Mirror::new(shape, reads, values.on("intent"), rebuild)))
