@@ -111,3 +111,19 @@ impl Staging {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slot is filled by several reads, in any order; what lies behind stays.
+    #[test]
+    fn a_slot_keeps_what_other_reads_brought() {
+        let (mut staging, ticket) = (Staging::of_blocks(1), Ticket(3));
+        for (at, data) in [(2, [7, 8]), (0, [5, 6])] {
+            let part = Part { blocks: Blocks(2), end: End::Slot(1, Blocks(at)) };
+            staging.scatter(ticket, &[part], &data, &mut []);
+        }
+        assert_eq!(staging.slot(ticket, 1, 0..4), [5, 6, 7, 8]);
+    }
+}

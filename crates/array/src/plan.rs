@@ -405,3 +405,17 @@ impl Parts<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Outcomes keep their order when one is taken out.
+    #[test]
+    fn outcomes_are_told_in_their_order() {
+        let mut plan = MemberPlan::new(false);
+        (0..4).for_each(|n| plan.end(Ticket(n)));
+        assert_eq!(plan.take_outcome(Ticket(1)), Some(Outcome::Ended(Ticket(1))));
+        assert_eq!(plan.outcomes(), [0, 2, 3].map(|n| Outcome::Ended(Ticket(n))));
+    }
+}

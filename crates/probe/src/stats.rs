@@ -106,6 +106,14 @@ mod tests {
         assert!((a - 5.0).abs() < 1e-9 && (b - 2.0).abs() < 1e-9);
     }
 
+    /// Residuals of -0.1, 0.3, -0.3 and 0.1 about 0.1 + 0.6 x, two of four degrees of freedom: sqrt(0.2 / 2 / 5).
+    #[test]
+    fn a_slope_is_as_exact_as_its_points_say() {
+        let (a, b, error, _) = line(&[(0.0, 0.0), (1.0, 1.0), (2.0, 1.0), (3.0, 2.0)]);
+        assert!((a - 0.1).abs() < 1e-9 && (b - 0.6).abs() < 1e-9, "{a} {b}");
+        assert!((error - 0.02f64.sqrt()).abs() < 1e-9, "{error}");
+    }
+
     #[test]
     fn of_many_the_second_is_the_earliest() {
         let mut late: Vec<f64> = (0..14).map(|i| 0.001 * f64::from(i)).collect();

@@ -123,3 +123,17 @@ fn zip_file(path: &str) -> Result<Box<dyn Read + Send>, TraceError> {
         other => Err(TraceError::unreadable(shown, format!("a zip archive packed with {other}: unpack it"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_in_a_pipe_is_refused_before_it_is_read() {
+        let whole = || -> io::Result<Box<dyn Read + Send>> { panic!("nothing is read") };
+        for kind in [Kind::Zip, Kind::Tar] {
+            let e = only_file("-", kind, whole).err().unwrap().to_string();
+            assert!(e.contains("unpack it, or name the file"), "{e}");
+        }
+    }
+}

@@ -120,3 +120,18 @@ impl Devices {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two fields are one name with the separator between them, wherever else that is.
+    #[test]
+    fn names_of_two_fields_are_told_apart() {
+        let mut names = Names::default();
+        let mut number = |a: &[u8], b: &[u8]| names.pair(a, b'.', b).unwrap();
+        let numbers = [number(b"x", b"yz"), number(b"x.", b"z"), number(b"x", b"yz"), number(b"x", b"az")];
+        assert_eq!(numbers, [0, 1, 0, 2]);
+        assert_eq!(names.number(b"x..z").unwrap(), 1);
+    }
+}

@@ -110,3 +110,21 @@ impl TraceError {
         Self::Unreadable { file: file.to_owned(), what, source: Some(source) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_faults_come_with_their_remedy() {
+        let said = |kind: io::ErrorKind| TraceError::io("t", kind.into()).to_string();
+        for (kind, part) in [
+            (io::ErrorKind::NotFound, "there is no such file"),
+            (io::ErrorKind::IsADirectory, "name one trace file in it"),
+            (io::ErrorKind::StorageFull, "no space left on the device"),
+            (io::ErrorKind::UnexpectedEof, "fetch it again"),
+        ] {
+            assert!(said(kind).contains(part), "{}", said(kind));
+        }
+    }
+}

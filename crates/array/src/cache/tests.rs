@@ -52,6 +52,19 @@ fn of_a_group_the_oldest_pages_go_first() {
     assert_eq!(rig.begin(1, Work::Job(jobs[0])).0, [1, 2]);
 }
 
+/// The same, where page 2 came before page 1: what goes out together goes in the order of the disks.
+#[test]
+fn a_batch_is_destaged_in_the_order_of_its_pages() {
+    let mut rig = Rig::new(
+        "striped,disks=2,chunk=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=8blk,ssd_high=50%,ssd_low=25%,ssd_batch=2",
+    );
+    for page in [2, 1, 3, 0] {
+        assert_eq!(rig.write(page, 1), []);
+    }
+    let jobs = rig.write(4, 1);
+    assert_eq!(rig.begin(1, Work::Job(jobs[0])).0, [1, 0]);
+}
+
 /// STOW's control destages from the low mark on: four groups of one page each, marks at two and six pages of eight.
 #[test]
 fn destaging_by_rate_begins_at_the_low_mark() {

@@ -343,6 +343,17 @@ mod tests {
         assert_eq!(state(&again), state(&disks));
     }
 
+    /// Two units at a time, but the second not before 50 ns have passed.
+    #[test]
+    fn a_rebuild_keeps_its_pace() {
+        let mut disks = Disks::new(3, 1, 1);
+        let mut plan = MemberPlan::new(false);
+        disks.failed(MemberId(0), &mut plan);
+        disks.replace(MemberId(0), fresh, &mut plan);
+        assert_eq!(disks.begin(SimTime(100), SimTime(50)), Some(0));
+        assert_eq!((disks.next_at(1), disks.next_at(2)), (None, Some(SimTime(150))));
+    }
+
     /// More deaths than parities: nothing is rebuilt.
     #[test]
     fn what_is_lost_is_not_rebuilt() {

@@ -16,3 +16,5 @@ pub mod single;
 pub mod spanning;
 pub mod striped;
 pub mod zone_log;
+#[cfg(test)]
+mod tests;

@@ -110,4 +110,21 @@ mod tests {
         places.give(first);
         assert_eq!((places.next(needs), places.next(needs)), (Some(Ticket(2)), None));
     }
+    /// A place that was given back holds what a cut would need: another one is taken while there is one, and a fence comes before it
+    /// is taken again. After the fence it holds nothing that is needed.
+    #[test]
+    fn a_place_that_a_cut_needs_is_taken_behind_a_fence() {
+        let mut places = Places::new(2);
+        let fenced = |places: &mut Places<char>| {
+            let mut plan = MemberPlan::new(false);
+            (places.take('a', &mut plan).unwrap(), plan.is_fence())
+        };
+        assert_eq!(fenced(&mut places), (0, false));
+        places.give(0);
+        assert_eq!(fenced(&mut places), (1, false));
+        assert_eq!(fenced(&mut places), (0, true));
+        places.give(1);
+        places.durable();
+        assert_eq!(fenced(&mut places), (1, false));
+    }
 }

@@ -96,9 +96,13 @@ fn times_and_buffer_are_those_of_the_files() {
     assert_eq!(c.done, [SimTime::ZERO, us(50)]);
     assert_eq!((c.buffer.segments, c.buffer.segment_blocks, c.buffer.read_ahead_blocks), (4, 32, 16));
     assert_eq!((c.buffer.read_ahead, c.buffer.write_back), (ReadAhead::Segment, WriteBack::On));
+    let told = |left_out: &[String], part: &str| left_out.iter().any(|l| l.contains(part));
     for part in ["zone 1: sector 38 for 7", "Preseeking level = 1"] {
-        assert!(left_out.iter().any(|l| l.contains(part)), "{part}: {left_out:?}");
+        assert!(told(&left_out, part), "{part}: {left_out:?}");
     }
+    assert!(!told(&left_out, "zone 0: sector"), "{left_out:?}");
+    let (_, left_out) = import(&model(9, "7", "7, 38")).unwrap();
+    assert!(told(&left_out, "zone 0: sector 38 for 7"), "what was slipped is not remapped: {left_out:?}");
 }
 
 /// What any file of this format may say, though none of the measured seven does.
@@ -132,6 +136,11 @@ fn times_are_scaled_and_negative_ones_said() {
     let (bus, kind, left_out) = bulk("0.1", "0.0");
     assert_eq!((bus, &*kind), (us(100), "measured"));
     assert!(!left_out.contains("bus"), "{left_out}");
+    let ctlr = format!("{PARV}disksim_ctlr CTLR0 {{ type = 1, Bulk sector transfer time = 0.5 }}\n");
+    let (d, _) = import_all(&model(9, "", ""), "", &ctlr, SPECS).unwrap();
+    assert_eq!(d.spec().controller.unwrap().bus, [us(500); 2], "a controller slower than bus and disk");
+    let (_, left_out) = import("Preseeking level = 1", "Enable caching in buffer = 2", "0.25");
+    assert!(left_out.iter().any(|l| l == "Enable caching in buffer = 2"), "{left_out:?}");
 }
 
 /// A skew is what the file says, in sectors or in revolutions, whole or not, and the drive file says the same.
@@ -160,6 +169,8 @@ fn what_cannot_be_read_is_said_with_its_place() {
         refused(&model(9, "", "").replace("small.seek", "none.seek")).contains("none.seek: no such file")
     );
     assert!(refused("dm_disk X {\n Model = }").contains("small.model: line 2"));
+    let round = import_all(&model(9, "", ""), "", "source small.parv\n", SPECS).unwrap_err();
+    assert!(round.contains("small.parv"), "a file that includes itself: {round}");
 }
 
 fn place(d: &DriveModel, pba: u64) -> (u32, u32, u32) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::geometry::tests::any_spec;
-use crate::geometry::{GeometrySpec, Layout, Position, ZoneSpec};
+use crate::geometry::{GeometrySpec, Layout, Position, Slip, ZoneSpec};
 use proptest::prelude::*;
 
 const US: u64 = 1_000;
@@ -265,6 +265,37 @@ fn without_rotation_the_rate_is_that_of_the_zones() {
     let mut m = Mechanics::new(g, &spec, Model::NoRotation).unwrap();
     let end = m.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(125));
     assert_eq!(end.0, (REVOLUTION + REVOLUTION / 2).div_ceil(7200));
+}
+
+/// 64 blocks at 512 ns each from 1 us on: at any time those have passed whose end has come, and none before the first one's end.
+#[test]
+fn without_rotation_a_block_has_passed_at_its_end() {
+    let spec = MechanicsSpec { read_overhead: SimTime::ZERO, rate: Some(1_000_000_000), ..spec_7200() };
+    for until in [0, 1, 511, 512, 513, 1023, 1024, 63 * 512, 64 * 512 - 1, 64 * 512, 99_999] {
+        let mut m = Mechanics::new(plain(vec![ZoneSpec::plain(3, 100)]), &spec, Model::NoRotation).unwrap();
+        let start = SimTime(1000);
+        let (done, end) = m.read_until(start, Pba(0), Blocks(64), SimTime(1000 + until));
+        assert_eq!(done.0, (until / 512).min(64), "{until} ns");
+        assert_eq!(end.0, 1000 + done.0 * 512, "{until} ns");
+    }
+}
+
+/// Three tracks of a zone hold nothing at its end: a transfer into the next zone waits for no sector of theirs.
+#[test]
+fn tracks_without_data_at_a_zones_end_are_skipped() {
+    let zones = vec![ZoneSpec::plain(6, 100), ZoneSpec::plain(6, 50)];
+    let with = |slips: Vec<Slip>| {
+        let layout = Layout::Cylinder { alternate: false };
+        let spec = GeometrySpec { slips, layout, ..GeometrySpec::single_surface(zones.clone()) };
+        Mechanics::new(Arc::new(Geometry::new(spec).unwrap()), &spec_7200(), Model::Full).unwrap()
+    };
+    let mut m = with(vec![Slip { zone: 0, first: 300, blocks: 300 }]);
+    assert_eq!(m.geometry().position(Pba(300)).cylinder, 6);
+    let whole = m.service(SimTime::ZERO, Dir::Read, Pba(250), Blocks(100));
+    // In two commands, each on its own track; the second follows at once.
+    let mut parts = with(vec![Slip { zone: 0, first: 300, blocks: 300 }]);
+    let first = parts.service(SimTime::ZERO, Dir::Read, Pba(250), Blocks(50));
+    assert_eq!(parts.service(first, Dir::Read, Pba(300), Blocks(50)), whole);
 }
 
 /// 100 blocks a turn: a read that arrives 10 blocks before its first one, when 20 are missed, loses a turn. Within the cylinders

@@ -122,6 +122,8 @@ fn all_faults_of_a_file_come_at_once_with_their_field() {
     }
     let broken = DriveModel::from_toml("schema = 1\nname = ").unwrap_err().to_string();
     assert!(broken.starts_with("line 2"), "{broken}");
+    let open = DriveModel::from_toml("a = 1\nb = [1,\n2,\n3\nc = 1\n").unwrap_err().to_string();
+    assert!(["line 2", "line 4", "line 5"].iter().any(|l| open.starts_with(l)), "{open}");
 }
 
 #[test]
@@ -130,6 +132,20 @@ fn ranges_are_checked_by_field() {
     let e = DriveModel::from_toml(&text).unwrap_err().to_string();
     assert!(e.contains("geometry.zones[1].cylinders: 0 is not accepted: a whole number from 1"), "{e}");
     assert!(e.contains("mechanics.rpm: 0 is not accepted"), "{e}");
+}
+
+/// A buffer's segments have blocks, and what it costs is told for reads and for writes.
+#[test]
+fn a_buffer_is_checked_and_described() {
+    let mut spec = preset("seagate-exos-x24").spec().clone();
+    let mut c = spec.controller.unwrap();
+    c.done = [SimTime::from_us(10), SimTime::from_us(20)];
+    let told = c.describe().into_iter().find(|d| d.0 == "command").unwrap().1;
+    assert!(told.ends_with(&format!("at the end {} and {}", c.done[0], c.done[1])), "{told}");
+    c.buffer.segment_blocks = 0;
+    spec.controller = Some(c);
+    let e = DriveModel::new(spec, Vec::new()).unwrap_err().to_string();
+    assert!(e.contains("controller.buffer.segment_blocks: 0 is not accepted"), "{e}");
 }
 
 #[test]
@@ -241,6 +257,11 @@ fn a_drive_is_made_after_another() {
     let least: u64 = e.problem.rsplit_once("at least ").unwrap().1.trim_end_matches("blk").parse().unwrap();
     assert!(small(least - 1).is_err());
     assert_eq!(DriveModel::from_toml(&small(least).unwrap()).unwrap().counted_blocks(), Blocks(least));
+    // A rate alone lays out zones, too.
+    let rate = Like { name: "fast".into(), rate: Some((100e6, 50e6)), ..Like::default() };
+    let fast = DriveModel::from_toml(&like(&base, &rate).unwrap()).unwrap();
+    let outer = f64::from(fast.spec().geometry.zones[0].sectors) * 512.0 * 120.0;
+    assert!((outer - 100e6).abs() < 61_440.0, "{outer}");
     // Nothing asked: the same drive.
     let same = like(&base, &Like { name: base.name().into(), ..Like::default() }).unwrap();
     assert_eq!(DriveModel::from_toml(&same).unwrap().spec().geometry, base.spec().geometry);

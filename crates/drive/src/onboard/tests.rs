@@ -221,6 +221,29 @@ fn writes_leave_the_buffer_in_their_order() {
     assert_eq!(durations(s, &commands).0, [620, 620, 620, 3100 + 220]);
 }
 
+/// 32 blocks may be unwritten. Blocks 50 to 69 are on the medium at 7.0 ms: what continues them has room then, though both are one piece of
+/// the buffer; the bus takes 4 ms for its 20 blocks.
+#[test]
+fn a_write_waits_until_its_blocks_have_room() {
+    let (times, c) =
+        durations(spec(ReadAhead::Off, WriteBack::On), &[(0, Write, 50, 20), (1000, Write, 70, 20)]);
+    assert_eq!((times, c.buffered), (vec![4420, 7000 + 4000 + 20 - 1000], 2));
+}
+
+/// What the buffers of several drives counted is one sum, name by name.
+#[test]
+fn counters_add_up_name_by_name() {
+    let [a, b] = [1, 10].map(|n| Counters {
+        hits: n,
+        partial_hits: 2 * n,
+        misses: 3 * n,
+        buffered: 4 * n,
+        through: 5 * n,
+        read_ahead: 6 * n,
+    });
+    assert_eq!(a.plus(b).named().map(|c| c.1), [11, 22, 33, 44, 55, 66]);
+}
+
 /// How far reading ahead came is worked out when a command stops it: the same as when it is worked out at every command's
 /// beginning, block for block.
 #[test]

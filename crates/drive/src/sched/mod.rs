@@ -212,6 +212,22 @@ mod tests {
         assert_eq!(pick(&[5100, 3000]), 1, "down");
     }
 
+    /// Candidates stand in any order: among equals the one that came first goes, not the one that stands first.
+    #[test]
+    fn the_oldest_among_equals_goes() {
+        let m = two_surfaces(SimTime::ZERO);
+        let at = |seq| Candidate { seq, target: m.target(Pba(500)), dir: Dir::Read };
+        for name in ["sstf", "look", "c-look", "sptf"] {
+            let mut policy = parse(name).unwrap().entry.build.unwrap()();
+            let candidates = [at(7), at(2), at(4)];
+            assert_eq!(
+                policy.pick(&View { now: SimTime::ZERO, mechanics: &m, candidates: &candidates }),
+                1,
+                "{name}"
+            );
+        }
+    }
+
     #[test]
     fn sptf_goes_by_the_direction_of_the_first_operation() {
         let m = two_surfaces(SimTime::from_ms(5));

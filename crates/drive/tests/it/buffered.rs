@@ -1,6 +1,9 @@
 //! Drives behind their own buffer and bus, timed by formula. The preset `tiny` turns once in 10 ms; its outer tracks have 32
 //! blocks, a seek takes 2 ms. A bus of 1.024 MB/s needs 0.5 ms a block, a command 1 ms.
 
+mod presets;
+mod queued;
+
 use smrlab_drive::{Controller, Effects, Executed, Observer, OpDone, Served, Wanted, assemble};
 use smrlab_stl::{Dir, HostRequest};
 use smrlab_units::problems::Problems;
@@ -62,6 +65,7 @@ impl Effects for Seen {
     }
 
     fn background(&mut self, e: &Executed<'_>) -> Result<(), Infallible> {
+        assert_eq!(e.ends.len(), e.done, "each operation that was done has its end");
         self.steps.push((e.done, e.plan.ops().len(), e.whole));
         Ok(())
     }
@@ -234,106 +238,6 @@ fn off_is_off() {
     }
 }
 
-#[test]
-fn a_scheduler_chooses_among_reads_and_what_is_to_be_written() {
-    let text = format!("{COSTS},write_cache=on");
-    let requests = [
-        (0, request(Read, 900, 1)),
-        (100, request(Write, 8, 4)),
-        (200, request(Write, 700, 1)),
-        // All of it is in the newest write that it concerns.
-        (300, request(Read, 9, 2)),
-        (400, request(Flush, 0, 0)),
-        (500, request(Write, 700, 1)),
-        // A part of it is not.
-        (600, request(Read, 7, 2)),
-    ];
-    let (seen, acks, c) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
-    // One after the other on the bus: 0.1 + 1 + 2, + 1 + 0.5, + 1 + 1.
-    assert_eq!((acks[1], acks[2], acks[3]), (3100, 4600, 6600));
-    assert_eq!(seen.accepted.iter().map(|a| a.0).collect::<Vec<_>>(), [1, 2, 5]);
-    assert_eq!(seen.answered.iter().map(|a| a.0).collect::<Vec<_>>(), [3]);
-    // The flush waits for both writes; what came after it waits for the flush on the medium, not in the buffer.
-    let write_ends: Vec<_> = seen.ops.iter().filter(|o| o.0 == Dir::Write).map(|o| o.4).collect();
-    assert_eq!(write_ends.len(), 3);
-    assert_eq!(acks[4], write_ends[1].0.div_ceil(1000));
-    assert!(acks[5] < acks[4] && acks[6] > acks[4]);
-    assert_eq!(c.drive().buffer_counters().unwrap().buffered, 3);
-}
-
-/// What came when the queue was full is the buffer's, or the medium's, from when it got its place.
-#[test]
-fn a_full_queue_keeps_requests_from_the_buffer() {
-    let mut c = drive(&format!("{COSTS},write_cache=on"), "cmr", "sptf,depth=1", None);
-    let mut seen = Seen::default();
-    let reads = [(0, request(Read, 0, 1)), (100, request(Read, 900, 1))];
-    for (id, (at, r)) in (0..).zip(reads) {
-        let Ok(_) = c.submit(us(at), &r.numbered(id), &mut seen);
-    }
-    assert!(!c.has_room());
-    // The second read is taken out when the first has passed the head: then the write has its place, at 200 us it had none.
-    let room = c.next_decision().unwrap();
-    assert_eq!(room, seen.ops[0].4);
-    let Ok(_) = c.decide_once(room, &mut seen);
-    let Ok(served) = c.submit_waited(room, (us(200), &request(Write, 8, 4).numbered(2)), &mut seen);
-    assert_eq!(served.unwrap().ack, room + us(1000 + 4 * 500));
-    // Nor does a command's overhead pass before: the medium is free at `began`, the command comes then and costs 1 ms.
-    let mut c = drive(COSTS, "cmr", "sptf,depth=1", None);
-    let mut seen = Seen::default();
-    let Ok(_) = c.submit(us(0), &request(Read, 0, 1).numbered(0), &mut seen);
-    let Ok(()) = c.drain(&mut seen);
-    let began = c.drive().free_at();
-    let Ok(_) = c.submit_waited(began, (us(200), &request(Read, 3, 1).numbered(1)), &mut seen);
-    let Ok(()) = c.drain(&mut seen);
-    assert_eq!(seen.ops[1].3, began + us(1000));
-    assert_eq!(seen.dispatched[1].1.start, began);
-}
-
-/// Whatever comes: all are answered once, a flush not before what was accepted is on the medium, and what concerns the same
-/// blocks keeps its order.
-#[test]
-fn behind_a_scheduler_order_and_flushes_are_kept() {
-    for (seed, layer) in (1..).zip(["cmr", "rmw", "static-124R(3)", "cmr"]) {
-        let text = format!("{COSTS},write_cache=on,cache_size=64blk,segments=8");
-        let mut rng = Rng::new(seed);
-        let mut at = 0;
-        let requests: Vec<_> = (0..2000)
-            .map(|_| {
-                at += rng.below(12_000);
-                let op = [Read, Read, Write, Write, Write, Flush][rng.below(6) as usize];
-                let op = if op == Flush && !rng.one_in(8) { Write } else { op };
-                let (lba, blocks) = (rng.below(300), 1 + rng.below(10));
-                (at, if op == Flush { request(op, 0, 0) } else { request(op, lba, blocks) })
-            })
-            .collect();
-        let (seen, _, _) = go(drive(&text, layer, "sptf,depth=16", None), &requests);
-        let order: Vec<u64> = seen.dispatched.iter().map(|a| a.0).collect();
-        let mut all: Vec<u64> = order.iter().copied().chain(seen.answered.iter().map(|a| a.0)).collect();
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..2000), "{layer}");
-        let place = |id: u64| order.iter().position(|o| *o == id);
-        let span = |id: u64| requests[id as usize].1.lba.span(requests[id as usize].1.blocks);
-        for (a, (_, first)) in (0..).zip(&requests) {
-            for (b, (_, then)) in (0..).zip(&requests).skip(a as usize + 1).take(60) {
-                let (x, y) = (span(a), span(b));
-                let overlap = x.start < y.end && y.start < x.end && (first.op, then.op) != (Read, Read);
-                if (overlap || first.op == Flush || then.op == Flush)
-                    && let (Some(p), Some(q)) = (place(a), place(b))
-                {
-                    assert!(p < q, "{layer}: {a} {first:?} and {b} {then:?}");
-                }
-            }
-        }
-        for (id, served) in &seen.dispatched {
-            if requests[*id as usize].1.op == Flush {
-                let writes =
-                    seen.dispatched.iter().filter(|(o, _)| o < id && requests[*o as usize].1.op == Write);
-                assert!(writes.map(|w| w.1.end).all(|end| end <= served.ack), "{layer}: flush {id}");
-            }
-        }
-    }
-}
-
 /// Two segments of 8 blocks, one of them for writes: what is being written has its room until it is on the medium, and has none behind
 /// that; then the oldest of those that wait is taken.
 #[test]
@@ -375,39 +279,6 @@ fn what_a_layer_rewrites_is_read_from_the_medium() {
         let (_, _, c) = go(drive(&text, "rmw", "fcfs", None), &requests);
         assert_eq!(c.drive().buffer_counters().unwrap().hits, hits, "block {written} written");
     }
-}
-
-/// A read that ends behind what waits to be written is not answered from it, nor is one that begins before it.
-#[test]
-fn a_read_of_more_than_an_accepted_write_waits_for_it() {
-    let text = format!("{COSTS},write_cache=on");
-    for (lba, blocks, answered) in [(8, 4, true), (9, 3, true), (10, 4, false), (7, 2, false)] {
-        let requests =
-            [(0, request(Read, 900, 1)), (100, request(Write, 8, 4)), (200, request(Read, lba, blocks))];
-        let (seen, ..) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
-        assert_eq!(!seen.answered.is_empty(), answered, "{blocks} blocks from {lba} on");
-    }
-}
-
-/// Reading the whole of block 900's track takes the drive until `free`. What comes then is looked at together with what waits; what has waited
-/// for `max_wait` goes before what is nearer, and a nanosecond earlier it does not.
-#[test]
-fn a_decision_knows_all_that_came_by_then() {
-    let first = |scheduler: &str, late: SimTime| {
-        let mut c = drive("tiny", "cmr", scheduler, None);
-        let mut seen = Seen::default();
-        let Ok(_) = c.submit(us(0), &request(Read, 900, 24).numbered(0), &mut seen);
-        let Ok(_) = c.submit(us(100), &request(Read, 2000, 1).numbered(1), &mut seen);
-        let free = c.drive().free_at();
-        let Ok(_) = c.submit(free + late, &request(Read, 925, 1).numbered(2), &mut seen);
-        let Ok(()) = c.drain(&mut seen);
-        (seen.dispatched[1].0, free)
-    };
-    let (next, free) = first("sstf,depth=8", SimTime::ZERO);
-    assert_eq!((next, first("sstf,depth=8", SimTime(1)).0), (2, 1));
-    let wait = free.since(us(100)).0;
-    assert_eq!(first(&format!("sstf,depth=8,max_wait={wait}ns"), SimTime::ZERO).0, 1);
-    assert_eq!(first(&format!("sstf,depth=8,max_wait={}ns", wait + 1), SimTime::ZERO).0, 2);
 }
 
 const CLEANS: &str = "disk-cache,cache=10%,idle=5ms";
@@ -460,61 +331,4 @@ fn background_work_ends_reading_ahead_and_leaves_nothing_old() {
     assert!((1..=16).contains(&read), "{read} blocks");
     let Ok(_) = c.submit(us(9_000_000), &request(Read, 0, 1).numbered(3), &mut seen);
     assert_eq!(c.drive().buffer_counters().unwrap().hits, 0, "its band was rewritten");
-}
-
-/// The drives that ship with a cache: how fast they stream, what their cache says, and zones of their size.
-#[test]
-fn presets_of_current_drives_stream_at_their_rate() {
-    for (name, layer, rate) in [
-        ("seagate-exos-x24", "cmr", 285.0),
-        ("seagate-exos-2x18-half", "cmr", 277.0),
-        ("wd-ultrastar-dc-hc680", "raw", 265.0),
-        ("wd-ultrastar-dc-hc690", "raw", 269.5),
-        ("seagate-st8000dm004", "cmr", 190.0),
-    ] {
-        let mut c = drive(name, layer, "fcfs", None);
-        assert!(c.drive().onboard().is_some(), "{name}");
-        let mut now = SimTime::ZERO;
-        let (from, each, count) = (1 << 20, 256, 8000);
-        let mut begin = SimTime::ZERO;
-        for i in 0..count {
-            if i == 100 {
-                begin = now;
-            }
-            let r = request(Read, from + i * each, each);
-            let Ok(served) = c.submit(now, &r, &mut Seen::default());
-            now = served.map_or(now, |s| s.ack);
-        }
-        let got = ((count - 100) * each * 512) as f64 / 1e6 / now.since(begin).as_secs_f64();
-        assert!((got / rate - 1.0).abs() < 0.02, "{name}: {got:.1} MB/s, stated {rate}");
-    }
-}
-
-/// Zones of 256 MiB as bands: their size, and how many there are behind the conventional part.
-#[test]
-fn host_managed_presets_have_zones_as_bands() {
-    for (name, zones) in [("wd-ultrastar-dc-hc680", 99_578), ("wd-ultrastar-dc-hc690", 118_008)] {
-        let c = drive(name, "rmw", "fcfs", None);
-        let bands = c.drive().layer().facts().bands.unwrap();
-        assert!(bands.len().abs_diff(zones) <= 1, "{name}: {}", bands.len());
-        assert_eq!(bands.band(smrlab_disk::BandId(bands.len() - 1)).blocks.0, 524_288, "{name}");
-    }
-}
-
-/// The conventional zones of these are longer than a serpentine group: bands of tracks begin behind them, too.
-#[test]
-fn bands_of_tracks_lie_behind_conventional_zones_longer_than_a_group() {
-    for name in ["wd-ultrastar-dc-hc680", "wd-ultrastar-dc-hc690"] {
-        let c = drive(name, "rmw,band=64tracks", "fcfs", None);
-        let preset = smrlab_disk::model::load(name, |_| Err(String::new())).unwrap();
-        let aside = preset.spec().bands.random_access;
-        let bands = c.drive().layer().facts().bands.unwrap();
-        let first = bands.band(smrlab_disk::BandId(0));
-        assert!((aside..aside + 4096).contains(&first.first_track.0), "{name}: {first:?}");
-        assert_eq!(
-            (first.tracks, bands.random_access().map(|r| r.usable > 2 * 4096)),
-            (64, Some(true)),
-            "{name}"
-        );
-    }
 }

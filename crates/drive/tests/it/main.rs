@@ -1,4 +1,5 @@
 //! Integration tests of this crate, one binary: the drive at work.
 
+mod assembling;
 mod buffered;
 mod crosschecks;

@@ -215,6 +215,20 @@ mod tests {
         out
     }
 
+    /// Among tracks of 1000 sectors one of 1015 is no outlier, one of 1030 is.
+    #[test]
+    fn what_differs_by_a_fiftieth_stays() {
+        let of = |number| match number {
+            20 => 1015,
+            40 => 1030,
+            _ => 1000,
+        };
+        let tracks: Vec<Track> =
+            (0..60).map(|number| Track { number, sectors: of(number), us: 0.0 }).collect();
+        let sizes = smoothed(&tracks);
+        assert_eq!((sizes[19], sizes[20], sizes[40]), (1000.0, 1015.0, 1000.0));
+    }
+
     #[test]
     fn change_points_find_the_zones_where_they_are() {
         let truth: Vec<Run> = (0..12).map(|i| Run { tracks: 500, sectors: 2000 - 50 * i }).collect();

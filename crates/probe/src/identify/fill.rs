@@ -294,3 +294,20 @@ fn filled(size: u64, points: Vec<(f64, f64)>, writes: Option<u64>) -> Evidence {
         points,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first four chunks do not count, and fewer than three behind them say nothing of what is usual. The cache is full where a
+    /// chunk takes ten times as long, from its first slow write on.
+    #[test]
+    fn what_is_usual_takes_three_chunks_to_know() {
+        let found = |chunks_before: usize| {
+            let times = [vec![1.0; chunks_before * CHUNK], vec![10.0; CHUNK]].concat();
+            broken(&times, &chunks(&times[..chunks_before * CHUNK]), 10.0)
+        };
+        assert_eq!((found(5), found(6)), (None, None));
+        assert_eq!(found(7), Some(7 * CHUNK));
+    }
+}

@@ -164,6 +164,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_answer_without_a_body_has_no_bytes() {
+        let hit = |end: &str| {
+            let line = format!("h - u [01/Jul/1995:00:00:04 -0400] \"GET /a HTTP/1.1\" 200 {end}");
+            parse(line.as_bytes()).unwrap().bytes
+        };
+        assert_eq!((hit("-"), hit("0"), hit("17")), (0, 0, 17));
+    }
+
+    #[test]
     fn dates_become_seconds_since_1970() {
         assert_eq!(unix_seconds(b"01/Jan/1970:00:00:00 +0000"), Some(0));
         assert_eq!(unix_seconds(b"01/Jul/1995:00:00:01 -0400"), Some(804_571_201));

@@ -274,3 +274,13 @@ fn a_share_of_the_writes_is_fua() {
         assert!(some == none, "{}: the share of FUA changes requests", g.name);
     }
 }
+
+/// A span holds the smallest request at least; sizes go from small to large.
+#[test]
+fn sizes_and_spans_that_do_not_fit_are_refused() {
+    let opens =
+        |item: &str| open(&format!("synth:uniform,requests=10,{item}"), &OpenContext::default()).is_ok();
+    assert!(opens("size=uniform(1blk;100blk),span=50blk,align=1blk"));
+    assert!(!opens("size=uniform(60blk;100blk),span=50blk,align=1blk"));
+    assert!(opens("size=uniform(8blk;8blk),span=50blk") && !opens("size=uniform(8blk;4blk),span=50blk"));
+}

@@ -98,3 +98,16 @@ fn the_memory_bound_is_said() {
     let i = info(&mut t, 1 << 20, |_| true).unwrap();
     assert!(!i.sets_exact && i.requests == 200_000);
 }
+
+/// Who says stop gets what was read until then.
+#[test]
+fn a_description_ends_where_it_is_told_to() {
+    let mut source = open("synth:uniform,requests=300000,span=1GB", &OpenContext::default()).unwrap();
+    let mut told = 0;
+    let found = info(&mut source, DEFAULT_MEMORY, |rows| {
+        told = rows;
+        false
+    });
+    let requests = found.unwrap().requests;
+    assert!(requests > 0 && requests < 300_000 && requests == told, "{requests}, told of {told}");
+}

@@ -103,6 +103,8 @@ fn the_composer_emits_whole_bursts_and_everything_once() {
             i += n as usize;
         }
         assert!(composer.tail() > 0);
+        // Each source's gaps are kept: they add up to the lengths of all.
+        assert_eq!(out.arrival[2703], SimTime::from_ms(999 + 699 + 1000 + 2));
     }
     // A source is picked with equal chances, whatever its length (1.5: not weighted).
     let out = all(Interleave::new(vec![source(10_000), source(20_000)], 1, 1).unwrap());

@@ -136,5 +136,6 @@ mod tests {
         logs.void(0..8, &(0..8));
         assert!(!logs.has(0..8));
         assert_eq!(cut(&(2..8), [0..3, 5..9].iter()), [2..3, 3..5, 5..8]);
+        assert_eq!(cut(&(2..8), [0..5, 5..8, 2..5].iter()), [2..5, 5..8], "no piece is empty");
     }
 }

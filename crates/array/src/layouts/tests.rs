@@ -1,0 +1,127 @@
+//! What all layouts do, work by work.
+
+use crate::plan::Outcome;
+use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work, parse};
+use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+
+/// An array of drives of so many blocks, and whether it asks for as many.
+fn array(text: &str, sizes: &[u64]) -> Box<dyn Array> {
+    let chosen = parse(text).unwrap();
+    assert_eq!(chosen.disks as usize, sizes.len(), "{text}");
+    chosen.build(&ArrayContext::new(&sizes.iter().map(|n| Blocks(*n)).collect::<Vec<_>>())).unwrap()
+}
+
+fn start(array: &mut dyn Array, work: Work) -> MemberPlan {
+    let mut plan = MemberPlan::new(true);
+    array.start(SimTime::ZERO, Ticket(0), &work, &mut plan);
+    plan
+}
+
+fn complete(array: &mut dyn Array, lost: bool) -> MemberPlan {
+    let mut plan = MemberPlan::new(true);
+    array.complete(SimTime::ZERO, Phase { ticket: Ticket(0), lost, busy: false }, &mut plan);
+    plan
+}
+
+fn host(op: HostOp, lba: u64, blocks: u64) -> Work {
+    Work::Host(HostRequest::new(op, Lba(lba), Blocks(blocks)))
+}
+
+/// Does all phases of a work; why each member was asked to read or write.
+fn carry_out(array: &mut dyn Array, work: Work) -> Vec<(HostOp, Cause)> {
+    let (mut plan, mut asked) = (start(array, work), Vec::new());
+    while !plan.ops().is_empty() {
+        let data = plan.ops().iter().filter(|op| op.request.op != HostOp::Flush);
+        asked.extend(data.map(|op| (op.request.op, op.request.why)));
+        plan = complete(array, false);
+    }
+    asked
+}
+
+const STRIPED: [&str; 5] = [
+    "striped,disks=4,chunk=8blk",
+    "raid5,disks=4,chunk=8blk",
+    "raid6,disks=4,chunk=8blk",
+    "mirror,disks=4,chunk=8blk",
+    "dvs,disks=4,chunk=8blk,segment=4",
+];
+
+/// Where rows go over all drives, the smallest one says how many there are, wherever it stands.
+#[test]
+fn the_smallest_drive_counts() {
+    for text in STRIPED {
+        let small = array(text, &[480; 4]).host_blocks();
+        for at in 0..4 {
+            let mut sizes = [960; 4];
+            sizes[at] = 480;
+            assert_eq!(array(text, &sizes).host_blocks(), small, "{text}: {sizes:?}");
+        }
+    }
+}
+
+/// Chunks 0 and 2 follow each other on the first drive, 1 and 3 on the second: two requests.
+#[test]
+fn what_follows_on_a_drive_is_one_request() {
+    for text in ["striped,disks=2,chunk=1blk", "mirror,disks=4,copies=2,chunk=1blk,reads=first"] {
+        let disks = parse(text).unwrap().disks as usize;
+        let plan = start(&mut *array(text, &vec![480; disks]), host(HostOp::Read, 0, 4));
+        let asked: Vec<_> = plan.ops().iter().map(|op| op.request.blocks.0).collect();
+        assert_eq!(asked, [2, 2], "{text}");
+    }
+}
+
+/// A read that got nothing although no drive died would get nothing again: the request is refused.
+#[test]
+fn what_cannot_be_read_though_no_drive_died_is_refused() {
+    for text in &STRIPED[1..] {
+        let mut array = array(text, &[480; 4]);
+        carry_out(&mut *array, host(HostOp::Write, 0, 8));
+        let plan = start(&mut *array, host(HostOp::Read, 0, 8));
+        assert_eq!(plan.ops().len(), 1, "{text}");
+        let plan = complete(&mut *array, true);
+        assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}");
+    }
+}
+
+/// All that a rebuild asks for counts as such.
+#[test]
+fn a_rebuild_reads_and_writes_for_itself() {
+    for text in &STRIPED[1..] {
+        let mut array = array(text, &[480; 4]);
+        carry_out(&mut *array, host(HostOp::Write, 0, 8));
+        let mut plan = MemberPlan::new(true);
+        for disk in [0, 1, 2, 3] {
+            plan.clear();
+            array.failed(SimTime::ZERO, MemberId(disk), &mut plan);
+            array.replaced(SimTime::ZERO, MemberId(disk), &mut plan);
+            while array.wake_at(None).is_some() {
+                plan.clear();
+                array.wake(SimTime::ZERO, &mut plan);
+                for job in plan.jobs().to_vec() {
+                    let asked = carry_out(&mut *array, Work::Job(job));
+                    assert!(
+                        !asked.is_empty() && asked.iter().all(|a| a.1 == Cause::Rebuild),
+                        "{text}: {asked:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Of four drives in pairs one is dead: of the chunks that are written those are degraded that have a copy there.
+#[test]
+fn a_mirror_counts_chunks_with_fewer_copies() {
+    let mut array = array("mirror,disks=4,copies=2,chunk=8blk", &[480; 4]);
+    let degraded = |array: &dyn Array| {
+        let mut found = 0;
+        array.counters(&mut |name, n| found += if name == "degraded_chunks" { n } else { 0 });
+        found
+    };
+    carry_out(&mut *array, host(HostOp::Write, 0, 32));
+    assert_eq!(degraded(&*array), 0);
+    array.failed(SimTime::ZERO, MemberId(1), &mut MemberPlan::new(true));
+    carry_out(&mut *array, host(HostOp::Write, 0, 32));
+    assert_eq!(degraded(&*array), 2);
+}

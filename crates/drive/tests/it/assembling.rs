@@ -1,0 +1,73 @@
+//! What stands against a drive, and what the media log says of one that stands.
+
+use smrlab_drive::{Controller, Effects, Executed, Observer, OpDone, Tracks, Wanted, assemble};
+use smrlab_stl::HostRequest;
+use smrlab_units::problems::Problems;
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::convert::Infallible;
+
+fn wanted<'a>(drive: &'a str, layer: &'a str, scheduler: &'a str) -> Wanted<'a> {
+    Wanted { drive, layer, scheduler, metadata: "nv", mechanics: None, medium: None, seed: 1 }
+}
+
+/// Everything that stands against it, as text.
+fn faults(drive: &str, layer: &str, scheduler: &str) -> String {
+    let mut problems = Problems::default();
+    let wanted = wanted(drive, layer, scheduler);
+    assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems);
+    problems.to_string()
+}
+
+#[test]
+fn all_faults_come_at_once() {
+    let all = faults("tinny", "cmrr", "sptff");
+    for part in ["tinny", "cmrr", "sptff"] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+}
+
+#[test]
+fn a_scheduler_needs_a_layer_that_knows_where_requests_start() {
+    let drive = "wd-ultrastar-dc-hc680,write_cache=off";
+    let all = faults(drive, "zoned", "sptf");
+    assert!(all.contains("zoned cannot tell where requests start, which sptf asks for: use fcfs"), "{all}");
+    assert_eq!(faults(drive, "zoned", "fcfs"), "");
+}
+
+#[derive(Default)]
+struct Moves(Vec<Tracks>);
+
+impl Observer for Moves {
+    fn op(&mut self, done: &OpDone<'_>) {
+        self.0.push(done.tracks);
+    }
+}
+
+impl Effects for Moves {
+    type Error = Infallible;
+
+    fn dispatched(&mut self, _: SimTime, _: &HostRequest, _: &Executed<'_>) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn background(&mut self, _: &Executed<'_>) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// Tracks of 32 blocks, one a cylinder: from track 0 to tracks 3 to 5, and from there to track 1.
+#[test]
+fn an_operation_says_where_it_began_and_where_it_ended() {
+    let mut problems = Problems::default();
+    let drive =
+        assemble(&wanted("tiny", "cmr", "fcfs"), |_| Err(String::new()), &smrlab_stl::build, &mut problems);
+    let (drive, chosen) = drive.unwrap_or_else(|| panic!("{problems}")).start(false, false);
+    let (mut c, mut seen) = (Controller::new(drive, &chosen), Moves::default());
+    for (lba, blocks) in [(100, 70), (40, 4)] {
+        let request = HostRequest::new(HostOp::Read, Lba(lba), Blocks(blocks));
+        let Ok(_) = c.submit(SimTime::ZERO, &request, &mut seen);
+    }
+    let Ok(()) = c.drain(&mut seen);
+    let moves: Vec<_> = seen.0.iter().map(|t| (t.before, t.first, t.last, t.cylinders)).collect();
+    assert_eq!(moves, [(0, 3, 5, 3), (5, 1, 1, 4)]);
+}
