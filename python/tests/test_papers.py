@@ -35,6 +35,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("dm-shingle", marks=[pytest.mark.full, pytest.mark.timed]),
         "dvs-raid",
         "he2014",
+        "related",
     ],
 )
 def test_a_quick_reproduction_is_no_worse_than_the_record(name: str, cache: Path, smrlab: Invoke) -> None:

@@ -4,8 +4,8 @@
 
 use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
 use crate::layers::{
-    cmr, disk_cache, log, persistent_cache, raw, rmw, s_block, segment, smart, static_map, virtual_guard,
-    zoned,
+    cmr, disk_cache, e_region, log, persistent_cache, raw, rmw, s_block, segment, smart, static_map,
+    virtual_guard, zoned,
 };
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
@@ -52,6 +52,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &persistent_cache::ENTRY,
     &virtual_guard::ENTRY,
     &smart::ENTRY,
+    &e_region::ENTRY,
     &zoned::ENTRY,
 ];
 

@@ -2,6 +2,7 @@
 
 pub mod cmr;
 pub mod disk_cache;
+pub mod e_region;
 pub mod log;
 pub mod persistent_cache;
 pub mod raw;

@@ -3,7 +3,6 @@
 
 mod clean;
 mod entry;
-mod extents;
 mod layout;
 mod log;
 mod read;

@@ -6,13 +6,14 @@
 //! | lay regions over the medium | [`stretches`], [`ring`] |
 //! | append to bands and clean them | [`slots`], [`homes`], [`free_bands`], [`victim`], [`moves`], [`units`] |
 //! | know what holds data | [`live`] |
-//! | map a few blocks of a large space | [`position_index`], [`chunked`], [`marks`] |
+//! | map a few blocks of a large space | [`position_index`], [`extents`], [`chunked`], [`marks`] |
 //! | keep or move whole tracks | [`rows`] |
 //! | map statically | [`order`], [`position_map`] |
 //! | update in place | [`update`], [`amplifier`] |
 
 pub mod amplifier;
 pub mod chunked;
+pub mod extents;
 pub mod free_bands;
 pub mod homes;
 pub mod live;

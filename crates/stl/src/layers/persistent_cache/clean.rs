@@ -4,8 +4,8 @@
 //! collected from the log, the merged tracks are written to a scratch band, and then in place, all but the last ones: a
 //! write damages the tracks behind it, which the next phase writes again from the scratch band.
 
-use super::extents::Extent;
 use super::{PersistentCache, records};
+use crate::parts::extents::Extent;
 use crate::{Cause, Piece, Plan, Record, Source};
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The log: packets one behind the other over its bands, as many times as they go round.
 
-use super::extents::{Extent, Extents};
+use crate::parts::extents::{Extent, Extents};
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -1,13 +1,13 @@
 //! What survives a power cut: the records of the persistent cache, and how a fresh layer is rebuilt from them.
 
 use super::clean::{Job, Work};
-use super::extents::Extent;
 use super::log::{Head, Packet};
 use super::records::{
     APPEND, DIRECT, DISCARD, EXTENT, HEAD, HOME, JOB, OPEN, PACKET, PRESSURE, SPAN, STATE, STEP, STREAM,
     TAKE, TAKEN, WRITTEN,
 };
 use super::{At, PersistentCache, Stream};
+use crate::parts::extents::Extent;
 use crate::{Cause, Piece, Plan, Record, Source};
 use smrlab_units::Blocks;
 

@@ -1,11 +1,11 @@
-//! Which blocks of the host's lie in the log, as extents.
+//! Which blocks of the host's lie in a log or ring, as extents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Consecutive blocks of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
+pub struct Extent {
     /// First LBA.
     pub lba: u64,
     /// Blocks.
@@ -38,7 +38,7 @@ struct Place {
 
 /// Extents by LBA; they never overlap.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Extents {
+pub struct Extents {
     map: BTreeMap<u64, Place>,
 }
 
@@ -58,7 +58,7 @@ impl Extents {
     }
 
     /// The parts of extents that lie in `span`, ascending.
-    pub(super) fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
+    pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
         // Mostly none or one: then no others are looked for.
         let last = self.last_in(&span);
         let others = last.filter(|e| e.lba > span.start).map(|last| {
@@ -70,7 +70,7 @@ impl Extents {
     }
 
     /// Takes out whatever lies in `span`; `gone` is told each part, descending.
-    pub(super) fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
+    pub fn remove(&mut self, span: Range<u64>, mut gone: impl FnMut(Extent)) {
         if span.is_empty() {
             return;
         }
@@ -99,13 +99,13 @@ impl Extents {
     }
 
     /// Puts in an extent, of whose blocks none may be in.
-    pub(super) fn insert(&mut self, e: Extent) {
+    pub fn insert(&mut self, e: Extent) {
         debug_assert!(e.blocks > 0 && self.within(e.lba..e.end()).next().is_none());
         self.put(e);
     }
 
     /// Puts in an extent instead of whatever lies there; `gone` is told each part of that, descending.
-    pub(super) fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
+    pub fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
         // What is written again is mostly written as it was: then one look will do.
         match self.map.range_mut(..e.end()).next_back() {
             Some((&lba, c)) if lba == e.lba && u64::from(c.blocks) == e.blocks => {
@@ -119,11 +119,13 @@ impl Extents {
         self.insert(e);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Extent> {
+    /// All extents, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Extent> {
         self.map.iter().map(extent)
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    /// Bytes on the heap, estimated.
+    pub fn bytes(&self) -> u64 {
         // Nodes of the tree are two thirds full on the average.
         (self.map.len() * (size_of::<Place>() + size_of::<u64>()) * 3 / 2) as u64
     }

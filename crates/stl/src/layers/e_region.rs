@@ -1,0 +1,315 @@
+//! `e-region`: all writes go to a ring on the medium, and a cursor brings them home region after region (Hall et al. 2012).
+
+mod entry;
+mod records;
+mod refresh;
+#[cfg(test)]
+mod tests;
+
+pub use entry::ENTRY;
+
+use crate::parts::extents::{Extent, Extents};
+use crate::parts::live::Live;
+use crate::parts::ring::{Laid, Ring};
+use crate::parts::split::ReadRuns;
+use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What can be chosen about the layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Blocks that the cursor brings home in one step.
+    pub step: u64,
+    /// The share of the ring in use from which on each write is followed by a step.
+    pub pace: f64,
+    /// How long the drive must have been idle before the next step; `None`: no steps in idle time.
+    pub idle: Option<SimTime>,
+}
+
+/// Where everything lies.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The ring.
+    pub ring: Laid,
+    /// First block of each place for a region: one more than there are regions.
+    pub regions: Vec<Pba>,
+    /// Blocks in a region.
+    pub region: u64,
+    /// Blocks behind a written one that the write destroys.
+    pub guard: u64,
+}
+
+/// Blocks that were written to the ring together.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    lba: u64,
+    blocks: u64,
+    /// Position of the first one in the ring.
+    at: u64,
+}
+
+/// How far the cursor is: regions before it were looked at, and so many blocks of its own are in the spare place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    region: u64,
+    done: u64,
+}
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    refreshed: u64,
+    regions: u64,
+    moved: u64,
+}
+
+/// See the [module](self) and the registry's page.
+pub struct ERegion {
+    options: Options,
+    places: Places,
+    ring: Ring,
+    /// What lies in the ring, oldest first; some of it is no longer needed.
+    entries: VecDeque<Entry>,
+    /// The newest copies of blocks in the ring: `at` is the position.
+    cached: Extents,
+    /// Blocks of each region that the ring holds, and of all.
+    in_region: Vec<u32>,
+    in_ring: u64,
+    /// The place of each region, and the one that is free.
+    place: Vec<u32>,
+    spare: u32,
+    cursor: Cursor,
+    /// LBAs that hold data.
+    live: Live,
+    /// Positions ahead of the head that nothing durable refers to.
+    safe: u64,
+    /// The spare place may still be what the state at the last fence refers to.
+    spare_needed: bool,
+    step: Vec<Record>,
+    counters: Counters,
+}
+
+impl ERegion {
+    /// Builds the layer.
+    pub fn new(places: Places, options: Options) -> Self {
+        let regions = places.regions.len() - 1;
+        let ring = Ring::new(places.ring.size());
+        Self {
+            options,
+            safe: ring.free(),
+            ring,
+            entries: VecDeque::new(),
+            cached: Extents::default(),
+            in_region: vec![0; regions],
+            in_ring: 0,
+            place: (0..regions as u32).collect(),
+            spare: regions as u32,
+            cursor: Cursor::default(),
+            live: Live::default(),
+            spare_needed: false,
+            step: Vec::new(),
+            counters: Counters::default(),
+            places,
+        }
+    }
+
+    /// The longest entry.
+    fn longest(&self) -> u64 {
+        self.ring.size() / 8
+    }
+
+    /// Where a block is that the ring does not hold, and how many blocks of its region follow there.
+    fn home(&self, lba: u64) -> (Pba, u64) {
+        let (region, offset) = (lba / self.places.region, lba % self.places.region);
+        let moved = region == self.cursor.region && offset < self.cursor.done;
+        let (place, end) = match moved {
+            true => (self.spare, self.cursor.done),
+            false => (self.place[region as usize], self.places.region),
+        };
+        (self.places.regions[place as usize] + Blocks(offset), end - offset)
+    }
+
+    /// Calls `each` with the runs of blocks that lie side by side: LBAs, first block, and whether the ring holds them.
+    fn for_runs(&self, lbas: Range<u64>, mut each: impl FnMut(Range<u64>, Pba, bool)) {
+        let mut at = lbas.start;
+        let homes = |mut from: u64, to: u64, each: &mut dyn FnMut(Range<u64>, Pba, bool)| {
+            while from < to {
+                let (pba, n) = self.home(from);
+                let end = to.min(from + n);
+                each(from..end, pba, false);
+                from = end;
+            }
+        };
+        for e in self.cached.within(lbas.clone()) {
+            homes(at, e.lba, &mut each);
+            let (mut lba, mut position) = (e.lba, e.at);
+            at = e.lba + e.blocks;
+            while lba < at {
+                let (pba, n) = self.places.ring.at(position);
+                let end = at.min(lba + n.0);
+                each(lba..end, pba, true);
+                position = self.ring.wrap(position + (end - lba));
+                lba = end;
+            }
+        }
+        homes(at, lbas.end, &mut each);
+    }
+
+    fn read(&self, r: &HostRequest, plan: &mut Plan) {
+        let mut runs = ReadRuns::to_host(0);
+        let lbas = r.lba.span(r.blocks);
+        self.for_runs(lbas.clone(), |run, pba, _| runs.push(pba, run.end - run.start, plan));
+        let ops = runs.end(plan);
+        self.live.zero_rest(lbas, Blocks::ZERO, plan);
+        plan.set_extents(ops.max(1));
+    }
+
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let (mut done, mut extents) = (0, 0);
+        while done < r.blocks.0 {
+            let lba = r.lba.0 + done;
+            let n = (r.blocks.0 - done).min(self.longest());
+            self.fence_before(n, plan);
+            extents += self.plan_append(n, plan, |from| (Cause::Host, Source::Host(Blocks(done + from))));
+            let record = records::appended(lba, n);
+            plan.record(record);
+            self.apply(&record);
+            self.live.insert(lba..lba + n, plan);
+            done += n;
+            self.make_room(plan);
+        }
+        plan.set_extents(extents);
+    }
+
+    /// Plans the write of `n` blocks at the head of the ring: an operation for each part that lies in one piece.
+    fn plan_append(&self, n: u64, plan: &mut Plan, source: impl Fn(u64) -> (Cause, Source)) -> u32 {
+        let (mut from, mut position, mut ops) = (0, self.ring.head(), 0);
+        while from < n {
+            let (pba, room) = self.places.ring.at(position);
+            let part = room.0.min(n - from);
+            let (cause, source) = source(from);
+            plan.write(cause, pba, Blocks(part), source);
+            position = self.ring.wrap(position + part);
+            (from, ops) = (from + part, ops + 1);
+        }
+        ops
+    }
+
+    /// Fences where a write of `n` blocks at the head goes over, or destroys, what was needed at the last fence.
+    fn fence_before(&mut self, n: u64, plan: &mut Plan) {
+        if n + self.places.guard > self.safe {
+            plan.fence();
+            self.all_durable();
+        }
+    }
+
+    fn all_durable(&mut self) {
+        self.safe = self.ring.free();
+        self.spare_needed = false;
+    }
+
+    /// An entry that is still needed begins the ring: which of its blocks are.
+    fn needed(&self, entry: &Entry) -> Vec<Extent> {
+        let here = |e: &Extent| e.at == self.ring.wrap(entry.at + (e.lba - entry.lba));
+        self.cached.within(entry.lba..entry.lba + entry.blocks).filter(here).collect()
+    }
+
+    /// Blocks that must be free whenever a write begins.
+    fn room(&self) -> u64 {
+        self.longest() + self.places.guard
+    }
+}
+
+impl TranslationLayer for ERegion {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.in_region.len() as u64 * self.places.region)
+    }
+
+    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+        match r.op {
+            HostOp::Read => self.read(r, plan),
+            HostOp::Write => self.write(r, plan),
+            HostOp::Discard => {
+                self.live.remove(r.lba.span(r.blocks), plan);
+                let record = records::forgotten(r.lba.0, r.blocks.0);
+                plan.record(record);
+                self.apply(&record);
+            }
+            HostOp::Flush => {}
+            _ => plan.refuse(Refusal::Unsupported, r.lba),
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        match r.op {
+            HostOp::Write => Some((self.places.ring.pba(self.ring.head()), Dir::Write)),
+            HostOp::Read => {
+                let mut first = None;
+                self.for_runs(r.lba.0..r.lba.0 + 1, |_, pba, _| first = Some((pba, Dir::Read)));
+                first
+            }
+            _ => None,
+        }
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        self.options.idle.filter(|_| self.next_step().is_some())
+    }
+
+    fn background(&mut self, _: SimTime, plan: &mut Plan) {
+        if let Some(step) = self.next_step() {
+            let record = self.plan_step(&step, plan);
+            self.step.push(record);
+        }
+    }
+
+    fn background_end(&mut self, end: StepEnd) {
+        let mut step = std::mem::take(&mut self.step);
+        if end == StepEnd::Done {
+            step.iter().for_each(|r| self.apply(r));
+        }
+        step.clear();
+        self.step = step;
+    }
+
+    fn durable(&mut self) {
+        self.all_durable();
+    }
+
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        records.for_each(|r| self.apply(&r));
+        self.all_durable();
+        self.make_room_for(self.room(), plan);
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.write_checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.live.set().runs_in(lba.span(blocks)).for_each(out);
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            cache: Some(Blocks(self.ring.size())),
+            cached: Some(Blocks(self.in_ring)),
+            ..Facts::default()
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        let regions = self.in_region.capacity() * 8;
+        (self.live.set().bytes() + entries + regions) as u64 + self.cached.bytes()
+    }
+
+    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+        out("blocks_refreshed", self.counters.refreshed);
+        out("regions_refreshed", self.counters.regions);
+        out("blocks_moved_in_ring", self.counters.moved);
+        out("cached_blocks", self.in_ring);
+    }
+}

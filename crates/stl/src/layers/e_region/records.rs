@@ -1,0 +1,142 @@
+//! What survives a power cut: the ring, the places of regions and the cursor, as records that are applied by the same functions.
+
+use super::{Cursor, ERegion, Entry};
+use crate::Record;
+use crate::parts::extents::Extent;
+use crate::parts::ring::Ring;
+use std::ops::Range;
+
+/// `words[1]` blocks from LBA `words[0]` on were written at the head of the ring.
+const APPEND: u32 = 1;
+/// Of region `words[0]` the blocks from offset `words[1]` up to `words[2]` are in the spare place.
+const REFRESH: u32 = 2;
+/// `words[1]` blocks from LBA `words[0]` on were discarded.
+const FORGET: u32 = 3;
+/// Checkpoint: the ring's tail is at `words[0]`, `words[1]` positions are used.
+const RING: u32 = 4;
+/// Checkpoint: an entry: first LBA, blocks, position.
+const ENTRY: u32 = 5;
+/// Checkpoint: the ring holds the newest copy: first LBA, blocks, position.
+const CACHED: u32 = 6;
+/// Checkpoint: region `words[0]` is in place `words[1]`.
+const PLACE: u32 = 7;
+/// Checkpoint: the cursor's region and offset, and the spare place.
+const CURSOR: u32 = 8;
+
+pub(super) fn appended(lba: u64, blocks: u64) -> Record {
+    Record { tag: APPEND, words: [lba, blocks, 0] }
+}
+
+pub(super) fn refreshed(region: u64, part: &Range<u64>) -> Record {
+    Record { tag: REFRESH, words: [region, part.start, part.end] }
+}
+
+pub(super) fn forgotten(lba: u64, blocks: u64) -> Record {
+    Record { tag: FORGET, words: [lba, blocks, 0] }
+}
+
+impl ERegion {
+    /// Makes the change that a record tells.
+    pub(super) fn apply(&mut self, record: &Record) {
+        let [a, b, c] = record.words;
+        match record.tag {
+            APPEND => {
+                let at = self.ring.head();
+                self.ring.push(b);
+                self.safe = self.safe.saturating_sub(b);
+                self.entries.push_back(Entry { lba: a, blocks: b, at });
+                self.forget(a..a + b);
+                self.hold(Extent { lba: a, blocks: b, packet: 0, at });
+                self.trim();
+            }
+            REFRESH => self.refresh(a, b..c),
+            FORGET => {
+                self.forget(a..a + b);
+                self.trim();
+            }
+            RING => self.ring = Ring::with(self.ring.size(), a, b),
+            ENTRY => self.entries.push_back(Entry { lba: a, blocks: b, at: c }),
+            CACHED => self.hold(Extent { lba: a, blocks: b, packet: 0, at: c }),
+            PLACE => self.place[a as usize] = b as u32,
+            CURSOR => (self.cursor, self.spare) = (Cursor { region: a, done: b }, c as u32),
+            _ => {
+                let known = self.live.take(record).is_some();
+                debug_assert!(known, "record {} is not e-region's", record.tag);
+            }
+        }
+    }
+
+    /// The ring holds the newest copy of these blocks. Positions go on at the beginning of the ring behind its end.
+    fn hold(&mut self, e: Extent) {
+        let room = self.ring.size() - e.at;
+        let first = e.blocks.min(room);
+        self.cached.insert(Extent { blocks: first, ..e });
+        if first < e.blocks {
+            self.cached.insert(Extent { lba: e.lba + first, blocks: e.blocks - first, at: 0, ..e });
+        }
+        self.count(e.lba..e.lba + e.blocks, u32::wrapping_add);
+    }
+
+    /// The ring's copies of these blocks are not needed any more.
+    fn forget(&mut self, lbas: Range<u64>) {
+        let mut gone = Vec::new();
+        self.cached.remove(lbas, |e| gone.push(e.lba..e.lba + e.blocks));
+        gone.into_iter().for_each(|lbas| self.count(lbas, u32::wrapping_sub));
+    }
+
+    /// Counts blocks that the ring holds from now on, or no longer.
+    fn count(&mut self, lbas: Range<u64>, change: fn(u32, u32) -> u32) {
+        let mut at = lbas.start;
+        while at < lbas.end {
+            let region = at / self.places.region;
+            let end = lbas.end.min((region + 1) * self.places.region);
+            let held = &mut self.in_region[region as usize];
+            let before = *held;
+            *held = change(before, (end - at) as u32);
+            self.in_ring = self.in_ring - u64::from(before) + u64::from(*held);
+            at = end;
+        }
+    }
+
+    /// Entries at the tail of which nothing is needed are over.
+    fn trim(&mut self) {
+        while let Some(oldest) = self.entries.front() {
+            if !self.needed(oldest).is_empty() {
+                break;
+            }
+            self.ring.pop(oldest.blocks);
+            self.entries.pop_front();
+        }
+    }
+
+    fn refresh(&mut self, region: u64, part: Range<u64>) {
+        let base = region * self.places.region;
+        self.forget(base + part.start..base + part.end);
+        self.counters.refreshed += part.end - part.start;
+        self.cursor = Cursor { region, done: part.end };
+        if part.end == self.places.region {
+            std::mem::swap(&mut self.place[region as usize], &mut self.spare);
+            self.cursor = Cursor { region: (region + 1) % self.in_region.len() as u64, done: 0 };
+            self.spare_needed = true;
+            self.counters.regions += 1;
+        }
+        self.trim();
+    }
+
+    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.live.checkpoint(out);
+        let note = |tag, words| Record { tag, words };
+        out(note(RING, [self.ring.tail(), self.ring.used(), 0]));
+        for e in &self.entries {
+            out(note(ENTRY, [e.lba, e.blocks, e.at]));
+        }
+        let host = self.in_region.len() as u64 * self.places.region;
+        for e in self.cached.within(0..host) {
+            out(note(CACHED, [e.lba, e.blocks, e.at]));
+        }
+        for (region, &place) in self.place.iter().enumerate().filter(|(r, p)| *r != **p as usize) {
+            out(note(PLACE, [region as u64, u64::from(place), 0]));
+        }
+        out(note(CURSOR, [self.cursor.region, self.cursor.done, u64::from(self.spare)]));
+    }
+}
