@@ -42,7 +42,7 @@ impl Staging {
         let all = op.request.blocks.0 as usize * self.block;
         let mut out = Vec::with_capacity(all);
         for part in plan.parts(op) {
-            self.append(plan, op.ticket, part, host, &mut out);
+            self.append(plan, op.buffers, part, host, &mut out);
         }
         assert_eq!(out.len(), all, "a write without data: {op:?}");
         out
@@ -68,11 +68,12 @@ impl Staging {
         }
     }
 
-    /// Puts together what a phase that is over delivers to the host.
-    pub fn deliver(&self, plan: &MemberPlan, delivery: &Delivery, host: &mut [u8]) {
+    /// Puts together what a phase that is over delivers.
+    pub fn deliver(&mut self, plan: &MemberPlan, delivery: &Delivery, host: &mut [u8]) {
         let mut out = Vec::new();
         self.append(plan, delivery.ticket, &delivery.part, host, &mut out);
-        host[self.bytes(delivery.at, delivery.part.blocks)].copy_from_slice(&out);
+        let to = Part { end: delivery.to, ..delivery.part };
+        self.scatter(delivery.ticket, &[to], &out, host);
     }
 
     /// The work is over: its slots are gone.

@@ -195,4 +195,9 @@ pub trait Array: Send {
     fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
         let _ = out;
     }
+
+    /// Its members, where they are arrays.
+    fn members(&self) -> Vec<&dyn Array> {
+        Vec::new()
+    }
 }

@@ -13,6 +13,7 @@ use crate::member::{How, Slot};
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
 use crate::{Array, ArrayObserver, Job, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
+pub use bus::SharedBus;
 use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
@@ -28,8 +29,8 @@ pub struct Schedule {
     pub fails: Vec<(MemberId, SimTime)>,
     /// How long after a death a spare takes the place.
     pub replace_after: Option<SimTime>,
-    /// What a block takes on the bus that all disks share; `None`: each has its own.
-    pub bus: Option<SimTime>,
+    /// Buses that drives share; the others have one each.
+    pub buses: Vec<SharedBus>,
 }
 
 /// A host request that is done.
@@ -116,7 +117,7 @@ pub struct Controller {
     /// Some member has a scheduler.
     queued: bool,
     deaths: u64,
-    bus: Option<Bus>,
+    buses: Vec<Bus>,
 }
 
 impl Controller {
@@ -151,7 +152,7 @@ impl Controller {
             records_wait: false,
             held: None,
             deaths: 0,
-            bus: schedule.bus.map(Bus::new),
+            buses: schedule.buses.iter().cloned().map(Bus::new).collect(),
             schedule: Schedule::default(),
         };
         for &(member, at) in &schedule.fails {
@@ -374,18 +375,19 @@ impl Controller {
         for i in 0..self.plan.ops().len() {
             self.issue_next(i, watch);
         }
-        if let Some(held) = &mut self.held {
-            return held.extend_from_slice(self.plan.jobs());
-        }
         for i in 0..self.plan.jobs().len() {
-            self.enter(Work::Job(self.plan.jobs()[i]));
+            let job = self.plan.jobs()[i];
+            match &mut self.held {
+                Some(held) if !job.awaited => held.push(job),
+                _ => self.enter(Work::Job(job)),
+            }
         }
     }
 
     /// Issues the plan's request of this number.
     fn issue_next(&mut self, i: usize, watch: &mut impl ArrayObserver) {
         let mut op = self.plan.ops()[i];
-        let Some(running) = self.works.get(op.ticket) else {
+        let (Some(running), Some(_)) = (self.works.get(op.buffers), self.works.get(op.ticket)) else {
             debug_assert!(false, "a request of a work that is over: {op:?}");
             return;
         };
@@ -396,14 +398,14 @@ impl Controller {
         let times = (answered.start, answered.end);
         let mut shares = || answered.ok && self.takes_turns((op.member, op.ticket), &op.request, times);
         let waits = issued.is_none() || shares();
-        let Some(running) = self.works.get_mut(op.ticket) else { return };
         let Answered { ok, ops, .. } = answered;
+        self.counts(op.buffers, ops);
+        let Some(running) = self.works.get_mut(op.ticket) else { return };
         let end = if waits { now } else { answered.end };
         running.phase_end = if running.in_phase { running.phase_end.max(end) } else { end };
         running.waits += u32::from(waits);
         running.in_phase = true;
         running.lost |= !ok && op.request.op == HostOp::Read;
-        running.ops += ops;
         // The phase is complete with the plan's last request of this work.
         running.issued = !self.plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket);
         if running.issued && running.waits == 0 {
@@ -412,6 +414,13 @@ impl Controller {
         }
         if issued.is_none() {
             self.take_answers(op.member);
+        }
+    }
+
+    /// So many media operations were done for a work.
+    fn counts(&mut self, ticket: Ticket, ops: u64) {
+        if let Some(running) = self.works.get_mut(ticket) {
+            running.ops += ops;
         }
     }
 
@@ -482,18 +491,5 @@ impl Controller {
             }
         });
         self.free.push(ticket);
-    }
-}
-
-impl Controller {
-    /// Goes on until every host request is acknowledged and the array has finished what it does not want to leave
-    /// unfinished.
-    pub fn finish(&mut self, watch: &mut impl ArrayObserver) {
-        while (self.hosts > 0 || self.array.unfinished()) && self.step(None, watch) {}
-    }
-
-    /// The time up to which everything has been done.
-    pub fn now(&self) -> SimTime {
-        self.now
     }
 }

@@ -10,6 +10,9 @@ use smrlab_units::{Blocks, Zone};
 /// Most drives of an array: members have 32-bit numbers, and streams 16.
 pub const MOST_DISKS: u64 = 65_535;
 
+/// What stands in a text between an array and what its members are.
+pub const BELOW: &str = " / ";
+
 /// The parameter that says how many drives there are.
 pub const DISKS: Param =
     Param { name: "disks", kind: Kind::Count(1, MOST_DISKS), default: "4", doc: "drives in the array" };
@@ -76,6 +79,11 @@ impl<'a> ArrayContext<'a> {
     /// What a disk reports of its zones; nothing where it has none.
     pub fn zones(&self, disk: usize) -> &'a [Zone] {
         self.zones.get(disk).map_or(&[], |zones| zones)
+    }
+
+    /// What all disks report.
+    pub(crate) fn all_zones(&self) -> &'a [Vec<Zone>] {
+        self.zones
     }
 
     /// Whether any disk has zones.

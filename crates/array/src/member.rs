@@ -216,7 +216,13 @@ mod tests {
         let mut ssd = Ssd::new(us(100), 1000, Blocks(1000));
         let mut serve = |now: u64, op: HostOp, blocks: u64| {
             let request = HostRequest::new(op, Lba(0), Blocks(blocks));
-            let op = MemberOp { ticket: Ticket(0), member: MemberId(0), request, parts: (0, 0) };
+            let op = MemberOp {
+                ticket: Ticket(0),
+                member: MemberId(0),
+                request,
+                buffers: Ticket(0),
+                parts: (0, 0),
+            };
             let served = ssd.serve(us(now), &op);
             assert_eq!(served.ack, served.end);
             (served.start.0 / 1000, served.ack.0 / 1000)
@@ -247,7 +253,7 @@ mod tests {
         };
         let (first, second) = (member(), member());
         let chosen = crate::parse(array).unwrap();
-        let all = chosen.build(&crate::ArrayContext::new(&[first.0, second.0])).unwrap();
+        let all = chosen.build(&crate::ArrayContext::new(&[first.0, second.0])).unwrap().array;
         let mut c = crate::Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
         for (id, &(at, op, lba, blocks)) in (0..).zip(requests) {
             c.advance(SimTime::from_us(at), watch);

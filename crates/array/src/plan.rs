@@ -37,6 +37,8 @@ pub struct Job {
     pub kind: u32,
     /// What it is about: a unit, a row, a group.
     pub of: u64,
+    /// Work that is under way waits for it: it begins even when nothing else does.
+    pub awaited: bool,
 }
 
 /// Declares what an array does by itself: an enum whose variants each hold a number, and how [`Job`]s stand for them, the first by
@@ -59,7 +61,7 @@ macro_rules! tasks {
             fn from(task: $name) -> Self {
                 enum Kind { $($task,)* }
                 match task {
-                    $($name::$task(of) => Self { kind: $first + Kind::$task as u32, of },)*
+                    $($name::$task(of) => Self { kind: $first + Kind::$task as u32, of, awaited: false },)*
                 }
             }
         }
@@ -119,6 +121,16 @@ impl Term {
     pub fn times(self, times: Gf) -> Self {
         Self { times: times * self.times, ..self }
     }
+
+    /// The same so many blocks further on.
+    #[must_use]
+    pub(crate) fn moved(self, on: Blocks) -> Self {
+        let from = match self.from {
+            Source::Host(at) => Source::Host(at + on),
+            Source::Slot(slot, at) => Source::Slot(slot, at + on),
+        };
+        Self { from, ..self }
+    }
 }
 
 /// Consecutive blocks of a member request with one source or destination.
@@ -139,16 +151,18 @@ pub struct MemberOp {
     pub member: MemberId,
     /// What is asked; `why` says what for, `id` is the host request's.
     pub request: HostRequest,
+    /// The work whose host's buffer and slots its parts name: `ticket`, but for an array that is a member of another.
+    pub buffers: Ticket,
     pub(crate) parts: (u32, u32),
 }
 
-/// Bytes for the host's buffer that are put together when a phase is over.
+/// Bytes that are put together when a phase is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The work.
+    /// The work whose host's buffer and slots are meant.
     pub ticket: Ticket,
-    /// Where in the host's buffer.
-    pub at: Blocks,
+    /// Where to: the host's buffer, of an array that is a member of another perhaps a slot.
+    pub to: End,
     /// Length and source.
     pub part: Part,
 }
@@ -162,6 +176,15 @@ pub enum Outcome {
     Ended(Ticket),
     /// The work is over and was not done.
     Refused(Ticket, Refusal),
+}
+
+impl Outcome {
+    /// The work.
+    pub const fn ticket(&self) -> Ticket {
+        match *self {
+            Self::Acknowledged(ticket) | Self::Ended(ticket) | Self::Refused(ticket, _) => ticket,
+        }
+    }
 }
 
 /// See the [module](self). Cleared and reused from call to call.
@@ -219,6 +242,13 @@ impl MemberPlan {
         request: HostRequest,
         parts: impl FnOnce(&mut Parts<'_>),
     ) {
+        self.ask_as(MemberOp { ticket, member, request, buffers: ticket, parts: (0, 0) }, parts);
+    }
+
+    /// The same, of whatever work its buffers are.
+    #[inline]
+    pub(crate) fn ask_as(&mut self, op: MemberOp, parts: impl FnOnce(&mut Parts<'_>)) {
+        let request = &op.request;
         let first = self.parts.len() as u32;
         if self.wants_data {
             parts(&mut Parts { parts: &mut self.parts, terms: &mut self.terms });
@@ -228,7 +258,18 @@ impl MemberPlan {
                 "parts of {all} blocks for {request:?}"
             );
         }
-        self.ops.push(MemberOp { ticket, member, request, parts: (first, self.parts.len() as u32) });
+        self.ops.push(MemberOp { parts: (first, self.parts.len() as u32), ..op });
+    }
+
+    /// Asks `member` for what `op` of another plan asks somebody for.
+    pub(crate) fn ask_again(&mut self, other: &Self, op: &MemberOp, member: MemberId) {
+        self.ask_as(MemberOp { member, ..*op }, |out| {
+            for part in other.parts(op) {
+                let end =
+                    if let End::Sum(..) = part.end { out.sum(&other.terms_of(part.end)) } else { part.end };
+                out.push(part.blocks, end);
+            }
+        });
     }
 
     /// Reads `blocks` of a member into slot `slot` of the work.
@@ -247,9 +288,14 @@ impl MemberPlan {
 
     /// Puts together, now that the phase is over, `blocks` of the host's buffer from `at` on.
     pub fn deliver(&mut self, ticket: Ticket, at: Blocks, blocks: Blocks, terms: &[Term]) {
+        self.deliver_to(ticket, End::Host(at), blocks, terms);
+    }
+
+    /// The same, to any place.
+    pub(crate) fn deliver_to(&mut self, ticket: Ticket, to: End, blocks: Blocks, terms: &[Term]) {
         if self.wants_data {
             let end = Parts { parts: &mut self.parts, terms: &mut self.terms }.sum(terms);
-            self.deliveries.push(Delivery { ticket, at, part: Part { blocks, end } });
+            self.deliveries.push(Delivery { ticket, to, part: Part { blocks, end } });
         }
     }
 
@@ -270,9 +316,25 @@ impl MemberPlan {
         self.outcomes.push(Outcome::Refused(ticket, why));
     }
 
+    /// Whatever becomes of a work.
+    pub(crate) fn becomes(&mut self, outcome: Outcome) {
+        self.outcomes.push(outcome);
+    }
+
     /// Starts work of the array's own, as soon as its stripes are free.
     pub fn job(&mut self, job: impl Into<Job>) {
         self.jobs.push(job.into());
+    }
+
+    /// The same, where work that is under way waits for it.
+    pub(crate) fn awaited_job(&mut self, job: impl Into<Job>) {
+        self.jobs.push(Job { awaited: true, ..job.into() });
+    }
+
+    /// Takes over what another plan says of its works: a fence, cleaning events.
+    pub(crate) fn take_marks(&mut self, other: &Self) {
+        self.fence |= other.fence;
+        self.cleanings.extend_from_slice(&other.cleanings);
     }
 
     /// A durable change of the array's state, in its own memory: durable now, before the requests of this plan begin.
@@ -334,6 +396,16 @@ impl MemberPlan {
     /// The parts of a request, empty where data are not wanted.
     pub fn parts(&self, op: &MemberOp) -> &[Part] {
         &self.parts[op.parts.0 as usize..op.parts.1 as usize]
+    }
+
+    /// The bytes at an end as a sum: of nothing where they are zeroes, or nobody's.
+    pub(crate) fn terms_of(&self, end: End) -> Vec<Term> {
+        match end {
+            End::Host(at) => vec![Term::host(at.0)],
+            End::Slot(slot, at) => vec![Term::slot(slot, at)],
+            End::Zero | End::Records => Vec::new(),
+            End::Sum(first, end) => self.terms((first, end)).to_vec(),
+        }
     }
 
     /// The terms of an [`End::Sum`].

@@ -44,6 +44,8 @@ struct Sent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub ticket: Ticket,
+    /// The work that it was done for.
+    pub buffers: Ticket,
     pub request: HostRequest,
     pub came: SimTime,
     /// When the drive began with it.
@@ -128,9 +130,9 @@ impl Queue {
     /// The drive is dead at `now`: what was not answered never will be.
     pub(crate) fn dies(&mut self, now: SimTime) {
         for s in std::mem::take(&mut self.known.sent).into_values().filter(|s| !s.acked) {
-            let MemberOp { ticket, request, .. } = s.op;
+            let MemberOp { ticket, buffers, request, .. } = s.op;
             let (came, start, ack) = (s.came, now, now);
-            self.known.answers.push(Answer { ticket, request, came, start, ack, ok: false, ops: 0 });
+            self.known.answers.push(Answer { ticket, buffers, request, came, start, ack, ok: false, ops: 0 });
         }
         self.behind.clear();
     }
@@ -166,9 +168,9 @@ impl<O: ArrayObserver> Sink<'_, O> {
     fn answered_at(&mut self, number: u64, served: &Served, (ok, ops): (bool, u64)) {
         if let Some(s) = self.known.sent.get_mut(&number).filter(|s| !s.acked) {
             s.acked = true;
-            let MemberOp { ticket, request, .. } = s.op;
+            let MemberOp { ticket, buffers, request, .. } = s.op;
             let (came, Served { start, ack, .. }) = (s.came, *served);
-            self.known.answers.push(Answer { ticket, request, came, start, ack, ok, ops });
+            self.known.answers.push(Answer { ticket, buffers, request, came, start, ack, ok, ops });
         }
     }
 }

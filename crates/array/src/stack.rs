@@ -1,8 +1,11 @@
-//! Stacks: what stands before and above a drive, from the host down, as one text: filters, an array, a layer.
+//! Stacks: what stands before and above a drive, from the host down, as one text: filters, arrays, a layer.
 //!
 //! `ssd-cache,write=1GiB / raid5,disks=5 / s-block` is the array `raid5,disks=5,ssd_write=1GiB` of drives with the layer
 //! `s-block`. A filter stands before whatever comes below it, one drive too; each of its keys is a parameter of arrays.
+//! `raid5,disks=5 / ssd-cache,write=1GiB / s-block` has an SSD before each drive: the array
+//! `raid5,disks=5 / spanning,disks=1,ssd_write=1GiB`, whose members are arrays of one drive.
 
+pub use crate::entry::BELOW;
 use crate::layouts::single;
 use crate::registry::ARRAYS;
 use smrlab_units::spec::{SpecError, nearest, split_item};
@@ -66,41 +69,39 @@ pub struct Stack {
     pub layer: Option<String>,
 }
 
-/// Parses `FILTER[,key=value...] / ... / ARRAY[,key=value...] / LAYER[,key=value...]`; each part may be missing.
+/// Parses `FILTER[,key=value...] / ... / ARRAY[,key=value...] / LAYER[,key=value...]`; each part may be missing, and below an
+/// array may come filters and another array, which its members are.
 ///
 /// # Errors
-/// A filter below an array, a second array, what comes below a layer, and keys that a filter does not have.
+/// What comes below a layer, and keys that a filter does not have.
 pub fn parse(text: &str) -> Result<Stack, SpecError> {
-    let (mut array, mut layer, mut filters) = (None, None, String::new());
-    for part in text.split(" / ").map(str::trim).filter(|part| !part.is_empty()) {
+    let (mut arrays, mut layer, mut filters) = (Vec::new(), None, String::new());
+    for part in text.split(BELOW).map(str::trim).filter(|part| !part.is_empty()) {
         let (name, pairs) = split_item(part);
         let wrong = |what: &str| Err(SpecError::Other(format!("'{part}' {what}")));
         if layer.is_some() {
             return wrong("stands below a layer: the layer is the last part");
         }
         if let Some(filter) = FILTERS.iter().find(|f| f.name == name) {
-            if array.is_some() {
-                return wrong(
-                    "stands below an array: a filter comes before the array, or before a single drive",
-                );
-            }
             for (key, value) in pairs {
                 filters += &format!(",{}={value}", filter.parameter(key)?);
             }
         } else if ARRAYS.iter().any(|a| a.name == name) {
-            if array.replace(part).is_some() {
-                return wrong("is a second array: arrays of arrays cannot be run");
+            if name == single::ENTRY.name && !filters.is_empty() {
+                return wrong("has no filters before it: leave it out");
             }
+            arrays.push(part.to_owned() + &std::mem::take(&mut filters));
         } else {
             layer = Some(part.to_owned());
         }
     }
-    let one = if filters.is_empty() { single::ENTRY.name } else { "spanning,disks=1" };
-    let array = array.unwrap_or(one);
-    if array == single::ENTRY.name && !filters.is_empty() {
-        return Err(SpecError::Other("'single' has no filters before it: leave it out".to_owned()));
+    if !filters.is_empty() {
+        arrays.push(format!("spanning,disks=1{filters}"));
     }
-    Ok(Stack { array: format!("{array}{filters}"), layer })
+    if arrays.is_empty() {
+        arrays.push(single::ENTRY.name.to_owned());
+    }
+    Ok(Stack { array: arrays.join(BELOW), layer })
 }
 
 impl Filter {
@@ -132,6 +133,13 @@ mod tests {
         assert_eq!(parse(all).unwrap(), whole);
         let before_one = stack("spanning,disks=1,ssd_read=64MiB", "s-block");
         assert_eq!(parse("ssd-cache,read=64MiB / s-block").unwrap(), before_one);
+        let before_each = stack("raid5,disks=5 / spanning,disks=1,ssd_write=1GiB", "s-block");
+        assert_eq!(parse("raid5,disks=5 / ssd-cache,write=1GiB / s-block").unwrap(), before_each);
+        let between = stack("striped,timeout=3s / mirror,copies=2,bus=250", "cmr");
+        assert_eq!(
+            parse("timeout,after=3s / striped / bus,rate=250 / mirror,copies=2 / cmr").unwrap(),
+            between
+        );
         assert_eq!(parse("dvs").unwrap(), stack("dvs", ""));
         assert_eq!(parse("python:/a/b.py:C").unwrap(), stack("single", "python:/a/b.py:C"));
     }
@@ -152,8 +160,6 @@ mod tests {
     #[test]
     fn what_cannot_stand_so_is_refused() {
         let says = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(says("raid5 / ssd-cache,write=1GiB / cmr").contains("before the array"));
-        assert!(says("raid5 / striped / cmr").contains("a second array"));
         assert!(says("cmr / raid5").contains("below a layer"));
         assert!(says("ssd-cache,writes=1GiB / cmr").contains("did you mean 'write'?"));
         assert!(says("ssd-cache,write=1GiB / single / cmr").contains("leave it out"));

@@ -33,6 +33,13 @@ impl<T> Tickets<T> {
         self.0.get_mut(ticket.0 as usize)?.as_mut()
     }
 
+    /// Those of two tickets, the second to be changed.
+    pub(crate) fn pair(&mut self, first: Ticket, second: Ticket) -> Option<(&T, &mut T)> {
+        let pair = self.0.get_disjoint_mut([first.0 as usize, second.0 as usize]);
+        let [first, second] = pair.ok()?;
+        Some((first.as_ref()?, second.as_mut()?))
+    }
+
     #[inline]
     pub(crate) fn take(&mut self, ticket: Ticket) -> Option<T> {
         self.0.get_mut(ticket.0 as usize)?.take()

@@ -16,10 +16,11 @@ use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
 use crate::members::Members;
 use crate::pace::Pace;
 use crate::stats::Events;
+use crate::store::Store;
 use carried::{Carry, Pending};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
-use smrlab_array::{Array, Capabilities, Controller, Health, Member, MemberId, Records, Schedule, Stop};
+use smrlab_array::{BuiltArray, Capabilities, Controller, Health, Member, MemberId, Records, Schedule, Stop};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -107,16 +108,17 @@ impl Arrayed {
     /// # Errors
     /// When what recovery has to write cannot be written.
     pub(crate) fn new(
-        array: Box<dyn Array>,
+        BuiltArray { array, ssds }: BuiltArray,
         members: Members,
         disks: Vec<Opened>,
         (ledger, found): (Option<Ledger>, Found),
         events: Arc<Events>,
     ) -> Result<Self> {
         let chosen = &members.chosen;
-        let capabilities = chosen.entry.capabilities;
+        let capabilities = chosen.capabilities();
         let (mut discards, mut survives_cut) = (true, capabilities.survives_cut);
-        let ssd = members.ssd(&*array, found.formed)?;
+        let ssds: Vec<_> =
+            (0..).zip(ssds).map(|(i, ssd)| members.ssd(i, ssd, found.formed)).collect::<Result<_>>()?;
         let (mut bytes, mut drives, mut missing, mut layer) =
             (Vec::new(), Vec::new(), Vec::new(), String::new());
         for (i, disk) in disks.into_iter().enumerate() {
@@ -132,21 +134,21 @@ impl Arrayed {
             drives.push(drive);
             bytes.push(own);
         }
-        let discards = chosen.entry.discards(discards);
-        let (ssd, on_ssd) = ssd.unzip();
+        let discards = chosen.discards(discards);
+        let (ssds, on_ssds): (Vec<_>, Vec<_>) = ssds.into_iter().unzip();
         if let Some(ledger) = &ledger {
             bytes.iter().try_for_each(|disk: &Bytes| disk.medium.sync().map(drop))?;
-            on_ssd.as_ref().map_or(Ok(()), |ssd| ssd.sync())?;
+            on_ssds.iter().try_for_each(|ssd: &Arc<dyn Store>| ssd.sync())?;
             ledger.opened()?;
         }
-        drives.extend(ssd.map(Member::Ssd));
+        drives.extend(ssds.into_iter().map(Member::Ssd));
         let ledger = ledger.map(Arc::new);
         let blocks = array.host_blocks().0;
-        let Schedule { timeout, bus, .. } = chosen.schedule;
-        let schedule = Schedule { timeout, bus, ..Schedule::default() };
+        let Schedule { timeout, buses, .. } = chosen.schedule.clone();
+        let schedule = Schedule { timeout, buses, ..Schedule::default() };
         let controller = Controller::new(array, drives, Vec::new(), schedule, true).records_wait();
         let controller = if members.by_step { controller.background_by_step() } else { controller };
-        let carry = Carry::new((bytes, on_ssd), ledger.clone(), events.clone(), capabilities.losses > 0);
+        let carry = Carry::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
         let mut state = State { controller, carry, next: 0, before: Counted::default() };
         state.call(|c, carry| c.recover(&found.records, found.stop, carry));
         taken_up(found.stop, ledger.as_deref(), &events)?;
@@ -311,17 +313,17 @@ impl Arrayed {
     /// # Errors
     /// As [`Medium::sync`].
     pub fn sync(&self) -> Result<()> {
-        let (disks, ssd, upto) = {
+        let (disks, ssds, upto) = {
             let state = self.state.lock();
             let of = |d: usize| (d, state.carry.disks[d].medium.clone(), state.carry.disks[d].changes);
             let disks: Vec<_> = state.alive().map(of).collect();
-            let ssd = state.carry.ssd.as_ref().map(SsdBytes::store);
-            (disks, ssd, self.ledger.as_ref().map(|l| l.position()))
+            let ssds: Vec<_> = state.carry.ssds.iter().map(SsdBytes::store).collect();
+            (disks, ssds, self.ledger.as_ref().map(|l| l.position()))
         };
         for (_, medium, _) in &disks {
             medium.sync()?;
         }
-        ssd.map_or(Ok(()), |ssd| ssd.sync())?;
+        ssds.iter().try_for_each(|ssd| ssd.sync())?;
         if let (Some(ledger), Some(upto)) = (&self.ledger, upto) {
             ledger.sync(upto)?;
         }
@@ -415,7 +417,7 @@ impl Arrayed {
         for disk in state.alive() {
             state.carry.disks[disk].medium.sync()?;
         }
-        state.carry.ssd.as_ref().map_or(Ok(()), |ssd| ssd.store().sync())?;
+        state.carry.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
         ledger.checkpoint(&records)
     }
 

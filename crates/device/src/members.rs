@@ -7,7 +7,7 @@ use crate::error::{DeviceError, Result};
 use crate::machine::Machine;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::store::{Locked, Memory, Sparse, Store};
-use smrlab_array::{Array, Chosen, Ssd};
+use smrlab_array::{Chosen, Ssd};
 use smrlab_units::{Blocks, SimTime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,19 +39,18 @@ impl Members {
         Self { config: config.clone(), chosen, drive, medium, boot, between, by_step: config.by_step() }
     }
 
-    /// The array's SSD, if it needs one: how long it takes, and where its bytes are. `formed`: it was there before.
+    /// The SSD of this number: how long it takes, and where its bytes are. `formed`: it was there before.
     ///
     /// # Errors
     /// When its store is not as it should be, or is missing.
-    pub(crate) fn ssd(&self, array: &dyn Array, formed: bool) -> Result<Option<(Ssd, Arc<dyn Store>)>> {
-        let Some(mut ssd) = self.chosen.ssd(array) else { return Ok(None) };
+    pub(crate) fn ssd(&self, number: u32, mut ssd: Ssd, formed: bool) -> Result<(Ssd, Arc<dyn Store>)> {
         if self.config.timing == Timing::None {
             (ssd.latency, ssd.block_ns) = (SimTime::ZERO, 0);
         }
         let bytes = ssd.blocks.bytes();
         let store: Box<dyn Store> = match &self.config.store {
             StoreKind::Directory(dir) => {
-                let dir = dir.join("ssd");
+                let dir = dir.join(if number == 0 { "ssd".to_owned() } else { format!("ssd.{number}") });
                 let header = |id| Header {
                     id,
                     blocks: ssd.blocks.0,
@@ -76,8 +75,8 @@ impl Members {
             }
             StoreKind::Memory | StoreKind::Device { .. } => Box::new(Memory::new(bytes)?),
         };
-        let store = (self.between)(self.chosen.disks as usize, store);
-        Ok(Some((ssd, store.into())))
+        let store = (self.between)((self.chosen.disks + number) as usize, store);
+        Ok((ssd, store.into()))
     }
 
     /// Opens, or makes, a disk. `formed`: it was there before; one that is missing then is dead, and a store is made for it no

@@ -14,6 +14,7 @@ use crate::stats::Events;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::tag;
 use crate::tracks::Tracks;
+use smrlab_array::stack::BELOW;
 use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, Controller, State};
 use smrlab_stl::{Record, zones_of};
@@ -75,8 +76,8 @@ fn shortened(drive: &Assembled) -> String {
 const FOR_RUNS: [&str; 3] = ["fail", "replace", "spares"];
 
 fn parse_array(text: &str) -> Result<Chosen> {
-    let (_, pairs) = split_item(text);
-    if let Some((key, _)) = pairs.iter().find(|(key, _)| FOR_RUNS.contains(key)) {
+    let mut pairs = text.split(BELOW).flat_map(|part| split_item(part).1);
+    if let Some((key, _)) = pairs.find(|(key, _)| FOR_RUNS.contains(key)) {
         let fail = "smrlab device fail NAME --disk N lets a disk die";
         let replace = "smrlab device replace NAME --disk N puts a fresh one in its place and rebuilds it";
         return Err(DeviceError::input(format!("{key}= is for runs: here {fail}, and {replace}")));
@@ -98,14 +99,14 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
         let (sizes, zones) = (vec![layer.host_blocks(); disks], vec![zones_of(layer); disks]);
         chosen.build(&ArrayContext::new(&sizes).zoned(&zones).seeded(config.seed)).map_err(wrong)
     };
-    let of_array = |drive: &Assembled| Ok(build(drive)?.host_blocks().0);
+    let of_array = |drive: &Assembled| Ok(build(drive)?.array.host_blocks().0);
     let first = drive(config, disks as u64, &of_array)?;
     let medium = Some(first.built.drive.geometry().blocks());
-    let array = build(&first)?;
+    let built = build(&first)?;
     let identity = format!("{};{}", chosen.resolved, first.built.resolved);
     let about = |id| Header {
         id,
-        blocks: array.host_blocks().0,
+        blocks: built.array.host_blocks().0,
         layer: identity.clone(),
         drive: first.built.drive.resolved(),
         device: None,
@@ -116,7 +117,7 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     let members = Members::new(config, chosen.clone(), (drive, medium), host);
     let StoreKind::Directory(dir) = &config.store else {
         let disks = (0..chosen.disks).map(|d| members.open(d, false)).collect::<Result<_>>()?;
-        return Arrayed::new(array, members, disks, (None, Found::default()), events.clone());
+        return Arrayed::new(built, members, disks, (None, Found::default()), events.clone());
     };
     let at = match StoreDir::exists(dir) {
         true => StoreDir::open(dir)?,
@@ -125,7 +126,7 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     at.expect(&about(at.header.id))?;
     let (ledger, found) = Ledger::open(at, boot)?;
     let disks = (0..chosen.disks).map(|d| members.open(d, found.formed)).collect::<Result<_>>()?;
-    Arrayed::new(array, members, disks, (Some(ledger), found), events.clone())
+    Arrayed::new(built, members, disks, (Some(ledger), found), events.clone())
 }
 
 fn wrong(e: impl std::fmt::Display) -> DeviceError {

@@ -6,7 +6,7 @@ use crate::metrics::{Adjusted, MetricsSetup};
 use crate::prefill::Prefill;
 use crate::spec::Spec;
 use crate::state;
-use smrlab_array::{Array, ArrayContext, ArrayState, Chosen, registry};
+use smrlab_array::{ArrayContext, ArrayState, BuiltArray, Chosen, registry};
 use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built, zones_of};
@@ -19,8 +19,8 @@ use smrlab_units::{Blocks, SimTime, parse_time};
 pub struct ArrayRun {
     /// What was asked for.
     pub chosen: Chosen,
-    /// The state machine.
-    pub array: Box<dyn Array>,
+    /// The state machine, and its SSDs.
+    pub built: BuiltArray,
     /// The other drives, spares last.
     pub others: Vec<Assembled>,
 }
@@ -28,7 +28,7 @@ pub struct ArrayRun {
 impl ArrayRun {
     /// Whether a state has all that it goes by: of an SSD's caches not what was used when.
     pub(crate) fn repeats(&self) -> bool {
-        self.chosen.ssd(&*self.array).is_none()
+        self.built.ssds.is_empty()
     }
 
     /// What a state of it is the state of.
@@ -130,8 +130,8 @@ fn assemble_array(
     let sizes: Vec<Blocks> = all().map(|d| d.built.layer.host_blocks()).collect();
     let zones: Vec<_> = all().map(|d| zones_of(&*d.built.layer)).collect();
     let context = ArrayContext::new(&sizes).zoned(&zones).seeded(wanted.seed);
-    let array = faults.keep("array", chosen.build(&context))?;
-    Some(ArrayRun { chosen, array, others })
+    let built = faults.keep("array", chosen.build(&context))?;
+    Some(ArrayRun { chosen, built, others })
 }
 
 /// What a run of an array cannot do.
@@ -172,7 +172,7 @@ pub fn resolve_with(
     let array = assemble_array(&spec.array, drive.as_ref(), &wanted, build, &mut faults);
     array.iter().for_each(|a| not_of_arrays(a, &spec, &mut faults));
     let host = built.as_ref().map(|b| {
-        let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.array.host_blocks());
+        let own = array.as_ref().map_or_else(|| b.layer.host_blocks(), |a| a.built.array.host_blocks());
         spec.host_blocks.map_or(own, |limit| own.min(Blocks(limit)))
     });
     if spec.host_blocks == Some(0) {

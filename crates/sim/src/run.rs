@@ -19,7 +19,7 @@ use crate::state;
 use crate::verify::{ArrayVerify, Verify};
 use crate::watch::{ArrayWatch, Watch};
 use serde_json::json;
-use smrlab_array::{Chosen, Controller as ArrayController, Member};
+use smrlab_array::{BuiltArray, Chosen, Controller as ArrayController, Member};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, Controller, State};
 use std::path::Path;
@@ -84,11 +84,11 @@ fn verify(drive: &Assembled) -> Verify {
 }
 
 /// What follows every block of an array on drives like `drive`.
-fn verify_array(chosen: &Chosen, drive: &Assembled) -> ArrayVerify {
+fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> ArrayVerify {
     let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
     let discards = drive.built.capabilities.discards;
     let fresh = move || Verify::new(geometry.clone(), interference, discards);
-    ArrayVerify::new(chosen.disks as usize, Box::new(fresh), (discards, chosen.entry.discards(discards)))
+    ArrayVerify::new((chosen.disks as usize, ssds), Box::new(fresh), (discards, chosen.discards(discards)))
 }
 
 /// A rig, and what is to be done with it.
@@ -121,8 +121,13 @@ fn one<O>(run: Resolved, observer: O) -> Parts<One<O>> {
 /// An array.
 fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
     let (identity, repeats) = (array.identity(), array.repeats());
-    let ArrayRun { chosen, array, others } = array;
+    let ArrayRun { chosen, built: BuiltArray { array, ssds }, others } = array;
     let disks = chosen.disks as usize;
+    let paths = if chosen.is_nested() {
+        (0..chosen.disks).map(|disk| chosen.path(disk)).collect()
+    } else {
+        Vec::new()
+    };
     let (setup, bands) = (run.measured(), layer_bands(&run.drive));
     let of_member =
         MetricsSetup { host_blocks: run.drive.built.layer.host_blocks(), foretold: false, ..setup };
@@ -132,7 +137,7 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
         m
     };
     let data = run.spec.verify_media;
-    let verify = data.then(|| verify_array(&chosen, &run.drive));
+    let verify = data.then(|| verify_array(&chosen, ssds.len(), &run.drive));
     let watch = ArrayWatch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs, verify);
     let ran = ran(&run, array.host_blocks().0 as f64 / disks as f64);
     let model = format!("{:?}", run.drive.built.drive.spec());
@@ -142,9 +147,9 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
     };
     let mut members: Vec<Member> = std::iter::once(run.drive).chain(others).map(member).collect();
     let spares = members.split_off(disks);
-    members.extend(chosen.ssd(&*array).map(Member::Ssd));
+    members.extend(ssds.into_iter().map(Member::Ssd));
     let controller = ArrayController::new(array, members, spares, chosen.schedule, data);
-    let rig = Several::new(controller, watch);
+    let rig = Several::new(controller, watch, paths);
     Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, repeats, model }
 }
 

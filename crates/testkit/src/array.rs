@@ -5,7 +5,8 @@ use crate::harness::{BYTES, new_data, random_request};
 use crate::{PlainMedium, Rng};
 use smrlab_array::plan::Outcome;
 use smrlab_array::{
-    Array, ArrayContext, Locks, MemberId, MemberOp, MemberPlan, Part, Phase, Records, Staging, Ticket, Work,
+    Array, ArrayContext, BuiltArray, Locks, MemberId, MemberOp, MemberPlan, Part, Phase, Records, Staging,
+    Ticket, Work,
 };
 use smrlab_disk::DriveModel;
 use smrlab_stl::{
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 /// A disk: a layer on a medium.
 struct Disk {
-    /// Of an SSD, which is the last member: its bytes.
+    /// Of an SSD, which come last: its bytes.
     ssd: Option<Vec<u8>>,
     layer: Box<dyn TranslationLayer>,
     medium: PlainMedium,
@@ -92,8 +93,10 @@ pub struct ArrayHarness {
     now: SimTime,
     /// What the host should read, by order of submission.
     pub model: Vec<u8>,
-    /// Of each block: what it may be after a cut.
+    /// Of each block: what it may be after a cut, and which request has put it there: layouts without stripes of their own
+    /// acknowledge requests that overlap in any order, and do them in theirs.
     acked: Vec<u8>,
+    newest: Vec<u64>,
     /// Blocks that were discarded where that promises nothing, and not written since.
     vague: BTreeSet<u64>,
     records: Records,
@@ -118,13 +121,13 @@ impl ArrayHarness {
         let context = BuildContext::new(Arc::clone(drive));
         let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
         let mut disks: Vec<Disk> = (0..chosen.disks).map(|_| Disk::new(layer, &context)).collect();
-        let array = Self::build(text, &disks);
+        let BuiltArray { array, ssds } = Self::build(text, &disks);
         let real = disks.len();
-        disks.extend(chosen.ssd(&*array).map(|ssd| Disk {
+        disks.extend(ssds.into_iter().map(|ssd| Disk {
             ssd: Some(vec![0x44; ssd.blocks.bytes() as usize]),
             ..Disk::new(layer, &context)
         }));
-        let discards = chosen.entry.discards(disks[..real].iter().all(|d| d.discards));
+        let discards = chosen.discards(disks[..real].iter().all(|d| d.discards));
         let bytes = array.host_blocks().bytes() as usize;
         Self {
             text: text.to_owned(),
@@ -140,6 +143,7 @@ impl ArrayHarness {
             now: SimTime::ZERO,
             model: vec![0; bytes],
             acked: vec![0; bytes],
+            newest: vec![0; bytes / BYTES],
             vague: BTreeSet::new(),
             records: Records::default(),
             last_read: Vec::new(),
@@ -149,7 +153,7 @@ impl ArrayHarness {
         }
     }
 
-    fn build(text: &str, disks: &[Disk]) -> Box<dyn Array> {
+    fn build(text: &str, disks: &[Disk]) -> BuiltArray {
         let sizes: Vec<Blocks> = disks.iter().map(|d| d.layer.host_blocks()).collect();
         let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
         let zones: Vec<_> = disks.iter().map(|d| zones_of(&*d.layer)).collect();
@@ -235,11 +239,12 @@ impl ArrayHarness {
             }
         }
         for op in plan.ops() {
-            let w = self.running.get_mut(&op.ticket).expect("a request of a work that is over");
+            let of = self.running.get(&op.buffers).expect("a request for a work that is over");
             let data = match op.request.op {
-                HostOp::Write => self.staging.gather(&plan, op, &w.host),
+                HostOp::Write => self.staging.gather(&plan, op, &of.host),
                 _ => Vec::new(),
             };
+            let w = self.running.get_mut(&op.ticket).expect("a request of a work that is over");
             w.waiting += 1;
             self.disks[op.member.at()].queue.push_back((*op, data, plan.parts(op).to_vec()));
         }
@@ -255,18 +260,23 @@ impl ArrayHarness {
     fn acknowledge(&mut self, ticket: Ticket) {
         let Some(w) = self.running.get_mut(&ticket).filter(|w| !w.acked) else { return };
         w.acked = true;
-        if let Work::Host(r) = w.work
-            && r.op == HostOp::Write
-        {
-            self.acked[range(r.lba, r.blocks)].copy_from_slice(&w.host);
+        let Work::Host(r) = w.work else { return };
+        if !matches!(r.op, HostOp::Write | HostOp::Discard) {
+            return;
         }
-        if let Work::Host(r) = w.work {
-            let blocks = r.lba.0..r.lba.0 + r.blocks.0;
+        for (i, block) in (r.lba.0..r.lba.0 + r.blocks.0).enumerate() {
+            if w.order < self.newest[block as usize] {
+                continue;
+            }
+            self.newest[block as usize] = w.order;
+            let to = &mut self.acked[range(Lba(block), Blocks(1))];
             match r.op {
-                HostOp::Discard if self.discards => self.acked[range(r.lba, r.blocks)].fill(0),
-                HostOp::Discard => self.vague.extend(blocks),
-                HostOp::Write => blocks.for_each(|b| _ = self.vague.remove(&b)),
-                _ => {}
+                HostOp::Write => {
+                    to.copy_from_slice(&w.host[i * BYTES..][..BYTES]);
+                    self.vague.remove(&block);
+                }
+                _ if self.discards => to.fill(0),
+                _ => _ = self.vague.insert(block),
             }
         }
     }
@@ -306,8 +316,8 @@ impl ArrayHarness {
             HostOp::Read => {
                 let mut out = vec![0x22; op.request.blocks.bytes() as usize];
                 disk.carry_out(&op.request, HostBuffer::Read(&mut out));
-                if let Some(w) = self.running.get_mut(&op.ticket) {
-                    self.staging.scatter(op.ticket, &parts, &out, &mut w.host);
+                if let Some(w) = self.running.get_mut(&op.buffers) {
+                    self.staging.scatter(op.buffers, &parts, &out, &mut w.host);
                 }
             }
             _ => disk.carry_out(&op.request, HostBuffer::None),
@@ -444,7 +454,7 @@ impl ArrayHarness {
         }
         self.disks.iter_mut().for_each(|d| d.queue.clear());
         self.staging = Staging::default();
-        self.array = Self::build(&self.text, &self.disks[..self.real]);
+        self.array = Self::build(&self.text, &self.disks[..self.real]).array;
         for (i, disk) in (0..).zip(&self.disks[..self.real]) {
             self.array.reported(MemberId(i), &zones_of(&*disk.layer));
         }

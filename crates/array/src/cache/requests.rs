@@ -96,7 +96,7 @@ impl Cached {
 
     fn ask(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         self.doing.put(ticket, Doing::Asked(*r));
-        plan.job(Task::Ask(u64::from(ticket.0)));
+        plan.awaited_job(Task::Ask(u64::from(ticket.0)));
     }
 
     /// What the SSD has of these blocks is out of date.

@@ -14,7 +14,7 @@ impl Rig {
         let chosen = parse(text).unwrap();
         let sizes = vec![Blocks(960); chosen.disks as usize];
         let disks = chosen.disks;
-        Self { array: chosen.build(&ArrayContext::new(&sizes)).unwrap(), disks }
+        Self { array: chosen.build(&ArrayContext::new(&sizes)).unwrap().array, disks }
     }
 
     /// Begins a work; the blocks of the SSD that it asks for first, and the jobs that it plans.

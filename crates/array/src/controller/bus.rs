@@ -8,27 +8,36 @@ use super::{Controller, Event};
 use crate::{MemberId, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, SimTime};
+use std::ops::Range;
 
 /// Blocks that pass in one go: 64 KiB.
 const PIECE: u64 = 128;
 
-/// See the [module](self).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bus {
+/// A bus that these drives share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedBus {
+    /// The drives.
+    pub disks: Range<u32>,
     /// What a block takes.
     pub block: SimTime,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Bus {
+    of: SharedBus,
     free: SimTime,
 }
 
 impl Bus {
     /// Free at time 0.
-    pub(super) fn new(block: SimTime) -> Self {
-        Self { block, free: SimTime::ZERO }
+    pub(super) fn new(of: SharedBus) -> Self {
+        Self { of, free: SimTime::ZERO }
     }
 
     /// Carries blocks that come at `now`, when it is free; answers when they have passed.
     fn carry(&mut self, now: SimTime, blocks: u64) -> SimTime {
-        self.free = now.max(self.free) + SimTime(self.block.0 * blocks);
+        self.free = now.max(self.free) + SimTime(self.of.block.0 * blocks);
         self.free
     }
 }
@@ -37,6 +46,8 @@ impl Bus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Piece {
     ticket: Ticket,
+    /// The bus.
+    on: usize,
     blocks: u64,
     /// The last one of its request.
     last: bool,
@@ -52,10 +63,12 @@ impl Controller {
         (start, ack): (SimTime, SimTime),
     ) -> bool {
         let moves = matches!(request.op, HostOp::Read | HostOp::Write) && request.blocks.0 > 0;
+        let on = self.buses.iter().position(|bus| bus.of.disks.contains(&member.0));
         let drive = self.members[member.at()].member.drive();
-        let (Some(bus), Some(drive)) = (self.bus.filter(|_| moves && !self.instantly), drive) else {
+        let (Some(on), Some(drive)) = (on.filter(|_| moves && !self.instantly), drive) else {
             return false;
         };
+        let block = self.buses[on].of.block.0;
         let (all, now) = (request.blocks.0, self.now);
         let dir = usize::from(request.op == HostOp::Write);
         let own = drive.onboard().map_or(0, |b| b.spec().bus[dir].0 * all);
@@ -69,9 +82,9 @@ impl Controller {
         let mut done = 0;
         while done < all {
             let blocks = PIECE.min(all - done);
-            let begin = there(done).max(there(done + blocks).since(SimTime(bus.block.0 * blocks)));
+            let begin = there(done).max(there(done + blocks).since(SimTime(block * blocks)));
             done += blocks;
-            self.push(begin.max(now), Event::Piece(Piece { ticket, blocks, last: done == all }));
+            self.push(begin.max(now), Event::Piece(Piece { ticket, on, blocks, last: done == all }));
         }
         true
     }
@@ -79,8 +92,7 @@ impl Controller {
     /// A piece has its turn now.
     pub(super) fn passes(&mut self, piece: Piece) {
         let now = self.now;
-        let Some(bus) = &mut self.bus else { return };
-        let end = bus.carry(now, piece.blocks);
+        let end = self.buses[piece.on].carry(now, piece.blocks);
         if piece.last {
             self.answered(piece.ticket, end);
         }
@@ -108,7 +120,7 @@ mod tests {
         };
         let (first, second) = (half(), half());
         let chosen = crate::parse(array).unwrap();
-        let all = chosen.build(&ArrayContext::new(&[first.0, second.0])).unwrap();
+        let all = chosen.build(&ArrayContext::new(&[first.0, second.0])).unwrap().array;
         let mut c = Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
         for (id, &(op, half, lba, blocks)) in (0..).zip(requests) {
             let lba = Lba(half * first.0.0 + lba);
@@ -165,6 +177,9 @@ mod tests {
             [alone[0], alone[0] + 19_200]
         );
         assert_eq!(acks(drive, "spanning,disks=2,bus=3.4133333333", "fcfs", &both[..1]), [alone[0]]);
+        // Each with a bus of its own: neither waits for the other.
+        let each = acks(drive, "spanning,disks=2 / spanning,disks=1,bus=3.4133333333", "fcfs", &both);
+        assert_eq!(each, [alone[0], alone[0]]);
         // A flush has no data to wait with.
         let flush = [(Read, 1, 0, 4), (HostOp::Flush, 0, 0, 0)];
         let slow = acks(drive, "spanning,disks=2,bus=0.0512", "fcfs", &flush);

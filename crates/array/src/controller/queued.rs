@@ -47,9 +47,9 @@ impl Controller {
                 Some(at) if a.ack > at => (at.max(now), false),
                 _ => (a.ack, a.ok),
             };
+            self.counts(a.buffers, a.ops);
             let Some(running) = self.works.get_mut(a.ticket) else { continue };
             running.lost |= !ok && a.request.op == HostOp::Read;
-            running.ops += a.ops;
             if !(ok && self.takes_turns((member, a.ticket), &a.request, (a.start, end))) {
                 self.answered(a.ticket, end);
             }

@@ -9,6 +9,17 @@ use smrlab_stl::zones_of;
 use smrlab_units::SimTime;
 
 impl Controller {
+    /// Goes on until every host request is acknowledged and the array has finished what it does not want to leave
+    /// unfinished.
+    pub fn finish(&mut self, watch: &mut impl ArrayObserver) {
+        while (self.hosts > 0 || self.array.unfinished()) && self.step(None, watch) {}
+    }
+
+    /// The time up to which everything has been done.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
     /// When [`step`](Self::step) has something to do, if no request comes before.
     pub fn next_event(&self) -> Option<SimTime> {
         let idle = (self.hosts == 0).then_some(self.idle_since);

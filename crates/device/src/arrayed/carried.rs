@@ -43,7 +43,7 @@ pub(super) struct Sent {
 /// Does with member requests what is to be done beside timing them.
 pub(super) struct Carry {
     pub(super) disks: Vec<Bytes>,
-    pub(super) ssd: Option<SsdBytes>,
+    pub(super) ssds: Vec<SsdBytes>,
     /// Which disks are dead: they are not made durable.
     pub(super) dead: Vec<bool>,
     /// What drives behind schedulers have, by disk and number.
@@ -67,9 +67,9 @@ pub(super) struct Carry {
 }
 
 impl Carry {
-    /// Of these disks and an SSD; `redundant`: a disk that fails can be done without.
+    /// Of these disks and SSDs; `redundant`: a disk that fails can be done without.
     pub(super) fn new(
-        (disks, ssd): (Vec<Bytes>, Option<Arc<dyn Store>>),
+        (disks, ssds): (Vec<Bytes>, Vec<Arc<dyn Store>>),
         ledger: Option<Arc<Ledger>>,
         events: Arc<Events>,
         redundant: bool,
@@ -77,7 +77,7 @@ impl Carry {
         Self {
             dead: vec![false; disks.len()],
             disks,
-            ssd: ssd.map(SsdBytes::new),
+            ssds: ssds.into_iter().map(SsdBytes::new).collect(),
             sent: BTreeMap::new(),
             fences: 0,
             staging: Staging::default(),
@@ -101,7 +101,7 @@ impl Carry {
         self.staging.gather(plan, op, host.map_or(&[], |p| &p.data))
     }
 
-    /// Moves the bytes of a request: `data` of a write, to `parts` of a read. `executed`: by a drive, else by the SSD.
+    /// Moves the bytes of a request: `data` of a write, to `parts` of a read. `executed`: by a drive, else by an SSD.
     fn carry_out(
         &mut self,
         op: &MemberOp,
@@ -127,7 +127,7 @@ impl Carry {
         host: HostBuffer<'_>,
     ) -> Result<()> {
         let Some(executed) = executed else {
-            return self.ssd.as_mut().map_or(Ok(()), |ssd| ssd.carry_out(&op.request, host));
+            return self.ssds[op.member.at() - self.disks.len()].carry_out(&op.request, host);
         };
         if let smrlab_stl::Outcome::Refused { why, lba } = executed.plan.outcome() {
             return Err(DeviceError::refused(why, Some(lba)));
@@ -138,13 +138,13 @@ impl Carry {
 
     fn scatter(&mut self, op: &MemberOp, parts: &[Part], data: &[u8]) {
         let host = self.pending.get_mut(&op.request.id).map_or(&mut [][..], |p| &mut p.data);
-        self.staging.scatter(op.ticket, parts, data, host);
+        self.staging.scatter(op.buffers, parts, data, host);
     }
 
     /// A member gets a request: whose it is, and that its array is at work, is known before its bytes move.
     fn begins(&mut self, op: &MemberOp) {
         if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.ticket, op.request.id);
+            self.tickets.insert(op.buffers, op.request.id);
         }
         let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard | HostOp::Zone(_));
         if changes
@@ -165,7 +165,7 @@ impl Carry {
                 disk.medium.sync()?;
             }
         }
-        self.ssd.as_ref().map_or(Ok(()), |ssd| ssd.store().sync())?;
+        self.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
         self.fences += 1;
         ledger.sync(upto)
     }

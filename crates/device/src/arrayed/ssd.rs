@@ -1,4 +1,4 @@
-//! The SSD of an array: blocks that stay where they were written, in a store of their own.
+//! An SSD of an array: blocks that stay where they were written, in a store of their own.
 
 use crate::error::Result;
 use crate::store::Store;

@@ -1,6 +1,6 @@
 //! What an array says of itself.
 
-use super::{Arrayed, State, drive};
+use super::{Arrayed, SsdBytes, State, drive};
 use serde_json::{Map, Value, json};
 use smrlab_array::Health;
 use smrlab_stl::{Counted, counted_since};
@@ -44,8 +44,10 @@ impl Arrayed {
             array.insert(name.to_owned(), n.into());
         }
         array.insert("map_bytes".into(), state.controller.array().map_bytes().into());
-        if let Some(ssd) = &state.carry.ssd {
-            array.insert("ssd".into(), ssd.told());
+        match &*state.carry.ssds {
+            [] => {}
+            [ssd] => _ = array.insert("ssd".into(), ssd.told()),
+            all => _ = array.insert("ssds".into(), all.iter().map(SsdBytes::told).collect()),
         }
         array.insert("fences".into(), state.carry.fences.into());
         for (i, own) in state.carry.disks.iter().enumerate() {
@@ -61,9 +63,7 @@ impl Arrayed {
         let state = &mut *self.state.lock();
         state.before = state.counted();
         state.carry.fences = 0;
-        if let Some(ssd) = &mut state.carry.ssd {
-            ssd.count_anew();
-        }
+        state.carry.ssds.iter_mut().for_each(SsdBytes::count_anew);
         for (i, own) in state.carry.disks.iter_mut().enumerate() {
             own.count_anew(drive(&state.controller, i));
         }

@@ -25,10 +25,13 @@ const ARRAYS: &[&str] = &[
     "raid6,disks=4,chunk=8blk,journal=on,ssd_write=32KiB,ssd_page=4KiB",
     "mirror,disks=3,copies=3,chunk=8blk",
     "mirror,disks=3,chunk=8blk,intent=on,reads=turns",
+    "mirror,chunk=8blk / striped,disks=2,chunk=4blk",
+    "raid5,disks=3,chunk=8blk,intent=on / mirror,chunk=4blk,intent=on",
+    "raid5,disks=3,chunk=8blk / spanning,disks=1,ssd_write=32KiB,ssd_page=4KiB",
 ];
 
 fn redundant() -> impl Iterator<Item = &'static &'static str> {
-    ARRAYS.iter().filter(|a| smrlab_array::parse(a).unwrap().entry.capabilities.losses > 0)
+    ARRAYS.iter().filter(|a| smrlab_array::parse(a).unwrap().capabilities().losses > 0)
 }
 
 fn scratch() -> tempfile::TempDir {

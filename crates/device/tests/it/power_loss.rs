@@ -233,7 +233,7 @@ fn lives_of(mut lives: Lives, losses: u64) {
     }
     if let Some((array, _)) = layer.split_once(" over ")
         && !lives.degraded
-        && smrlab_array::parse(array).unwrap().entry.capabilities.losses > 0
+        && smrlab_array::parse(array).unwrap().capabilities().losses > 0
     {
         lives.lose_a_disk();
     }

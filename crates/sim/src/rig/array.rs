@@ -9,7 +9,7 @@ use crate::prefill::Prefill;
 use crate::result::{Facts, summary};
 use crate::watch::ArrayWatch;
 use serde_json::{Map, Value, json};
-use smrlab_array::{ArrayState, Controller, MemberId};
+use smrlab_array::{Array, ArrayState, Controller, MemberId};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::State;
 use smrlab_drive::onboard::Counters;
@@ -22,12 +22,14 @@ pub(crate) struct Several {
     controller: Controller,
     watch: ArrayWatch,
     /// What the array itself had counted before the run.
-    before: Counted,
+    before: Counts,
+    /// Where each drive is, in an array of arrays.
+    paths: Vec<String>,
 }
 
 impl Several {
-    pub(crate) fn new(controller: Controller, watch: ArrayWatch) -> Self {
-        Self { controller, watch, before: Counted::new() }
+    pub(crate) fn new(controller: Controller, watch: ArrayWatch, paths: Vec<String>) -> Self {
+        Self { controller, watch, before: Counts::default(), paths }
     }
 }
 
@@ -46,7 +48,7 @@ impl Rig for Several {
     }
 
     fn begins(&mut self) {
-        self.before = counted_by(&self.controller);
+        self.before = Counts::of(self.controller.array());
         let of_drives = self.controller.members().map(|m| m.drive().map(|d| counted(d.layer())));
         self.watch.before = of_drives.map(Option::unwrap_or_default).collect();
     }
@@ -70,7 +72,7 @@ impl Rig for Several {
     }
 
     fn finish(self, run: Ran) -> Result<Found, RunError> {
-        let Self { controller, watch, before } = self;
+        let Self { controller, watch, before, paths } = self;
         let ArrayWatch { mut total, mut members, verify, before: of_drives, .. } = watch.finish()?;
         let idles = members.iter().any(|m| m.background.commands > 0);
         let facts: Vec<Facts> = (controller.members().zip(&of_drives))
@@ -97,8 +99,11 @@ impl Rig for Several {
             keys["movement"]["band_switches"] = json!(n);
         }
         keys.insert("array".into(), array_json(&controller, &before, &total));
-        let each = members.iter_mut().zip(&facts).map(|(m, f)| Value::Object(summary(m, f)));
-        keys.insert("members".into(), each.collect());
+        let mut each: Vec<_> = members.iter_mut().zip(&facts).map(|(m, f)| summary(m, f)).collect();
+        for (member, path) in each.iter_mut().zip(paths) {
+            member.insert("path".into(), path.into());
+        }
+        keys.insert("members".into(), each.into());
         Ok(Found { metrics: total, keys, verified: verify.map(|v| v.bytes()) })
     }
 }
@@ -115,19 +120,40 @@ fn counted_by_all(facts: &[Facts]) -> Counted {
     all
 }
 
-fn counted_by(controller: &Controller) -> Counted {
-    let mut all = Vec::new();
-    controller.array().counters(&mut |name, n| all.push((name, n)));
-    all
+/// What an array has counted, and the arrays that are its members.
+#[derive(Clone, Default)]
+struct Counts {
+    own: Counted,
+    members: Vec<Self>,
+}
+
+impl Counts {
+    fn of(array: &dyn Array) -> Self {
+        let mut own = Vec::new();
+        array.counters(&mut |name, n| own.push((name, n)));
+        Self { own, members: array.members().into_iter().map(Self::of).collect() }
+    }
+
+    /// What was counted since.
+    fn since(self, before: &Self) -> Map<String, Value> {
+        let own = counted_since(self.own, &before.own).into_iter();
+        let mut out: Map<String, Value> = own.map(|(name, n)| (name.into(), json!(n))).collect();
+        if !self.members.is_empty() {
+            let nothing = Self::default();
+            let before = before.members.iter().chain(std::iter::repeat(&nothing));
+            out.insert(
+                "members".into(),
+                self.members.into_iter().zip(before).map(|(m, b)| m.since(b)).collect(),
+            );
+        }
+        out
+    }
 }
 
 /// What the array itself counted, and what befell its drives.
-fn array_json(controller: &Controller, before: &Counted, total: &Metrics) -> Value {
+fn array_json(controller: &Controller, before: &Counts, total: &Metrics) -> Value {
     let refused = total.refused;
-    let mut out = Map::new();
-    for (name, n) in counted_since(counted_by(controller), before) {
-        out.insert(name.into(), json!(n));
-    }
+    let mut out = Counts::of(controller.array()).since(before);
     if controller.deaths() > 0 || refused > 0 {
         out.insert("deaths".into(), json!(controller.deaths()));
         out.insert("refused".into(), json!(refused));

@@ -112,13 +112,17 @@ pub struct ArrayVerify {
 }
 
 impl ArrayVerify {
-    /// For so many disks, each followed by what `fresh` makes, and an SSD. `discards`: of a disk, of the array.
-    pub fn new(disks: usize, fresh: Box<dyn Fn() -> Verify>, discards: (bool, bool)) -> Self {
+    /// For so many disks, each followed by what `fresh` makes, and SSDs. `discards`: of a disk, of the array.
+    pub fn new(
+        (disks, ssds): (usize, usize),
+        fresh: Box<dyn Fn() -> Verify>,
+        discards: (bool, bool),
+    ) -> Self {
         Self {
             disks: (0..disks).map(|_| fresh()).collect(),
             fresh,
             discards,
-            members: (0..=disks).map(|_| Space::default()).collect(),
+            members: (0..disks + ssds).map(|_| Space::default()).collect(),
             expected: Space::default(),
             vague: Space::default(),
             staging: Staging::of_blocks(BLOCK),
@@ -174,7 +178,7 @@ impl ArrayVerify {
     /// A member did a request.
     pub fn issued(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
         if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.ticket, op.request.id);
+            self.tickets.insert(op.buffers, op.request.id);
         }
         if executed.is_some_and(|e| e.plan.refusal().is_some()) {
             return;
@@ -210,7 +214,7 @@ impl ArrayVerify {
     /// The same without time, before the run.
     pub fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
         if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.ticket, op.request.id);
+            self.tickets.insert(op.buffers, op.request.id);
         }
         self.follow(op, plan);
         if let (Some(disk), Some(executed)) = (self.disks.get_mut(op.member.at()), executed) {
@@ -236,7 +240,7 @@ impl ArrayVerify {
             }
             HostOp::Read => {
                 let host = host.map_or(&mut [][..], |p| &mut p.data);
-                self.staging.scatter(op.ticket, plan.parts(op), &space.get(&blocks), host);
+                self.staging.scatter(op.buffers, plan.parts(op), &space.get(&blocks), host);
             }
             HostOp::Discard if self.discards.0 => space.clear(&blocks),
             _ => {}

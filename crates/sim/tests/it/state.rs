@@ -101,6 +101,7 @@ fn two_parts_of_an_array_are_the_whole_and_each_of_its_drives_goes_on() {
         ("striped,disks=3", "rmw"),
         ("raid5,disks=4", "s-block,sblock_blocks=256"),
         ("raid5,disks=4,intent=on", "disk-cache,cache=2%"),
+        ("raid5,disks=3 / mirror,disks=2", "s-block,sblock_blocks=256"),
     ] {
         let one = of_array(&whole, array, layer, "").unwrap();
         let a = of_array(&first, array, layer, &save).unwrap();
@@ -124,7 +125,8 @@ fn arrays_with_maps_of_their_own_go_on_where_they_were() {
     let (first, second) = (part(&folder, 0, 1500), part(&folder, 1500, 2500));
     let file = folder.file("s");
     let (save, from) = (format!("save_state = '{file}'"), format!("from_state = '{file}'"));
-    for array in ["dvs,disks=4", "raid5,disks=4,ssd_write=64MiB"] {
+    for array in ["dvs,disks=4", "raid5,disks=4,ssd_write=64MiB", "mirror / spanning,disks=1,ssd_write=64MiB"]
+    {
         of_array(&first, array, "cmr", &save).unwrap();
         let b = of_array(&second, array, "cmr", &from).unwrap();
         let fresh = of_array(&second, array, "cmr", "").unwrap();

@@ -29,7 +29,7 @@ impl Rig {
             (each, zones) = (built.layer.host_blocks(), zones_of(&*built.layer));
         }
         let (sizes, zones) = (vec![each; chosen.disks as usize], vec![zones; chosen.disks as usize]);
-        let array = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map_err(|e| e.to_string())?;
+        let array = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map_err(|e| e.to_string())?.array;
         Ok((Self { array, dead: vec![false; sizes.len()], tickets: 0 }, chosen.entry.name))
     }
 

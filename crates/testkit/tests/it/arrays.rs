@@ -50,6 +50,15 @@ const ARRAYS: &[&str] = &[
     "dvs,overprovision=0%,disks=4,chunk=2blk,segment=5,journal=on",
     "dvs,disks=4,chunk=2blk,segment=5,overprovision=20%,journal=on,ssd_write=24blk,ssd_page=2blk",
     "dvs,overprovision=0%,disks=4,chunk=4blk,segment=8,ssd_write=200blk,ssd_page=8blk,ssd_write_policy=least-rewrite,ssd_depth=1",
+    // Arrays of arrays.
+    "mirror,chunk=4blk / striped,disks=2,chunk=3blk",
+    "raid5,disks=3,chunk=4blk,rebuild_unit=20blk / mirror,chunk=2blk",
+    "striped,disks=2,chunk=5blk / raid5,disks=3,chunk=2blk",
+    "raid5,disks=3,chunk=2blk,intent=on / raid5,disks=3,chunk=3blk,intent=on",
+    "raid5,disks=3,chunk=4blk,intent=on / spanning,disks=1,ssd_write=12blk,ssd_page=3blk",
+    "raid6,disks=4,chunk=4blk,journal=on / spanning,disks=1,ssd_read=12blk,ssd_write=9blk,ssd_page=3blk",
+    "striped,disks=2,chunk=5blk / mirror,chunk=4blk,intent=on / striped,disks=2,chunk=3blk",
+    "raid5,disks=3,chunk=4blk,ssd_write=24blk,ssd_page=4blk / dvs,disks=3,chunk=2blk,segment=6,overprovision=30%",
 ];
 
 #[test]
@@ -81,13 +90,12 @@ fn redundant(text: &str) -> bool {
 
 /// How many disks, whichever they are, may be dead at a time.
 fn losses(text: &str) -> usize {
-    let entry = smrlab_array::parse(text).unwrap().entry;
-    entry.capabilities.losses as usize + usize::from(text.contains("copies=3"))
+    smrlab_array::parse(text).unwrap().capabilities().losses as usize + usize::from(text.contains("copies=3"))
 }
 
 /// Whether the disks alone have all of the parity.
 fn in_step(text: &str) -> bool {
-    text.starts_with("raid5") && !text.contains("parity=log")
+    text.starts_with("raid5") && !text.contains("parity=log") && !text.contains(" / ")
 }
 
 /// The power fails at any member request, when images are logged and when they are put into the parity: with a remembered

@@ -159,7 +159,11 @@ impl Dvs {
                 plan.cleaning("group-collection", ticket, moved);
             }
         }
-        debug_assert!(plan.ops().len() > before, "a write to no disk");
+        if plan.ops().len() == before {
+            // All disks of its stripes are dead.
+            self.refuse(ticket, state.doing, plan);
+            state.destages.clear();
+        }
     }
 
     /// The writes are done: the new stripes hold.

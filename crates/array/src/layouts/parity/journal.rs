@@ -258,7 +258,7 @@ mod tests {
     fn discarded_rows_are_remembered() {
         let sizes = [Blocks(96); 3];
         let chosen = parse("raid5,disks=3,chunk=2blk,journal=on").unwrap();
-        let mut array = chosen.build(&ArrayContext::new(&sizes)).unwrap();
+        let mut array = chosen.build(&ArrayContext::new(&sizes)).unwrap().array;
         let (mut plan, discard) =
             (MemberPlan::new(true), HostRequest::new(HostOp::Discard, Lba(2), Blocks(10)));
         array.start(SimTime::ZERO, Ticket(0), &Work::Host(discard), &mut plan);

@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_small_write_reads_once_and_writes_twice_and_a_full_log_is_applied_at_once() {
         let text = "raid5,disks=5,chunk=8blk,parity=log,log=8blk,log_region=40blk";
-        let mut array = parse(text).unwrap().build(&ArrayContext::new(&[Blocks(96); 5])).unwrap();
+        let mut array = parse(text).unwrap().build(&ArrayContext::new(&[Blocks(96); 5])).unwrap().array;
         // 96 are 40 + 8 twice, and nothing is left.
         assert_eq!(array.host_blocks(), Blocks(10 * 4 * 8));
         let write = |lba| Work::Host(HostRequest::new(HostOp::Write, Lba(lba), Blocks(2)));
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn an_ssd_takes_the_images() {
         let text = "raid5,disks=5,chunk=8blk,parity=log,log=8blk,log_region=40blk,log_on=ssd";
-        let mut array = parse(text).unwrap().build(&ArrayContext::new(&[Blocks(96); 5])).unwrap();
+        let mut array = parse(text).unwrap().build(&ArrayContext::new(&[Blocks(96); 5])).unwrap().array;
         assert_eq!((array.host_blocks(), array.journal_blocks()), (Blocks(12 * 4 * 8), Blocks(3 * 5 * 8)));
         // Row 6, the second of the second region, has its parity on drive 3.
         let write = Work::Host(HostRequest::new(HostOp::Write, Lba(6 * 32), Blocks(2)));

@@ -240,8 +240,12 @@ pub(crate) fn open(
     let config = Config::new("t", "tiny", layer, store);
     let config = Config { array, host_size, mode: Mode::Data, map_budget: 1 << 20, ..config };
     let disk = disk.clone();
-    let between = Arc::new(move |i, inner| {
-        let name = disks.map_or(String::new(), |n| if i == n { "ssd".into() } else { format!("disk.{i}") });
+    let between = Arc::new(move |i: usize, inner| {
+        let name = disks.map_or(String::new(), |n| match i.checked_sub(n) {
+            None => format!("disk.{i}"),
+            Some(0) => "ssd".into(),
+            Some(ssd) => format!("ssd.{ssd}"),
+        });
         Box::new(Cached { inner, name, disk: disk.clone() }) as Box<dyn Store>
     });
     Device::open_on(config, Machine { boot, between }).unwrap()

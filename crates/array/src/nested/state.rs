@@ -1,0 +1,113 @@
+//! What an array of arrays remembers: the records of the array above as they are, those of members with their number.
+
+use crate::record::{Change, Record, Records};
+use crate::{MemberId, MemberPlan};
+use std::collections::BTreeSet;
+
+const WITHIN: u32 = 2 << 16;
+const LOST: u32 = WITHIN + 1;
+const FRESH: u32 = WITHIN + 2;
+const ANEW: u32 = WITHIN + 3;
+
+/// A change beside those of the arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// This member is thrown out.
+    Lost(usize),
+    /// A drive of such a one was replaced.
+    Fresh(usize, MemberId),
+    /// It begins anew.
+    Anew(usize),
+}
+
+impl Change for Event {
+    fn put(&self, to: &mut Records) {
+        match *self {
+            Self::Lost(at) => to.push(LOST, [at as u64]),
+            Self::Fresh(at, disk) => to.push(FRESH, [at as u64, u64::from(disk.0)]),
+            Self::Anew(at) => to.push(ANEW, [at as u64]),
+        }
+    }
+
+    fn of(record: Record<'_>) -> Option<Self> {
+        let at = record.word(0) as usize;
+        match record.tag {
+            LOST => Some(Self::Lost(at)),
+            FRESH => Some(Self::Fresh(at, MemberId(record.word(1) as u32))),
+            ANEW => Some(Self::Anew(at)),
+            _ => None,
+        }
+    }
+}
+
+/// Records of a member's.
+pub(super) fn put(at: usize, records: &Records, out: &mut Records) {
+    for r in records.iter() {
+        out.push(WITHIN, [at as u64, u64::from(r.tag)].into_iter().chain(r.words.iter().copied()));
+    }
+}
+
+/// The same in a plan.
+pub(super) fn wrap(at: usize, records: &Records, plan: &mut MemberPlan) {
+    put(at, records, plan.records_mut());
+}
+
+/// What was recorded of a member.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct OfMember {
+    pub records: Records,
+    pub lost: bool,
+    pub fresh: BTreeSet<u32>,
+}
+
+/// What was recorded.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub above: Records,
+    pub members: Vec<OfMember>,
+}
+
+impl Found {
+    /// Sorts records by whose they are.
+    pub fn of(records: &Records, members: usize) -> Self {
+        let mut found = Self::default();
+        found.members.resize_with(members, OfMember::default);
+        for record in records.iter() {
+            let member = found.members.get_mut(record.word(0) as usize);
+            match (record.tag, Event::of(record), member) {
+                (WITHIN, _, Some(member)) => {
+                    member.records.push(record.word(1) as u32, record.words.iter().skip(2).copied());
+                }
+                (_, Some(Event::Lost(_)), Some(member)) => member.lost = true,
+                (_, Some(Event::Fresh(_, disk)), Some(member)) => _ = member.fresh.insert(disk.0),
+                (_, Some(Event::Anew(_)), Some(member)) => *member = OfMember::default(),
+                (tag, ..) => found.above.push(tag, record.words.iter().copied()),
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_to_whom_they_are_of() {
+        let (mut all, mut own) = (Records::default(), Records::default());
+        own.push(7, [1, 2, 3, 4]);
+        own.push(0, []);
+        all.push(7, [9]);
+        put(1, &own, &mut all);
+        all.add(&Event::Lost(0));
+        all.add(&Event::Fresh(0, MemberId(3)));
+        let found = Found::of(&all, 2);
+        assert_eq!(found.members[1], OfMember { records: own, ..OfMember::default() });
+        assert_eq!((found.members[0].lost, &found.members[0].fresh), (true, &BTreeSet::from([3])));
+        assert_eq!(found.above.iter().map(|r| (r.tag, r.words.to_vec())).collect::<Vec<_>>(), [(7, vec![9])]);
+        // What a member recorded before it began anew is nobody's.
+        all.add(&Event::Anew(1));
+        all.add(&Event::Anew(0));
+        assert_eq!(Found::of(&all, 2).members, [OfMember::default(), OfMember::default()]);
+    }
+}
