@@ -8,7 +8,7 @@ use crate::queue::stopped;
 use crate::stats::Events;
 use crate::store::Store;
 use smrlab_array::plan::Outcome;
-use smrlab_array::{ArrayObserver, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
+use smrlab_array::{ArrayObserver, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
 use smrlab_drive::{Executed, Served};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
@@ -297,8 +297,11 @@ impl ArrayObserver for Carry {
     fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
         for delivery in plan.deliveries() {
             let host = self.tickets.get(&delivery.ticket).and_then(|id| self.pending.get_mut(id));
-            if let Some(pending) = host {
-                self.staging.deliver(plan, delivery, &mut pending.data);
+            match (host, delivery.to) {
+                (Some(pending), _) => self.staging.deliver(plan, delivery, &mut pending.data),
+                // Nothing was asked of a member: its buffer is zeroes as it is.
+                (None, End::Host(_)) => {}
+                (None, _) => self.staging.deliver(plan, delivery, &mut []),
             }
         }
         if let Some(ledger) = &self.ledger

@@ -8,7 +8,7 @@
 use super::Verify;
 use crate::error::RunError;
 use smrlab_array::plan::Outcome;
-use smrlab_array::{MemberId, MemberOp, MemberPlan, Staging, Ticket};
+use smrlab_array::{End, MemberId, MemberOp, MemberPlan, Staging, Ticket};
 use smrlab_blockmap::UnitMap;
 use smrlab_drive::Executed;
 use smrlab_stl::HostRequest;
@@ -266,8 +266,11 @@ impl ArrayVerify {
     pub fn planned(&mut self, plan: &MemberPlan) {
         for delivery in plan.deliveries() {
             let host = self.tickets.get(&delivery.ticket).and_then(|id| self.pending.get_mut(id));
-            if let Some(pending) = host {
-                self.staging.deliver(plan, delivery, &mut pending.data);
+            match (host, delivery.to) {
+                (Some(pending), _) => self.staging.deliver(plan, delivery, &mut pending.data),
+                // Nothing was asked of a member: its buffer is zeroes as it is.
+                (None, End::Host(_)) => {}
+                (None, _) => self.staging.deliver(plan, delivery, &mut []),
             }
         }
         for outcome in plan.outcomes() {

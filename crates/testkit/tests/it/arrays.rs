@@ -56,6 +56,7 @@ const ARRAYS: &[&str] = &[
     "striped,disks=2,chunk=5blk / raid5,disks=3,chunk=2blk",
     "raid5,disks=3,chunk=2blk,intent=on / raid5,disks=3,chunk=3blk,intent=on",
     "raid5,disks=3,chunk=4blk,intent=on / spanning,disks=1,ssd_write=12blk,ssd_page=3blk",
+    "raid5,disks=3,chunk=8blk / spanning,disks=1,ssd_write=64blk,ssd_page=8blk",
     "raid6,disks=4,chunk=4blk,journal=on / spanning,disks=1,ssd_read=12blk,ssd_write=9blk,ssd_page=3blk",
     "striped,disks=2,chunk=5blk / mirror,chunk=4blk,intent=on / striped,disks=2,chunk=3blk",
     "raid5,disks=3,chunk=4blk,ssd_write=24blk,ssd_page=4blk / dvs,disks=3,chunk=2blk,segment=6,overprovision=30%",
