@@ -149,6 +149,7 @@ impl Arrayed {
         let controller = Controller::new(array, drives, Vec::new(), schedule, true).records_wait();
         let controller = if members.by_step { controller.background_by_step() } else { controller };
         let carry = Carry::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
+        let carry = Carry { nested: chosen.is_nested(), ..carry };
         let mut state = State { controller, carry, next: 0, before: Counted::default() };
         state.call(|c, carry| c.recover(&found.records, found.stop, carry));
         taken_up(found.stop, ledger.as_deref(), &events)?;

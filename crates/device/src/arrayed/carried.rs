@@ -58,6 +58,8 @@ pub(super) struct Carry {
     pub(super) events: Arc<Events>,
     /// A disk that fails can be done without.
     pub(super) redundant: bool,
+    /// Members have SSDs of their own: what is under way there has to fit what is elsewhere, too.
+    pub(super) nested: bool,
     /// What the request that was issued last met.
     pub(super) fault: Option<(MemberId, u64, HostOp, DeviceError)>,
     /// Disks that are being thrown out.
@@ -86,6 +88,7 @@ impl Carry {
             ledger,
             events,
             redundant,
+            nested: false,
             fault: None,
             doomed: Vec::new(),
             broken: None,
@@ -148,7 +151,7 @@ impl Carry {
         }
         let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard | HostOp::Zone(_));
         if changes
-            && op.member.at() < self.disks.len()
+            && (self.nested || op.member.at() < self.disks.len())
             && let Some(ledger) = &self.ledger
             && let Err(e) = ledger.at_work()
         {
