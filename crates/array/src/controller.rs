@@ -301,7 +301,7 @@ impl Controller {
             }
             Event::Replaced(member) => {
                 let Some(spare) = self.spares.pop() else { return };
-                self.members[member.at()] = Slot::new(spare);
+                self.put_in(member, spare);
                 watch.replaced(member);
                 self.planned(|array, plan| array.replaced(now, member, plan), watch);
             }

@@ -20,28 +20,18 @@ use crate::store::Store;
 use carried::{Carry, Pending};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::Value;
-use smrlab_array::{BuiltArray, Capabilities, Controller, Health, Member, MemberId, Records, Schedule, Stop};
+use smrlab_array::{BuiltArray, Capabilities, Controller, Health, Member, MemberId, Records, Schedule};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use ssd::SsdBytes;
 use std::sync::Arc;
+use told::taken_up;
 
 /// Events and steps of background work before others get the lock.
 const STEPS: usize = 16;
 /// Of these, so many rounds before there is another look at whether a checkpoint is due.
 const ROUNDS: usize = 64;
-
-/// Says how the server before ended, where that was not in good order; what is left to do because of it is recorded by now.
-fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> Result<()> {
-    let why = match stop {
-        Stop::Orderly => return Ok(()),
-        Stop::Killed => "the server was killed while disks were written",
-        Stop::PowerLost => "the host lost its power",
-    };
-    events.push("unclean", None, format!("{why}: what was under way is made to fit again"));
-    ledger.map_or(Ok(()), Ledger::rest)
-}
 
 /// What is behind the lock.
 struct State {

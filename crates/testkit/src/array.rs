@@ -93,8 +93,7 @@ pub struct ArrayHarness {
     now: SimTime,
     /// What the host should read, by order of submission.
     pub model: Vec<u8>,
-    /// Of each block: what it may be after a cut, and which request has put it there: layouts without stripes of their own
-    /// acknowledge requests that overlap in any order, and do them in theirs.
+    /// Of each block: what it may be after a cut, and which request has put it there: those that overlap may be answered in any order.
     acked: Vec<u8>,
     newest: Vec<u64>,
     /// Blocks that were discarded where that promises nothing, and not written since.
@@ -260,10 +259,7 @@ impl ArrayHarness {
     fn acknowledge(&mut self, ticket: Ticket) {
         let Some(w) = self.running.get_mut(&ticket).filter(|w| !w.acked) else { return };
         w.acked = true;
-        let Work::Host(r) = w.work else { return };
-        if !matches!(r.op, HostOp::Write | HostOp::Discard) {
-            return;
-        }
+        let Work::Host(r @ HostRequest { op: HostOp::Write | HostOp::Discard, .. }) = w.work else { return };
         for (i, block) in (r.lba.0..r.lba.0 + r.blocks.0).enumerate() {
             if w.order < self.newest[block as usize] {
                 continue;
@@ -368,6 +364,9 @@ impl ArrayHarness {
     pub fn replace(&mut self, disk: usize) {
         self.disks[disk] = Disk::new(&self.layer, &self.context);
         let member = MemberId(disk as u32);
+        if self.array.rebuildable(member) {
+            self.array.reported(member, &zones_of(&*self.disks[disk].layer));
+        }
         self.planned(|array, now, plan| array.replaced(now, member, plan));
         self.start_ready();
     }

@@ -55,10 +55,19 @@ impl Controller {
         self.happens(Event::Failed(member), watch);
     }
 
+    /// A fresh drive is in the place of a dead one.
+    pub(super) fn put_in(&mut self, member: MemberId, fresh: Member) {
+        let zones = fresh.drive().map(|drive| zones_of(drive.layer())).unwrap_or_default();
+        self.members[member.at()] = Slot::new(fresh);
+        if !zones.is_empty() && self.array.rebuildable(member) {
+            self.array.reported(member, &zones);
+        }
+    }
+
     /// A fresh drive takes the place of a dead member at `now`.
     pub fn replace(&mut self, now: SimTime, member: MemberId, fresh: Member, watch: &mut impl ArrayObserver) {
         self.now = self.now.max(now);
-        self.members[member.at()] = Slot::new(fresh);
+        self.put_in(member, fresh);
         let now = self.now;
         self.planned(|array, plan| array.replaced(now, member, plan), watch);
     }

@@ -31,7 +31,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     /// Those of a request in a plan.
-    pub fn of(plan: &MemberPlan, op: &MemberOp) -> Self {
+    pub(super) fn of(plan: &MemberPlan, op: &MemberOp) -> Self {
         let piece = |part: &Part| (part.blocks, plan.terms_of(part.end));
         Self { pieces: plan.parts(op).iter().map(piece).collect() }
     }
@@ -79,7 +79,7 @@ impl Buffers {
     }
 
     /// Asks for what a member asks for, under the ticket of its work.
-    pub fn ask(
+    pub(super) fn ask(
         &self,
         own: &MemberPlan,
         (op, member): (&MemberOp, MemberId),
@@ -100,7 +100,7 @@ impl Buffers {
     }
 
     /// Delivers what a member delivers to its host.
-    pub fn deliver(
+    pub(super) fn deliver(
         &self,
         own: &MemberPlan,
         delivery: &Delivery,

@@ -14,27 +14,27 @@ const STRIPE_BITS: u32 = 44;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Members of the array above.
-    pub members: u32,
+    pub(crate) members: u32,
     /// SSDs of the array above.
-    pub own_ssds: u32,
+    pub(crate) own_ssds: u32,
     /// Drives of a member.
-    pub disks: u32,
+    pub(crate) disks: u32,
     /// SSDs of a member, with those below it.
-    pub ssds: u32,
+    pub(crate) ssds: u32,
     /// Arrays that a member is, with those below it.
-    pub arrays: u32,
+    pub(crate) arrays: u32,
     /// How many drives a member can lose.
-    pub losses: u32,
+    pub(crate) losses: u32,
 }
 
 impl Shape {
     /// The member that a drive is of, and its number there.
-    pub fn disk(&self, flat: MemberId) -> (usize, MemberId) {
+    pub(crate) fn disk(&self, flat: MemberId) -> (usize, MemberId) {
         ((flat.0 / self.disks) as usize, MemberId(flat.0 % self.disks))
     }
 
     /// Who a member of the array above is: a member, or the number of an SSD.
-    pub fn member(&self, above: MemberId) -> Result<usize, MemberId> {
+    pub(crate) fn member(&self, above: MemberId) -> Result<usize, MemberId> {
         match above.0.checked_sub(self.members) {
             None => Ok(above.at()),
             Some(ssd) => Err(MemberId(self.members * self.disks + ssd)),
@@ -42,7 +42,7 @@ impl Shape {
     }
 
     /// The number of a member's drive or SSD.
-    pub fn flat(&self, at: usize, own: MemberId) -> MemberId {
+    pub(crate) fn flat(&self, at: usize, own: MemberId) -> MemberId {
         let at = at as u32;
         MemberId(match own.0.checked_sub(self.disks) {
             None => at * self.disks + own.0,
@@ -51,7 +51,7 @@ impl Shape {
     }
 
     /// The numbers of a member's stripes.
-    pub fn stripes(&self, at: usize, own: &Range<u64>) -> Range<u64> {
+    pub(crate) fn stripes(&self, at: usize, own: &Range<u64>) -> Range<u64> {
         let first = (1 + at as u64 * u64::from(self.arrays)) << STRIPE_BITS;
         first + own.start..first + own.end
     }

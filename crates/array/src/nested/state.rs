@@ -55,21 +55,21 @@ pub(super) fn wrap(at: usize, records: &Records, plan: &mut MemberPlan) {
 /// What was recorded of a member.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OfMember {
-    pub records: Records,
-    pub lost: bool,
-    pub fresh: BTreeSet<u32>,
+    pub(super) records: Records,
+    pub(super) lost: bool,
+    pub(super) fresh: BTreeSet<u32>,
 }
 
 /// What was recorded.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    pub above: Records,
-    pub members: Vec<OfMember>,
+    pub(super) above: Records,
+    pub(super) members: Vec<OfMember>,
 }
 
 impl Found {
     /// Sorts records by whose they are.
-    pub fn of(records: &Records, members: usize) -> Self {
+    pub(super) fn of(records: &Records, members: usize) -> Self {
         let mut found = Self::default();
         found.members.resize_with(members, OfMember::default);
         for record in records.iter() {

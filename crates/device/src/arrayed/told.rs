@@ -1,9 +1,23 @@
 //! What an array says of itself.
 
 use super::{Arrayed, SsdBytes, State, drive};
+use crate::error::Result;
+use crate::ledger::Ledger;
+use crate::stats::Events;
 use serde_json::{Map, Value, json};
-use smrlab_array::Health;
+use smrlab_array::{Health, Stop};
 use smrlab_stl::{Counted, counted_since};
+
+/// Says how the server before ended, where that was not in good order; what is left to do because of it is recorded by now.
+pub(super) fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> Result<()> {
+    let why = match stop {
+        Stop::Orderly => return Ok(()),
+        Stop::Killed => "the server was killed while disks were written",
+        Stop::PowerLost => "the host lost its power",
+    };
+    events.push("unclean", None, format!("{why}: what was under way is made to fit again"));
+    ledger.map_or(Ok(()), Ledger::rest)
+}
 
 impl State {
     /// What the array itself counted.

@@ -59,6 +59,7 @@ fn what_is_read_is_what_was_written() {
         ),
         ("raid5,disks=3,chunk=4blk,fail=1@1s,replace=1s,spares=2 / mirror,chunk=4blk / rmw", 2.0),
         ("mirror,chunk=4blk,fail=0.1@1s,replace=1s / striped,disks=2,chunk=3blk / rmw", 1.0),
+        ("raid5,disks=3,chunk=4blk,fail=1@1s,replace=1s / dm-zoned / zoned,zone=32KiB,conventional=50%", 1.0),
         ("striped,disks=2,chunk=4blk,fail=1.2@1s,replace=1s / raid5,disks=3,chunk=4blk / cmr", 1.0),
         ("raid5,disks=4,chunk=8blk / ssd-cache,write=32KiB,read=16KiB,page=2KiB / rmw", 0.0),
         (
