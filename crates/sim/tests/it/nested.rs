@@ -59,7 +59,10 @@ fn what_is_read_is_what_was_written() {
         ),
         ("raid5,disks=3,chunk=4blk,fail=1@1s,replace=1s,spares=2 / mirror,chunk=4blk / rmw", 2.0),
         ("mirror,chunk=4blk,fail=0.1@1s,replace=1s / striped,disks=2,chunk=3blk / rmw", 1.0),
-        ("raid5,disks=3,chunk=4blk,fail=1@1s,replace=1s / dm-zoned / zoned,zone=32KiB,conventional=50%", 1.0),
+        (
+            "raid5,disks=3,chunk=4blk,fail=1@1s,replace=1s / dm-zoned,reserved=1,copy=4KiB / zoned,zone=32KiB,conventional=50%",
+            1.0,
+        ),
         ("striped,disks=2,chunk=4blk,fail=1.2@1s,replace=1s / raid5,disks=3,chunk=4blk / cmr", 1.0),
         ("raid5,disks=4,chunk=8blk / ssd-cache,write=32KiB,read=16KiB,page=2KiB / rmw", 0.0),
         (
@@ -68,6 +71,8 @@ fn what_is_read_is_what_was_written() {
         ),
     ] {
         for more in [CLOSED, "scheduler = 'sptf,depth=8'\narrivals = 'closed,depth=9'\nprefill = '30%'\n"] {
+            // A zoned layer cannot tell where requests start, which such a scheduler asks for.
+            let more = if stack.ends_with("50%") { CLOSED } else { more };
             let r = go(stack, MIXED, &format!("{more}verify_media = true\n"));
             let counted =
                 ["deaths", "refused"].map(|n| r["array"].get(n).and_then(Value::as_f64).unwrap_or(0.0));
