@@ -15,6 +15,6 @@ mod rebuild;
 pub mod single;
 pub mod spanning;
 pub mod striped;
-pub mod zone_log;
 #[cfg(test)]
 mod tests;
+pub mod zone_log;

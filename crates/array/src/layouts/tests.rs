@@ -9,7 +9,7 @@ use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 fn array(text: &str, sizes: &[u64]) -> Box<dyn Array> {
     let chosen = parse(text).unwrap();
     assert_eq!(chosen.disks as usize, sizes.len(), "{text}");
-    chosen.build(&ArrayContext::new(&sizes.iter().map(|n| Blocks(*n)).collect::<Vec<_>>())).unwrap()
+    chosen.build(&ArrayContext::new(&sizes.iter().map(|n| Blocks(*n)).collect::<Vec<_>>())).unwrap().array
 }
 
 fn start(array: &mut dyn Array, work: Work) -> MemberPlan {
