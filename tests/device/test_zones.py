@@ -8,13 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from served import Make, need, run
 from test_iscsi import serve, url
 
-PAGE = Path(__file__).parents[2] / "docs" / "zones.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "zones.md"
 LAYER = "zoned,zone=1MiB,max_open=8,conventional=5%"
 
 
@@ -74,13 +76,36 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def suite() -> Path:
-    """libzbc's test programs, built where SMRLAB_LIBZBC says."""
-    at = os.environ.get("SMRLAB_LIBZBC")
-    if not at or not (Path(at) / "test" / "zbc_test.sh").is_file():
-        pytest.skip("SMRLAB_LIBZBC does not name a libzbc that was built with --with-test --disable-shared")
+    """libzbc's test programs: those that SMRLAB_LIBZBC names, else built once below target/."""
     if os.geteuid() != 0:
         pytest.skip("libzbc's tests need root")
-    return Path(at)
+    if named := os.environ.get("SMRLAB_LIBZBC"):
+        return Path(named)
+    packed = Path(os.environ.get("SMRLAB_SHARED", ROOT.parent / "shared")) / "suites" / "libzbc-6.2.0.tar.zst"
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "libzbc-6.2.0"
+    if (built / "test" / "programs").is_dir():
+        return built
+    if not packed.is_file():
+        pytest.skip(f"{packed} is not there: set SMRLAB_SHARED, or SMRLAB_LIBZBC to a libzbc built with --with-test")
+    need("autoreconf", "libtoolize", "make", "zstd")
+    with tempfile.TemporaryDirectory(dir=built.parent) as place:
+        steps = (
+            f"tar --zstd -xf {packed} --strip-components=1",
+            "sh autogen.sh",
+            "./configure --with-test --disable-shared",
+            "make",
+        )
+        for step in steps:
+            done = subprocess.run(step.split(), cwd=place, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (step, done.stderr[-2000:])
+        Path(place).chmod(0o755)
+        shutil.copytree(place, built, symlinks=True)
+    return built
+
+
+def test_the_table_of_kinds_of_drives_is_what_runs_say() -> None:
+    done = run(sys.executable, ROOT / "tools" / "which_drive.py", "--check", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path: Path) -> None:

@@ -34,7 +34,10 @@ def compare(
     layer: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME[,k=v...], or a stack that ends in one; repeat it.", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers
+            help="NAME[,k=v...], or a stack that ends in one; repeat it.",
+            rich_help_panel=o.WORK,
+            metavar="L",
+            autocompletion=complete.layers,
         ),
     ] = None,
     label: Annotated[
