@@ -38,6 +38,7 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("footprint in units of 4 KiB", "footprint_bytes", text.size),
     ("updates, of writes", "update_share", text.share),
     ("blocks written and never updated again", "never_updated_share", text.share),
+    ("blocks not written on a day, mean", "unchanged_day_share", text.share),
     ("sequential, of reads and writes", "sequential_share", text.share),
     ("duration", "span_s", _seconds),
     ("requests a second", "rate", _count),

@@ -1,5 +1,6 @@
 //! What a trace is like: one pass, bounded memory, in the terms of the papers' tables.
 
+mod days;
 mod grid;
 mod spans;
 
@@ -7,6 +8,7 @@ pub use grid::{Cell, Grid};
 pub use spans::Percentiles;
 
 use crate::{Batch, Record, TraceError, TraceSource};
+use days::Days;
 use serde::Serialize;
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{BLOCK_BYTES, Histogram, HostOp, SimTime};
@@ -70,6 +72,10 @@ pub struct Info {
     pub footprint_bytes: u64,
     /// Of the blocks ever written, the share that was written once only: never updated again.
     pub never_updated_share: f64,
+    /// Of the blocks up to the highest of each device, the share that is not written on a day, in the mean of all whole days
+    /// of the trace; `None` where it is shorter than a day or the sets are
+    /// not exact (update stability, Amer et al. 2010).
+    pub unchanged_day_share: Option<f64>,
     /// Whether sets of blocks (unique data, updates, footprint) are exact: `false` when they reached the memory bound or
     /// the trace's addresses went beyond what they hold; the figures are then those of the part before.
     pub sets_exact: bool,
@@ -175,6 +181,7 @@ pub struct Characteriser {
     sequential: (u64, u64),
     updates: u64,
     blocks_updated: u64,
+    days: Days,
     exact: bool,
     batches: u64,
     places: BTreeMap<u32, usize>,
@@ -197,6 +204,7 @@ impl Characteriser {
             sequential: (0, 0),
             updates: 0,
             blocks_updated: 0,
+            days: Days::default(),
             exact: true,
             batches: 0,
             places: BTreeMap::new(),
@@ -216,7 +224,8 @@ impl Characteriser {
         // Adding up thousands of devices each time would cost more than the sets.
         self.batches += 1;
         if self.batches.is_multiple_of(1 + self.devices.len() as u64 / 64) {
-            self.exact &= self.devices.iter().map(|d| d.sets.bytes()).sum::<usize>() <= self.memory;
+            let sets = self.devices.iter().map(|d| d.sets.bytes()).sum::<usize>();
+            self.exact &= sets + self.days.bytes() <= self.memory;
         }
         Ok(())
     }
@@ -228,8 +237,9 @@ impl Characteriser {
         if self.first.is_some() {
             self.gaps.add(r.arrival.since(self.last).0);
         }
-        self.first.get_or_insert(r.arrival);
+        let first = *self.first.get_or_insert(r.arrival);
         self.last = r.arrival;
+        self.days.advance(r.arrival.since(first));
         if r.op == HostOp::Flush {
             return Ok(());
         }
@@ -254,6 +264,9 @@ impl Characteriser {
             let before = self.devices[place].sets.add(r);
             self.updates += u64::from(before > 0);
             self.blocks_updated += before;
+            if r.op == HostOp::Write {
+                self.days.write(place, r.lba.0..r.end().0);
+            }
         }
         Ok(())
     }
@@ -314,6 +327,10 @@ impl Characteriser {
             unique_write_bytes: written * BLOCK_BYTES,
             footprint_bytes: all(|s| s.units.count()) * UNIT_BLOCKS * BLOCK_BYTES,
             never_updated_share: share(once, written),
+            unchanged_day_share: self
+                .days
+                .unchanged(self.devices.iter().map(|d| d.end).sum())
+                .filter(|_| self.exact),
             sets_exact: self.exact,
             sequential_share: share(self.sequential.0, moves),
             sequential_block_share: share(self.sequential.1, moved),

@@ -41,6 +41,23 @@ fn counts_by_hand() {
     assert_eq!((i.span_s, i.max_offset_bytes), (0.06, 104 * 512));
 }
 
+/// A hundred blocks; ten of them are written on the first day, two of these twice, five on the second, and the third is not over.
+#[test]
+fn blocks_that_stay_as_they_are_over_a_day() {
+    use HostOp::{Read, Write};
+    let hour = 3_600_000;
+    let i = of(&mut Memory::new([
+        record(7, Write, 0, 10),
+        record(hour, Write, 8, 2),
+        record(2 * hour, Read, 60, 40),
+        record(24 * hour + 7, Write, 0, 5),
+        record(49 * hour, Write, 0, 100),
+    ]));
+    assert_eq!(i.unchanged_day_share, Some(1.0 - 15.0 / 200.0));
+    let short = of(&mut Memory::new([record(0, Write, 0, 8), record(23 * hour, Write, 0, 8)]));
+    assert_eq!(short.unchanged_day_share, None);
+}
+
 /// Columns of the tables in the traces' READMEs: rows, devices, span s, write %, read B, write B, footprint MB (4 KiB
 /// units), max offset GB, sequential %.
 #[test]
