@@ -280,22 +280,25 @@ fn without_rotation_a_block_has_passed_at_its_end() {
     }
 }
 
-/// Three tracks of a zone hold nothing at its end: a transfer into the next zone waits for no sector of theirs.
+/// Three tracks hold nothing at a zone's end, or four at the beginning of the next: a transfer over them waits for no sector of theirs.
 #[test]
-fn tracks_without_data_at_a_zones_end_are_skipped() {
+fn tracks_without_data_where_zones_meet_are_skipped() {
     let zones = vec![ZoneSpec::plain(6, 100), ZoneSpec::plain(6, 50)];
-    let with = |slips: Vec<Slip>| {
+    for (slip, border, cylinder) in [
+        (Slip { zone: 0, first: 300, blocks: 300 }, 300, 6),
+        (Slip { zone: 1, first: 0, blocks: 200 }, 600, 10),
+    ] {
         let layout = Layout::Cylinder { alternate: false };
-        let spec = GeometrySpec { slips, layout, ..GeometrySpec::single_surface(zones.clone()) };
-        Mechanics::new(Arc::new(Geometry::new(spec).unwrap()), &spec_7200(), Model::Full).unwrap()
-    };
-    let mut m = with(vec![Slip { zone: 0, first: 300, blocks: 300 }]);
-    assert_eq!(m.geometry().position(Pba(300)).cylinder, 6);
-    let whole = m.service(SimTime::ZERO, Dir::Read, Pba(250), Blocks(100));
-    // In two commands, each on its own track; the second follows at once.
-    let mut parts = with(vec![Slip { zone: 0, first: 300, blocks: 300 }]);
-    let first = parts.service(SimTime::ZERO, Dir::Read, Pba(250), Blocks(50));
-    assert_eq!(parts.service(first, Dir::Read, Pba(300), Blocks(50)), whole);
+        let spec = GeometrySpec { slips: vec![slip], layout, ..GeometrySpec::single_surface(zones.clone()) };
+        let geometry = Arc::new(Geometry::new(spec).unwrap());
+        let new = || Mechanics::new(geometry.clone(), &spec_7200(), Model::Full).unwrap();
+        assert_eq!(geometry.position(Pba(border)).cylinder, cylinder);
+        let whole = new().service(SimTime::ZERO, Dir::Read, Pba(border - 50), Blocks(100));
+        // In two commands, each on its own track; the second follows at once.
+        let mut parts = new();
+        let first = parts.service(SimTime::ZERO, Dir::Read, Pba(border - 50), Blocks(50));
+        assert_eq!(parts.service(first, Dir::Read, Pba(border), Blocks(50)), whole, "{slip:?}");
+    }
 }
 
 /// 100 blocks a turn: a read that arrives 10 blocks before its first one, when 20 are missed, loses a turn. Within the cylinders
