@@ -69,3 +69,26 @@ fn the_power_may_fail_at_every_request() {
         }
     }
 }
+
+/// A checkpoint has the metadata that no flush has written yet: a run that begins with a kept state is the same run.
+#[test]
+fn what_no_flush_has_written_is_in_a_checkpoint() {
+    let (text, layer) = ZONED[0];
+    let written = |cuts: u32| {
+        let mut rng = Rng::new(3);
+        let mut array = ArrayHarness::new(text, layer, &drive());
+        let space = array.array.host_blocks().0;
+        for i in 0..40 {
+            array.submit(HostOp::Write, i * 131 % (space - 16), 16, &mut rng);
+            array.settle(&mut rng);
+        }
+        // The second one recovers from a checkpoint.
+        (0..cuts).for_each(|_| array.cut(&mut rng));
+        let before = counted(&array)["metadata_blocks"];
+        array.submit(HostOp::Flush, 0, 0, &mut rng);
+        array.settle(&mut rng);
+        counted(&array)["metadata_blocks"] - before
+    };
+    assert!(written(0) > 10);
+    assert_eq!([written(1), written(2)], [written(0); 2]);
+}

@@ -32,13 +32,8 @@ impl DmZoned {
             self.works.put(ticket, Doing::Flushing(flush));
             return self.parked.push_back((ticket, Wait::Commit));
         }
-        let mut runs: Vec<Range<u64>> = Vec::new();
-        for block in std::mem::take(&mut self.table.dirty) {
-            match runs.last_mut().filter(|run| run.end == block) {
-                Some(run) => run.end += 1,
-                None => runs.push(block..block + 1),
-            }
-        }
+        let runs = self.table.uncommitted();
+        self.table.dirty.clear();
         plan.ask(ticket, DRIVE, flush, |_| {});
         if runs.is_empty() {
             return self.works.put(ticket, Doing::Last);

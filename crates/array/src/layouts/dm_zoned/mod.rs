@@ -328,8 +328,6 @@ impl Array for DmZoned {
             self.dead |= change == Change::Dead;
             self.table.apply(&change);
         }
-        // What is recorded need not be written down again: the records are what a kernel's log of metadata is.
-        self.table.dirty.clear();
         self.table.durable();
     }
 

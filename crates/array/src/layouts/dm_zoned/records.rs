@@ -34,6 +34,10 @@ pub(super) enum Change {
     Discarded { chunk: u64, blocks: Range<u64> },
     /// Checkpoint: when the zone was written last, and how many writes there were.
     Stamped { zone: u32, stamp: u64, clock: u64 },
+    /// Checkpoint: all metadata blocks are as the last commit left them, but for those that follow.
+    Committed,
+    /// Checkpoint: these metadata blocks are not.
+    Uncommitted { blocks: Range<u64> },
     /// The drive is dead.
     Dead,
 }
@@ -63,6 +67,8 @@ impl crate::Change for Change {
             Self::Discarded { chunk, ref blocks } => to.push(5, [chunk, blocks.start, blocks.end]),
             Self::Stamped { zone, stamp, clock } => to.push(6, [u64::from(zone), stamp, clock]),
             Self::Dead => to.push(7, []),
+            Self::Committed => to.push(8, []),
+            Self::Uncommitted { ref blocks } => to.push(9, [blocks.start, blocks.end]),
         }
     }
 
@@ -77,6 +83,8 @@ impl crate::Change for Change {
             5 => Self::Discarded { chunk, blocks: r.word(1)..r.word(2) },
             6 => Self::Stamped { zone: r.word(0) as u32, stamp: r.word(1), clock: r.word(2) },
             7 => Self::Dead,
+            8 => Self::Committed,
+            9 => Self::Uncommitted { blocks: r.word(0)..r.word(1) },
             _ => return None,
         })
     }

@@ -261,6 +261,8 @@ impl Table {
                 self.stamps[zone as usize] = stamp;
                 self.clock = clock;
             }
+            Change::Committed => self.dirty.clear(),
+            Change::Uncommitted { ref blocks } => self.dirty.extend(blocks.clone()),
             Change::Dead => {}
         }
     }
@@ -299,6 +301,18 @@ impl Table {
         if self.shape.is_sequential(zone) { &mut self.free_sequential } else { &mut self.free_random }
     }
 
+    /// Metadata blocks that changed since the last commit, in runs.
+    pub(super) fn uncommitted(&self) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for &block in &self.dirty {
+            match runs.last_mut().filter(|run| run.end == block) {
+                Some(run) => run.end += 1,
+                None => runs.push(block..block + 1),
+            }
+        }
+        runs
+    }
+
     /// The present state as changes.
     pub(super) fn changes(&self, out: &mut dyn FnMut(Change)) {
         for (chunk, &to) in (0..).zip(&self.chunks).filter(|(_, c)| **c != Chunk::default()) {
@@ -310,6 +324,8 @@ impl Table {
         for zone in (0..self.shape.zones).filter(|z| self.owner(*z).is_some()) {
             out(Change::Stamped { zone, stamp: self.stamp(zone), clock: self.clock });
         }
+        out(Change::Committed);
+        self.uncommitted().into_iter().for_each(|blocks| out(Change::Uncommitted { blocks }));
     }
 
     /// Which of the host's blocks are valid, ascending.
