@@ -46,7 +46,9 @@ def run(
     """Run one trace on one drive with one layer."""
     spec = o.apply_sets({**_from_file(spec_file), **o.given({"layer": layer, **fields})}, sets)
     if spec.get("from_state"):
-        spec = {**_state_of(spec["from_state"], "from_state"), **spec}
+        of_state = _state_of(spec["from_state"], "from_state")
+        said = ("array", "layer") if spec.get("stack") else ()
+        spec = {**{key: value for key, value in of_state.items() if key not in said}, **spec}
     if not spec.get("trace"):
         raise InputError("no trace: give --trace PATH, --trace synth:NAME, or a SPEC.toml that names one")
     from .. import api
