@@ -210,7 +210,7 @@ impl ERegion {
         self.spare_needed = false;
     }
 
-    /// An entry that is still needed begins the ring: which of its blocks are.
+    /// The blocks of an entry of which it holds the newest copy.
     fn needed(&self, entry: &Entry) -> Vec<Extent> {
         let here = |e: &Extent| e.at == self.ring.wrap(entry.at + (e.lba - entry.lba));
         self.cached.within(entry.lba..entry.lba + entry.blocks).filter(here).collect()

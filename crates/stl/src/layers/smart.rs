@@ -10,9 +10,9 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::live::Live;
-use crate::parts::rows::{At, Rows, Span};
+use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Cause, Dir, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use smrlab_blockmap::UnitMap;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use space::Space;
@@ -83,7 +83,7 @@ impl Smart {
     }
 
     fn pba(&self, row: u64) -> Pba {
-        self.rows.first(crate::parts::rows::Row(row))
+        self.rows.first(Row(row))
     }
 
     fn part(&self, lba: u64, left: u64, host: u64) -> Part {
@@ -255,10 +255,6 @@ impl TranslationLayer for Smart {
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
         self.live.set().runs_in(lba.span(blocks)).for_each(out);
-    }
-
-    fn facts(&self) -> Facts<'_> {
-        Facts::default()
     }
 
     fn map_bytes(&self) -> u64 {

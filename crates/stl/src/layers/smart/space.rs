@@ -46,7 +46,7 @@ pub(super) struct Space {
     /// Free rows of segments behind which nothing is used as far as the head reaches.
     writable: BlockSet,
     /// Rows that were freed since the last fence: what was there may still be needed after a cut.
-    unfenced: Vec<u64>,
+    unfenced: BlockSet,
 }
 
 impl Space {
@@ -73,7 +73,7 @@ impl Space {
         }
         let mut writable = BlockSet::new();
         pools.iter().flat_map(|p| &p.segments).for_each(|s| _ = writable.insert(s.rows.clone()));
-        Ok(Self { pools, width, used: BlockSet::new(), writable, unfenced: Vec::new() })
+        Ok(Self { pools, width, used: BlockSet::new(), writable, unfenced: BlockSet::new() })
     }
 
     pub(super) fn pools(&self) -> usize {
@@ -209,7 +209,7 @@ impl Space {
 
     pub(super) fn free(&mut self, pool: usize, row: u64) {
         self.used.remove(row..row + 1);
-        self.unfenced.push(row);
+        self.unfenced.insert(row..row + 1);
         self.settle(pool, row);
     }
 
@@ -233,8 +233,7 @@ impl Space {
 
     /// Fences where a write to `row` goes over, or destroys, what was freed since the last fence.
     pub(super) fn fence_before(&mut self, row: u64, plan: &mut Plan) {
-        let reached = row..row + self.width;
-        if self.unfenced.iter().any(|r| reached.contains(r)) {
+        if self.unfenced.contains_any(row..row + self.width) {
             plan.fence();
             self.durable();
         }
