@@ -1,6 +1,6 @@
 //! The engine: requests of a trace meet a drive, and a result comes out.
 //!
-//! [`spec`] says what a run is made of, [`resolve`] makes it, [`engine`] feeds it requests in simulated time, [`metrics`]
+//! [`spec`] says what a run is made of, [`mod@resolve`] makes it, [`engine`] feeds it requests in simulated time, [`metrics`]
 //! counts. The drive itself is `smrlab_drive`'s, for simulator and served device alike.
 
 mod columns;

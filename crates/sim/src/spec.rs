@@ -25,6 +25,8 @@ pub struct Field {
 macro_rules! spec {
     ($($name:ident: $type:ty = $default:literal, $doc:literal;)*) => {
         /// What a run is made of; texts have the forms that the command line takes.
+        // Brackets in what fields say are optional parts, not links.
+        #[allow(rustdoc::broken_intra_doc_links)]
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         pub struct Spec {
             $(#[doc = $doc] #[serde(skip_serializing_if = "Absent::absent")] pub $name: $type,)*

@@ -145,7 +145,7 @@ pub struct LayerEntry {
     pub idle: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
-    /// What it promises with its best options; [`Built::capabilities`] has what holds for the options given.
+    /// What it promises with its best options; [`Built::capabilities`](crate::Built::capabilities) has what holds for the options given.
     pub capabilities: Capabilities,
     /// Options under which the tests of all layers prove it, beside its defaults: each as a user would write them.
     pub tested: &'static [&'static str],
