@@ -133,7 +133,7 @@ def test_caches_that_were_full_at_the_start_are_said_to_be(browser: WebDriver, t
     Results([filled, empty]).save(tmp_path)
     browser.get(write_report(tmp_path, svg=False).as_uri())
     rows = "return [...document.querySelectorAll('#fig-summary tbody tr')].map(r => r.textContent)"
-    assert ['at the start' in row for row in browser.execute_script(rows)] == [True, False]
+    assert ["at the start" in row for row in browser.execute_script(rows)] == [True, False]
 
 
 def test_is_self_contained_and_names_cannot_break_out(browser: WebDriver, tmp_path: Path) -> None:
