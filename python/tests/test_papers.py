@@ -200,7 +200,7 @@ def _planted(name: str, layer: str, planted: str, folder: Path, monkeypatch: pyt
 
 
 def test_pages_are_made_from_the_record() -> None:
-    assert len(papers.known()) == 5
+    assert len(papers.known()) == 6
     for paper in map(papers.load, papers.known()):
         path = record.markdown_path(paper)
         assert path.read_text() == record.markdown(paper, record.recorded(paper)), f"{path} is stale: run with --record"

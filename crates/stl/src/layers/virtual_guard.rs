@@ -88,6 +88,8 @@ pub struct VirtualGuard {
     by_band: BTreeMap<u64, u32>,
     evictions: u64,
     free: FreeBands,
+    /// Something was discarded since the last fence: no write at home may destroy it before that is durable.
+    discarded: bool,
     /// The band whose cleaning was begun.
     cleaning: Option<u64>,
     /// What a step in idle time will have changed.
@@ -135,6 +137,7 @@ impl VirtualGuard {
             by_band: BTreeMap::new(),
             evictions: 0,
             free: FreeBands::new(slots as u32),
+            discarded: false,
             cleaning: None,
             step: Vec::new(),
             counters: Counters::default(),
@@ -225,7 +228,13 @@ impl VirtualGuard {
 
     fn fence(&mut self, plan: &mut Plan) {
         plan.fence();
+        self.settled();
+    }
+
+    /// All changes so far survive a cut.
+    fn settled(&mut self) {
         self.free.durable();
+        self.discarded = false;
     }
 
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
@@ -242,6 +251,10 @@ impl VirtualGuard {
                 if !endangered.is_empty() {
                     self.write_run(&mut run, plan);
                     self.keep(&mut endangered, &part, plan);
+                }
+                if self.discarded {
+                    self.write_run(&mut run, plan);
+                    self.fence(plan);
                 }
             }
             let next = Run { pba: self.place(part.row, part.home), part };
@@ -298,14 +311,16 @@ impl VirtualGuard {
 
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
         let (mut live, mut emptied) = (std::mem::take(&mut self.live), Vec::new());
+        let mut gone = 0;
         self.parts(r.lba, r.blocks, |part| {
-            live.remove(part.home.span(part.blocks), plan);
+            gone += live.remove(part.home.span(part.blocks), plan);
             let all = self.rows.first(part.row).0..self.rows.end(part.row).0;
             if self.slot(part.row).is_some() && !live.set().contains_any(all) {
                 emptied.push(part.row);
             }
         });
         self.live = live;
+        self.discarded |= gone > 0;
         for row in emptied {
             let record = records::home(row);
             plan.record(record);
@@ -371,7 +386,7 @@ impl TranslationLayer for VirtualGuard {
     }
 
     fn durable(&mut self) {
-        self.free.durable();
+        self.settled();
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {

@@ -16,9 +16,10 @@ impl VirtualGuard {
         let mut step = Vec::new();
         if self.plan_copies(band, plan, &mut step) {
             step.drain(..).for_each(|r| self.apply(&r));
-            self.free.durable();
+            self.settled();
         }
         self.plan_return(band, plan, &mut step);
+        self.discarded = false;
         step.iter().for_each(|r| self.apply(r));
     }
 
@@ -91,6 +92,9 @@ impl VirtualGuard {
 
     /// Plans the way home of all rows of a band, which are in the cache.
     fn plan_return(&self, band: u64, plan: &mut Plan, out: &mut Vec<Record>) {
+        if self.discarded {
+            plan.fence();
+        }
         let (first, mut moved) = (plan.ops().len(), 0);
         for row in self.rewritten(band) {
             let slot = self.slot(row).expect("copied before");

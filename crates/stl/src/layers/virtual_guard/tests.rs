@@ -49,3 +49,19 @@ fn a_hot_track_is_updated_in_place() {
     }
     assert_eq!(counted(&*layer, "rows_to_guard_cache"), 1);
 }
+
+/// What was discarded after the last fence may still be wanted after a cut: a write that destroys it waits for a fence, once.
+#[test]
+fn a_discard_is_durable_before_what_it_forgot_is_destroyed() {
+    let (mut layer, mut plan) = (layer(""), Plan::new(false, true));
+    let host = layer.host_blocks();
+    write(&mut *layer, &mut plan, 0, host.0);
+    layer.durable();
+    plan.clear();
+    layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Discard, Lba(2), host - Blocks(2)), &mut plan);
+    assert!(plan.fences().is_empty());
+    assert_eq!(write(&mut *layer, &mut plan, 0, 2), 1, "nothing is left that needs a copy");
+    assert_eq!(plan.fences(), [0]);
+    write(&mut *layer, &mut plan, 0, 2);
+    assert!(plan.fences().is_empty());
+}
