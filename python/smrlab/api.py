@@ -16,7 +16,7 @@ from .executors import Piece, chosen
 from .kept import Choice
 from .layer import TranslationLayer, load
 from .outdir import filling, guard
-from .results import Result, Results, run_folder
+from .results import Result, Results, run_folder, title_of
 from .secret import hidden
 from .simulation import Simulation
 from .trace import ArrowStream, Trace, labelled, standard_input
@@ -80,7 +80,7 @@ def run(
     text, own = layer_class(layer) if layer is not None else (None, None)
     traces = trace_list(trace)
     spec = make_spec(traces, {"drive": drive, "layer": text, **options})
-    title = name or str(spec.get("layer", "cmr"))
+    title = name or title_of(spec)
     if out is not None and not force:
         guard(out, lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
     with _filling(out) as folder:

@@ -241,10 +241,15 @@ def load_results(folder: str | os.PathLike[str]) -> list[Result]:
     ]
 
 
+def title_of(spec: Mapping[str, Any]) -> str:
+    """What a run of its own is called: what it ran on, as a user writes it."""
+    stack, array, layer = (spec.get(key) for key in ("stack", "array", "layer"))
+    return str(stack or (f"{array} / {layer or 'cmr'}" if array else layer or "cmr"))
+
+
 def _single_name(doc: Mapping[str, Any]) -> str:
     spec = doc.get("spec")
-    layer = spec.get("layer") if isinstance(spec, dict) else None
-    return str(doc.get("name") or layer or "run")
+    return str(doc.get("name") or (title_of(spec) if isinstance(spec, dict) else "run"))
 
 
 def _tables_folder(folder: Path, index: int, run: Mapping[str, Any]) -> Path | None:

@@ -9,6 +9,7 @@ from commands import Invoke
 
 from smrlab.cli.device import _unstacked
 from smrlab.errors import InputError
+from smrlab.results import title_of
 
 
 def test_a_device_is_made_of_what_its_stack_names() -> None:
@@ -38,3 +39,10 @@ def test_a_state_is_taken_up_by_a_stack_that_names_its_array(smrlab: Invoke, tmp
     doc = after.json()
     assert doc["array"]["dead"] == [2]
     assert [member["path"] for member in doc["members"]] == ["0.0", "0.1", "1.0", "1.1"]
+
+
+def test_a_run_is_called_what_it_ran_on() -> None:
+    stack = "striped,disks=2 / mirror / cmr"
+    assert title_of({"stack": stack, "layer": "cmr"}) == stack
+    assert title_of({"array": "raid5,disks=5", "layer": "log"}) == "raid5,disks=5 / log"
+    assert [title_of({"layer": "log"}), title_of({})] == ["log", "cmr"]

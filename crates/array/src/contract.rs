@@ -1,7 +1,7 @@
 //! The contract of an array.
 
 use crate::{MemberId, MemberPlan, Records, Ticket, Work};
-use smrlab_stl::HostRequest;
+use smrlab_stl::{Counted, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::ops::Range;
 
@@ -192,7 +192,7 @@ pub trait Array: Send {
     }
 
     /// Counters for the results: name and value.
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let _ = out;
     }
 
@@ -200,4 +200,11 @@ pub trait Array: Send {
     fn members(&self) -> Vec<&dyn Array> {
         Vec::new()
     }
+}
+
+/// What an array counted from the beginning on.
+pub fn counted(array: &dyn Array) -> Counted {
+    let mut all = Counted::default();
+    array.counters(&mut all);
+    all
 }

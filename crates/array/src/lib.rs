@@ -31,7 +31,7 @@ mod tickets;
 pub mod volume;
 
 pub use bytes::Staging;
-pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop};
+pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop, counted};
 pub use controller::{Controller, Done, Schedule};
 pub use entry::{ArrayContext, ArrayEntry};
 pub use member::{Issued, Member, Ssd};

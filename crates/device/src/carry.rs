@@ -4,9 +4,7 @@ use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
-use smrlab_stl::{
-    Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, counted, counted_since,
-};
+use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, counted};
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
@@ -34,11 +32,14 @@ impl MediaCounts {
 
 /// What a drive's buffer counted, where it has one.
 fn of_buffer(drive: &Drive) -> Option<Counted> {
-    drive.buffer_counters().map(|buffer| buffer.named().to_vec())
+    let buffer = drive.buffer_counters()?;
+    let mut all = Counted::default();
+    buffer.named().into_iter().for_each(|(name, n)| all.count(name, n));
+    Some(all)
 }
 
-fn object(counted: Counted) -> Value {
-    counted.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect::<Map<_, _>>().into()
+fn object(counted: &Counted) -> Value {
+    counted.iter().map(|(name, n)| (name.to_owned(), n.into())).collect::<Map<_, _>>().into()
 }
 
 /// Moves the bytes of plans.
@@ -136,7 +137,7 @@ impl Bytes {
         told.insert("fences".into(), self.media.fences.into());
         let Some(drive) = drive else { return told };
         let layer = drive.layer();
-        told.insert("layer".into(), object(counted_since(counted(layer), &self.before.0)));
+        told.insert("layer".into(), object(&counted(layer).since(&self.before.0)));
         told.insert("map_bytes".into(), layer.map_bytes().into());
         if let Some((cached, cache)) = layer.facts().fill() {
             told.insert("cache".into(), json!({"blocks": cache.0, "cached_blocks": cached.0}));
@@ -145,7 +146,7 @@ impl Bytes {
             told.insert("third_track_fill".into(), json!(used.0 as f64 / all.0 as f64));
         }
         if let Some(buffer) = of_buffer(drive) {
-            told.insert("buffer".into(), object(counted_since(buffer, &self.before.1)));
+            told.insert("buffer".into(), object(&buffer.since(&self.before.1)));
         }
         told
     }

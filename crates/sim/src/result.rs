@@ -7,7 +7,7 @@ use crate::metrics::{Amplification, Events, Metrics, Tally};
 use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
 use smrlab_drive::onboard::Counters;
-use smrlab_stl::{Cause, Dir};
+use smrlab_stl::{Cause, Counted, Dir};
 use smrlab_units::histogram::{Histogram, RELATIVE_ERROR};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};
 
@@ -24,7 +24,7 @@ pub(crate) struct Facts {
     /// Data gained over tracks as wide as the head.
     pub gain: Option<f64>,
     /// The layer's own counters.
-    pub counters: Vec<(&'static str, u64)>,
+    pub counters: Counted,
     /// What the drive's own buffer did, where it has one.
     pub buffer: Option<Counters>,
     pub map_bytes: u64,
@@ -44,7 +44,7 @@ impl Facts {
             last_tracks: None,
             efficiency: None,
             gain: None,
-            counters: Vec::new(),
+            counters: Counted::default(),
             buffer: None,
             map_bytes: 0,
             background: false,
@@ -92,7 +92,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
         out.insert("refusals".into(), m.refusals.json());
     }
     if !facts.counters.is_empty() {
-        let counters: Json = facts.counters.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect();
+        let counters: Json = facts.counters.iter().map(|(name, n)| (name.to_owned(), json!(n))).collect();
         out.insert("cache".into(), counters.into());
     }
     if let Some(b) = facts.buffer {

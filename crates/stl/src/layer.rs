@@ -1,6 +1,6 @@
 //! The contract of a translation layer.
 
-use crate::{HostRequest, Plan};
+use crate::{Counted, HostRequest, Plan};
 use smrlab_disk::Bands;
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneLimits};
 use std::ops::Range;
@@ -187,9 +187,8 @@ pub trait TranslationLayer: Send {
         0
     }
 
-    /// Counters of the layer's own for the results: name and value. Events, such as cache hits, are counted from the
-    /// beginning on; what says how much there is at present has a name as [`is_level`] knows them.
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    /// Counters of the layer's own, for the results.
+    fn counters(&self, out: &mut Counted) {
         let _ = out;
     }
 }
@@ -202,28 +201,4 @@ pub fn zones_of(layer: &dyn TranslationLayer) -> Vec<Zone> {
         true
     });
     all
-}
-
-/// Whether the counter `name` says how much there is at present, and not how often something happened: its first word is
-/// `cache`, `cached`, `free`, `used`, `live`, `valid`, `open` or `map`, or it is one of an array's about its disks.
-pub fn is_level(name: &str) -> bool {
-    let first = name.split('_').next().unwrap_or_default();
-    ["cache", "cached", "free", "used", "live", "valid", "open", "map"].contains(&first)
-        || ["disks_dead", "rows_in_doubt", "rebuild_units_done", "rebuild_units"].contains(&name)
-}
-
-/// Counters by name.
-pub type Counted = Vec<(&'static str, u64)>;
-
-/// What a layer counted from the beginning on.
-pub fn counted(layer: &dyn TranslationLayer) -> Counted {
-    let mut all = Vec::new();
-    layer.counters(&mut |name, n| all.push((name, n)));
-    all
-}
-
-/// What was counted since `before`. Levels stay as they are.
-pub fn counted_since(now: Counted, before: &Counted) -> Counted {
-    let earlier = |name: &str| before.iter().find(|b| b.0 == name && !is_level(name)).map_or(0, |b| b.1);
-    now.into_iter().map(|(name, n)| (name, n.saturating_sub(earlier(name)))).collect()
 }

@@ -4,6 +4,7 @@
 //! [`entry`] (what a layer says of itself), [`registry`] (which layers there are), and any file of [`layers`]. What layers share is in [`parts`].
 
 pub mod bytes;
+pub mod counted;
 pub mod entry;
 pub mod layer;
 pub mod layers;
@@ -15,11 +16,9 @@ pub mod request;
 pub mod walk;
 
 pub use bytes::{Executor, HostBuffer, Medium, Part};
+pub use counted::{Counted, counted};
 pub use entry::{BuildContext, LayerEntry, Metadata};
-pub use layer::{
-    Capabilities, Counted, Facts, Parts, Record, StepEnd, TranslationLayer, counted, counted_since, is_level,
-    zones_of,
-};
+pub use layer::{Capabilities, Facts, Parts, Record, StepEnd, TranslationLayer, zones_of};
 pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source};
 pub use registry::{Built, LAYERS, build};
 pub use request::{HostRequest, Outcome};

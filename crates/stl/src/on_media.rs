@@ -8,7 +8,7 @@
 //! these writes: a layer may have a record made durable before anything else.
 
 use crate::{
-    Cause, Facts, HostRequest, OpId, Outcome, Plan, Record, Source, Step, StepEnd, TranslationLayer,
+    Cause, Counted, Facts, HostRequest, OpId, Outcome, Plan, Record, Source, Step, StepEnd, TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
@@ -220,8 +220,8 @@ impl TranslationLayer for OnMedia {
         self.inner.map_bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         self.inner.counters(out);
-        out("metadata_checkpoints", self.checkpoints);
+        out.count("metadata_checkpoints", self.checkpoints);
     }
 }

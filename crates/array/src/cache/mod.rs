@@ -25,7 +25,7 @@ use destage::Destage;
 use evict::Evict;
 use lists::ReadPolicy;
 use pages::{Page, Pages};
-use smrlab_stl::HostRequest;
+use smrlab_stl::{Counted, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -407,20 +407,20 @@ impl Array for Cached {
         self.inner.map_bytes() + self.dirty.bytes() + self.clean.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counts;
         if self.settings.read > 0 {
-            out("ssd_read_hits", c.read_hits);
-            out("ssd_read_misses", c.read_misses);
-            out("ssd_fills", c.fills);
+            out.count("ssd_read_hits", c.read_hits);
+            out.count("ssd_read_misses", c.read_misses);
+            out.count("ssd_fills", c.fills);
         }
         if self.settings.write > 0 {
-            out("ssd_write_hits", c.write_hits);
-            out("ssd_write_waits", c.write_waits);
-            out("ssd_destages", c.destages);
-            out("ssd_destaged_pages", c.destaged_pages);
-            out("ssd_destaged_blocks", c.destaged_blocks);
-            out("used_ssd_pages", self.dirty.len());
+            out.count("ssd_write_hits", c.write_hits);
+            out.count("ssd_write_waits", c.write_waits);
+            out.count("ssd_destages", c.destages);
+            out.count("ssd_destaged_pages", c.destaged_pages);
+            out.count("ssd_destaged_blocks", c.destaged_blocks);
+            out.level("used_ssd_pages", self.dirty.len());
         }
         self.inner.counters(out);
     }

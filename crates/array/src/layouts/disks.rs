@@ -2,6 +2,7 @@
 
 use super::rebuild::Rebuild;
 use crate::{Health, MemberId, MemberPlan, Record, Records};
+use smrlab_stl::Counted;
 use smrlab_units::SimTime;
 use std::collections::VecDeque;
 
@@ -287,16 +288,16 @@ impl Disks {
     }
 
     /// Counters, where anything befell a disk.
-    pub fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    pub fn counters(&self, out: &mut Counted) {
         if self.degraded || self.rebuilds > 0 {
-            out("disks_dead", self.dead.iter().filter(|d| **d).count() as u64);
-            out("rebuilds", self.rebuilds);
-            out("rebuild_ms", self.rebuild_ns / 1_000_000);
+            out.level("disks_dead", self.dead.iter().filter(|d| **d).count() as u64);
+            out.count("rebuilds", self.rebuilds);
+            out.count("rebuild_ms", self.rebuild_ns / 1_000_000);
         }
         if let Some(rebuild) = &self.rebuild {
             let (done, all) = rebuild.progress();
-            out("rebuild_units_done", done);
-            out("rebuild_units", all);
+            out.level("rebuild_units_done", done);
+            out.level("rebuild_units", all);
         }
     }
 }

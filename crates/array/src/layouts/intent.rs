@@ -2,6 +2,7 @@
 //! one by one where that is recorded, all of them one after the other where it is not.
 
 use crate::{MemberPlan, Record, Records, Stop};
+use smrlab_stl::Counted;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -127,9 +128,9 @@ impl Intent {
     }
 
     /// How many are in doubt, where any is: rows, or chunks of a mirror.
-    pub(super) fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    pub(super) fn counters(&self, out: &mut Counted) {
         if self.left() > 0 {
-            out("rows_in_doubt", self.left());
+            out.level("rows_in_doubt", self.left());
         }
     }
 

@@ -114,11 +114,7 @@ fn a_rebuild_reads_and_writes_for_itself() {
 #[test]
 fn a_mirror_counts_chunks_with_fewer_copies() {
     let mut array = array("mirror,disks=4,copies=2,chunk=8blk", &[480; 4]);
-    let degraded = |array: &dyn Array| {
-        let mut found = 0;
-        array.counters(&mut |name, n| found += if name == "degraded_chunks" { n } else { 0 });
-        found
-    };
+    let degraded = |array: &dyn Array| crate::counted(array).get("degraded_chunks").unwrap_or(0);
     carry_out(&mut *array, host(HostOp::Write, 0, 32));
     assert_eq!(degraded(&*array), 0);
     array.failed(SimTime::ZERO, MemberId(1), &mut MemberPlan::new(true));

@@ -2,7 +2,7 @@
 
 use super::{Above, Doing, Nested, Queued, Task, Within, state};
 use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
-use smrlab_stl::{HostRequest, Refusal};
+use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::ops::Range;
 
@@ -174,7 +174,7 @@ impl Array for Nested {
         self.above.map_bytes() + self.within.iter().map(|member| member.array.map_bytes()).sum::<u64>()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         self.above.counters(out);
     }
 

@@ -6,7 +6,7 @@ use crate::ledger::Ledger;
 use crate::stats::Events;
 use serde_json::{Map, Value, json};
 use smrlab_array::{Health, Stop};
-use smrlab_stl::{Counted, counted_since};
+use smrlab_stl::Counted;
 
 /// Says how the server before ended, where that was not in good order; what is left to do because of it is recorded by now.
 pub(super) fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> Result<()> {
@@ -22,9 +22,7 @@ pub(super) fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> 
 impl State {
     /// What the array itself counted.
     fn counted(&self) -> Counted {
-        let mut all = Vec::new();
-        self.controller.array().counters(&mut |name, n| all.push((name, n)));
-        all
+        smrlab_array::counted(self.controller.array())
     }
 }
 
@@ -54,7 +52,7 @@ impl Arrayed {
         let mut disks = self.health();
         let state = self.state.lock();
         let mut array = Map::new();
-        for (name, n) in counted_since(state.counted(), &state.before) {
+        for (name, n) in state.counted().since(&state.before).iter() {
             array.insert(name.to_owned(), n.into());
         }
         array.insert("map_bytes".into(), state.controller.array().map_bytes().into());

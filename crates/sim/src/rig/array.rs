@@ -13,7 +13,7 @@ use smrlab_array::{Array, ArrayState, Controller, MemberId};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::State;
 use smrlab_drive::onboard::Counters;
-use smrlab_stl::{Cause, Counted, counted, counted_since};
+use smrlab_stl::{Cause, Counted, counted};
 use smrlab_units::Dir;
 use std::ops::Add;
 
@@ -110,13 +110,8 @@ impl Rig for Several {
 
 /// What the layers of all drives counted.
 fn counted_by_all(facts: &[Facts]) -> Counted {
-    let mut all = Counted::new();
-    for &(name, n) in facts.iter().flat_map(|f| &f.counters) {
-        match all.iter_mut().find(|c| c.0 == name) {
-            Some(c) => c.1 += n,
-            None => all.push((name, n)),
-        }
-    }
+    let mut all = Counted::default();
+    facts.iter().for_each(|f| all.add(&f.counters));
     all
 }
 
@@ -129,15 +124,16 @@ struct Counts {
 
 impl Counts {
     fn of(array: &dyn Array) -> Self {
-        let mut own = Vec::new();
-        array.counters(&mut |name, n| own.push((name, n)));
-        Self { own, members: array.members().into_iter().map(Self::of).collect() }
+        Self {
+            own: smrlab_array::counted(array),
+            members: array.members().into_iter().map(Self::of).collect(),
+        }
     }
 
     /// What was counted since.
     fn since(self, before: &Self) -> Map<String, Value> {
-        let own = counted_since(self.own, &before.own).into_iter();
-        let mut out: Map<String, Value> = own.map(|(name, n)| (name.into(), json!(n))).collect();
+        let own = self.own.since(&before.own);
+        let mut out: Map<String, Value> = own.iter().map(|(name, n)| (name.into(), json!(n))).collect();
         if !self.members.is_empty() {
             let nothing = Self::default();
             let before = before.members.iter().chain(std::iter::repeat(&nothing));

@@ -46,7 +46,7 @@ pub(crate) struct One<O> {
 
 impl<O> One<O> {
     pub(crate) fn new(controller: Controller, observer: O) -> Self {
-        Self { controller, observer, before: Counted::new() }
+        Self { controller, observer, before: Counted::default() }
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use smrlab_array::ArrayState;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Drive, State};
-use smrlab_stl::{Counted, counted, counted_since};
+use smrlab_stl::{Counted, counted};
 use smrlab_units::Blocks;
 
 /// What was found, beside the document's head.
@@ -83,7 +83,7 @@ impl Ran {
         Facts {
             host_blocks: layer.host_blocks(),
             last_tracks: layer.facts().last_tracks,
-            counters: counted_since(counted(layer), before),
+            counters: counted(layer).since(before),
             buffer: drive.buffer_counters(),
             map_bytes: layer.map_bytes(),
             background: layer.background_after().is_some() || idles,

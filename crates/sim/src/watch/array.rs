@@ -177,7 +177,7 @@ impl ArrayObserver for ArrayWatch {
 
     fn replaced(&mut self, member: MemberId) {
         if let Some(before) = self.before.get_mut(member.at()) {
-            before.clear();
+            *before = Counted::default();
         }
         self.verify.iter_mut().for_each(|v| v.replaced(member));
     }

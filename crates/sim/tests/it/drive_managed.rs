@@ -132,9 +132,7 @@ impl Served {
     }
 
     fn counter(&self, name: &str) -> u64 {
-        let mut out = 0;
-        self.layer.counters(&mut |n, value| out += if n == name { value } else { 0 });
-        out
+        smrlab_stl::counted(&*self.layer).get(name).unwrap()
     }
 
     /// Cleans until nothing is left to do; seconds and bands.

@@ -10,7 +10,7 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::split::{ReadRuns, unset_runs};
-use crate::{Facts, HostRequest, Parts, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{Counted, Facts, HostRequest, Parts, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
@@ -485,16 +485,16 @@ impl TranslationLayer for DiskCache {
         Facts { cache, cached, bands: Some(&self.bands), parts, ..Facts::default() }
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counters;
-        out("read_hits", c.read_hits);
-        out("read_misses", c.read_misses);
-        out("read_split", c.read_split);
-        out("write_hits", c.write_hits);
-        out("write_misses", c.write_misses);
-        out("sets_cleaned", c.sets_cleaned);
-        out("bands_rewritten", c.bands_rewritten);
-        out("cache_blocks", self.shares.cache * self.band);
-        out("cached_blocks", self.cached * self.options.granularity);
+        out.count("read_hits", c.read_hits);
+        out.count("read_misses", c.read_misses);
+        out.count("read_split", c.read_split);
+        out.count("write_hits", c.write_hits);
+        out.count("write_misses", c.write_misses);
+        out.count("sets_cleaned", c.sets_cleaned);
+        out.count("bands_rewritten", c.bands_rewritten);
+        out.level("cache_blocks", self.shares.cache * self.band);
+        out.level("cached_blocks", self.cached * self.options.granularity);
     }
 }

@@ -12,7 +12,9 @@ use crate::parts::extents::{Extent, Extents};
 use crate::parts::live::Live;
 use crate::parts::ring::{Laid, Ring};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{
+    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -306,10 +308,10 @@ impl TranslationLayer for ERegion {
         (self.live.set().bytes() + entries + regions) as u64 + self.cached.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
-        out("blocks_refreshed", self.counters.refreshed);
-        out("regions_refreshed", self.counters.regions);
-        out("blocks_moved_in_ring", self.counters.moved);
-        out("cached_blocks", self.in_ring);
+    fn counters(&self, out: &mut Counted) {
+        out.count("blocks_refreshed", self.counters.refreshed);
+        out.count("regions_refreshed", self.counters.regions);
+        out.count("blocks_moved_in_ring", self.counters.moved);
+        out.level("cached_blocks", self.in_ring);
     }
 }

@@ -17,7 +17,9 @@ use crate::parts::slots::Slots;
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::units::UnitSpan;
 use crate::parts::victim::Victim;
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{
+    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+};
 use options::classes;
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
@@ -449,13 +451,13 @@ impl TranslationLayer for LogLayer {
         self.homes.bytes() + self.free.bytes() + bands + self.discarded.bytes() as u64
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counters;
-        out("compactions", c.compactions);
-        out("relocated_units", c.relocated);
-        out("bands_freed_empty", c.empties);
+        out.count("compactions", c.compactions);
+        out.count("relocated_units", c.relocated);
+        out.count("bands_freed_empty", c.empties);
         if self.options.separate != Separate::None {
-            out("hot_units_written", c.hot_writes);
+            out.count("hot_units_written", c.hot_writes);
         }
     }
 }

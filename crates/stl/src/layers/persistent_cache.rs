@@ -11,7 +11,7 @@ mod recover;
 pub use entry::ENTRY;
 
 use crate::parts::split::unset_runs;
-use crate::{Cause, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
 use clean::Job;
 use layout::Layout;
 use log::{Head, Log};
@@ -415,18 +415,18 @@ impl TranslationLayer for PersistentCache {
             + self.written.as_ref().map_or(0, |w| w.bytes() as u64)
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counters;
-        out("read_hits", c.read_hits);
-        out("read_misses", c.read_misses);
-        out("read_split", c.read_split);
-        out("packets", c.packets);
-        out("packets_live", self.log.live);
-        out("cached_blocks", self.log.live_blocks);
-        out("journal_commits", c.journal_commits);
-        out("bands_cleaned", c.bands_cleaned);
-        out("cleaning_sub_steps", c.sub_steps);
-        out("rounds_waited_for", c.rounds_waited);
-        out("bypassed_blocks", c.bypassed_blocks);
+        out.count("read_hits", c.read_hits);
+        out.count("read_misses", c.read_misses);
+        out.count("read_split", c.read_split);
+        out.count("packets", c.packets);
+        out.level("packets_live", self.log.live);
+        out.level("cached_blocks", self.log.live_blocks);
+        out.count("journal_commits", c.journal_commits);
+        out.count("bands_cleaned", c.bands_cleaned);
+        out.count("cleaning_sub_steps", c.sub_steps);
+        out.count("rounds_waited_for", c.rounds_waited);
+        out.count("bypassed_blocks", c.bypassed_blocks);
     }
 }

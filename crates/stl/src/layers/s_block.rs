@@ -25,7 +25,7 @@ pub use entry::ENTRY;
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
-use crate::{Facts, HostRequest, Parts, Plan, Record, Refusal, TranslationLayer};
+use crate::{Counted, Facts, HostRequest, Parts, Plan, Record, Refusal, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;
 use section::Section;
@@ -442,19 +442,19 @@ impl TranslationLayer for SBlockLayer {
         Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), parts, ..Facts::default() }
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.work.counters;
-        out("read_hits", c.read_hits);
-        out("read_misses", c.read_misses);
-        out("read_split", c.read_split);
-        out("write_hits", c.write_hits);
-        out("write_misses", c.write_misses);
-        out("bypassed", c.bypassed);
-        out("group_destages", c.destages);
-        out("destaged_blocks", c.destaged_blocks);
-        out("sblock_copies", c.sblock_copies);
-        out("defrag_blocks", c.defrag_blocks);
-        out("cache_blocks", self.sections.iter().map(|s| s.cache.capacity()).sum());
-        out("cached_blocks", self.sections.iter().map(|s| s.cache.live()).sum());
+        out.count("read_hits", c.read_hits);
+        out.count("read_misses", c.read_misses);
+        out.count("read_split", c.read_split);
+        out.count("write_hits", c.write_hits);
+        out.count("write_misses", c.write_misses);
+        out.count("bypassed", c.bypassed);
+        out.count("group_destages", c.destages);
+        out.count("destaged_blocks", c.destaged_blocks);
+        out.count("sblock_copies", c.sblock_copies);
+        out.count("defrag_blocks", c.defrag_blocks);
+        out.level("cache_blocks", self.sections.iter().map(|s| s.cache.capacity()).sum());
+        out.level("cached_blocks", self.sections.iter().map(|s| s.cache.live()).sum());
     }
 }

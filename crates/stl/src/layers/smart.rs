@@ -12,7 +12,7 @@ pub use entry::ENTRY;
 use crate::parts::live::Live;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Dir, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Cause, Counted, Dir, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use smrlab_blockmap::UnitMap;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use space::Space;
@@ -261,11 +261,11 @@ impl TranslationLayer for Smart {
         (self.home.bytes() + self.owner.bytes() + self.live.set().bytes()) as u64 + self.space.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
-        out("tracks_updated_in_place", self.counters.in_place);
-        out("tracks_moved_by_updates", self.counters.moved);
-        out("tracks_gathered", self.counters.gathered);
-        out("gatherings", self.counters.gatherings);
-        out("free_tracks_to_write", self.space.writable());
+    fn counters(&self, out: &mut Counted) {
+        out.count("tracks_updated_in_place", self.counters.in_place);
+        out.count("tracks_moved_by_updates", self.counters.moved);
+        out.count("tracks_gathered", self.counters.gathered);
+        out.count("gatherings", self.counters.gatherings);
+        out.level("free_tracks_to_write", self.space.writable());
     }
 }

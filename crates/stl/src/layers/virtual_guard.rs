@@ -12,7 +12,9 @@ use crate::parts::free_bands::FreeBands;
 use crate::parts::live::Live;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{
+    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+};
 use smrlab_blockmap::UnitMap;
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
@@ -423,11 +425,11 @@ impl TranslationLayer for VirtualGuard {
         (self.live.set().bytes() + self.away.bytes() + held + order) as u64 + self.free.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
-        out("rows_to_guard_cache", self.counters.evicted);
-        out("rows_given_back", self.counters.returned);
-        out("writes_to_guard_cache", self.counters.cached_writes);
-        out("bands_cleaned", self.counters.bands_cleaned);
-        out("cached_rows", self.held.len() as u64 - u64::from(self.free.len()));
+    fn counters(&self, out: &mut Counted) {
+        out.count("rows_to_guard_cache", self.counters.evicted);
+        out.count("rows_given_back", self.counters.returned);
+        out.count("writes_to_guard_cache", self.counters.cached_writes);
+        out.count("bands_cleaned", self.counters.bands_cleaned);
+        out.level("cached_rows", self.held.len() as u64 - u64::from(self.free.len()));
     }
 }

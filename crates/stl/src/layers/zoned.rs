@@ -6,7 +6,7 @@ mod table;
 
 pub use entry::ENTRY;
 
-use crate::{Cause, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use places::Places;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
@@ -184,13 +184,13 @@ impl TranslationLayer for Zoned {
         self.table.bytes() + self.places.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let [empty, open, closed, full] = self.table.counts();
-        out("zone_resets", self.resets);
-        out("zones_closed_for_others", self.table.evicted);
-        out("open_zones", open);
-        out("free_zones", empty);
-        out("used_zones_closed", closed);
-        out("used_zones_full", full);
+        out.count("zone_resets", self.resets);
+        out.count("zones_closed_for_others", self.table.evicted);
+        out.level("open_zones", open);
+        out.level("free_zones", empty);
+        out.level("used_zones_closed", closed);
+        out.level("used_zones_full", full);
     }
 }

@@ -57,19 +57,10 @@ fn metadata_on_the_medium_cost_writes_and_harm_nothing() {
         without.exercise(Workload { requests: 1_000, seed: 3, longest: 40 });
         let [bytes, plain] = [&h, &without].map(|h| h.layer.map_bytes());
         assert!(2 * bytes >= plain && bytes <= 4 * plain, "{}: {bytes} bytes, {plain} without", entry.name);
-        let mut checkpoints = None;
-        h.layer.counters(&mut |name, n| {
-            if name == "metadata_checkpoints" {
-                checkpoints = Some(n)
-            }
-        });
+        let checkpoints = smrlab_stl::counted(&*h.layer).get("metadata_checkpoints");
         let expected = entry.capabilities.keeps_data && !entry.conventional;
-        assert_eq!(
-            checkpoints.is_some_and(|n| n > 0),
-            expected,
-            "{}: {checkpoints:?} checkpoints",
-            entry.name
-        );
+        let some = checkpoints.is_some_and(|n| n > 0);
+        assert_eq!(some, expected, "{}: {checkpoints:?} checkpoints", entry.name);
     }
 }
 
@@ -153,10 +144,9 @@ fn parts_of_the_space_know_nothing_of_each_other() {
                 cleanings += plan.cleanings().len();
             }
             assert!(cleanings > 50, "{text}: {cleanings} cleanings");
-            let (mut records, mut counters) = (Vec::new(), Vec::new());
+            let mut records = Vec::new();
             layer.checkpoint(&mut |r| records.push(r));
-            layer.counters(&mut |name, n| counters.push((name, n)));
-            (records, counters, cleanings)
+            (records, smrlab_stl::counted(&*layer), cleanings)
         });
         assert!(left[0] == left[1], "{text}");
         with_parts += 1;

@@ -75,7 +75,7 @@ fn a_read_does_not_wait_for_the_round_that_it_opens() {
         plan.clear();
         layer.submit(SimTime::ZERO, &request, &mut plan);
         let counted = smrlab_stl::counted(&*layer);
-        let count = |name: &str| counted.iter().find(|c| c.0 == name).map_or(0, |c| c.1);
+        let count = |name: &str| counted.get(name).unwrap_or(0);
         let (under_way, waited) = (taken > cleaned, count("cleaning_sub_steps") - steps);
         // Records with tag 3 take a band.
         let takes = plan.records().iter().filter(|r| r.1.tag == 3).count() as u64;
@@ -137,11 +137,12 @@ fn the_journal_is_committed_every_so_many_packets() {
         plan.pauses().iter().any(|(_, p)| p.cause == Cause::Journal)
     };
     assert_eq!((1..=13).filter(&mut waits).collect::<Vec<_>>(), [5, 9, 13]);
-    let mut counted = Vec::new();
-    layer.counters(&mut |name, n| counted.push((name, n)));
-    for expected in [("packets", 13), ("journal_commits", 3)] {
-        assert!(counted.contains(&expected), "{expected:?}: {counted:?}");
-    }
+    let counted = smrlab_stl::counted(&*layer);
+    assert_eq!(
+        ["packets", "journal_commits"].map(|name| counted.get(name)),
+        [Some(13), Some(3)],
+        "{counted:?}"
+    );
 }
 
 /// At a megabyte a second each block of a commit takes 512 us more than where data take no time of their own.
@@ -162,13 +163,12 @@ fn a_commit_takes_as_long_as_its_data_at_the_rate() {
 /// Of a layer after writes of so many blocks each to the given place.
 fn counter(text: &str, writes: impl Iterator<Item = (u64, u64)>, wanted: &str) -> u64 {
     let mut layer = smrlab_stl::build(text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
-    let (mut plan, mut found) = (Plan::new(false, false), None);
+    let mut plan = Plan::new(false, false);
     for (lba, blocks) in writes {
         plan.clear();
         layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)), &mut plan);
     }
-    layer.counters(&mut |name, n| found = if name == wanted { Some(n) } else { found });
-    found.unwrap()
+    smrlab_stl::counted(&*layer).get(wanted).unwrap()
 }
 
 /// So many writes, and so many blocks, go into one packet.

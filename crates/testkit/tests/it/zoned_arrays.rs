@@ -21,12 +21,6 @@ fn drive() -> std::sync::Arc<smrlab_disk::DriveModel> {
     drives::plain(200, 24, 2, 4)
 }
 
-fn counted(array: &ArrayHarness) -> std::collections::BTreeMap<&'static str, u64> {
-    let mut all = std::collections::BTreeMap::new();
-    array.array.counters(&mut |name, n| _ = all.insert(name, n));
-    all
-}
-
 #[test]
 fn everything_is_read_back() {
     let drive = drive();
@@ -44,7 +38,7 @@ fn everything_is_read_back() {
             array.submit(HostOp::Flush, 0, 0, &mut rng);
             array.read_back(&mut rng);
             assert_eq!(array.refused, 0, "{text}");
-            println!("{text}: {:?}", counted(&array));
+            println!("{text}: {:?}", array.counted());
         }
     }
 }
@@ -84,10 +78,10 @@ fn what_no_flush_has_written_is_in_a_checkpoint() {
         }
         // The second one recovers from a checkpoint.
         (0..cuts).for_each(|_| array.cut(&mut rng));
-        let before = counted(&array)["metadata_blocks"];
+        let before = array.counted().get("metadata_blocks").unwrap();
         array.submit(HostOp::Flush, 0, 0, &mut rng);
         array.settle(&mut rng);
-        counted(&array)["metadata_blocks"] - before
+        array.counted().get("metadata_blocks").unwrap() - before
     };
     assert!(written(0) > 10);
     assert_eq!([written(1), written(2)], [written(0); 2]);

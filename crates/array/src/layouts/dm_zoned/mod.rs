@@ -21,7 +21,7 @@ use crate::{
 use commit::Commit;
 use reclaim::Reclaim;
 use records::Change;
-use smrlab_stl::{HostRequest, Refusal};
+use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -346,7 +346,7 @@ impl Array for DmZoned {
         self.table.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counters;
         let (random, sequential) = self.table.used();
         for (name, n) in [
@@ -359,10 +359,10 @@ impl Array for DmZoned {
             ("reclaims", c.reclaims),
             ("reclaims_given_up", c.given_up),
             ("reclaimed_blocks", c.relocated),
-            ("used_random_zones", random),
-            ("used_sequential_zones", sequential),
         ] {
-            out(name, n);
+            out.count(name, n);
         }
+        out.level("used_random_zones", random);
+        out.level("used_sequential_zones", sequential);
     }
 }

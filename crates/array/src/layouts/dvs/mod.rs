@@ -39,7 +39,7 @@ use held::Held;
 use journal::{Event, Kept};
 use pack::Packer;
 use shape::Shape;
-use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_stl::{Cause, Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use state::{At, Doing, State};
 use std::collections::BTreeSet;
@@ -463,30 +463,30 @@ impl Array for Dvs {
         size_of_val(&*self.touched) as u64 + self.groups.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counts;
-        out("stripes_full", c.full);
-        out("stripes_partial", c.partial);
-        out("fill_reads", c.fills);
+        out.count("stripes_full", c.full);
+        out.count("stripes_partial", c.partial);
+        out.count("fill_reads", c.fills);
         if self.options.stripes == Stripes::Fill {
-            out("chunks_filled", c.filled);
+            out.count("chunks_filled", c.filled);
         }
         if self.shape.zone.is_some() {
-            out("tables_written", self.changed.written);
-            out("table_writes", self.changed.writes);
+            out.count("tables_written", self.changed.written);
+            out.count("table_writes", self.changed.writes);
         }
         if self.held.bounded() {
-            out("tables_read", self.held.read);
-            out("table_reads", self.held.reads);
+            out.count("tables_read", self.held.read);
+            out.count("table_reads", self.held.reads);
         }
-        out("collections_foreground", c.foreground);
-        out("collections_background", c.background);
-        out("collections_given_up", c.given_up);
-        out("chunks_moved", c.moved);
+        out.count("collections_foreground", c.foreground);
+        out.count("collections_background", c.background);
+        out.count("collections_given_up", c.given_up);
+        out.count("chunks_moved", c.moved);
         if self.options.journal {
-            out("chunks_journalled", c.journalled);
+            out.count("chunks_journalled", c.journalled);
         }
-        out("used_chunks", self.groups.iter().map(|(_, g)| g.live_chunks()).sum());
+        out.count("used_chunks", self.groups.iter().map(|(_, g)| g.live_chunks()).sum());
         self.disks.counters(out);
     }
 }

@@ -13,7 +13,7 @@ use crate::plan::tasks;
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
 use shape::{Copied, Shape};
-use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_stl::{Cause, Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
 
@@ -408,9 +408,9 @@ impl Array for Mirror {
         self.disks.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         if self.degraded > 0 {
-            out("degraded_chunks", self.degraded);
+            out.count("degraded_chunks", self.degraded);
         }
         self.disks.counters(out);
         self.intent.counters(out);

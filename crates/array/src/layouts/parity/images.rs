@@ -1,6 +1,7 @@
 //! What logs have of the parity of rows.
 
 use crate::{Change, Record, Records};
+use smrlab_stl::Counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -104,10 +105,10 @@ impl Logs {
         (self.images.values().map(Vec::len).sum::<usize>() * size_of::<Image>()) as u64
     }
 
-    pub(super) fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
-        out("rows_logged", self.logged);
-        out("parities_applied", self.applied);
-        out("logs_full", self.refused);
+    pub(super) fn counters(&self, out: &mut Counted) {
+        out.count("rows_logged", self.logged);
+        out.count("parities_applied", self.applied);
+        out.count("logs_full", self.refused);
     }
 }
 

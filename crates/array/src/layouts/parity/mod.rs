@@ -28,7 +28,7 @@ use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, 
 use code::Lost;
 use method::Preference;
 use rows::Rows;
-use smrlab_stl::{HostRequest, Refusal};
+use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use state::{Doing, State, Writing};
 use std::ops::Range;
@@ -325,16 +325,16 @@ impl Array for Parity {
         self.disks.bytes() + self.logs.bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         let c = &self.counts;
-        out("rows_written_whole", c.full);
-        out("rows_modified", c.modified);
-        out("rows_reconstructed", c.reconstructed);
+        out.count("rows_written_whole", c.full);
+        out.count("rows_modified", c.modified);
+        out.count("rows_reconstructed", c.reconstructed);
         if c.degraded > 0 {
-            out("degraded_rows", c.degraded);
+            out.count("degraded_rows", c.degraded);
         }
         if self.options.journal {
-            out("rows_journalled", c.journalled);
+            out.count("rows_journalled", c.journalled);
         }
         if self.logs_parity() {
             self.logs.counters(out);

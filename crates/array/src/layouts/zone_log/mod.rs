@@ -12,7 +12,7 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use smrlab_stl::layers::log::{LogLayer, skipped};
 use smrlab_stl::walk::Step;
-use smrlab_stl::{Cause, HostRequest, OpId, Piece, Plan, Record, Refusal, Source, TranslationLayer};
+use smrlab_stl::{Cause, Counted, HostRequest, OpId, Piece, Plan, Record, Refusal, Source, TranslationLayer};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneKind};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -288,9 +288,9 @@ impl Array for ZoneLog {
         self.layer.map_bytes()
     }
 
-    fn counters(&self, out: &mut dyn FnMut(&'static str, u64)) {
+    fn counters(&self, out: &mut Counted) {
         self.layer.counters(out);
-        out("zone_resets", self.resets);
+        out.count("zone_resets", self.resets);
     }
 }
 

@@ -17,7 +17,7 @@ fn write(layer: &mut dyn TranslationLayer, plan: &mut Plan, lba: u64) -> usize {
 }
 
 fn counted(layer: &dyn TranslationLayer, wanted: &str) -> u64 {
-    crate::counted(layer).into_iter().find(|c| c.0 == wanted).unwrap().1
+    crate::counted(layer).get(wanted).unwrap()
 }
 
 /// In idle time the regions of which the ring holds something go to the spare place in the order of their positions, whatever the

@@ -22,7 +22,7 @@ fn write(layer: &mut dyn TranslationLayer, plan: &mut Plan, lba: u64, blocks: u6
 }
 
 fn counted(layer: &dyn TranslationLayer, wanted: &str) -> u64 {
-    crate::counted(layer).into_iter().find(|c| c.0 == wanted).unwrap().1
+    crate::counted(layer).get(wanted).unwrap()
 }
 
 /// Half full, each track moves at most once, to where its next one is free: from then on updates cost one operation.

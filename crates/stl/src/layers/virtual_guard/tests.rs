@@ -10,7 +10,7 @@ fn layer(options: &str) -> Box<dyn TranslationLayer> {
 }
 
 fn counted(layer: &dyn TranslationLayer, wanted: &str) -> u64 {
-    crate::counted(layer).into_iter().find(|c| c.0 == wanted).unwrap().1
+    crate::counted(layer).get(wanted).unwrap()
 }
 
 fn write(layer: &mut dyn TranslationLayer, plan: &mut Plan, lba: u64, blocks: u64) -> usize {
