@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .plots import Plotter
 
 SCHEMA = 1
-TABLES = ("timeline", "histogram", "heatmap", "requests", "media")
+TABLES = ("timeline", "members", "histogram", "heatmap", "requests", "media")
 
 
 class Section(Mapping[str, Any]):
@@ -121,6 +121,10 @@ class Result(Section):
     def timeline(self) -> pa.Table:
         """Per window: arrivals, completions, response times (ms), shares, backlog, head position."""
         return self._required("timeline", "run with a window, e.g. --window 1s")
+
+    def member_timelines(self) -> pa.Table:
+        """The timelines of an array's drives: disk, then the columns of `timeline`."""
+        return self._required("members", "run an array, with a window, e.g. --window 1s")
 
     def histogram(self) -> pa.Table:
         """Response and service times: kind, lo_ms, hi_ms, count."""

@@ -1,6 +1,7 @@
 //! Members: drives, each with its own layer, mechanics and background work, and SSDs.
 
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue};
+use smrlab_disk::Mechanics;
 use smrlab_drive::sched::Chosen;
 use smrlab_drive::{Controller, Drive, Executed, Observer, OpDone, Served};
 use smrlab_stl::{Pause, Refusal};
@@ -97,6 +98,11 @@ impl<O: ArrayObserver> Observer for Of<'_, O> {
     #[inline]
     fn op(&mut self, done: &OpDone<'_>) {
         self.2.media(self.0, self.1, done);
+    }
+
+    #[inline]
+    fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
+        self.2.moved(self.0, self.1, done, &mechanics.phases());
     }
 
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {

@@ -1,6 +1,7 @@
 //! What callers of an array get to see of its members.
 
 use crate::{Done, MemberId, MemberOp, MemberPlan};
+use smrlab_disk::Phases;
 use smrlab_drive::{Executed, OpDone, Served};
 use smrlab_stl::{Facts, HostRequest, Pause};
 use smrlab_units::SimTime;
@@ -23,6 +24,11 @@ pub trait ArrayObserver {
     /// A media operation was carried out, for the host request of this number or in the background.
     fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
         let _ = (member, request, done);
+    }
+
+    /// The operation that [`media`](Self::media) was just told of was timed by the mechanics, not stated by its plan.
+    fn moved(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>, phases: &Phases) {
+        let _ = (member, request, done, phases);
     }
 
     /// A member spent time without a media operation.

@@ -4,6 +4,7 @@
 //! requests that overlap.
 
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Ticket};
+use smrlab_disk::{Mechanics, Phases};
 use smrlab_drive::controller::{Controller, Effects};
 use smrlab_drive::drive::Tracks;
 use smrlab_drive::{Drive, Executed, Observer, OpDone, Served};
@@ -64,6 +65,8 @@ struct Carried {
     end: SimTime,
     tracks: Tracks,
     background: bool,
+    /// Where its time went, where the mechanics timed it.
+    phases: Option<Phases>,
 }
 
 impl Queue {
@@ -159,9 +162,12 @@ impl<O: ArrayObserver> Sink<'_, O> {
     /// Tells whose the operations since the last time were.
     fn tell(&mut self, request: Option<u64>) {
         for c in self.known.ops.drain(..) {
-            let Carried { ref op, cause, start, end, tracks, background } = c;
+            let Carried { ref op, cause, start, end, tracks, background, phases } = c;
             let done = OpDone { op, cause, start, end, tracks, background };
             self.watch.media(self.member, request, &done);
+            if let Some(phases) = phases {
+                self.watch.moved(self.member, request, &done, &phases);
+            }
         }
     }
 
@@ -178,7 +184,13 @@ impl<O: ArrayObserver> Sink<'_, O> {
 impl<O: ArrayObserver> Observer for Sink<'_, O> {
     fn op(&mut self, done: &OpDone<'_>) {
         let OpDone { op, cause, start, end, tracks, background } = *done;
-        self.known.ops.push(Carried { op: *op, cause, start, end, tracks, background });
+        self.known.ops.push(Carried { op: *op, cause, start, end, tracks, background, phases: None });
+    }
+
+    fn moved(&mut self, _: &OpDone<'_>, mechanics: &Mechanics) {
+        if let Some(last) = self.known.ops.last_mut() {
+            last.phases = Some(mechanics.phases());
+        }
     }
 
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {

@@ -29,6 +29,8 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("timeline.parquet.head_track_min", "lowest track", "track", "lowest track on which an operation of the window ended, along the drive's blocks"),
     key("timeline.parquet.head_track_max", "highest track", "track", "highest track on which an operation of the window ended"),
     key("timeline.parquet.head_track_mean", "mean track", "track", "mean track on which operations of the window ended"),
+    key("members.parquet.disk", "disk of a window", "", "drive of an array whose window this is, from 0; the other columns are those of timeline.parquet, \
+         of the requests that the array sent to this drive"),
     key("histogram.parquet.kind", "kind of time", "", "read or write: response times of these; service: of all, waiting excluded"),
     key("histogram.parquet.lo_ms", "bucket from", "ms", "shortest time of the bucket"),
     key("histogram.parquet.hi_ms", "bucket up to", "ms", "longest time of the bucket"),
@@ -48,11 +50,12 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("requests.parquet.lba", "LBA", "blocks of 512 B", "first block that it asked for"),
     key("requests.parquet.blocks", "length of a request", "blocks of 512 B", "how many blocks it asked for"),
     key("requests.parquet.stream", "stream", "", "which of several traces it came from, from 0"),
-    key("requests.parquet.seek_ns", "seek", "ns", "seeks, head switches before the first block, settling, of what was done for the request itself; none of a write that a drive's buffer answered"),
+    key("requests.parquet.seek_ns", "seek", "ns", "seeks, head switches before the first block, settling, of what was done for the request itself; none of a write that a drive's buffer answered. \
+         Of an array: along the operations that the request waited for, from the last one backwards"),
     key("requests.parquet.rotation_ns", "rotation", "ns", "rotation until the first block of each of these operations"),
     key("requests.parquet.transfer_ns", "transfer", "ns", "from the first block to the last of these operations, track switches included"),
     key("requests.parquet.clean_ns", "cleaning of a request", "ns", "operations and pauses before the completion that made room: causes clean, destage, defrag"),
-    key("requests.parquet.other_ns", "other time", "ns", "the rest: overhead, buffer and bus, journal, passes whose whole duration is stated")
+    key("requests.parquet.other_ns", "other time", "ns", "the rest: overhead, buffer and bus, journal, passes whose whole duration is stated; in an array waiting for its drives, too")
         .is("completion_ns - start_ns - seek_ns - rotation_ns - transfer_ns - clean_ns"),
     key("media.parquet.seq", "number of an operation", "", "number of the operation, from 0"),
     key("media.parquet.request_id", "operation's request", "", "for which request it was done; -1: in idle time, for none"),

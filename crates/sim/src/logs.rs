@@ -1,7 +1,7 @@
 //! `requests.parquet` and `media.parquet`: written while the run goes on, in bounded memory.
 
 use crate::error::RunError;
-use crate::spent::{self, Spent};
+use crate::spent;
 use crate::table::{Column, Table, TableWriter, clear};
 use parquet::errors::ParquetError;
 use smrlab_drive::{OpDone, Served};
@@ -92,34 +92,35 @@ fn ints(names: &[&'static str]) -> Vec<(&'static str, Column)> {
     names.iter().map(|n| (*n, Column::Int(Vec::new()))).collect()
 }
 
-/// One row for each host request, in order of completion; with where its time went, if one drive served it.
+/// One row for each host request, in order of completion; with where its time went.
 pub(crate) struct RequestLog {
     log: Log,
-    pub(crate) spent: Option<Spent>,
 }
 
 impl RequestLog {
-    /// `alone`: one drive serves the requests, so that the parts of its time add up.
-    pub(crate) fn create(dir: &Path, alone: bool) -> Result<Self, RunError> {
+    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
         let mut columns =
             ints(&["id", "arrival_ns", "start_ns", "completion_ns", "op", "lba", "blocks", "stream"]);
         columns[4].1 = Column::Text(Vec::new());
-        let spent = alone.then(Spent::default);
-        if alone {
-            columns.extend(ints(&spent::COLUMNS));
-        }
-        Ok(Self { log: Log::create(dir, Table { name: "requests", columns })?, spent })
+        columns.extend(ints(&spent::COLUMNS));
+        Ok(Self { log: Log::create(dir, Table { name: "requests", columns })? })
     }
 
-    pub(crate) fn add(&mut self, arrival: SimTime, r: &HostRequest, served: &Served) -> Result<(), RunError> {
+    /// `spent`: see [`spent::COLUMNS`].
+    pub(crate) fn add(
+        &mut self,
+        arrival: SimTime,
+        r: &HostRequest,
+        served: &Served,
+        spent: [u64; spent::COLUMNS.len()],
+    ) -> Result<(), RunError> {
         let log = &mut self.log;
         log.column(4).push_text(r.op.name());
         let ints = [r.id, arrival.0, served.start.0, served.ack.0, r.lba.0, r.blocks.0, u64::from(r.stream)];
         for (column, value) in [0, 1, 2, 3, 5, 6, 7].into_iter().zip(ints) {
             log.column(column).push_int(value);
         }
-        let spent = self.spent.as_mut().map(|s| s.of(served.start, served.ack));
-        for (column, value) in (8..).zip(spent.into_iter().flatten()) {
+        for (column, value) in (8..).zip(spent) {
             log.column(column).push_int(value);
         }
         if log.full() { log.flush() } else { Ok(()) }

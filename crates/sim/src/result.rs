@@ -331,6 +331,22 @@ pub(crate) fn tables(m: &Metrics) -> Vec<Table> {
     vec![timeline(m), histogram(m), heatmap(m)]
 }
 
+/// The timelines of an array's drives, one below the other.
+pub(crate) fn timelines(members: &[Metrics]) -> Table {
+    let (mut disks, mut columns) = (Vec::new(), Vec::new());
+    for (disk, m) in (0..).zip(members) {
+        let own = timeline(m);
+        disks.extend(std::iter::repeat_n(disk, own.rows()));
+        if columns.is_empty() {
+            columns = own.columns;
+        } else {
+            columns.iter_mut().zip(own.columns).for_each(|(all, own)| all.1.append(own.1));
+        }
+    }
+    columns.insert(0, ("disk", Column::Int(disks)));
+    Table { name: "members", columns }
+}
+
 fn timeline(m: &Metrics) -> Table {
     let t = &m.timeline;
     let width = t.width().as_secs_f64();

@@ -10,11 +10,11 @@ use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::prefill::read_first;
 use crate::resolve::{ArrayRun, Resolved, resolve};
-use crate::result;
 use crate::rig::array::Several;
 use crate::rig::drive::One;
 use crate::rig::{Found, Ran, Rig};
 use crate::spec::Spec;
+use crate::spent::Spent;
 use crate::state;
 use crate::verify::{ArrayVerify, Verify};
 use crate::watch::{ArrayWatch, Watch};
@@ -61,7 +61,7 @@ pub fn run_resolved(
     if logs.is_none() && verify.is_none() {
         return one(run, metrics).go(&mut feed, &reads, control);
     }
-    one(run, Watch { metrics, logs, verify }).go(&mut feed, &reads, control)
+    one(run, Watch { metrics, logs, verify, spent: Spent::default() }).go(&mut feed, &reads, control)
 }
 
 fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs, RunError> {
@@ -70,7 +70,7 @@ fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs, RunError> 
     };
     let mut logs = Logs::default();
     if run.spec.requests {
-        logs.requests = Some(RequestLog::create(directory("requests")?, run.array.is_none())?);
+        logs.requests = Some(RequestLog::create(directory("requests")?)?);
     }
     if run.spec.media_log {
         logs.media = Some(MediaLog::create(directory("media_log")?)?);
@@ -180,12 +180,12 @@ impl<R: Rig> Parts<R> {
                 state::save(Path::new(path), state)?;
             }
         }
-        let Found { metrics, keys, verified } = rig.finish(ran)?;
+        let Found { tables, keys, verified } = rig.finish(ran)?;
         let mut json = document(&spec, feed);
         json.extend(keys);
         if let Some(bytes) = verified {
             json.insert("verify".into(), json!({"ok": true, "bytes_peak": bytes}));
         }
-        Ok(RunResult { json: json.into(), tables: result::tables(&metrics) })
+        Ok(RunResult { json: json.into(), tables })
     }
 }

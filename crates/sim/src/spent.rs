@@ -5,20 +5,39 @@
 //! rotation and transfer as the mechanics say. The rest is other: command overhead, buffer and bus, pauses, and passes
 //! of the drive's own whose whole duration was measured. What goes on after the completion does not count, nor what a buffer
 //! hides: a write that it takes is overhead and bus alone, while the medium seeks.
+//!
+//! A request of an array has operations on several drives at a time. Its time is cut along those that it waited for: from its
+//! completion backwards, each time the operation that ended last before the one already found began. Waiting for other
+//! requests of a drive, and for a bus, is other.
 
 use smrlab_disk::{Mechanics, Phases};
 use smrlab_drive::OpDone;
 use smrlab_stl::{Cause, Pause};
 use smrlab_units::SimTime;
+use std::collections::HashMap;
 
 /// The columns, in nanoseconds; together they are completion - start.
 pub(crate) const COLUMNS: [&str; 5] = ["seek_ns", "rotation_ns", "transfer_ns", "clean_ns", "other_ns"];
 
 const CLEAN: usize = 3;
 
-/// What was done since the last request: column, from, until.
+/// Column, from, until.
+type Stretch = (usize, SimTime, SimTime);
+
+/// Where the time of an operation went that the mechanics timed, from its end backwards: reading ahead may have begun before
+/// the request.
+fn stretches(done: &OpDone<'_>, phases: &Phases) -> [Stretch; 3] {
+    let Phases { seek, rotation, transfer, .. } = *phases;
+    let mut end = done.end;
+    [(2, transfer), (1, rotation), (0, seek)].map(|(column, took)| {
+        let from = SimTime(end.0.saturating_sub(took.0));
+        (column, from, std::mem::replace(&mut end, from))
+    })
+}
+
+/// What was done since the last request.
 #[derive(Default)]
-pub(crate) struct Spent(Vec<(usize, SimTime, SimTime)>);
+pub(crate) struct Spent(Vec<Stretch>);
 
 fn makes_room(cause: Cause) -> bool {
     matches!(cause, Cause::Clean | Cause::Destage | Cause::Defrag)
@@ -34,16 +53,8 @@ impl Spent {
 
     /// The same one, where it is the mechanics that timed it.
     pub(crate) fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
-        if done.background || makes_room(done.cause) {
-            return;
-        }
-        let Phases { seek, rotation, transfer, .. } = mechanics.phases();
-        // From its end backwards: reading ahead may have begun before the request.
-        let mut end = done.end;
-        for (column, took) in [(2, transfer), (1, rotation), (0, seek)] {
-            let from = SimTime(end.0.saturating_sub(took.0));
-            self.0.push((column, from, end));
-            end = from;
+        if !done.background && !makes_room(done.cause) {
+            self.0.extend(stretches(done, &mechanics.phases()));
         }
     }
 
@@ -70,9 +81,72 @@ impl Spent {
     }
 }
 
+/// An operation of one of several drives.
+struct Part {
+    start: SimTime,
+    end: SimTime,
+    stretches: Vec<Stretch>,
+}
+
+/// What was done for each request that is under way, on several drives.
+#[derive(Default)]
+pub(crate) struct SpentByMany(HashMap<u64, Vec<Part>>);
+
+impl SpentByMany {
+    /// A request came.
+    pub(crate) fn arrived(&mut self, request: u64) {
+        self.0.insert(request, Vec::new());
+    }
+
+    /// An operation was carried out for a request.
+    pub(crate) fn op(&mut self, request: u64, done: &OpDone<'_>) {
+        let cleaning = makes_room(done.cause).then_some((CLEAN, done.start, done.end));
+        if let Some(parts) = self.0.get_mut(&request) {
+            let stretches = cleaning.into_iter().collect();
+            parts.push(Part { start: done.start, end: done.end, stretches });
+        }
+    }
+
+    /// The same one, where it is the mechanics that timed it.
+    pub(crate) fn moved(&mut self, request: u64, done: &OpDone<'_>, phases: &Phases) {
+        if let Some(part) = self.0.get_mut(&request).and_then(|parts| parts.last_mut())
+            && !makes_room(done.cause)
+        {
+            part.stretches.extend(stretches(done, phases));
+        }
+    }
+
+    /// The columns of a request that is done.
+    pub(crate) fn of(&mut self, request: u64, start: SimTime, ack: SimTime) -> [u64; 5] {
+        let mut parts = self.0.remove(&request).unwrap_or_default();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.end));
+        let (mut spent, mut until) = (Spent::default(), ack);
+        for part in parts {
+            if part.end <= until {
+                until = part.start;
+                spent.0.extend(part.stretches);
+            }
+        }
+        spent.of(start, ack)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two disks read from 0 to 10 and 0 to 14, two write from 20 to 30 and 16 to 26; the request is done at 31.
+    #[test]
+    fn a_request_of_an_array_waits_for_the_last_of_its_parts() {
+        let mut many = SpentByMany::default();
+        let part = |start, end, column| {
+            let (start, end) = (SimTime(start), SimTime(end));
+            Part { start, end, stretches: vec![(column, start, end)] }
+        };
+        many.0.insert(7, vec![part(0, 10, 0), part(0, 14, 1), part(20, 30, 2), part(16, 26, CLEAN)]);
+        assert_eq!(many.of(7, SimTime(0), SimTime(31)), [0, 14, 10, 0, 7]);
+        assert!(many.0.is_empty());
+    }
 
     #[test]
     fn what_lies_outside_the_request_is_not_its_time() {

@@ -41,6 +41,20 @@ impl Column {
         }
     }
 
+    /// Appends the values of a column of the same kind.
+    ///
+    /// # Panics
+    /// When it is of another kind.
+    pub fn append(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Int(own), Self::Int(other)) => own.extend(other),
+            (Self::Real(own), Self::Real(other)) => own.extend(other),
+            (Self::Maybe(own), Self::Maybe(other)) => own.extend(other),
+            (Self::Text(own), Self::Text(other)) => own.extend(other),
+            (own, other) => panic!("{other:?} below {own:?}"),
+        }
+    }
+
     /// Appends a whole number.
     ///
     /// # Panics

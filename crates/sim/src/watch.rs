@@ -84,11 +84,20 @@ pub(crate) struct Watch {
     pub metrics: Metrics,
     pub logs: Logs,
     pub verify: Option<Verify>,
+    /// What was done since the last request, where requests are logged.
+    pub spent: Spent,
 }
 
 impl Watch {
     fn spent(&mut self) -> Option<&mut Spent> {
-        self.logs.requests.as_mut().and_then(|log| log.spent.as_mut())
+        self.logs.requests.is_some().then_some(&mut self.spent)
+    }
+
+    fn log(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
+        match &mut self.logs.requests {
+            Some(log) => log.add(arrival, request, served, self.spent.of(served.start, served.ack)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -138,10 +147,7 @@ impl Effects for Watch {
         {
             spent.hidden();
         }
-        match &mut self.logs.requests {
-            Some(log) => log.add(arrival, request, &executed.served),
-            None => Ok(()),
-        }
+        self.log(arrival, request, &executed.served)
     }
 
     fn accepted(&mut self, _: SimTime, request: &HostRequest, _: &Served) -> Result<(), RunError> {
@@ -156,10 +162,7 @@ impl Effects for Watch {
         if let Some(verify) = &self.verify {
             verify.answered(request)?;
         }
-        match &mut self.logs.requests {
-            Some(log) => log.add(arrival, request, served),
-            None => Ok(()),
-        }
+        self.log(arrival, request, served)
     }
 
     fn background(&mut self, executed: &Executed<'_>) -> Result<(), RunError> {

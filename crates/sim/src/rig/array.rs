@@ -6,7 +6,7 @@ use crate::engine::{self, Arrivals, Feed};
 use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::prefill::Prefill;
-use crate::result::{Facts, summary};
+use crate::result::{Facts, summary, tables, timelines};
 use crate::watch::ArrayWatch;
 use serde_json::{Map, Value, json};
 use smrlab_array::{Array, ArrayState, Controller, MemberId};
@@ -104,7 +104,9 @@ impl Rig for Several {
             member.insert("path".into(), path.into());
         }
         keys.insert("members".into(), each.into());
-        Ok(Found { metrics: total, keys, verified: verify.map(|v| v.bytes()) })
+        let mut tables = tables(&total);
+        tables.push(timelines(&members));
+        Ok(Found { tables, keys, verified: verify.map(|v| v.bytes()) })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::engine::{self, Arrivals, Feed, HostObserver};
 use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::prefill::{Prefill, PrefillObserver};
-use crate::result::{Facts, summary};
+use crate::result::{Facts, summary, tables};
 use crate::watch::Watch;
 use smrlab_array::ArrayState;
 use smrlab_blockmap::BlockSet;
@@ -110,7 +110,7 @@ impl<O: DriveWatch> Rig for One<O> {
             ..run.of_drive(self.controller.drive(), &self.before, idles)
         };
         let keys = summary(&mut metrics, &facts);
-        Ok(Found { metrics, keys, verified })
+        Ok(Found { tables: tables(&metrics), keys, verified })
     }
 }
 

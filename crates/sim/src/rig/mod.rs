@@ -6,9 +6,9 @@ pub(crate) mod drive;
 use crate::control::Control;
 use crate::engine::{Arrivals, Feed};
 use crate::error::RunError;
-use crate::metrics::Metrics;
 use crate::prefill::Prefill;
 use crate::result::Facts;
+use crate::table::Table;
 use serde_json::{Map, Value};
 use smrlab_array::ArrayState;
 use smrlab_blockmap::BlockSet;
@@ -18,8 +18,8 @@ use smrlab_units::Blocks;
 
 /// What was found, beside the document's head.
 pub(crate) struct Found {
-    /// The requests of the host's, and the media operations of all drives.
-    pub metrics: Metrics,
+    /// The tables of the result.
+    pub tables: Vec<Table>,
     /// The keys of the result.
     pub keys: Map<String, Value>,
     /// Bytes that verification took, where blocks were followed.

@@ -4,8 +4,10 @@ use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::spent::SpentByMany;
 use crate::verify::ArrayVerify;
 use smrlab_array::{ArrayObserver, ArrayState, Done, MemberId, MemberOp, MemberPlan};
+use smrlab_disk::Phases;
 use smrlab_drive::{Executed, Observer, OpDone, Served};
 use smrlab_stl::{Counted, Facts, HostRequest, Pause};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -17,6 +19,8 @@ pub(crate) struct ArrayWatch {
     /// Each member with the requests that it got.
     pub members: Vec<Metrics>,
     logs: Logs,
+    /// What was done for each request under way, where requests are logged.
+    spent: Option<SpentByMany>,
     /// What every block holds, where that is followed.
     pub verify: Option<ArrayVerify>,
     /// What each member's layer had counted before the run.
@@ -32,7 +36,8 @@ impl ArrayWatch {
         logs: Logs,
         verify: Option<ArrayVerify>,
     ) -> Self {
-        Self { total, members, logs, verify, before: Vec::new(), failed: None }
+        let spent = logs.requests.is_some().then(SpentByMany::default);
+        Self { total, members, logs, spent, verify, before: Vec::new(), failed: None }
     }
 
     /// The drives were brought to a state: what was written there counts as written before.
@@ -72,8 +77,12 @@ impl HostObserver for ArrayWatch {
     }
 
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        if self.total.first_arrival.is_none() {
+            self.members.iter_mut().for_each(|m| m.began(at));
+        }
         self.total.arrived(at, request);
         self.verify.iter_mut().for_each(|v| v.arrived(request));
+        self.spent.iter_mut().for_each(|s| s.arrived(request.id));
     }
 }
 
@@ -87,7 +96,8 @@ impl ArrayObserver for ArrayWatch {
         }
         self.total.counted(done.arrival, &done.request, &served, (done.ops, 1));
         if let Some(log) = &mut self.logs.requests {
-            log.add(done.arrival, &done.request, &served)?;
+            let spent = self.spent.as_mut().map(|s| s.of(done.request.id, served.start, served.ack));
+            log.add(done.arrival, &done.request, &served, spent.unwrap_or_default())?;
         }
         if let Some(verify) = &mut self.verify {
             verify.done(done.request.id, done.refusal.is_some())?;
@@ -102,6 +112,15 @@ impl ArrayObserver for ArrayWatch {
             && let Err(e) = log.add_of(member.0, request, done)
         {
             self.failed.get_or_insert(e);
+        }
+        if let (Some(spent), Some(request)) = (&mut self.spent, request) {
+            spent.op(request, done);
+        }
+    }
+
+    fn moved(&mut self, _: MemberId, request: Option<u64>, done: &OpDone<'_>, phases: &Phases) {
+        if let (Some(spent), Some(request)) = (&mut self.spent, request) {
+            spent.moved(request, done, phases);
         }
     }
 

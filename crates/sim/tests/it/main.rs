@@ -15,6 +15,7 @@ mod kept;
 mod list;
 mod loads;
 mod measured;
+mod members;
 mod nested;
 mod recovery;
 mod results;

@@ -1,0 +1,70 @@
+//! What a run of an array says of its drives, and of where its requests' time went.
+
+use crate::support::{Done, go, real};
+
+const MORE: &str = "wrap = 'capacity'\nwindow = '1s'\narrivals = 'trace'";
+
+fn of(array: &str, layer: &str) -> Done {
+    go(layer, 1000, &format!("{MORE}\narray = '{array}'"))
+}
+
+#[test]
+fn the_time_of_a_request_to_one_drive_behind_a_layout_went_where_it_goes_on_one_drive() {
+    for layer in ["cmr", "rmw", "disk-cache,cache=20%,idle=10ms", "log"] {
+        let [plain, array] = [go(layer, 1000, MORE), of("spanning,disks=1", layer)];
+        let spent = |d: &Done| {
+            // An array begins with a request at once: that it waits for its drive is other.
+            let mut all: Vec<_> = d.requests.iter().map(|r| (r.id, r.spent[..4].to_vec())).collect();
+            all.sort_unstable();
+            all
+        };
+        let (a, b) = (spent(&plain), spent(&array));
+        let differs = a.iter().zip(&b).filter(|(a, b)| a != b).count();
+        assert_eq!(differs, 0, "{layer}: {:?}", a.iter().zip(&b).find(|(a, b)| a != b));
+        assert!(
+            a.iter().map(|(_, s)| s[3]).sum::<u64>() > 0 || layer == "cmr" || layer == "log",
+            "{layer}: cleaning"
+        );
+    }
+}
+
+#[test]
+fn the_parts_of_a_requests_time_are_the_whole_in_arrays() {
+    for (array, scheduler) in
+        [("raid5,disks=3", "fcfs"), ("striped,disks=3,stripe_unit=2blk", "sptf,depth=8")]
+    {
+        let d = go("cmr", 1000, &format!("{MORE}\narray = '{array}'\nscheduler = '{scheduler}'"));
+        for r in &d.requests {
+            assert_eq!(r.spent.iter().sum::<u64>(), r.completion - r.start, "{array}: {r:?}");
+        }
+        // A small write reads and writes two drives: both turns of the disk are in it.
+        let turned =
+            d.requests.iter().filter(|r| d.asked[r.id].write && r.spent[1] > 0 && r.spent[2] > 0).count();
+        let writes = d.host(true).count();
+        assert!(2 * turned > writes, "{array}: {turned} of {writes} writes");
+    }
+}
+
+#[test]
+fn the_windows_of_an_arrays_drives_add_up_to_its_own() {
+    let d = of("raid5,disks=3", "disk-cache,cache=20%,idle=10ms");
+    let (all, each) = (d.table("timeline"), d.table("members"));
+    let starts = real(all, "start_s");
+    for column in ["media_blocks_read", "media_blocks_written", "busy_share", "cleaning_share"] {
+        let mut sums = vec![0.0; starts.len()];
+        for (start, value) in real(each, "start_s").iter().zip(real(each, column)) {
+            sums[starts.iter().position(|s| s == start).unwrap()] += value.unwrap_or(0.0);
+        }
+        for (sum, own) in sums.iter().zip(real(all, column)) {
+            assert!((sum - own.unwrap_or(0.0)).abs() < 1e-9, "{column}: {sum} and {own:?}");
+        }
+    }
+    // Each disk's windows count what the log says of it.
+    for disk in 0..3 {
+        let of_disk = real(each, "disk").into_iter().zip(real(each, "media_blocks_written"));
+        let windows: f64 = of_disk.filter(|(d, _)| *d == Some(f64::from(disk))).filter_map(|x| x.1).sum();
+        let logged: u64 =
+            d.media.iter().filter(|o| o.disk == i64::from(disk) && o.write).map(|o| o.blocks).sum();
+        assert_eq!(windows, logged as f64, "disk {disk}");
+    }
+}
