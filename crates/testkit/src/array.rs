@@ -10,7 +10,7 @@ use smrlab_array::{
 };
 use smrlab_disk::DriveModel;
 use smrlab_stl::{
-    BuildContext, Counted, Executor, HostBuffer, HostRequest, Plan, Refusal, TranslationLayer, zones_of,
+    BuildContext, Executor, HostBuffer, HostRequest, Plan, Refusal, TranslationLayer, zones_of,
 };
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -157,11 +157,6 @@ impl ArrayHarness {
         let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
         let zones: Vec<_> = disks.iter().map(|d| zones_of(&*d.layer)).collect();
         chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).unwrap_or_else(|e| panic!("{e}"))
-    }
-
-    /// What the array counted.
-    pub fn counted(&self) -> Counted {
-        smrlab_array::counted(&*self.array)
     }
 
     /// How many disks it has.

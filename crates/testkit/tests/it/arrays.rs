@@ -112,7 +112,7 @@ fn the_power_may_fail_while_parity_is_logged() {
             array.exercise(40, 8, &mut rng);
             array.submit(HostOp::Write, point % 60, 6, &mut rng);
             (0..point % 31).for_each(|_| _ = array.step(&mut rng));
-            applied += array.counted().get("parities_applied").unwrap();
+            applied += smrlab_array::counted(&*array.array).get("parities_applied").unwrap();
             array.cut(&mut rng);
             array.exercise(6, 8, &mut rng);
             array.settle(&mut rng);

@@ -1,5 +1,6 @@
 //! What makes an ordinary drive of a host-managed one: on bytes, cut at every request of the drive's.
 
+use smrlab_array::counted;
 use smrlab_testkit::{ArrayHarness, Rng, drives};
 use smrlab_units::HostOp;
 
@@ -38,7 +39,7 @@ fn everything_is_read_back() {
             array.submit(HostOp::Flush, 0, 0, &mut rng);
             array.read_back(&mut rng);
             assert_eq!(array.refused, 0, "{text}");
-            println!("{text}: {:?}", array.counted());
+            println!("{text}: {:?}", counted(&*array.array));
         }
     }
 }
@@ -78,10 +79,10 @@ fn what_no_flush_has_written_is_in_a_checkpoint() {
         }
         // The second one recovers from a checkpoint.
         (0..cuts).for_each(|_| array.cut(&mut rng));
-        let before = array.counted().get("metadata_blocks").unwrap();
+        let before = counted(&*array.array).get("metadata_blocks").unwrap();
         array.submit(HostOp::Flush, 0, 0, &mut rng);
         array.settle(&mut rng);
-        array.counted().get("metadata_blocks").unwrap() - before
+        counted(&*array.array).get("metadata_blocks").unwrap() - before
     };
     assert!(written(0) > 10);
     assert_eq!([written(1), written(2)], [written(0); 2]);
