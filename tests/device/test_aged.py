@@ -42,6 +42,31 @@ def test_a_drive_aged_in_the_simulator_is_served_and_goes_on_where_it_was(
     assert simulate(layer, 2)["movement"] != ours["movement"], "the state matters"
 
 
+@pytest.mark.parametrize("array", ["raid5,disks=3", "dvs,disks=3", "striped,disks=2 / mirror"])
+def test_an_array_aged_in_the_simulator_is_served_and_goes_on_where_it_was(
+    make: Make, tmp_path: Path, array: str
+) -> None:
+    need("nbdkit")
+    aged, served = tmp_path / "aged.state", tmp_path / "served.state"
+    of = ("--stack", f"{array} / s-block")
+    trace = "synth:uniform,requests=3000,size=4KiB,align=4KiB,write=70%,interarrival=40ms,span=12MiB,seed="
+
+    def go(seed: int, *more: str | Path) -> dict[str, object]:
+        spec = ("--trace", trace + str(seed), "--drive", DRIVE, *of, "--wrap", "capacity", "--json")
+        doc: dict[str, object] = json.loads(run(sys.executable, "-m", "smrlab", "run", *spec, *more).stdout)
+        return doc
+
+    go(1, "--save-state", aged)
+    # Drive, layer and array are those of the state.
+    run(sys.executable, "-m", "smrlab", "device", "create", "aged", "--store", "memory", "--from-state", aged)
+    run(sys.executable, "-m", "smrlab", "device", "state", "aged", "--out", served)
+    run(sys.executable, "-m", "smrlab", "device", "stop", "aged")
+    ours, theirs = (go(2, "--from-state", path) for path in (aged, served))
+    assert ours["media"] == theirs["media"]
+    assert ours["movement"] == theirs["movement"]
+    assert go(2)["movement"] != ours["movement"], "the state matters"
+
+
 @pytest.mark.parametrize("layer", ["cmr", "disk-cache"])
 def test_a_state_says_what_the_host_of_a_served_device_wrote(make: Make, tmp_path: Path, layer: str) -> None:
     need("nbdkit")

@@ -7,6 +7,7 @@
 use crate::{ArrayObserver, Controller, MemberId, Records, Stop};
 use smrlab_drive::State;
 use smrlab_stl::Plan;
+use smrlab_units::spec::split_item;
 
 const MAGIC: &[u8] = b"smrlab array state 1\n";
 
@@ -47,8 +48,26 @@ impl ArrayState {
                 state.give(drive, &mut plan);
             }
         }
-        let records = unpack(&self.array.records).unwrap_or_default();
-        controller.recover(&records, Stop::Orderly, watch);
+        controller.recover(&self.records(), Stop::Orderly, watch);
+    }
+
+    /// Whether it is the state of such an array; `array`: what [`Chosen::identity`](crate::Chosen::identity) says, empty for
+    /// one drive.
+    ///
+    /// # Errors
+    /// What differs, and what to write instead.
+    pub fn expect(&self, array: &str) -> Result<(), String> {
+        let there = &*self.array.layer;
+        if there == array {
+            return Ok(());
+        }
+        let (there, here) = (different(there, array), different(array, there));
+        Err(format!("it is the state of {there}, and here {here}: give {there}"))
+    }
+
+    /// The array's own records.
+    pub fn records(&self) -> Records {
+        unpack(&self.array.records).unwrap_or_default()
     }
 
     /// Whether a file is such a one, and not the state of one drive.
@@ -94,6 +113,16 @@ impl ArrayState {
         let array = whole.ok_or("a damaged state: make it again")?;
         Ok(Self { array, members: parts.collect() })
     }
+}
+
+/// What an array's text says that the other does not.
+fn different(text: &str, other: &str) -> String {
+    let ((name, pairs), (other, others)) = (split_item(text), split_item(other));
+    if name != other {
+        return format!("array={}", if name.is_empty() { "single" } else { name });
+    }
+    let own = pairs.iter().filter(|pair| !others.contains(pair));
+    own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
 /// Records of any length as words of a drive's records.

@@ -4,6 +4,7 @@
 //! remember is in its ledger. Requests are carried out under one lock; without modelled time each thread drives its own
 //! request to its end, and a rebuild goes on between them.
 
+pub(crate) mod aged;
 mod carried;
 mod ssd;
 mod told;

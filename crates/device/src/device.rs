@@ -13,6 +13,7 @@ use crate::pace::Pace;
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
+use smrlab_drive::State;
 use smrlab_units::{BLOCK_BYTES, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -350,24 +351,34 @@ impl Device {
         }
     }
 
-    /// Writes the state of the drive, without its bytes, into a file that a run or a new device can begin from; answers
-    /// whose state it is.
+    /// Writes the state of the drive or array, without its bytes, into a file that a run or a new device can begin from;
+    /// answers whose state it is.
     ///
     /// # Errors
-    /// A raw device, or a file that cannot be written.
+    /// A raw device, an array with a disk that is not whole, or a file that cannot be written.
     pub fn write_state(&self, path: &std::path::Path) -> Result<Value> {
-        let Engine::Layered(layered) = &self.engine else {
-            let text =
-                "raw devices and arrays have no state that a drive could begin with: use device snapshot";
-            return Err(DeviceError::input(text));
+        let about = |state: &State, records: usize| json!({"drive": state.drive, "layer": state.layer, "metadata": state.metadata, "records": records});
+        let (file, about) = match &self.engine {
+            Engine::Raw(_) => {
+                let text = "a raw device has no state that a drive could begin with: use device snapshot";
+                return Err(DeviceError::input(text));
+            }
+            Engine::Layered(layered) => {
+                let state = layered.state();
+                (state.encode(), about(&state, state.records.len()))
+            }
+            Engine::Array(array) => {
+                let state = array.state()?;
+                let records = state.members.iter().map(|m| m.records.len()).sum::<usize>();
+                let mut about = about(&state.members[0], records + state.array.records.len());
+                (about["array"], about["disks"]) = (json!(state.array.layer), json!(state.members.len()));
+                (state.encode(), about)
+            }
         };
-        let state = layered.state();
         let fail = |e| DeviceError::io(format!("writing {}", path.display()), &e);
         let partial = path.with_extension("partial");
-        let file = state.encode().map_err(fail)?;
+        let file = file.map_err(fail)?;
         std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)?;
-        Ok(
-            json!({"drive": state.drive, "layer": state.layer, "metadata": state.metadata, "records": state.records.len()}),
-        )
+        Ok(about)
     }
 }

@@ -12,10 +12,10 @@ use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::Member;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
-use smrlab_drive::{Assembled, Wanted, assemble};
+use smrlab_drive::{Assembled, State, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
-use smrlab_units::{BLOCK_BYTES, Blocks};
+use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,6 +43,20 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// Brings a blank drive to a state; `more` is kept with it. A start that is cut short leaves the store blank, not half as
+    /// old.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub(crate) fn begin(&mut self, state: &State, more: impl Iterator<Item = Record>) -> Result<()> {
+        if !self.blank {
+            return Ok(());
+        }
+        self.drive.mechanics.rest_at(Pba(state.head));
+        self.records = state.records.iter().copied().chain(more).collect();
+        self.medium.keep_all(&self.records)
+    }
+
     /// The drive at work as a member of an array, its layer brought to where the records say it was.
     ///
     /// # Errors

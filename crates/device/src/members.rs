@@ -39,6 +39,11 @@ impl Members {
         Self { config: config.clone(), chosen, drive, medium, boot, between, by_step: config.by_step() }
     }
 
+    /// Where the maps of the disks' layers are.
+    pub(crate) fn metadata(&self) -> &str {
+        &self.config.metadata
+    }
+
     /// The SSD of this number: how long it takes, and where its bytes are. `formed`: it was there before.
     ///
     /// # Errors

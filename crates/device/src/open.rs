@@ -1,6 +1,6 @@
 //! From a configuration to a device: drive, layer, store, recovery.
 
-use crate::arrayed::Arrayed;
+use crate::arrayed::{Arrayed, aged};
 use crate::config::{Config, StoreKind, Timing};
 use crate::disk::{RAW, drive, opened};
 use crate::engine::Engine;
@@ -18,7 +18,6 @@ use smrlab_array::stack::BELOW;
 use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, Controller, State};
 use smrlab_stl::{Record, zones_of};
-use smrlab_units::Pba;
 use smrlab_units::spec::split_item;
 use std::sync::Arc;
 
@@ -45,11 +44,8 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
         && let Some(state) = &config.from_state
     {
         let state = aged_state(state, config, &opened.drive)?;
-        opened.drive.mechanics.rest_at(Pba(state.head));
         let written = state.written.iter().map(|r| Record { tag: tag::HOST, words: [r.start, r.end, 0] });
-        opened.records = state.records.iter().copied().chain(written).collect();
-        // A start that is cut short leaves the store blank, not half as old.
-        opened.medium.keep_all(&opened.records)?;
+        opened.begin(&state, written)?;
     }
     if raw {
         let clock = (config.timing == Timing::Model).then(|| {
@@ -90,9 +86,6 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     if matches!(config.store, StoreKind::Device { .. }) {
         return refuse("an array's store is a directory or memory, not one block device");
     }
-    if config.from_state.is_some() {
-        return refuse("a state is that of one drive: an array cannot begin from one");
-    }
     let disks = chosen.disks as usize;
     let build = |drive: &Assembled| {
         let layer = &*drive.built.layer;
@@ -115,18 +108,24 @@ fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Eve
     let drive =
         if config.size.or(config.host_size).is_some() { shortened(&first) } else { first.drive.clone() };
     let members = Members::new(config, chosen.clone(), (drive, medium), host);
-    let StoreKind::Directory(dir) = &config.store else {
-        let disks = (0..chosen.disks).map(|d| members.open(d, false)).collect::<Result<_>>()?;
-        return Arrayed::new(built, members, disks, (None, Found::default()), events.clone());
+    let (ledger, mut found) = match &config.store {
+        StoreKind::Directory(dir) => {
+            let at = match StoreDir::exists(dir) {
+                true => StoreDir::open(dir)?,
+                false => StoreDir::create(dir, about(fresh_id()))?,
+            };
+            at.expect(&about(at.header.id))?;
+            let (ledger, found) = Ledger::open(at, boot)?;
+            (Some(ledger), found)
+        }
+        _ => (None, Found::default()),
     };
-    let at = match StoreDir::exists(dir) {
-        true => StoreDir::open(dir)?,
-        false => StoreDir::create(dir, about(fresh_id()))?,
-    };
-    at.expect(&about(at.header.id))?;
-    let (ledger, found) = Ledger::open(at, boot)?;
-    let disks = (0..chosen.disks).map(|d| members.open(d, found.formed)).collect::<Result<_>>()?;
-    Arrayed::new(built, members, disks, (Some(ledger), found), events.clone())
+    let opened = (0..chosen.disks).map(|d| members.open(d, found.formed));
+    let mut disks: Vec<_> = opened.collect::<Result<_>>()?;
+    if let Some(state) = config.from_state.as_ref().filter(|_| !found.formed) {
+        aged::begin(state, &members, &mut disks, ledger.as_ref(), &mut found)?;
+    }
+    Arrayed::new(built, members, disks, (ledger, found), events.clone())
 }
 
 fn wrong(e: impl std::fmt::Display) -> DeviceError {

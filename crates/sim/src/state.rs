@@ -5,7 +5,6 @@ use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_drive::{Assembled, State};
-use smrlab_units::spec::split_item;
 use std::path::Path;
 
 /// Reads the state in a file; that of one drive has no array.
@@ -66,26 +65,12 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
     }
     let state = read(Path::new(path))?;
     let bad = |e: String| RunError::field("from_state", format!("{path}: {e}"));
-    let (there, here) = (&*state.array.layer, array);
-    if there != here {
-        let (there, here) = (different(there, here), different(here, there));
-        return Err(bad(format!("it is the state of {there}, and here {here}: give {there}")));
-    }
+    state.expect(array).map_err(bad)?;
     let blocks = drive.built.drive.geometry().blocks().0;
     for member in &state.members {
         member.expect(&drive.drive, &drive.built.resolved, &spec.metadata, blocks).map_err(bad)?;
     }
     Ok(Some(state))
-}
-
-/// What an array's text says that the other does not.
-fn different(text: &str, other: &str) -> String {
-    let ((name, pairs), (other, others)) = (split_item(text), split_item(other));
-    if name != other {
-        return format!("array={}", if name.is_empty() { "single" } else { name });
-    }
-    let own = pairs.iter().filter(|pair| !others.contains(pair));
-    own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
 /// Who each drive of a run is.

@@ -70,7 +70,7 @@ def create(
     size: Annotated[str | None, typer.Option(help="What the host is to see, such as 8GiB.")] = None,
     medium_size: Annotated[str | None, typer.Option(help="Shorten the medium of each drive to this.")] = None,
     from_state: Annotated[
-        Path | None, typer.Option(help="Begin as the drive was in FILE (run --save-state, device state).")
+        Path | None, typer.Option(help="Begin as the drive or array was in FILE (run --save-state, device state).")
     ] = None,
     store: Annotated[
         str | None, typer.Option(help="'memory', a directory, or a block device; default: the state directory.")
@@ -114,8 +114,7 @@ def create(
         "record": None if record is None else str(record.absolute()),
         "map_budget": _core.size_bytes(map_budget),
         "stall_ns": faults.nanoseconds("--stall", stall),
-        **({"array": array} if array else {}),
-        **_identity(drive, layer, from_state),
+        **_identity(drive, layer, array, from_state),
     }
     given = {"certificates": tls_certificates, "psk": tls_psk}
     tls = {k: str(v.absolute()) for k, v in given.items() if v}
@@ -140,20 +139,24 @@ def _unstacked(stack: str | None, array: str | None, layer: str | None) -> tuple
     return doc["array"], layer or doc["layer"]
 
 
-def _identity(drive: str | None, layer: str | None, from_state: Path | None) -> dict[str, Any]:
-    """Which drive and layer: those that were given, or those of the state."""
+def _identity(drive: str | None, layer: str | None, array: str | None, from_state: Path | None) -> dict[str, Any]:
+    """Which drive, layer and array: those that were given, or those of the state."""
     if layer is not None and (".py:" in layer or layer.startswith("python:")):
         raise InputError(
             f"layer {layer}: layers in Python run in the simulator and cannot be served: use a built-in one"
         )
     if from_state is None:
-        return {"drive": drive or "modern-7200", "layer": layer or "raw"}
+        return {"drive": drive or "modern-7200", "layer": layer or "raw", **({"array": array} if array else {})}
     doc = json.loads(_core.state_json(str(from_state)))
-    if "array" in doc:
-        raise InputError(f"from_state: {from_state} is the state of {doc['array']}: served arrays begin empty")
+    array = array or doc.get("array")
     # The simulator's default, so that layers which draw go on as they would there.
     same = {"metadata": doc["metadata"], "seed": 1, "from_state": str(from_state.absolute())}
-    return {"drive": drive or doc["drive"], "layer": layer or doc["layer"], **same}
+    return {
+        "drive": drive or doc["drive"],
+        "layer": layer or doc["layer"],
+        **same,
+        **({"array": array} if array else {}),
+    }
 
 
 def _made(device: Device, as_json: bool) -> None:
@@ -381,11 +384,15 @@ def remove(
         console.note(f"the store in {kept} is kept: --delete-store deletes it, device create --store {kept} serves it")
 
 
-@app.command("state", help="Write the drive's state, without its bytes: for run --from-state and create --from-state.")
+@app.command(
+    "state",
+    help="Write the state of the drive or array, without its bytes: for run --from-state and create --from-state.",
+)
 def state(name: Name, out: Annotated[Path, typer.Option("--out", help="The file.", metavar="FILE")]) -> None:
     """Write the state."""
     doc = Device.named(name).ask("state", path=str(out.absolute()))
-    console.note(f"{out}: {doc['layer']} on {doc['drive']}, {doc['records']:,} records")
+    over = f"{doc['array']} over {doc['disks']} of " if "array" in doc else ""
+    console.note(f"{out}: {over}{doc['layer']} on {doc['drive']}, {doc['records']:,} records")
 
 
 @app.command("reset-stats", help="Begin counting anew.")

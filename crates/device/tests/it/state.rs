@@ -90,6 +90,76 @@ fn a_device_from_a_state_does_what_the_first_one_does_next() {
     }
 }
 
+const ARRAYS: &[&str] = &[
+    "striped,disks=2",
+    "mirror",
+    "raid5,disks=3",
+    "raid6,disks=4,ssd_write=1MiB,ssd_read=1MiB",
+    "dvs,disks=3",
+    "raid5,disks=3 / mirror",
+];
+
+/// What was done on the medium of each disk since the last reset.
+fn of_disks(device: &Device) -> Vec<Value> {
+    let stats = device.stats();
+    let disks = stats["disks"].as_array().unwrap_or_else(|| panic!("{stats}"));
+    disks.iter().map(|disk| disk["by_cause"].clone()).collect()
+}
+
+#[test]
+fn an_array_from_a_state_does_what_the_first_one_does_next() {
+    let folder = folder("arrays");
+    for (number, array) in ARRAYS.iter().enumerate() {
+        let config =
+            || Config { array: Some((*array).to_owned()), size: Some(64 << 20), ..config(LAYERS[0]) };
+        let first = Device::open(config()).unwrap();
+        work(&first, 0, 400);
+        let file = folder.0.join("state");
+        let about = first.write_state(&file).unwrap();
+        assert_eq!(about["disks"], of_disks(&first).len(), "{array}: {about}");
+        first.reset_stats();
+        work(&first, 400, 700);
+        let from_state = Config { from_state: Some(file.clone()), ..config() };
+        let second = Device::open(from_state.clone()).unwrap();
+        second.reset_stats();
+        work(&second, 400, 700);
+        assert!(of_disks(&first).iter().any(Value::is_object), "{array}: {}", first.stats());
+        assert_eq!(of_disks(&second), of_disks(&first), "{array}");
+        // On a store on disk it outlives the server, and the file is needed no more.
+        let store = StoreKind::Directory(folder.0.join(number.to_string()));
+        let kept = Config { store, ..from_state };
+        drop(Device::open(kept.clone()).unwrap());
+        std::fs::remove_file(&file).unwrap();
+        let again = Device::open(kept).unwrap();
+        again.reset_stats();
+        work(&again, 400, 700);
+        assert_eq!(of_disks(&again), of_disks(&first), "{array}, started again");
+    }
+}
+
+#[test]
+fn an_array_that_is_not_whole_or_not_the_states_is_refused() {
+    let folder = folder("arrays-refused");
+    let file = folder.0.join("state");
+    let array = |text: &str| Config { array: Some(text.to_owned()), size: Some(64 << 20), ..config("cmr") };
+    let device = Device::open(array("raid5,disks=3")).unwrap();
+    device.write_state(&file).unwrap();
+    let says = |text: &str| {
+        let wanted = Config { from_state: Some(file.clone()), ..array(text) };
+        Device::open(wanted).err().unwrap().to_string()
+    };
+    assert!(
+        says("raid5,disks=4").ends_with("it is the state of disks=3, and here disks=4: give disks=3"),
+        "{}",
+        says("raid5,disks=4")
+    );
+    let (served, pace) = device.array().unwrap();
+    served.fail(pace, 1).unwrap();
+    assert!(device.write_state(&file).unwrap_err().to_string().contains("disk 1 is not whole"));
+    let one = Config { from_state: Some(file.clone()), ..config("cmr") };
+    assert!(Device::open(one).err().unwrap().to_string().contains("array"));
+}
+
 #[test]
 fn a_state_of_something_else_and_a_raw_device_are_refused() {
     let folder = folder("refused");

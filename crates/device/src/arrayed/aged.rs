@@ -1,0 +1,85 @@
+//! Arrays that begin where another was: a run's, or a served one's. Bytes are not in a state: blocks read as zeroes, which
+//! fit each other in every layout.
+
+use super::{Arrayed, drive};
+use crate::disk::Opened;
+use crate::error::{DeviceError, Result};
+use crate::ledger::{Found, Ledger};
+use crate::members::Members;
+use smrlab_array::{ArrayState, Health};
+use smrlab_drive::State;
+use smrlab_units::{Blocks, Lba};
+use std::ops::Range;
+use std::path::Path;
+
+/// Brings the blank disks of a new array to the state in the file at `path`, and has what the array was in `found` and in its
+/// ledger. Done again after a start that was cut short it goes on where that ended.
+///
+/// # Errors
+/// A file that is no state of such an array; what the operating system answers.
+pub(crate) fn begin(
+    path: &Path,
+    members: &Members,
+    disks: &mut [Opened],
+    ledger: Option<&Ledger>,
+    found: &mut Found,
+) -> Result<()> {
+    let bad = |e: String| DeviceError::input(format!("{}: {e}", path.display()));
+    let file = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let state = ArrayState::decode(&file).map_err(bad)?;
+    state.expect(&members.chosen.identity()).map_err(bad)?;
+    for (disk, own) in disks.iter_mut().zip(&state.members) {
+        let built = &disk.drive.built;
+        let blocks = built.drive.geometry().blocks().0;
+        own.expect(&members.drive, &built.resolved, members.metadata(), blocks).map_err(bad)?;
+        disk.begin(own, std::iter::empty())?;
+    }
+    if found.records.len() == 0 {
+        found.records = state.records();
+        ledger.map_or(Ok(()), |ledger| ledger.keep(&found.records))?;
+    }
+    Ok(())
+}
+
+impl Arrayed {
+    /// The array's state between two works, with that of each disk, for `from_state` of a run or of another device. What is
+    /// under way ends first. What holds data as far as array and layers know counts as written.
+    ///
+    /// # Errors
+    /// When a disk is dead or being rebuilt; what stopped the device.
+    pub fn state(&self) -> Result<ArrayState> {
+        let mut state = self.state.lock();
+        let whole = |disk: &usize| state.health(*disk) == Health::Whole;
+        if let Some(disk) = (0..state.carry.disks.len()).find(|disk| !whole(disk)) {
+            let text = format!("disk {disk} is not whole: replace it and let it be rebuilt first");
+            return Err(DeviceError::input(text));
+        }
+        state.call(|c, carry| c.wind_up(carry));
+        self.served.notify_all();
+        if let Some(e) = &state.carry.broken {
+            return Err(e.clone());
+        }
+        if !state.controller.array().is_settled() {
+            return Err(DeviceError::input("the array is in the middle of work of its own: try again"));
+        }
+        let (mut written, mut of_disks) = (Vec::new(), Vec::new());
+        state.controller.array().allocated(Lba(0), Blocks(self.blocks), &mut |r| written.push(r));
+        for disk in 0..state.carry.disks.len() {
+            let mut own: Vec<Range<u64>> = Vec::new();
+            if let Some(drive) = drive(&state.controller, disk) {
+                drive.layer().allocated(Lba(0), drive.layer().host_blocks(), &mut |r| own.push(r));
+            }
+            of_disks.push(own);
+        }
+        let array = State { layer: self.members.chosen.identity(), written, ..State::default() };
+        let of_disk = State {
+            drive: self.members.drive.clone(),
+            layer: self.layer.clone(),
+            metadata: self.members.metadata().to_owned(),
+            ..State::default()
+        };
+        let mut taken = ArrayState::take(&mut state.controller, array, &of_disk);
+        taken.members.iter_mut().zip(of_disks).for_each(|(member, own)| member.written = own);
+        Ok(taken)
+    }
+}
