@@ -59,6 +59,13 @@ def files(incomplete: str, ending: str = "") -> list[str]:
     return [f"{lead}{p.name}{'/' if p.is_dir() else ''}" for p in fits if p.is_dir() or p.name.endswith(ending)]
 
 
+def devices(incomplete: str) -> list[str]:
+    """Devices that there are."""
+    from ..devices import every
+
+    return [d.name for d in every() if d.name.startswith(incomplete)]
+
+
 def drives(incomplete: str) -> list[str]:
     """Presets, and drive files."""
     return item("drives")(incomplete) + files(incomplete, ".toml")

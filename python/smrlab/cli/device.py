@@ -13,7 +13,7 @@ import typer
 from .. import _core, devices, faults, listening
 from ..devices import Device
 from ..errors import InputError
-from . import bands, complete, console, zones
+from . import bands, complete, console, kept, zones
 from . import options as o
 from .console import escape
 from .finish import tell_bare_bands
@@ -23,12 +23,7 @@ app = typer.Typer(
 )
 
 
-def _names(incomplete: str) -> list[str]:
-    """For the shell's completion."""
-    return [d.name for d in devices.every() if d.name.startswith(incomplete)]
-
-
-Name = Annotated[str, typer.Argument(help="The device's name.", autocompletion=_names)]
+Name = o.DeviceName
 
 
 def register(parent: typer.Typer) -> None:
@@ -384,17 +379,6 @@ def remove(
         console.note(f"the store in {kept} is kept: --delete-store deletes it, device create --store {kept} serves it")
 
 
-@app.command(
-    "state",
-    help="Write the state of the drive or array, without its bytes: for run --from-state and create --from-state.",
-)
-def state(name: Name, out: Annotated[Path, typer.Option("--out", help="The file.", metavar="FILE")]) -> None:
-    """Write the state."""
-    doc = Device.named(name).ask("state", path=str(out.absolute()))
-    over = f"{doc['array']} over {doc['disks']} of " if "array" in doc else ""
-    console.note(f"{out}: {over}{doc['layer']} on {doc['drive']}, {doc['records']:,} records")
-
-
 @app.command("reset-stats", help="Begin counting anew.")
 def reset_stats(name: Name) -> None:
     """Reset counters."""
@@ -431,6 +415,11 @@ def unmount(
     device.unmount(directory or device.mounted_at())
 
 
+app.command(
+    "state",
+    help="Write the state of the drive or array, without its bytes: for run --from-state and create --from-state.",
+)(kept.state)
+app.command("snapshot", help="Keep the device's state as it is now, under a label.")(kept.snapshot)
 app.command("bands", help="Show the bands of a raw device with band=: guards and append points.")(bands.show)
 app.command("reset-band", help="Make a band of a raw device as if never written.")(bands.reset)
 app.command("zones", help="Show the zones of a host-managed drive (--layer zoned), or let one fail.")(zones.show)
@@ -465,17 +454,9 @@ def draw(
         console.out().print(devicemap.text(doc))
 
 
-@app.command("snapshot", help="Keep the device's state as it is now, under a label.")
-def snapshot(name: Name, label: Annotated[str, typer.Argument(help="The snapshot's label.")]) -> None:
-    """Take a snapshot."""
-    with console.bar(f"{name}@{label}") as bar:
-        path = Device.named(name).snapshot(label, bar)
-    console.note(f"{name}@{label}: {path}")
-
-
 @app.command("clone", help="Make a new device of a device or of its snapshot (NAME@LABEL).")
 def clone(
-    source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]", autocompletion=_names)],
+    source: Annotated[str, typer.Argument(metavar="NAME[@LABEL]", autocompletion=complete.devices)],
     name: Annotated[str, typer.Argument(metavar="NEW", help="The new device's name.")],
     as_json: o.JsonOption = False,
 ) -> None:

@@ -115,6 +115,7 @@ SchedulerOption = Annotated[
 ClusterOption = Annotated[str | None, _option("--cluster", help=_WHERE, panel=WORK, metavar="local|URL|slurm")]
 ForceOption = Annotated[bool, _option("--force", help="Replace another experiment's results in --out.", panel=RESULTS)]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, and nothing else.")]
+DeviceName = Annotated[str, typer.Argument(help="The device's name.", autocompletion=complete.devices)]
 SetOption = Annotated[
     list[str] | None,
     _option(
