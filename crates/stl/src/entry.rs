@@ -86,6 +86,20 @@ impl BuildContext {
 }
 
 impl LayerEntry {
+    /// Refuses a drive that has no tracks, for a layer that moves or keeps whole ones.
+    ///
+    /// # Errors
+    /// The drive's interference is a profile of blocks.
+    pub fn needs_tracks(&self, drive: &DriveModel) -> Result<(), SpecError> {
+        match drive.interference() {
+            Interference::Physical(_) => Ok(()),
+            Interference::Blocks(_) => Err(SpecError::Other(format!(
+                "{}: it works on whole tracks: this drive has a block profile and no tracks",
+                self.name
+            ))),
+        }
+    }
+
     /// What the tests of all layers build: the layer with its defaults, then with each of [`tested`](Self::tested).
     pub fn texts(&self) -> Vec<String> {
         let with = self.tested.iter().map(|options| format!("{},{options}", self.name));

@@ -23,6 +23,14 @@ pub enum StepEnd {
     GivenUp,
 }
 
+impl StepEnd {
+    /// Empties the list of what a step would change, and answers what holds of it: everything, or nothing.
+    pub fn take(self, step: &mut Vec<Record>) -> Vec<Record> {
+        let planned = std::mem::take(step);
+        if self == Self::Done { planned } else { Vec::new() }
+    }
+}
+
 /// What a layer is like, as built: for whoever walks its bands, fills its cache, or asks its medium what was written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'a> {
@@ -88,6 +96,12 @@ pub struct Capabilities {
     pub stable_location: bool,
     /// Discards free space and read as zeroes.
     pub discards: bool,
+}
+
+impl Capabilities {
+    /// What a layer promises that moves data and maps them: everything but that they stay where they are.
+    pub const OF_TRANSLATION: Self =
+        Self { keeps_data: true, survives_cut: true, locates: true, stable_location: false, discards: true };
 }
 
 /// A translation layer: a pure state machine. It never reads a clock, touches a file, spawns a thread or draws from an

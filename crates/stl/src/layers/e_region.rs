@@ -268,12 +268,7 @@ impl TranslationLayer for ERegion {
     }
 
     fn background_end(&mut self, end: StepEnd) {
-        let mut step = std::mem::take(&mut self.step);
-        if end == StepEnd::Done {
-            step.iter().for_each(|r| self.apply(r));
-        }
-        step.clear();
-        self.step = step;
+        end.take(&mut self.step).iter().for_each(|r| self.apply(r));
     }
 
     fn durable(&mut self) {

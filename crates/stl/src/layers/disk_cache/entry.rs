@@ -47,13 +47,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing by default: the cache stays as full as it is. With `idle=TIME` it cleans native band after native band of the fullest cache band, from so long after the last request until the cache is empty",
     params: PARAMS,
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=8,cache=20%",
         "journal=on,cleaning=partial,clean_bands=2,band=16",

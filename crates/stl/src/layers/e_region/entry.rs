@@ -62,13 +62,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         },
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "cache=20%,band=2,step=5blk",
         "cache=10%,pace=0%,band=3",

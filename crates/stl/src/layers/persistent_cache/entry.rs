@@ -60,13 +60,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "by default, 1.2 s after the last request (or what the drive's file says) it cleans band after band until its log is empty. `idle=TIME` changes the wait; `idle=off`: nothing",
     params: PARAMS,
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms,readahead=off",
         "bypass=on,queued=4,packet=12blk,waits=running,idle=10ms,map_trigger=9,map_limit=12",

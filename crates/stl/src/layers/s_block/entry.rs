@@ -62,13 +62,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: destaging, copying and turning the rings are done while writes wait, so a full cache is as full after a night's rest",
     params: PARAMS,
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=8,sblock_blocks=16",
         "policy=most-cached,rules=literal",

@@ -5,7 +5,6 @@ use super::space::Space;
 use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::rows::Rows;
-use smrlab_disk::Interference;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\
@@ -54,23 +53,15 @@ pub static ENTRY: LayerEntry = LayerEntry {
         },
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["overprovision=0%,spread=100%", "tracks=3,spread=0%", "overprovision=40%"],
     conventional: false,
     build,
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    ENTRY.needs_tracks(&context.drive)?;
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
-    if matches!(context.drive.interference(), Interference::Blocks(_)) {
-        return Err(refuse("it maps whole tracks: this drive has a block profile and no tracks".to_owned()));
-    }
     let rows = Rows::of(&context.drive);
     let overprovision = values.share("overprovision").unwrap_or(0.05);
     let space = Space::new(&context.drive, &rows, overprovision).map_err(refuse)?;

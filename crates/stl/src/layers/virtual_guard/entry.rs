@@ -4,7 +4,7 @@ use super::{Idle, Places, Victim, VirtualGuard};
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::rows::Rows;
-use smrlab_disk::{BandId, Bands, DriveModel, Interference};
+use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Pba};
 
@@ -67,23 +67,15 @@ pub static ENTRY: LayerEntry = LayerEntry {
         },
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["cache=30%,victim=fullest", "band=2,tracks=3", "band=3,idle=10ms,idle_free=100%"],
     conventional: false,
     build,
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    ENTRY.needs_tracks(&context.drive)?;
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
-    if matches!(context.drive.interference(), Interference::Blocks(_)) {
-        return Err(refuse("it keeps whole tracks: this drive has a block profile and no tracks".to_owned()));
-    }
     let size = context.band_length(values.band("band"), BandLength::Tracks);
     let bands = context.bands(&ENTRY, size)?;
     let counted = context.counted(&bands);
