@@ -48,6 +48,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &disk_cache::ENTRY,
     &s_block::ENTRY,
     &log::ENTRY,
+    &log::ENTRY_LAZ_RAZ,
     &segment::ENTRY,
     &persistent_cache::ENTRY,
     &virtual_guard::ENTRY,

@@ -2,13 +2,17 @@
 
 mod clean;
 mod entry;
+mod laz_raz;
 mod options;
+mod raz;
 mod records;
 #[cfg(test)]
 mod tests;
 
 pub use entry::ENTRY;
+pub use laz_raz::ENTRY_LAZ_RAZ;
 pub use options::{Idle, Options, Separate};
+pub use raz::Raz;
 pub use records::skipped;
 
 use crate::parts::free_bands::{FreeBands, Reserve};
@@ -79,6 +83,8 @@ pub struct LogLayer {
     /// Closed bands in which nothing is live any more.
     emptied: Vec<u32>,
     discarded: BlockSet,
+    /// Tracks where units are written in place.
+    raz: Option<Raz>,
     counters: Counters,
 }
 
@@ -88,6 +94,14 @@ impl LogLayer {
     /// # Errors
     /// A sentence saying which option does not fit.
     pub fn new(slots: Slots, options: Options) -> Result<Self, String> {
+        Self::beside(None, slots, options)
+    }
+
+    /// The same with random-access tracks: units that are written often have places there.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn beside(raz: Option<Raz>, slots: Slots, options: Options) -> Result<Self, String> {
         let classes = classes(options.separate);
         if matches!((options.separate, options.victim), (Separate::Recency(_), Victim::ColdWeight)) {
             return Err("policy=cold-weight counts writes: use separate=frequency or none with it".to_owned());
@@ -97,10 +111,11 @@ impl LogLayer {
         let for_idle = if options.idle.is_some() { least.taken - 1 } else { 0 };
         let reserve = options.reserve.unwrap_or(0).max(least.least + for_idle);
         let heads = options.streams * classes * (1 + u32::from(options.own));
-        let bands = slots.band_count();
+        let bands = raz.as_ref().map_or(slots.band_count(), Raz::bands_before);
+        let logged = if bands == slots.band_count() { slots.total() } else { slots.of(bands).start };
         let spare = u64::from(heads + reserve) * u64::from(slots.longest());
         let host_units =
-            (u64::from(slots.total()).saturating_sub(spare) as f64 * (1.0 - options.overprovision)) as u64;
+            (u64::from(logged).saturating_sub(spare) as f64 * (1.0 - options.overprovision)) as u64;
         if host_units == 0 {
             return Err(format!(
                 "{bands} bands leave nothing for the host beside {heads} open and {reserve} free ones: use a smaller \
@@ -122,9 +137,16 @@ impl LogLayer {
             step: Vec::new(),
             emptied: Vec::new(),
             discarded: BlockSet::new(),
+            raz,
             counters: Counters::default(),
             options,
         })
+    }
+
+    /// Everything so far survives a cut.
+    fn all_durable(&mut self) {
+        self.free.durable();
+        self.raz.iter_mut().for_each(Raz::durable);
     }
 
     fn slots(&self) -> &Slots {
@@ -277,13 +299,18 @@ impl LogLayer {
 
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
         let span = UnitSpan::of(r.lba, r.blocks, self.slots().unit());
-        let fill = span.fill(|unit| self.pba(unit), plan);
+        let fill = span.fill(|unit| self.logged(unit), plan);
         let (mut unit, mut extents) = (span.first, 0);
         while unit < span.end {
+            if let Some(end) = self.write_in_place(&span, unit, fill, plan) {
+                (unit, extents) = (end, extents + 1);
+                continue;
+            }
             let class = self.noted(unit).1;
             let mut end = span.end;
             if classes(self.options.separate) > 1 {
-                end = (unit + 1..end).find(|&u| self.noted(u).1 != class).unwrap_or(end);
+                let other = |&u: &u64| self.noted(u).1 != class || self.place_of(u).is_some();
+                end = (unit + 1..end).find(other).unwrap_or(end);
             }
             let head = self.host_head(r.stream, class);
             let (band, room) = self.open(head, plan);
@@ -348,8 +375,11 @@ impl LogLayer {
         let ends = span.kept().into_iter().flatten().map(|(unit, _)| unit);
         let ends: Vec<u64> = ends.filter(|u| self.discarded.contains_all(u * g..(u + 1) * g)).collect();
         for unit in span.whole().chain(ends) {
-            if let Some(old) = self.homes.remove(unit) {
-                self.lost(old);
+            let place = self.place_of(unit);
+            match (self.homes.remove(unit), place, &mut self.raz) {
+                (_, Some(place), Some(raz)) => raz.give_up(place),
+                (Some(old), ..) => self.lost(old),
+                _ => {}
             }
         }
     }
@@ -385,11 +415,12 @@ impl TranslationLayer for LogLayer {
             }
             HostOp::Write => {
                 let span = UnitSpan::of(r.lba, r.blocks, g);
-                let filled =
-                    |(unit, part): (u64, Range<u64>)| Some((self.pba(unit)? + Blocks(part.start), Dir::Read));
+                let filled = |(unit, part): (u64, Range<u64>)| {
+                    Some((self.logged(unit)? + Blocks(part.start), Dir::Read))
+                };
                 let fill = span.kept().into_iter().flatten().find_map(filled);
                 let head = || self.next_pba(self.host_head(r.stream, self.noted(span.first).1));
-                fill.or_else(|| Some((head()?, Dir::Write)))
+                fill.or_else(|| self.first_in_place(&span)).or_else(|| Some((head()?, Dir::Write)))
             }
             _ => None,
         }
@@ -410,21 +441,16 @@ impl TranslationLayer for LogLayer {
     }
 
     fn background_end(&mut self, end: StepEnd) {
-        let mut step = std::mem::take(&mut self.step);
-        if end == StepEnd::Done {
-            step.iter().for_each(|r| self.apply(r));
-        }
-        step.clear();
-        self.step = step;
+        end.take(&mut self.step).iter().for_each(|r| self.apply(r));
     }
 
     fn durable(&mut self) {
-        self.free.durable();
+        self.all_durable();
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         records.for_each(|r| self.apply(&r));
-        self.free.durable();
+        self.all_durable();
         // A cut in mid-compaction left fewer free bands than there must be.
         self.make_room(plan);
     }
@@ -448,7 +474,8 @@ impl TranslationLayer for LogLayer {
 
     fn map_bytes(&self) -> u64 {
         let bands = (self.bands.capacity() * size_of::<Band>()) as u64;
-        self.homes.bytes() + self.free.bytes() + bands + self.discarded.bytes() as u64
+        let raz = self.raz.as_ref().map_or(0, Raz::bytes);
+        self.homes.bytes() + self.free.bytes() + bands + self.discarded.bytes() as u64 + raz
     }
 
     fn counters(&self, out: &mut Counted) {
@@ -459,5 +486,6 @@ impl TranslationLayer for LogLayer {
         if self.options.separate != Separate::None {
             out.count("hot_units_written", c.hot_writes);
         }
+        self.raz.iter().for_each(|raz| raz.counters(out));
     }
 }

@@ -221,6 +221,21 @@ impl Homes {
         }
     }
 
+    /// A unit goes to a slot that counts as written, wherever in its band; answers the band that it left.
+    pub fn place(&mut self, live: Live) -> Option<u32> {
+        let old = self.home.get(live.unit);
+        self.restore(live);
+        self.leave(old)
+    }
+
+    /// The live unit in a slot.
+    pub fn in_slot(&self, slot: u32) -> Option<Live> {
+        let band = self.slots.band_of(slot);
+        let index = (slot - self.slots.of(band).start) as usize;
+        let unit = u64::from(*self.rows.get(band as usize)?.owners.get(index)?);
+        self.find(unit).filter(|live| live.slot == slot)
+    }
+
     /// A written slot holds a live unit.
     fn restore(&mut self, live: Live) {
         let band = self.slots.band_of(live.slot);

@@ -24,7 +24,7 @@ impl LogLayer {
             let victim = victim.expect("the spare bands hold more than open and free bands do");
             let mut step = std::mem::take(&mut self.step);
             if self.plan_compaction(victim, plan, &mut step) {
-                self.free.durable();
+                self.all_durable();
             }
             step.iter().for_each(|r| self.apply(r));
             step.clear();

@@ -5,6 +5,7 @@ use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
+use smrlab_disk::Bands;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\
@@ -58,13 +59,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing by default. With `idle=TIME` it compacts band after band, from so long after the last request until `idle_free` of the bands are free or none is left of which `idle_dead` is dead",
     params: PARAMS,
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
+    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=1,band=2",
         "policy=cost-benefit,granularity=1,streams=2",
@@ -91,12 +86,7 @@ const PARAMS: &[Param] = &[
         doc: "which band is compacted, and whether what survives goes to bands of its own",
     },
     Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
-    Param {
-        name: "overprovision",
-        kind: Kind::Share(0.0, 0.9),
-        default: "10%",
-        doc: "share of the space that the host does not see, beside open bands and reserve",
-    },
+    OVERPROVISION,
     Param {
         name: "streams",
         kind: Kind::Count(1, 1024),
@@ -145,23 +135,39 @@ const PARAMS: &[Param] = &[
         default: "25%",
         doc: "idle compaction takes bands of which at least this share is dead",
     },
-    Param {
-        name: "granularity",
-        kind: Kind::Count(1, 1 << 15),
-        default: "",
-        doc: "blocks in a unit of the map; default: 8, or as many as a map of 2^32 units needs",
-    },
+    GRANULARITY,
     HEAD_TRACKS,
 ];
+
+/// The space that a log keeps for itself.
+pub(super) const OVERPROVISION: Param = Param {
+    name: "overprovision",
+    kind: Kind::Share(0.0, 0.9),
+    default: "10%",
+    doc: "share of the space that the host does not see, beside open bands and reserve",
+};
+
+/// What a log maps at once.
+pub(super) const GRANULARITY: Param = Param {
+    name: "granularity",
+    kind: Kind::Count(1, 1 << 15),
+    default: "",
+    doc: "blocks in a unit of the map; default: 8, or as many as a map of 2^32 units needs",
+};
+
+/// Blocks in a unit: as asked, or as the map allows.
+pub(super) fn unit(values: &Values, bands: &Bands) -> u64 {
+    values.count("granularity").unwrap_or_else(|| {
+        let needed = bands.data_blocks().0 >> 32;
+        (needed + 1).next_power_of_two().max(8)
+    })
+}
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     let size = context.band_length(values.band("band"), BandLength::Tracks);
     let bands = context.bands(&ENTRY, size)?;
-    let unit = values.count("granularity").unwrap_or_else(|| {
-        let needed = bands.data_blocks().0 >> 32;
-        (needed + 1).next_power_of_two().max(8)
-    });
+    let unit = unit(values, &bands);
     let policy = values.text("policy").unwrap_or_default();
     let idle = values.time("idle").map(|after| Idle {
         after,

@@ -27,6 +27,18 @@ const BAND: u32 = 8;
 /// The slots up to the one with block `words[0]` are written, more than are known of: nothing is live in the others.
 const SKIP: u32 = 9;
 
+/// The host's unit `words[0]` went to the next free place for random access; `words[1]` as the bits of [`APPEND`] say.
+const PLACE: u32 = 10;
+/// Blocks `words[0]`, `words[1]` in number, were written in their places.
+const UPDATE: u32 = 11;
+/// Unit `words[0]` moved from its place to head `words[1]`.
+const DEMOTE: u32 = 12;
+/// The hand passed `words[0]` places.
+const PASS: u32 = 13;
+/// Checkpoint: places from `words[0]` up to `words[1]` were written since the hand passed.
+const RECENT: u32 = 14;
+/// Checkpoint: a record of the free places, with this in its tag beside its own.
+const PLACES: u32 = 0x1_0000;
 const HALF: u64 = 0xffff_ffff;
 
 pub(super) fn opened(band: u32, head: u32) -> Record {
@@ -54,6 +66,38 @@ pub(super) fn freed(band: u32) -> Record {
 
 pub(super) fn discarded(lba: Lba, blocks: Blocks) -> Record {
     Record { tag: DISCARD, words: [lba.0, blocks.0, 0] }
+}
+
+pub(super) fn placed(span: &UnitSpan, unit: u64) -> Record {
+    Record { tag: PLACE, ..appended(span, unit..unit + 1, 0) }
+}
+
+pub(super) fn updated(lba: u64, blocks: Blocks) -> Record {
+    Record { tag: UPDATE, words: [lba, blocks.0, 0] }
+}
+
+pub(super) fn demoted(unit: u64, head: u32) -> Record {
+    Record { tag: DEMOTE, words: [unit, u64::from(head), 0] }
+}
+
+pub(super) fn passed(places: u32) -> Record {
+    Record { tag: PASS, words: [u64::from(places), 0, 0] }
+}
+
+pub(super) fn recent(places: &Range<u64>) -> Record {
+    Record { tag: RECENT, words: [places.start, places.end, 0] }
+}
+
+pub(super) fn recent_of(record: &Record) -> Option<Range<u64>> {
+    (record.tag == RECENT).then_some(record.words[0]..record.words[1])
+}
+
+pub(super) fn of_places(record: Record) -> Record {
+    Record { tag: record.tag | PLACES, ..record }
+}
+
+pub(super) fn free_of(record: &Record) -> Record {
+    Record { tag: record.tag & !PLACES, ..*record }
 }
 
 /// The medium is written up to this block, and perhaps the log knows nothing of it: a host that logs over zones finds write pointers behind a
@@ -86,6 +130,18 @@ impl LogLayer {
                     self.discarded.remove(a * g + before..(a + n) * g - behind);
                 }
             }
+            PLACE => {
+                let (before, behind, g) = (b >> 32 & 0xffff, b >> 48, self.slots().unit());
+                self.placed_next(a);
+                self.discarded.remove(a * g + before..(a + 1) * g - behind);
+            }
+            UPDATE => {
+                let g = self.slots().unit();
+                self.updated(a / g..(a + b).div_ceil(g));
+                self.discarded.remove(a..a + b);
+            }
+            DEMOTE => self.demoted(a, b as u32),
+            PASS => self.hand_on(a as u32),
             MOVE => self.relocate(self.heads[c as usize].expect("its head is open"), a..a + b),
             CLEAN => self.cleaning = Some(a as u32),
             FREE => self.release(a as u32),
@@ -93,6 +149,7 @@ impl LogLayer {
             SKIP => self.skip(Pba(a)),
             CLOCK => self.clock = a,
             BAND => self.restore_band(a as u32, b as u32, c),
+            tag if tag == RECENT || tag & PLACES > 0 => self.raz.iter_mut().for_each(|r| r.restore(record)),
             _ => {
                 let known = self.homes.take(record) || self.free.replay(record);
                 debug_assert!(known, "record {} is not the log's", record.tag);
@@ -156,6 +213,7 @@ impl LogLayer {
         for (i, b) in self.bands.iter().enumerate().filter(|(_, b)| b.state != State::Free) {
             out(Record { tag: BAND, words: [i as u64, u64::from(b.head), b.stamp] });
         }
+        self.raz.iter().for_each(|raz| raz.checkpoint(out));
         for run in self.discarded.runs() {
             out(discarded(Lba(run.start), Blocks(run.end - run.start)));
         }

@@ -1,0 +1,324 @@
+//! Random-access tracks beside the log: a unit that is written again and again gets a place there and is written in place.
+//!
+//! Places are slots like all others, in the last bands, on tracks so far apart that no write to one harms another. When all
+//! are taken a hand goes round: a unit that was not written since the hand passed last goes back to the log.
+
+use super::{LogLayer, records};
+use crate::parts::free_bands::FreeBands;
+use crate::parts::homes::Live;
+use crate::parts::rows::Rows;
+use crate::parts::slots::Slots;
+use crate::parts::units::{Fill, UnitSpan};
+use crate::{Cause, Counted, Dir, Plan, Record, Source};
+use smrlab_blockmap::BlockSet;
+use smrlab_disk::{BandId, DriveModel};
+use smrlab_units::{Blocks, Pba};
+
+/// So many places the hand looks at for one write.
+const LOOKS: u32 = 16;
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    placed: u64,
+    demoted: u64,
+    refused: u64,
+    updated: u64,
+}
+
+/// See the [module](self).
+pub struct Raz {
+    /// The first band of its tracks; all behind it are so, too.
+    band: u32,
+    /// Of each track: the number of its first place, and the slot that this is.
+    tracks: Vec<(u32, u32)>,
+    places: u32,
+    free: FreeBands,
+    /// Places whose unit was written since the hand passed.
+    recent: BlockSet,
+    hand: u32,
+    counters: Counters,
+}
+
+impl Raz {
+    /// Over the last bands of `slots`, this share of them but at least one.
+    ///
+    /// # Errors
+    /// A sentence with the remedy, where no unit fits on a track or no band is left.
+    pub fn new(drive: &DriveModel, slots: &Slots, share: f64) -> Result<Self, String> {
+        let (rows, unit, bands) = (Rows::of(drive), slots.unit(), slots.band_count());
+        let count = ((f64::from(bands) * share).ceil() as u32).max(1);
+        let Some(band) = bands.checked_sub(count).filter(|b| *b > 0) else {
+            return Err(format!("{count} of {bands} bands leave none for the log: use less raz="));
+        };
+        let (mut tracks, mut places) = (Vec::new(), 0);
+        for b in band..bands {
+            let all = slots.bands().band(BandId(u64::from(b)));
+            let (start, end) = (all.first.0, all.first.0 + all.blocks.0);
+            let mut row = rows.at(all.first);
+            while rows.first(row).0 < end {
+                let first = (rows.first(row).0 - start).div_ceil(unit);
+                let behind = (rows.end(row).0.min(end) - start) / unit;
+                if first < behind {
+                    tracks.push((places, slots.of(b).start + first as u32));
+                    places += (behind - first) as u32;
+                }
+                (0..drive.head_width()).for_each(|_| row = rows.next(row));
+            }
+        }
+        if places == 0 {
+            return Err(format!("no track holds a unit of {unit} blocks: use a smaller granularity="));
+        }
+        let (recent, counters) = Default::default();
+        Ok(Self { band, tracks, places, free: FreeBands::new(places), recent, hand: 0, counters })
+    }
+
+    /// Bands that are the log's.
+    pub(super) fn bands_before(&self) -> u32 {
+        self.band
+    }
+
+    fn slot(&self, place: u32) -> u32 {
+        let (first, slot) = self.tracks[self.tracks.partition_point(|t| t.0 <= place) - 1];
+        slot + place - first
+    }
+
+    /// The place that a slot is, if it is one.
+    #[inline]
+    fn place(&self, slot: u32) -> Option<u32> {
+        let (first, at) = self.tracks[self.tracks.partition_point(|t| t.1 <= slot).checked_sub(1)?];
+        Some(first + slot - at)
+    }
+
+    /// How many places the hand passes, and whether the last one can be given up.
+    fn look(&self) -> (u32, bool) {
+        let looks = LOOKS.min(self.places);
+        let cold = |i: &u32| !self.recent.contains(u64::from((self.hand + i) % self.places));
+        (0..looks).find(cold).map_or((looks, false), |i| (i + 1, true))
+    }
+
+    /// The last place that the hand passes when it passes so many.
+    fn last_of(&self, passed: u32) -> u32 {
+        (self.hand + passed - 1) % self.places
+    }
+
+    /// The hand goes on.
+    pub(super) fn pass(&mut self, places: u32) {
+        for _ in 0..places {
+            let at = u64::from(self.hand);
+            self.recent.remove(at..at + 1);
+            self.hand = (self.hand + 1) % self.places;
+        }
+    }
+
+    fn wrote(&mut self, place: u32) {
+        self.recent.insert(u64::from(place)..u64::from(place) + 1);
+    }
+
+    pub(super) fn give_up(&mut self, place: u32) {
+        self.recent.remove(u64::from(place)..u64::from(place) + 1);
+        self.free.put(place);
+    }
+
+    pub(super) fn durable(&mut self) {
+        self.free.durable();
+    }
+
+    /// Its state as records; where units are is in the log's map.
+    pub(super) fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        // First, for what the hand passes counts as not written.
+        out(records::passed(self.hand));
+        self.free.checkpoint(&mut |r| out(records::of_places(r)));
+        for run in self.recent.runs() {
+            out(records::recent(&run));
+        }
+    }
+
+    /// Takes a record of its checkpoint.
+    pub(super) fn restore(&mut self, record: &Record) {
+        match records::recent_of(record) {
+            Some(run) => _ = self.recent.insert(run),
+            None => _ = self.free.replay(&records::free_of(record)),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let tracks = self.tracks.capacity() * size_of::<(u32, u32)>();
+        (tracks + self.recent.bytes()) as u64 + self.free.bytes()
+    }
+
+    pub(super) fn counters(&self, out: &mut Counted) {
+        let c = &self.counters;
+        out.count("units_to_random_access", c.placed);
+        out.count("units_back_to_log", c.demoted);
+        out.count("units_without_a_place", c.refused);
+        out.count("units_updated_in_place", c.updated);
+        out.level("units_in_random_access", u64::from(self.places - self.free.len()));
+    }
+}
+
+impl LogLayer {
+    /// The place of a unit on random-access tracks, if it has one.
+    #[inline]
+    pub(super) fn place_of(&self, unit: u64) -> Option<u32> {
+        let raz = self.raz.as_ref()?;
+        raz.place(self.homes.slot(unit)?)
+    }
+
+    /// Where a unit is that the log holds.
+    #[inline]
+    pub(super) fn logged(&self, unit: u64) -> Option<Pba> {
+        self.pba(unit).filter(|_| self.place_of(unit).is_none())
+    }
+
+    /// Plans what of a write from `unit` on goes to random-access tracks; answers the unit behind it. `None`: it goes to the
+    /// log.
+    pub(super) fn write_in_place(
+        &mut self,
+        span: &UnitSpan,
+        unit: u64,
+        fill: Fill,
+        plan: &mut Plan,
+    ) -> Option<u64> {
+        self.raz.as_ref()?;
+        if self.place_of(unit).is_some() {
+            return Some(self.update_in_place(span, unit, plan));
+        }
+        if self.noted(unit).1 == 0 || !self.find_place(span, plan) {
+            return None;
+        }
+        let raz = self.raz.as_mut()?;
+        let place = raz.free.take(plan);
+        let slot = raz.slot(place);
+        let (at, g) = (self.slots().pba(slot), span.unit);
+        plan.write_pieces(Cause::Host, at, Blocks(g), |out| span.pieces(unit..unit + 1, fill, out));
+        plan.record(records::placed(span, unit));
+        self.placed(unit, slot);
+        self.free_emptied(plan);
+        Some(unit + 1)
+    }
+
+    /// Plans the update of the units from `unit` on that lie side by side in their places.
+    fn update_in_place(&mut self, span: &UnitSpan, unit: u64, plan: &mut Plan) -> u64 {
+        let g = span.unit;
+        let at = self.pba(unit).expect("it has a place");
+        let beside = |u: u64| self.place_of(u).is_some() && self.pba(u) == Some(at + Blocks((u - unit) * g));
+        let end = (unit + 1..span.end).find(|&u| !beside(u)).unwrap_or(span.end);
+        let before = if unit == span.first { span.before } else { 0 };
+        let behind = if end == span.end { span.behind } else { 0 };
+        let (lba, blocks) = (unit * g + before, Blocks((end - unit) * g - before - behind));
+        let host = Blocks(lba - span.first * g - span.before);
+        plan.write(Cause::Host, at + Blocks(before), blocks, Source::Host(host));
+        plan.record(records::updated(lba, blocks));
+        self.updated(unit..end);
+        end
+    }
+
+    /// Makes sure that a place is free: the hand may bring a unit back to the log that is not one of this write.
+    fn find_place(&mut self, span: &UnitSpan, plan: &mut Plan) -> bool {
+        let Some(raz) = &self.raz else { return false };
+        if !raz.free.is_empty() {
+            return true;
+        }
+        let (passed, cold) = raz.look();
+        let victim = self.homes.in_slot(raz.slot(raz.last_of(passed)));
+        plan.record(records::passed(passed));
+        self.hand_on(passed);
+        let victim = victim.filter(|v| cold && !(span.first..span.end).contains(&v.unit));
+        if let Some(victim) = victim {
+            self.demote(victim, plan);
+        } else {
+            self.raz.iter_mut().for_each(|r| r.counters.refused += 1);
+        }
+        victim.is_some()
+    }
+
+    /// Moves a unit from its place to the log.
+    fn demote(&mut self, victim: Live, plan: &mut Plan) {
+        let (first, unit) = (plan.ops().len(), Blocks(self.slots().unit()));
+        let op = plan.read_staged(Cause::Defrag, self.slots().pba(victim.slot), unit);
+        let head = self.host_head(0, 0);
+        let (band, _) = self.open(head, plan);
+        let at = self.slots().pba_in(band, self.homes.written(band));
+        plan.write(Cause::Defrag, at, unit, Source::Staged(op, Blocks::ZERO));
+        plan.record(records::demoted(victim.unit, head));
+        self.demoted(victim.unit, head);
+        plan.cleaned("demotion", first, unit);
+        self.make_room(plan);
+    }
+
+    /// The hand has passed so many places.
+    pub(super) fn hand_on(&mut self, places: u32) {
+        self.raz.iter_mut().for_each(|r| r.pass(places));
+    }
+
+    /// The host wrote a unit to a slot that is a place.
+    pub(super) fn placed(&mut self, unit: u64, slot: u32) {
+        let band = self.slots().band_of(slot);
+        if self.homes.written(band) == 0 {
+            self.homes.open(band);
+            self.homes.skip(band, self.slots().count(band) as usize);
+        }
+        let (note, _) = self.noted(unit);
+        self.clock += 1;
+        self.counters.hot_writes += 1;
+        if let Some(old) = self.homes.place(Live { unit, slot, note }) {
+            self.lost(old);
+        }
+        if let Some(raz) = &mut self.raz {
+            raz.counters.placed += 1;
+            let place = raz.place(slot).expect("the slot is a place");
+            raz.wrote(place);
+        }
+    }
+
+    /// As [`placed`](Self::placed), to the next free place.
+    pub(super) fn placed_next(&mut self, unit: u64) {
+        if let Some(raz) = &mut self.raz {
+            let place = raz.free.pop();
+            let slot = raz.slot(place);
+            self.placed(unit, slot);
+        }
+    }
+
+    /// The host wrote units that have places.
+    pub(super) fn updated(&mut self, units: std::ops::Range<u64>) {
+        for unit in units {
+            self.clock += 1;
+            let place = self.place_of(unit).expect("it has a place");
+            if let Some(raz) = &mut self.raz {
+                raz.counters.updated += 1;
+                raz.wrote(place);
+            }
+        }
+    }
+
+    /// A unit is at the end of a head's band, and its place is free.
+    pub(super) fn demoted(&mut self, unit: u64, head: u32) {
+        let place = self.place_of(unit).expect("it has a place");
+        let band = self.heads[head as usize].expect("its head is open");
+        self.homes.append(band, unit, 0);
+        self.bands[band as usize].stamp = self.clock;
+        self.appended(band);
+        if let Some(raz) = &mut self.raz {
+            raz.counters.demoted += 1;
+            raz.give_up(place);
+        }
+    }
+
+    /// Where a write would begin whose first unit goes to random-access tracks.
+    pub(super) fn first_in_place(&self, span: &UnitSpan) -> Option<(Pba, Dir)> {
+        let raz = self.raz.as_ref()?;
+        if self.place_of(span.first).is_some() {
+            return Some((self.pba(span.first)? + Blocks(span.before), Dir::Write));
+        }
+        (self.noted(span.first).1 > 0).then_some(())?;
+        if let Some((place, _)) = raz.free.peek(0) {
+            return Some((self.slots().pba(raz.slot(place)), Dir::Write));
+        }
+        let (passed, cold) = raz.look();
+        let victim = self.homes.in_slot(raz.slot(raz.last_of(passed)))?;
+        (cold && !(span.first..span.end).contains(&victim.unit))
+            .then(|| (self.slots().pba(victim.slot), Dir::Read))
+    }
+}
