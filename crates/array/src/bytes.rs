@@ -94,7 +94,7 @@ impl Staging {
             End::Sum(first, end) => {
                 let start = out.len();
                 out.resize(start + len, 0);
-                for term in plan.terms((first, end)) {
+                for term in plan.terms(first..end) {
                     let from = match term.from {
                         Source::Host(at) => &host[self.bytes(at, part.blocks)],
                         Source::Slot(slot, at) => self.slot(ticket, slot, self.bytes(at, part.blocks)),

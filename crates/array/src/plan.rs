@@ -4,6 +4,7 @@ use crate::gf::Gf;
 use crate::record::{Change, Records};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
+use std::ops::Range;
 
 /// A member of an array: its disks from 0, then its SSDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -404,13 +405,13 @@ impl MemberPlan {
             End::Host(at) => vec![Term::host(at.0)],
             End::Slot(slot, at) => vec![Term::slot(slot, at)],
             End::Zero | End::Records => Vec::new(),
-            End::Sum(first, end) => self.terms((first, end)).to_vec(),
+            End::Sum(first, end) => self.terms(first..end).to_vec(),
         }
     }
 
     /// The terms of an [`End::Sum`].
-    pub fn terms(&self, (first, end): (u32, u32)) -> &[Term] {
-        &self.terms[first as usize..end as usize]
+    pub fn terms(&self, of: Range<u32>) -> &[Term] {
+        &self.terms[of.start as usize..of.end as usize]
     }
 
     /// What is put together for the host.

@@ -50,8 +50,8 @@ impl Carry for Bytes {
 }
 
 impl Layered {
-    /// A drive over a medium, its layer brought to where `records` say it was. `by_step`: see [`Queue::new`]; `metadata`:
-    /// where the layer's maps are.
+    /// A drive over a medium, its layer brought to where `records` say it was. `metadata`: where the layer's maps are;
+    /// `by_step`: see [`Queue::new`].
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
@@ -59,7 +59,8 @@ impl Layered {
         drive: Assembled,
         medium: Medium,
         records: Vec<Record>,
-        (by_step, metadata): (bool, &str),
+        metadata: &str,
+        by_step: bool,
     ) -> Result<Self> {
         let (built, text) = (&drive.built, drive.drive.clone());
         let (resolved, capabilities) = (built.resolved.clone(), built.capabilities);

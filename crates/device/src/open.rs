@@ -56,7 +56,7 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
         return Ok(Engine::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
     }
     let layered =
-        Layered::new(opened.drive, opened.medium, opened.records, (config.by_step(), &config.metadata))?;
+        Layered::new(opened.drive, opened.medium, opened.records, &config.metadata, config.by_step())?;
     Ok(Engine::Layered(Box::new(layered)))
 }
 

@@ -1,6 +1,7 @@
 //! Public functions that take two bare integers of one type, which a caller can confuse: units have types
 //! (`smrlab_units`). The two ends of a range are no such pair, nor is a place with the length behind it, in this order
-//! everywhere. What was there before the rule is listed in `integers.txt`, which may only become shorter.
+//! everywhere. Nor do they take tuples with bare values in them, which only hide such a pair. What was there before the rules is
+//! listed in `integers.txt`, which may only become shorter.
 
 use crate::tidy::{files, is_test};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,8 @@ const LIST: &str = "crates/xtask/src/integers.txt";
 /// Crates that others stand on, or that serve: their functions are called from afar.
 const CRATES: &[&str] =
     &["units", "blockmap", "disk", "trace", "stl", "drive", "array", "probe", "sim", "device"];
+/// What says nothing of what it means.
+const BARE: &[&str] = &["u8", "u16", "u32", "u64", "usize", "i32", "i64", "bool", "f32", "f64"];
 const INTEGERS: &[&str] = &["u8", "u16", "u32", "u64", "usize", "i32", "i64"];
 /// Names that together mean one range: its ends, or where it begins and how long it is.
 const RANGES: &[[&str; 2]] = &[
@@ -72,7 +75,15 @@ impl Found {
             return;
         }
         let mut by_type: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let of = if self.of.is_empty() { String::new() } else { format!("{}::", self.of) };
         for input in &signature.inputs {
+            if let syn::FnArg::Typed(arg) = input
+                && let syn::Type::Tuple(tuple) = &*arg.ty
+                && tuple.elems.iter().any(|of| word(of).is_some_and(|of| BARE.contains(&of.as_str())))
+            {
+                let words: Vec<_> = tuple.elems.iter().map(|of| word(of).unwrap_or("..".into())).collect();
+                self.out.push(format!("{of}{}: ({})", signature.ident, words.join(", ")));
+            }
             if let syn::FnArg::Typed(arg) = input
                 && let (syn::Pat::Ident(name), syn::Type::Path(of)) = (&*arg.pat, &*arg.ty)
                 && let Some(of) = of.path.get_ident().map(ToString::to_string)
@@ -83,11 +94,16 @@ impl Found {
         }
         for names in by_type.values().filter(|names| names.len() > 1) {
             if !RANGES.iter().any(|range| names == range) {
-                let of = if self.of.is_empty() { String::new() } else { format!("{}::", self.of) };
                 self.out.push(format!("{of}{}({})", signature.ident, names.join(", ")));
             }
         }
     }
+}
+
+/// A type that is one word.
+fn word(of: &syn::Type) -> Option<String> {
+    let syn::Type::Path(of) = of else { return None };
+    of.path.get_ident().map(ToString::to_string)
 }
 
 impl<'ast> Visit<'ast> for Found {
@@ -126,5 +142,12 @@ mod tests {
                     impl<T> S<T> { pub fn e(&self, from: u64, to: u64, n: u64) {} fn f(x: u8, y: u8) {} }\n\
                     #[cfg(test)]\nmod tests { pub fn g(x: u64, y: u64) {} }\n";
         assert_eq!(functions(text), ["a(tracks, width)", "S::e(from, to, n)"]);
+    }
+
+    #[test]
+    fn tuples_with_bare_values_are_found() {
+        let text = "pub fn a((n, m): (u64, u32)) {}\npub fn b(at: (Lba, Blocks)) {}\n\
+                    impl S { pub fn c(&self, of: (bool, &str)) {} fn d(x: (u8, u8)) {} }\n";
+        assert_eq!(functions(text), ["a: (u64, u32)", "S::c: (bool, ..)"]);
     }
 }

@@ -106,7 +106,7 @@ impl LogLayer {
         if matches!((options.separate, options.victim), (Separate::Recency(_), Victim::ColdWeight)) {
             return Err("policy=cold-weight counts writes: use separate=frequency or none with it".to_owned());
         }
-        let lengths = (slots.shortest(), slots.longest());
+        let lengths = slots.shortest()..=slots.longest();
         let least = Reserve::of(options.streams, classes, lengths);
         let for_idle = if options.idle.is_some() { least.taken - 1 } else { 0 };
         let reserve = options.reserve.unwrap_or(0).max(least.least + for_idle);

@@ -6,6 +6,7 @@
 
 use crate::{Plan, Record};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// Checkpoint: the first `words[0]` bands were taken, and are not free but for those that follow.
 const TAKEN: u32 = 0x4601;
@@ -130,13 +131,13 @@ pub struct Reserve {
 
 impl Reserve {
     /// For `streams` streams of `heads` heads each, into which what is moved is sorted; `slots` are those of the shortest
-    /// and the longest band.
+    /// band to those of the longest.
     ///
     /// Where all bands are equal and there is one head, a cleaning takes one band at most and gives one back: two bands
     /// are enough. Otherwise room is left over in every head, and a long victim may need several short bands: as many
     /// bands as hold what all heads leave over and one victim in addition.
-    pub fn of(streams: u32, heads: u32, slots: (u32, u32)) -> Self {
-        let (short, long) = slots;
+    pub fn of(streams: u32, heads: u32, slots: RangeInclusive<u32>) -> Self {
+        let (short, long) = slots.into_inner();
         let taken = heads - 1 + (long - 1).max(1).div_ceil(short);
         let least = match (short == long, heads) {
             (true, 1) => 2,
@@ -157,10 +158,10 @@ mod tests {
     #[test]
     fn equal_bands_need_two_and_unequal_ones_what_is_left_over() {
         let least = |streams, heads, slots| Reserve::of(streams, heads, slots).least;
-        assert_eq!((least(1, 1, (9, 9)), least(7, 1, (9, 9))), (2, 2));
-        assert_eq!((least(1, 2, (9, 9)), least(4, 2, (9, 9))), (3, 6));
-        assert_eq!(least(1, 1, (5, 6)), 1 + 4);
-        assert_eq!(Reserve::of(1, 2, (5, 12)).taken, 1 + 3);
+        assert_eq!((least(1, 1, 9..=9), least(7, 1, 9..=9)), (2, 2));
+        assert_eq!((least(1, 2, 9..=9), least(4, 2, 9..=9)), (3, 6));
+        assert_eq!(least(1, 1, 5..=6), 1 + 4);
+        assert_eq!(Reserve::of(1, 2, 5..=12).taken, 1 + 3);
     }
 
     #[test]

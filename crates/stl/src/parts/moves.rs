@@ -2,7 +2,7 @@
 
 use super::homes::{Homes, Live};
 use crate::{Cause, OpId, Piece, Plan, Source};
-use smrlab_units::Blocks;
+use smrlab_units::{Blocks, Pba};
 
 /// A live unit, and where the plan has it staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,9 @@ pub fn stage(homes: &Homes, band: u32, cause: Cause, plan: &mut Plan) -> Vec<Sta
     staged
 }
 
-/// Plans one write of `units` to slot `at.1` of band `at.0` and those behind it.
-pub fn write(homes: &Homes, at: (u32, u32), units: &[Staged], cause: Cause, plan: &mut Plan) {
+/// Plans one write of `units` to the slot at `pba` and those behind it.
+pub fn write(homes: &Homes, pba: Pba, units: &[Staged], cause: Cause, plan: &mut Plan) {
     let unit = homes.slots().unit();
-    let pba = homes.slots().pba_in(at.0, at.1);
     plan.write_pieces(cause, pba, Blocks(units.len() as u64 * unit), |out| {
         let follows = |a: &Staged, b: &Staged| a.op == b.op && a.offset + unit == b.offset;
         out.extend(units.chunk_by(follows).map(|run| Piece {
@@ -65,7 +64,7 @@ mod tests {
         let ops: Vec<_> = plan.ops().iter().map(|o| (o.pba, o.blocks)).collect();
         assert_eq!(ops, [(start, Blocks(4)), (start + Blocks(6), Blocks(4))]);
         assert_eq!(runs(&staged).collect::<Vec<_>>(), [(5, 4)]);
-        write(&homes, (1, 1), &staged[1..], Cause::Defrag, &mut plan);
+        write(&homes, homes.slots().pba_in(1, 1), &staged[1..], Cause::Defrag, &mut plan);
         assert_eq!(plan.ops()[2].pba, homes.slots().pba_in(1, 1));
         let pieces: Vec<_> = plan.pieces(OpId(2)).iter().map(|p| (p.blocks, p.end)).collect();
         let part = |op, at, n| (Blocks(n), Source::Staged(OpId(op), Blocks(at)));

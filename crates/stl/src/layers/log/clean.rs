@@ -76,7 +76,8 @@ impl LogLayer {
                 let room = self.slots().count(band) - target.written;
                 let part;
                 (part, rest) = rest.split_at(rest.len().min(room as usize));
-                moves::write(&self.homes, (band, target.written), part, Cause::Defrag, plan);
+                let pba = self.homes.slots().pba_in(band, target.written);
+                moves::write(&self.homes, pba, part, Cause::Defrag, plan);
                 moves::runs(part).for_each(|(unit, n)| note(records::moved(unit, n, head), plan, out));
                 target.written += part.len() as u32;
                 target.band = (part.len() < room as usize).then_some(band);
