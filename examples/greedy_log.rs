@@ -42,7 +42,7 @@ pub(super) static ENTRY: LayerEntry = LayerEntry {
 fn build(context: &BuildContext, _: &Values) -> BuildResult {
     let refuse = |e: &str| SpecError::Other(format!("{}: {e}", ENTRY.name));
     let slots = Slots::new(context.bands(&ENTRY, None)?, 1).map_err(|e| refuse(&e))?;
-    let reserve = Reserve::of(1, 1, (slots.shortest(), slots.longest())).least;
+    let reserve = Reserve::of(1, 1, slots.shortest()..=slots.longest()).least;
     // One band is open, the reserve is free, and a tenth makes compaction bearable.
     let spare = u64::from(reserve + 1) * u64::from(slots.longest());
     let host = u64::from(slots.total()).saturating_sub(spare) * 9 / 10;
@@ -130,7 +130,8 @@ impl GreedyLog {
                 let (band, room) = self.room(plan);
                 let part;
                 (part, rest) = rest.split_at(rest.len().min(room as usize));
-                moves::write(&self.homes, (band, self.homes.written(band)), part, Cause::Defrag, plan);
+                let pba = self.homes.slots().pba_in(band, self.homes.written(band));
+                moves::write(&self.homes, pba, part, Cause::Defrag, plan);
                 for (lba, n) in moves::runs(part) {
                     plan.record(Record { tag: APPEND, words: [lba, n, 0] });
                     self.append(lba..lba + n);
