@@ -3,7 +3,7 @@
 use crate::fields::Reason;
 use crate::input::{BUFFER, Input};
 use crate::{Batch, Record, TraceError, TraceSource};
-use smrlab_units::SimTime;
+use smrlab_units::{HostOp, Lba, SimTime};
 
 /// What a line of a format means.
 pub trait LineFormat: Send {
@@ -114,6 +114,36 @@ impl Watch {
         Ok(())
     }
 
+    /// Takes lines that are [`plain`](LineFormat::plain) and in order, some at a time; returns the bytes taken.
+    #[inline]
+    fn plain<F: LineFormat>(&mut self, text: &[u8], out: &mut Batch) -> usize {
+        const EMPTY: Record = Record {
+            arrival: SimTime::ZERO,
+            op: HostOp::Read,
+            lba: Lba(0),
+            blocks: 0,
+            device: 0,
+            stream: 0,
+            fua: false,
+        };
+        let (mut rows, mut n, mut at) = ([EMPTY; 16], 0, 0);
+        for row in rows.iter_mut().take(Batch::ROWS - out.len()) {
+            let Some((record, length)) = F::plain(&text[at..]) else { break };
+            if record.arrival < self.latest {
+                break;
+            }
+            self.latest = record.arrival;
+            *row = record;
+            (n, at) = (n + 1, at + length);
+        }
+        if n > 0 {
+            out.push_all(&rows[..n]);
+        }
+        self.pieces += n as u64;
+        self.rows += n as u64;
+        at
+    }
+
     /// The error of an early arrival; `rest` reads on, so that the window named in it sorts the whole trace.
     #[cold]
     fn runs_back(
@@ -185,13 +215,9 @@ impl<F: LineFormat> Lines<F> {
         let window = input.window();
         let mut at = 0;
         while !out.is_full() && at < window.len() {
-            if let Some((record, length)) = F::plain(&window[at..]).filter(|(r, _)| r.arrival >= watch.latest)
-            {
-                at += length;
-                watch.pieces += 1;
-                watch.rows += 1;
-                watch.latest = record.arrival;
-                out.push(record);
+            let taken = watch.plain::<F>(&window[at..], out);
+            if taken > 0 {
+                at += taken;
                 continue;
             }
             let (line, next) = match memchr::memchr(b'\n', &window[at..]) {

@@ -99,6 +99,18 @@ impl Batch {
         self.fua.push(r.fua);
     }
 
+    /// Appends several rows: a column at a time, which is faster than a row at a time.
+    #[inline]
+    pub fn push_all(&mut self, rows: &[Record]) {
+        self.arrival.extend(rows.iter().map(|r| r.arrival));
+        self.op.extend(rows.iter().map(|r| r.op));
+        self.lba.extend(rows.iter().map(|r| r.lba));
+        self.blocks.extend(rows.iter().map(|r| r.blocks));
+        self.device.extend(rows.iter().map(|r| r.device));
+        self.stream.extend(rows.iter().map(|r| r.stream));
+        self.fua.extend(rows.iter().map(|r| r.fua));
+    }
+
     /// The row at `i`.
     ///
     /// # Panics

@@ -7,8 +7,9 @@ use std::ops::{Add, AddAssign, Range, Sub, SubAssign};
 /// Bytes in a block.
 pub const BLOCK_BYTES: u64 = 512;
 
-/// What a host asks for.
+/// What a host asks for. In two bytes, kind and action: in one, every look at the kind would take both apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum HostOp {
     /// Read blocks.
     Read,

@@ -1,16 +1,23 @@
 //! Slipped positions: numbers left out of a dense numbering.
 
+use smrlab_units::reciprocal::RunIndex;
 use std::ops::Range;
 
 /// Ascending runs of positions that are skipped. "Raw" numbers count them, "dense" numbers do not.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slips {
     /// Raw numbers; the runs do not touch.
     runs: Vec<Range<u64>>,
-    /// For each run the dense number that its first position would have had.
-    dense: Vec<u64>,
-    /// For each run how many positions are skipped up to its end.
+    /// Where the dense numbers behind each run begin; first those before all, from 0, even if there are none.
+    pieces: RunIndex,
+    /// For each of these pieces how many positions are skipped before it.
     skipped: Vec<u64>,
+}
+
+impl Default for Slips {
+    fn default() -> Self {
+        Self::of_runs(Vec::new())
+    }
 }
 
 impl Slips {
@@ -22,20 +29,21 @@ impl Slips {
     pub(crate) fn of_runs(mut given: Vec<Range<u64>>) -> Self {
         given.retain(|r| r.start < r.end);
         given.sort_unstable_by_key(|r| r.start);
-        let mut out = Self::default();
+        let mut runs: Vec<Range<u64>> = Vec::new();
         for r in given {
-            match out.runs.last_mut() {
+            match runs.last_mut() {
                 Some(last) if r.start <= last.end => last.end = last.end.max(r.end),
-                _ => out.runs.push(r),
+                _ => runs.push(r),
             }
         }
-        let mut skipped = 0;
-        for r in &out.runs {
-            out.dense.push(r.start - skipped);
-            skipped += r.end - r.start;
-            out.skipped.push(skipped);
+        let (mut starts, mut skipped) = (vec![0], vec![0]);
+        for r in &runs {
+            let before = skipped[skipped.len() - 1];
+            starts.push(r.start - before);
+            skipped.push(before + (r.end - r.start));
         }
-        out
+        let last = starts[starts.len() - 1];
+        Self { runs, pieces: RunIndex::new(starts, last), skipped }
     }
 
     #[inline]
@@ -45,7 +53,7 @@ impl Slips {
 
     /// How many positions are skipped.
     pub(crate) fn len(&self) -> u64 {
-        self.skipped.last().copied().unwrap_or(0)
+        self.skipped[self.skipped.len() - 1]
     }
 
     /// The skipped runs that reach into a range, ascending.
@@ -57,21 +65,15 @@ impl Slips {
 
     /// The dense numbers around one, with none skipped among them, and how many are skipped before them.
     pub(crate) fn around(&self, dense: u64) -> (Range<u64>, u64) {
-        let n = self.dense.partition_point(|&d| d <= dense);
-        let (from, skipped) = if n == 0 { (0, 0) } else { (self.dense[n - 1], self.skipped[n - 1]) };
-        (from..self.dense.get(n).copied().unwrap_or(u64::MAX), skipped)
+        let i = self.pieces.find(dense);
+        let end = if i < self.runs.len() { self.pieces.start(i + 1) } else { u64::MAX };
+        (self.pieces.start(i)..end, self.skipped[i])
     }
 
     /// The raw number of a dense one.
     #[inline]
     pub(crate) fn to_raw(&self, dense: u64) -> u64 {
-        if self.is_empty() {
-            return dense;
-        }
-        match self.dense.partition_point(|&d| d <= dense) {
-            0 => dense,
-            n => dense + self.skipped[n - 1],
-        }
+        dense + self.skipped[self.pieces.find(dense)]
     }
 
     /// How many positions before `raw` are not skipped: the dense number of `raw`, or of the next one where it is.
@@ -82,7 +84,7 @@ impl Slips {
         }
         match self.runs.partition_point(|r| r.start < raw) {
             0 => raw,
-            n => raw.max(self.runs[n - 1].end) - self.skipped[n - 1],
+            n => raw.max(self.runs[n - 1].end) - self.skipped[n],
         }
     }
 

@@ -146,7 +146,8 @@ impl Lines {
         }
         let end = out.last().map_or(0, |p| p.0);
         let mut shift = 0;
-        while end >> shift > 4096 {
+        // A slot for each distance on most drives: how many points to pass by could not be predicted.
+        while end >> shift >= 1 << 14 {
             shift += 1;
         }
         let start = (0..=end >> shift)

@@ -142,7 +142,9 @@ impl Drive {
         let ack = if let Some(&op) = plain(&self.plan, request) {
             let kind = (op.dir, request.fua);
             let ack = b.command(start, kind, op.pba.0, op.blocks.0, &mut self.mechanics);
-            if let Some(shown) = self.show(&mut b, &op, request, watch) {
+            if b.has_passed()
+                && let Some(shown) = self.show(&mut b, &op, request, watch)
+            {
                 (began, end) = shown;
             }
             self.ends.push(end);

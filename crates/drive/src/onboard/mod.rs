@@ -9,6 +9,7 @@
 
 mod counters;
 mod medium;
+mod segment;
 #[cfg(test)]
 mod tests;
 mod writes;
@@ -17,21 +18,13 @@ pub use counters::Counters;
 pub(crate) use medium::Medium;
 pub use medium::Track;
 
+use segment::Segment;
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::{ControllerSpec, ReadAhead};
 use smrlab_stl::MediaOp;
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::collections::VecDeque;
 use writes::Dirty;
-
-/// Consecutive blocks in the buffer.
-#[derive(Clone, Copy, Debug, Default)]
-struct Segment {
-    start: u64,
-    end: u64,
-    /// When it was used last, counted in commands; 0: empty.
-    used: u64,
-}
 
 /// Reading ahead into a segment.
 #[derive(Clone, Copy, Debug)]
@@ -246,6 +239,12 @@ impl Onboard {
         }
     }
 
+    /// Whether anything passed the head for the last command.
+    #[inline]
+    pub(crate) fn has_passed(&self) -> bool {
+        self.passed.is_some()
+    }
+
     /// What passed the head for the last command.
     pub(crate) fn take_passed(&mut self) -> Option<Passed> {
         self.passed.take()
@@ -299,16 +298,15 @@ impl Onboard {
     /// The segment that holds `lba`, or would with its next block.
     #[inline]
     fn find(&self, lba: u64) -> Option<usize> {
-        let inside = |s: &Segment| s.used > 0 && s.start <= lba && lba < s.end;
-        let next = |i: usize| self.ahead.is_some_and(|a| a.segment == i && a.from == lba);
-        (0..self.segments.len()).find(|&i| inside(&self.segments[i]) || next(i))
+        let inside = self.segments.iter().position(|s| s.has(lba));
+        let next = self.ahead.filter(|a| a.from == lba).map(|a| a.segment);
+        inside.into_iter().chain(next).min()
     }
 
     /// Puts blocks into an empty segment, or the one that was used longest ago, but not the one that is being read into;
     /// `None`: there is no other.
     fn keep(&mut self, start: u64, end: u64) -> Option<usize> {
-        let taken = |i: usize| self.ahead.is_some_and(|a| a.segment == i);
-        let i = (0..self.segments.len()).filter(|&i| !taken(i)).min_by_key(|&i| self.segments[i].used)?;
+        let i = segment::oldest(&self.segments, self.ahead.map(|a| a.segment))?;
         let size = u64::from(self.spec.buffer.segment_blocks);
         self.segments[i] = Segment { start: start.max(end.saturating_sub(size)), end, used: self.commands };
         Some(i)
@@ -317,10 +315,9 @@ impl Onboard {
     /// Whether it has all of these blocks.
     pub(crate) fn holds(&self, lba: u64, blocks: u64) -> bool {
         let end = lba + blocks;
-        let inside = |s: u64, e: u64| s <= lba && end <= e;
         match self.dirty.iter().rev().find(|d| d.start < end && lba < d.end) {
-            Some(d) => self.spec.buffer.written_hits && inside(d.start, d.end),
-            None => self.segments.iter().any(|s| s.used > 0 && inside(s.start, s.end)),
+            Some(d) => self.spec.buffer.written_hits && d.start <= lba && end <= d.end,
+            None => self.segments.iter().any(|s| s.has_all(lba, end)),
         }
     }
 
@@ -330,7 +327,7 @@ impl Onboard {
         let bus = self.bus(Dir::Read, blocks);
         let start = self.over(now, self.spec.read_hit);
         self.catch_up_near(lba, end, m);
-        if let Some(i) = self.dirty.iter().rposition(|d| d.start < end && lba < d.end) {
+        if let Some(i) = self.dirty.iter().rposition(|d| (d.start < end) & (lba < d.end)) {
             self.catch_up(m);
             let d = self.dirty[i];
             if self.spec.buffer.written_hits && d.start <= lba && end <= d.end {

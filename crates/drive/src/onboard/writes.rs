@@ -162,7 +162,7 @@ impl Onboard {
 
     /// The medium is written, by whatever: what the buffer holds of these blocks is out of date.
     pub(crate) fn forget(&mut self, lba: u64, end: u64) {
-        for s in self.segments.iter_mut().filter(|s| s.start < end && lba < s.end) {
+        for s in self.segments.iter_mut().filter(|s| s.meets(lba, end)) {
             *s = Segment::default();
         }
         if self.ahead.is_some_and(|a| self.segments[a.segment].used == 0) {

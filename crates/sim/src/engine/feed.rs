@@ -55,13 +55,13 @@ impl Feed {
             return Ok(());
         }
         let b = &self.batch;
-        for i in 0..b.len() {
-            let end = b.lba[i].0 + u64::from(b.blocks[i]);
-            if end > self.host.0 && b.op[i] != HostOp::Flush {
-                return Err(beyond(self.rows + i as u64, b.lba[i], b.blocks[i], self.host.0));
-            }
+        let ends = b.lba.iter().zip(&b.blocks).map(|(lba, blocks)| lba.0 + u64::from(*blocks));
+        // Nearly always none of them: the largest is found several rows at a time.
+        if ends.clone().fold(0, u64::max) <= self.host.0 {
+            return Ok(());
         }
-        Ok(())
+        let first = ends.zip(&b.op).position(|(end, op)| end > self.host.0 && *op != HostOp::Flush);
+        first.map_or(Ok(()), |i| Err(beyond(self.rows + i as u64, b.lba[i], b.blocks[i], self.host.0)))
     }
 
     /// Digests the batch and puts its requests together.
@@ -70,7 +70,8 @@ impl Feed {
         let mut lanes = self.digest;
         self.requests.clear();
         let columns = b.arrival.iter().zip(&b.lba).zip(&b.blocks).zip(&b.op).zip(b.stream.iter().zip(&b.fua));
-        for (id, ((((arrival, lba), blocks), op), (stream, fua))) in (self.rows..).zip(columns) {
+        let mut id = self.rows;
+        self.requests.extend(columns.map(|((((arrival, lba), blocks), op), (stream, fua))| {
             let what = u64::from(*blocks) << 32
                 | u64::from(*fua) << 24
                 | u64::from(*stream) << 8
@@ -78,8 +79,10 @@ impl Feed {
             let lane = &mut lanes[id as usize % 4];
             *lane = mix(mix(mix(*lane, arrival.0), lba.0), what);
             let request = HostRequest::new(*op, *lba, Blocks(u64::from(*blocks)));
-            self.requests.push(HostRequest { id, stream: *stream, fua: *fua, ..request });
-        }
+            let request = HostRequest { id, stream: *stream, fua: *fua, ..request };
+            id += 1;
+            request
+        }));
         self.digest = lanes;
     }
 

@@ -55,42 +55,66 @@ impl LineFormat for DiskSim {
 }
 
 /// Takes a line as it is written nearly always, in one go: five numbers with one blank between them, the first one with up to
-/// six decimals, the last one a digit. `None`: anything else, which is looked at field by field.
-#[inline]
-fn plain(line: &[u8]) -> Option<(Record, usize)> {
-    let mut at = 0;
-    // A whole number of at most 15 digits, and what follows it; most are `long`.
-    let mut digits = |long: bool| {
-        let (start, mut n) = (at, 0u64);
-        if long && let Some(eight) = line[at..].first_chunk() {
-            let (places, value) = leading_digits(*eight);
-            (at, n) = (at + places, value);
-        }
-        loop {
-            let b = *line.get(at)?;
-            at += 1;
-            let d = b.wrapping_sub(b'0');
-            if d > 9 {
-                return (1..=15).contains(&(at - 1 - start)).then_some((n, b, at - 1 - start));
-            }
-            n = n.wrapping_mul(10).wrapping_add(u64::from(d));
-        }
-    };
-    let (ms, point, _) = digits(true)?;
-    let ns = if point == b'.' {
-        let (decimals, blank, places) = digits(true)?;
-        let scale = [0, 100_000, 10_000, 1000, 100, 10, 1].get(places)?;
-        (blank == b' ').then_some(decimals * scale)?
+/// six decimals, the last one a digit. `None`: anything else, and what may reach beyond the end of `text`; that is looked at field
+/// by field.
+#[inline(always)]
+fn plain(text: &[u8]) -> Option<(Record, usize)> {
+    let text = text.first_chunk::<LONGEST>()?;
+    let (ms, point, at) = digits(text, 0)?;
+    let (ns, at) = if point == b'.' {
+        let (decimals, blank, next) = digits(text, at)?;
+        let scale = [0, 100_000, 10_000, 1000, 100, 10, 1].get(next - 1 - at)?;
+        (blank == b' ').then_some((decimals * scale, next))?
     } else {
-        (point == b' ').then_some(0)?
+        (point == b' ').then_some((0, at))?
     };
     let arrival = SimTime(ms.checked_mul(1_000_000)?.checked_add(ns)?);
-    let mut number = |long| digits(long).filter(|n| n.1 == b' ').map(|n| n.0);
-    let (device, first, length) = (u32::try_from(number(false)?).ok()?, number(true)?, number(false)?);
+    let (device, blank, at) = few_digits(text, at)?;
+    let (first, space, at) = digits(text, at)?;
+    let (length, tab, at) = few_digits(text, at)?;
+    if (blank, space, tab) != (b' ', b' ', b' ') {
+        return None;
+    }
     let (lba, blocks) = extent(first, length).ok()?;
-    let [flags @ b'0'..=b'9', b'\n', ..] = line.get(at..)? else { return None };
+    let [flags, end] = *text[at..].first_chunk()?;
+    if flags.wrapping_sub(b'0') > 9 || end != b'\n' {
+        return None;
+    }
     let op = if flags & 1 == 1 { HostOp::Read } else { HostOp::Write };
+    let device = u32::try_from(device).ok()?;
     Some((Record { arrival, op, lba, blocks, device, stream: 0, fua: false }, at + 2))
+}
+
+/// Characters, at least, of a window that begins with a line that is taken in one go.
+const LONGEST: usize = 64;
+
+/// A whole number of at most 15 digits, most of them with several, what follows it, and where it goes on behind that.
+#[inline(always)]
+fn digits(text: &[u8; LONGEST], at: usize) -> Option<(u64, u8, usize)> {
+    let (places, mut value) = leading_digits(*text[at..].first_chunk()?);
+    let mut next = at + places;
+    let mut follows = *text.get(next)?;
+    if follows.wrapping_sub(b'0') <= 9 {
+        let (more, rest) = leading_digits(*text[next..].first_chunk()?);
+        value = value * POWERS.get(more)? + rest;
+        next += more;
+        follows = *text.get(next)?;
+    }
+    (places > 0).then_some((value, follows, next + 1))
+}
+
+/// Of ten, up to the 7th.
+const POWERS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// The same of a number that mostly has one digit.
+#[inline(always)]
+fn few_digits(text: &[u8; LONGEST], at: usize) -> Option<(u64, u8, usize)> {
+    let [first, follows] = *text[at..].first_chunk()?;
+    let value = first.wrapping_sub(b'0');
+    if (value <= 9) & (follows.wrapping_sub(b'0') > 9) {
+        return Some((u64::from(value), follows, at + 2));
+    }
+    digits(text, at)
 }
 
 /// How many of eight characters, from the first on, are digits, and the number that they make. Without a branch: how long a number
@@ -179,22 +203,32 @@ mod tests {
         for (line, first) in [
             ("0.5 0 7 8 1", 7),
             ("12345678.123456 0 12345678 8 1", 12_345_678),
+            ("12345678.123456 12 12345678 08 1", 12_345_678),
             ("999999999.1 0 123456789 8 1", 123_456_789),
             ("1 0 123456789012345 8 1", 123_456_789_012_345),
         ] {
-            let text = format!("{line}\n1.5 0 100 8 1\n");
+            let text = format!("{line}\n{}", "1.5 0 100 8 1\n".repeat(5));
             let (record, length) = plain(text.as_bytes()).expect(line);
             assert_eq!(length, line.len() + 1);
             let mut batch = Batch::new();
             DiskSim.line(line.as_bytes(), &mut batch).unwrap();
             assert_eq!(batch.get(0), record);
             assert!(plain(line.as_bytes()).is_none(), "it may go on");
+            for end in 0..LONGEST {
+                assert!(plain(&text.as_bytes()[..end]).is_none(), "{line}: it may go on behind {end}");
+            }
             assert_eq!((record.lba.0, record.blocks, record.op), (first, 8, HostOp::Read));
             let at = line.split(' ').next().unwrap_or_default().as_bytes();
             assert_eq!(record.arrival, time(at, 1_000_000, "arrival").unwrap());
         }
         for other in [
             "1 0 1234567890123456 8 1",
+            "1 0 1234567812345678 8 1",
+            "1 4294967296 1 8 1",
+            "1 0 1 8  1",
+            "1 0 1 8 11",
+            "1. 0 1 8 1",
+            "1 0 1 8 f",
             "1.1234567 0 1 8 1",
             "1 0 1 8 1 ",
             "1  0 1 8 1",
@@ -202,7 +236,8 @@ mod tests {
             "1 0 1 8",
             "",
         ] {
-            assert!(plain(format!("{other}\n").as_bytes()).is_none(), "{other}");
+            let text = format!("{other}\n{}", "1.5 0 100 8 1\n".repeat(5));
+            assert!(plain(text.as_bytes()).is_none(), "{other}");
         }
     }
 }
