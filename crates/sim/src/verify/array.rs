@@ -6,10 +6,10 @@
 //! chance of one in 2^64 a block, or as `Verify` says.
 
 use super::Verify;
+use super::pages::Hashed;
 use crate::error::RunError;
 use smrlab_array::plan::Outcome;
 use smrlab_array::{End, MemberId, MemberOp, MemberPlan, Staging, Ticket};
-use smrlab_blockmap::UnitMap;
 use smrlab_drive::Executed;
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
@@ -22,12 +22,16 @@ const BLOCK: usize = 8;
 /// Blocks that are kept together: small requests should take one place and little of it for nothing.
 const PAGE: u64 = 16;
 
+/// Pages that get their memory together: they stay where they are.
+const TOGETHER: usize = 256;
+
 /// What stands for the blocks of a space, as far as that was touched.
 #[derive(Default)]
 struct Space {
-    /// By page: its place among `pages`, from 1 on.
-    places: UnitMap,
-    pages: Vec<[u8; PAGE as usize * BLOCK]>,
+    /// By page: its place among `pages`.
+    places: Hashed<u32>,
+    pages: Vec<Box<[[u8; PAGE as usize * BLOCK]; TOGETHER]>>,
+    touched: usize,
 }
 
 impl Space {
@@ -41,45 +45,62 @@ impl Space {
         })
     }
 
-    /// The place of a page that was touched.
-    fn place(&self, page: u64) -> Option<usize> {
-        self.places.get(page).checked_sub(1).map(|place| place as usize)
+    /// A page that was touched.
+    fn page(&self, page: u64) -> Option<&[u8; PAGE as usize * BLOCK]> {
+        let place = *self.places.get(page)? as usize;
+        Some(&self.pages[place / TOGETHER][place % TOGETHER])
+    }
+
+    /// The same, to be changed.
+    fn page_mut(&mut self, page: u64) -> Option<&mut [u8; PAGE as usize * BLOCK]> {
+        let place = *self.places.get(page)? as usize;
+        Some(&mut self.pages[place / TOGETHER][place % TOGETHER])
     }
 
     fn set(&mut self, blocks: &Range<u64>, data: &[u8]) {
         for (page, to, from) in Self::pieces(blocks) {
-            let place = self.place(page).unwrap_or_else(|| {
-                self.pages.push([0; PAGE as usize * BLOCK]);
-                self.places.set(page, self.pages.len() as u32);
-                self.pages.len() - 1
-            });
-            self.pages[place][to].copy_from_slice(&data[from]);
+            if let Some(old) = self.page_mut(page) {
+                old[to].copy_from_slice(&data[from]);
+                continue;
+            }
+            let place = self.touched;
+            if place == self.pages.len() * TOGETHER {
+                self.pages.push(Box::new([[0; PAGE as usize * BLOCK]; TOGETHER]));
+            }
+            self.places.insert(page, place as u32);
+            self.touched += 1;
+            self.pages[place / TOGETHER][place % TOGETHER][to].copy_from_slice(&data[from]);
         }
     }
 
     fn get(&self, blocks: &Range<u64>) -> Vec<u8> {
         let mut out = vec![0; (blocks.end - blocks.start) as usize * BLOCK];
         for (page, from, to) in Self::pieces(blocks) {
-            if let Some(place) = self.place(page) {
-                out[to].copy_from_slice(&self.pages[place][from]);
+            if let Some(page) = self.page(page) {
+                out[to].copy_from_slice(&page[from]);
             }
         }
         out
     }
 
     fn clear(&mut self, blocks: &Range<u64>) {
-        if self.pages.is_empty() {
+        if self.is_empty() {
             return;
         }
         for (page, to, _) in Self::pieces(blocks) {
-            if let Some(place) = self.place(page) {
-                self.pages[place][to].fill(0);
+            if let Some(page) = self.page_mut(page) {
+                page[to].fill(0);
             }
         }
     }
 
+    /// Nothing was touched.
+    fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     fn bytes(&self) -> usize {
-        self.places.bytes() + size_of_val(&*self.pages)
+        self.places.bytes() + self.pages.len() * TOGETHER * PAGE as usize * BLOCK
     }
 }
 
@@ -157,7 +178,9 @@ impl ArrayVerify {
             HostOp::Write => {
                 self.writes += 1;
                 let mut state = self.writes << 32;
-                data = (0..request.blocks.0).flat_map(|_| splitmix(&mut state).to_le_bytes()).collect();
+                data = vec![0; n];
+                let (each, _) = data.as_chunks_mut::<BLOCK>();
+                each.iter_mut().for_each(|block| *block = splitmix(&mut state).to_le_bytes());
                 self.expected.set(&blocks, &data);
                 self.vague.clear(&blocks);
             }
@@ -165,8 +188,10 @@ impl ArrayVerify {
                 data = vec![0; n];
                 want = self.expected.get(&blocks);
                 // What may be anything is not compared.
-                let vague = self.vague.get(&blocks);
-                want.iter_mut().zip(vague).for_each(|(w, v)| *w |= v);
+                if !self.vague.is_empty() {
+                    let vague = self.vague.get(&blocks);
+                    want.iter_mut().zip(vague).for_each(|(w, v)| *w |= v);
+                }
             }
             HostOp::Discard if self.discards.1 => self.expected.clear(&blocks),
             HostOp::Discard => self.vague.set(&blocks, &vec![u8::MAX; n]),
@@ -298,8 +323,9 @@ impl ArrayVerify {
             pending.answered = true;
             let (r, vague) = (pending.request, [u8::MAX; BLOCK]);
             let pairs = pending.data.chunks(BLOCK).zip(pending.want.chunks(BLOCK));
-            let wrong = pairs.into_iter().position(|(got, want)| got != want && want != vague);
-            if let Some(at) = wrong.filter(|_| !refused && r.op == HostOp::Read) {
+            let reads = r.op == HostOp::Read && !refused && pending.data != pending.want;
+            let wrong = pairs.into_iter().position(|(got, want)| reads && got != want && want != vague);
+            if let Some(at) = wrong {
                 let never = pending.data[at * BLOCK..][..BLOCK] == [0; BLOCK];
                 let what = if never { "it was read as never written" } else { "it is other data" };
                 let lba = r.lba.0 + at as u64;

@@ -2,8 +2,9 @@
 //!
 //! Blocks that were written together have tags that count up, so that one run stands for all of them. A page of few runs
 //! keeps these, any other a tag for each block: what was written in small pieces is moved and destroyed page by page.
+//! Most pages are looked at in no order, so they are found by hashing: one look at memory where a tree takes several.
 
-use std::collections::BTreeMap;
+use super::pages::Hashed;
 use std::ops::Range;
 
 /// Never written.
@@ -46,6 +47,8 @@ pub(super) fn nth(tag: u32, n: u64) -> u32 {
 
 /// Some of a page is written.
 enum Page {
+    /// One run, the rest was never written: most pages of a drive that is written at random.
+    One(Run),
     /// Its runs, ascending; the rest was never written.
     Few(Vec<Run>),
     /// The tag of each block.
@@ -54,18 +57,22 @@ enum Page {
 
 impl Page {
     /// The page from block `base` on, with these runs.
-    fn of(base: u64, runs: Vec<Run>) -> Self {
-        if runs.len() <= FEW {
-            return Self::Few(runs);
+    fn of(base: u64, runs: &[Run]) -> Self {
+        match runs {
+            [run] => Self::One(*run),
+            _ if runs.len() <= FEW => Self::Few(runs.to_vec()),
+            _ => {
+                let mut tags = Box::new([NEVER; PAGE as usize]);
+                runs.iter().for_each(|run| fill(&mut tags[..], base, *run));
+                Self::Each(tags)
+            }
         }
-        let mut tags = Box::new([NEVER; PAGE as usize]);
-        runs.into_iter().for_each(|run| fill(&mut tags[..], base, run));
-        Self::Each(tags)
     }
 
     /// Appends its runs within `range`.
     fn runs(&self, base: u64, range: &Range<u64>, from: usize, out: &mut Vec<Run>) {
         match self {
+            Self::One(run) => join(out, from, run.within(range)),
             Self::Few(runs) => runs.iter().for_each(|run| join(out, from, run.within(range))),
             Self::Each(tags) => {
                 let part = &tags[(range.start - base) as usize..(range.end - base) as usize];
@@ -95,7 +102,11 @@ fn fill(tags: &mut [u32], base: u64, run: Run) {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct Tags(BTreeMap<u64, Page>);
+pub(super) struct Tags {
+    pages: Hashed<Page>,
+    /// Runs of a page that is being put together: kept for its room.
+    room: Vec<Run>,
+}
 
 impl Tags {
     /// The tag of a block.
@@ -134,7 +145,7 @@ impl Tags {
     fn put_in(&mut self, page: u64, range: &Range<u64>, runs: &[Run]) {
         let (base, all) = (page * PAGE, page * PAGE..(page + 1) * PAGE);
         let whole = *range == all;
-        match self.0.get_mut(&page) {
+        match self.pages.get_mut(page) {
             Some(Page::Each(tags)) if !whole => {
                 fill(
                     &mut tags[..],
@@ -146,27 +157,26 @@ impl Tags {
                     .for_each(|run| fill(&mut tags[..], base, run));
             }
             old => {
-                let mut new = Vec::new();
+                let new = &mut self.room;
+                new.clear();
                 if let Some(old) = old.as_deref().filter(|_| !whole) {
-                    old.runs(base, &(all.start..range.start), 0, &mut new);
+                    old.runs(base, &(all.start..range.start), 0, new);
                 }
-                runs.iter().for_each(|run| join(&mut new, 0, run.within(range)));
+                runs.iter().for_each(|run| join(new, 0, run.within(range)));
                 if let Some(old) = old.as_deref().filter(|_| !whole) {
-                    old.runs(base, &(range.end..all.end), 0, &mut new);
+                    old.runs(base, &(range.end..all.end), 0, new);
                 }
                 match (old, new.is_empty()) {
-                    (_, true) => _ = self.0.remove(&page),
+                    (_, true) => self.pages.remove(page),
                     (Some(old), false) => *old = Page::of(base, new),
-                    (None, false) => _ = self.0.insert(page, Page::of(base, new)),
+                    (None, false) => self.pages.insert(page, Page::of(base, new)),
                 }
             }
         }
     }
 
     fn forget(&mut self, range: Range<u64>) {
-        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
-        let touched: Vec<u64> = self.0.range(pages).map(|(page, _)| *page).collect();
-        for page in touched {
+        for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
             let all = page * PAGE..(page + 1) * PAGE;
             self.put_in(page, &(range.start.max(all.start)..range.end.min(all.end)), &[]);
         }
@@ -174,7 +184,8 @@ impl Tags {
 
     /// Gives those blocks of `range` that have a tag this one, which does not count up.
     pub(super) fn destroy(&mut self, range: &Range<u64>, tag: u32) {
-        for (page, tags) in self.0.range_mut(range.start / PAGE..range.end.div_ceil(PAGE)) {
+        for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
+            let Some(tags) = self.pages.get_mut(page) else { continue };
             let (base, end) = (page * PAGE, (page + 1) * PAGE);
             let part = range.start.max(base)..range.end.min(end);
             match tags {
@@ -182,12 +193,18 @@ impl Tags {
                     let part = &mut tags[(part.start - base) as usize..(part.end - base) as usize];
                     part.iter_mut().filter(|t| **t != NEVER).for_each(|t| *t = tag);
                 }
-                Page::Few(runs) => {
-                    let mut new = Vec::new();
-                    for run in runs.iter() {
-                        join(&mut new, 0, run.within(&(base..part.start)));
-                        join(&mut new, 0, run.within(&part).map(|run| Run { tag, ..run }));
-                        join(&mut new, 0, run.within(&(part.end..end)));
+                Page::One(_) | Page::Few(_) => {
+                    let old: &[Run] = match tags {
+                        Page::One(run) => std::slice::from_ref(run),
+                        Page::Few(runs) => runs,
+                        Page::Each(_) => &[],
+                    };
+                    let new = &mut self.room;
+                    new.clear();
+                    for run in old {
+                        join(new, 0, run.within(&(base..part.start)));
+                        join(new, 0, run.within(&part).map(|run| Run { tag, ..run }));
+                        join(new, 0, run.within(&(part.end..end)));
                     }
                     *tags = Page::of(base, new);
                 }
@@ -198,7 +215,8 @@ impl Tags {
     /// The runs of blocks in `range` that have a tag, appended to `out`; neighbours that go on are joined.
     pub(super) fn runs(&self, range: Range<u64>, out: &mut Vec<Run>) {
         let from = out.len();
-        for (page, tags) in self.0.range(range.start / PAGE..range.end.div_ceil(PAGE)) {
+        for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
+            let Some(tags) = self.pages.get(page) else { continue };
             let (base, end) = (page * PAGE, (page + 1) * PAGE);
             tags.runs(base, &(range.start.max(base)..range.end.min(end)), from, out);
         }
@@ -207,10 +225,11 @@ impl Tags {
     /// Bytes on the heap, nearly.
     pub(super) fn bytes(&self) -> usize {
         let of = |page: &Page| match page {
+            Page::One(_) => 0,
             Page::Few(runs) => runs.capacity() * size_of::<Run>(),
             Page::Each(_) => PAGE as usize * size_of::<u32>(),
         };
-        self.0.values().map(|page| size_of::<Page>() + 2 * size_of::<u64>() + of(page)).sum()
+        self.pages.bytes() + self.pages.values().map(of).sum::<usize>()
     }
 }
 
