@@ -63,6 +63,7 @@ CONTESTANTS = {
     "s-block": Contestant("s-block", "memory", [*BOTH, "4k randwrite d1"], 4 * SIZE_MB),
     "disk-cache": Contestant("disk-cache", "memory", LOGGED, 4 * SIZE_MB),
     "log": Contestant("log,band=32tracks", "memory", LOGGED, 4 * SIZE_MB),
+    "persistent-cache": Contestant("persistent-cache,band=16tracks", "memory", LOGGED, 4 * SIZE_MB),
     "rmw": Contestant("rmw,band=32tracks", "memory", LOGGED, 4 * SIZE_MB),
     "cmr": Contestant("cmr", "memory", list(JOBS)),
 }
