@@ -50,6 +50,7 @@ def runs_payload(runs: Sequence[Recorded]) -> list[dict[str, Any]]:
             "name": run.name,
             "doc": derived(run.doc),
             "timeline": timeline(run.table("timeline"), len(run.doc.get("members") or [None])),
+            "drives": drives(run.table("members")),
             "histogram": histogram(run.table("histogram")),
             "heat": heatmap(run.table("heatmap")),
         }
@@ -100,6 +101,15 @@ def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | 
         series["wa"] = np.where(host > 0, merged["media_blocks_written"] / np.maximum(host, 1), np.nan)
     # A column without a value is no series: a layer without a cache has no cache that fills.
     return {name: rounded(values) for name, values in series.items() if not np.isnan(values).all()}
+
+
+def drives(table: pa.Table | None) -> list[dict[str, list[float | None]]] | None:
+    """Of each drive of an array `t` (s), `busy` and `clean` (shares); None for one drive."""
+    if table is None or table.num_rows == 0:
+        return None
+    disk = table.column("disk").to_numpy()
+    each = (timeline(table.filter(pa.array(disk == number))) or {} for number in range(int(disk.max()) + 1))
+    return [{name: series[name] for name in ("t", "busy", "clean") if name in series} for series in each]
 
 
 def merge_windows(cols: dict[str, Floats], factor: int) -> dict[str, Floats]:

@@ -248,6 +248,8 @@ def load_results(folder: str | os.PathLike[str]) -> list[Result]:
 def title_of(spec: Mapping[str, Any]) -> str:
     """What a run of its own is called: what it ran on, as a user writes it."""
     stack, array, layer = (spec.get(key) for key in ("stack", "array", "layer"))
+    if isinstance(stack, list):
+        stack = " / ".join(stack)
     return str(stack or (f"{array} / {layer or 'cmr'}" if array else layer or "cmr"))
 
 

@@ -18,7 +18,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from smrlab import run
 from smrlab.errors import InputError
-from smrlab.payload import heatmap, histogram, timeline
+from smrlab.payload import drives, heatmap, histogram, timeline
 from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
 from smrlab.results import Results
@@ -194,6 +194,18 @@ def test_what_drives_of_an_array_do_side_by_side_is_their_mean() -> None:
     of_array = timeline(table, 4)
     assert of_array is not None
     assert (of_array["busy"], of_array["stalled"]) == ([1.0, 0.25], [1.0, 0.5])
+
+
+def test_each_drive_of_an_array_has_its_own_line() -> None:
+    columns = {
+        "start_s": [0.0, 1.0, 0.0],
+        "end_s": [1.0, 2.0, 4.0],
+        "busy_share": [1.0, 0.5, 0.25],
+        "arrivals": [1, 1, 1],
+    }
+    table = pa.table({"disk": [0, 0, 1], **columns})
+    assert drives(table) == [{"t": [0.5, 1.5], "busy": [1.0, 0.5]}, {"t": [2.0], "busy": [0.25]}]
+    assert drives(None) is None
 
 
 def test_distribution_reaches_one_at_the_last_edge() -> None:

@@ -44,5 +44,6 @@ def test_a_state_is_taken_up_by_a_stack_that_names_its_array(smrlab: Invoke, tmp
 def test_a_run_is_called_what_it_ran_on() -> None:
     stack = "striped,disks=2 / mirror / cmr"
     assert title_of({"stack": stack, "layer": "cmr"}) == stack
+    assert title_of({"stack": stack.split(" / "), "layer": "cmr"}) == stack
     assert title_of({"array": "raid5,disks=5", "layer": "log"}) == "raid5,disks=5 / log"
     assert [title_of({"layer": "log"}), title_of({})] == ["log", "cmr"]

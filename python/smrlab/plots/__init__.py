@@ -24,6 +24,7 @@ FIGURES: dict[str, Callable[[Payload], Figure | None]] = {
     "write-amplification": figures.write_amplification,
     "causes": figures.causes,
     "cleaning": figures.cleaning,
+    "drives": figures.drives,
     "stalls": figures.stalls,
     "cache": figures.cache,
     "backlog": figures.backlog,
@@ -90,6 +91,10 @@ class Plotter:
     def causes(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """Where the drive's busy time went."""
         return self.draw("causes", path)
+
+    def drives(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
+        """Share of time in which each drive of an array worked."""
+        return self.draw("drives", path)
 
     def heatmap(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """Requests by time and LBA."""

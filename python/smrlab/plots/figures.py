@@ -110,6 +110,15 @@ def cleaning(runs: Payload) -> Figure | None:
     return over_time(runs, "clean", "time spent cleaning (%)", factor=100)
 
 
+def drives(runs: Payload) -> Figure | None:
+    """Share of time in which each drive worked, of the first run of an array."""
+    of = next((r["drives"] for r in runs if r["drives"]), None)
+    if of is None:
+        return None
+    each = [{"name": f"disk {i}", "timeline": series} for i, series in enumerate(of)]
+    return over_time(each, "busy", "time in which a drive worked (%)", factor=100)
+
+
 def stalls(runs: Payload) -> Figure | None:
     """Share of time in which a request was waiting for longer than the threshold of a stall."""
     return over_time(runs, "stalled", "time with a stalled request (%)", factor=100)

@@ -44,6 +44,28 @@ function over(id, title, unit, variants, options = {}) {
   redraws.push(() => chart.draw());
 }
 
+// What each drive of an array did; of several arrays one at a time.
+function drives() {
+  const arrays = RUNS.filter((r) => r.drives);
+  if (!arrays.length) return;
+  const { section, head } = card("drives", "Drives of the array", "share of time in which each drive worked");
+  const state = { run: arrays[0], key: "busy" };
+  const chart = new LineChart(section, {
+    id: "drives", group: timeGroup, label: "Drives over time", x: { log: false, kind: "time", label: "time" },
+    series: () => state.run.drives.map((d, i) => ({
+      name: `disk ${i}`, color: `var(--r${i % 8})`, dash: DASH[Math.floor(i / 8) % 4], x: d.t, y: d[state.key],
+    })).filter((s) => s.y),
+    y: () => ({ log: false, format: percent, max: 1 }),
+  });
+  head.append(pick([["busy", "busy"], ["clean", "cleaning"]], state.key, (key) => { state.key = key; chart.draw(); }));
+  if (arrays.length > 1) {
+    const select = el("select", { ariaLabel: "run" }, ...arrays.map((r, i) => el("option", { value: i }, r.name)));
+    select.onchange = () => { state.run = arrays[select.value]; chart.draw(); };
+    head.append(select);
+  }
+  redraws.push(() => chart.draw());
+}
+
 const KINDS = [["response", "all"], ["read_response", "reads"], ["write_response", "writes"], ["service", "service"]];
 
 function distribution() {
@@ -252,6 +274,7 @@ over("cache", "Cache fill", "blocks in the layer's cache, of what it holds: clea
 over("war", "Write amplification", "blocks written on the medium per block written by the host", [{ key: "wa", name: "WA" }], { log: false });
 over("load", "Load", "shares of time (of an array: the mean of its drives), and requests waiting", [
   { key: "busy", name: "busy", format: percent, max: 1 }, { key: "clean", name: "cleaning", format: percent, max: 1 }, { key: "backlog", name: "backlog" }]);
+drives();
 heat();
 over("head", "Head position", "track: mean as a line, range as a band", [{ key: "head", name: "track", lo: "head_min", hi: "head_max" }]);
 space();
