@@ -135,6 +135,8 @@ pub struct ArrayEntry {
     pub capabilities: Capabilities,
     /// Its disks are drives whose zones it keeps in order.
     pub zoned: bool,
+    /// The disk that is conventional, whatever layer the others have.
+    pub conventional: fn(&Values) -> Option<u32>,
     /// How many disks it is made of.
     pub disks: fn(&Values) -> u32,
     /// Builds it from checked values.

@@ -4,7 +4,9 @@
 
 use crate::controller::SharedBus;
 use crate::entry::{ArrayContext, ArrayEntry, BELOW, COMMON, MOST_DISKS};
-use crate::layouts::{dedicated, dm_zoned, dvs, mirror, raid5, raid6, single, spanning, striped, zone_log};
+use crate::layouts::{
+    dedicated, dm_zoned, dvs, mirror, raid4s, raid5, raid6, single, spanning, striped, zone_log,
+};
 use crate::nested::{Nested, Shape};
 use crate::{Array, Capabilities, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
@@ -20,6 +22,7 @@ pub static ARRAYS: &[&ArrayEntry] = &[
     &mirror::ENTRY,
     &raid5::ENTRY,
     &raid6::ENTRY,
+    &raid4s::ENTRY,
     &dvs::ENTRY,
     &dm_zoned::ENTRY,
     &zone_log::ENTRY,
@@ -81,6 +84,20 @@ impl Chosen {
             losses: (own.losses + 1) * (below.losses + 1) - 1,
             survives_cut: own.survives_cut && below.survives_cut,
             discards: own.discards && below.discards,
+        }
+    }
+
+    /// The layer of a drive where `layer` was asked for: `cmr` of one that is to be conventional. Spares are as the others.
+    pub fn layer_of<'a>(&self, disk: u32, layer: &'a str) -> &'a str {
+        if disk < self.disks && self.is_conventional(disk) { "cmr" } else { layer }
+    }
+
+    /// Whether a drive is to be conventional.
+    pub fn is_conventional(&self, disk: u32) -> bool {
+        let own = (self.entry.conventional)(&self.values);
+        match &self.below {
+            None => own == Some(disk),
+            Some(below) => own == Some(disk / below.disks) || below.is_conventional(disk % below.disks),
         }
     }
 
@@ -317,6 +334,18 @@ pub fn parse(text: &str) -> Result<Chosen, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_drive_of_each_is_conventional_where_the_array_wants_it() {
+        let layers = |text: &str| {
+            let chosen = parse(text).unwrap();
+            (0..chosen.disks + 1).map(|disk| chosen.layer_of(disk, "log")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(layers("raid4s,disks=3"), "log log cmr log", "a spare is no conventional one");
+        assert_eq!(layers("mirror,disks=2 / raid4s,disks=3"), "log log cmr log log cmr log");
+        assert_eq!(layers("raid4s,disks=3 / mirror,disks=2"), "log log log log cmr cmr log");
+        assert_eq!(layers("raid5,disks=3"), "log log log log");
+    }
 
     #[test]
     fn faults_come_with_the_nearest_name_and_the_accepted_range() {

@@ -95,7 +95,8 @@ impl Members {
             Some(dir) => StoreKind::Directory(dir),
             None => StoreKind::Memory,
         };
-        let config = Config { seed, store, ..self.config.clone() };
+        let layer = self.chosen.layer_of(disk, &self.config.layer).to_owned();
+        let config = Config { seed, store, layer, ..self.config.clone() };
         let drive = disk::assembled(&config, self.medium)?;
         if !drive.built.capabilities.keeps_data && !self.chosen.entry.zoned {
             let text = format!("the disks of an array must keep their data, which {} does not", config.layer);

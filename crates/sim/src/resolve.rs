@@ -122,8 +122,10 @@ fn assemble_array(
     let chosen = faults.keep("array", registry::parse(text))?;
     let first = first.filter(|_| !chosen.is_single())?;
     let mut others = Vec::new();
-    for i in 1..u64::from(chosen.disks + chosen.spares) {
-        let wanted = Wanted { seed: wanted.seed + i, ..*wanted };
+    for disk in 1..chosen.disks + chosen.spares {
+        let layer = chosen.layer_of(disk, wanted.layer);
+        let build: BuildLayer<'_> = if layer == wanted.layer { build } else { &smrlab_stl::build };
+        let wanted = Wanted { seed: wanted.seed + u64::from(disk), layer, ..*wanted };
         others.push(assemble(&wanted, read_drive, build, faults)?);
     }
     let all = || std::iter::once(first).chain(&others).take(chosen.disks as usize);

@@ -21,6 +21,7 @@ use crate::watch::{ArrayWatch, Watch};
 use serde_json::json;
 use smrlab_array::{BuiltArray, Chosen, Controller as ArrayController, Member};
 use smrlab_blockmap::BlockSet;
+use smrlab_disk::Interference;
 use smrlab_drive::{Assembled, Controller, State};
 use std::path::Path;
 
@@ -87,7 +88,11 @@ fn verify(drive: &Assembled) -> Verify {
 fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> ArrayVerify {
     let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
     let discards = drive.built.capabilities.discards;
-    let fresh = move || Verify::new(geometry.clone(), interference, discards);
+    let conventional: Vec<bool> = (0..chosen.disks).map(|disk| chosen.is_conventional(disk)).collect();
+    let fresh = move |disk: usize| match conventional.get(disk) {
+        Some(true) => Verify::new(geometry.clone(), Interference::tracks(1), false),
+        _ => Verify::new(geometry.clone(), interference, discards),
+    };
     ArrayVerify::new((chosen.disks as usize, ssds), Box::new(fresh), (discards, chosen.discards(discards)))
 }
 

@@ -119,7 +119,8 @@ impl ArrayHarness {
     pub fn new(text: &str, layer: &str, drive: &Arc<DriveModel>) -> Self {
         let context = BuildContext::new(Arc::clone(drive));
         let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
-        let mut disks: Vec<Disk> = (0..chosen.disks).map(|_| Disk::new(layer, &context)).collect();
+        let mut disks: Vec<Disk> =
+            (0..chosen.disks).map(|disk| Disk::new(chosen.layer_of(disk, layer), &context)).collect();
         let BuiltArray { array, ssds } = Self::build(text, &disks);
         let real = disks.len();
         disks.extend(ssds.into_iter().map(|ssd| Disk {

@@ -35,6 +35,7 @@ Every source sees the space of one drive. It is no layout for one host, but the 
     params: &[DISKS],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {
         let host = context.disks().iter().copied().min().unwrap_or_default();

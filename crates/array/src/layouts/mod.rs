@@ -9,6 +9,7 @@ pub mod mapped;
 pub mod mirror;
 pub mod parity;
 mod places;
+pub mod raid4s;
 pub mod raid5;
 pub mod raid6;
 mod rebuild;

@@ -1,7 +1,7 @@
 //! RAID-5: rows of chunks, each with a parity chunk.
 
 use super::parity::method::Preference;
-use super::parity::{INTENT, JOURNAL, LAYOUT, Options, WRITE, built, common, log};
+use super::parity::{INTENT, JOURNAL, LAYOUT, Options, WRITE, built, common, log, rotation};
 use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
@@ -71,6 +71,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };
@@ -113,7 +114,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let chunk = context.chunk(values)?;
     let least = context.disks().iter().copied().min().unwrap_or_default();
     let (log, rows) = logs(values, chunk, least)?;
-    let (rows, options) = common(context, values, 1, chunk, rows)?;
+    let (rows, options) = common(context, values, (rotation(values), 1), chunk, rows)?;
     let preference = match options.preference {
         Preference::Cheapest { .. } => Preference::Cheapest { logged: log.blocks > 0 },
         always @ Preference::Always(_) => always,

@@ -1,7 +1,7 @@
 //! RAID-6: rows of chunks, each with two parity chunks.
 
 use super::parity::code;
-use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common};
+use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common, rotation};
 use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, CHUNK};
@@ -46,11 +46,12 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     ]),
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(6) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
         let least = context.disks().iter().copied().min().unwrap_or_default();
-        let (rows, options) = common(context, values, 2, chunk, least.0 / chunk.0)?;
+        let (rows, options) = common(context, values, (rotation(values), 2), chunk, least.0 / chunk.0)?;
         built(rows, options)
     },
 };

@@ -16,6 +16,7 @@ scheduler that was asked for, and no event queue.",
     params: &[],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     zoned: false,
+    conventional: |_| None,
     disks: |_| 1,
     build: |context, _| Ok(Box::new(Mapped::new(Spanning::new(context.disks()), 1))),
 };

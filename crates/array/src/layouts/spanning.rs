@@ -58,6 +58,7 @@ requests there are refused, all others are served.",
     params: &[DISKS],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {
         let map = Spanning::new(context.disks());

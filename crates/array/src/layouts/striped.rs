@@ -55,6 +55,7 @@ once, for a run of its blocks. A lost drive takes part of every larger range wit
     params: &[DISKS, CHUNK],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let map = Striped::new(context.chunk(values)?, context.disks());

@@ -21,6 +21,7 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=3,chunk=8blk,journal=on",
     "raid5,disks=4,chunk=8blk,parity=log,log=24blk,log_region=64blk,intent=on",
     "raid5,disks=5,chunk=16blk,parity=log,log=9blk,log_region=64blk,log_on=ssd",
+    "raid4s,disks=4,chunk=8blk,intent=on",
     "raid6,disks=5,chunk=8blk,intent=on",
     "raid6,disks=4,chunk=8blk,journal=on,ssd_write=32KiB,ssd_page=4KiB",
     "mirror,disks=3,copies=3,chunk=8blk",

@@ -117,7 +117,8 @@ struct Pending {
 /// See the [module](self).
 pub struct ArrayVerify {
     disks: Vec<Verify>,
-    fresh: Box<dyn Fn() -> Verify>,
+    /// What follows a disk of this number; of a spare one more than all.
+    fresh: Box<dyn Fn(usize) -> Verify>,
     /// Discarded blocks of a disk, and of the array, read as zeroes.
     discards: (bool, bool),
     members: Vec<Space>,
@@ -136,11 +137,11 @@ impl ArrayVerify {
     /// For so many disks, each followed by what `fresh` makes, and SSDs. `discards`: of a disk, of the array.
     pub fn new(
         (disks, ssds): (usize, usize),
-        fresh: Box<dyn Fn() -> Verify>,
+        fresh: Box<dyn Fn(usize) -> Verify>,
         discards: (bool, bool),
     ) -> Self {
         Self {
-            disks: (0..disks).map(|_| fresh()).collect(),
+            disks: (0..disks).map(&fresh).collect(),
             fresh,
             discards,
             members: (0..disks + ssds).map(|_| Space::default()).collect(),
@@ -281,8 +282,9 @@ impl ArrayVerify {
 
     /// A fresh drive took the place of a dead one.
     pub fn replaced(&mut self, member: MemberId) {
+        let fresh = (self.fresh)(self.disks.len());
         if let Some(disk) = self.disks.get_mut(member.at()) {
-            *disk = (self.fresh)();
+            *disk = fresh;
             self.members[member.at()] = Space::default();
         }
     }

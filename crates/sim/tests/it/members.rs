@@ -68,3 +68,17 @@ fn the_windows_of_an_arrays_drives_add_up_to_its_own() {
         assert_eq!(windows, logged as f64, "disk {disk}");
     }
 }
+
+/// The drive with the parity is conventional in a run: nothing is cleaned there, and what it holds is what it was given.
+#[test]
+fn the_parity_drive_of_raid4s_is_conventional() {
+    let verified = format!("{MORE}\narray = 'raid4s,disks=3'\nverify_media = true");
+    let cleaned = |d: &Done| -> Vec<u64> {
+        let members = d.result.json["members"].as_array().unwrap();
+        members.iter().map(|m| m["cleaning"]["relocated_blocks"].as_u64().unwrap_or(0)).collect()
+    };
+    let d = cleaned(&go("rmw", 1000, &verified));
+    assert!(d[0] > 0 && d[1] > 0 && d[2] == 0, "{d:?}");
+    let other = cleaned(&of("raid5,disks=3,layout=parity-last", "rmw"));
+    assert!(other[2] > 0, "{other:?}");
+}

@@ -22,6 +22,10 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=5,chunk=4blk,write=modify,parity=log,log=5blk,log_region=24blk,log_on=ssd,intent=on",
     "raid5,disks=3,chunk=3blk,layout=left-symmetric,write=modify,parity=log,log=6blk,log_region=30blk,rebuild_unit=9blk,intent=on",
     "raid5,disks=4,chunk=4blk,parity=log,log=20blk,log_region=16blk,ssd_write=40blk,ssd_page=4blk,log_on=ssd",
+    "raid5,disks=4,chunk=4blk,layout=parity-last,rebuild_unit=12blk",
+    "raid4s,disks=4,chunk=4blk,rebuild_unit=12blk",
+    "raid4s,disks=3,chunk=3blk,write=modify,intent=on",
+    "raid4s,disks=4,chunk=4blk,journal=on",
     "raid6,disks=4,chunk=1blk",
     "raid6,disks=6,chunk=4blk,rebuild_unit=20blk",
     "raid6,disks=5,chunk=3blk,layout=left-symmetric,write=modify,intent=on",
@@ -96,7 +100,9 @@ fn losses(text: &str) -> usize {
 
 /// Whether the disks alone have all of the parity.
 fn in_step(text: &str) -> bool {
-    text.starts_with("raid5") && !text.contains("parity=log") && !text.contains(" / ")
+    (text.starts_with("raid5") || text.starts_with("raid4s"))
+        && !text.contains("parity=log")
+        && !text.contains(" / ")
 }
 
 /// The power fails at any member request, when images are logged and when they are put into the parity: with a remembered

@@ -72,6 +72,7 @@ drive has no scheduler that reorders. The last zone is left out where it is shor
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     zoned: true,
+    conventional: |_| None,
     disks: |_| 1,
     build,
 };

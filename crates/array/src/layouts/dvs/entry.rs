@@ -102,6 +102,7 @@ segments are reset, and it is done again after a cut. The published write cache 
     ],
     capabilities: Capabilities { losses: 1, survives_cut: false, discards: true },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };

@@ -47,6 +47,7 @@ chunks after a server was killed or the host lost power, in the background, and 
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
     zoned: false,
+    conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(2) as u32,
     build,
 };

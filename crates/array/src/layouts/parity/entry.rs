@@ -38,16 +38,20 @@ pub const JOURNAL: Param = Param {
     doc: "rows are on an SSD before their drives are written, so that a power cut and a lost drive together lose nothing",
 };
 
+/// How a user wants parity to go round.
+pub(crate) fn rotation(values: &Values) -> Rotation {
+    let layout = values.text("layout").and_then(|l| Rotation::NAMES.iter().position(|n| *n == l));
+    Rotation::ALL[layout.unwrap_or(0)]
+}
+
 /// The shape that a user wants, and its options; `rows` are left on each disk for rows of `chunk`.
 pub(crate) fn common(
     context: &ArrayContext<'_>,
     values: &Values,
-    parities: u64,
+    (rotation, parities): (Rotation, u64),
     chunk: Blocks,
     rows: u64,
 ) -> Result<(Rows, Options), SpecError> {
-    let layout = values.text("layout").and_then(|l| Rotation::NAMES.iter().position(|n| *n == l));
-    let rotation = Rotation::ALL[layout.unwrap_or(0)];
     let disks = context.disks().len() as u64;
     let preference = match values.text("write") {
         Some("modify") => Preference::Always(Method::Modify),
@@ -60,7 +64,7 @@ pub(crate) fn common(
     }
     let rebuild = Settings::of(context, values, chunk, rows);
     let rows = Rows { chunk: chunk.0, disks, parities, rotation, rows };
-    Ok((rows, Options { preference, rebuild, intent, journal, log: log::Settings::OFF }))
+    Ok((rows, Options { preference, rebuild, intent, journal, log: log::Settings::OFF, mixed: false }))
 }
 
 /// The array of this shape.

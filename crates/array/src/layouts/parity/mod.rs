@@ -16,8 +16,8 @@ mod task;
 mod tasks;
 mod writes;
 
-pub(crate) use entry::common;
 pub use entry::{INTENT, JOURNAL, LAYOUT, WRITE, built};
+pub(crate) use entry::{common, rotation};
 
 use crate::layouts::disks::Disks;
 use crate::layouts::intent::{self, Intent};
@@ -50,6 +50,8 @@ pub struct Options {
     pub journal: bool,
     /// Parity of small writes is logged.
     pub log: log::Settings,
+    /// Disks make different things of a discard, so that data and parity would not stay in step: none reaches them.
+    pub mixed: bool,
 }
 
 /// What is counted.

@@ -16,15 +16,22 @@ pub enum Rotation {
     RightAsymmetric,
     /// Parity moves from disk 0 up; data go on behind it.
     RightSymmetric,
+    /// Parity does not move: it has the last disk (with one parity, RAID-4).
+    ParityLast,
 }
 
 impl Rotation {
     /// What users write, in the order of [`Self::ALL`].
     pub const NAMES: &'static [&'static str] =
-        &["left-asymmetric", "left-symmetric", "right-asymmetric", "right-symmetric"];
+        &["left-asymmetric", "left-symmetric", "right-asymmetric", "right-symmetric", "parity-last"];
     /// All.
-    pub const ALL: [Self; 4] =
-        [Self::LeftAsymmetric, Self::LeftSymmetric, Self::RightAsymmetric, Self::RightSymmetric];
+    pub const ALL: [Self; 5] = [
+        Self::LeftAsymmetric,
+        Self::LeftSymmetric,
+        Self::RightAsymmetric,
+        Self::RightSymmetric,
+        Self::ParityLast,
+    ];
 
     fn is_left(self) -> bool {
         matches!(self, Self::LeftAsymmetric | Self::LeftSymmetric)
@@ -93,7 +100,11 @@ impl Rows {
     #[inline]
     pub(crate) fn disk(&self, row: u64, role: u64) -> u64 {
         let (disks, parities) = (self.disks, self.parities);
-        let first = if self.rotation.is_left() { disks - 1 - row % disks } else { row % disks };
+        let first = match self.rotation {
+            Rotation::ParityLast => disks - parities,
+            rotation if rotation.is_left() => disks - 1 - row % disks,
+            _ => row % disks,
+        };
         if role >= self.data() {
             return (first + role - self.data()) % disks;
         }
@@ -194,6 +205,7 @@ mod tests {
         assert_eq!(picture(Rotation::LeftAsymmetric), "0 1 2 P | 3 4 P 5 | 6 P 7 8 | P 9 10 11");
         assert_eq!(picture(Rotation::LeftSymmetric), "0 1 2 P | 4 5 P 3 | 8 P 6 7 | P 9 10 11");
         assert_eq!(picture(Rotation::RightAsymmetric), "P 0 1 2 | 3 P 4 5 | 6 7 P 8 | 9 10 11 P");
+        assert_eq!(picture(Rotation::ParityLast), "0 1 2 P | 3 4 5 P | 6 7 8 P | 9 10 11 P");
         assert_eq!(picture(Rotation::RightSymmetric), "P 0 1 2 | 5 P 3 4 | 7 8 P 6 | 9 10 11 P");
     }
 
@@ -213,6 +225,7 @@ mod tests {
         assert_eq!(picture(Rotation::LeftAsymmetric), "Q 0 1 P | 2 3 P Q | 4 P Q 5 | P Q 6 7");
         assert_eq!(picture(Rotation::LeftSymmetric), "Q 0 1 P | 2 3 P Q | 5 P Q 4 | P Q 6 7");
         assert_eq!(picture(Rotation::RightAsymmetric), "P Q 0 1 | 2 P Q 3 | 4 5 P Q | Q 6 7 P");
+        assert_eq!(picture(Rotation::ParityLast), "0 1 P Q | 2 3 P Q | 4 5 P Q | 6 7 P Q");
         assert_eq!(picture(Rotation::RightSymmetric), "P Q 0 1 | 3 P Q 2 | 4 5 P Q | Q 6 7 P");
     }
 

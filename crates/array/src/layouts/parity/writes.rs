@@ -217,7 +217,7 @@ impl Parity {
     pub(super) fn discard(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> bool {
         let whole = self.whole_rows(r);
         // What disks make of parity and of blocks that their logs are about is anybody's guess.
-        if whole.is_empty() || self.disks.degraded() || self.logs.has(whole.clone()) {
+        if self.options.mixed || whole.is_empty() || self.disks.degraded() || self.logs.has(whole.clone()) {
             return false;
         }
         self.dirty(r, plan);

@@ -46,6 +46,7 @@ behind what the map knows, and these units count as dead. The drive's reads abov
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     zoned: true,
+    conventional: |_| None,
     disks: |_| 1,
     build,
 };
