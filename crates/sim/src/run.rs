@@ -16,7 +16,7 @@ use crate::rig::{Found, Ran, Rig};
 use crate::spec::Spec;
 use crate::spent::Spent;
 use crate::state;
-use crate::verify::{ArrayVerify, Verify};
+use crate::verify::{ArrayVerify, Discards, Verify};
 use crate::watch::{ArrayWatch, Watch};
 use serde_json::json;
 use smrlab_array::{BuiltArray, Chosen, Controller as ArrayController, Member};
@@ -93,7 +93,8 @@ fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> ArrayVerify 
         Some(true) => Verify::new(geometry.clone(), Interference::tracks(1), false),
         _ => Verify::new(geometry.clone(), interference, discards),
     };
-    ArrayVerify::new((chosen.disks as usize, ssds), Box::new(fresh), (discards, chosen.discards(discards)))
+    let (disks, of_array) = (chosen.disks as usize, chosen.discards(discards));
+    ArrayVerify::new(disks..disks + ssds, Box::new(fresh), Discards { of_disk: discards, of_array })
 }
 
 /// A rig, and what is to be done with it.

@@ -7,8 +7,8 @@ pub(crate) use array::ArrayWatch;
 use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::Logs;
-use crate::metrics::Metrics;
 use crate::metrics::updates::Updates;
+use crate::metrics::{Metrics, Work};
 use crate::prefill::PrefillObserver;
 use crate::spent::Spent;
 use crate::verify::Verify;
@@ -34,7 +34,7 @@ impl Effects for Metrics {
     }
 
     fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
-        self.counted(arrival, request, served, (0, 0));
+        self.counted(arrival, request, served, Work::default());
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl Effects for Watch {
     }
 
     fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
-        self.metrics.counted(arrival, request, served, (0, 0));
+        self.metrics.counted(arrival, request, served, Work::default());
         if let Some(verify) = &self.verify {
             verify.answered(request)?;
         }

@@ -205,6 +205,15 @@ pub struct Metrics {
     pub refused: u64,
 }
 
+/// What a request took on the medium.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// Media operations.
+    pub ops: u64,
+    /// Runs of blocks that the host sees as one.
+    pub extents: u64,
+}
+
 /// What [`Metrics`] needs to know of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricsSetup {
@@ -299,18 +308,18 @@ impl Metrics {
             self.refusals.add(request, why, lba);
             return self.timed(arrival, request, &executed.served);
         }
-        let work = (plan.ops().len() as u64, u64::from(plan.extents()));
+        let work = Work { ops: plan.ops().len() as u64, extents: u64::from(plan.extents()) };
         self.counted(arrival, request, &executed.served, work);
     }
 
-    /// A request that arrived at `arrival` was served with so many media operations, for so many extents.
+    /// A request that arrived at `arrival` was served with so much work.
     #[inline]
     pub fn counted(
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
         served: &Served,
-        (ops, extents): (u64, u64),
+        Work { ops, extents }: Work,
     ) {
         match request.op {
             HostOp::Read => self.updates.read(request.lba, request.blocks),

@@ -114,13 +114,21 @@ struct Pending {
     answered: bool,
 }
 
+/// Where discarded blocks read as zeroes.
+#[derive(Clone, Copy, Debug)]
+pub struct Discards {
+    /// On a disk.
+    pub of_disk: bool,
+    /// On the array.
+    pub of_array: bool,
+}
+
 /// See the [module](self).
 pub struct ArrayVerify {
     disks: Vec<Verify>,
     /// What follows a disk of this number; of a spare one more than all.
     fresh: Box<dyn Fn(usize) -> Verify>,
-    /// Discarded blocks of a disk, and of the array, read as zeroes.
-    discards: (bool, bool),
+    discards: Discards,
     members: Vec<Space>,
     expected: Space,
     /// Blocks that may hold anything: discarded where that promises nothing.
@@ -134,17 +142,14 @@ pub struct ArrayVerify {
 }
 
 impl ArrayVerify {
-    /// For so many disks, each followed by what `fresh` makes, and SSDs. `discards`: of a disk, of the array.
-    pub fn new(
-        (disks, ssds): (usize, usize),
-        fresh: Box<dyn Fn(usize) -> Verify>,
-        discards: (bool, bool),
-    ) -> Self {
+    /// For an array whose members with the numbers `ssds` are SSDs, and those before them disks, each followed by what `fresh`
+    /// makes.
+    pub fn new(ssds: Range<usize>, fresh: Box<dyn Fn(usize) -> Verify>, discards: Discards) -> Self {
         Self {
-            disks: (0..disks).map(&fresh).collect(),
+            disks: (0..ssds.start).map(&fresh).collect(),
             fresh,
             discards,
-            members: (0..disks + ssds).map(|_| Space::default()).collect(),
+            members: (0..ssds.end).map(|_| Space::default()).collect(),
             expected: Space::default(),
             vague: Space::default(),
             staging: Staging::of_blocks(BLOCK),
@@ -194,7 +199,7 @@ impl ArrayVerify {
                     want.iter_mut().zip(vague).for_each(|(w, v)| *w |= v);
                 }
             }
-            HostOp::Discard if self.discards.1 => self.expected.clear(&blocks),
+            HostOp::Discard if self.discards.of_array => self.expected.clear(&blocks),
             HostOp::Discard => self.vague.set(&blocks, &vec![u8::MAX; n]),
             _ => {}
         }
@@ -268,7 +273,7 @@ impl ArrayVerify {
                 let host = host.map_or(&mut [][..], |p| &mut p.data);
                 self.staging.scatter(op.buffers, plan.parts(op), &space.get(&blocks), host);
             }
-            HostOp::Discard if self.discards.0 => space.clear(&blocks),
+            HostOp::Discard if self.discards.of_disk => space.clear(&blocks),
             _ => {}
         }
     }

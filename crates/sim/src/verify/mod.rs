@@ -9,7 +9,7 @@ mod pages;
 mod tags;
 mod taken;
 
-pub use array::ArrayVerify;
+pub use array::{ArrayVerify, Discards};
 
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};

@@ -3,7 +3,7 @@
 use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::Logs;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Work};
 use crate::spent::SpentByMany;
 use crate::verify::ArrayVerify;
 use smrlab_array::{ArrayObserver, ArrayState, Done, MemberId, MemberOp, MemberPlan};
@@ -94,7 +94,7 @@ impl ArrayObserver for ArrayWatch {
         if done.refusal.is_some() {
             self.total.refused += 1;
         }
-        self.total.counted(done.arrival, &done.request, &served, (done.ops, 1));
+        self.total.counted(done.arrival, &done.request, &served, Work { ops: done.ops, extents: 1 });
         if let Some(log) = &mut self.logs.requests {
             let spent = self.spent.as_mut().map(|s| s.of(done.request.id, served.start, served.ack));
             log.add(done.arrival, &done.request, &served, spent.unwrap_or_default())?;
@@ -169,7 +169,7 @@ impl ArrayObserver for ArrayWatch {
 
     fn answered_early(&mut self, member: MemberId, came: SimTime, request: &HostRequest, served: &Served) {
         self.verify.iter_mut().for_each(|v| v.answered_early(member, request));
-        self.members[member.at()].counted(came, request, served, (0, 0));
+        self.members[member.at()].counted(came, request, served, Work::default());
     }
 
     fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
