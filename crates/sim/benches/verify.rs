@@ -1,6 +1,7 @@
 //! `cargo bench -p smrlab-sim --bench verify [-- WORD...]`: what following every block costs a run (`verify_media`), on one drive and on
 //! arrays: requests per second of user CPU time, whole process without start-up. Requests of 16 KiB, 60 % writes, all over the drives.
 
+#[expect(dead_code, reason = "this bench keeps no traces")]
 mod support;
 
 use smrlab_sim::{Control, Spec, run};
