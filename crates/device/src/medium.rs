@@ -218,13 +218,28 @@ impl Medium {
     /// As [`read`](Self::read).
     pub fn read_later(&self, start: u64, blocks: u64) -> Result<bool> {
         let end = start + blocks;
-        if !self.store.copies() || !(self.plain || self.state.read().shingle.clean(start, end)) {
+        if !self.store.copies() || !(self.plain || self.intact(start, end)) {
             return Ok(false);
         }
         if self.faults.pass(false, start, end)? == Fate::Cut {
             std::process::abort();
         }
         Ok(true)
+    }
+
+    /// Whether none of these blocks is destroyed: looked at block by block where it cannot be seen at once, as of a band that was
+    /// written in several pieces.
+    fn intact(&self, start: u64, end: u64) -> bool {
+        let state = self.state.read();
+        if state.shingle.clean(start, end) {
+            return true;
+        }
+        let mut pieces = PIECES.take();
+        pieces.clear();
+        state.shingle.resolve(start, end, &mut pieces);
+        let intact = !pieces.iter().any(Piece::destroyed);
+        PIECES.set(pieces);
+        intact
     }
 
     /// Writes zeroes, destroying what lies in reach.

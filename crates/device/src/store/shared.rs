@@ -118,10 +118,13 @@ impl Shared {
         while first < from.end {
             let n = self.along(target, self.along(first, from.end - first));
             let (place, before) = (self.place(first) as usize, self.place(target) as usize);
-            for near in [place, place + n - 1, before, before + n - 1] {
-                prefetch(&self.others, near);
+            // What comes back to where it was moved from lies there already.
+            if place != before {
+                for near in [place, place + n - 1, before, before + n - 1] {
+                    prefetch(&self.others, near);
+                }
+                moves.push(Move { target, place, before, n });
             }
-            moves.push(Move { target, place, before, n });
             (first, target) = (first + n, target + n);
         }
         // First what is taken, then what is freed: a block may be both.

@@ -2,7 +2,9 @@
 //! disk's own definition of interference.
 
 use proptest::prelude::*;
+use smrlab_device::medium::{Medium, Mode, Reading};
 use smrlab_device::shingle::Shingle;
+use smrlab_device::store::Memory;
 use smrlab_device::tracks::Tracks;
 use smrlab_disk::geometry::{Layout, REVOLUTION, Toward};
 use smrlab_disk::{Geometry, GeometrySpec, Interference, ZoneSpec};
@@ -129,6 +131,23 @@ fn plates(tracks: u32, sectors: u32, k: u64) -> Shingle {
     let mut spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(tracks, sectors)]);
     spec.cylinder_skew = REVOLUTION / 7;
     Shingle::new(Arc::new(Tracks::new(Arc::new(Geometry::new(spec).unwrap())).unwrap()), k)
+}
+
+/// Two writes meet within a track: nothing of it is destroyed, though that is not seen at once; then its upper track is written again.
+#[test]
+fn what_was_written_in_pieces_can_be_copied_until_it_is_destroyed() {
+    let reading = Reading { mode: Mode::Performance, errors: false };
+    let shingle = plates(6, 100, 2);
+    let store = Box::new(Memory::new(600 * 512).unwrap());
+    let medium = Medium::new(shingle, store, None, reading);
+    medium.write(0, &[1; 100 * 512]).unwrap();
+    medium.write(150, &[2; 150 * 512]).unwrap();
+    medium.write(100, &[3; 50 * 512]).unwrap();
+    assert!(!medium.with_runs(|s| s.clean(100, 200)), "it is seen at once: the test asks for nothing");
+    assert!(medium.read_later(100, 100).unwrap());
+    medium.write(0, &[4; 60 * 512]).unwrap();
+    assert!(!medium.read_later(100, 100).unwrap(), "some of it is destroyed");
+    assert!(medium.read_later(0, 100).unwrap());
 }
 
 /// Figure 5 of the paper: three partly overlapping writes on tracks 1 to 3 with k = 3; a read of track 3 splits in four.
