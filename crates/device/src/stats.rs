@@ -172,7 +172,7 @@ impl Responses {
                              "share": stalls.waiting_ns as f64 / span as f64});
         if stalls.count > 0 {
             out["first_s"] = seconds(stalls.first.since(*since)).into();
-            out["total_s"] = seconds(stalls.total).into();
+            out["total_s"] = (stalls.total_ns as f64 / 1e9).into();
             out["max_s"] = seconds(stalls.max).into();
             out["episodes"] = stalls.episodes().into();
         }

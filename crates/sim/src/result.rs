@@ -254,7 +254,7 @@ fn stalls(m: &Metrics) -> Value {
     if s.count > 0 {
         out.extend(object([
             ("first_s", json!(seconds(s.first.since(begin)))),
-            ("total_s", json!(seconds(s.total))),
+            ("total_s", json!(s.total_ns as f64 / 1e9)),
             ("max_s", json!(seconds(s.max))),
             ("episodes", json!(s.episodes())),
         ]));

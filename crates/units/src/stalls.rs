@@ -13,8 +13,8 @@ pub struct Stalls {
     pub count: u64,
     /// When the first of them arrived.
     pub first: SimTime,
-    /// Sum of their response times.
-    pub total: SimTime,
+    /// Sum of their response times, ns: of many requests in a long queue more than 64 bits hold.
+    pub total_ns: u128,
     /// The longest response time of one.
     pub max: SimTime,
     /// Time in which at least one was waiting, ns.
@@ -32,7 +32,7 @@ impl Stalls {
             threshold,
             count: 0,
             first: SimTime::ZERO,
-            total: SimTime::ZERO,
+            total_ns: 0,
             max: SimTime::ZERO,
             waiting_ns: 0,
             episodes: Vec::new(),
@@ -64,7 +64,7 @@ impl Stalls {
         let took = ack.since(arrival);
         self.first = if self.count == 0 { arrival } else { self.first.min(arrival) };
         self.count += 1;
-        self.total += took;
+        self.total_ns += u128::from(took.0);
         self.max = self.max.max(took);
         // Of a long queue: it came in the last span, and makes that longer.
         if let Some(last) = self.episodes.last_mut()
@@ -128,12 +128,23 @@ mod tests {
     fn time_in_which_several_wait_counts_once() {
         // Two that overlap, one apart, and one that waited over all of them and before.
         let (s, new) = told(&[(100, 1100), (600, 1600), (3000, 4000)]);
-        assert_eq!((s.waiting_ns, s.episodes(), s.total), (2_500_000_000, 2, SimTime::from_ms(3000)));
+        assert_eq!((s.waiting_ns, s.episodes(), s.total_ns), (2_500_000_000, 2, 3_000_000_000));
         assert_eq!(new, [(100, 1100), (1100, 1600), (3000, 4000)]);
         let (s, new) = told(&[(100, 1100), (600, 1600), (3000, 4000), (50, 5000)]);
         assert_eq!((s.waiting_ns, s.episodes(), s.first), (4_950_000_000, 1, SimTime::from_ms(50)));
         assert_eq!(new[3..], [(4000, 5000), (1600, 3000), (50, 100)]);
         assert_eq!((s.count, s.max), (4, SimTime::from_ms(4950)));
+    }
+
+    /// Forty requests that wait for thirty years each: 1200 years, of which 64 bits hold 584.
+    #[test]
+    fn the_sum_of_a_long_queue_is_more_than_64_bits_hold() {
+        let mut s = Stalls::new(SimTime::from_ms(500));
+        let year = 365 * 86_400 * 1_000_000_000;
+        for _ in 0..40 {
+            s.response(SimTime::ZERO, SimTime(30 * year), |_, _| ());
+        }
+        assert_eq!((s.total_ns, s.count, s.waiting_ns), (1200 * u128::from(year), 40, 30 * year));
     }
 
     #[test]

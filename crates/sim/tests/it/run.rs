@@ -39,6 +39,20 @@ fn a_conventional_drive_does_what_the_host_asks_and_nothing_else() {
     assert!(number(j, "/busy_s") < number(j, "/makespan_s"));
 }
 
+/// 250 000 writes that come at once, each a rewrite of a band of 100 tracks: they wait for more than 584 years together, which is
+/// what 64 bits of nanoseconds hold.
+#[test]
+fn waits_that_add_up_to_centuries_are_summed() {
+    let j = done(
+        "drive = 'he2014-example'\nlayer = 'rmw,band=100'\nwrap = 'capacity'
+         trace = 'synth:uniform,requests=250000,size=4KiB,write=100%,interarrival=1us'",
+    )
+    .json;
+    let (total, mean) = (number(&j, "/stalls/total_s"), number(&j, "/response_ms/mean") / 1e3);
+    assert!(total > u64::MAX as f64 / 1e9, "{total} s");
+    assert!((total / (mean * 250e3) - 1.0).abs() < 1e-3, "{total} s, of {mean} s in the mean");
+}
+
 #[test]
 fn tables_agree_with_the_document() {
     let r = done(&format!("{UNIFORM} layer = 'static-1234'\nwindow = '1s'"));
