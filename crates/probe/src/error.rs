@@ -43,3 +43,16 @@ impl ProbeError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_to_act_is_told_by_what_failed() {
+        let target = |gone| ProbeError::Target(TargetError { what: String::new(), gone });
+        assert_eq!((target(true).kind(), target(false).kind()), (Kind::Environment, Kind::Input));
+        assert_eq!(ProbeError::Interrupted.kind(), Kind::Interrupted);
+        assert_eq!(ProbeError::NotADisk(String::new()).kind(), Kind::Input);
+    }
+}

@@ -5,6 +5,8 @@
 
 mod dial;
 mod error;
+#[cfg(test)]
+mod fakes;
 pub mod fit;
 pub mod geometry;
 pub mod identify;

@@ -392,5 +392,27 @@ mod tests {
         odd.iter_mut().enumerate().for_each(|(i, n)| *n += 0.3 * i as f64 % 1.0);
         assert_eq!(vernier(&odd), None, "no skew fits");
         assert_eq!(vernier(&turns(&sizes[..4], 0.001)), None, "one fits any four numbers");
+        let mut misled = turns(&sizes, 0.001);
+        (misled[2], misled[7]) = (misled[2] + 0.4, misled[7] - 0.3);
+        assert!((vernier(&misled).unwrap() - 0.001).abs() < 3e-6, "two of ten were misled");
+    }
+
+    /// Tracks of 100 blocks with a skew of 0.002; from track 3000 on everything lies 0.1 revolutions further, as behind slipped sectors.
+    /// That is no end of the zone: the line is taken up again behind it, and from there on all is on it.
+    #[test]
+    fn a_line_that_moves_aside_is_taken_up_again() {
+        use crate::Quiet;
+        use crate::fakes::{Fake, TURN, passes};
+        let run = Run { first: 0, usable: 100, skew: 0.002 };
+        let mut target = Fake::new(100 * 9000, |_, lba, _, now| {
+            passes(run.angle(lba) + if lba < 300_000 { 0.0 } else { 0.1 }, now)
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        let mut lines = Lines { skew: 0.002, next: None, tuned: 1e9 };
+        assert_eq!(lines.zone(&mut dial, 0, 99.8).unwrap(), (100, 9000, 900_000));
+        assert!((lines.skew - 0.002).abs() < 1e-6, "{}", lines.skew);
+        assert!(dial.quality().requests < 3000, "{} requests", dial.quality().requests);
     }
 }

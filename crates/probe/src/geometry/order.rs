@@ -303,3 +303,71 @@ fn first_deviation(
 
 /// How often the track is looked for at which steps stop being alike.
 const BISECTIONS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quiet;
+    use crate::fakes::{self, Fake, TURN};
+
+    fn zone(usable: u64, tracks: u64) -> Zone {
+        Zone {
+            first_lba: 0,
+            blocks: usable * tracks,
+            first_track: 0,
+            tracks,
+            usable,
+            sectors: usable,
+            sectors_exact: usable as f64,
+            slips: 0,
+            jump: 0.1,
+        }
+    }
+
+    /// Zones that come again in reverse tell how often the drive is gone through; what only falls, or is no mirror of itself, does not.
+    #[test]
+    fn passes_are_counted_where_zones_come_again() {
+        let of = |sizes: &[u64]| super::passes(&sizes.iter().map(|n| zone(*n, 10)).collect::<Vec<_>>());
+        assert_eq!(of(&[300, 200, 100]), None);
+        assert_eq!(of(&[300, 200, 100, 200, 300]), Some(2));
+        assert_eq!(of(&[300, 200, 100, 200, 300, 200, 100]), Some(3));
+        assert_eq!(of(&[300, 200, 100, 150, 300]), None);
+    }
+
+    /// Groups that leave nothing of the drive are whole surfaces.
+    #[test]
+    fn a_group_as_large_as_the_drive_is_a_surface() {
+        let zones = [zone(100, 30), zone(90, 30)];
+        assert_eq!(hybrid(4, 14, &zones), Order::Hybrid { surfaces: 4, group_cylinders: 14 });
+        assert_eq!(hybrid(4, 15, &zones), Order::Surface { surfaces: 4 });
+    }
+
+    /// A disk of 100 sectors a track whose track `n` starts at `start(n)`; what is found of its order.
+    fn found(tracks: u64, start: impl Fn(u64) -> f64) -> Skews {
+        let mut target = Fake::new(100 * tracks, |_, lba, blocks, now| {
+            let last = lba + blocks - 1;
+            fakes::passes(start(last / 100) + (last % 100 + 1) as f64 / 100.0, now)
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        find(&mut dial, &[zone(100, tracks)], &Jumps(vec![0.1, 0.2])).unwrap()
+    }
+
+    /// Skews that differ by less than 2.2 sectors are one kind: they are rounded on each track. By 3 sectors they are two.
+    #[test]
+    fn skews_of_two_sectors_more_are_the_same_kind() {
+        let every = |n: u64, more: f64| 0.1 * n as f64 + more * (n / 4) as f64;
+        let (one, two) = (found(400, |n| every(n, 0.019)), found(400, |n| every(n, 0.03)));
+        assert_ne!(one.order, Order::Cylinder { surfaces: 4 });
+        assert_eq!(two.order, Order::Cylinder { surfaces: 4 });
+        assert!((two.cylinder.value - 0.13).abs() < 0.002 && (two.track.unwrap().value - 0.1).abs() < 0.002);
+        assert!((two.period_tracks - 1.0 / 0.13).abs() < 0.2, "{}", two.period_tracks);
+        let surfaces = found(400, |n| every(n, 0.0));
+        assert_eq!((surfaces.order, surfaces.track), (Order::Surface { surfaces: 1 }, None));
+        // Three surfaces of groups of ten tracks: two changes of surface, then the next group begins with a step like all others.
+        let grouped = found(400, |n| 0.1 * n as f64 + 0.05 * (n / 10 - n / 30) as f64);
+        assert_eq!(grouped.order, Order::Hybrid { surfaces: 3, group_cylinders: 10 });
+        assert!((grouped.track.unwrap().value - 0.15).abs() < 0.002);
+    }
+}

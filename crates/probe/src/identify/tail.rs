@@ -193,4 +193,18 @@ mod tests {
         );
         assert_eq!(regular(&[0.0; 50]), None);
     }
+
+    /// The middle one of the steps is the distance: neither a wait between two nor one that was left out makes another of it.
+    #[test]
+    fn a_wait_that_does_not_belong_does_not_hide_the_book_keeping() {
+        let mut waits = vec![0.0; 1300];
+        for i in (10..1300).step_by(100) {
+            waits[i] = 5.0;
+        }
+        (waits[330], waits[910]) = (5.0, 0.0);
+        assert_eq!(regular(&waits), Some(Journal { at: 10, every: 100, wait: 5.0 }));
+        // What comes within 16 writes is cleaning, however often it comes.
+        (20..40).for_each(|i| waits[i] = 0.6);
+        assert_eq!(regular(&waits).map(|j| j.every), Some(100));
+    }
 }

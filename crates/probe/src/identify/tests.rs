@@ -1,7 +1,8 @@
 //! What is found out about simulated drives against what they are.
 
 use super::*;
-use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing, Watch};
+use crate::fakes::StopAfter;
+use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, HostRequest};
@@ -185,16 +186,6 @@ fn bands_of_a_cache_are_told_whichever_way_they_are_shingled() {
     }
 }
 
-/// Asks to stop after so many checks.
-struct StopAfter(std::cell::Cell<u64>);
-
-impl Watch for StopAfter {
-    fn stopped(&self) -> bool {
-        self.0.set(self.0.get().saturating_sub(1));
-        self.0.get() == 0
-    }
-}
-
 /// A target whose clock begins anew with every sitting.
 struct NewClock<'t>(&'t mut SimTarget<Drive>, SimTime);
 
@@ -239,7 +230,7 @@ fn what_was_found_out_is_kept_and_gone_on_with() {
             let now = target.access(Dir::Read, Lba(sittings), Blocks(1)).unwrap().end;
             let text = serde_json::to_string(&known).unwrap();
             known = serde_json::from_str(&text).unwrap();
-            let mut watch = StopAfter((checks << sittings).into());
+            let mut watch = StopAfter(std::cell::Cell::new(checks << sittings));
             match identify_further(&mut NewClock(&mut target, now), &mut watch, &mut known, &mut |_| ()) {
                 Ok(()) => {}
                 Err(e) => assert_eq!(e, ProbeError::Interrupted),
