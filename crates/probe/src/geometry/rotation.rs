@@ -257,3 +257,36 @@ fn noise(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
     let middle = median_angle(&angles);
     Ok(spread(&angles.iter().map(|a| wrap(a - middle)).collect::<Vec<_>>()) * dial.period())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN, passes};
+
+    /// Of the periods at which reads end alike the likeliest is taken: within half a step of the true one, a step being a tenth of
+    /// what the span of all reads tells apart.
+    #[test]
+    fn the_likeliest_of_the_periods_is_taken() {
+        for angle in [0.0, 0.3, 0.7] {
+            let mut target = Fake::new(1 << 20, |_, _, _, now| passes(angle, now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            let found = rough_period(&mut dial, 1000).unwrap();
+            let step = 0.1 / target.now as f64;
+            let off = (1.0 / found - 1.0 / TURN as f64).abs();
+            assert!(off < 0.8 * step, "{found} ns, {} steps off", off / step);
+        }
+    }
+
+    /// Two sets of 24 reads of a disk that ends each after half a turn, and of a chip: 64 blocks are enough to tell.
+    #[test]
+    fn what_is_too_small_or_too_fast_is_no_disk() {
+        let of = |blocks, ns| {
+            let mut target = Fake::new(blocks, |_, _, _, now| now + ns);
+            plausible(&mut Dial::new(&mut target, &mut Quiet)).is_ok()
+        };
+        assert_eq!([of(64, 5_000_000), of(63, 5_000_000)], [true, false]);
+        assert_eq!([of(64, 200_000), of(64, 199_999)], [true, false]);
+    }
+}

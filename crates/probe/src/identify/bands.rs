@@ -289,3 +289,6 @@ fn repeats_after(costs: &[f64]) -> Option<usize> {
     let end = (first..off.len()).find(|&lag| off[lag] >= 0.3 * mean)?;
     (first..end).min_by(|&a, &b| off[a].total_cmp(&off[b])).filter(|&lag| lag >= 8)
 }
+
+#[cfg(test)]
+mod tests;

@@ -298,6 +298,8 @@ fn filled(size: u64, points: Vec<(f64, f64)>, writes: Option<u64>) -> Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, StopAfter};
 
     /// The first four chunks do not count, and fewer than three behind them say nothing of what is usual. The cache is full where a
     /// chunk takes ten times as long, from its first slow write on.
@@ -309,5 +311,105 @@ mod tests {
         };
         assert_eq!((found(5), found(6)), (None, None));
         assert_eq!(found(7), Some(7 * CHUNK));
+    }
+
+    /// A cache with room for so many blocks or writes, of which each new one then waits for the oldest to be cleaned, 30 ms a piece
+    /// of 8 blocks; the first writes to a full cache, `worn` of them, wait ten times as long.
+    struct Cache {
+        room: u64,
+        bytes: bool,
+        worn: u64,
+        held: u64,
+    }
+
+    impl Cache {
+        fn write(&mut self, blocks: u64) -> u64 {
+            let n = if self.bytes { blocks / 8 } else { 1 };
+            self.held += n;
+            let over = if self.held > self.room { n } else { 0 };
+            let dear = if over > 0 && self.worn > 0 { 10 } else { 1 };
+            self.worn -= u64::from(over > 0 && self.worn > 0);
+            1_000_000 + 30_000_000 * over * dear
+        }
+    }
+
+    fn nowhere() -> Places {
+        serde_json::from_str(r#"{"spots": [], "controls": [], "slack": 0.02}"#).unwrap()
+    }
+
+    /// What is found of a cache, how many writes that took, and what is known of their times in ms.
+    fn filled_of(mut cache: Cache) -> (CacheSize, usize, [f64; 2]) {
+        let mut target = Fake::new(1 << 20, move |_, _, blocks, now| now + cache.write(blocks));
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        let (places, mut state) = (nowhere(), Filling::default());
+        let found = Fill::new(1 << 20, &places, &mut state)
+            .until_it_breaks(&mut dial, 5, &mut Vec::new())
+            .unwrap()
+            .unwrap();
+        (found, target.asked.len(), [state.usual / 1e6, state.steady / 1e6])
+    }
+
+    /// 4000 writes of 8 blocks fit, and 5 were there before. Larger ones wait as long where entries are short, eight times
+    /// where bytes are. A full cache is used for a quarter of its writes before its times count.
+    #[test]
+    fn a_cache_is_measured_when_it_is_warm() {
+        for (bytes, limit) in [(false, Limit::Entries), (true, Limit::Bytes)] {
+            for worn in [0, 900] {
+                let (found, asked, times) = filled_of(Cache { room: 4000, bytes, worn, held: 0 });
+                let size = CacheSize { blocks: 4005 * 8, writes: 4005, write_blocks: 8, limit: Some(limit) };
+                assert_eq!(found, size, "{bytes} {worn}");
+                assert_eq!(times, [1.0, 31.0], "{bytes} {worn}");
+                // To the end of the chunk, a quarter more, and eight rounds of 250 small and 62 large ones.
+                assert_eq!(asked, 17 * CHUNK + 1000 + 8 * (250 + 62), "{bytes} {worn}");
+            }
+        }
+    }
+
+    /// A mean is over the writes that were asked for, over fewer where these take too long, over one at least.
+    #[test]
+    fn a_mean_ends_where_writes_take_too_long() {
+        let of = |n, most| {
+            let mut target = Fake::new(1 << 20, |_, _, _, now| now + 10);
+            let (places, mut state) = (nowhere(), Filling::default());
+            let mut fill = Fill::new(1 << 20, &places, &mut state);
+            let mean = fill.mean(&mut Dial::new(&mut target, &mut Quiet), 8, n, most).unwrap();
+            (mean, target.asked.len())
+        };
+        assert_eq!((of(7, 1e9), of(7, 35.0), of(7, 0.0)), ((10.0, 7), (10.0, 4), (10.0, 1)));
+    }
+
+    /// Stopped after the first wait, the cache is not filled anew: only what comes after that is done again.
+    #[test]
+    fn the_first_wait_is_kept_when_it_is_stopped() {
+        let mut cache = Cache { room: 4000, bytes: false, worn: 0, held: 0 };
+        let mut target = Fake::new(1 << 20, move |_, _, blocks, now| now + cache.write(blocks));
+        let (places, mut state) = (nowhere(), Filling::default());
+        // A check for each access and each flush.
+        let mut watch = StopAfter(std::cell::Cell::new(2 * (17 * CHUNK as u64 + 500)));
+        let mut fill = Fill::new(1 << 20, &places, &mut state);
+        let stopped = fill.until_it_breaks(&mut Dial::new(&mut target, &mut watch), 0, &mut Vec::new());
+        assert_eq!(stopped, Err(ProbeError::Interrupted));
+        let before = target.asked.len();
+        assert!(before > 17 * CHUNK && before < 17 * CHUNK + 501, "{before}");
+        let found = fill.until_it_breaks(&mut Dial::new(&mut target, &mut Quiet), 0, &mut Vec::new());
+        assert_eq!(found.unwrap().map(|c| c.writes), Some(4000));
+        assert_eq!(target.asked.len() - before, 1000 + 8 * (250 + 62));
+    }
+
+    /// After an hour a cache that was cleaned takes as many writes again, one that was not takes none.
+    #[test]
+    fn rest_helps_where_writes_have_not_to_wait_again() {
+        for (room, helps, said) in [(4000, true, "writes"), (900, false, "writes"), (0, false, "0 of them")] {
+            let mut cache = Cache { room, bytes: false, worn: 0, held: 0 };
+            let mut target = Fake::new(1 << 20, move |_, _, blocks, now| now + cache.write(blocks));
+            let (places, mut seen) = (nowhere(), Vec::new());
+            let mut state = Filling { usual: 1e6, steady: 31e6, ..Filling::default() };
+            let size = CacheSize { blocks: 32_000, writes: 4000, write_blocks: 8, limit: None };
+            let mut fill = Fill::new(1 << 20, &places, &mut state);
+            let found = fill.rest_helps(&mut Dial::new(&mut target, &mut Quiet), size, &mut seen).unwrap();
+            assert_eq!(found, helps, "{room}: {}", seen[0].saw);
+            assert!(room > 0 || seen[0].saw.contains(said), "{}", seen[0].saw);
+        }
     }
 }

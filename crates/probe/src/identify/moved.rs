@@ -344,3 +344,6 @@ pub(super) fn after_cleaning(
         Some(Mapping::Dynamic)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,3 +127,63 @@ impl Sittings {
         done
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Evidence;
+    use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN, passes};
+
+    fn look(known: &mut Sittings, turned: f64) -> usize {
+        let mut target = Fake::new(1 << 22, |_, lba, _, now| passes(lba as f64 / 1000.0 + turned, now));
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        known.look(&mut dial).unwrap();
+        target.asked.iter().filter(|a| a.0 == smrlab_units::Dir::Write).count()
+    }
+
+    /// Pieces are written once more as long as the drive's rest was not looked at; from then on their angles alone are taken, and
+    /// kept as they are by the clock of the sitting.
+    #[test]
+    fn places_are_kept_from_sitting_to_sitting() {
+        let mut known = Sittings::new(1 << 22);
+        assert!(!known.begun());
+        assert_eq!(look(&mut known, 0.0), 96);
+        let first = known.places.clone().unwrap();
+        assert_eq!((known.begun(), known.written, known.looks), (true, 96, 1));
+        assert_eq!((look(&mut known, 0.3), known.written, known.looks), (96, 192, 2));
+        let second = known.places.clone().unwrap();
+        assert_ne!(first, second, "at places of its own");
+        known.done.push(Stage::Rest);
+        assert_eq!((look(&mut known, 0.5), known.written, known.looks), (0, 192, 2));
+        let third = known.places.clone().unwrap();
+        let off = crate::stats::wrap(third.native(3).1 - second.native(3).1 - 0.2);
+        assert!(third.native(3).0 == second.native(3).0 && off.abs() < 1e-6, "{off}");
+        assert_eq!(known.found.evidence.len(), 1, "the last look counts");
+    }
+
+    /// A stage is done once; what one that failed had noted is dropped, and it is begun again.
+    #[test]
+    fn a_stage_that_failed_is_begun_again() {
+        let (mut known, mut kept, mut runs) = (Sittings::new(64), 0, 0);
+        let note = Evidence {
+            test: "one".to_owned(),
+            did: String::new(),
+            saw: String::new(),
+            axes: Default::default(),
+            points: Vec::new(),
+        };
+        for (fails, notes) in [(true, 0), (false, 1), (false, 1)] {
+            let done = known.once(Stage::Fill, &mut |_| kept += 1, |known| {
+                runs += 1;
+                known.found.evidence.push(note.clone());
+                if fails { Err(ProbeError::Interrupted) } else { Ok(()) }
+            });
+            assert_eq!((done.is_err(), known.found.evidence.len()), (fails, notes));
+        }
+        assert_eq!((kept, runs), (1, 2), "kept when it was done");
+        assert!(known.check(64).is_ok() && known.check(65).is_err());
+    }
+}

@@ -122,3 +122,72 @@ impl Alone {
         Ok(seen.is_some_and(|(n, t)| like(n as f64, self.writes as f64) && like(t, self.one)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN};
+
+    /// Writes that take `turns(i)`; after which and how long the drive cleaned.
+    fn seen(most: u64, turns: impl Fn(u64) -> f64) -> Option<(u64, f64)> {
+        let mut i = 0;
+        let mut target = Fake::new(1 << 20, |_, _, _, now| {
+            i += 1;
+            now + (turns(i - 1) * TURN as f64) as u64
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        until_cleaned(&mut dial, &[64], 16, most).unwrap()
+    }
+
+    /// A wait is cleaning if it takes more than six turns and twice the longest before; those of the first 17 writes are left over
+    /// from what was in the cache.
+    #[test]
+    fn a_wait_of_more_than_six_turns_and_twice_the_longest_is_cleaning() {
+        assert_eq!(seen(100, |i| if i == 50 { 6.5 } else { 1.0 }), Some((50, 6.5)));
+        assert_eq!(seen(100, |i| if i == 50 { 5.9 } else { 1.0 }), None);
+        assert_eq!(
+            seen(100, |i| if i == 16 {
+                40.0
+            } else if i == 50 {
+                6.5
+            } else {
+                1.0
+            }),
+            Some((50, 6.5))
+        );
+        let book_keeping = |i| if i % 10 == 9 { 3.5 } else { 1.0 };
+        assert_eq!(seen(100, |i| if i == 50 { 6.9 } else { book_keeping(i) }), None);
+        assert_eq!(seen(100, |i| if i == 50 { 7.1 } else { book_keeping(i) }), Some((50, 7.1)));
+        assert_eq!(seen(50, |i| if i == 50 { 6.5 } else { 1.0 }), None, "it is not waited for longer");
+        // What the two spots have in common is the count, to 15 %.
+        assert!(like(114.0, 100.0) && like(86.0, 100.0) && !like(116.0, 100.0) && !like(84.0, 100.0));
+    }
+
+    /// Bands of 10 000 blocks of which one holds 100 written pieces of 256 blocks and is then cleaned for 20 turns.
+    #[test]
+    fn two_spots_in_a_band_are_cleaned_as_often_as_one() {
+        let mut held = std::collections::BTreeMap::<u64, u64>::new();
+        let mut target = Fake::new(1 << 22, |_, lba, blocks, now| {
+            let mut turns = 1;
+            for band in lba / 10_000..=(lba + blocks - 1) / 10_000 {
+                let n = held.entry(band).or_default();
+                *n += (lba + blocks).min((band + 1) * 10_000) - lba.max(band * 10_000);
+                if *n >= 100 * 256 {
+                    (*n, turns) = (0, turns + 20);
+                }
+            }
+            now + turns * TURN
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        let band = two_spots(&mut dial, 1_003_000).unwrap().unwrap();
+        assert!(band.blocks.abs_diff(10_000) <= 16, "{band:?}");
+        // A spot of which a quarter lies behind the end is cleaned as often, nearly.
+        assert!(band.end % 10_000 <= 80, "{band:?}");
+        assert!((band.rewrite_s - 0.21).abs() < 1e-9, "{band:?}");
+    }
+}

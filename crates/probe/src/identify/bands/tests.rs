@@ -1,0 +1,127 @@
+//! Bands of made-up drives, worked out by hand.
+
+use super::*;
+use crate::Quiet;
+use crate::fakes::{Fake, TURN, passes};
+use smrlab_units::Dir;
+
+/// What `work` says of a drive on which a write of so many blocks from an LBA on takes so many turns, and 200 blocks pass in one.
+fn on<T>(blocks: u64, turns: impl Fn(u64, u64) -> f64, work: impl FnOnce(&mut Dial<'_>) -> T) -> T {
+    let mut target = Fake::new(blocks, |dir, lba, n, now| match dir {
+        Dir::Read => passes((lba + n) as f64 / 200.0, now),
+        Dir::Write => now + (turns(lba, n) * TURN as f64) as u64,
+    });
+    let mut quiet = Quiet;
+    let mut dial = Dial::new(&mut target, &mut quiet);
+    dial.set_period(TURN as f64, 0.0);
+    work(&mut dial)
+}
+
+/// Bands of 20 tracks of 200 blocks: each that a write touches takes 42 turns, more or less.
+fn whole(lba: u64, blocks: u64, share: f64) -> f64 {
+    let bands = (lba + blocks - 1) / 4000 - lba / 4000 + 1;
+    let more = if (lba >> 14) % 2 == 0 { share } else { -share };
+    bands as f64 * 42.0 * (1.0 + more)
+}
+
+fn in_bands(turns: impl Fn(u64, u64) -> f64) -> Option<BandSize> {
+    on(1 << 20, turns, |dial| in_place(dial, 101_000, &mut Vec::new()).unwrap())
+}
+
+/// Costs alike to a tenth are those of bands that are rewritten as a whole.
+#[test]
+fn writes_that_cost_alike_rewrite_whole_bands() {
+    let found = in_bands(|lba, n| whole(lba, n, 0.0)).unwrap();
+    assert_eq!((found.blocks, found.end % 4000, found.spread), (4000, 0, 1.0));
+    assert!((found.rewrite_s - 0.42).abs() < 1e-9, "{found:?}");
+    assert_eq!(in_bands(|lba, n| whole(lba, n, 0.04)).map(|b| b.blocks), Some(4000));
+    assert_eq!(in_bands(|lba, n| whole(lba, n, 0.12)).filter(|b| b.spread == 1.0), None);
+}
+
+/// What costs far less or more than reading and writing its tracks is no rewriting of a band: a journal, or a stall.
+#[test]
+fn a_band_takes_two_turns_a_track_and_a_little() {
+    let of = |each: f64| in_bands(|lba, n| whole(lba, n, 0.0) / 42.0 * each).map(|b| b.blocks);
+    assert_eq!((of(29.0), of(31.0)), (None, Some(4000)));
+    assert_eq!((of(72.0), of(75.0)), (Some(4000), None));
+    assert_eq!(of(1.7), None, "less than two turns are no rewriting");
+}
+
+/// The cost falls by a turn each 100 blocks and begins anew after 3200: the band is the period, and its edge the jump.
+#[test]
+fn a_cost_that_depends_on_the_place_repeats_with_the_band() {
+    let found = in_bands(|lba, _| 34.0 - (lba % 3200 / 100) as f64).unwrap();
+    assert!(found.blocks == 3200 && found.end % 3200 < 16, "{found:?}");
+    assert!((found.rewrite_s - 0.34).abs() < 1e-9 && found.spread == 8.0, "{found:?}");
+}
+
+/// A period of 32 whose second half is alike but for a step more: the best distance is 64, and 32 is not near enough.
+#[test]
+fn the_best_of_several_periods_is_taken() {
+    let of = |n: usize, f: &dyn Fn(usize) -> f64| repeats_after(&(0..n).map(f).collect::<Vec<_>>());
+    let saw = |i: usize| (i % 32) as f64;
+    assert_eq!(of(400, &saw), Some(32));
+    assert_eq!(of(400, &|i| saw(i) + 20.0 * (i / 32 % 2) as f64), Some(64));
+    assert_eq!(of(400, &|_| 7.0), None, "what is constant has no period");
+    assert_eq!(of(400, &|i| (i % 6) as f64), None, "so short ones are no bands");
+    // Its neighbours are near enough, too.
+    let ramp = |i: usize| (i % 200) as f64;
+    assert_eq!(of(1200, &ramp), Some(200));
+    assert_eq!(jump(&(0..400).map(ramp).collect::<Vec<_>>(), 200), 200);
+    assert_eq!(jump(&(0..400).map(|i| ramp(i + 150)).collect::<Vec<_>>(), 200), 250);
+}
+
+/// Bands end at 5000 and at the drive's end, where there is no piece behind them that could be cleaned alone.
+#[test]
+fn the_end_of_a_band_is_the_last_piece_that_is_cleaned_with_the_first() {
+    let end = |from: u64, band: u64, blocks: u64| {
+        on(
+            blocks,
+            |_, _| 1.0,
+            |dial| {
+                band_end(dial, (from, 8), &mut |dial, at| {
+                    assert!(at + 8 <= dial.blocks(), "{at} is behind the end");
+                    Ok(at + 8 <= band)
+                })
+                .unwrap()
+            },
+        )
+    };
+    assert_eq!(end(0, 5000, 1 << 20), Some(5000));
+    assert_eq!(end(2504, 5000, 1 << 20), Some(5000));
+    assert_eq!(end(0, 6000, 6000), None);
+    assert_eq!(end(0, 1 << 30, 1 << 31), None, "bands have two million blocks at most");
+}
+
+/// Five of eight steps down tell; as many up and down do not, nor steps within the error.
+#[test]
+fn tracks_lean_to_where_pieces_become_cheaper() {
+    let of = |blocks: u64, cost: &dyn Fn(u64) -> f64| {
+        on(
+            blocks,
+            |_, _| 1.0,
+            |dial| leaning(dial, 0, &mut |_, lba| Ok(Some((cost(lba / (1 << 12)), 0.5)))).unwrap(),
+        )
+    };
+    let blocks = 1 << 22;
+    assert_eq!(of(blocks, &|i| 100.0 - i as f64), Some(Toward::Higher));
+    assert_eq!(of(blocks, &|i| 100.0 + i as f64), Some(Toward::Lower));
+    assert_eq!(of(blocks, &|i| 100.0 - 0.02 * i as f64), None, "within the error");
+    assert_eq!(of(blocks, &|i| 100.0 - (i % 5) as f64), Some(Toward::Higher), "one jump up among them");
+    assert_eq!(of(blocks, &|i| (i % 2) as f64 + (i / 4 % 2) as f64 + (i / 16 % 2) as f64), None);
+    // Five pieces at the drive's end: four steps are enough, three are not.
+    assert_eq!(of((4 << 12) + 8, &|i| 100.0 - i as f64), Some(Toward::Higher));
+    assert_eq!(of((4 << 12) + 7, &|i| 100.0 - i as f64), None);
+}
+
+#[test]
+fn a_direction_takes_three_tenths_more_at_one_end() {
+    let of = |front, end| Toward::of(front, end, &mut Vec::new());
+    assert_eq!((of(13.1, 10.0), of(10.0, 13.1)), (Some(Toward::Higher), Some(Toward::Lower)));
+    assert_eq!((of(12.9, 10.0), of(10.0, 12.9)), (None, None));
+    // From the higher end the near end is what lies behind the band.
+    let lower = View { blocks: 1000, lower: true };
+    assert_eq!((lower.piece(100, 8), lower.end([100, 300])), (892, 900));
+    let higher = View { blocks: 1000, lower: false };
+    assert_eq!((higher.piece(100, 8), higher.end([100, 300])), (100, 300));
+}
