@@ -1,0 +1,226 @@
+"""What the commands decide and tell beside their tables, each by a document or a stand-in made by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import Invoke
+
+import smrlab as lab
+from smrlab import _core, devices, keys, targets, text
+from smrlab.cli import complete, picture, run
+from smrlab.devices import Device
+from smrlab.errors import InputError
+from smrlab.executors import ExecutorLost
+from smrlab.papers import figures
+from smrlab.plots import figures as drawn
+from smrlab.simulation import Ran
+from smrlab.sweeps import run as running
+from smrlab.sweeps import summary, task
+from smrlab.sweeps.run import Outcome, Plan, run_points
+from smrlab.sweeps.store import Store
+
+
+def test_a_picture_puts_each_cell_where_its_time_and_address_are() -> None:
+    """256 columns of 1 s and 3 rows of 8 blocks: the first row is the lowest, and column 255 is the last second."""
+    cells = [{"reads": 0, "writes": 0} for _ in range(256 * 3)]
+    cells[0]["reads"] = 9
+    cells[256 * 2 + 255]["writes"] = 9
+    grid = {"cells": cells, "column_ns": 10**9, "row_blocks": 8}
+    lines = [line[11:] for line in picture.picture(grid, 255.5, 3 * 4096)]
+    assert len(lines[0]) == min(picture.PICTURE[0], 256)
+    dark = [
+        (i, line.index(c)) for i, line in enumerate(lines[:3]) for c in set(line) if c != " " and line.count(c) == 1
+    ]
+    assert dark == [(0, len(lines[0]) - 1), (2, 0)]
+
+
+@pytest.mark.parametrize(("typed", "passes"), [("disk\n", True), ("other\n", False), ("\n", False), ("", False)])
+def test_data_are_lost_only_where_the_name_was_typed(
+    typed: str, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "disk"
+    file.write_bytes(b"0")
+    terminal = io.StringIO(typed)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    if passes:
+        targets.confirm("disk", str(file), yes=False)
+    else:
+        with pytest.raises(InputError, match="the name typed is another"):
+            targets.confirm("disk", str(file), yes=False)
+
+
+def test_a_state_names_what_a_run_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    doc = {"array": "raid5", "drive": "tiny", "layer": "cmr", "metadata": "8MiB", "blocks": 7}
+    monkeypatch.setattr(_core, "state_json", lambda _: json.dumps(doc))
+    assert run._state_of("f", "from_state") == {k: v for k, v in doc.items() if k != "blocks"}
+
+
+def test_logs_that_were_brought_back_are_written_side_by_side(tmp_path: Path) -> None:
+    ran = Ran("{}", {}, {"media.parquet": b"1", "host.parquet": b"2"})
+    ran.write(tmp_path / "out")
+    ran.write(None)
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == ran.logs
+
+
+def test_numbers_have_three_digits_and_no_exponent() -> None:
+    shown = [text.number(n) for n in (0.1234, 99.94, 99.96, 100.4, 999.6, 1234567)]
+    assert shown == ["0.123", "99.9", "100", "100", "1,000", "1,234,567"]
+
+
+def test_names_are_completed_from_their_beginning() -> None:
+    assert complete.layers("cache") == []
+    assert complete.layers("persistent-c") == ["persistent-cache"]
+
+
+@pytest.mark.parametrize("kind", ["histograms", "bars"])
+def test_a_papers_figure_is_drawn_as_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_histograms", "_bars"):
+        monkeypatch.setattr(figures, name, lambda *_, name=name: Path(name))
+    figure: Any = SimpleNamespace(kind=kind, experiment="e", id="f")
+    runs: Any = {"e": []}
+    assert figures.draw(figure, runs, Path()) == Path(f"_{kind}")
+
+
+def test_a_page_says_at_which_value_a_metric_is_least() -> None:
+    effect = [{"value": v, "mean": m, "count": 1} for v, m in (("a", 3.0), ("b", 1.0), ("c", 2.0))]
+    one = {
+        "metric": "iops",
+        "logarithm": False,
+        "settings": [{"setting": "layer", "share": 0.5, "effect": effect}],
+        "least": {"value": 1.0, "layer": "b"},
+        "most": {"value": 3.0, "layer": "a"},
+    }
+    page = summary.page({"runs": 3, "metrics": [one]})
+    assert "| layer | 50% | b (1) | a (3) |" in page
+
+
+def test_a_study_whose_workers_were_lost_counts_again_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first time the workers are lost; what is planned afterwards is what is done."""
+    plans: list[Plan] = []
+    used: list[Plan] = []
+
+    def planned(*_: Any) -> Plan:
+        plans.append(Plan([], {}))
+        return plans[-1]
+
+    class Study:
+        table = SimpleNamespace(write=lambda: None)
+
+        def __init__(self, plan: Plan, *_: Any) -> None:
+            used.append(plan)
+
+        def run(self) -> Outcome:
+            if len(used) == 1:
+                raise ExecutorLost("gone")
+            return Outcome(0, 0, 0, {}, False)
+
+    monkeypatch.setattr(running, "planned", planned)
+    monkeypatch.setattr(running, "_Study", Study)
+    executor: Any = SimpleNamespace(back=lambda: None)
+    run_points([], Store(tmp_path), executor)
+    assert len(plans) == 2
+    assert all(a is b for a, b in zip(plans, used, strict=True))
+
+
+def test_a_sweep_runs_as_many_at_a_time_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def chosen(*how: Any) -> Any:
+        seen.append(how)
+        raise InputError("enough")
+
+    monkeypatch.setattr("smrlab.api.chosen", chosen)
+    spec = {"base": {"drive": "tiny", "layer": "cmr", "trace": ["synth:uniform"]}, "seeds": 1}
+    with pytest.raises(InputError, match="enough"):
+        lab.sweep(spec, out=tmp_path, jobs=3)
+    assert [how[1] for how in seen] == [3]
+
+
+def test_a_server_that_wrote_no_number_is_not_waited_for(tmp_path: Path) -> None:
+    device = Device(tmp_path)
+    (tmp_path / "pid").write_text("")
+    device._await_end()
+
+
+def test_a_key_file_names_the_user_of_a_tls_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    psk = tmp_path / "keys"
+    psk.write_text("alice:00ff\n")
+    monkeypatch.setattr(Device, "tcp", lambda _: ("host", 10809))
+    monkeypatch.setattr(Device, "server", lambda _: {"listen": "tcp:host:10809", "tls": {"psk": str(psk)}})
+    assert Device(tmp_path).uri() == f"nbds://alice@host:10809/?tls-psk-file={psk}"
+
+
+def test_a_device_that_died_shows_its_last_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smrlab: Invoke
+) -> None:
+    events = [{"time": float(n), "kind": "error", "text": f"number {n}"} for n in range(devices.LAST + 3)]
+    device = Device(tmp_path / "d")
+    for name, value in (("running", False), ("died", True), ("summary", {}), ("last_events", events), ("uri", "u")):
+        monkeypatch.setattr(Device, name, lambda *_, value=value: value)
+    monkeypatch.setattr(Device, "named", classmethod(lambda *_: device))
+    monkeypatch.setattr("smrlab.cli.device._clock", lambda _: "now")
+    doc = smrlab("device", "info", "d", "--json").json()
+    shown = doc["last_events"]
+    assert (len(shown), shown[-1]) == (devices.LAST, f"now error: number {devices.LAST + 2}")
+
+
+def test_a_band_without_a_unit_is_told_where_a_device_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smrlab: Invoke
+) -> None:
+    made = SimpleNamespace(name="d", path=tmp_path)
+    monkeypatch.setattr(Device, "create", classmethod(lambda *_: made))
+    monkeypatch.setattr("smrlab.cli.device._made", lambda *_: None)
+    done = smrlab("device", "create", "d", "--drive", "tiny", "--layer", "rmw,band=16", "--size", "64MiB")
+    assert "16 of rmw means 16 tracks" in " ".join(done.err.split())
+
+
+def test_measurements_that_are_no_text_are_refused_in_a_sentence(smrlab: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
+    done = smrlab("geometry", "fit", tmp_path / "x.json", "--out", tmp_path / "d.toml")
+    assert done.status == 2
+    assert "x.json" in done.err
+
+
+def test_a_comparison_needs_a_layer(smrlab: Invoke) -> None:
+    done = smrlab("compare", "--drive", "tiny", "--trace", "synth:uniform,requests=10")
+    assert (done.status, "give --layer NAME at least once" in done.err) == (2, True)
+
+
+def test_a_key_counted_in_bytes_is_written_with_its_unit() -> None:
+    path = next(name for name, key in keys.every().items() if key["unit"] == "bytes" and "*" not in name)
+    assert keys.written(path, 3 * 1024**2) == text.size(3 * 1024**2) != text.number(3 * 1024**2)
+
+
+def test_why_a_run_failed_is_its_message() -> None:
+    assert task.reason(InputError("no such drive"), None, "cmr") == "no such drive"
+
+
+def test_a_halving_by_an_unknown_column_names_those_near(tmp_path: Path) -> None:
+    spec = {
+        "base": {"drive": "tiny", "layer": "cmr", "trace": ["synth:uniform,requests=50"], "wrap": "capacity"},
+        "seeds": 2,
+        "halving": {"metric": "response_ms.none", "first": 20, "requests": 40, "keep": 0.5},
+    }
+    with pytest.raises(InputError, match=r"near it: response_ms\.\w+") as e:
+        lab.sweep(spec, out=tmp_path)
+    assert "iops" not in str(e.value)
+
+
+def test_the_heads_position_is_drawn_from_its_own_series() -> None:
+    timeline = {"t": [1.0, 2.0, 3.0], "head": [5.0, 7.0, 6.0], "head_min": [1, 1, 1], "head_max": [9, 9, 9]}
+    payload: Any = [{"name": "a", "timeline": {**timeline, "backlog": [0.0, 0.0, 0.0]}, "histogram": None}]
+    figure = drawn.head(payload)
+    assert figure is not None
+    (axes,) = figure.axes
+    assert np.array_equal(np.asarray(axes.lines[0].get_ydata()), [5.0, 7.0, 6.0])
+    assert axes.get_ylabel() == "head position (track)"
