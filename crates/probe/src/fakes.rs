@@ -25,6 +25,7 @@ impl<F: FnMut(Dir, u64, u64, u64) -> u64> TimedTarget for Fake<F> {
 
     fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
         let start = SimTime(self.now);
+        assert!(lba.0 + blocks.0 <= self.blocks, "{lba:?} is behind the end");
         self.asked.push((dir, lba.0, blocks.0));
         self.now = (self.ends)(dir, lba.0, blocks.0, self.now);
         Ok(Timing { start, end: SimTime(self.now) })

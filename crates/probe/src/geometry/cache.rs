@@ -82,3 +82,44 @@ fn reads_ahead(dial: &mut Dial<'_>, n: u64) -> Result<bool, ProbeError> {
     }
     Ok(hits >= 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quiet;
+    use crate::dial::{Eviction, FAR};
+    use crate::fakes::{Fake, TURN, passes};
+
+    /// Five segments, each of a block that was read and the 100 behind it; the one that was used longest ago goes.
+    #[test]
+    fn segments_and_what_is_read_ahead_are_counted_to_the_block() {
+        let mut held = Vec::<u64>::new();
+        let mut target = Fake::new(1 << 24, |_, lba, _, now| {
+            let hit = held.iter().position(|s| (*s..=s + 100).contains(&lba));
+            let segment = hit.map_or(lba, |i| held.remove(i));
+            held.push(segment);
+            if held.len() > 5 {
+                held.remove(0);
+            }
+            if hit.is_some() { now + 1000 } else { passes(lba as f64 / 1000.0, now) }
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        dial.set_cache(50_000.0, Eviction { reads: 5, stride: FAR });
+        let found = find(&mut dial).unwrap();
+        assert_eq!(found, BoardCache { present: true, segments: 5, read_ahead: 100 });
+    }
+
+    #[test]
+    fn nothing_is_read_ahead_behind_the_drives_end() {
+        let mut target = Fake::new(2, |_, _, _, now| now + 1000);
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        dial.set_cache(50_000.0, Eviction::default());
+        assert_eq!([reads_ahead(&mut dial, 2), reads_ahead(&mut dial, 1)], [Ok(false), Ok(true)]);
+        let none = BoardCache { present: false, segments: 0, read_ahead: 0 };
+        assert_eq!(find(&mut Dial::new(&mut target, &mut Quiet)).unwrap(), none);
+    }
+}

@@ -423,3 +423,6 @@ impl Search {
         (earliest(&self.took, dial.early()) - late - 1.0 / self.to.sectors) * dial.period()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -366,6 +366,31 @@ mod tests {
         }
     }
 
+    /// A cache that is cleaned as a whole each 1000 writes, or each 1000 pieces of 8 blocks: what lies between two stalls counts, not
+    /// what was written until the first.
+    #[test]
+    fn writes_between_stalls_tell_what_is_short() {
+        for (bytes, limit, said) in [
+            (false, Limit::Entries, "1000 of them fit between two stalls, and 1000 small ones"),
+            (true, Limit::Bytes, "125 of them fit between two stalls, and 1000 small ones"),
+        ] {
+            let mut held = 0;
+            let mut target = Fake::new(1 << 20, move |_, _, blocks, now| {
+                held += if bytes { blocks / 8 } else { 1 };
+                if held < 1000 {
+                    return now + 1_000_000;
+                }
+                held -= 1000;
+                now + 100_000_000
+            });
+            let (places, mut seen) = (nowhere(), Vec::new());
+            let mut state = Filling { usual: 1e6, ..Filling::default() };
+            let mut fill = Fill::new(1 << 20, &places, &mut state);
+            let found = fill.limit_by_count(&mut Dial::new(&mut target, &mut Quiet), 1000, &mut seen);
+            assert_eq!((found.unwrap(), seen[0].saw.as_str()), (Some(limit), said));
+        }
+    }
+
     /// A mean is over the writes that were asked for, over fewer where these take too long, over one at least.
     #[test]
     fn a_mean_ends_where_writes_take_too_long() {

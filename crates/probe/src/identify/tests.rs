@@ -140,6 +140,9 @@ fn a_persistent_cache_shows_its_entries_its_bands_and_its_rest() {
         let band = id.band.unwrap().blocks;
         assert!(band.abs_diff(20 * 4248) < 4248, "bands of 20 tracks are {band} blocks");
         assert_eq!(id.toward, Some(Toward::Higher), "{layer}");
+        // 20 tracks are read, written into the scratch band, and written home: 60 turns of 1/120 s.
+        let rewrite_s = id.band.unwrap().rewrite_s;
+        assert!((rewrite_s - 0.5).abs() < 0.05, "{layer}: a band takes {rewrite_s} s");
         if let Some(seen) = id.idle {
             check_rest(&seen);
             assert_eq!(seen.order, Some(Order::Oldest));

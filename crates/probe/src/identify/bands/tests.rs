@@ -38,6 +38,20 @@ fn writes_that_cost_alike_rewrite_whole_bands() {
     assert_eq!(in_bands(|lba, n| whole(lba, n, 0.12)).filter(|b| b.spread == 1.0), None);
 }
 
+/// Nine of twelve writes along the drive are enough to say that they cost alike; eight are not.
+#[test]
+fn a_quarter_of_the_writes_may_cost_something_else() {
+    let of = |odd: u64| {
+        in_bands(|lba, n| {
+            let place = lba.wrapping_sub(101_000) >> 14;
+            let far = (lba.wrapping_sub(101_000)).is_multiple_of(1 << 14);
+            whole(lba, n, 0.0) * if far && (1..=odd).contains(&place) { 2.0 } else { 1.0 }
+        })
+        .is_some_and(|b| b.spread == 1.0)
+    };
+    assert_eq!([of(3), of(4)], [true, false]);
+}
+
 /// What costs far less or more than reading and writing its tracks is no rewriting of a band: a journal, or a stall.
 #[test]
 fn a_band_takes_two_turns_a_track_and_a_little() {

@@ -110,3 +110,34 @@ fn the_cache_lies_where_the_way_to_it_is_shortest() {
     assert!((seen(8e6).unwrap() - 0.25).abs() < 0.01, "{:?}", seen(8e6));
     assert_eq!(seen(2e6), None, "a way that differs by less than two fifths is none");
 }
+
+/// The same where the drive's own cache has what was read: each time from the disk, 4 ms and more.
+#[test]
+fn what_the_drives_own_cache_has_is_pushed_out_on_the_way() {
+    let mut held = std::collections::VecDeque::new();
+    let mut target = Fake::new(1 << 21, |_, lba, _, now| {
+        if held.contains(&lba) {
+            return now + 1000;
+        }
+        held.push_back(lba);
+        if held.len() > 50 {
+            held.pop_front();
+        }
+        now + 4_000_000
+    });
+    let (mut quiet, mut seen) = (Quiet, Vec::new());
+    let mut dial = Dial::new(&mut target, &mut quiet);
+    dial.set_period(TURN as f64, 0.0);
+    dial.set_cache(50_000.0, crate::dial::Eviction { reads: 60, stride: crate::dial::FAR });
+    assert_eq!(place(&mut dial, &places(), &mut seen), Ok(None));
+    assert!(seen[0].points.iter().all(|p| p.1 == 4.0), "{:?}", seen[0].points);
+}
+
+/// A sequence that fills 1000 places evenly: each hundred of its first hundred numbers has one in each ten places, nearly.
+#[test]
+fn places_are_spread_over_the_whole_drive() {
+    let mut of: Vec<u64> = (0..100).map(|i| spread(i, 1000)).collect();
+    of.sort_unstable();
+    assert!(of.windows(2).all(|w| w[1] - w[0] <= 20), "{of:?}");
+    assert!(of[0] < 20 && of[99] > 980, "{of:?}");
+}

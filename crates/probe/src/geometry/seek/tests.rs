@@ -1,0 +1,78 @@
+//! Ways of a made-up disk, worked out by hand.
+
+use super::*;
+use crate::Quiet;
+use crate::dial::{Eviction, FAR};
+use crate::fakes::{Fake, TURN, passes};
+
+fn zone(tracks: u64) -> Zone {
+    Zone {
+        first_lba: 0,
+        blocks: 100 * tracks,
+        first_track: 0,
+        tracks,
+        usable: 100,
+        sectors: 100,
+        sectors_exact: 100.0,
+        slips: 0,
+        jump: 0.0,
+    }
+}
+
+/// A head that takes 0.3 turns to what lies elsewhere: the time until it is there is found, on a noisy host too.
+#[test]
+fn the_time_until_the_head_is_there_is_found() {
+    for noise in [0.0, 0.001] {
+        let (mut last, mut n) = (0, 0u64);
+        let mut target = Fake::new(1 << 20, |_, lba, _, now| {
+            let way = if lba == last { 0 } else { TURN * 3 / 10 };
+            last = lba;
+            n += 1;
+            // Late by some thousandths of a turn, now and then.
+            let late = if noise > 0.0 { n % 3 * TURN / 2000 } else { 0 };
+            passes(lba as f64 / 100.0, now + way) + late
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, noise * TURN as f64);
+        let access = Access { dir: Dir::Read, completions: 3 };
+        let spot = |lba| Spot { lba, sectors: 100.0 };
+        let found = access.least(&mut dial, spot(1000), spot(5050)).unwrap() / TURN as f64;
+        // The block that is read begins a hundredth before it ends.
+        assert!((found - 0.29).abs() < 0.012, "{found} turns with noise {noise}");
+    }
+}
+
+/// Two tracks of a cylinder where there are two surfaces, the last and the first of two passes where they come in groups.
+#[test]
+fn the_surface_changes_where_there_are_two() {
+    let zones = [zone(100)];
+    let of = |order| Map::new(&zones, order).switch().map(|(a, b)| [a.lba / 100, b.lba / 100]);
+    assert_eq!(of(Order::Cylinder { surfaces: 1 }), None);
+    assert_eq!(of(Order::Cylinder { surfaces: 2 }), Some([0, 1]));
+    assert_eq!(of(Order::Hybrid { surfaces: 2, group_cylinders: 10 }), Some([9, 10]));
+    assert_eq!(of(Order::Hybrid { surfaces: 2, group_cylinders: 100 }), None);
+}
+
+/// A cache that keeps the track that was read: then the two blocks of a track lie most of a turn apart, else one right before the
+/// other.
+#[test]
+fn blocks_of_one_track_are_not_those_that_a_cache_keeps() {
+    let zones = [zone(100)];
+    let map = Map::new(&zones, Order::Surface { surfaces: 1 });
+    for keeps in [true, false] {
+        let mut held = None;
+        let mut target = Fake::new(1 << 24, |_, lba, _, now| {
+            let hit = held == Some(if keeps { lba / 100 } else { lba });
+            held = Some(if keeps { lba / 100 } else { lba });
+            if hit { now + 1000 } else { passes(lba as f64 / 100.0, now) }
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        dial.set_cache(50_000.0, Eviction { reads: 1, stride: FAR });
+        let (a, b) = map.same_track(&mut dial, 7).unwrap().unwrap();
+        assert_eq!(b.lba as i64 - a.lba as i64, if keeps { 86 } else { -2 });
+        assert_eq!((a.lba / 100, b.lba / 100), (7, 7));
+    }
+}
