@@ -13,7 +13,7 @@ import pytest
 from commands import Invoke
 
 import smrlab as lab
-from smrlab import _core, devices, keys, targets, text
+from smrlab import _core, devices, keys, tables, targets, text
 from smrlab.cli import complete, picture, run
 from smrlab.devices import Device
 from smrlab.errors import InputError
@@ -224,3 +224,10 @@ def test_the_heads_position_is_drawn_from_its_own_series() -> None:
     (axes,) = figure.axes
     assert np.array_equal(np.asarray(axes.lines[0].get_ydata()), [5.0, 7.0, 6.0])
     assert axes.get_ylabel() == "head position (track)"
+
+
+def test_a_table_without_a_request_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no row"):
+        tables.stored({"arrival_ns": [], "op": [], "lba": [], "blocks": []}, str(tmp_path / "t.parquet"))
+    one = {"arrival_ns": [0], "op": ["r"], "lba": [0], "blocks": [1]}
+    assert tables.stored(one, str(tmp_path / "t.parquet")) == 1
