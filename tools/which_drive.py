@@ -29,6 +29,7 @@ DRIVE = "modern-7200,capacity=64GB"
 KINDS = {
     "not shingled": "cmr",
     "drive-managed": "persistent-cache",
+    "host-aware": "host-aware",
     "host-managed, `dm-zoned`": "dm-zoned / zoned,conventional=5%",
     "host-managed, `zone-log`": "zone-log / zoned",
 }

@@ -5,7 +5,7 @@
 
 use crate::{Array, Capabilities, cache};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{Blocks, Zone};
+use smrlab_units::{Blocks, Zone, ZoneKind};
 
 /// Most drives of an array: members have 32-bit numbers, and streams 16.
 pub const MOST_DISKS: u64 = 65_535;
@@ -89,6 +89,11 @@ impl<'a> ArrayContext<'a> {
     /// Whether any disk has zones.
     pub fn has_zones(&self) -> bool {
         self.zones.iter().any(|zones| !zones.is_empty())
+    }
+
+    /// Whether any disk has zones that must be written in order.
+    pub fn must_write_in_order(&self) -> bool {
+        self.zones.iter().flatten().any(|zone| zone.kind == ZoneKind::SequentialRequired)
     }
 
     /// The same with this seed.

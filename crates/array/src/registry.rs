@@ -164,11 +164,11 @@ impl Chosen {
     /// Whether it is one for drives whose zones the host keeps in order, if these are such.
     fn fits_zones(&self, context: &ArrayContext<'_>) -> Result<(), SpecError> {
         let name = self.entry.name;
-        let text = match (self.entry.zoned, context.has_zones()) {
-            (true, false) => format!(
+        let text = match self.entry.zoned {
+            true if !context.has_zones() => format!(
                 "{name}: the drive below it shows no zones: put the layer zoned there, as in '{name} / zoned'"
             ),
-            (false, true) if !self.is_single() => format!(
+            false if context.must_write_in_order() && !self.is_single() => format!(
                 "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive"
             ),
             _ => return Ok(()),

@@ -57,7 +57,7 @@ fn number(request: &Value, key: &str) -> Result<u64> {
         .ok_or_else(|| DeviceError::input(format!("no \"{key}\" in the request, or no whole number")))
 }
 
-/// The zones of a host-managed drive, and one of them that fails.
+/// The zones of a host-managed or host-aware drive, and one of them that fails.
 fn zones(device: &Device, cmd: &str, request: &Value) -> Result<Value> {
     if cmd == "fail-zone" {
         let condition = match request["condition"].as_str() {
@@ -71,12 +71,17 @@ fn zones(device: &Device, cmd: &str, request: &Value) -> Result<Value> {
     device.zones(Lba(0), &mut |z| {
         zones.push(
             json!({"start": z.start.0, "blocks": z.blocks.0, "conventional": z.kind == ZoneKind::Conventional,
-                          "condition": z.condition.name(), "pointer": z.pointer.map(|p| p.0)}),
+                          "condition": z.condition.name(), "pointer": z.pointer.map(|p| p.0), "non_sequential": z.non_sequential}),
         );
         true
     })?;
-    let most_open = device.zone_limits().and_then(|l| l.most_open);
-    Ok(json!({"max_open": most_open, "zones": zones}))
+    let limits = device.zone_limits();
+    let preferred = limits.and_then(|l| l.preferred);
+    let model = if preferred.is_some() { "host-aware" } else { "host-managed" };
+    Ok(
+        json!({"model": model, "max_open": limits.and_then(|l| l.most_open), "optimal_open": preferred.map(|p| p.open),
+        "optimal_non_sequential": preferred.map(|p| p.non_sequential), "zones": zones}),
+    )
 }
 
 /// Answers one line.

@@ -259,7 +259,11 @@ impl Device {
     }
 
     fn zoned(&self) -> Result<&Layered> {
-        let none = || DeviceError::input("only a host-managed drive (device create --layer zoned) has zones");
+        let none = || {
+            DeviceError::input(
+                "only a host-managed or host-aware drive (device create --layer zoned, or host-aware) has zones",
+            )
+        };
         self.engine.zoned().ok_or_else(none)
     }
 

@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// The layer, where it is one whose zones the host keeps in order.
+    /// The layer, where it is one with zones that the host knows.
     pub fn zoned(&self) -> Option<&Layered> {
         match self {
             Self::Layered(layered) => layered.zone_limits().map(|_| &**layered),

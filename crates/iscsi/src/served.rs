@@ -49,6 +49,7 @@ impl Served {
             rpm: None,
             discards: device.can_trim(),
             kind: match zones {
+                Some(limits) if limits.preferred.is_some() => Kind::HostAware(limits),
                 Some(limits) => Kind::HostManaged(limits),
                 None if device.drive_managed() => Kind::DriveManaged,
                 None => Kind::Conventional,

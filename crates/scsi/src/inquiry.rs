@@ -30,7 +30,7 @@ pub(crate) fn inquiry(call: &Call<'_>) -> Answer {
 
 /// The peripheral device type.
 fn kind(facts: &Facts) -> u8 {
-    if facts.zones().is_some() { 0x14 } else { 0x00 }
+    if matches!(facts.kind, Kind::HostManaged(_)) { 0x14 } else { 0x00 }
 }
 
 fn standard(facts: &Facts) -> Vec<u8> {
@@ -108,7 +108,12 @@ fn characteristics(facts: &Facts) -> Vec<u8> {
     data[0..2].copy_from_slice(&facts.rpm.unwrap_or(0).to_be_bytes());
     // A form factor of 3.5 inches.
     data[3] = 0x02;
-    data[4] = if facts.kind == Kind::DriveManaged { 0x20 } else { 0 };
+    // ZONED.
+    data[4] = match facts.kind {
+        Kind::HostAware(_) => 0x10,
+        Kind::DriveManaged => 0x20,
+        Kind::Conventional | Kind::HostManaged(_) => 0,
+    };
     data
 }
 
@@ -121,8 +126,12 @@ fn zoned(facts: &Facts) -> Option<Vec<u8>> {
     let limits = facts.zones()?;
     let mut data = vec![0; 60];
     data[0] = u8::from(limits.unrestricted_reads);
-    // Zones that prefer sequential writes: there are none.
+    // What is recommended of zones that prefer sequential writes; all ones where there are none.
     data[4..12].fill(0xff);
+    if let Some(preferred) = limits.preferred {
+        data[4..8].copy_from_slice(&preferred.open.to_be_bytes());
+        data[8..12].copy_from_slice(&preferred.non_sequential.to_be_bytes());
+    }
     data[12..16].copy_from_slice(&limits.most_open.unwrap_or(u32::MAX).to_be_bytes());
     Some(data)
 }

@@ -31,6 +31,8 @@ pub enum Kind {
     DriveManaged,
     /// The host: the device type is that of a zoned block device.
     HostManaged(ZoneLimits),
+    /// The drive, which says how the host can spare it that: an ordinary disk with zones.
+    HostAware(ZoneLimits),
 }
 
 /// What a disk says of itself.
@@ -62,7 +64,7 @@ impl Facts {
 
     fn zones(&self) -> Option<ZoneLimits> {
         match self.kind {
-            Kind::HostManaged(limits) => Some(limits),
+            Kind::HostManaged(limits) | Kind::HostAware(limits) => Some(limits),
             Kind::Conventional | Kind::DriveManaged => None,
         }
     }

@@ -38,8 +38,9 @@ fn wanted(option: u8) -> Option<fn(&Zone) -> bool> {
         0x05 => |z| z.condition == ZoneCondition::Full,
         0x06 => |z| z.condition == ZoneCondition::ReadOnly,
         0x07 => |z| z.condition == ZoneCondition::Offline,
-        // A reset is never recommended, and nothing is written out of order.
-        0x10 | 0x11 => |_| false,
+        // A reset is never recommended.
+        0x10 => |_| false,
+        0x11 => |z| z.non_sequential,
         0x3e => |z| z.kind != ZoneKind::Gap,
         0x3f => |z| z.condition == ZoneCondition::NotWritePointer,
         _ => return None,
@@ -108,7 +109,7 @@ impl Alike {
 fn described(zone: &Zone, ratio: u64) -> [u8; 64] {
     let mut out = [0; 64];
     out[0] = zone.kind as u8;
-    out[1] = (zone.condition as u8) << 4;
+    out[1] = (zone.condition as u8) << 4 | u8::from(zone.non_sequential) << 1;
     out[8..16].copy_from_slice(&(zone.blocks.0 / ratio).to_be_bytes());
     out[16..24].copy_from_slice(&(zone.start.0 / ratio).to_be_bytes());
     let pointer = zone.pointer.map_or(u64::MAX, |p| p.0 / ratio);

@@ -48,7 +48,7 @@ pub struct Facts<'a> {
     pub identity: bool,
     /// Parts of the host's space that know nothing of each other.
     pub parts: Option<Parts>,
-    /// The host keeps its zones in order, and these are their limits.
+    /// The host knows its zones, and these are their limits.
     pub zones: Option<ZoneLimits>,
 }
 

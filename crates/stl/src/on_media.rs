@@ -11,7 +11,7 @@ use crate::{
     Cause, Counted, Facts, HostRequest, OpId, Outcome, Plan, Record, Source, Step, StepEnd, TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
-use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition};
 use std::ops::Range;
 
 /// Records in a block of 512 bytes.
@@ -206,6 +206,16 @@ impl TranslationLayer for OnMedia {
 
     fn expect(&mut self, lba: Lba, writes: u64) {
         self.inner.expect(lba, writes);
+    }
+
+    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        self.inner.zones(from, out);
+    }
+
+    fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
+        let mut failed = false;
+        self.planned(plan, |inner, plan| failed = inner.fail_zone(zone, condition, plan));
+        failed
     }
 
     fn facts(&self) -> Facts<'_> {

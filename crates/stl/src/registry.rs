@@ -55,6 +55,7 @@ pub static LAYERS: &[&LayerEntry] = &[
     &smart::ENTRY,
     &e_region::ENTRY,
     &zoned::ENTRY,
+    &zoned::ENTRY_HOST_AWARE,
 ];
 
 /// The entry of this name or alias.

@@ -72,6 +72,8 @@ pub struct Zone {
     pub condition: ZoneCondition,
     /// Where it is to be written next; `None`: the pointer is not valid, as in zones that are full.
     pub pointer: Option<Lba>,
+    /// The drive holds blocks of it that were not written in order (host-aware drives).
+    pub non_sequential: bool,
 }
 
 impl Zone {
@@ -88,6 +90,17 @@ pub struct ZoneLimits {
     pub unrestricted_reads: bool,
     /// How many zones may be open at once; `None`: all.
     pub most_open: Option<u32>,
+    /// The zones prefer sequential writes: the drive is host-aware. `None`: they require them.
+    pub preferred: Option<PreferredZones>,
+}
+
+/// How many zones a host-aware drive recommends to use at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreferredZones {
+    /// Open ones.
+    pub open: u32,
+    /// Those that are not written in order.
+    pub non_sequential: u32,
 }
 
 /// What a host can have done with a zone.

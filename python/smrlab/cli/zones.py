@@ -1,4 +1,4 @@
-"""`smrlab device zones`: the zones of a host-managed drive, as a table, as JSON and as cells."""
+"""`smrlab device zones`: the zones of a host-managed or host-aware drive, as a table, as JSON and as cells."""
 
 from __future__ import annotations
 
@@ -70,4 +70,8 @@ def show(
     if len(picture) > 40 * WIDTH:
         out.print(f"         ... {len(picture):,} zones in all; --json has every one")
     parts = f"{PARTS[0]} to {PARTS[-1]} open or closed, by how full"
-    out.print(f"c conventional  · empty  {parts}  █ full; at most {told['max_open']} open")
+    limit = f"at most {told['max_open']} open"
+    if told["model"] == "host-aware":
+        cached = sum(zone["non_sequential"] for zone in zones)
+        limit = f"{cached} of them have blocks in the drive's log"
+    out.print(f"c conventional  · empty  {parts}  █ full; {limit}")

@@ -1,7 +1,7 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
 use smrlab_scsi::{Disk, Done, Facts, Kind, Sense, data_out, execute};
-use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
+use smrlab_units::{Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
 use std::cell::{Cell, RefCell};
 
 pub(crate) struct Memory {
@@ -44,7 +44,7 @@ impl Memory {
     pub(crate) fn zoned() -> Self {
         use ZoneCondition::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen, NotWritePointer};
         let mut disk = Self::new(416, 512);
-        let limits = ZoneLimits { unrestricted_reads: true, most_open: Some(3) };
+        let limits = ZoneLimits { unrestricted_reads: true, most_open: Some(3), preferred: None };
         (disk.facts.kind, disk.facts.discards) = (Kind::HostManaged(limits), false);
         let conditions = [NotWritePointer, Full, ImplicitlyOpen, ExplicitlyOpen, Closed, Empty, Empty];
         let written = [None, None, Some(8), Some(16), Some(24), Some(0), Some(0)];
@@ -55,8 +55,20 @@ impl Memory {
                 kind: if i == 0 { ZoneKind::Conventional } else { ZoneKind::SequentialRequired },
                 condition: conditions[i as usize],
                 pointer: written[i as usize].map(|w: u64| Lba(i * 64 + w)),
+                non_sequential: false,
             })
             .collect();
+        disk
+    }
+
+    /// A host-aware one: as [`zoned`](Self::zoned), but that its zones prefer sequential writes; the third was written out of order.
+    pub(crate) fn aware() -> Self {
+        let mut disk = Self::zoned();
+        let preferred = Some(PreferredZones { open: 7, non_sequential: 5 });
+        let limits = ZoneLimits { unrestricted_reads: true, most_open: None, preferred };
+        disk.facts.kind = Kind::HostAware(limits);
+        disk.zones[1..].iter_mut().for_each(|z| z.kind = ZoneKind::SequentialPreferred);
+        disk.zones[3].non_sequential = true;
         disk
     }
 

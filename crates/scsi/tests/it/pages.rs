@@ -142,3 +142,17 @@ fn the_unit_and_units_that_are_not_there() {
     assert_eq!(execute_absent(&disk, &ask::inquiry(None, 96)).unwrap()[0], 0x7f);
     assert_eq!(execute_absent(&disk, &[0; 6]), Err(Sense::NO_SUCH_UNIT));
 }
+
+#[test]
+fn a_host_aware_disk_is_an_ordinary_one_that_has_zones() {
+    let disk = Memory::aware();
+    let page = |code| disk.ask(&[0x12, 1, code, 1, 0, 0]).unwrap();
+    let standard = disk.ask(&[0x12, 0, 0, 1, 0, 0]).unwrap();
+    assert_eq!((standard[0], &standard[66..68]), (0, &[0x06, 0x20][..]), "an ordinary disk; ZBC");
+    assert_eq!(page(0x00).last(), Some(&0xb6));
+    // Byte 8 of the page, bits 5 and 4.
+    assert_eq!((page(0xb1)[8], Memory::zoned().ask(&[0x12, 1, 0xb1, 1, 0, 0]).unwrap()[8]), (0x10, 0x00));
+    let b6 = page(0xb6);
+    assert_eq!(b6[..4], [0x00, 0xb6, 0, 60]);
+    assert_eq!(b6[4..20], [1, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff]);
+}

@@ -38,6 +38,14 @@ fn a_report_byte_by_byte() {
 }
 
 #[test]
+fn zones_that_prefer_sequential_writes_say_which_were_written_otherwise() {
+    let data = report(&Memory::aware(), 0, 4096, 0).unwrap();
+    let zone = |i: usize| &data[64 + 64 * i..][..2];
+    assert_eq!((zone(0), zone(2), zone(3)), (&[1, 0][..], &[3, 0x20][..], &[3, 0x32][..]));
+    assert_eq!(listed(&report(&Memory::aware(), 0, 4096, 0x11).unwrap()).1, [192]);
+}
+
+#[test]
 fn options_and_room() {
     let disk = Memory::zoned();
     let of = |option| listed(&report(&disk, 0, 4096, option).unwrap()).1;

@@ -9,6 +9,7 @@ mod read;
 mod records;
 mod recover;
 pub use entry::ENTRY;
+pub(super) use entry::{IDLE, LOG, MAP_LIMIT, MAP_TRIGGER, MEMORY, PACKET, ROUND, before_zones};
 
 use crate::parts::split::unset_runs;
 use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
@@ -44,7 +45,7 @@ struct Options {
     collect: SimTime,
     memory: u64,
     idle: Option<SimTime>,
-    bypass: bool,
+    bypass: Bypass,
     whole_bands: bool,
     /// Reads that follow each other cost what passes the head.
     read_ahead: bool,
@@ -63,12 +64,15 @@ enum At {
     Native { band: usize, next: u64 },
 }
 
-/// A sequential write that goes to its band directly.
+/// Which writes go to their band directly instead of to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stream {
-    band: usize,
-    /// The next block of the host's.
-    next: u64,
+enum Bypass {
+    /// None.
+    Never,
+    /// The one stream that began with a band of which nothing lies natively.
+    Stream,
+    /// Those that go on where the data of their band end, as many bands as are written in turn.
+    EachBand,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,7 +89,7 @@ struct Counters {
 }
 
 /// See the [module](self) and the registry's page.
-struct PersistentCache {
+pub(super) struct PersistentCache {
     o: Options,
     layout: Layout,
     host_blocks: u64,
@@ -103,7 +107,8 @@ struct PersistentCache {
     discarded: BlockSet,
     /// Blocks whose newest copy lies natively; kept where streams may bypass the log.
     written: Option<BlockSet>,
-    stream: Option<Stream>,
+    /// Bands that are written directly, ascending, each with the next block of the host's: one at most, but with [`Bypass::EachBand`].
+    streams: Vec<(usize, u64)>,
     /// A step of idle time that is planned, with the band that it begins.
     idle_step: Option<Option<usize>>,
     counters: Counters,
@@ -112,7 +117,7 @@ struct PersistentCache {
 impl PersistentCache {
     fn new(layout: Layout, options: Options, host_blocks: u64) -> Self {
         Self {
-            written: options.bypass.then(BlockSet::new),
+            written: (options.bypass != Bypass::Never).then(BlockSet::new),
             o: options,
             layout,
             host_blocks,
@@ -124,7 +129,7 @@ impl PersistentCache {
             since_journal: 0,
             at: At::Log(0),
             discarded: BlockSet::new(),
-            stream: None,
+            streams: Vec::new(),
             idle_step: None,
             counters: Counters::default(),
         }
@@ -170,7 +175,7 @@ impl PersistentCache {
                 self.write_directly(at..at + direct, host, plan);
                 direct
             } else {
-                self.write_packet(at..at + (end - at).min(self.o.packet), host, plan)
+                self.write_packet(at..at + self.packet_of(at, end), host, plan)
             };
             at += n;
             ops += 1;
@@ -178,6 +183,15 @@ impl PersistentCache {
         plan.set_extents(ops);
         self.acknowledge_early(plan);
         self.wait_of_write(plan);
+    }
+
+    /// How many blocks from `at` a packet takes. Where zones are told apart it does not reach into the next one, whose write may be in order.
+    fn packet_of(&self, at: u64, end: u64) -> u64 {
+        let end = match self.o.bypass {
+            Bypass::EachBand => end.min(self.layout.host(self.layout.native_of(at).0).end),
+            Bypass::Never | Bypass::Stream => end,
+        };
+        (end - at).min(self.o.packet)
     }
 
     /// Acknowledges before the cleaning that follows, where only requests that come meanwhile wait for it.
@@ -261,25 +275,29 @@ impl PersistentCache {
         }
     }
 
-    /// How many blocks from `at` go to their band directly: a stream that goes on, or one that begins with a band of which
-    /// nothing lies natively.
+    /// How many blocks from `at` go to their band directly: see [`Bypass`].
     fn direct(&self, at: u64, end: u64, fua: bool) -> u64 {
         let Some(written) = &self.written else { return 0 };
         let (band, offset) = self.layout.native_of(at);
         let host = self.layout.host(band);
-        if fua || self.jobs.iter().any(|j| j.band == band) {
+        let each_band = self.o.bypass == Bypass::EachBand;
+        if fua && !each_band || self.jobs.iter().any(|j| j.band == band) || written.contains_any(at..host.end)
+        {
             return 0;
         }
-        let goes_on = offset == 0 || self.stream == Some(Stream { band, next: at });
-        if goes_on && !written.contains_any(at..host.end) { end.min(host.end) - at } else { 0 }
+        let cached = |span| self.log.map.within(span).next().is_some();
+        let goes_on = offset == 0
+            || self.next_of(band) == Some(at)
+            || each_band && (written.contains(at - 1) || cached(at - 1..at));
+        if goes_on && !(each_band && cached(at..host.end)) { end.min(host.end) - at } else { 0 }
     }
 
     fn write_directly(&mut self, span: Range<u64>, host: u64, plan: &mut Plan) {
         let (band, offset) = self.layout.native_of(span.start);
-        if offset == 0 {
-            plan.record(Record { tag: records::OPEN, words: [band as u64, 0, 0] });
+        if self.next_of(band) != Some(span.start) || offset == 0 {
+            plan.record(Record { tag: records::OPEN, words: [band as u64, offset, 0] });
             plan.fence();
-            self.open_stream(band);
+            self.open_stream(band, offset);
         }
         let blocks = Blocks(span.end - span.start);
         let home = self.layout.home(span.start);
@@ -289,16 +307,33 @@ impl PersistentCache {
         self.written_directly(span);
     }
 
-    /// A band of which nothing lies natively is about to be written from its beginning: what is not cached of it reads as
+    /// A band of which nothing lies natively from `offset` on is about to be written from there: what is not cached of that reads as
     /// zeroes until it is written, whatever the writes damage.
-    fn open_stream(&mut self, band: usize) {
-        let host = self.layout.host(band);
+    fn open_stream(&mut self, band: usize, offset: u64) {
+        let mut host = self.layout.host(band);
+        host.start += offset;
         let cached: Vec<_> = self.log.map.within(host.clone()).collect();
         self.discarded.insert(host.clone());
         for e in cached {
             self.discarded.remove(e.lba..e.lba + e.blocks);
         }
-        self.stream = Some(Stream { band, next: host.start });
+        if self.o.bypass != Bypass::EachBand {
+            self.streams.clear();
+        }
+        self.set_next(band, host.start);
+    }
+
+    /// The next block of the stream that is written directly to a band.
+    fn next_of(&self, band: usize) -> Option<u64> {
+        let at = self.streams.binary_search_by_key(&band, |s| s.0).ok()?;
+        Some(self.streams[at].1)
+    }
+
+    fn set_next(&mut self, band: usize, next: u64) {
+        match self.streams.binary_search_by_key(&band, |s| s.0) {
+            Ok(at) => self.streams[at].1 = next,
+            Err(at) => self.streams.insert(at, (band, next)),
+        }
     }
 
     fn written_directly(&mut self, span: Range<u64>) {
@@ -310,20 +345,39 @@ impl PersistentCache {
         }
         let (band, next) = self.layout.native_of(span.end - 1);
         self.at = At::Native { band, next: next + 1 };
-        if let Some(stream) = &mut self.stream {
-            stream.next = span.end;
+        if self.o.bypass == Bypass::EachBand && span.end == self.layout.host(band).end {
+            self.streams.retain(|s| s.0 != band);
+        } else if self.next_of(band).is_some() {
+            self.set_next(band, span.end);
         }
     }
 
-    fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+    pub(super) fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
         plan.record(Record { tag: records::DISCARD, words: [lba.0, blocks.0, 0] });
         self.forget(lba.span(blocks));
+    }
+
+    /// Whether blocks of `span` lie in the log, or are on their way home from there.
+    pub(super) fn holds(&self, span: Range<u64>) -> bool {
+        let band = self.layout.native_of(span.start).0;
+        self.log.map.within(span).next().is_some() || self.jobs.iter().any(|j| j.band == band)
+    }
+
+    /// The host's blocks whose write a record tells of.
+    pub(super) fn written_by(record: &Record) -> Option<Range<u64>> {
+        let [at, blocks, _] = record.words;
+        matches!(record.tag, records::APPEND | records::DIRECT).then_some(at..at + blocks)
     }
 
     fn forget(&mut self, span: Range<u64>) {
         self.log.kill(span.clone());
         self.log.trim();
         self.forget_natively(span.clone());
+        if self.o.bypass == Bypass::EachBand {
+            // What lay behind a stream may be forgotten, and that not durably yet: the stream begins anew, behind a fence.
+            let first = self.layout.native_of(span.start).0;
+            self.streams.retain(|(band, _)| *band < first || self.layout.host(*band).start >= span.end);
+        }
         self.discarded.insert(span);
     }
 
@@ -337,7 +391,7 @@ impl PersistentCache {
         if self.direct(r.lba.0, end, r.fua) > 0 {
             return Some((self.layout.home(r.lba.0), Dir::Write));
         }
-        let blocks = r.blocks.0.min(self.o.packet);
+        let blocks = self.packet_of(r.lba.0, end);
         if let Some((_, at)) = self.open_packet(blocks) {
             return Some((self.log_at(at.lap, at.offset), Dir::Write));
         }
@@ -412,6 +466,7 @@ impl TranslationLayer for PersistentCache {
     fn map_bytes(&self) -> u64 {
         self.log.bytes()
             + self.discarded.bytes() as u64
+            + (self.streams.capacity() * size_of::<(usize, u64)>()) as u64
             + self.written.as_ref().map_or(0, |w| w.bytes() as u64)
     }
 

@@ -1,9 +1,12 @@
 //! `zoned`: a host-managed drive, which refuses what is out of order.
 
+mod aware;
+mod aware_entry;
 mod entry;
 mod places;
 mod table;
 
+pub use aware_entry::ENTRY as ENTRY_HOST_AWARE;
 pub use entry::ENTRY;
 
 use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};

@@ -3,6 +3,7 @@
 mod arrays;
 mod bijection;
 mod cuts;
+mod host_aware;
 mod layers;
 mod persistent_cache;
 mod power;

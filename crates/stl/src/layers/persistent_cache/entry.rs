@@ -2,9 +2,10 @@
 
 use super::layout::Layout;
 use super::log::Sizes;
-use super::{Options, PersistentCache};
+use super::{Bypass, Options, PersistentCache};
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
+use smrlab_disk::Bands;
 use smrlab_disk::model::CacheSpec;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, SimTime, parse_time};
@@ -74,14 +75,39 @@ const fn param(name: &'static str, kind: Kind, doc: &'static str) -> Param {
     Param { name, kind, default: "", doc }
 }
 
+// What `host-aware` has too.
+pub(in crate::layers) const LOG: Param =
+    param("log", Kind::Size, "size of the log; default: the drive's, else 0.5 % of the bands");
+pub(in crate::layers) const PACKET: Param =
+    param("packet", Kind::Size, "data in a packet at most; default: the drive's, else 512KiB");
+pub(in crate::layers) const MAP_TRIGGER: Param = param(
+    "map_trigger",
+    Kind::Count(1, 1 << 31),
+    "packets from head to tail beyond which cleaning begins; default: the drive's, else 22986",
+);
+pub(in crate::layers) const MAP_LIMIT: Param = param(
+    "map_limit",
+    Kind::Count(1, 1 << 31),
+    "packets with live data at which requests wait for whole rounds; default: the drive's, else 23000",
+);
+pub(in crate::layers) const ROUND: Param =
+    param("round", Kind::Count(1, 64), "bands in a round of cleaning; default: the drive's, else 2");
+pub(in crate::layers) const MEMORY: Param =
+    param("memory", Kind::Size, "memory in which a band is merged; default: the drive's, else 14MiB");
+pub(in crate::layers) const IDLE: Param = param(
+    "idle",
+    Kind::Text,
+    "idle time after which the drive cleans, or off; default: the drive's, else 1.2s",
+);
+
 const PARAMS: &[Param] = &[
-    param("log", Kind::Size, "size of the log; default: the drive's, else 0.5 % of the bands"),
+    LOG,
     param(
         "slot",
         Kind::Real(0.0, 1000.0),
         "least length of a packet in the log, in tracks; default: the drive's, else 0.4 (fitted by the model's authors)",
     ),
-    param("packet", Kind::Size, "data in a packet at most; default: the drive's, else 512KiB"),
+    PACKET,
     param(
         "overhead",
         Kind::Size,
@@ -93,16 +119,8 @@ const PARAMS: &[Param] = &[
         default: "1",
         doc: "consecutive writes that share a packet: those that the host keeps queued (drives take up to 8)",
     },
-    param(
-        "map_trigger",
-        Kind::Count(1, 1 << 31),
-        "packets from head to tail beyond which cleaning begins; default: the drive's, else 22986",
-    ),
-    param(
-        "map_limit",
-        Kind::Count(1, 1 << 31),
-        "packets with live data at which requests wait for whole rounds; default: the drive's, else 23000",
-    ),
+    MAP_TRIGGER,
+    MAP_LIMIT,
     param(
         "commit",
         Kind::Real(0.0, 1000.0),
@@ -124,13 +142,13 @@ const PARAMS: &[Param] = &[
         "packets between commits of the journal; default: the drive's, else 240",
     ),
     param("journal_time", Kind::Time, "time of a commit of the journal; default: the drive's, else 300ms"),
-    param("round", Kind::Count(1, 64), "bands in a round of cleaning; default: the drive's, else 2"),
+    ROUND,
     param(
         "collect",
         Kind::Real(0.0, 1000.0),
         "time to collect a packet, in revolutions; default: the drive's, else 0.2",
     ),
-    param("memory", Kind::Size, "memory in which a band is merged; default: the drive's, else 14MiB"),
+    MEMORY,
     Param {
         name: "readahead",
         kind: Kind::Choice(&["on", "off"]),
@@ -143,11 +161,7 @@ const PARAMS: &[Param] = &[
         default: "0.2",
         doc: "a read of a packet that begins less than so many revolutions behind the last one waits for the next turn",
     },
-    param(
-        "idle",
-        Kind::Text,
-        "idle time after which the drive cleans, or off; default: the drive's, else 1.2s",
-    ),
+    IDLE,
     param(
         "bypass",
         Kind::Choice(&["on", "off"]),
@@ -169,17 +183,41 @@ const PARAMS: &[Param] = &[
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
+    let bands = context.bands(&ENTRY, context.band_length(values.band("band"), BandLength::Tracks))?;
+    let given = values.text("bypass").map(|t| t == "on");
+    let bypass = given.or(context.drive.spec().cache.and_then(|c| c.bypass)).unwrap_or(false);
+    let bypass = if bypass { Bypass::Stream } else { Bypass::Never };
+    Ok(Box::new(cache(context, bands, values, bypass)?))
+}
+
+/// A cache before zones, which are these bands but for those that the log takes; `pairs` are options of the persistent cache.
+///
+/// # Errors
+/// When the drive has too few bands; options that contradict each other.
+pub(in crate::layers) fn before_zones(
+    context: &BuildContext,
+    bands: Bands,
+    pairs: &[(&str, &str)],
+) -> Result<PersistentCache, SpecError> {
+    cache(context, bands, &Values::check(ENTRY.name, PARAMS, pairs)?, Bypass::EachBand)
+}
+
+fn cache(
+    context: &BuildContext,
+    bands: Bands,
+    values: &Values,
+    bypass: Bypass,
+) -> Result<PersistentCache, SpecError> {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     let spec = context.drive.spec().cache.unwrap_or_default();
     let whole = context.drive.counted_blocks();
     let log = values.size("log", whole).or(spec.log);
     let overhead = values.size("overhead", whole).or(spec.overhead).map_or(0, |b| b.0);
-    let bands = context.bands(&ENTRY, context.band_length(values.band("band"), BandLength::Tracks))?;
     let layout = Layout::new(context, bands, log, overhead).map_err(refuse)?;
-    let options = options(values, &spec, &layout, whole)?;
+    let options = Options { bypass, ..options(values, &spec, &layout, whole)? };
     let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);
     let host = layout.blocks().min(counted);
-    Ok(Box::new(PersistentCache::new(layout, options, host)))
+    Ok(PersistentCache::new(layout, options, host))
 }
 
 fn options(values: &Values, spec: &CacheSpec, layout: &Layout, whole: Blocks) -> Result<Options, SpecError> {
@@ -218,7 +256,7 @@ fn options(values: &Values, spec: &CacheSpec, layout: &Layout, whole: Blocks) ->
         collect: turns(real("collect", spec.collect_turns, 0.2)),
         memory: size("memory", spec.memory, 14 * 2048).max(1),
         idle: idle(values, spec)?,
-        bypass: on("bypass", spec.bypass),
+        bypass: Bypass::Never,
         whole_bands: on("whole_bands", spec.whole_bands),
         read_ahead: values.text("readahead") != Some("off"),
         log_late: (values.real("log_late").unwrap_or(0.2) * layout.track as f64).round() as u64,

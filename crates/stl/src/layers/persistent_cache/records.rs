@@ -13,7 +13,7 @@ pub(super) const STEP: u32 = 4;
 pub(super) const HOME: u32 = 5;
 /// Requests wait for whole rounds (1) or not (0).
 pub(super) const PRESSURE: u32 = 6;
-/// Native band `words[0]`, of which nothing lies natively, is about to be written directly.
+/// Native band `words[0]`, of which nothing lies natively from offset `words[1]` on, is about to be written directly from there.
 pub(super) const OPEN: u32 = 7;
 /// Blocks `words[0]`, `words[1]` in number, were written directly.
 pub(super) const DIRECT: u32 = 8;
@@ -33,7 +33,7 @@ pub(super) const TAKEN: u32 = 24;
 pub(super) const HEAD: u32 = 25;
 /// Scratch band and tracks; packets since the journal's commit; number of the first packet.
 pub(super) const STATE: u32 = 26;
-/// The stream that bypasses the log: band, next block.
+/// A stream that bypasses the log: band, next block.
 pub(super) const STREAM: u32 = 27;
 /// Blocks whose newest copy lies natively.
 pub(super) const WRITTEN: u32 = 28;

@@ -6,7 +6,7 @@ use super::records::{
     APPEND, DIRECT, DISCARD, EXTENT, HEAD, HOME, JOB, OPEN, PACKET, PRESSURE, SPAN, STATE, STEP, STREAM,
     TAKE, TAKEN, WRITTEN,
 };
-use super::{At, PersistentCache, Stream};
+use super::{At, PersistentCache};
 use crate::parts::extents::Extent;
 use crate::{Cause, Piece, Plan, Record, Source};
 use smrlab_units::Blocks;
@@ -61,7 +61,7 @@ impl PersistentCache {
             DISCARD => self.forget(a..a + b),
             TAKE => self.take(a as usize),
             PRESSURE => self.pressure = a == 1,
-            OPEN => self.open_stream(a as usize),
+            OPEN => self.open_stream(a as usize, b),
             DIRECT => self.written_directly(a..a + b),
             _ => self.restore(Record { tag, words: [a, b, c] }),
         }
@@ -137,7 +137,7 @@ impl PersistentCache {
                 self.since_journal = b;
                 self.log.first = c;
             }
-            STREAM => self.stream = Some(Stream { band: a as usize, next: b }),
+            STREAM => self.set_next(a as usize, b),
             WRITTEN => {
                 if let Some(written) = &mut self.written {
                     written.insert(a..a + b);
@@ -182,8 +182,8 @@ impl PersistentCache {
         if let Some(written) = &self.written {
             written.runs().for_each(|r| put(WRITTEN, [r.start, r.end - r.start, 0]));
         }
-        if let Some(s) = self.stream {
-            put(STREAM, [s.band as u64, s.next, 0]);
+        for (band, next) in &self.streams {
+            put(STREAM, [*band as u64, *next, 0]);
         }
     }
 }

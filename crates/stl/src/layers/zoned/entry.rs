@@ -6,8 +6,8 @@ use super::table::{PHYSICAL, Shape, Table};
 use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use smrlab_disk::model::{ControllerSpec, WriteBack};
-use smrlab_units::ZoneLimits;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::{ZoneKind, ZoneLimits};
 
 const PAGE: &str = "\
 A host-managed drive (ZBC, ZAC): the host writes each zone in order, and the drive refuses what is out of order. There is no
@@ -46,7 +46,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
             "model",
             Kind::Choice(&["host-managed"]),
             "host-managed",
-            "who keeps the zones in order: the host",
+            "who keeps the zones in order: the host (a host-aware drive is the layer host-aware)",
         ),
         param(
             "zone",
@@ -84,9 +84,9 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 /// 256 MiB.
-const ZONE: u64 = 1 << 19;
+pub(super) const ZONE: u64 = 1 << 19;
 /// As many zones as the default makes, at least.
-const LEAST: u64 = 16;
+pub(super) const LEAST: u64 = 16;
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let fail = |e| does_not_fit(&ENTRY, &e);
@@ -124,11 +124,15 @@ fn layer(places: Places, values: &Values) -> Zoned {
     let shape = Shape {
         size: places.zone_blocks(),
         conventional: places.conventional(),
+        kind: ZoneKind::SequentialRequired,
         blocks: places.blocks(),
         most_open,
         most_active: most_active.max(most_open),
     };
-    let limits =
-        ZoneLimits { unrestricted_reads: values.on("urswrz"), most_open: u32::try_from(most_open).ok() };
+    let limits = ZoneLimits {
+        unrestricted_reads: values.on("urswrz"),
+        most_open: u32::try_from(most_open).ok(),
+        preferred: None,
+    };
     Zoned::new(places, Table::new(shape), limits)
 }

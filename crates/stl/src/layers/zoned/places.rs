@@ -36,6 +36,16 @@ pub(super) fn lay(context: &BuildContext, size: u64, share: f64) -> Result<Place
     Ok(Places::new(Bands::at(&places, Blocks(size))?, size, tracks))
 }
 
+/// Bands of this many blocks, all there is room for behind the tracks that are set aside for random access.
+pub(super) fn all_bands(context: &BuildContext, size: u64) -> Result<Bands, DriveError> {
+    let drive = &context.drive;
+    if matches!(drive.interference(), Interference::Blocks(_)) {
+        return drive.block_bands(Blocks(size));
+    }
+    let aside = drive.spec().bands.random_access;
+    Bands::at(&starts(drive.geometry(), size, drive.head_width() - 1, aside), Blocks(size))
+}
+
 /// Places of zones on each stroke, behind `rows` rows that are set aside.
 fn starts(geometry: &Geometry, size: u64, guard: u64, rows: u64) -> Vec<Pba> {
     let mut out = Vec::new();

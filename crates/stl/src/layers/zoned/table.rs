@@ -19,6 +19,8 @@ pub(super) struct Shape {
     pub size: u64,
     /// Zones without a write pointer, at the beginning.
     pub conventional: u64,
+    /// What the others take.
+    pub kind: ZoneKind,
     /// Blocks in all zones.
     pub blocks: u64,
     /// How many zones may be open at once.
@@ -99,15 +101,23 @@ impl Table {
         let (start, blocks) = (Lba(span.start), Blocks(span.end - span.start));
         let Some(state) = self.state(zone) else {
             let kind = ZoneKind::Conventional;
-            return Zone { start, blocks, kind, condition: NotWritePointer, pointer: None };
+            return Zone {
+                start,
+                blocks,
+                kind,
+                condition: NotWritePointer,
+                pointer: None,
+                non_sequential: false,
+            };
         };
         let valid = state.condition.is_open() || matches!(state.condition, Empty | Closed);
         Zone {
             start,
             blocks,
-            kind: ZoneKind::SequentialRequired,
+            kind: self.shape.kind,
             condition: state.condition,
             pointer: valid.then(|| start + Blocks(state.written)),
+            non_sequential: false,
         }
     }
 
@@ -200,6 +210,40 @@ impl Table {
         };
         self.set(zone, State { condition, written });
         Some(zone)
+    }
+
+    /// Whether blocks of zones that take writes anywhere may be written or discarded: not where a zone has failed.
+    pub(super) fn may_change(&self, lba: Lba, blocks: Blocks) -> Result<(), Refused> {
+        for zone in self.shape.zone_of(lba.0)..=self.shape.zone_of(lba.0 + blocks.0 - 1) {
+            let why = match self.state(zone).map(|s| s.condition) {
+                Some(Offline) => Refusal::ZoneOffline,
+                Some(ReadOnly) => Refusal::ZoneReadOnly,
+                _ => continue,
+            };
+            return Err((why, Lba(lba.0.max(self.shape.span(zone).start))));
+        }
+        Ok(())
+    }
+
+    /// The write pointers behind a write to zones that take writes anywhere: each stands behind the last block that was written.
+    pub(super) fn wrote_anywhere(&mut self, lba: Lba, blocks: Blocks) {
+        let end = lba.0 + blocks.0;
+        for zone in self.shape.zone_of(lba.0)..=self.shape.zone_of(end - 1) {
+            let Some(state) = self.state(zone) else { continue };
+            let span = self.shape.span(zone);
+            let written = state.written.max(end.min(span.end) - span.start);
+            let condition = match state.condition {
+                Full => Full,
+                _ if span.start + written == span.end => Full,
+                open if open.is_open() => open,
+                _ if self.has_room(state.condition) => {
+                    self.make_room();
+                    ImplicitlyOpen
+                }
+                _ => Closed,
+            };
+            self.set(zone, State { condition, written });
+        }
     }
 
     /// Whether `blocks` from `lba` may be read. Above write pointers `zeroes` says whether zeroes are read, or nothing.

@@ -1,0 +1,147 @@
+//! `host-aware`: zones that prefer sequential writes, in front of which the log of a drive-managed drive takes what is out of order.
+
+use super::table::{State, Table, at_rest};
+use super::{STATE, condition, record};
+use crate::layers::persistent_cache::PersistentCache;
+use crate::{Counted, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use std::ops::Range;
+
+/// See the entry's page.
+pub(super) struct HostAware {
+    /// Where data are, and how they come home; its native bands are the zones.
+    cache: PersistentCache,
+    table: Table,
+    limits: ZoneLimits,
+    resets: u64,
+}
+
+impl HostAware {
+    pub(super) fn new(cache: PersistentCache, table: Table, limits: ZoneLimits) -> Self {
+        Self { cache, table, limits, resets: 0 }
+    }
+
+    /// Does something with zones. What a zone held that is reset is discarded: no read brings it, and no cleaning moves it.
+    fn act(&mut self, action: ZoneAction, range: Range<u64>, plan: &mut Plan) {
+        let mut changed = Vec::new();
+        if let Err((why, at)) = self.table.act(action, range, &mut |zone, state| changed.push((zone, state)))
+        {
+            return plan.refuse(why, at);
+        }
+        for (zone, state) in changed {
+            plan.record(record(zone, state));
+            if action == ZoneAction::Reset {
+                let span = self.table.shape.span(zone);
+                self.cache.discard(Lba(span.start), Blocks(span.end - span.start), plan);
+                self.resets += 1;
+            }
+        }
+    }
+}
+
+impl TranslationLayer for HostAware {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.table.shape.blocks)
+    }
+
+    fn submit(&mut self, now: SimTime, r: &HostRequest, plan: &mut Plan) {
+        let allowed = match r.op {
+            HostOp::Zone(action) => return self.act(action, r.lba.span(r.blocks), plan),
+            HostOp::Append => Err((Refusal::Unsupported, r.lba)),
+            HostOp::Read => self.table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads),
+            HostOp::Write | HostOp::Discard => self.table.may_change(r.lba, r.blocks),
+            HostOp::Flush => Ok(()),
+        };
+        if let Err((why, at)) = allowed {
+            return plan.refuse(why, at);
+        }
+        self.cache.submit(now, r, plan);
+        if r.op == HostOp::Write {
+            self.table.wrote_anywhere(r.lba, r.blocks);
+        }
+    }
+
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        self.cache.locate(r)
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        self.cache.background_after()
+    }
+
+    fn background(&mut self, now: SimTime, plan: &mut Plan) {
+        self.cache.background(now, plan);
+    }
+
+    fn background_end(&mut self, end: StepEnd) {
+        self.cache.background_end(end);
+    }
+
+    fn durable(&mut self) {
+        self.cache.durable();
+    }
+
+    /// Write pointers need no records of their own: they follow from those of the data.
+    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+        let table = &mut self.table;
+        let mut others = records.filter(|r| {
+            if let Some(span) = PersistentCache::written_by(r) {
+                table.wrote_anywhere(Lba(span.start), Blocks(span.end - span.start));
+            }
+            if r.tag == STATE {
+                let [zone, written, number] = r.words;
+                table.restore(zone, State { condition: condition(number), written });
+            }
+            r.tag != STATE
+        });
+        self.cache.recover(&mut others, plan);
+        let open: Vec<_> = self.table.used().filter(|(_, s)| s.condition.is_open()).collect();
+        for (zone, state) in open {
+            self.table.restore(zone, State { condition: at_rest(state), ..state });
+        }
+    }
+
+    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.table.used().for_each(|(zone, state)| out(record(zone, state)));
+        self.cache.checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        self.cache.allocated(lba, blocks, out);
+    }
+
+    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        let shape = &self.table.shape;
+        let _ = (shape.zone_of(from.0)..shape.zones()).all(|zone| {
+            let non_sequential = self.cache.holds(shape.span(zone));
+            out(&Zone { non_sequential, ..self.table.zone(zone) })
+        });
+    }
+
+    fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
+        let zone = self.table.shape.zone_of(zone.0);
+        let failed = self.table.fail(zone, condition);
+        if let Some(state) = self.table.state(zone) {
+            plan.record(record(zone, state));
+        }
+        failed
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { zones: Some(self.limits), ..self.cache.facts() }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.table.bytes() + self.cache.map_bytes()
+    }
+
+    fn counters(&self, out: &mut Counted) {
+        self.cache.counters(out);
+        let [empty, open, closed, full] = self.table.counts();
+        out.count("zone_resets", self.resets);
+        out.level("open_zones", open);
+        out.level("free_zones", empty);
+        out.level("used_zones_closed", closed);
+        out.level("used_zones_full", full);
+    }
+}

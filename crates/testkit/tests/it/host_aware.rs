@@ -1,0 +1,352 @@
+//! `host-aware` against a second model of its zones and bytes, which shares no code with it; with the power cut at every media operation;
+//! and that a host which stays sequential never makes it clean.
+
+use smrlab_disk::DriveModel;
+use smrlab_stl::{
+    BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, StepEnd, TranslationLayer,
+};
+use smrlab_testkit::{PlainMedium, Rng, drives};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
+use std::ops::Range;
+use std::sync::Arc;
+
+const BLOCK: usize = 512;
+const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms";
+
+fn build(drive: &Arc<DriveModel>) -> Option<Box<dyn TranslationLayer>> {
+    smrlab_stl::build(SMALL, &BuildContext::new(drive.clone())).ok().map(|b| b.layer)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Zone {
+    span: Range<u64>,
+    /// As the report says, and how far it was written since it was reset.
+    condition: &'static str,
+    written: u64,
+    /// Since the log was empty it was written behind its pointer only, and nothing of it discarded.
+    in_order: bool,
+    /// Blocks of it were discarded since it was reset.
+    discarded: bool,
+}
+
+impl Zone {
+    fn open(&self) -> bool {
+        self.condition.ends_with("-open")
+    }
+
+    fn rest(&mut self) {
+        if self.open() {
+            self.condition = if self.written == 0 { "empty" } else { "closed" };
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Model {
+    zones: Vec<Zone>,
+    /// In the order in which writes opened them; others that are so no more.
+    opened: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Model {
+    fn of(layer: &dyn TranslationLayer) -> Self {
+        let mut zones = Vec::new();
+        layer.zones(Lba(0), &mut |z| {
+            let span = z.start.0..z.end().0;
+            zones.push(Zone { span, condition: "empty", written: 0, in_order: true, discarded: false });
+            true
+        });
+        Self { zones, opened: Vec::new(), bytes: vec![0; layer.host_blocks().bytes() as usize] }
+    }
+
+    fn meant(&self, r: &HostRequest) -> Vec<usize> {
+        let end = r.lba.0 + r.blocks.0;
+        (0..self.zones.len())
+            .filter(|i| self.zones[*i].span.start < end && r.lba.0 < self.zones[*i].span.end)
+            .collect()
+    }
+
+    /// Room for one more open zone: a zone that a write opened longest ago is closed for it.
+    fn room(&mut self) -> bool {
+        if self.zones.iter().filter(|z| z.open()).count() < 3 {
+            return true;
+        }
+        let oldest = self.opened.iter().copied().find(|&z| self.zones[z].condition == "implicitly-open");
+        if let Some(oldest) = oldest {
+            self.zones[oldest].rest();
+        }
+        oldest.is_some()
+    }
+
+    fn write(&mut self, r: &HostRequest, data: &[u8]) {
+        self.bytes[Blocks(r.lba.0).bytes() as usize..][..data.len()].copy_from_slice(data);
+        for i in self.meant(r) {
+            let span = self.zones[i].span.clone();
+            let (from, to) = (r.lba.0.max(span.start), (r.lba.0 + r.blocks.0).min(span.end));
+            self.zones[i].in_order &= from == span.start + self.zones[i].written;
+            self.zones[i].written = self.zones[i].written.max(to - span.start);
+            if self.zones[i].condition == "full" || self.zones[i].written == span.end - span.start {
+                self.zones[i].condition = "full";
+            } else if !self.zones[i].open() {
+                let room = self.room();
+                self.zones[i].condition = if room { "implicitly-open" } else { "closed" };
+                self.opened.retain(|z| *z != i);
+                self.opened.push(i);
+            }
+        }
+    }
+
+    fn one(&mut self, action: ZoneAction, i: usize) -> bool {
+        match (action, self.zones[i].condition) {
+            (ZoneAction::Reset, _) => {
+                let zone = &mut self.zones[i];
+                (zone.condition, zone.written, zone.discarded) = ("empty", 0, false);
+                self.bytes[zone.span.start as usize * BLOCK..zone.span.end as usize * BLOCK].fill(0);
+            }
+            (ZoneAction::Close, _) => self.zones[i].rest(),
+            (_, "full") => {}
+            (_, from) => {
+                if !from.ends_with("-open") && !self.room() {
+                    return false;
+                }
+                self.zones[i].condition = if action == ZoneAction::Open { "explicitly-open" } else { "full" };
+            }
+        }
+        true
+    }
+
+    fn act(&mut self, action: ZoneAction, meant: &[usize]) -> bool {
+        if let [one] = meant {
+            return self.one(action, *one);
+        }
+        let is = |z: &usize, condition| self.zones[*z].condition == condition;
+        let explicit = self.zones.iter().filter(|z| z.condition == "explicitly-open").count();
+        let closed: Vec<usize> = meant.iter().copied().filter(|z| is(z, "closed")).collect();
+        match action {
+            ZoneAction::Open if explicit + closed.len() > 3 => false,
+            ZoneAction::Open => closed.into_iter().all(|z| self.one(action, z)),
+            ZoneAction::Finish => {
+                for z in meant {
+                    if self.zones[*z].open() || self.zones[*z].condition == "closed" {
+                        self.zones[*z].condition = "full";
+                    }
+                }
+                true
+            }
+            _ => meant.iter().all(|z| self.one(action, *z)),
+        }
+    }
+
+    /// Whether the command is done; reads fill `data`.
+    fn go(&mut self, r: &HostRequest, data: &mut [u8]) -> bool {
+        let range = Blocks(r.lba.0).bytes() as usize..(Blocks(r.lba.0).bytes() + r.blocks.bytes()) as usize;
+        match r.op {
+            HostOp::Write => self.write(r, data),
+            HostOp::Read => data.copy_from_slice(&self.bytes[range]),
+            HostOp::Discard => {
+                self.bytes[range].fill(0);
+                self.meant(r).into_iter().for_each(|z| {
+                    self.zones[z].in_order = false;
+                    self.zones[z].discarded = true;
+                });
+            }
+            HostOp::Zone(action) => return self.act(action, &self.meant(r)),
+            _ => {}
+        }
+        true
+    }
+}
+
+fn same_zones(layer: &dyn TranslationLayer, model: &Model, what: &str) {
+    let mut own = model.zones.iter();
+    layer.zones(Lba(0), &mut |z| {
+        let wanted = own.next().expect("as many");
+        let pointer = (wanted.condition != "full").then(|| wanted.span.start + wanted.written);
+        let told = (z.start.0..z.end().0, z.condition.name(), z.pointer.map(|p| p.0));
+        assert_eq!(told, (wanted.span.clone(), wanted.condition, pointer), "after {what}");
+        assert!(!z.non_sequential || !wanted.in_order, "zone {told:?} was written in order: {what}");
+        true
+    });
+    assert_eq!(own.next(), None);
+}
+
+struct Rig {
+    drive: Arc<DriveModel>,
+    layer: Box<dyn TranslationLayer>,
+    medium: PlainMedium,
+    records: Vec<Record>,
+    model: Model,
+    non_sequential: u64,
+}
+
+impl Rig {
+    fn new(drive: &Arc<DriveModel>) -> Option<Self> {
+        let layer = build(drive)?;
+        let medium = PlainMedium::new(drive.geometry(), drive.interference());
+        let model = Model::of(&*layer);
+        Some(Self { drive: drive.clone(), layer, medium, records: Vec::new(), model, non_sequential: 0 })
+    }
+
+    fn random_command(&self, rng: &mut Rng) -> HostRequest {
+        let all = self.layer.host_blocks().0;
+        let zone = &self.model.zones[rng.below(self.model.zones.len() as u64) as usize];
+        let blocks = zone.span.end - zone.span.start;
+        let pointer = (zone.span.start + zone.written).min(all - 1);
+        let action = HostOp::Zone(ZoneAction::ALL[rng.below(4) as usize]);
+        let (op, lba, blocks) = match rng.below(20) {
+            0..=6 => (HostOp::Write, pointer, 1 + rng.below(blocks)),
+            7..=11 => (HostOp::Write, rng.below(all), 1 + rng.below(20)),
+            12..=14 => (HostOp::Read, rng.below(all), 1 + rng.below(2 * blocks)),
+            15 => (HostOp::Discard, rng.below(all), 1 + rng.below(blocks)),
+            16 => (action, rng.below(all), 1 + rng.below(all)),
+            17 => (HostOp::Zone(ZoneAction::Reset), zone.span.start, blocks),
+            _ => (action, zone.span.start, blocks),
+        };
+        HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)))
+    }
+
+    fn go(&mut self, r: &HostRequest, rng: &mut Rng, cuts: bool) {
+        let mut data = vec![0; r.blocks.bytes() as usize];
+        if r.op == HostOp::Write {
+            data.chunks_mut(8).for_each(|w| w.copy_from_slice(&rng.bits().to_le_bytes()));
+        }
+        let (mut next, mut wanted) = (self.model.clone(), data.clone());
+        let done = next.go(r, &mut wanted);
+        let mut plan = Plan::new(true, true);
+        self.layer.submit(SimTime::ZERO, r, &mut plan);
+        assert_eq!(plan.refusal().is_none(), done, "{r:?}");
+        assert!(done || next == self.model && plan.records().is_empty(), "a refusal changes nothing");
+        if cuts {
+            self.cut_everywhere(&plan, &data, &next);
+        }
+        let host = match r.op {
+            HostOp::Read => HostBuffer::Read(&mut data),
+            HostOp::Write => HostBuffer::Write(&data),
+            _ => HostBuffer::None,
+        };
+        let Ok(()) = Executor::default().run(&plan, host, &mut self.medium);
+        assert!(data == wanted, "{r:?} reads other bytes");
+        self.records.extend(plan.records().iter().map(|r| r.1));
+        self.model = next;
+        same_zones(&*self.layer, &self.model, &format!("{r:?}"));
+        self.layer.zones(Lba(0), &mut |z| {
+            self.non_sequential += u64::from(z.non_sequential);
+            true
+        });
+    }
+
+    fn clean(&mut self) {
+        while self.layer.background_after().is_some() {
+            let mut plan = Plan::new(true, true);
+            self.layer.background(SimTime::ZERO, &mut plan);
+            let Ok(()) = Executor::default().run(&plan, HostBuffer::None, &mut self.medium);
+            self.records.extend(plan.records().iter().map(|r| r.1));
+            self.layer.background_end(StepEnd::Done);
+        }
+    }
+
+    /// After a cut the pointer of each zone is that of before or after the command, or between, and behind it there is nothing.
+    fn cut_everywhere(&self, plan: &Plan, data: &[u8], next: &Model) {
+        for whole in 0..=plan.ops().len() {
+            let (mut medium, mut exec) = (self.medium.clone(), Executor::default());
+            let mut host = HostBuffer::Write(data);
+            for id in 0..whole as u32 {
+                let Ok(()) = exec.step(plan, OpId(id), &mut host, &mut medium);
+            }
+            let durable = plan.records().iter().filter(|(after, _)| *after as usize <= whole).map(|r| r.1);
+            let mut layer = build(&self.drive).expect("as before");
+            let mut again = Plan::new(true, true);
+            layer.recover(&mut self.records.iter().copied().chain(durable), &mut again);
+            let Ok(()) = Executor::default().run(&again, HostBuffer::None, &mut medium);
+            let mut bytes = vec![0x11; next.bytes.len()];
+            let all = HostRequest::new(HostOp::Read, Lba(0), layer.host_blocks());
+            let mut plan = Plan::new(true, false);
+            layer.submit(SimTime::ZERO, &all, &mut plan);
+            let Ok(()) = Executor::default().run(&plan, HostBuffer::Read(&mut bytes), &mut medium);
+            let mut at = 0;
+            layer.zones(Lba(0), &mut |z| {
+                let (before, after) = (&self.model.zones[at], &next.zones[at]);
+                at += 1;
+                assert!(!z.condition.is_open());
+                let Some(pointer) = z.pointer else { return true };
+                let (low, high) = (before.written.min(after.written), before.written.max(after.written));
+                assert!((low..=high).contains(&(pointer.0 - z.start.0)), "{z:?}: {before:?} {after:?}");
+                let behind = &bytes[Blocks(pointer.0).bytes() as usize..Blocks(z.end().0).bytes() as usize];
+                assert!(behind.iter().all(|b| *b == 0), "{z:?} returns what is behind its pointer");
+                true
+            });
+            for (i, got) in bytes.chunks(BLOCK).enumerate() {
+                let of = |m: &Model| m.bytes[i * BLOCK..][..BLOCK].to_vec();
+                assert!(got == of(&self.model) || got == of(next), "block {i} after operation {whole}");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_commands_do_what_a_second_model_says() {
+    let (mut fits, mut non_sequential) = (0, 0);
+    for (name, drive) in drives::all() {
+        let Some(mut rig) = Rig::new(&drive) else { continue };
+        println!("{SMALL} on {name}");
+        fits += 1;
+        let mut rng = Rng::new(fits);
+        for i in 0..2000 {
+            let r = rig.random_command(&mut rng);
+            rig.go(&r, &mut rng, false);
+            if i % 100 == 99 {
+                rig.clean();
+                rig.layer.zones(Lba(0), &mut |z| {
+                    assert!(!z.non_sequential, "the log is empty");
+                    true
+                });
+                rig.model.zones.iter_mut().for_each(|z| z.in_order = !z.discarded);
+            }
+        }
+        non_sequential += rig.non_sequential;
+    }
+    assert!(fits >= 5 && non_sequential > 1000, "{fits} drives, {non_sequential}");
+}
+
+#[test]
+fn pointers_and_bytes_survive_a_cut_at_every_media_operation() {
+    let wanted = ["tiny", "zones and skew", "wide head"];
+    for (_, drive) in drives::all().into_iter().filter(|d| wanted.contains(&d.0)) {
+        let Some(mut rig) = Rig::new(&drive) else { continue };
+        let mut rng = Rng::new(7);
+        for _ in 0..150 {
+            let r = rig.random_command(&mut rng);
+            rig.go(&r, &mut rng, true);
+        }
+    }
+}
+
+/// Writers that take turns, each in a zone of its own, with FUA and without; a zone is reset before it is written again.
+#[test]
+fn a_host_that_stays_sequential_never_cleans() {
+    let (_, drive) = drives::all().into_iter().find(|d| d.0 == "tiny").expect("a drive");
+    let mut rig = Rig::new(&drive).expect("fits");
+    let (mut rng, zones) = (Rng::new(1), rig.model.zones.len());
+    for round in 0..3 {
+        let mut left: Vec<usize> = (0..zones).collect();
+        while !left.is_empty() {
+            let i = left[rng.below(left.len().min(5) as u64) as usize];
+            let zone = rig.model.zones[i].clone();
+            let span = Blocks(zone.span.end - zone.span.start);
+            let full = zone.written == span.0;
+            let op = if full { HostOp::Zone(ZoneAction::Reset) } else { HostOp::Write };
+            if full && round == 2 || full && rng.below(2) == 0 {
+                left.retain(|z| *z != i);
+                continue;
+            }
+            let at = if full { zone.span.start } else { zone.span.start + zone.written };
+            let blocks = if full { span.0 } else { (1 + rng.below(12)).min(zone.span.end - at) };
+            let mut r = HostRequest::new(op, Lba(at), Blocks(blocks));
+            r.fua = rng.below(3) == 0;
+            rig.go(&r, &mut rng, false);
+            assert_eq!(rig.layer.background_after(), None, "there is nothing to clean");
+        }
+    }
+    assert_eq!(rig.non_sequential, 0);
+}
