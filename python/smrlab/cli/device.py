@@ -422,7 +422,9 @@ app.command(
 app.command("snapshot", help="Keep the device's state as it is now, under a label.")(kept.snapshot)
 app.command("bands", help="Show the bands of a raw device with band=: guards and append points.")(bands.show)
 app.command("reset-band", help="Make a band of a raw device as if never written.")(bands.reset)
-app.command("zones", help="Show the zones of a host-managed or host-aware drive (--layer zoned, host-aware), or let one fail.")(zones.show)
+app.command(
+    "zones", help="Show the zones of a host-managed or host-aware drive (--layer zoned, host-aware), or let one fail."
+)(zones.show)
 
 
 OneDisk = Annotated[int | None, typer.Option("--disk", min=0, help="Of an array: this disk of it. Default: the first.")]

@@ -4,7 +4,7 @@ use crate::entry::BuildContext;
 use crate::parts::stretches::MediumSpace;
 use smrlab_disk::bands::BandId;
 use smrlab_disk::mechanics::{Distance, SeekCurve};
-use smrlab_disk::{Bands, DriveError};
+use smrlab_disk::{Bands, DriveError, Interference};
 use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
@@ -56,6 +56,7 @@ impl Layout {
     ) -> Result<Self, String> {
         let drive = &context.drive;
         let say = |e: DriveError| e.to_string();
+        let blocks_alone = matches!(drive.interference(), Interference::Blocks(_));
         let over_blocks = drive.spec().mechanics.distance == Distance::Blocks;
         let mechanics = drive.mechanics(None).map_err(say)?;
         let mut all: Vec<Place> = (0..bands.len())
@@ -63,18 +64,20 @@ impl Layout {
                 let b = bands.band(BandId(i));
                 let seek =
                     if over_blocks { b.first.0 } else { u64::from(mechanics.target(b.first).cylinder()) };
-                let track = (b.blocks.0 / b.tracks.max(1)).max(1);
+                // Zones need not be whole tracks, and do not say how many they have.
+                let track = if b.tracks == 0 && !blocks_alone {
+                    drive.geometry().track_blocks(drive.geometry().track_of(b.first)).0
+                } else {
+                    (b.blocks.0 / b.tracks.max(1)).max(1)
+                };
                 Place { first: b.first, blocks: b.blocks.0, track, seek }
             })
             .collect();
         let mut largest: Vec<usize> = (0..all.len()).collect();
         largest.sort_by_key(|&i| (u64::MAX - all[i].blocks, i));
-        let few = || {
-            format!(
-                "{} bands are too few: a log of at least 3, two scratch bands and a native one",
-                all.len()
-            )
-        };
+        let count = all.len();
+        let few =
+            || format!("{count} bands are too few: a log of at least 3, two scratch bands and a native one");
         let [a, b] = *largest.get(..2).ok_or_else(few)? else { return Err(few()) };
         let scratch = [all[a.min(b)], all[a.max(b)]];
         all.remove(a.max(b));
