@@ -34,7 +34,7 @@ pub(crate) fn begin(
         own.expect(&members.drive, &built.resolved, members.metadata(), blocks).map_err(bad)?;
         disk.begin(own, std::iter::empty())?;
     }
-    if found.records.len() == 0 {
+    if found.records.is_empty() {
         found.records = state.records();
         ledger.map_or(Ok(()), |ledger| ledger.keep(&found.records))?;
     }
