@@ -219,3 +219,23 @@ impl Jumps {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN, passes};
+
+    /// Tracks of 50 blocks with a skew of 0.2: one begins at 50, none at the drive's end.
+    #[test]
+    fn no_track_begins_at_the_drives_end() {
+        let mut target = Fake::new(100, |_, lba, _, now| {
+            passes((lba / 50) as f64 * 0.2 + (lba % 50 + 1) as f64 / 50.0, now)
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        let mut at = |lba| exact(&mut dial, lba, 2, 50.0, &Jumps(vec![0.2])).unwrap();
+        assert_eq!([at(50), at(51), at(100), at(0)], [Some(50), Some(50), None, None]);
+    }
+}

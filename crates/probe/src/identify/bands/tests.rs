@@ -35,7 +35,7 @@ fn writes_that_cost_alike_rewrite_whole_bands() {
     assert_eq!((found.blocks, found.end % 4000, found.spread), (4000, 0, 1.0));
     assert!((found.rewrite_s - 0.42).abs() < 1e-9, "{found:?}");
     assert_eq!(in_bands(|lba, n| whole(lba, n, 0.04)).map(|b| b.blocks), Some(4000));
-    assert_eq!(in_bands(|lba, n| whole(lba, n, 0.12)).filter(|b| b.spread == 1.0), None);
+    assert_eq!(in_bands(|lba, n| whole(lba, n, 0.06)).filter(|b| b.spread == 1.0), None);
 }
 
 /// Nine of twelve writes along the drive are enough to say that they cost alike; eight are not.
