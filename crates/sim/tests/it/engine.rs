@@ -214,7 +214,7 @@ fn places_are_looked_up_again_after_a_layer_moved_them() {
     for layer in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.locates).flat_map(|e| e.texts()) {
         let text = format!(
             "drive = 'tiny'\nmechanics = 'full'\nlayer = '{layer}'\nscheduler = 'sptf,depth=24'\n\
-             trace = 'synth:bursty,requests=600,size=2KiB,write=60%,span=500blk'\nprefill = '100%,order=random'"
+             trace = 'synth:bursty,requests=600,size=2KiB,write=60%,span=300blk'\nprefill = '100%,order=random'"
         );
         let host = &json(&text)["host"];
         assert_eq!(host["reads"].as_u64().unwrap() + host["writes"].as_u64().unwrap(), 600, "{layer}");

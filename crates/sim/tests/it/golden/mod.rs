@@ -70,9 +70,9 @@ fn figures_agree_with_the_logs_on_every_layer() {
     // What a host-managed drive refuses is in the log of requests, and was not done: tests of its own count that.
     for text in ALL.iter().filter(|e| e.name != "zoned").flat_map(|e| e.texts()) {
         println!("{text}");
-        everywhere(&go(&text, 500, "window = '250ms'"));
+        everywhere(&go(&text, 300, "window = '250ms'"));
         // Windows that double, and the other rule for units.
-        everywhere(&go(&text, 500, "prefill = '100%'\nstall = '30ms'\nadjusted_rule = 'floor+1'"));
+        everywhere(&go(&text, 300, "prefill = '100%'\nstall = '30ms'\nadjusted_rule = 'floor+1'"));
     }
 }
 

@@ -178,7 +178,8 @@ pub(crate) fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
     let (requests, media) =
         (requests.iter().map(served).collect(), media.iter().enumerate().map(op).collect());
     std::fs::remove_dir_all(&dir).unwrap();
-    let (prefilled, pauses) = (more.contains("prefill"), layer.starts_with("persistent-cache"));
+    let (prefilled, pauses) =
+        (more.contains("prefill"), ["persistent-cache", "host-aware"].iter().any(|l| layer.starts_with(l)));
     let one_more = more.contains("floor+1");
     Done { asked, result, requests, media, prefilled, pauses, one_more, seen: RefCell::default() }
 }
