@@ -72,6 +72,7 @@ impl Layout {
                 };
                 Place { first: b.first, blocks: b.blocks.0, track, seek }
             })
+            .filter(|place| place.blocks > 0) // all its sectors may be spare
             .collect();
         let mut largest: Vec<usize> = (0..all.len()).collect();
         largest.sort_by_key(|&i| (u64::MAX - all[i].blocks, i));
