@@ -49,9 +49,17 @@ def test_the_parts_of_a_requests_time_are_the_whole(tmp_path: Path, drive: str) 
         )
 
 
-def test_of_an_array_no_such_parts_are_told(tmp_path: Path) -> None:
-    ran = smrlab.run(TINY, drive="modern-7200", array="raid5,disks=3", requests=True, out=tmp_path)
-    assert not set(PARTS) & set(ran.requests().column_names)
+def test_of_an_array_they_add_up_along_the_drives_that_a_request_waited_for(tmp_path: Path) -> None:
+    ran = smrlab.run(TINY, drive="modern-7200", array="raid5,disks=3", window="10s", requests=True, out=tmp_path)
+    rows = ran.requests().to_pylist()
+    assert all(sum(row[part] for part in PARTS) == row["completion_ns"] - row["start_ns"] for row in rows)
+    # A small write reads and writes: a turn between the two.
+    turns = [row["rotation_ns"] / (25 / 3 * 1e6) for row in rows if row["op"] == "write"]
+    assert 1.2 < sum(turns) / len(turns) < 1.8
+    each = ran.member_timelines().to_pylist()
+    assert {row["disk"] for row in each} == {0, 1, 2}
+    written = sum(row["media_blocks_written"] for row in each)
+    assert written == sum(row["media_blocks_written"] for row in ran.timeline().to_pylist())
 
 
 def test_a_trace_is_a_value_that_transformations_leave_alone() -> None:

@@ -336,7 +336,7 @@ fn a_host_that_stays_sequential_never_cleans() {
             let span = Blocks(zone.span.end - zone.span.start);
             let full = zone.written == span.0;
             let op = if full { HostOp::Zone(ZoneAction::Reset) } else { HostOp::Write };
-            if full && round == 2 || full && rng.below(2) == 0 {
+            if full && (round == 2 || rng.below(2) == 0) {
                 left.retain(|z| *z != i);
                 continue;
             }

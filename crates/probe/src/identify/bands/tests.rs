@@ -20,7 +20,7 @@ fn on<T>(blocks: u64, turns: impl Fn(u64, u64) -> f64, work: impl FnOnce(&mut Di
 /// Bands of 20 tracks of 200 blocks: each that a write touches takes 42 turns, more or less.
 fn whole(lba: u64, blocks: u64, share: f64) -> f64 {
     let bands = (lba + blocks - 1) / 4000 - lba / 4000 + 1;
-    let more = if (lba >> 14) % 2 == 0 { share } else { -share };
+    let more = if (lba >> 14).is_multiple_of(2) { share } else { -share };
     bands as f64 * 42.0 * (1.0 + more)
 }
 
