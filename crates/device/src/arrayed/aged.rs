@@ -6,7 +6,7 @@ use crate::disk::Opened;
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::members::Members;
-use smrlab_array::{ArrayState, Health};
+use smrlab_array::{ArrayObserver, ArrayState, Health, MemberId};
 use smrlab_drive::State;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
@@ -54,7 +54,16 @@ impl Arrayed {
             let text = format!("disk {disk} is not whole: replace it and let it be rebuilt first");
             return Err(DeviceError::input(text));
         }
-        state.call(|c, carry| c.wind_up(carry));
+        let disks = state.carry.disks.len() as u32;
+        state.call(|c, carry| {
+            c.wind_up(carry);
+            // What was done of a background step is carried out, as before a request.
+            for disk in (0..disks).map(MemberId) {
+                if let Some(step) = c.drive_mut(disk).and_then(|drive| drive.interrupt()) {
+                    carry.background(disk, &step);
+                }
+            }
+        });
         self.served.notify_all();
         if let Some(e) = &state.carry.broken {
             return Err(e.clone());
