@@ -69,9 +69,15 @@ pub trait ArrayObserver {
         let _ = (member, request);
     }
 
-    /// It answered a read from such a write.
-    fn answered_early(&mut self, member: MemberId, came: SimTime, request: &HostRequest, served: &Served) {
-        let _ = (member, came, request, served);
+    /// It answered a read from such a write, which has all of the read's blocks; both have the member's numbers.
+    fn answered_early(
+        &mut self,
+        member: MemberId,
+        came: SimTime,
+        (read, write): (&HostRequest, &HostRequest),
+        served: &Served,
+    ) {
+        let _ = (member, came, read, write, served);
     }
 
     /// A member request was done without time, before the run.

@@ -223,10 +223,16 @@ impl<O: ArrayObserver> Effects for Sink<'_, O> {
         Ok(())
     }
 
-    fn answered(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), Infallible> {
+    fn answered(
+        &mut self,
+        came: SimTime,
+        request: &HostRequest,
+        write: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Infallible> {
         self.answered_at(request.id, served, (true, 0));
         self.known.sent.remove(&request.id);
-        self.watch.answered_early(self.member, came, request, served);
+        self.watch.answered_early(self.member, came, (request, write), served);
         Ok(())
     }
 

@@ -31,9 +31,9 @@ pub trait Carry {
 enum Queued {
     /// It waits, with its data.
     Waits(Vec<u8>),
-    /// The drive's buffer took it, and it is still to be written: first block and data, and when it is acknowledged, until its
-    /// thread has heard of that.
-    Accepted(u64, Vec<u8>, Option<SimTime>),
+    /// The drive's buffer took it, and it is still to be written: its data, and when it is acknowledged, until its thread has
+    /// heard of that.
+    Accepted(Vec<u8>, Option<SimTime>),
     /// It was served: when it is acknowledged, and what it read.
     Done(Result<SimTime>, Vec<u8>),
 }
@@ -92,7 +92,7 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
     fn dispatched(&mut self, _: SimTime, request: &HostRequest, executed: &Executed<'_>) -> Result<()> {
         let (mut data, heard) = match self.queued.remove(&request.id) {
             Some(Queued::Waits(data)) => (data, false),
-            Some(Queued::Accepted(_, data, ack)) => (data, ack.is_none()),
+            Some(Queued::Accepted(data, ack)) => (data, ack.is_none()),
             _ => {
                 let host = std::mem::replace(&mut self.own, HostBuffer::None);
                 self.outcome = Some(self.carry_out(request.op, executed, host));
@@ -114,25 +114,25 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
 
     fn accepted(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
         if let Some(Queued::Waits(data)) = self.queued.remove(&request.id) {
-            self.queued.insert(request.id, Queued::Accepted(request.lba.0, data, Some(served.ack)));
+            self.queued.insert(request.id, Queued::Accepted(data, Some(served.ack)));
             self.others = true;
         }
         Ok(())
     }
 
-    /// The newest accepted write that has any of the blocks has all of them.
-    fn answered(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
-        let (first, end) = (request.lba.0, request.lba.0 + request.blocks.0);
-        let newest = self.queued.values().rev().find_map(|queued| match queued {
+    fn answered(
+        &mut self,
+        _: SimTime,
+        request: &HostRequest,
+        write: &HostRequest,
+        served: &Served,
+    ) -> Result<()> {
+        let newest = match self.queued.get(&write.id) {
             // A medium whose bytes the host's own threads move.
-            Queued::Accepted(_, data, _) if data.is_empty() => Some(Vec::new()),
-            Queued::Accepted(start, data, _) => {
-                let whole = *start <= first && end <= start + data.len() as u64 / BLOCK_BYTES;
-                let at = (first.wrapping_sub(*start).wrapping_mul(BLOCK_BYTES)) as usize;
-                whole.then(|| data[at..at + request.blocks.bytes() as usize].to_vec())
-            }
+            Some(Queued::Accepted(data, _)) if data.is_empty() => Some(Vec::new()),
+            Some(Queued::Accepted(data, _)) => Some(part(data, write, request).to_vec()),
             _ => None,
-        });
+        };
         let missing = || DeviceError::input("what was to be read from the drive's buffer is not there");
         let done = match newest {
             Some(data) => Queued::Done(Ok(served.ack), data),
@@ -225,7 +225,7 @@ impl<C: Carry> Queue<C> {
                 state.queued.remove(&id);
                 return done.map(|ack| (ack, data));
             }
-            if let Some(Queued::Accepted(_, _, ack)) = state.queued.get_mut(&id)
+            if let Some(Queued::Accepted(_, ack)) = state.queued.get_mut(&id)
                 && let Some(ack) = ack.take()
             {
                 return Ok((ack, Vec::new()));
@@ -280,6 +280,12 @@ impl<C: Carry> Queue<C> {
         })?;
         Ok(more)
     }
+}
+
+/// What of a write's data a read within it asks for.
+pub(crate) fn part<'a>(data: &'a [u8], write: &HostRequest, read: &HostRequest) -> &'a [u8] {
+    let at = ((read.lba.0 - write.lba.0) * BLOCK_BYTES) as usize;
+    &data[at..at + read.blocks.bytes() as usize]
 }
 
 pub(crate) fn stopped(e: &DeviceError) -> DeviceError {

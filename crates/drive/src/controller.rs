@@ -44,7 +44,8 @@ pub trait Effects: Observer {
         Ok(())
     }
 
-    /// A read was answered from an accepted write that is still to be dispatched: the newest that concerns its blocks.
+    /// A read was answered from `write`, which was accepted and is still to be dispatched: the newest that concerns its
+    /// blocks; it has all of them.
     ///
     /// # Errors
     /// What keeps the caller from going on.
@@ -52,9 +53,10 @@ pub trait Effects: Observer {
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
+        write: &HostRequest,
         served: &Served,
     ) -> Result<(), Self::Error> {
-        let _ = (arrival, request, served);
+        let _ = (arrival, request, write, served);
         Ok(())
     }
 
@@ -209,9 +211,9 @@ impl Controller {
                     return Ok(None);
                 }
                 match self.waiting.concerns(request) {
-                    Concern::Whole => {
+                    Concern::Whole(write) => {
                         let served = self.drive.answer(now, request);
-                        effects.answered(came, request, &served).map(|()| Some(served))
+                        effects.answered(came, request, &write, &served).map(|()| Some(served))
                     }
                     Concern::Nothing if held => {
                         self.dispatch(now, (came, request), How::AtOnce, effects).map(Some)

@@ -54,8 +54,8 @@ fn conflict(a: &HostRequest, b: &HostRequest) -> bool {
 pub enum Concern {
     /// None of them.
     Nothing,
-    /// The newest that it concerns is in the buffer and has all that is asked for.
-    Whole,
+    /// The newest that it concerns, this one, is in the buffer and has all that is asked for.
+    Whole(HostRequest),
     /// Something else: it has to wait.
     Parts,
 }
@@ -170,7 +170,7 @@ impl WaitingList {
         };
         let (w, r) = (newest.request.lba.span(newest.request.blocks), read.lba.span(read.blocks));
         let whole = newest.accepted.is_some() && w.start <= r.start && r.end <= w.end;
-        if whole { Concern::Whole } else { Concern::Parts }
+        if whole { Concern::Whole(newest.request) } else { Concern::Parts }
     }
 
     /// Asks the layer again where requests start that were to start in `places`.

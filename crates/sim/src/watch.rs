@@ -33,7 +33,13 @@ impl Effects for Metrics {
         Ok(())
     }
 
-    fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
+    fn answered(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        _: &HostRequest,
+        served: &Served,
+    ) -> Result<(), RunError> {
         self.counted(arrival, request, served, Work::default());
         Ok(())
     }
@@ -157,10 +163,16 @@ impl Effects for Watch {
         Ok(())
     }
 
-    fn answered(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
+    fn answered(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        write: &HostRequest,
+        served: &Served,
+    ) -> Result<(), RunError> {
         self.metrics.counted(arrival, request, served, Work::default());
         if let Some(verify) = &self.verify {
-            verify.answered(request)?;
+            verify.answered(request, write)?;
         }
         self.log(arrival, request, served)
     }

@@ -137,7 +137,14 @@ impl Effects for Bench {
         Ok(())
     }
 
-    fn answered(&mut self, _: SimTime, r: &HostRequest, _: &Served) -> Result<(), Infallible> {
+    fn answered(
+        &mut self,
+        _: SimTime,
+        r: &HostRequest,
+        from: &HostRequest,
+        _: &Served,
+    ) -> Result<(), Infallible> {
+        assert!(self.pending.iter().any(|p| p == from), "{}: {from:?} is not in the buffer", self.text);
         // Each block as the newest accepted write has it, or as the medium does where none has.
         let newest =
             |lba: u64| self.pending.iter().rev().find(|p| (p.lba.0..p.lba.0 + p.blocks.0).contains(&lba));

@@ -4,14 +4,14 @@ use super::ssd::SsdBytes;
 use crate::carry::Bytes;
 use crate::error::{DeviceError, Result};
 use crate::ledger::Ledger;
-use crate::queue::stopped;
+use crate::queue::{part, stopped};
 use crate::stats::Events;
 use crate::store::Store;
 use smrlab_array::plan::Outcome;
 use smrlab_array::{ArrayObserver, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
 use smrlab_drive::{Executed, Served};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
-use smrlab_units::{BLOCK_BYTES, HostOp, SimTime};
+use smrlab_units::{HostOp, SimTime};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -36,8 +36,6 @@ pub(super) struct Sent {
     parts: Vec<Part>,
     /// What it writes.
     data: Vec<u8>,
-    /// The drive's buffer took it.
-    accepted: bool,
 }
 
 /// Does with member requests what is to be done beside timing them.
@@ -237,7 +235,7 @@ impl ArrayObserver for Carry {
     fn sent(&mut self, _: SimTime, op: &MemberOp, number: u64, plan: &MemberPlan) {
         self.begins(op);
         let data = self.gathered(op, plan);
-        let sent = Sent { op: *op, parts: plan.parts(op).to_vec(), data, accepted: false };
+        let sent = Sent { op: *op, parts: plan.parts(op).to_vec(), data };
         self.sent.insert((op.member, number), sent);
     }
 
@@ -248,24 +246,15 @@ impl ArrayObserver for Carry {
         }
     }
 
-    fn accepted(&mut self, member: MemberId, request: &HostRequest) {
-        if let Some(sent) = self.sent.get_mut(&(member, request.id)) {
-            sent.accepted = true;
-        }
-    }
-
-    /// The newest accepted write that has any of the blocks has all of them.
-    fn answered_early(&mut self, member: MemberId, _: SimTime, request: &HostRequest, _: &Served) {
-        let Some(Sent { op, parts, .. }) = self.sent.remove(&(member, request.id)) else { return };
-        let wanted = request.lba.span(request.blocks);
-        let of_member = self.sent.range((member, 0)..=(member, u64::MAX)).rev();
-        let newest = of_member.filter(|(_, s)| s.accepted).find_map(|(_, s)| {
-            let has = s.op.request.lba.span(s.op.request.blocks);
-            let whole = has.start <= wanted.start && wanted.end <= has.end;
-            let at = (wanted.start.wrapping_sub(has.start).wrapping_mul(BLOCK_BYTES)) as usize;
-            whole.then(|| s.data[at..at + request.blocks.bytes() as usize].to_vec())
-        });
-        match newest {
+    fn answered_early(
+        &mut self,
+        member: MemberId,
+        _: SimTime,
+        (read, write): (&HostRequest, &HostRequest),
+        _: &Served,
+    ) {
+        let Some(Sent { op, parts, .. }) = self.sent.remove(&(member, read.id)) else { return };
+        match self.sent.get(&(member, write.id)).map(|sent| part(&sent.data, write, read).to_vec()) {
             Some(data) => self.scatter(&op, &parts, &data),
             None => {
                 let e = DeviceError::input("what was to be read from a drive's buffer is not there");

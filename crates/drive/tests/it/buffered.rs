@@ -59,7 +59,15 @@ impl Effects for Seen {
         Ok(())
     }
 
-    fn answered(&mut self, _: SimTime, r: &HostRequest, served: &Served) -> Result<(), Infallible> {
+    fn answered(
+        &mut self,
+        _: SimTime,
+        r: &HostRequest,
+        write: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Infallible> {
+        let (has, asked) = (write.lba.span(write.blocks), r.lba.span(r.blocks));
+        assert!(write.op == HostOp::Write && has.start <= asked.start && asked.end <= has.end);
         self.answered.push((r.id, *served));
         Ok(())
     }

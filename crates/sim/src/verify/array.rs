@@ -235,9 +235,9 @@ impl ArrayVerify {
     }
 
     /// It answered a read from such a write.
-    pub fn answered_early(&mut self, member: MemberId, request: &HostRequest) {
+    pub fn answered_early(&mut self, member: MemberId, read: &HostRequest, write: &HostRequest) {
         if let Some(disk) = self.disks.get(member.at()) {
-            let done = disk.answered(request);
+            let done = disk.answered(read, write);
             self.blame(member, done);
         }
     }

@@ -107,12 +107,12 @@ impl Verify {
         self.taken.add(write);
     }
 
-    /// A read was answered from a write that the buffer took.
+    /// A read was answered from `write`, which the buffer took.
     ///
     /// # Errors
     /// [`RunError::Verification`] where that is not what the host wrote last.
-    pub fn answered(&self, read: &HostRequest) -> Result<(), RunError> {
-        self.taken.answered(read)
+    pub fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<(), RunError> {
+        self.taken.answered(read, write)
     }
 
     /// Bytes that the tags take.

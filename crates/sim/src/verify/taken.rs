@@ -40,13 +40,17 @@ impl Taken {
         }
     }
 
-    /// A read is answered from the newest of them, which must hold all of it.
+    /// A read is answered from `write`, which must be the newest of them and hold all of it. Found here anew: this is what judges
+    /// the drive's choice.
     ///
     /// # Errors
-    /// It does not, or there is none.
-    pub(super) fn answered(&self, read: &HostRequest) -> Result<(), RunError> {
+    /// It is another, or does not hold all.
+    pub(super) fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<(), RunError> {
         let end = read.lba.0 + read.blocks.0;
         match self.newest(read) {
+            Some(w) if w.id != write.id => {
+                Err(fault(read, &format!("from request {}, and request {} wrote there last", write.id, w.id)))
+            }
             Some(w) if w.lba <= read.lba && end <= w.lba.0 + w.blocks.0 => Ok(()),
             Some(w) => Err(fault(
                 read,
@@ -74,12 +78,17 @@ mod tests {
         t.add(&write(1, 100, 10));
         t.add(&write(3, 104, 2));
         let says = |r: Result<(), RunError>| r.map_err(|e| e.to_string()).err().unwrap_or_default();
-        assert_eq!(says(t.answered(&read(4, 100, 4))), "");
-        assert_eq!(says(t.answered(&read(4, 104, 2))), "");
-        assert!(says(t.answered(&read(4, 103, 2))).contains("what request 3 wrote, which holds a part"));
+        let (first, second) = (write(1, 100, 10), write(3, 104, 2));
+        assert_eq!(says(t.answered(&read(4, 100, 4), &first)), "");
+        assert_eq!(says(t.answered(&read(4, 104, 2), &second)), "");
+        let older = says(t.answered(&read(4, 104, 2), &first));
+        assert!(older.contains("from request 1, and request 3 wrote there last"), "{older}");
+        assert!(
+            says(t.answered(&read(4, 103, 2), &second)).contains("what request 3 wrote, which holds a part")
+        );
         // Sent before request 3: the older one counts.
-        assert_eq!(says(t.answered(&read(2, 103, 2))), "");
-        assert!(says(t.answered(&read(4, 90, 10))).contains("holds no write of them"));
+        assert_eq!(says(t.answered(&read(2, 103, 2), &first)), "");
+        assert!(says(t.answered(&read(4, 90, 10), &first)).contains("holds no write of them"));
         assert!(says(t.dispatched(&read(4, 95, 6))).contains("while the drive's buffer held what request 1"));
         assert_eq!(says(t.dispatched(&read(0, 95, 6))), "");
         t.dispatched(&write(1, 100, 10)).unwrap();

@@ -167,9 +167,15 @@ impl ArrayObserver for ArrayWatch {
         self.verify.iter_mut().for_each(|v| v.accepted(member, request));
     }
 
-    fn answered_early(&mut self, member: MemberId, came: SimTime, request: &HostRequest, served: &Served) {
-        self.verify.iter_mut().for_each(|v| v.answered_early(member, request));
-        self.members[member.at()].counted(came, request, served, Work::default());
+    fn answered_early(
+        &mut self,
+        member: MemberId,
+        came: SimTime,
+        (read, write): (&HostRequest, &HostRequest),
+        served: &Served,
+    ) {
+        self.verify.iter_mut().for_each(|v| v.answered_early(member, read, write));
+        self.members[member.at()].counted(came, read, served, Work::default());
     }
 
     fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
