@@ -3,7 +3,7 @@
 # make test    set-up, then lints and every test that each change must pass
 # make test-changed   what tests of your change (against BASE=main, or HEAD) fit into two minutes; says what it left out
 # make test-full   besides: what takes long and finds little for most changes; its result is kept in tools/test-full.json
-# make test-zones   what is about zones alone: hosts of host-managed drives on bytes, libzbc's tests, iscsi-test-cu
+# make test-zones   what is about zones alone: hosts of host-managed drives on bytes, libzbc's tests, iscsi-test-cu, guests with a kernel
 # make test-cluster   studies that are disturbed: workers, schedulers killed, a store with errors (5 minutes)
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
@@ -34,10 +34,10 @@ setup-test: .setup/venv-test .setup/native
 demo: .setup/core
 	$(BIN)/smrlab demo
 
-test: .setup/packages-test .setup/venv-test .setup/native .setup/tests .setup/components
+test: .setup/packages-test .setup/guest-kernel .setup/venv-test .setup/native .setup/tests .setup/components
 	$(BIN)/python tools/gate.py
 
-test-full: .setup/packages-test .setup/venv-test .setup/native .setup/tests .setup/components
+test-full: .setup/packages-test .setup/guest-kernel .setup/venv-test .setup/native .setup/tests .setup/components
 	$(BIN)/python tools/gate.py --full
 
 test-changed: .setup/venv-test .setup/components
@@ -56,9 +56,9 @@ soak: .setup/native
 test-python: .setup/venv-test .setup/native
 	$(BIN)/pytest -n 3
 
-test-zones: .setup/packages-test .setup/native
+test-zones: .setup/packages-test .setup/guest-kernel .setup/venv-test .setup/native
 	cargo test --quiet -p smrlab-testkit --test it -- zoned
-	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py
+	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py tests/device/test_guests.py
 
 test-cluster: .setup/venv-test .setup/native .setup/tests
 	$(BIN)/python tests/cluster/disturbed.py --rounds $(or $(ROUNDS),2) --page docs/studies-disturbed.md
@@ -106,6 +106,11 @@ docs:
 .setup/packages-test: tools/packages-test.txt tools/install-packages.sh | .setup/packages-device
 	@mkdir -p .setup
 	tools/install-packages.sh tools/packages-test.txt
+	@touch $@
+
+# The kernel that guests of the tests run; nothing of it is installed.
+.setup/guest-kernel: tools/guest-kernel.sh | .setup/packages-test
+	tools/guest-kernel.sh 6.12 $(TARGET)/kernels/6.12
 	@touch $@
 
 .setup/components:

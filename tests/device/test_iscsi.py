@@ -21,9 +21,9 @@ def url(device: Device, port: int) -> str:
     return f"iscsi://127.0.0.1:{port}/iqn.2026-01.smrlab:{device.name}/0"
 
 
-def serve(make: Make, **config: object) -> tuple[Device, int]:
+def serve(make: Make, store: str = "memory", **config: object) -> tuple[Device, int]:
     port = free_port()
-    return make(store="memory", listen=f"iscsi:127.0.0.1:{port}", **config), port
+    return make(store=store, listen=f"iscsi:127.0.0.1:{port}", **config), port
 
 
 def suite(at: str, family: str) -> tuple[int, int, int]:

@@ -1,0 +1,44 @@
+# btrfs on a host-managed disk: fill, delete, balance, scrub; and the server killed in the middle of writing.
+d=/dev/sda
+wait_for /sys/block/sda
+load btrfs
+step make and fill
+mkfs.btrfs -q -f $d >said
+mount $d /mnt/fs
+dd if=/dev/urandom of=/mnt/fs/large bs=1M count=24 status=none
+cp -r /etc/[a-l]* /mnt/fs/
+sync
+(cd /mnt/fs && find . -type f -print0 | sort -z | xargs -0 sha256sum) >sums
+same "$(($(wc -l <sums) > 50))" 1
+
+step delete and balance
+dd if=/dev/urandom of=/mnt/fs/filler bs=1M count=40 status=none
+rm /mnt/fs/filler
+btrfs -q balance start --full-balance /mnt/fs
+step scrub
+scrub() { btrfs scrub start -B /mnt/fs 2>/dev/null | grep -q 'no errors found'; }
+scrub
+
+step a kill in the middle of writing
+# Each file is durable before its sum is noted.
+(
+    for n in $(seq 1000); do
+        dd if=/dev/urandom of=/mnt/fs/new.$n bs=64k count=4 conv=fsync status=none || break
+        (cd /mnt/fs && sha256sum new.$n) >>/mnt/tmp/durable
+        [ ! -e /mnt/tmp/enough ] || break
+    done
+) &
+written() { until [ -e durable ] && [ "$(wc -l <durable)" -ge $1 ]; do sleep 0.1; done; }
+written 3
+ask kill
+written 6
+ask kill
+touch enough
+wait $!
+umount /mnt/fs
+ask kill
+mount $d /mnt/fs
+(cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/sums /mnt/tmp/durable)
+scrub
+umount /mnt/fs
+btrfs check $d >said 2>&1

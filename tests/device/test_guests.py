@@ -1,0 +1,42 @@
+"""Served host-managed disks under an unmodified kernel: what it sees, fio, file systems; servers killed in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from guest import Answers, Guest
+from served import Make
+from test_iscsi import serve, url
+
+from smrlab.devices import Device
+
+# 85 zones, of which 11 are conventional: with 6, mkfs.btrfs 6.2 dies on any disk, on the kernel's null_blk too.
+SIZE = 1 << 30
+LAYER = "zoned,zone=8MiB,conventional=12%,max_open=16"
+
+
+@pytest.fixture
+def guest(make: Make, fast: Path, tmp_path: Path) -> tuple[Guest, Device, Answers]:
+    """A guest with a host-managed disk, and how its server is killed and started again."""
+    machine = Guest(tmp_path)
+    device, port = serve(make, store=str(fast / "s"), drive="modern-7200", layer=LAYER, size=SIZE)
+    machine.scsi(url(device, port))
+
+    def kill() -> None:
+        device.kill()
+        device.start()
+
+    return machine, device, {"kill": kill}
+
+
+def test_zones_as_the_kernel_sees_them_and_fio_on_them(guest: tuple[Guest, Device, Answers]) -> None:
+    machine, device, answers = guest
+    zones = device.ask("zones")["zones"]
+    first = next(i for i, z in enumerate(zones) if not z["conventional"])
+    machine.run("zones.sh", 240, answers, ZONES=len(zones), FIRST=first, SECTORS=zones[first]["blocks"], OPEN=16)
+
+
+def test_btrfs_over_kills(guest: tuple[Guest, Device, Answers]) -> None:
+    machine, _, answers = guest
+    machine.run("btrfs.sh", 240, answers)
