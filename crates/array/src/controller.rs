@@ -293,6 +293,7 @@ impl Controller {
                 }
                 slot.dead = true;
                 self.deaths += 1;
+                watch.died(member);
                 self.bury(member);
                 if let Some(after) = self.schedule.replace_after {
                     self.push(now + after, Event::Replaced(member));

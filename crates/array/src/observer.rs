@@ -101,6 +101,11 @@ pub trait ArrayObserver {
         let _ = (member, at, facts);
     }
 
+    /// A member died, or is found dead when an array is taken up.
+    fn died(&mut self, member: MemberId) {
+        let _ = member;
+    }
+
     /// A fresh drive took the place of a dead member.
     fn replaced(&mut self, member: MemberId) {
         let _ = member;

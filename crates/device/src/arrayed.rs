@@ -11,20 +11,22 @@ mod told;
 
 use crate::carry::Bytes;
 use crate::disk::Opened;
+use crate::engine::{Engine, StateFile, about};
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
-use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
+use crate::medium::{Begun, Medium, with_gaps};
 use crate::members::Members;
 use crate::pace::Pace;
 use crate::stats::Events;
 use crate::store::Store;
-use carried::{Carry, Pending};
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use serde_json::Value;
+use crate::table::{Next, Requests, Server, Table};
+use carried::Carry;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
 use smrlab_array::{BuiltArray, Capabilities, Controller, Health, Member, MemberId, Records, Schedule};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, Lba, SimTime};
 use ssd::SsdBytes;
 use std::sync::Arc;
 use told::taken_up;
@@ -38,7 +40,8 @@ const ROUNDS: usize = 64;
 struct State {
     controller: Controller,
     carry: Carry,
-    next: u64,
+    /// Requests take the model's time; else each thread drives its own request to its end.
+    timed: bool,
     /// What the array had counted when counting began.
     before: Counted,
 }
@@ -48,24 +51,17 @@ fn drive(controller: &Controller, disk: usize) -> Option<&Drive> {
 }
 
 impl State {
-    /// Has the controller do something; answers whether requests were answered by that.
-    fn call<T>(&mut self, act: impl FnOnce(&mut Controller, &mut Carry) -> T) -> (T, bool) {
+    /// Has the controller do something.
+    fn call<T>(&mut self, act: impl FnOnce(&mut Controller, &mut Carry) -> T) -> T {
         let done = act(&mut self.controller, &mut self.carry);
         while let Some(&member) = self.carry.doomed.first() {
             self.controller.fail(self.controller.now(), member, &mut self.carry);
             self.carry.doomed.remove(0);
         }
-        for disk in 0..self.carry.dead.len() {
-            self.carry.dead[disk] = self.health(disk) == Health::Dead;
-        }
-        let mut any = false;
         while let Some(done) = self.controller.next_done() {
-            any = true;
-            if let Some(pending) = self.carry.pending.get_mut(&done.request.id) {
-                pending.done = Some((done.ack, done.refusal));
-            }
+            self.carry.answer(&done);
         }
-        (done, any)
+        done
     }
 
     fn health(&self, disk: usize) -> Health {
@@ -76,12 +72,58 @@ impl State {
     fn alive(&self) -> impl Iterator<Item = usize> {
         (0..self.carry.disks.len()).filter(|d| self.health(*d) != Health::Dead)
     }
+
+    /// Does some of the work that is due and that no request waits for; answers whether there may be more.
+    fn step(&mut self, now: SimTime) -> bool {
+        let until = if self.timed { now } else { now.max(self.controller.now()) };
+        self.call(|c, carry| {
+            let mut more = (0..STEPS).filter(|_| c.step(Some(until), carry)).count() > 0;
+            more |= c.idle_step(now, carry);
+            more
+        })
+    }
+}
+
+impl Server for State {
+    fn requests(&mut self) -> &mut Requests {
+        &mut self.carry.requests
+    }
+
+    fn broken(&self) -> Option<&DeviceError> {
+        self.carry.broken.as_ref()
+    }
+
+    fn submit(
+        &mut self,
+        now: SimTime,
+        request: &HostRequest,
+        host: &mut HostBuffer<'_>,
+    ) -> Result<Option<SimTime>> {
+        self.carry.requests.enter(request.id, host);
+        let timed = self.timed;
+        self.call(|c, carry| {
+            if timed {
+                c.advance(now, carry);
+            }
+            c.submit(now.max(c.now()), request, carry);
+        });
+        Ok(None)
+    }
+
+    fn go_on(&mut self, now: SimTime) -> Result<Next> {
+        if self.timed {
+            self.call(|c, carry| c.advance(now, carry));
+            return Ok(self.controller.next_event().map_or(Next::Nothing, Next::At));
+        }
+        let until = now.max(self.controller.now());
+        let more = self.call(|c, carry| c.step(Some(until), carry) || c.step(None, carry));
+        Ok(if more { Next::More } else { Next::Nothing })
+    }
 }
 
 /// See the [module](self). Positions and lengths are in blocks.
 pub struct Arrayed {
-    state: Mutex<State>,
-    served: Condvar,
+    table: Table<State>,
     ledger: Option<Arc<Ledger>>,
     events: Arc<Events>,
     members: Members,
@@ -141,7 +183,7 @@ impl Arrayed {
         let controller = if members.by_step { controller.background_by_step() } else { controller };
         let carry = Carry::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
         let carry = Carry { nested: chosen.is_nested(), ..carry };
-        let mut state = State { controller, carry, next: 0, before: Counted::default() };
+        let mut state = State { controller, carry, timed: members.timed(), before: Counted::default() };
         state.call(|c, carry| c.recover(&found.records, found.stop, carry));
         taken_up(found.stop, ledger.as_deref(), &events)?;
         missing.retain(|m| state.health(m.at()) != Health::Dead);
@@ -153,8 +195,7 @@ impl Arrayed {
             ledger.formed()?;
         }
         Ok(Self {
-            state: Mutex::new(state),
-            served: Condvar::new(),
+            table: Table::new(state),
             ledger,
             events,
             array: members.chosen.resolved.clone(),
@@ -167,146 +208,132 @@ impl Arrayed {
         })
     }
 
-    /// Blocks that the host sees.
-    pub fn blocks(&self) -> u64 {
+    /// How many disks it has.
+    pub fn disks(&self) -> usize {
+        self.members.chosen.disks as usize
+    }
+
+    /// Writes checkpoints of disks and array where they are due.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    fn checkpoint(&self, anyway: bool) -> Result<()> {
+        for disk in 0..self.disks() {
+            let Some(medium) = self.medium(disk as u64) else { continue };
+            if !medium.wants_checkpoint(anyway)? {
+                continue;
+            }
+            let state = self.table.lock();
+            let Some(drive) = drive(&state.controller, disk).filter(|_| state.carry.broken.is_none()) else {
+                continue;
+            };
+            let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
+                drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
+            };
+            let begun = medium.begin_checkpoint(anyway, &records)?;
+            drop(state);
+            begun.map_or(Ok(()), Begun::finish)?;
+        }
+        let Some(ledger) = self.ledger.as_ref().filter(|l| l.wants_checkpoint(anyway)) else { return Ok(()) };
+        self.sync()?;
+        let mut state = self.table.lock();
+        // The array's tables are to say what is on the disks.
+        self.table.call(&mut *state, |s| s.call(|c, carry| c.write_back(carry)));
+        if state.carry.broken.is_some() || !state.controller.array().is_settled() {
+            return Ok(());
+        }
+        let mut records = Records::default();
+        state.controller.array().checkpoint(&mut records);
+        for disk in state.alive() {
+            state.carry.disks[disk].medium.sync()?;
+        }
+        state.carry.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
+        ledger.checkpoint(&records)
+    }
+
+    fn disk(&self, disk: u64) -> Result<usize> {
+        let disks = self.disks() as u64;
+        if disk < disks {
+            return Ok(disk as usize);
+        }
+        Err(DeviceError::input(format!("there is no disk {disk}: the array has disks 0 to {}", disks - 1)))
+    }
+
+    /// A disk dies.
+    ///
+    /// # Errors
+    /// When there is no such disk, or it is dead.
+    pub fn fail(&self, pace: &Pace, disk: u64) -> Result<Value> {
+        let at = self.disk(disk)?;
+        let mut state = self.table.lock();
+        if state.health(at) == Health::Dead {
+            return Err(DeviceError::input(format!("disk {disk} is dead already")));
+        }
+        let now = pace.now();
+        self.table.call(&mut *state, |s| s.call(|c, carry| c.fail(now, MemberId(disk as u32), carry)));
+        drop(state);
+        self.events.push("disk-failed", None, format!("disk {disk} was declared dead"));
+        self.sync()?;
+        Ok(self.health())
+    }
+
+    /// A fresh drive takes the place of a dead disk; what was on that is rebuilt in the background.
+    ///
+    /// # Errors
+    /// When the disk is not dead, or what was on it cannot be rebuilt.
+    pub fn replace(&self, pace: &Pace, disk: u64) -> Result<Value> {
+        let at = self.disk(disk)?;
+        if self.capabilities.losses == 0 {
+            let text = format!("{} has no redundancy: what was on disk {disk} is lost", self.array);
+            return Err(DeviceError::input(text + "; create the device anew"));
+        }
+        let mut state = self.table.lock();
+        if state.health(at) != Health::Dead {
+            let text = format!("disk {disk} is not dead: smrlab device fail NAME --disk {disk} first");
+            return Err(DeviceError::input(text));
+        }
+        if !state.controller.array().rebuildable(MemberId(disk as u32)) {
+            let whole = |d: &usize| *d == at || state.health(*d) == Health::Whole;
+            let others: Vec<String> =
+                (0..state.carry.disks.len()).filter(|d| !whole(d)).map(|d| d.to_string()).collect();
+            let text = format!(
+                "disk {} is not whole either: what was on disk {disk} cannot be rebuilt",
+                others.join(" or ")
+            );
+            return Err(DeviceError::input(text));
+        }
+        let (drive, bytes) = self.members.fresh(disk as u32)?.start()?;
+        let (now, member) = (pace.now(), MemberId(disk as u32));
+        state.carry.renew(member, bytes);
+        self.table.call(&mut *state, |s| s.call(|c, carry| c.replace(now, member, drive, carry)));
+        drop(state);
+        self.events.push("disk-replaced", None, format!("disk {disk} was replaced: it is being rebuilt"));
+        self.sync()?;
+        Ok(self.health())
+    }
+}
+
+impl Engine for Arrayed {
+    fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Whether discarded blocks read as zeroes.
-    pub fn discards(&self) -> bool {
+    fn discards(&self) -> bool {
         self.discards
     }
 
-    /// How many disks it has.
-    pub fn disks(&self) -> usize {
-        self.state.lock().carry.disks.len()
+    fn medium(&self, disk: u64) -> Option<Arc<Medium>> {
+        self.table.lock().carry.disks.get(disk as usize).map(|d| d.medium.clone())
     }
 
-    /// The medium of a disk.
-    pub fn medium(&self, disk: usize) -> Option<Arc<Medium>> {
-        self.state.lock().carry.disks.get(disk).map(|d| d.medium.clone())
-    }
-
-    fn submit(&self, pace: &Pace, request: HostRequest, mut host: HostBuffer<'_>) -> Result<SimTime> {
-        let mut state = self.state.lock();
-        if let Some(e) = &state.carry.broken {
-            return Err(e.clone());
-        }
-        let now = pace.arrive(&request)?;
-        let id = state.next;
-        state.next += 1;
-        let data = match &host {
-            HostBuffer::Write(data) => data.to_vec(),
-            HostBuffer::Read(out) => vec![0; out.len()],
-            HostBuffer::None => Vec::new(),
-        };
-        let request = request.numbered(id);
-        state
-            .carry
-            .pending
-            .insert(id, Pending { op: request.op, data, done: None, failed: None, answered: false });
-        state.call(|c, carry| {
-            if pace.modelled() {
-                c.advance(now, carry);
-            }
-            c.submit(now.max(c.now()), &request, carry);
-        });
-        let (ack, data) = self.finish(id, pace, &mut state)?;
-        if let HostBuffer::Read(out) = &mut host {
-            out.copy_from_slice(&data);
-        }
-        Ok(ack)
-    }
-
-    /// Goes on until a request is done.
-    fn finish(&self, id: u64, pace: &Pace, state: &mut MutexGuard<'_, State>) -> Result<(SimTime, Vec<u8>)> {
-        loop {
-            if let Some(e) = &state.carry.broken {
-                return Err(e.clone());
-            }
-            if let Some(answer) = state.carry.answer(id) {
-                return answer;
-            }
-            if !pace.modelled() {
-                let until = pace.now().max(state.controller.now());
-                let (more, _) = state.call(|c, carry| c.step(Some(until), carry) || c.step(None, carry));
-                if !more {
-                    return Err(DeviceError::new(libc::EIO, "the array does not answer the request"));
-                }
-                continue;
-            }
-            let now = pace.now();
-            let ((), any) = state.call(|c, carry| c.advance(now, carry));
-            if any {
-                self.served.notify_all();
-            } else if let Some(at) = state.controller.next_event() {
-                self.served.wait_until(state, pace.instant(at));
-            }
-        }
-    }
-
-    /// Reads blocks.
-    ///
-    /// # Errors
-    /// `EIO` where too many disks are dead; what a disk without a copy elsewhere answers.
-    pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<SimTime> {
-        let blocks = buf.len() as u64 / BLOCK_BYTES;
-        let request = HostRequest::new(HostOp::Read, Lba(start), Blocks(blocks));
-        self.submit(pace, request, HostBuffer::Read(buf))
-    }
-
-    /// Writes blocks; with `fua` they are durable on return.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read); after an error of a store the device answers with errors until it is started again.
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
-        let ack = self.put(pace, start, buf, fua)?;
-        self.keep(fua).map(|()| ack)
-    }
-
-    fn put(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
-        let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
-        let request = HostRequest { fua, ..HostRequest::new(HostOp::Write, Lba(start), blocks) };
-        self.submit(pace, request, HostBuffer::Write(buf))
-    }
-
-    /// What the model says is on the disks has to be there after a power loss of the host, too.
-    fn keep(&self, fua: bool) -> Result<()> {
-        if fua { self.sync() } else { Ok(()) }
-    }
-
-    /// Makes blocks read as zeroes: by a discard where array and disks have it, else by writing. With `fua` that is durable
-    /// on return.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
-        let ack = if self.discards {
-            let request = HostRequest::new(HostOp::Discard, Lba(start), Blocks(blocks));
-            self.submit(pace, request, HostBuffer::None)?
-        } else {
-            write_zeroes(start, blocks, |at, bytes| self.put(pace, at, bytes, fua))?
-        };
-        self.keep(fua).map(|()| ack)
-    }
-
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// As [`Medium::sync`].
-    pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.submit(pace, HostRequest::flush(), HostBuffer::None)?;
-        self.sync()?;
-        Ok(ack)
+    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
+        self.table.serve(pace, request, host)
     }
 
     /// First the disks and the SSD, then the array's records, which say what is on them.
-    ///
-    /// # Errors
-    /// As [`Medium::sync`].
-    pub fn sync(&self) -> Result<()> {
+    fn sync(&self) -> Result<()> {
         let (disks, ssds, upto) = {
-            let state = self.state.lock();
+            let state = self.table.lock();
             let of = |d: usize| (d, state.carry.disks[d].medium.clone(), state.carry.disks[d].changes);
             let disks: Vec<_> = state.alive().map(of).collect();
             let ssds: Vec<_> = state.carry.ssds.iter().map(SsdBytes::store).collect();
@@ -319,7 +346,7 @@ impl Arrayed {
         if let (Some(ledger), Some(upto)) = (&self.ledger, upto) {
             ledger.sync(upto)?;
         }
-        let mut state = self.state.lock();
+        let mut state = self.table.lock();
         // What was recorded meanwhile is not covered.
         if let (Some(ledger), Some(upto)) = (&self.ledger, upto)
             && ledger.position().0 == upto.0
@@ -337,158 +364,61 @@ impl Arrayed {
         Ok(())
     }
 
-    /// Does the work that is due and that no request waits for: rebuild, collection, the disks' own.
-    ///
-    /// # Errors
-    /// What stopped the device.
-    pub fn idle(&self, pace: &Pace) -> Result<()> {
-        let Some(mut state) = self.state.try_lock() else { return Ok(()) };
-        for _ in 0..ROUNDS {
-            if state.carry.broken.is_some() {
-                return Ok(());
-            }
-            let (now, modelled) = (pace.now(), pace.modelled());
-            let (more, any) = state.call(|c, carry| {
-                let until = if modelled { now } else { now.max(c.now()) };
-                let mut more = (0..STEPS).filter(|_| c.step(Some(until), carry)).count() > 0;
-                more |= c.idle_step(now, carry);
-                more
-            });
-            if any {
-                self.served.notify_all();
-            }
-            if !more {
-                let resting = self.ledger.as_ref().filter(|_| state.controller.is_at_rest());
-                return resting.map_or(Ok(()), |ledger| ledger.rest());
-            }
-            MutexGuard::bump(&mut state);
-        }
-        Ok(())
-    }
-
-    /// Which blocks hold data.
-    pub fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+    fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
         let mut ranges = Vec::new();
-        let state = self.state.lock();
+        let state = self.table.lock();
         state.controller.array().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(state);
         with_gaps(start..start + blocks, ranges, out);
     }
 
-    /// Writes checkpoints of disks and array where they are due.
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
-        for disk in 0..self.disks() {
-            let Some(medium) = self.medium(disk) else { continue };
-            if !medium.wants_checkpoint(anyway)? {
-                continue;
+    /// Rebuild, collection, the disks' own work.
+    fn idle(&self, pace: &Pace) -> Result<()> {
+        if let Some(mut state) = self.table.try_lock() {
+            for _ in 0..ROUNDS {
+                if state.carry.broken.is_some() {
+                    break;
+                }
+                if !self.table.call(&mut *state, |s| s.step(pace.now())) {
+                    let resting = self.ledger.as_ref().filter(|_| state.controller.is_at_rest());
+                    resting.map_or(Ok(()), |ledger| ledger.rest())?;
+                    break;
+                }
+                MutexGuard::bump(&mut state);
             }
-            let state = self.state.lock();
-            let Some(drive) = drive(&state.controller, disk).filter(|_| state.carry.broken.is_none()) else {
-                continue;
-            };
-            let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
-                drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
-            };
-            let begun = medium.begin_checkpoint(anyway, &records)?;
-            drop(state);
-            begun.map_or(Ok(()), Begun::finish)?;
         }
-        let Some(ledger) = self.ledger.as_ref().filter(|l| l.wants_checkpoint(anyway)) else { return Ok(()) };
-        self.sync()?;
-        let mut state = self.state.lock();
-        // The array's tables are to say what is on the disks.
-        state.call(|c, carry| c.write_back(carry));
-        if state.carry.broken.is_some() || !state.controller.array().is_settled() {
-            return Ok(());
-        }
-        let mut records = Records::default();
-        state.controller.array().checkpoint(&mut records);
-        for disk in state.alive() {
-            state.carry.disks[disk].medium.sync()?;
-        }
-        state.carry.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
-        ledger.checkpoint(&records)
+        self.checkpoint(false)
     }
 
-    /// Makes everything durable, for the end of the server; works of the array's own are not left half done.
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    pub fn close(&self) -> Result<()> {
-        let mut state = self.state.lock();
+    /// For the end of the server; works of the array's own are not left half done.
+    fn close(&self) -> Result<()> {
+        let mut state = self.table.lock();
         if state.carry.broken.is_none() {
-            state.call(|c, carry| c.wind_up(carry));
+            self.table.call(&mut *state, |s| s.call(|c, carry| c.wind_up(carry)));
         }
         drop(state);
-        self.served.notify_all();
         self.sync()?;
         self.checkpoint(true)?;
         self.ledger.as_ref().map_or(Ok(()), |l| l.closed())
     }
 
-    fn disk(&self, disk: u64) -> Result<usize> {
-        let disks = self.disks() as u64;
-        if disk < disks {
-            return Ok(disk as usize);
-        }
-        Err(DeviceError::input(format!("there is no disk {disk}: the array has disks 0 to {}", disks - 1)))
+    fn info(&self) -> Value {
+        self.told()
     }
 
-    /// A disk dies.
-    ///
-    /// # Errors
-    /// When there is no such disk, or it is dead.
-    pub fn fail(&self, pace: &Pace, disk: u64) -> Result<Value> {
-        let at = self.disk(disk)?;
-        let mut state = self.state.lock();
-        if state.health(at) == Health::Dead {
-            return Err(DeviceError::input(format!("disk {disk} is dead already")));
-        }
-        let now = pace.now();
-        state.call(|c, carry| c.fail(now, MemberId(disk as u32), carry));
-        drop(state);
-        self.served.notify_all();
-        self.events.push("disk-failed", None, format!("disk {disk} was declared dead"));
-        self.sync()?;
-        Ok(self.health())
+    fn stats(&self, budget: u64) -> Value {
+        self.counts(budget)
     }
 
-    /// A fresh drive takes the place of a dead disk; what was on that is rebuilt in the background.
-    ///
-    /// # Errors
-    /// When the disk is not dead, or what was on it cannot be rebuilt.
-    pub fn replace(&self, pace: &Pace, disk: u64) -> Result<Value> {
-        let at = self.disk(disk)?;
-        if self.capabilities.losses == 0 {
-            let text = format!("{} has no redundancy: what was on disk {disk} is lost", self.array);
-            return Err(DeviceError::input(text + "; create the device anew"));
-        }
-        let mut state = self.state.lock();
-        if state.health(at) != Health::Dead {
-            let text = format!("disk {disk} is not dead: smrlab device fail NAME --disk {disk} first");
-            return Err(DeviceError::input(text));
-        }
-        if !state.controller.array().rebuildable(MemberId(disk as u32)) {
-            let whole = |d: &usize| *d == at || state.health(*d) == Health::Whole;
-            let others: Vec<String> =
-                (0..state.carry.disks.len()).filter(|d| !whole(d)).map(|d| d.to_string()).collect();
-            let text = format!(
-                "disk {} is not whole either: what was on disk {disk} cannot be rebuilt",
-                others.join(" or ")
-            );
-            return Err(DeviceError::input(text));
-        }
-        let (drive, bytes) = self.members.fresh(disk as u32)?.start()?;
-        state.carry.disks[at] = bytes;
-        let (now, member) = (pace.now(), MemberId(disk as u32));
-        state.carry.sent.retain(|key, _| key.0 != member);
-        state.call(|c, carry| c.replace(now, member, drive, carry));
-        drop(state);
-        self.events.push("disk-replaced", None, format!("disk {disk} was replaced: it is being rebuilt"));
-        self.sync()?;
-        Ok(self.health())
+    fn reset(&self) {
+        self.count_anew();
+    }
+
+    fn state(&self) -> Result<StateFile> {
+        let state = self.aged()?;
+        let records = state.members.iter().map(|m| m.records.len()).sum::<usize>();
+        let mut about = about(&state.members[0], records + state.array.records.len());
+        (about["array"], about["disks"]) = (json!(state.array.layer), json!(state.members.len()));
+        Ok((state.encode(), about))
     }
 }

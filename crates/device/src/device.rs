@@ -3,17 +3,15 @@
 use crate::arrayed::Arrayed;
 use crate::capture::Recorder;
 use crate::config::Config;
-use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
 use crate::machine::Machine;
 use crate::medium::Medium;
-use crate::open;
+use crate::open::{self, Served};
 use crate::pace::Pace;
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
-use smrlab_drive::State;
 use smrlab_units::{BLOCK_BYTES, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +22,7 @@ pub const MOST: u32 = 64 << 20;
 /// A served device. All methods may be called from many threads at once; positions and lengths are in bytes.
 pub struct Device {
     config: Config,
-    engine: Engine,
+    engine: Served,
     pace: Pace,
     /// What clients did.
     pub counters: Counters,
@@ -49,12 +47,12 @@ impl Device {
     /// As there.
     pub fn open_on(config: Config, host: Machine) -> Result<Arc<Self>> {
         let events = Arc::new(config.events.as_deref().map_or_else(Events::default, Events::kept_in));
-        let engine = open::engine(&config, host, &events)?;
+        let engine = open::served(&config, host, &events)?;
         let record =
             |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
         let pace = Pace::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
         // A drive with zones has whole ones: it is as large as was asked for, or a little larger.
-        let asked = config.host_size.filter(|_| engine.zoned().is_none());
+        let asked = config.host_size.filter(|_| zoned(&engine).is_none());
         let all = asked.map_or(engine.blocks(), |bytes| engine.blocks().min(bytes.div_ceil(BLOCK_BYTES)));
         let unit = u64::from(config.block) / BLOCK_BYTES;
         let blocks = all / unit * unit;
@@ -94,7 +92,7 @@ impl Device {
     pub fn drive_managed(&self) -> bool {
         let name = self.config.layer.split(',').next().unwrap_or_default();
         let conventional = smrlab_stl::registry::find(name).is_ok_and(|entry| entry.conventional);
-        matches!(self.engine, Engine::Layered(_)) && !conventional
+        matches!(self.engine, Served::Layered(_)) && !conventional
     }
 
     /// The medium under it all, or that of a disk of an array; the first one's where none is named.
@@ -112,7 +110,7 @@ impl Device {
     /// When it is one drive.
     pub fn array(&self) -> Result<(&Arrayed, &Pace)> {
         match &self.engine {
-            Engine::Array(array) => Ok((array, &self.pace)),
+            Served::Array(array) => Ok((array, &self.pace)),
             _ => Err(DeviceError::input("only an array (device create --array) has that command")),
         }
     }
@@ -264,12 +262,12 @@ impl Device {
                 "only a host-managed or host-aware drive (device create --layer zoned, or host-aware) has zones",
             )
         };
-        self.engine.zoned().ok_or_else(none)
+        zoned(&self.engine).ok_or_else(none)
     }
 
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
-        self.engine.zoned().and_then(Layered::zone_limits)
+        zoned(&self.engine).and_then(Layered::zone_limits)
     }
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`.
@@ -350,7 +348,7 @@ impl Device {
     /// When a layer is served.
     pub fn raw(&self) -> Result<&Raw> {
         match &self.engine {
-            Engine::Raw(raw) => Ok(raw),
+            Served::Raw(raw) => Ok(raw),
             _ => Err(DeviceError::input("only a raw device (--layer raw) has that command")),
         }
     }
@@ -361,28 +359,19 @@ impl Device {
     /// # Errors
     /// A raw device, an array with a disk that is not whole, or a file that cannot be written.
     pub fn write_state(&self, path: &std::path::Path) -> Result<Value> {
-        let about = |state: &State, records: usize| json!({"drive": state.drive, "layer": state.layer, "metadata": state.metadata, "records": records});
-        let (file, about) = match &self.engine {
-            Engine::Raw(_) => {
-                let text = "a raw device has no state that a drive could begin with: use device snapshot";
-                return Err(DeviceError::input(text));
-            }
-            Engine::Layered(layered) => {
-                let state = layered.state();
-                (state.encode(), about(&state, state.records.len()))
-            }
-            Engine::Array(array) => {
-                let state = array.state()?;
-                let records = state.members.iter().map(|m| m.records.len()).sum::<usize>();
-                let mut about = about(&state.members[0], records + state.array.records.len());
-                (about["array"], about["disks"]) = (json!(state.array.layer), json!(state.members.len()));
-                (state.encode(), about)
-            }
-        };
+        let (file, about) = self.engine.state()?;
         let fail = |e| DeviceError::io(format!("writing {}", path.display()), &e);
         let partial = path.with_extension("partial");
         let file = file.map_err(fail)?;
         std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)?;
         Ok(about)
+    }
+}
+
+/// The layer, where it is one with zones that the host knows.
+fn zoned(engine: &Served) -> Option<&Layered> {
+    match engine {
+        Served::Layered(layered) => Some(&**layered).filter(|layered| layered.zone_limits().is_some()),
+        Served::Raw(_) | Served::Array(_) => None,
     }
 }

@@ -7,17 +7,20 @@
 //! fences of a plan see to it that this does no harm.
 
 use crate::carry::Bytes;
+use crate::engine::{Engine, StateFile, about, map_stats};
 use crate::error::{DeviceError, Result};
-use crate::medium::{Begun, Medium, with_gaps, write_zeroes};
+use crate::medium::{Begun, Medium, with_gaps};
+use crate::one_drive::{Carry, OneDrive};
 use crate::pace::Pace;
-use crate::queue::{Carry, Queue};
+use crate::table::Table;
 use crate::tag;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, Controller, Executed, State};
 use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan, Record};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Steps of background work before there is another look at whether a checkpoint is due.
@@ -25,7 +28,7 @@ const STEPS: usize = 64;
 
 /// See the [module](self). Positions and lengths are in blocks.
 pub struct Layered {
-    queue: Queue<Bytes>,
+    table: Table<OneDrive<Bytes>>,
     /// The medium.
     pub medium: Arc<Medium>,
     resolved: String,
@@ -51,7 +54,7 @@ impl Carry for Bytes {
 
 impl Layered {
     /// A drive over a medium, its layer brought to where `records` say it was. `metadata`: where the layer's maps are;
-    /// `by_step`: see [`Queue::new`].
+    /// `by_step`: see [`OneDrive::new`].
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
@@ -77,9 +80,9 @@ impl Layered {
         });
         let bytes = Bytes::recovered(&mut drive, medium, records)?;
         let medium = bytes.medium.clone();
-        let queue = Queue::new(Controller::new(drive, &scheduler), bytes, by_step);
+        let table = Table::new(OneDrive::new(Controller::new(drive, &scheduler), bytes, by_step));
         Ok(Self {
-            queue,
+            table,
             medium,
             resolved,
             drive: text,
@@ -91,61 +94,20 @@ impl Layered {
         })
     }
 
-    /// Blocks that the host sees.
-    pub fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    /// What the layer promises.
-    pub fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    /// Reads blocks.
-    ///
-    /// # Errors
-    /// As [`Medium::read`].
-    pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<SimTime> {
-        let blocks = buf.len() as u64 / BLOCK_BYTES;
-        let request = HostRequest::new(HostOp::Read, Lba(start), Blocks(blocks));
-        self.queue.submit(pace, request, HostBuffer::Read(buf))
-    }
-
-    /// Writes blocks; with `fua` they are durable on return.
-    ///
-    /// # Errors
-    /// As [`Medium::write`]; after that the device answers with errors until it is started again.
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
-        let ack = self.put(pace, start, buf, fua)?;
-        self.keep(fua).map(|()| ack)
-    }
-
-    fn put(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
-        let blocks = buf.len() as u64 / BLOCK_BYTES;
-        self.note_written(start, start + blocks)?;
-        let request = HostRequest { fua, ..HostRequest::new(HostOp::Write, Lba(start), Blocks(blocks)) };
-        self.queue.submit(pace, request, HostBuffer::Write(buf))
-    }
-
-    /// What the model says is on the medium has to be there after a power loss of the host, too.
-    fn keep(&self, fua: bool) -> Result<()> {
-        if fua { self.sync() } else { Ok(()) }
-    }
-
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
-        self.queue.lock().controller.drive().layer().facts().zones
+        self.table.lock().controller.drive().layer().facts().zones
     }
 
     /// The zones that the host keeps in order, from the one with `from` on, until `out` answers `false`.
     pub fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.queue.lock().controller.drive().layer().zones(from, out);
+        self.table.lock().controller.drive().layer().zones(from, out);
     }
 
     /// Does something with the zone that begins at `zone`, or with all.
     ///
     /// # Errors
-    /// The drive's refusal; as [`write`](Self::write).
+    /// The drive's refusal; what the store answers.
     pub fn zone(&self, pace: &Pace, action: ZoneAction, zone: Option<Lba>) -> Result<SimTime> {
         let mut of = (Lba(0), Blocks(self.blocks));
         if let Some(start) = zone {
@@ -154,166 +116,153 @@ impl Layered {
                 false
             });
         }
-        self.queue.submit(pace, HostRequest::new(HostOp::Zone(action), of.0, of.1), HostBuffer::None)
+        self.serve(pace, HostRequest::new(HostOp::Zone(action), of.0, of.1), HostBuffer::None)
     }
 
     /// Makes the zone with this block read-only or offline, as a failing head does.
     ///
     /// # Errors
-    /// When it has no write pointer; as [`Medium::write`].
+    /// When it has no write pointer; what the log answers.
     pub fn fail_zone(&self, zone: Lba, condition: ZoneCondition) -> Result<()> {
-        let mut state = self.queue.lock();
+        let mut server = self.table.lock();
         let mut plan = Plan::new(false, true);
-        if !state.controller.drive_mut().layer_mut().fail_zone(zone, condition, &mut plan) {
+        if !server.controller.drive_mut().layer_mut().fail_zone(zone, condition, &mut plan) {
             return Err(DeviceError::input(format!("block {} is in no zone with a write pointer", zone.0)));
         }
         plan.records().iter().try_for_each(|(_, r)| self.medium.keep(r.tag, r.words))
     }
 
     /// Notes that the host writes blocks: once, so that who writes the same again waits for no log.
-    fn note_written(&self, start: u64, end: u64) -> Result<()> {
+    fn note_written(&self, blocks: Range<u64>) -> Result<()> {
         let mut written = self.written.lock();
-        if written.insert(start..end) == 0 {
+        if written.insert(blocks.clone()) == 0 {
             return Ok(());
         }
-        self.medium.keep(tag::HOST, [start, end, 0])
-    }
-
-    /// Makes blocks read as zeroes: by a discard where the layer has it, else by writing. With `fua` that is durable on
-    /// return.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
-        let ack = if self.capabilities.discards {
-            let request = HostRequest::new(HostOp::Discard, Lba(start), Blocks(blocks));
-            self.queue.submit(pace, request, HostBuffer::None)?
-        } else {
-            write_zeroes(start, blocks, |at, bytes| self.put(pace, at, bytes, fua))?
-        };
-        self.keep(fua).map(|()| ack)
-    }
-
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// As [`Medium::sync`].
-    pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.queue.submit(pace, HostRequest::flush(), HostBuffer::None)?;
-        self.sync().map(|()| ack)
-    }
-
-    /// Makes durable what was carried out so far.
-    fn sync(&self) -> Result<()> {
-        let before = self.queue.lock().carry.changes;
-        self.medium.sync()?;
-        let mut state = self.queue.lock();
-        // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
-        if state.carry.changes == before {
-            state.controller.drive_mut().layer_mut().durable();
-        }
-        Ok(())
-    }
-
-    /// Does the background work that is due. Step by step, requests that came meanwhile go first.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn idle(&self, pace: &Pace) -> Result<()> {
-        let Some(mut state) = self.queue.try_lock() else { return Ok(()) };
-        for _ in 0..STEPS {
-            if !self.queue.step(&mut state, pace.now())? {
-                return Ok(());
-            }
-            MutexGuard::bump(&mut state);
-        }
-        Ok(())
+        self.medium.keep(tag::HOST, [blocks.start, blocks.end, 0])
     }
 
     /// The drive with nothing in its buffer that is not on the medium. A write that fails stops the device, which later
     /// requests are told.
-    fn settled(&self) -> MutexGuard<'_, crate::queue::State<Bytes>> {
-        let mut state = self.queue.lock();
-        let _ = self.queue.drain(&mut state);
-        state
+    fn settled(&self) -> MutexGuard<'_, OneDrive<Bytes>> {
+        let mut server = self.table.lock();
+        let _ = self.table.call(&mut *server, OneDrive::drain);
+        server
     }
 
-    /// Which blocks hold data.
-    pub fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+    /// Writes a checkpoint where one is due; see [`Medium::begin_checkpoint`].
+    ///
+    /// # Errors
+    /// As there.
+    fn checkpoint(&self, anyway: bool) -> Result<()> {
+        if !self.medium.wants_checkpoint(anyway)? {
+            return Ok(());
+        }
+        let server = self.table.lock();
+        if server.broken.is_some() {
+            return Ok(());
+        }
+        let written = self.written.lock();
+        let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
+            server.controller.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
+            written.runs().for_each(|r| out(tag::HOST, [r.start, r.end, 0]));
+        };
+        let begun = self.medium.begin_checkpoint(anyway, &records)?;
+        drop((written, server));
+        begun.map_or(Ok(()), Begun::finish)
+    }
+}
+
+impl Engine for Layered {
+    fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    fn discards(&self) -> bool {
+        self.capabilities.discards
+    }
+
+    fn medium(&self, disk: u64) -> Option<Arc<Medium>> {
+        (disk == 0).then(|| self.medium.clone())
+    }
+
+    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
+        if request.op == HostOp::Write {
+            self.note_written(request.lba.span(request.blocks))?;
+        }
+        self.table.serve(pace, request, host)
+    }
+
+    fn sync(&self) -> Result<()> {
+        let before = self.table.lock().carry.changes;
+        self.medium.sync()?;
+        let mut server = self.table.lock();
+        // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
+        if server.carry.changes == before {
+            server.controller.drive_mut().layer_mut().durable();
+        }
+        Ok(())
+    }
+
+    fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+        let server = self.settled();
         if self.identity {
-            drop(self.settled());
+            drop(server);
             return self.medium.extents(start, start + blocks, out);
         }
         let mut ranges = Vec::new();
-        let state = self.settled();
-        state.controller.drive().layer().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
-        drop(state);
+        let layer = server.controller.drive().layer();
+        layer.allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
+        drop(server);
         with_gaps(start..start + blocks, ranges, out);
     }
 
-    /// Makes everything durable, what the drive's buffer holds included, and leaves a checkpoint.
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    pub fn close(&self) -> Result<()> {
+    /// Step by step, requests that came meanwhile go first.
+    fn idle(&self, pace: &Pace) -> Result<()> {
+        if let Some(mut server) = self.table.try_lock() {
+            for _ in 0..STEPS {
+                if !self.table.call(&mut *server, |s| s.step(pace.now()))? {
+                    break;
+                }
+                MutexGuard::bump(&mut server);
+            }
+        }
+        self.checkpoint(false)
+    }
+
+    /// What the drive's buffer holds is made durable, too.
+    fn close(&self) -> Result<()> {
         drop(self.settled());
         self.medium.sync()?;
         self.checkpoint(true)
     }
 
-    /// Writes a checkpoint; see [`Medium::begin_checkpoint`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
-        if !self.medium.wants_checkpoint(anyway)? {
-            return Ok(());
-        }
-        let state = self.queue.lock();
-        if state.broken.is_some() {
-            return Ok(());
-        }
-        let written = self.written.lock();
-        let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
-            state.controller.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
-            written.runs().for_each(|r| out(tag::HOST, [r.start, r.end, 0]));
-        };
-        let begun = self.medium.begin_checkpoint(anyway, &records)?;
-        drop((written, state));
-        begun.map_or(Ok(()), Begun::finish)
-    }
-
-    /// The drive's state between two requests, for `from_state` of a run or of another device. Bytes are not in it.
-    pub fn state(&self) -> State {
-        let state = self.settled();
-        let drive = state.controller.drive();
-        let written = self.written.lock().runs().collect();
-        let identity = State {
-            drive: self.drive.clone(),
-            layer: self.resolved.clone(),
-            metadata: self.metadata.clone(),
-            written,
-            ..State::default()
-        };
-        State::take(drive, identity)
-    }
-
-    /// What it is.
-    pub fn info(&self) -> Value {
+    fn info(&self) -> Value {
         let c = &self.capabilities;
         json!({"drive": self.drive, "layer": self.resolved, "keeps_data": c.keeps_data, "survives_cut": c.survives_cut,
                "discards": c.discards})
     }
 
-    /// Its counters.
-    pub fn stats(&self) -> Value {
-        let state = self.queue.lock();
-        state.carry.told(Some(state.controller.drive())).into()
+    fn stats(&self, budget: u64) -> Value {
+        let server = self.table.lock();
+        json!({"medium": map_stats(&self.medium, budget), "media": server.carry.told(Some(server.controller.drive()))})
     }
 
-    /// Forgets the counters.
-    pub fn reset(&self) {
-        let state = &mut *self.queue.lock();
-        state.carry.count_anew(Some(state.controller.drive()));
+    fn reset(&self) {
+        let server = &mut *self.table.lock();
+        server.carry.count_anew(Some(server.controller.drive()));
+    }
+
+    fn state(&self) -> Result<StateFile> {
+        let server = self.settled();
+        let identity = State {
+            drive: self.drive.clone(),
+            layer: self.resolved.clone(),
+            metadata: self.metadata.clone(),
+            written: self.written.lock().runs().collect(),
+            ..State::default()
+        };
+        let state = State::take(server.controller.drive(), identity);
+        let about = about(&state, state.records.len());
+        Ok((state.encode(), about))
     }
 }

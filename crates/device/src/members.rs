@@ -39,6 +39,11 @@ impl Members {
         Self { config: config.clone(), chosen, drive, medium, boot, between, by_step: config.by_step() }
     }
 
+    /// Whether requests take the model's time.
+    pub(crate) fn timed(&self) -> bool {
+        self.config.timing == Timing::Model
+    }
+
     /// Where the maps of the disks' layers are.
     pub(crate) fn metadata(&self) -> &str {
         &self.config.metadata

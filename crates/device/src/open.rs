@@ -19,16 +19,40 @@ use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, Controller, State};
 use smrlab_stl::{Record, zones_of};
 use smrlab_units::spec::split_item;
+use std::ops::Deref;
 use std::sync::Arc;
+
+/// What a device serves.
+pub(crate) enum Served {
+    /// The medium as it is.
+    Raw(Box<Raw>),
+    /// A translation layer on it.
+    Layered(Box<Layered>),
+    /// An array of drives with layers.
+    Array(Box<Arrayed>),
+}
+
+impl Deref for Served {
+    type Target = dyn Engine;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Raw(raw) => &**raw,
+            Self::Layered(layered) => &**layered,
+            Self::Array(array) => &**array,
+        }
+    }
+}
 
 /// Opens what `config` describes; what happens to its disks is noted in `events`.
 ///
 /// # Errors
 /// When the drive, the layer, the array or the store is not as it should be.
-pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<Engine> {
+pub(crate) fn served(config: &Config, host: Machine, events: &Arc<Events>) -> Result<Served> {
     let array = config.array.as_deref().map(parse_array).transpose()?;
     if let Some(chosen) = array.filter(|a| !a.is_single()) {
-        return array_engine(config, chosen, host, events).map(Box::new).map(Engine::Array);
+        return array_of(config, chosen, host, events).map(Box::new).map(Served::Array);
     }
     let of_layer = |drive: &Assembled| Ok(drive.built.layer.host_blocks().0);
     let drive = drive(config, 1, &of_layer)?;
@@ -53,11 +77,11 @@ pub fn engine(config: &Config, host: Machine, events: &Arc<Events>) -> Result<En
             Controller::new(drive, &scheduler)
         });
         let tracks = Arc::new(Tracks::new(geometry)?);
-        return Ok(Engine::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
+        return Ok(Served::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
     }
     let layered =
         Layered::new(opened.drive, opened.medium, opened.records, &config.metadata, config.by_step())?;
-    Ok(Engine::Layered(Box::new(layered)))
+    Ok(Served::Layered(Box::new(layered)))
 }
 
 /// The text of a drive whose medium was shortened to the size asked for, as a run takes it.
@@ -81,7 +105,7 @@ fn parse_array(text: &str) -> Result<Chosen> {
     smrlab_array::parse(text).map_err(wrong)
 }
 
-fn array_engine(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>) -> Result<Arrayed> {
+fn array_of(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>) -> Result<Arrayed> {
     let refuse = |text: &str| Err(DeviceError::input(text));
     if matches!(config.store, StoreKind::Device { .. }) {
         return refuse("an array's store is a directory or memory, not one block device");

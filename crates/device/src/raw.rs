@@ -1,10 +1,12 @@
 //! The raw shingled disk: the host writes the medium as it is. Bands, on request, end in guard tracks that cannot be
 //! written.
 
+use crate::engine::{Engine, StateFile, map_stats};
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
+use crate::one_drive::{Carry, OneDrive};
 use crate::pace::Pace;
-use crate::queue::{Carry, Queue};
+use crate::table::Table;
 use crate::tracks::Tracks;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,6 +15,9 @@ use smrlab_drive::{Controller, Executed};
 use smrlab_stl::{HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
+
+/// Blocks for which block status is given at a time.
+const STATUS: u64 = 1 << 17;
 
 /// See the [module](self).
 pub struct Raw {
@@ -25,7 +30,7 @@ pub struct Raw {
     /// The disk's own bands, where they were asked for.
     bands: Option<Bands>,
     /// The modelled drive; none where requests take no time.
-    clock: Option<Queue<NoBytes>>,
+    clock: Option<Table<OneDrive<NoBytes>>>,
 }
 
 /// The host's own thread moves its bytes: on a raw medium nothing depends on the order in which requests are served.
@@ -63,7 +68,7 @@ impl Raw {
         (blocks, bands): (Blocks, Option<Bands>),
         clock: Option<Controller>,
     ) -> Self {
-        let clock = clock.map(|controller| Queue::new(controller, NoBytes, false));
+        let clock = clock.map(|controller| Table::new(OneDrive::new(controller, NoBytes, false)));
         let medium = Arc::new(medium);
         Self { medium, tracks, head_width, blocks: blocks.0, bands, clock }
     }
@@ -72,25 +77,7 @@ impl Raw {
     #[inline]
     fn acknowledged(&self, pace: &Pace, request: HostRequest) -> Result<SimTime> {
         let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
-        clock.submit(pace, request, HostBuffer::None)
-    }
-
-    /// When it acknowledges a write.
-    #[inline]
-    fn written(&self, pace: &Pace, (start, blocks): (u64, u64), fua: bool) -> Result<SimTime> {
-        let request = HostRequest::new(HostOp::Write, Lba(start), Blocks(blocks));
-        self.acknowledged(pace, HostRequest { fua, ..request })
-    }
-
-    /// What the model says is on the medium has to be there after a power loss of the host, too.
-    #[inline]
-    fn keep(&self, fua: bool) -> Result<()> {
-        if fua { self.medium.sync().map(drop) } else { Ok(()) }
-    }
-
-    /// Blocks that the host sees.
-    pub fn blocks(&self) -> u64 {
-        self.blocks
+        clock.serve(pace, request, HostBuffer::None)
     }
 
     /// How many bands there are.
@@ -139,55 +126,74 @@ impl Raw {
             format!("blocks {start} to {last} are not all in one band: guard tracks cannot be written");
         Err(DeviceError::new(libc::EPERM, text))
     }
+}
 
-    /// Reads blocks; answers with the model's time of the acknowledgement, and a destroyed block that was met.
-    ///
-    /// # Errors
-    /// As [`Medium::read`].
-    #[inline]
-    pub fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
+impl Engine for Raw {
+    fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    fn medium(&self, disk: u64) -> Option<Arc<Medium>> {
+        (disk == 0).then(|| self.medium.clone())
+    }
+
+    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
+        let ack = self.acknowledged(pace, request)?;
+        match host {
+            HostBuffer::Write(data) => {
+                self.check_guard(request.lba.0, request.blocks.0)?;
+                self.medium.write(request.lba.0, data)?;
+            }
+            HostBuffer::Read(out) => _ = self.medium.read(request.lba.0, out)?,
+            HostBuffer::None => {}
+        }
+        Ok(ack)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.medium.sync().map(drop)
+    }
+
+    fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
         let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
         let ack = self.acknowledged(pace, HostRequest::new(HostOp::Read, Lba(start), blocks))?;
         Ok((ack, self.medium.read(start, buf)?))
     }
 
-    /// Writes blocks; with `fua` they are durable on return.
-    ///
-    /// # Errors
-    /// `EPERM` for a guard track; as [`Medium::write`].
-    #[inline]
-    pub fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
-        let blocks = buf.len() as u64 / BLOCK_BYTES;
-        let ack = self.written(pace, (start, blocks), fua)?;
-        self.check_guard(start, blocks)?;
-        self.medium.write(start, buf)?;
-        self.keep(fua).map(|()| ack)
-    }
-
-    /// Writes zeroes; with `fua` they are durable on return.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
-        let ack = self.written(pace, (start, blocks), fua)?;
+    fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
+        let request = HostRequest::new(HostOp::Write, Lba(start), Blocks(blocks));
+        let ack = self.acknowledged(pace, HostRequest { fua, ..request })?;
         self.check_guard(start, blocks)?;
         self.medium.write_zeroes(start, blocks)?;
         self.keep(fua).map(|()| ack)
     }
 
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// As [`Medium::sync`].
-    pub fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.acknowledged(pace, HostRequest::flush())?;
-        self.medium.sync()?;
-        Ok(ack)
+    fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
+        self.medium.extents(start, start + blocks.min(STATUS), out);
     }
 
-    /// The geometry in short.
-    pub fn info(&self) -> Value {
+    fn idle(&self, _: &Pace) -> Result<()> {
+        self.medium.checkpoint(false)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.sync()?;
+        self.medium.checkpoint(true)
+    }
+
+    fn info(&self) -> Value {
         json!({"layer": "raw", "head_width": self.head_width, "tracks": self.tracks.count(),
-               "blocks": self.blocks(), "bands": self.bands()})
+               "blocks": self.blocks, "bands": self.bands()})
+    }
+
+    fn stats(&self, budget: u64) -> Value {
+        json!({"medium": map_stats(&self.medium, budget)})
+    }
+
+    fn reset(&self) {}
+
+    fn state(&self) -> Result<StateFile> {
+        let text = "a raw device has no state that a drive could begin with: use device snapshot";
+        Err(DeviceError::input(text))
     }
 }

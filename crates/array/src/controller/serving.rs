@@ -42,8 +42,11 @@ impl Controller {
             self.array.unclean(stop, &mut plan);
         }
         let disks = self.members.iter_mut().filter(|s| !matches!(s.member, Member::Ssd(_)));
-        for (i, slot) in disks.enumerate() {
-            slot.dead = self.array.health(MemberId(i as u32)) == Health::Dead;
+        for (disk, slot) in (0..).map(MemberId).zip(disks) {
+            slot.dead = self.array.health(disk) == Health::Dead;
+            if slot.dead {
+                watch.died(disk);
+            }
         }
         self.planned(|_, all| *all = plan, watch);
     }

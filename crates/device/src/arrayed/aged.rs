@@ -1,12 +1,12 @@
 //! Arrays that begin where another was: a run's, or a served one's. Bytes are not in a state: blocks read as zeroes, which
 //! fit each other in every layout.
 
-use super::{Arrayed, drive};
+use super::{Arrayed, Carry, drive};
 use crate::disk::Opened;
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::members::Members;
-use smrlab_array::{ArrayObserver, ArrayState, Health, MemberId};
+use smrlab_array::{ArrayObserver, ArrayState, Controller, Health, MemberId};
 use smrlab_drive::State;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
@@ -47,15 +47,15 @@ impl Arrayed {
     ///
     /// # Errors
     /// When a disk is dead or being rebuilt; what stopped the device.
-    pub fn state(&self) -> Result<ArrayState> {
-        let mut state = self.state.lock();
+    pub(super) fn aged(&self) -> Result<ArrayState> {
+        let mut state = self.table.lock();
         let whole = |disk: &usize| state.health(*disk) == Health::Whole;
         if let Some(disk) = (0..state.carry.disks.len()).find(|disk| !whole(disk)) {
             let text = format!("disk {disk} is not whole: replace it and let it be rebuilt first");
             return Err(DeviceError::input(text));
         }
         let disks = state.carry.disks.len() as u32;
-        state.call(|c, carry| {
+        let wind_up = |c: &mut Controller, carry: &mut Carry| {
             c.wind_up(carry);
             // What was done of a background step is carried out, as before a request.
             for disk in (0..disks).map(MemberId) {
@@ -63,8 +63,8 @@ impl Arrayed {
                     carry.background(disk, &step);
                 }
             }
-        });
-        self.served.notify_all();
+        };
+        self.table.call(&mut *state, |s| s.call(wind_up));
         if let Some(e) = &state.carry.broken {
             return Err(e.clone());
         }

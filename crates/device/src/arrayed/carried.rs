@@ -4,30 +4,18 @@ use super::ssd::SsdBytes;
 use crate::carry::Bytes;
 use crate::error::{DeviceError, Result};
 use crate::ledger::Ledger;
-use crate::queue::{part, stopped};
+use crate::one_drive::stopped;
 use crate::stats::Events;
 use crate::store::Store;
+use crate::table::{Requests, part};
 use smrlab_array::plan::Outcome;
-use smrlab_array::{ArrayObserver, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
+use smrlab_array::{ArrayObserver, Done, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
 use smrlab_drive::{Executed, Served};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-
-/// A request of the host's.
-pub(super) struct Pending {
-    pub(super) op: HostOp,
-    /// What it writes, or what its reads have brought.
-    pub(super) data: Vec<u8>,
-    /// When it was acknowledged, or why it was not done.
-    pub(super) done: Option<(SimTime, Option<Refusal>)>,
-    /// A read met this, and there is no other copy.
-    pub(super) failed: Option<DeviceError>,
-    /// Its thread has its answer; the work goes on.
-    pub(super) answered: bool,
-}
 
 /// A request that a drive behind a scheduler has and has not done.
 pub(super) struct Sent {
@@ -49,9 +37,10 @@ pub(super) struct Carry {
     /// How often everything was made durable in the middle of the array's work.
     pub(super) fences: u64,
     pub(super) staging: Staging,
-    pub(super) pending: BTreeMap<u64, Pending>,
-    /// The host requests whose works are under way.
-    pub(super) tickets: BTreeMap<Ticket, u64>,
+    /// The host's.
+    pub(super) requests: Requests,
+    /// Which of them are served by works that are under way.
+    pub(super) hosts: BTreeMap<Ticket, u64>,
     pub(super) ledger: Option<Arc<Ledger>>,
     pub(super) events: Arc<Events>,
     /// A disk that fails can be done without.
@@ -81,8 +70,8 @@ impl Carry {
             sent: BTreeMap::new(),
             fences: 0,
             staging: Staging::default(),
-            pending: BTreeMap::new(),
-            tickets: BTreeMap::new(),
+            requests: Requests::default(),
+            hosts: BTreeMap::new(),
             ledger,
             events,
             redundant,
@@ -93,13 +82,18 @@ impl Carry {
         }
     }
 
+    /// A fresh disk is in the place of a dead one.
+    pub(super) fn renew(&mut self, member: MemberId, disk: Bytes) {
+        (self.disks[member.at()], self.dead[member.at()]) = (disk, false);
+        self.sent.retain(|key, _| key.0 != member);
+    }
+
     /// What a write puts on its member; nothing of other requests.
     fn gathered(&self, op: &MemberOp, plan: &MemberPlan) -> Vec<u8> {
         if op.request.op != HostOp::Write {
             return Vec::new();
         }
-        let host = self.pending.get(&op.request.id);
-        self.staging.gather(plan, op, host.map_or(&[], |p| &p.data))
+        self.staging.gather(plan, op, self.requests.data(op.request.id).unwrap_or_default())
     }
 
     /// Moves the bytes of a request: `data` of a write, to `parts` of a read. `executed`: by a drive, else by an SSD.
@@ -138,14 +132,14 @@ impl Carry {
     }
 
     fn scatter(&mut self, op: &MemberOp, parts: &[Part], data: &[u8]) {
-        let host = self.pending.get_mut(&op.request.id).map_or(&mut [][..], |p| &mut p.data);
+        let host = self.requests.data_mut(op.request.id).unwrap_or_default();
         self.staging.scatter(op.buffers, parts, data, host);
     }
 
     /// A member gets a request: whose it is, and that its array is at work, is known before its bytes move.
     fn begins(&mut self, op: &MemberOp) {
-        if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.buffers, op.request.id);
+        if self.requests.needs(op.request.id) {
+            self.hosts.insert(op.buffers, op.request.id);
         }
         let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard | HostOp::Zone(_));
         if changes
@@ -181,36 +175,20 @@ impl Carry {
     /// The work of this ticket is over.
     fn over(&mut self, ticket: Ticket) {
         self.staging.end(ticket);
-        if let Some(id) = self.tickets.remove(&ticket)
-            && self.pending.get(&id).is_some_and(|p| p.answered)
-        {
-            self.pending.remove(&id);
-        }
+        self.hosts.remove(&ticket).into_iter().for_each(|id| self.requests.release(id));
     }
 
-    /// What became of a request, once that is known.
-    pub(super) fn answer(&mut self, id: u64) -> Option<Result<(SimTime, Vec<u8>)>> {
-        let working = self.tickets.values().any(|t| *t == id);
-        let pending = self.pending.get_mut(&id).filter(|p| p.done.is_some())?;
-        let (ack, refusal) = pending.done?;
-        let (failed, op) = (pending.failed.take(), pending.op);
-        pending.answered = true;
-        let data = match op {
-            HostOp::Read if working => pending.data.clone(),
-            HostOp::Read => std::mem::take(&mut pending.data),
-            _ => Vec::new(),
-        };
-        if !working {
-            self.pending.remove(&id);
-        }
-        Some(match (failed, refusal) {
-            (Some(e), _) => Err(e),
+    /// The array has done with a request of the host's, or refused it.
+    pub(super) fn answer(&mut self, done: &Done) {
+        let answer = match (&self.broken, done.refusal) {
+            (Some(e), _) => Err(e.clone()),
+            (None, None) => Ok(done.ack),
             (None, Some(Refusal::Lost)) => {
                 Err(DeviceError::new(libc::EIO, "too many disks of the array are dead: the data are lost"))
             }
             (None, Some(why)) => Err(DeviceError::refused(why, None)),
-            (None, None) => Ok((ack, data)),
-        })
+        };
+        self.requests.answer(done.request.id, answer);
     }
 }
 
@@ -269,11 +247,14 @@ impl ArrayObserver for Carry {
             self.throw_out(member, &e);
             return false;
         }
-        match self.pending.get_mut(&id).filter(|_| op == HostOp::Read) {
-            Some(pending) => pending.failed = Some(e),
-            None => _ = self.broken.get_or_insert(stopped(&e)),
+        if op != HostOp::Read || !self.requests.failed(id, &e) {
+            self.broken.get_or_insert(stopped(&e));
         }
         true
+    }
+
+    fn died(&mut self, member: MemberId) {
+        self.dead.get_mut(member.at()).into_iter().for_each(|dead| *dead = true);
     }
 
     fn background(&mut self, member: MemberId, step: &Executed<'_>) {
@@ -288,9 +269,9 @@ impl ArrayObserver for Carry {
 
     fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
         for delivery in plan.deliveries() {
-            let host = self.tickets.get(&delivery.ticket).and_then(|id| self.pending.get_mut(id));
+            let host = self.hosts.get(&delivery.ticket).and_then(|id| self.requests.data_mut(*id));
             match (host, delivery.to) {
-                (Some(pending), _) => self.staging.deliver(plan, delivery, &mut pending.data),
+                (Some(host), _) => self.staging.deliver(plan, delivery, host),
                 // Nothing was asked of a member: its buffer is zeroes as it is.
                 (None, End::Host(_)) => {}
                 (None, _) => self.staging.deliver(plan, delivery, &mut []),

@@ -1,6 +1,7 @@
 //! What an array says of itself.
 
 use super::{Arrayed, SsdBytes, State, drive};
+use crate::engine::map_stats;
 use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::stats::Events;
@@ -29,7 +30,7 @@ impl State {
 impl Arrayed {
     /// How each disk is.
     pub(super) fn health(&self) -> Value {
-        let state = self.state.lock();
+        let state = self.table.lock();
         let of = |disk: usize| match state.health(disk) {
             Health::Whole => json!({"disk": disk, "state": "whole"}),
             Health::Dead => json!({"disk": disk, "state": "dead"}),
@@ -42,15 +43,15 @@ impl Arrayed {
     }
 
     /// What it is.
-    pub fn info(&self) -> Value {
+    pub(super) fn told(&self) -> Value {
         json!({"drive": self.members.drive, "layer": self.layer, "array": self.array, "keeps_data": true, "survives_cut": self.survives_cut,
                "discards": self.discards, "losses": self.capabilities.losses, "disks": self.health()})
     }
 
-    /// Its counters, and those of each disk.
-    pub fn stats(&self) -> (Value, Value) {
+    /// Its counters, and those of each disk, whose map takes at most `budget` bytes.
+    pub(super) fn counts(&self, budget: u64) -> Value {
         let mut disks = self.health();
-        let state = self.state.lock();
+        let state = self.table.lock();
         let mut array = Map::new();
         for (name, n) in state.counted().since(&state.before).iter() {
             array.insert(name.to_owned(), n.into());
@@ -66,13 +67,14 @@ impl Arrayed {
             for (key, value) in own.told(drive(&state.controller, i)) {
                 disks[i][key] = value;
             }
+            disks[i]["medium"] = map_stats(&own.medium, budget);
         }
-        (array.into(), disks)
+        json!({"array": array, "disks": disks})
     }
 
     /// Forgets the counters.
-    pub fn reset(&self) {
-        let state = &mut *self.state.lock();
+    pub(super) fn count_anew(&self) {
+        let state = &mut *self.table.lock();
         state.before = state.counted();
         state.carry.fences = 0;
         state.carry.ssds.iter_mut().for_each(SsdBytes::count_anew);

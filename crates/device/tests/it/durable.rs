@@ -4,9 +4,9 @@ use parking_lot::Mutex;
 use smrlab_device::config::StoreKind;
 use smrlab_device::machine::Machine;
 use smrlab_device::store::Store;
-use smrlab_device::{Config, Device, Result};
+use smrlab_device::{Config, Device, DeviceError, Result};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -165,4 +165,63 @@ fn a_lost_write_leaves_zeroes_wherever_it_was() {
             assert_eq!(out, [0xaa; BYTES], "{layer}: what was flushed at {at}");
         }
     }
+}
+
+/// A disk of an array: its syncs are counted, and may fail.
+struct Disk {
+    inner: Box<dyn Store>,
+    syncs: Arc<AtomicU64>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Store for Disk {
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read(offset, buf)
+    }
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.inner.write(offset, buf)
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.zero(offset, len)
+    }
+    fn sync(&self) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(DeviceError::new(libc::EIO, "a dead disk")),
+            false => self.inner.sync(),
+        }
+    }
+}
+
+/// An array's fence leaves a dead disk alone, whose store answers with errors, and has what took its place again.
+#[test]
+fn a_fence_is_of_the_disks_that_are_alive() {
+    let dir = tempfile::tempdir().unwrap();
+    let (syncs, fails) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (of, failing) = (syncs.clone(), fails.clone());
+    let between = move |disk: usize, inner: Box<dyn Store>| -> Box<dyn Store> {
+        let (syncs, fails) = (of.clone(), failing.clone());
+        if disk == 1 { Box::new(Disk { inner, syncs, fails }) } else { inner }
+    };
+    let machine = Machine { between: Arc::new(between), ..Machine::default() };
+    let array = Some("raid5,disks=3,chunk=8blk,journal=on".to_owned());
+    let device = Device::open_on(Config { array, ..config("cmr", dir.path()) }, machine).unwrap();
+    // Of each row all units, so that each disk is written.
+    let written = || (0..8).for_each(|row| device.write(row * 8192, &[0xbb; 8192], false).unwrap());
+    let synced = || {
+        let before = syncs.load(Ordering::SeqCst);
+        written();
+        syncs.load(Ordering::SeqCst) - before
+    };
+    assert!(synced() > 0, "a journal needs fences");
+    let (array, pace) = device.array().unwrap();
+    array.fail(pace, 1).unwrap();
+    fails.store(true, Ordering::SeqCst);
+    assert_eq!(synced(), 0);
+    fails.store(false, Ordering::SeqCst);
+    array.replace(pace, 1).unwrap();
+    while device.info()["engine"]["disks"][1]["state"] != "whole" {
+        device.housekeeping();
+    }
+    assert!(synced() > 0, "what is rebuilt is a disk like the others");
 }

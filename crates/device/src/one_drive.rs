@@ -1,0 +1,191 @@
+//! One drive behind the table of requests.
+//!
+//! First come, first served a request is dispatched by its own thread, out of its own buffer. Where a scheduler chooses, the data of
+//! a request wait in the table.
+
+use crate::error::{DeviceError, Result};
+use crate::table::{Next, Requests, Server};
+use smrlab_drive::{Controller, Effects, Executed, Observer, Served};
+use smrlab_stl::{HostBuffer, HostRequest, Outcome};
+use smrlab_units::{HostOp, SimTime};
+
+/// Moves the bytes of executed plans.
+pub(crate) trait Carry {
+    /// Carries out a request's plan.
+    ///
+    /// # Errors
+    /// What the medium or its log answers.
+    fn request(&mut self, executed: &Executed<'_>, host: HostBuffer<'_>) -> Result<()>;
+
+    /// Carries out a step of background work as far as it went.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    fn background(&mut self, step: &Executed<'_>) -> Result<()>;
+}
+
+/// See the [module](self).
+pub(crate) struct OneDrive<C> {
+    /// The drive and its queue.
+    pub(crate) controller: Controller,
+    /// What carries out plans.
+    pub(crate) carry: C,
+    /// Why nothing more is done: layer and medium would no longer agree.
+    pub(crate) broken: Option<DeviceError>,
+    requests: Requests,
+    /// Background work is done step by step between requests, and not all that is due before the next one.
+    by_step: bool,
+}
+
+/// The effects of a call.
+struct Call<'a, 'b, C> {
+    carry: &'a mut C,
+    requests: &'a mut Requests,
+    broken: &'a mut Option<DeviceError>,
+    /// The caller's own request, where it is dispatched by the call: its buffer, and then what became of it.
+    own: HostBuffer<'b>,
+    outcome: Option<Result<SimTime>>,
+}
+
+impl<C> Observer for Call<'_, '_, C> {}
+
+impl<C: Carry> Effects for Call<'_, '_, C> {
+    type Error = DeviceError;
+
+    fn dispatched(&mut self, _: SimTime, request: &HostRequest, executed: &Executed<'_>) -> Result<()> {
+        let Self { carry, requests, broken, own, outcome } = self;
+        let waited = requests.data_mut(request.id);
+        let waits = waited.is_some();
+        let host = match (waited, request.op) {
+            (Some(data), HostOp::Write) => HostBuffer::Write(data),
+            (Some(data), HostOp::Read) => HostBuffer::Read(data),
+            (Some(_), _) => HostBuffer::None,
+            (None, _) => std::mem::replace(own, HostBuffer::None),
+        };
+        let done = match executed.plan.outcome() {
+            Outcome::Refused { why, lba } => Err(DeviceError::refused(why, Some(lba))),
+            _ => carry.request(executed, host).map(|()| executed.served.ack).inspect_err(|e| {
+                if request.op != HostOp::Read {
+                    **broken = Some(stopped(e));
+                }
+            }),
+        };
+        if waits {
+            requests.answer(request.id, done);
+            requests.release(request.id);
+        } else {
+            *outcome = Some(done);
+        }
+        Ok(())
+    }
+
+    fn accepted(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
+        self.requests.needs(request.id);
+        self.requests.answer(request.id, Ok(served.ack));
+        Ok(())
+    }
+
+    fn answered(
+        &mut self,
+        _: SimTime,
+        request: &HostRequest,
+        write: &HostRequest,
+        served: &Served,
+    ) -> Result<()> {
+        let done = match self.requests.bring(request, write) {
+            true => Ok(served.ack),
+            false => Err(DeviceError::input("what was to be read from the drive's buffer is not there")),
+        };
+        self.requests.answer(request.id, done);
+        Ok(())
+    }
+
+    fn background(&mut self, step: &Executed<'_>) -> Result<()> {
+        self.carry.background(step).inspect_err(|e| *self.broken = Some(stopped(e)))
+    }
+}
+
+impl<C: Carry> OneDrive<C> {
+    /// A drive behind its queue. `by_step`: background work is done only by [`step`](Self::step), as where requests take no
+    /// time and all of it would be due at once.
+    pub(crate) fn new(controller: Controller, carry: C, by_step: bool) -> Self {
+        let controller = if by_step { controller.background_by_step() } else { controller };
+        Self { controller, carry, broken: None, requests: Requests::default(), by_step }
+    }
+
+    /// Has the controller do something; answers with what became of the caller's own request if that was dispatched.
+    fn call<'b, T>(
+        &mut self,
+        own: HostBuffer<'b>,
+        act: impl FnOnce(&mut Controller, &mut Call<'_, 'b, C>) -> Result<T>,
+    ) -> Result<(T, Option<Result<SimTime>>)> {
+        let Self { controller, carry, requests, broken, .. } = self;
+        let mut call = Call { carry, requests, broken, own, outcome: None };
+        let done = act(controller, &mut call)?;
+        Ok((done, call.outcome))
+    }
+
+    /// Has everything written that the drive's buffer holds, and all served that waits.
+    ///
+    /// # Errors
+    /// As [`Carry::request`]; what stopped the device before.
+    pub(crate) fn drain(&mut self) -> Result<()> {
+        if self.broken.is_none() {
+            self.call(HostBuffer::None, |c, call| c.drain(call))?;
+        }
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+
+    /// Does background work that is due: one step where that is how it is done. Answers whether there was any such step.
+    ///
+    /// # Errors
+    /// As [`Carry::background`].
+    pub(crate) fn step(&mut self, now: SimTime) -> Result<bool> {
+        if self.broken.is_some() {
+            return Ok(false);
+        }
+        let by_step = self.by_step;
+        let act = |c: &mut Controller, call: &mut Call<'_, '_, C>| match by_step {
+            true => c.step(now, call),
+            false => c.wake(now, call).map(|()| false),
+        };
+        self.call(HostBuffer::None, act).map(|(more, _)| more)
+    }
+}
+
+impl<C: Carry> Server for OneDrive<C> {
+    fn requests(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+
+    fn broken(&self) -> Option<&DeviceError> {
+        self.broken.as_ref()
+    }
+
+    fn submit(
+        &mut self,
+        now: SimTime,
+        request: &HostRequest,
+        host: &mut HostBuffer<'_>,
+    ) -> Result<Option<SimTime>> {
+        let own = if self.controller.reorders() {
+            self.requests.enter(request.id, host);
+            HostBuffer::None
+        } else {
+            std::mem::replace(host, HostBuffer::None)
+        };
+        let (_, outcome) = self.call(own, |c, call| c.submit(now, request, call))?;
+        outcome.transpose()
+    }
+
+    fn go_on(&mut self, now: SimTime) -> Result<Next> {
+        self.call(HostBuffer::None, |c, call| c.wake(now, call))?;
+        Ok(self.controller.next_wake().map_or(Next::Nothing, Next::At))
+    }
+}
+
+/// What a device answers after an error of its store that left layer and medium apart.
+pub(crate) fn stopped(e: &DeviceError) -> DeviceError {
+    let text = format!("the device stopped after an error of its store ({e}); start it again");
+    DeviceError::new(libc::EIO, text)
+}
