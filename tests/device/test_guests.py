@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from formats import DmZoned, zonefs
 from guest import Answers, Guest
-from served import Make
+from served import Make, need
 from test_iscsi import serve, url
 
 from smrlab.devices import Device
@@ -40,3 +41,14 @@ def test_zones_as_the_kernel_sees_them_and_fio_on_them(guest: tuple[Guest, Devic
 def test_btrfs_over_kills(guest: tuple[Guest, Device, Answers]) -> None:
     machine, _, answers = guest
     machine.run("btrfs.sh", 240, answers)
+
+
+def test_zonefs_f2fs_and_dm_zoned_over_kills(guest: tuple[Guest, Device, Answers]) -> None:
+    need("mkfs.f2fs", "dmsetup", "mkfs.ext4")
+    machine, device, answers = guest
+    zones = device.ask("zones")["zones"]
+    random = sum(z["conventional"] for z in zones)
+    target = DmZoned(len(zones), random, zones[0]["blocks"] * 512)
+    (machine.shared / "dm-zoned").write_bytes(target.image())
+    (machine.shared / "zonefs").write_bytes(zonefs())
+    machine.run("others.sh", 300, answers, SECTORS=target.sectors)

@@ -5,14 +5,14 @@ load btrfs
 step make and fill
 mkfs.btrfs -q -f $d >said
 mount $d /mnt/fs
-dd if=/dev/urandom of=/mnt/fs/large bs=1M count=24 status=none
+dd if=/dev/urandom of=/mnt/fs/large bs=1M count=12 status=none
 cp -r /etc/[a-l]* /mnt/fs/
 sync
 (cd /mnt/fs && find . -type f -print0 | sort -z | xargs -0 sha256sum) >sums
 same "$(($(wc -l <sums) > 50))" 1
 
 step delete and balance
-dd if=/dev/urandom of=/mnt/fs/filler bs=1M count=40 status=none
+dd if=/dev/urandom of=/mnt/fs/filler bs=1M count=24 status=none
 rm /mnt/fs/filler
 btrfs -q balance start --full-balance /mnt/fs
 step scrub
