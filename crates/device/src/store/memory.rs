@@ -213,6 +213,25 @@ mod tests {
         assert_eq!([1, 2, 20, 21].map(place), [20, 21, 1, 2]);
     }
 
+    /// A block that lies where 300 others do, of which each gets one of its own in turn: the last needs none.
+    #[test]
+    fn many_blocks_lie_where_one_does() {
+        let store = Memory::new(302 * BLOCK_BYTES).unwrap();
+        let at = |block: u64| block * BLOCK_BYTES;
+        store.write(0, &[7; 512]).unwrap();
+        (1..302).for_each(|block| store.copy(0, at(block), 512).unwrap());
+        let mut out = [0; 512];
+        for block in 0..302 {
+            store.read(at(block), &mut out).unwrap();
+            assert_eq!(out, [7; 512], "{block}");
+            store.write(at(block), &[9; 512]).unwrap();
+        }
+        for block in 0..302 {
+            store.read(at(block), &mut out).unwrap();
+            assert_eq!(out, [9; 512], "{block}");
+        }
+    }
+
     #[test]
     fn beyond_the_end_is_an_error() {
         let (store, end) = (small(), BLOCKS * BLOCK_BYTES);

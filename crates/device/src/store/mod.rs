@@ -5,6 +5,7 @@ pub mod header;
 mod locked;
 mod memory;
 mod shared;
+mod wide;
 
 pub use file::{BlockDevice, Sparse};
 pub use locked::Locked;

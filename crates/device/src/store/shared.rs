@@ -1,19 +1,26 @@
 //! Which block of memory holds which block of a store, where several blocks of the store can be on one of memory.
 
+use super::wide::Wide;
 use smrlab_blockmap::prefetch;
 use smrlab_units::BLOCK_BYTES;
+use std::collections::HashMap;
 use std::ops::Range;
+
+/// A count that is written down elsewhere.
+const MANY: u8 = u8::MAX;
 
 /// See the [module](self). Positions and lengths are in bytes, of whole blocks.
 #[derive(Default)]
 pub(super) struct Shared {
     /// How many blocks there are, of the store as of memory; 0 where none may be shared.
     count: u64,
-    /// By block of the store: the number of its block of memory, exclusive or its own: nothing takes memory where nothing
-    /// was moved. Empty as long as every block lies where it is.
-    moved: Vec<u32>,
-    /// By block of memory: how many blocks of the store it has beside the first.
-    others: Vec<u32>,
+    /// By block of the store: by how much its block of memory lies behind it (wrapping), so that nothing takes memory where
+    /// nothing was moved, and what lies in a row has one number. Empty as long as every block lies where it is.
+    moved: Wide<u32>,
+    /// By block of memory: how many blocks of the store it has beside the first. Few have any, and next to none many.
+    others: Wide<u8>,
+    /// How many there are beyond [`MANY`], where there are so many.
+    many: HashMap<usize, u32>,
     /// Blocks of memory that no block of the store has.
     free: Vec<u32>,
     /// Empty; kept for its room.
@@ -39,8 +46,14 @@ impl Shared {
     }
 
     #[inline]
-    fn place(&self, block: usize) -> u32 {
-        self.moved[block] ^ block as u32
+    fn place(&self, block: usize) -> usize {
+        self.moved[block].wrapping_add(block as u32) as usize
+    }
+
+    /// Has a block of the store lie on one of memory.
+    #[inline]
+    fn lay(&mut self, block: usize, place: usize) {
+        self.moved[block] = (place as u32).wrapping_sub(block as u32);
     }
 
     /// Where in memory a byte of the store is, and how many of `len` lie there one behind the other.
@@ -50,15 +63,14 @@ impl Shared {
             return (offset, len);
         }
         let range = blocks(offset, len);
-        let first = self.place(range.start);
-        let along = (first..).zip(range).take_while(|&(place, block)| self.place(block) == place).count();
-        (u64::from(first) * BLOCK_BYTES, along as u64 * BLOCK_BYTES)
+        let n = self.along(range.start, range.len());
+        (self.place(range.start) as u64 * BLOCK_BYTES, n as u64 * BLOCK_BYTES)
     }
 
     /// Whether any of these bytes lies on a block that others have too.
     #[inline]
     pub(super) fn shares(&self, offset: u64, len: u64) -> bool {
-        !self.moved.is_empty() && blocks(offset, len).any(|b| self.others[self.place(b) as usize] > 0)
+        !self.moved.is_empty() && blocks(offset, len).any(|b| self.others[self.place(b)] > 0)
     }
 
     /// Has these bytes, all of which are about to be overwritten, lie on blocks of their own.
@@ -67,11 +79,11 @@ impl Shared {
             return;
         }
         for block in blocks(offset, len) {
-            let others = &mut self.others[(self.moved[block] ^ block as u32) as usize];
-            if *others > 0 {
-                *others -= 1;
+            let place = self.place(block);
+            if self.others[place] > 0 {
+                self.leave(place);
                 let own = self.free.pop().expect("as many blocks of memory as of the store");
-                self.moved[block] = own ^ block as u32;
+                self.lay(block, own as usize);
             }
         }
     }
@@ -82,8 +94,9 @@ impl Shared {
             return false;
         }
         if self.moved.is_empty() {
-            self.moved = vec![0; self.count as usize];
-            self.others = vec![0; self.count as usize];
+            let count = self.count as usize;
+            let (Some(moved), Some(others)) = (Wide::new(count), Wide::new(count)) else { return false };
+            (self.moved, self.others) = (moved, others);
         }
         if from.abs_diff(to) >= len {
             self.share_apart(blocks(from, len), blocks(to, len));
@@ -104,9 +117,8 @@ impl Shared {
     /// How many blocks from `first` on lie in memory one behind the other, as the first does, `most` at most.
     #[inline]
     fn along(&self, first: usize, most: usize) -> usize {
-        let place = self.place(first);
-        let lies = |i: &usize| self.place(first + i) == place + *i as u32;
-        (1..most).take_while(lies).count() + usize::from(most > 0)
+        let moved = &self.moved[first..][..most];
+        moved.iter().position(|by| *by != moved[0]).unwrap_or(most)
     }
 
     /// [`share`](Self::share) of ranges that do not overlap, run by run: a layer that rewrites regions shares hundreds of
@@ -117,10 +129,10 @@ impl Shared {
         let (mut first, mut target) = (from.start, to.start);
         while first < from.end {
             let n = self.along(target, self.along(first, from.end - first));
-            let (place, before) = (self.place(first) as usize, self.place(target) as usize);
+            let (place, before) = (self.place(first), self.place(target));
             // What comes back to where it was moved from lies there already.
             if place != before {
-                for near in [place, place + n - 1, before, before + n - 1] {
+                for near in [place, before] {
                     prefetch(&self.others, near);
                 }
                 moves.push(Move { target, place, before, n });
@@ -130,18 +142,9 @@ impl Shared {
         // First what is taken, then what is freed: a block may be both.
         let freed = self.free.len();
         for Move { target, place, before, n } in moves.drain(..) {
-            for others in &mut self.others[place..][..n] {
-                *others += 1;
-            }
-            for (i, moved) in self.moved[target..][..n].iter_mut().enumerate() {
-                *moved = (place + i) as u32 ^ (target + i) as u32;
-            }
-            for (i, others) in self.others[before..][..n].iter_mut().enumerate() {
-                match others {
-                    0 => self.free.push((before + i) as u32),
-                    others => *others -= 1,
-                }
-            }
+            self.join(place..place + n);
+            self.moved[target..][..n].fill((place as u32).wrapping_sub(target as u32));
+            self.part(before..before + n);
         }
         self.moves = moves;
         // Who takes free blocks later finds them in order.
@@ -151,11 +154,45 @@ impl Shared {
     #[inline]
     fn share_one(&mut self, from: usize, to: usize) {
         let (place, before) = (self.place(from), self.place(to));
-        self.moved[to] = place ^ to as u32;
-        self.others[place as usize] += 1;
-        match &mut self.others[before as usize] {
-            0 => self.free.push(before),
-            others => *others -= 1,
+        self.lay(to, place);
+        self.join(place..place + 1);
+        self.leave(before);
+    }
+
+    /// These blocks of memory have another block of the store each.
+    #[inline]
+    fn join(&mut self, places: Range<usize>) {
+        let others = &mut self.others[places.clone()];
+        if others.iter().fold(true, |few, n| few & (*n < MANY - 1)) {
+            return others.iter_mut().for_each(|n| *n += 1);
+        }
+        for place in places {
+            match &mut self.others[place] {
+                &mut MANY => *self.many.entry(place).or_default() += 1,
+                n => *n += 1,
+            }
+        }
+    }
+
+    /// These blocks of memory have one block of the store less each.
+    #[inline]
+    fn part(&mut self, places: Range<usize>) {
+        let others = &self.others[places.clone()];
+        if others.iter().fold(true, |none, n| none & (*n == 0)) {
+            return self.free.extend(places.map(|place| place as u32));
+        }
+        places.for_each(|place| self.leave(place));
+    }
+
+    /// The same of one; without any left it is free.
+    #[inline]
+    fn leave(&mut self, place: usize) {
+        match &mut self.others[place] {
+            0 => self.free.push(place as u32),
+            &mut MANY if self.many.get(&place).is_some_and(|more| *more > 0) => {
+                *self.many.entry(place).or_default() -= 1;
+            }
+            n => *n -= 1,
         }
     }
 }
