@@ -76,6 +76,11 @@ pub trait Array: Send {
         Locks::NONE
     }
 
+    /// Which stripes [`start_runs`](Self::start_runs) needs for ranges within these blocks.
+    fn destage_locks(&self, group: &HostRequest) -> Locks {
+        self.locks(&Work::Host(*group))
+    }
+
     /// A hint that `request` will come some requests from now: brings what it needs into the processor's caches.
     fn prefetch(&mut self, request: &HostRequest) {
         let _ = request;

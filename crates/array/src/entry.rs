@@ -124,6 +124,24 @@ impl<'a> ArrayContext<'a> {
 /// What an array's constructor answers.
 pub type BuildResult = Result<Box<dyn Array>, SpecError>;
 
+/// Which drives an array can be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Those that take writes anywhere.
+    Drives,
+    /// Those with zones, which it keeps in order.
+    Zones,
+    /// Either.
+    Both,
+}
+
+impl Takes {
+    /// Whether it keeps zones in order.
+    pub fn zones(self) -> bool {
+        self != Self::Drives
+    }
+}
+
 /// One array of the registry.
 pub struct ArrayEntry {
     /// The name that users write.
@@ -138,8 +156,8 @@ pub struct ArrayEntry {
     pub params: &'static [Param],
     /// What it promises.
     pub capabilities: Capabilities,
-    /// Its disks are drives whose zones it keeps in order.
-    pub zoned: bool,
+    /// Which drives it can be made of.
+    pub takes: Takes,
     /// The disk that is conventional, whatever layer the others have.
     pub conventional: fn(&Values) -> Option<u32>,
     /// How many disks it is made of.
@@ -151,7 +169,7 @@ pub struct ArrayEntry {
 impl ArrayEntry {
     /// Whether discarded blocks read as zeroes; `drives`: those of its drives do.
     pub fn discards(&self, drives: bool) -> bool {
-        self.capabilities.discards && (self.zoned || drives)
+        self.capabilities.discards && (self.takes.zones() || drives)
     }
 
     /// All its parameters.

@@ -3,9 +3,9 @@
 //! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`].
 
 use crate::controller::SharedBus;
-use crate::entry::{ArrayContext, ArrayEntry, BELOW, COMMON, MOST_DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, BELOW, COMMON, MOST_DISKS, Takes};
 use crate::layouts::{
-    dedicated, dm_zoned, dvs, mirror, raid4s, raid5, raid6, single, spanning, striped, zone_log,
+    dedicated, dm_zoned, dvs, full_stripe, mirror, raid4s, raid5, raid6, single, spanning, striped, zone_log,
 };
 use crate::nested::{Nested, Shape};
 use crate::{Array, Capabilities, MemberId, Schedule, Ssd, cache};
@@ -24,6 +24,7 @@ pub static ARRAYS: &[&ArrayEntry] = &[
     &raid6::ENTRY,
     &raid4s::ENTRY,
     &dvs::ENTRY,
+    &full_stripe::ENTRY,
     &dm_zoned::ENTRY,
     &zone_log::ENTRY,
 ];
@@ -164,12 +165,12 @@ impl Chosen {
     /// Whether it is one for drives whose zones the host keeps in order, if these are such.
     fn fits_zones(&self, context: &ArrayContext<'_>) -> Result<(), SpecError> {
         let name = self.entry.name;
-        let text = match self.entry.zoned {
-            true if !context.has_zones() => format!(
+        let text = match self.entry.takes {
+            Takes::Zones if !context.has_zones() => format!(
                 "{name}: the drive below it shows no zones: put the layer zoned there, as in '{name} / zoned'"
             ),
-            false if context.must_write_in_order() && !self.is_single() => format!(
-                "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive"
+            Takes::Drives if context.must_write_in_order() && !self.is_single() => format!(
+                "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive, or take full-stripe"
             ),
             _ => return Ok(()),
         };

@@ -25,7 +25,7 @@ use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 use smrlab_array::{BuiltArray, Capabilities, Controller, Health, Member, MemberId, Records, Schedule};
 use smrlab_drive::Drive;
-use smrlab_stl::{Counted, HostBuffer, HostRequest};
+use smrlab_stl::{Counted, HostBuffer, HostRequest, zones_of};
 use smrlab_units::{Blocks, Lba, SimTime};
 use ssd::SsdBytes;
 use std::sync::Arc;
@@ -158,7 +158,8 @@ impl Arrayed {
             let own = disk.drive.built.capabilities;
             discards &= own.discards;
             // Drives with zones promise it of what lies below their write pointers, which is enough here.
-            survives_cut &= own.survives_cut || chosen.entry.zoned;
+            let zoned = chosen.entry.takes.zones() && !zones_of(&*disk.drive.built.layer).is_empty();
+            survives_cut &= own.survives_cut || zoned;
             if disk.fresh && found.formed {
                 missing.push(MemberId(i as u32));
             }

@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::store::{Locked, Memory, Sparse, Store};
 use smrlab_array::{Chosen, Ssd};
+use smrlab_stl::zones_of;
 use smrlab_units::{Blocks, SimTime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,7 +104,8 @@ impl Members {
         let layer = self.chosen.layer_of(disk, &self.config.layer).to_owned();
         let config = Config { seed, store, layer, ..self.config.clone() };
         let drive = disk::assembled(&config, self.medium)?;
-        if !drive.built.capabilities.keeps_data && !self.chosen.entry.zoned {
+        let zoned = self.chosen.entry.takes.zones() && !zones_of(&*drive.built.layer).is_empty();
+        if !drive.built.capabilities.keeps_data && !zoned {
             let text = format!("the disks of an array must keep their data, which {} does not", config.layer);
             return Err(DeviceError::input(
                 text + ": give --layer cmr, s-block, disk-cache, ... (smrlab list layers)",

@@ -289,7 +289,7 @@ impl Array for Cached {
         match work {
             Work::Host(_) => Locks::NONE,
             Work::Job(job) => match Task::of(*job) {
-                Some(Task::Destage(group)) => self.inner.locks(&Work::Host(self.group_request(group))),
+                Some(Task::Destage(group)) => self.inner.destage_locks(&self.group_request(group)),
                 Some(Task::Ask(of)) => match self.doing.get(Ticket(of as u32)) {
                     Some(Doing::Asked(r)) => self.inner.locks(&Work::Host(*r)),
                     _ => Locks::NONE,

@@ -1,7 +1,7 @@
 //! A drive for each source.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, DISKS, Takes};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
 use smrlab_units::Blocks;
@@ -34,7 +34,7 @@ A request goes to drive `stream mod d`, at its own LBA: with several traces (`--
 Every source sees the space of one drive. It is no layout for one host, but the bound to which separation can lead.",
     params: &[DISKS],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {

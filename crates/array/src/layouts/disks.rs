@@ -118,6 +118,11 @@ impl Disks {
         self.dead.get(member.at()).is_some_and(|dead| *dead)
     }
 
+    /// More are dead than it can stand.
+    pub fn too_many(&self) -> bool {
+        self.dead.iter().filter(|d| **d).count() as u64 > self.losses
+    }
+
     /// The rebuild under way.
     pub fn rebuild(&self) -> Option<&Rebuild> {
         self.rebuild.as_ref()
@@ -232,6 +237,12 @@ impl Disks {
     pub fn rebuilt(&mut self, now: SimTime, unit: u64, changes: u64, plan: &mut MemberPlan) {
         let Some(rebuild) = self.rebuild.as_mut().filter(|_| changes == self.changes) else { return };
         rebuild.under_way = rebuild.under_way.saturating_sub(1);
+        self.filled(now, unit, plan);
+    }
+
+    /// A unit of the disk that is rebuilt lacks nothing: it is, or it holds nothing yet and is written as on the other disks from here on.
+    pub fn filled(&mut self, now: SimTime, unit: u64, plan: &mut MemberPlan) {
+        let Some(rebuild) = &mut self.rebuild else { return };
         let last = rebuild.finished(unit);
         let (disk, began) = (rebuild.disk, rebuild.began);
         self.say(Event::Rebuilt(unit), plan);

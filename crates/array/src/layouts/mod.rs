@@ -1,9 +1,11 @@
 //! The layouts, one file each.
 
+pub mod chunks;
 pub mod dedicated;
 mod disks;
 pub mod dm_zoned;
 pub mod dvs;
+pub mod full_stripe;
 mod intent;
 pub mod mapped;
 pub mod mirror;

@@ -4,7 +4,7 @@ use super::parity::rows::Rotation;
 use super::parity::{INTENT, JOURNAL, Options, WRITE, built, common};
 use super::rebuild;
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, CHUNK, MOST_DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK, MOST_DISKS, Takes};
 use smrlab_units::spec::{Kind, Param, Values, joined};
 
 /// The registry entry.
@@ -35,7 +35,7 @@ not reach the drives: a log reads zeroes where a conventional drive keeps what i
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |values| values.count("disks").map(|disks| disks as u32 - 1),
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {

@@ -4,7 +4,7 @@ use super::parity::method::Preference;
 use super::parity::{INTENT, JOURNAL, LAYOUT, Options, WRITE, built, common, log, rotation};
 use super::rebuild;
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS, Takes};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, joined};
 
@@ -70,7 +70,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,

@@ -4,7 +4,7 @@ use super::parity::code;
 use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common, rotation};
 use super::rebuild;
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, CHUNK};
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK, Takes};
 use smrlab_units::spec::{Kind, Param, Values, joined};
 
 /// The registry entry.
@@ -45,7 +45,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(6) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {

@@ -3,7 +3,7 @@
 use super::mapped::Mapped;
 use super::spanning::Spanning;
 use crate::Capabilities;
-use crate::entry::ArrayEntry;
+use crate::entry::{ArrayEntry, Takes};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -15,7 +15,7 @@ The host talks to one drive. Nothing stands in between: the engine serves the dr
 scheduler that was asked for, and no event queue.",
     params: &[],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |_| 1,
     build: |context, _| Ok(Box::new(Mapped::new(Spanning::new(context.disks()), 1))),

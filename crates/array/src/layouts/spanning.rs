@@ -1,7 +1,7 @@
 //! Members one behind the other.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, DISKS, Takes};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
 use smrlab_units::spec::Values;
@@ -57,7 +57,7 @@ request that crosses a border becomes one request on each side. A lost drive tak
 requests there are refused, all others are served.",
     params: &[DISKS],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {

@@ -1,7 +1,7 @@
 //! Blocks dealt out over all members in turn: RAID-0.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, CHUNK, DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK, DISKS, Takes};
 use crate::{Capabilities, MemberId};
 use smrlab_stl::HostRequest;
 use smrlab_units::spec::Values;
@@ -54,7 +54,7 @@ Chunk `c` of the host's space is on drive `c mod d`, at chunk `c div d`. A reque
 once, for a run of its blocks. A lost drive takes part of every larger range with it: requests that touch it are refused.",
     params: &[DISKS, CHUNK],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {

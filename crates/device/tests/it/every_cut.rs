@@ -186,6 +186,9 @@ survives! {
     mirror_intent: "mirror,disks=4,chunk=4blk,intent=on over cmr", Afterwards;
     dm_zoned: "dm-zoned,reserved=1,copy=4KiB over zoned,zone=32KiB,conventional=50%", Never;
     zone_log: "zone-log over zoned,zone=8KiB,conventional=0%", Never;
+    full_stripe: "full-stripe,disks=3,chunk=4blk,segment=4,batch=2 over cmr", WithIt;
+    full_stripe_zones: "full-stripe,disks=3,chunk=8blk,overprovision=0%,batch=3 over zoned,zone=16KiB,conventional=0%", WithIt;
+    dvs_moving: "dvs,groups=moving,fill=1,overprovision=0%,disks=4,chunk=2blk,segment=5,batch=4 over s-block", WithIt;
     mirror_of_stripes: "mirror,chunk=4blk / striped,disks=2,chunk=3blk over cmr", WithIt;
     raid5_of_mirrors: "raid5,disks=3,chunk=4blk,intent=on / mirror,chunk=2blk,intent=on over cmr", Afterwards;
     raid5_with_ssds: "raid5,disks=3,chunk=4blk / spanning,disks=1,ssd_write=8KiB,ssd_page=2KiB over cmr", Afterwards;

@@ -267,6 +267,11 @@ survives! {
     mirror: "mirror,disks=3,chunk=4blk over s-block", 20;
     dm_zoned: "dm-zoned,reserved=1,copy=4KiB over zoned,zone=32KiB,conventional=50%", 20;
     zone_log: "zone-log over zoned,zone=8KiB,conventional=0%", 20;
+    full_stripe: "full-stripe,disks=3,chunk=4blk,segment=4,batch=3 over s-block", 20;
+    full_stripe_zones: "full-stripe,disks=3,chunk=8blk,batch=3 over zoned,zone=16KiB,conventional=0%", 20;
+    ssd_before_full_stripe:
+        "full-stripe,disks=4,chunk=4blk,segment=6,stripes=wait,ssd_write=32KiB,ssd_page=2KiB over cmr", 20;
+    dvs_moving: "dvs,groups=moving,fill=1,disks=4,chunk=4blk,segment=5,overprovision=20%,batch=5 over cmr", 20;
     ssd_before_disks: "striped,disks=2,chunk=7blk,ssd_write=16KiB,ssd_page=2KiB over cmr", 20;
     ssd_before_raid5: "raid5,disks=3,chunk=4blk,ssd_write=32KiB,ssd_page=2KiB,ssd_read=8KiB over s-block", 20;
     ssd_before_dvs:

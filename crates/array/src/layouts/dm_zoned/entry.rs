@@ -3,7 +3,7 @@
 use super::table::{Shape, Table, UNIT};
 use super::{DmZoned, Options};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, SimTime, Zone, ZoneKind};
 
@@ -71,7 +71,7 @@ drive has no scheduler that reorders. The last zone is left out where it is shor
         },
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    zoned: true,
+    takes: Takes::Zones,
     conventional: |_| None,
     disks: |_| 1,
     build,

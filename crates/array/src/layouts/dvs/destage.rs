@@ -3,51 +3,12 @@
 use super::group::{Cell, Group, Holds, Place};
 use super::pack::{Packer, pack_all};
 use super::shape::Shape;
+use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead, Slots, pieces};
 use crate::layouts::disks::Disks;
-use crate::{MemberId, MemberPlan, Term, Ticket};
+use crate::{MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
-
-/// Slots that together, by XOR, are the old copy of a chunk from block `from` on.
-#[derive(Clone, Debug)]
-pub struct Old {
-    slots: Range<u32>,
-    from: u64,
-}
-
-/// A chunk that is written.
-#[derive(Clone, Debug)]
-pub struct Chunk {
-    /// Its number.
-    pub lcn: u64,
-    /// Blocks of it that are new.
-    pub new: Range<u64>,
-    /// Where they are in the host's buffer; `None`: zeroes.
-    pub host: Option<u64>,
-    /// More blocks of it that are new, behind those, and where they are in the host's buffer.
-    pub more: Vec<(Range<u64>, u64)>,
-    /// Where the rest comes from; `None`: zeroes.
-    pub old: Option<Old>,
-}
-
-impl Chunk {
-    /// The terms of block `at`.
-    fn terms(&self, at: u64, out: &mut Vec<Term>) {
-        if self.new.contains(&at) {
-            out.extend(self.host.map(|host| Term::host(host + at - self.new.start)));
-        } else if let Some((run, host)) = self.more.iter().find(|(run, _)| run.contains(&at)) {
-            out.push(Term::host(host + at - run.start));
-        } else if let Some(old) = &self.old {
-            out.extend(old.slots.clone().map(|slot| Term::slot(slot, Blocks(at - old.from))));
-        }
-    }
-
-    fn borders(&self, out: &mut Vec<u64>) {
-        out.extend([self.new.start, self.new.end]);
-        out.extend(self.more.iter().flat_map(|(run, _)| [run.start, run.end]));
-    }
-}
 
 /// What is written to one group by one work.
 #[derive(Clone, Debug)]
@@ -65,28 +26,6 @@ pub struct Destage {
     /// The place in the journal that its chunks have, while it is collected.
     pub journal: Option<u64>,
 }
-
-/// A read into a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotRead {
-    /// The disk, or the SSD behind them.
-    pub disk: u64,
-    /// Its first block there.
-    pub start: u64,
-    /// Length.
-    pub blocks: u64,
-}
-
-/// Reads that a work needs, one slot each.
-#[derive(Clone, Debug, Default)]
-pub struct Slots {
-    /// In the order of their slots.
-    pub reads: Vec<SlotRead>,
-}
-
-/// A chunk cannot be read: too many disks are dead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost;
 
 impl Slots {
     /// Reads blocks `range` of the current version of a chunk, or of what it can be made from.
@@ -118,32 +57,7 @@ impl Slots {
                 read(other);
             }
         }
-        Ok(Old { slots: first..self.reads.len() as u32, from: range.start })
-    }
-
-    /// Reads blocks of the SSD, which stands behind the disks.
-    pub fn read(&mut self, ssd: u64, start: u64, blocks: u64) -> Old {
-        let slot = self.reads.len() as u32;
-        self.reads.push(SlotRead { disk: ssd, start, blocks });
-        Old { slots: slot..slot + 1, from: 0 }
-    }
-
-    /// Plans the reads.
-    pub fn plan(&self, ticket: Ticket, why: Cause, plan: &mut MemberPlan) {
-        for (slot, &SlotRead { disk, start, blocks }) in self.reads.iter().enumerate() {
-            let place = (Lba(start), Blocks(blocks));
-            plan.read_slot(ticket, MemberId(disk as u32), why, place, slot as u32);
-        }
-    }
-}
-
-/// The blocks of a chunk that must be read where `new` are written: one range.
-pub fn missing(shape: &Shape, new: &Range<u64>) -> Option<Range<u64>> {
-    match (new.start, new.end == shape.chunk) {
-        (0, true) => None,
-        (0, false) => Some(new.end..shape.chunk),
-        (start, true) => Some(0..start),
-        _ => Some(0..shape.chunk),
+        Ok(Old::new(first..self.reads.len() as u32, range.start))
     }
 }
 
@@ -258,7 +172,7 @@ impl Destage {
         let write = HostRequest::new(HostOp::Write, Lba(start), blocks);
         let write = HostRequest { why: Cause::Journal, ..write };
         plan.ask(ticket, MemberId(shape.disks as u32), write, |out| {
-            self.chunks.iter().for_each(|c| pieces(shape, &[c], out));
+            self.chunks.iter().for_each(|c| pieces(shape.chunk, &[c], out));
         });
     }
 
@@ -286,7 +200,7 @@ impl Destage {
                 .filter_map(|c| if let Holds::Chunk(lcn) = c.holds() { Some(self.chunk(lcn)) } else { None })
                 .collect(),
         };
-        pieces(shape, &of, out);
+        pieces(shape.chunk, &of, out);
     }
 }
 
@@ -300,18 +214,4 @@ fn filler(
     let (n, logical) = (shape.disks - 1, shape.logical);
     let lcns = (0..logical + n).map(|i| (row * n + i) % (logical.div_ceil(n) * n)).filter(|l| *l < logical);
     lcns.into_iter().find(|l| shape.home(*l) == disk && tables.place(*l).is_some() && !taken(*l))
-}
-
-/// The XOR of chunks, in parts each with the same terms throughout.
-fn pieces(shape: &Shape, of: &[&Chunk], out: &mut crate::plan::Parts<'_>) {
-    let mut borders = vec![0, shape.chunk];
-    of.iter().for_each(|c| c.borders(&mut borders));
-    borders.sort_unstable();
-    borders.dedup();
-    for pair in borders.windows(2) {
-        let mut terms = Vec::new();
-        of.iter().for_each(|c| c.terms(pair[0], &mut terms));
-        let end = out.sum(&terms);
-        out.push(Blocks(pair[1] - pair[0]), end);
-    }
 }

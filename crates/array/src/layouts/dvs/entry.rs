@@ -4,7 +4,8 @@ use super::group::Group;
 use super::shape::{Shape, Zone};
 use super::{Dvs, Options, Stripes, victim};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS, Takes};
+use crate::layouts::full_stripe::{BATCH, FILL, moving};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, SimTime};
 
@@ -37,7 +38,11 @@ first (`tables_read`), and one that changed is written before it goes.
 
 Acknowledged data survive a power cut, but for one in mid-collection: live chunks are in memory \
 then and nowhere else. With `journal=on` all chunks of a collection are on an SSD (`ssd_latency`, `ssd_rate`) before their \
-segments are reset, and it is done again after a cut. The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
+segments are reset, and it is done again after a cut. 
+
+With `groups=moving`, which is not the paper's, a chunk has neither a group nor a drive of its own: what is written goes to the group that is being filled, stripes as wide as there are chunks, and a collection moves the chunks of the group with fewest live ones, `batch` at a time, to a group of what has outlived others. `overprovision` is then that of all groups together, so that a write costs what it costs in a log; where writes are hot in some places it is free long before every group is. It needs no `journal`: what a collection moves stays where it was until the copies hold. `full-stripe` is the same with full stripes only.
+
+The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     params: &[
         Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
         Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "blocks that are placed together" },
@@ -60,6 +65,19 @@ segments are reset, and it is done again after a cut. The published write cache 
             default: "variable",
             doc: "a stripe that is not full: written as it is; filled with old chunks, read and written again; or its chunks wait \
                   in the write cache (`ssd_write`)",
+        },
+        Param {
+            name: "groups",
+            kind: Kind::Choice(&["fixed", "moving"]),
+            default: "fixed",
+            doc: "a chunk's group is its own for good; or it is where it was written last, and a collection gathers what is cold",
+        },
+        Param { doc: "with groups=moving: chunks that a collection moves at a time", ..BATCH },
+        Param {
+            default: "8",
+            doc: "with groups=moving: groups that the host fills in turn, a stripe each, and as many that the collector does: chunks of a segment lie one \
+                  above the other, and so many lie side by side",
+            ..FILL
         },
         Param { name: "idle", kind: Kind::Time, default: "", doc: "idle time before groups are collected; never without it" },
         Param {
@@ -101,13 +119,16 @@ segments are reset, and it is done again after a cut. The published write cache 
         Param { name: "rebuild_depth", kind: Kind::Count(1, 1024), default: "1", doc: "groups rebuilt at a time" },
     ],
     capabilities: Capabilities { losses: 1, survives_cut: false, discards: true },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
+    if values.text("groups") == Some("moving") {
+        return moving(context, values);
+    }
     let chunk = context.chunk(values)?.0;
     let length = values.count("segment").unwrap_or(50);
     let least = context.disks().iter().map(|b| b.0).min().unwrap_or(0);

@@ -1,10 +1,11 @@
 //! The journal: a collection's chunks are on the SSD before their segments are reset, so that a power cut in the middle of
 //! it loses nothing.
 
-use super::destage::{Chunk, Destage, Lost};
+use super::destage::Destage;
 use super::group::Cell;
 use super::state::{At, Doing, State};
 use super::{Dvs, Task, pack};
+use crate::layouts::chunks::{Chunk, Lost, SlotRead};
 use crate::{Change, MemberPlan, Record, Records, Ticket};
 use smrlab_stl::Cause;
 use smrlab_units::Blocks;
@@ -182,7 +183,8 @@ impl Dvs {
         let mut destage = Destage { journal: Some(place), ..self.destage(kept.group, true) };
         for (i, lcn) in kept.lcns.iter().enumerate() {
             let start = place * self.place_blocks() + i as u64 * chunk;
-            let old = state.slots.read(self.shape.disks, start, chunk);
+            // The SSD stands behind the disks.
+            let old = state.slots.read(SlotRead { disk: self.shape.disks, start, blocks: chunk });
             destage.chunks.push(Chunk { lcn: *lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
         }
         let mut lcns = kept.lcns;

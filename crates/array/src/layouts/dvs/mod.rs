@@ -26,13 +26,14 @@ mod writes;
 pub use entry::ENTRY;
 pub use options::{Options, Stripes};
 
+use crate::layouts::chunks::Lost;
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
 use crate::layouts::rebuild::Order;
 use crate::plan::tasks;
 use crate::tickets::Tickets;
 use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Records, Term, Ticket, Work};
-use destage::{Destage, Lost};
+use destage::Destage;
 use group::{Cell, Group};
 use groups::Groups;
 use held::Held;

@@ -1,8 +1,8 @@
 //! Reads of the host's: what a dead disk held is put together from its stripe.
 
 use super::Dvs;
-use super::destage::Lost;
 use super::state::{At, Doing, Missing, State};
+use crate::layouts::chunks::Lost;
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, Lba};

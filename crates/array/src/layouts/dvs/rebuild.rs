@@ -1,9 +1,9 @@
 //! Deaths and replacements: a lost disk's segments are made from the stripe table, obsolete members included.
 
-use super::destage::SlotRead;
 use super::group::{Holds, Place};
 use super::state::{At, Doing, State};
 use super::{Dvs, ORDER, Task};
+use crate::layouts::chunks::SlotRead;
 use crate::layouts::rebuild::Rebuild;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};

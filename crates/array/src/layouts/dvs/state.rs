@@ -1,7 +1,8 @@
 //! Works under way, and the memory that they use again.
 
-use super::destage::{Destage, Slots};
+use super::destage::Destage;
 use super::{Dvs, Task};
+use crate::layouts::chunks::Slots;
 use crate::{MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
 use std::ops::Range;

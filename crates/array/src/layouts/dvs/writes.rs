@@ -1,11 +1,12 @@
 //! Writes and discards, and the tables that follow them.
 
-use super::destage::{Chunk, Destage, Lost, missing};
+use super::destage::Destage;
 use super::group::{self, Cell};
 use super::journal::{self, Event};
 use super::state::{At, Doing, State};
 use super::victim::Seen;
 use super::{Dvs, Stripes};
+use crate::layouts::chunks::{Chunk, Lost, missing};
 use crate::{MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -60,7 +61,7 @@ impl Dvs {
             if !host && place.is_none() {
                 continue;
             }
-            let old = match (missing(&self.shape, &new), place, self.group(group)) {
+            let old = match (missing(self.shape.chunk, &new), place, self.group(group)) {
                 (Some(range), Some(place), Some(tables)) => {
                     Some(state.slots.chunk(&self.shape, (group, tables), place, range, &self.disks)?)
                 }

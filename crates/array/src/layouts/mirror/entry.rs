@@ -3,7 +3,7 @@
 use super::shape::Shape;
 use super::{Mirror, Reads};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS, Takes};
 use crate::layouts::rebuild;
 use smrlab_units::spec::{Kind, Param, Values, joined};
 
@@ -46,7 +46,7 @@ chunks after a server was killed or the host lost power, in the background, and 
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
-    zoned: false,
+    takes: Takes::Drives,
     conventional: |_| None,
     disks: |values| values.count("disks").unwrap_or(2) as u32,
     build,

@@ -2,7 +2,7 @@
 
 use super::{UNIT, ZoneLog};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
 use smrlab_stl::layers::log::{LogLayer, Options};
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::victim::Victim;
@@ -45,7 +45,7 @@ behind what the map knows, and these units count as dead. The drive's reads abov
         },
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    zoned: true,
+    takes: Takes::Zones,
     conventional: |_| None,
     disks: |_| 1,
     build,

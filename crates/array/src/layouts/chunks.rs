@@ -1,0 +1,116 @@
+//! Chunks that are written to new stripes, and the reads that they need: what layouts that append share.
+
+use crate::{MemberId, MemberPlan, Term, Ticket};
+use smrlab_stl::Cause;
+use smrlab_units::{Blocks, Lba};
+use std::ops::Range;
+
+/// Slots that together, by XOR, are the old copy of a chunk from block `from` on.
+#[derive(Clone, Debug)]
+pub struct Old {
+    slots: Range<u32>,
+    from: u64,
+}
+
+impl Old {
+    /// These slots.
+    pub fn new(slots: Range<u32>, from: u64) -> Self {
+        Self { slots, from }
+    }
+}
+
+/// A chunk that is written.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    /// Its number.
+    pub lcn: u64,
+    /// Blocks of it that are new.
+    pub new: Range<u64>,
+    /// Where they are in the host's buffer; `None`: zeroes.
+    pub host: Option<u64>,
+    /// More blocks of it that are new, behind those, and where they are in the host's buffer.
+    pub more: Vec<(Range<u64>, u64)>,
+    /// Where the rest comes from; `None`: zeroes.
+    pub old: Option<Old>,
+}
+
+impl Chunk {
+    /// The terms of block `at`.
+    fn terms(&self, at: u64, out: &mut Vec<Term>) {
+        if self.new.contains(&at) {
+            out.extend(self.host.map(|host| Term::host(host + at - self.new.start)));
+        } else if let Some((run, host)) = self.more.iter().find(|(run, _)| run.contains(&at)) {
+            out.push(Term::host(host + at - run.start));
+        } else if let Some(old) = &self.old {
+            out.extend(old.slots.clone().map(|slot| Term::slot(slot, Blocks(at - old.from))));
+        }
+    }
+
+    fn borders(&self, out: &mut Vec<u64>) {
+        out.extend([self.new.start, self.new.end]);
+        out.extend(self.more.iter().flat_map(|(run, _)| [run.start, run.end]));
+    }
+}
+
+/// A read into a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotRead {
+    /// The disk, or the SSD behind them.
+    pub disk: u64,
+    /// Its first block there.
+    pub start: u64,
+    /// Length.
+    pub blocks: u64,
+}
+
+/// Reads that a work needs, one slot each.
+#[derive(Clone, Debug, Default)]
+pub struct Slots {
+    /// In the order of their slots.
+    pub reads: Vec<SlotRead>,
+}
+
+/// A chunk cannot be read: too many disks are dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost;
+
+impl Slots {
+    /// Reads a whole chunk from one place.
+    pub fn read(&mut self, from: SlotRead) -> Old {
+        let slot = self.reads.len() as u32;
+        self.reads.push(from);
+        Old::new(slot..slot + 1, 0)
+    }
+
+    /// Plans the reads.
+    pub fn plan(&self, ticket: Ticket, why: Cause, plan: &mut MemberPlan) {
+        for (slot, &SlotRead { disk, start, blocks }) in self.reads.iter().enumerate() {
+            let place = (Lba(start), Blocks(blocks));
+            plan.read_slot(ticket, MemberId(disk as u32), why, place, slot as u32);
+        }
+    }
+}
+
+/// The blocks of a chunk that must be read where `new` are written: one range.
+pub fn missing(chunk: u64, new: &Range<u64>) -> Option<Range<u64>> {
+    match (new.start, new.end == chunk) {
+        (0, true) => None,
+        (0, false) => Some(new.end..chunk),
+        (start, true) => Some(0..start),
+        _ => Some(0..chunk),
+    }
+}
+
+/// The XOR of chunks, in parts each with the same terms throughout.
+pub fn pieces(chunk: u64, of: &[&Chunk], out: &mut crate::plan::Parts<'_>) {
+    let mut borders = vec![0, chunk];
+    of.iter().for_each(|c| c.borders(&mut borders));
+    borders.sort_unstable();
+    borders.dedup();
+    for pair in borders.windows(2) {
+        let mut terms = Vec::new();
+        of.iter().for_each(|c| c.terms(pair[0], &mut terms));
+        let end = out.sum(&terms);
+        out.push(Blocks(pair[1] - pair[0]), end);
+    }
+}

@@ -1,0 +1,383 @@
+//! A log of stripes over all drives: every write goes behind the append pointers of a group, a segment of each drive, wherever it belongs.
+//!
+//! A map says where each chunk is. Nothing is written over, so parity is made of what is written with it and never read. A group that holds few
+//! current chunks is emptied: they move to a group of what has outlived others. With segments that are zones the drives may be host-managed.
+//!
+//! What a work reads from a group keeps the group as it is until the work is over; what it writes holds, and is recorded, when all of it is written.
+
+mod collect;
+mod entry;
+mod reads;
+mod rebuild;
+mod records;
+mod shape;
+mod table;
+#[cfg(test)]
+mod tests;
+mod work;
+mod writes;
+
+pub use entry::ENTRY;
+pub(super) use entry::{BATCH, FILL, moving};
+
+use crate::layouts::chunks::Lost;
+use crate::layouts::disks::Disks;
+use crate::plan::tasks;
+use crate::tickets::Tickets;
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Term, Ticket, Work};
+use records::{DISKS, Event};
+use shape::Shape;
+use smrlab_stl::{Counted, HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use table::Table;
+use work::{At, Claim, Doing, State};
+
+/// Stripes that a write cache gives at a time, where chunks wait in it.
+const TOGETHER: usize = 16;
+
+tasks! {
+    /// What it does by itself.
+    enum Task from 0 {
+        /// Rebuilds this unit of the disk whose turn it is.
+        Rebuild,
+        /// Moves some chunks of the group that is being emptied.
+        Collect,
+    }
+}
+
+/// What becomes of a write that fills no stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stripes {
+    /// Its stripe is as narrow as it is.
+    Variable,
+    /// Zeroes are written beside it.
+    Pad,
+    /// It waits in the write cache.
+    Wait,
+}
+
+/// What users set beside the shape.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    stripes: Stripes,
+    /// Chunks that the collector moves at a time.
+    batch: u64,
+    /// Units rebuilt at a time.
+    depth: u64,
+}
+
+/// A zone of a drive.
+#[derive(Clone, Copy, Debug)]
+struct OnDrive {
+    /// It takes writes anywhere.
+    anywhere: bool,
+    /// Blocks of it that are written.
+    written: u64,
+}
+
+/// Events that are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    full: u64,
+    partial: u64,
+    padded: u64,
+    fills: u64,
+    collections: u64,
+    moved: u64,
+    resets: u64,
+}
+
+/// See the [module](self).
+pub struct FullStripe {
+    shape: Shape,
+    options: Options,
+    seed: u64,
+    table: Table,
+    disks: Disks,
+    /// Of each disk its zones; nothing where segments are no zones.
+    zones: Vec<Vec<OnDrive>>,
+    works: Tickets<State>,
+    /// Works that wait for room, or for writes to a group that they rebuild, the first that came first.
+    parked: VecDeque<Ticket>,
+    /// The chunks of writes under way, where a write cache gathers its own from everywhere.
+    claims: Vec<Claim>,
+    /// Groups whose old content the layers below are to be told of.
+    resets: Vec<u64>,
+    /// The group that is being emptied; whether a job for it is under way; whether what it holds is lost.
+    victim: Option<u64>,
+    collecting: bool,
+    stuck: bool,
+    /// The first chunk that a write cache has not offered lately.
+    hand: u64,
+    counts: Counts,
+}
+
+impl FullStripe {
+    fn new(shape: Shape, options: Options, seed: u64, zones: &[Vec<Zone>]) -> Self {
+        let mut array = Self {
+            shape,
+            options,
+            seed,
+            table: Table::new(shape),
+            disks: Disks::new(shape.disks as usize, 1, DISKS),
+            zones: vec![Vec::new(); zones.len()],
+            works: Tickets::default(),
+            parked: VecDeque::new(),
+            claims: Vec::new(),
+            resets: Vec::new(),
+            victim: None,
+            collecting: false,
+            stuck: false,
+            hand: 0,
+            counts: Counts::default(),
+        };
+        (0..).map(MemberId).zip(zones).for_each(|(disk, zones)| array.reported(disk, zones));
+        array
+    }
+
+    /// The chunks of a range: number, blocks within it, offset in the range.
+    fn chunks(&self, blocks: Range<u64>) -> impl Iterator<Item = (u64, Range<u64>, u64)> + use<> {
+        let chunk = self.shape.chunk;
+        (blocks.start / chunk..blocks.end.div_ceil(chunk)).map(move |lcn| {
+            let start = blocks.start.max(lcn * chunk);
+            let end = blocks.end.min((lcn + 1) * chunk);
+            (lcn, start - lcn * chunk..end - lcn * chunk, start - blocks.start)
+        })
+    }
+
+    fn start_host(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        let done = match r.op {
+            HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
+            HostOp::Flush => {
+                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
+                let state = State { at: At::Last, ..State::new(Doing::Host(*r), self.disks.changes()) };
+                return self.works.put(ticket, state);
+            }
+            HostOp::Read => self.read(ticket, r, plan),
+            HostOp::Write | HostOp::Discard if self.disks.too_many() => Err(Lost),
+            HostOp::Write | HostOp::Discard => self.start_write(now, ticket, Doing::Host(*r), plan),
+        };
+        if done == Err(Lost) {
+            plan.refuse(ticket, Refusal::Lost);
+        }
+    }
+
+    /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
+    fn again(&mut self, now: SimTime, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+        self.over(ticket, state);
+        let same = state.changes == self.disks.changes();
+        match &state.doing {
+            Doing::Rebuild(_) => {
+                if same {
+                    self.disks.give_up(plan);
+                }
+                plan.end(ticket);
+            }
+            Doing::Collect(_) => self.collected(ticket, plan),
+            _ if same => plan.refuse(ticket, Refusal::Lost),
+            Doing::Host(r) => self.start_host(now, ticket, r, plan),
+            Doing::Runs(runs) => _ = self.start_runs(now, ticket, runs, plan),
+        }
+    }
+
+    /// What a read of lost chunks brought is put together.
+    fn deliver(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+        for lost in &state.missing {
+            let terms: Vec<Term> = lost.slots.clone().map(|s| Term::slot(s, Blocks::ZERO)).collect();
+            plan.deliver(ticket, lost.host, lost.blocks, &terms);
+        }
+        self.over(ticket, state);
+        plan.end(ticket);
+    }
+
+    /// The chunks that a write cache had better give now: whole stripes of what is dirty, from the hand on.
+    fn full_stripes(&self, runs: &[Range<u64>]) -> BTreeSet<u64> {
+        let chunk = self.shape.chunk;
+        let dirty: BTreeSet<u64> = runs.iter().flat_map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
+        let wide = self.shape.disks as usize - 1;
+        let n = dirty.len() / wide * wide;
+        let round = dirty.range(self.hand..).chain(dirty.range(..self.hand));
+        round.take(n.min(TOGETHER * wide)).copied().collect()
+    }
+}
+
+impl Array for FullStripe {
+    fn host_blocks(&self) -> Blocks {
+        Blocks(self.shape.logical * self.shape.chunk)
+    }
+
+    fn locks(&self, work: &Work) -> Locks {
+        match work {
+            Work::Host(r) if r.op != HostOp::Flush => {
+                let (size, span) = (self.shape.locked() * self.shape.chunk, r.lba.span(r.blocks));
+                Locks { stripes: span.start / size..span.end.div_ceil(size), shared: r.op == HostOp::Read }
+            }
+            _ => Locks::NONE,
+        }
+    }
+
+    fn destage_locks(&self, group: &HostRequest) -> Locks {
+        match self.options.stripes {
+            // All of the space is one group, of which one destage at a time is under way; what is read stays where it is.
+            Stripes::Wait => Locks::NONE,
+            Stripes::Variable | Stripes::Pad => self.locks(&Work::Host(*group)),
+        }
+    }
+
+    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        match work {
+            Work::Host(r) => self.start_host(now, ticket, r, plan),
+            Work::Job(job) => match Task::of(*job) {
+                Some(Task::Rebuild(unit)) => self.rebuild(now, ticket, unit, plan),
+                Some(Task::Collect(_)) => self.start_collect(now, ticket, plan),
+                None => plan.end(ticket),
+            },
+        }
+    }
+
+    fn start_runs(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        runs: &[Range<u64>],
+        plan: &mut MemberPlan,
+    ) -> bool {
+        self.hand = runs.last().map_or(0, |r| r.end.div_ceil(self.shape.chunk));
+        if self.disks.too_many()
+            || self.start_write(now, ticket, Doing::Runs(runs.to_vec()), plan) == Err(Lost)
+        {
+            plan.refuse(ticket, Refusal::Lost);
+        }
+        true
+    }
+
+    fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+        let wait = self.options.stripes == Stripes::Wait;
+        wait.then(|| {
+            let (chunk, full) = (self.shape.chunk, self.full_stripes(runs));
+            let parts = runs.iter().flat_map(|r| {
+                let of = |lcn: u64| r.start.max(lcn * chunk)..r.end.min((lcn + 1) * chunk);
+                (r.start / chunk..r.end.div_ceil(chunk)).filter(|lcn| full.contains(lcn)).map(of)
+            });
+            parts.collect()
+        })
+    }
+
+    fn group_blocks(&self) -> Option<Blocks> {
+        (self.options.stripes == Stripes::Wait).then(|| self.host_blocks())
+    }
+
+    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+        let ticket = phase.ticket;
+        let Some(state) = self.works.take(ticket) else { return plan.end(ticket) };
+        if phase.lost {
+            self.again(now, ticket, &state, plan);
+            return self.go_on(now, plan);
+        }
+        match (state.at, &state.doing) {
+            (At::Last, _) => self.deliver(ticket, &state, plan),
+            (At::Olds, Doing::Rebuild(unit)) => {
+                let unit = *unit;
+                self.write_rebuilt(now, ticket, state, unit, plan);
+            }
+            (At::Writes, Doing::Rebuild(unit)) => {
+                self.over(ticket, &state);
+                self.disks.rebuilt(now, *unit, state.changes, plan);
+                plan.end(ticket);
+            }
+            (At::Olds, _) => self.write(now, ticket, state, plan),
+            (At::Writes, _) => self.written(now, ticket, state, plan),
+            (At::Room | At::Turn, _) => self.works.put(ticket, state),
+        }
+        self.go_on(now, plan);
+    }
+
+    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        self.disks.failed(member, plan);
+    }
+
+    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        self.replace(now, member, plan);
+    }
+
+    fn rebuildable(&self, member: MemberId) -> bool {
+        self.disks.rebuildable(member)
+    }
+
+    fn health(&self, member: MemberId) -> Health {
+        self.disks.health(member)
+    }
+
+    fn reported(&mut self, member: MemberId, zones: &[Zone]) {
+        let of = |zone: &Zone| OnDrive {
+            anywhere: zone.kind == ZoneKind::Conventional,
+            written: zone.pointer.map_or(zone.blocks.0, |pointer| pointer.0 - zone.start.0),
+        };
+        if let Some(own) = self.zones.get_mut(member.at()) {
+            *own = zones.iter().take(self.shape.groups as usize).map(of).collect();
+        }
+    }
+
+    fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {
+        self.disks.next_at(self.options.depth)
+    }
+
+    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        if let Some(unit) = self.disks.begin(now, SimTime::ZERO) {
+            plan.job(Task::Rebuild(unit));
+        }
+    }
+
+    fn unfinished(&self) -> bool {
+        self.disks.rebuild().is_some()
+    }
+
+    fn durable(&mut self) {
+        self.table.durable();
+    }
+
+    fn recover(&mut self, records: &Records, _: &mut MemberPlan) {
+        self.restore(records);
+    }
+
+    fn checkpoint(&self, out: &mut Records) {
+        out.add(&Event::Used(self.table.fresh()));
+        for (group, tables) in self.table.groups() {
+            out.add(&Event::Opened(group));
+            for words in tables.stripes() {
+                out.add(&Event::Stripe(group, words.iter().map(|w| table::Cell::of(*w)).collect()));
+            }
+        }
+        self.disks.checkpoint(out);
+    }
+
+    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
+        for (lcn, part, at) in self.chunks(lba.span(blocks)) {
+            if self.table.place(lcn).is_some() {
+                out(lba.0 + at..lba.0 + at + part.end - part.start);
+            }
+        }
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.table.bytes()
+    }
+
+    fn counters(&self, out: &mut Counted) {
+        let c = &self.counts;
+        out.count("stripes_full", c.full);
+        out.count("stripes_partial", c.partial);
+        out.count("chunks_padded", c.padded);
+        out.count("fill_reads", c.fills);
+        out.count("collections", c.collections);
+        out.count("chunks_moved", c.moved);
+        if !self.zones.is_empty() {
+            out.count("zone_resets", c.resets);
+        }
+        out.level("free_groups", self.table.free());
+        out.level("used_chunks", self.table.live());
+        self.disks.counters(out);
+    }
+}

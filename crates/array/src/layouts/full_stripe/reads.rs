@@ -1,0 +1,65 @@
+//! Reads of the host's: what a dead disk held is put together from its stripe.
+
+use super::FullStripe;
+use super::work::{At, Doing, Missing, State, Wanted, ask};
+use crate::layouts::chunks::{Lost, SlotRead};
+use crate::{End, MemberPlan, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::Blocks;
+
+impl FullStripe {
+    pub(super) fn read(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        plan: &mut MemberPlan,
+    ) -> Result<(), Lost> {
+        let mut state = State { at: At::Last, ..State::new(Doing::Host(*r), self.disks.changes()) };
+        match self.plan_read(ticket, r, &mut state, plan) {
+            Ok(()) if plan.of(ticket).next().is_none() => {
+                self.over(ticket, &state);
+                plan.end(ticket);
+            }
+            Ok(()) => self.works.put(ticket, state),
+            Err(Lost) => {
+                self.over(ticket, &state);
+                return Err(Lost);
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_read(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        state: &mut State,
+        plan: &mut MemberPlan,
+    ) -> Result<(), Lost> {
+        let mut direct = Vec::new();
+        for (lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
+            let (host, n) = (Blocks(host), Blocks(blocks.end - blocks.start));
+            let Some(place) = self.table.place(lcn) else {
+                plan.deliver(ticket, host, n, &[]);
+                continue;
+            };
+            let group = u64::from(place.group);
+            let cell = self.table.group(group).and_then(|g| g.stripe(place.stripe).nth(place.disk as usize));
+            let at = u64::from(cell.ok_or(Lost)?.at);
+            if self.has(u64::from(place.disk), group, at) {
+                self.pin(state, group);
+                let start = self.shape.start(group) + at * self.shape.chunk + blocks.start;
+                let from = SlotRead { disk: u64::from(place.disk), start, blocks: n.0 };
+                direct.push(Wanted { from, to: End::Host(host) });
+                continue;
+            }
+            let first = state.reads.len() as u32;
+            self.read_chunk(state, place, &blocks)?;
+            let slots = first..state.reads.len() as u32;
+            state.missing.push(Missing { host, blocks: n, slots });
+        }
+        ask(ticket, r, direct, plan);
+        self.read_slots(ticket, &HostRequest { why: Cause::Parity, ..*r }, state, plan);
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Deaths and replacements: a lost disk's segments are made from the stripes, chunks that are out of date included.
+
+use super::FullStripe;
+use super::records::Event;
+use super::shape::Shape;
+use super::table::{Cell, Table};
+use super::work::{At, Doing, State};
+use crate::layouts::chunks::SlotRead;
+use crate::layouts::rebuild::{Order, Rebuild};
+use crate::{Change as _, MemberId, MemberPlan, Records, Term, Ticket};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+impl FullStripe {
+    /// A fresh disk takes the place of a dead one: what is appended from here on is in groups of which it gets all.
+    pub(super) fn replace(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+        if !self.disks.rebuildable(member) {
+            return;
+        }
+        self.table.seal_all();
+        let rebuild = begin(&self.table, &self.shape, self.seed, now)(u64::from(member.0));
+        self.disks.replace(member, |_| rebuild, plan);
+    }
+
+    /// The places of a unit that a disk's segment has: those that were written, in the order of the disk.
+    fn places(&self, disk: u64, unit: u64) -> (u64, Range<u64>) {
+        let (group, part) = (unit / self.shape.units(), unit % self.shape.units());
+        let end = self.table.group(group).map_or(0, |g| u64::from(g.pointers[disk as usize]));
+        let first = (part * self.shape.unit).min(end);
+        (group, first..end.min((part + 1) * self.shape.unit))
+    }
+
+    /// Reads what a unit of the replaced disk is made from.
+    pub(super) fn rebuild(&mut self, now: SimTime, ticket: Ticket, unit: u64, plan: &mut MemberPlan) {
+        let mut state = State::new(Doing::Rebuild(unit), self.disks.changes());
+        let Some(target) = self.disks.target() else { return plan.end(ticket) };
+        let (group, places) = self.places(target, unit);
+        if self.table.group(group).is_some_and(|g| g.writing > 0) {
+            state.at = At::Room;
+            self.works.put(ticket, state);
+            return self.parked.push_back(ticket);
+        }
+        let base = self.shape.start(group);
+        for (_, cells) in self.stripes_at(group, target, &places) {
+            for (disk, cell) in (0..).zip(cells).filter(|(disk, c)| *disk != target && c.is_written()) {
+                if !self.has(disk, group, u64::from(cell.at)) {
+                    self.disks.give_up(plan);
+                    return plan.end(ticket);
+                }
+                let start = base + u64::from(cell.at) * self.shape.chunk;
+                state.reads.push(SlotRead { disk, start, blocks: self.shape.chunk });
+            }
+        }
+        self.pin(&mut state, group);
+        if state.reads.is_empty() {
+            return self.write_rebuilt(now, ticket, state, unit, plan);
+        }
+        let like = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Read, Lba(0), Blocks(0)) };
+        self.read_slots(ticket, &like, &state, plan);
+        self.works.put(ticket, state);
+    }
+
+    /// The stripes that have something on a disk at these places.
+    fn stripes_at(&self, group: u64, disk: u64, places: &Range<u64>) -> BTreeMap<u64, Vec<Cell>> {
+        let Some(group) = self.table.group(group) else { return BTreeMap::new() };
+        let there = group.stripes().filter_map(|words| {
+            let own = Cell::of(words[disk as usize]);
+            let at = u64::from(own.at);
+            (own.is_written() && places.contains(&at))
+                .then(|| (at, words.iter().map(|w| Cell::of(*w)).collect()))
+        });
+        there.collect()
+    }
+
+    /// Writes a unit of the replaced disk; where a cut left a hole, zeroes.
+    pub(super) fn write_rebuilt(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        mut state: State,
+        unit: u64,
+        plan: &mut MemberPlan,
+    ) {
+        let Some(target) = self.disks.target().filter(|_| state.changes == self.disks.changes()) else {
+            self.over(ticket, &state);
+            return plan.end(ticket);
+        };
+        let (group, places) = self.places(target, unit);
+        if places.is_empty() {
+            self.over(ticket, &state);
+            self.disks.rebuilt(now, unit, state.changes, plan);
+            return plan.end(ticket);
+        }
+        let chunk = self.shape.chunk;
+        let blocks = places.start * chunk..places.end * chunk;
+        self.advance(ticket, target, group, blocks.clone(), plan);
+        let write = HostRequest {
+            why: Cause::Rebuild,
+            ..HostRequest::new(
+                HostOp::Write,
+                Lba(self.shape.start(group) + blocks.start),
+                Blocks(blocks.end - blocks.start),
+            )
+        };
+        let stripes = self.stripes_at(group, target, &places);
+        // In the order in which they were read.
+        let mut slots = 0..;
+        plan.ask(ticket, MemberId(target as u32), write, |out| {
+            for at in places {
+                let cells = stripes.get(&at).map_or(&[][..], Vec::as_slice);
+                let others = (0..).zip(cells).filter(|(disk, c)| *disk != target && c.is_written());
+                let own = others.zip(&mut slots).map(|(_, slot)| Term::slot(slot, Blocks::ZERO));
+                let terms: Vec<Term> = own.collect();
+                let end = out.sum(&terms);
+                out.push(Blocks(chunk), end);
+            }
+        });
+        state.at = At::Writes;
+        self.works.put(ticket, state);
+    }
+}
+
+/// What the rebuild of a disk begins with: free groups lack nothing.
+fn begin(table: &Table, shape: &Shape, seed: u64, now: SimTime) -> impl Fn(u64) -> Rebuild {
+    move |disk| {
+        let units = shape.units();
+        let mut rebuild = Rebuild::new(disk, shape.groups * units, Order::Address, seed, now);
+        let free = (0..shape.groups).filter(|g| table.group(*g).is_none());
+        free.flat_map(|g| g * units..(g + 1) * units).for_each(|unit| _ = rebuild.finished(unit));
+        rebuild
+    }
+}
+
+impl FullStripe {
+    /// Takes up what was recorded. Groups that were being filled are filled on where that is possible.
+    pub(super) fn restore(&mut self, records: &Records) {
+        for record in records.iter() {
+            match Event::of(record) {
+                Some(Event::Opened(group)) => self.table.begin(group),
+                Some(Event::Stripe(group, cells)) => self.table.add(group, &cells),
+                Some(Event::Unmap(lcn)) => self.table.unmap(lcn),
+                Some(Event::Used(groups)) => self.table.used_up_to(groups),
+                None => {
+                    let begin = begin(&self.table, &self.shape, self.seed, SimTime::ZERO);
+                    self.disks.recover(record, begin);
+                }
+            }
+        }
+        let mut torn = BTreeSet::new();
+        for (disk, zones) in self.zones.iter().enumerate() {
+            for (group, zone) in (0..).zip(zones).filter(|(_, zone)| !zone.anywhere) {
+                if !self.table.advance(group, disk, zone.written) {
+                    torn.insert(group);
+                }
+            }
+        }
+        let (disks, shape) = (&self.disks, self.shape);
+        // What a disk lacks is rebuilt from groups that nothing is added to.
+        let whole = |group: u64| {
+            let first = shape.unit_of(group, 0);
+            disks.target().is_none_or(|disk| (first..first + shape.units()).all(|unit| disks.has(disk, unit)))
+        };
+        self.table.recovered(|group| !torn.contains(&group) && whole(group));
+    }
+}

@@ -1,0 +1,188 @@
+//! Hand-worked groups and stripes, and an independent model of them.
+
+use super::records::Event;
+use super::shape::{LEFT, Shape};
+use super::table::{Cell, Holds, Opened, Stream, Table};
+use super::{FullStripe, Options, Stripes};
+use crate::{Array as _, Records};
+
+use smrlab_units::rng::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+fn shape(disks: u64, length: u64, groups: u64) -> Shape {
+    let shape =
+        Shape { chunk: 2, disks, length, spacing: 2 * length, groups, filled: 1, logical: 0, unit: length };
+    Shape { logical: shape.logical(0.0), ..shape }
+}
+
+fn cells(cells: &[Cell]) -> Vec<(Holds, u32)> {
+    cells.iter().map(|c| (c.holds, c.at)).collect()
+}
+
+/// Of 12 groups of 3 disks and 5 rows the host sees 5 groups of 3 rows of 2 chunks: 7 groups are kept back, and 2 rows of each.
+#[test]
+fn the_host_sees_what_can_always_be_collected() {
+    let shape = shape(3, 5, 12);
+    assert_eq!((shape.kept(), LEFT), (7, 3));
+    assert_eq!((shape.logical, shape.logical(0.5)), (30, 15));
+    // Units of 2 places: 3 of a segment; place 4 of group 2 is in the last of its.
+    let shape = Shape { unit: 2, ..shape };
+    assert_eq!((shape.units(), shape.unit_of(2, 4)), (3, 8));
+    assert_eq!((shape.locked(), Shape { chunk: 200, ..shape }.locked()), (64, 1));
+}
+
+/// Three disks. Full stripes: the parity goes round, and a lone chunk is padded. Then stripes as wide as there are chunks: the
+/// shortest segments first.
+#[test]
+fn stripes_go_behind_the_pointers() {
+    use Holds::{Chunk, Nothing, Pad, Parity};
+    let mut table = Table::new(shape(3, 3, 12));
+    assert_eq!(table.append(Stream::Host, &[1], true), None);
+    assert_eq!(table.open(Stream::Host), Some(Opened { group: 0, was_used: false, needed: false }));
+    let mut stripe = |lcns: &[u64], full| cells(&table.append(Stream::Host, lcns, full).unwrap().cells);
+    assert_eq!(stripe(&[7, 8, 9][..2], true), [(Parity, 0), (Chunk(7), 0), (Chunk(8), 0)]);
+    assert_eq!(stripe(&[9], true), [(Pad, 1), (Parity, 1), (Chunk(9), 1)]);
+    // The third begins with disk 2, and takes two disks of three.
+    assert_eq!(stripe(&[5], false), [(Chunk(5), 2), (Nothing, 0), (Parity, 2)]);
+    // No stripe of three disks fits any more: the group is sealed, and stays as its stripes are on their way.
+    assert_eq!(table.append(Stream::Host, &[5], true), None);
+    assert!(table.group(0).is_some_and(|g| g.writing == 3));
+}
+
+/// A chunk that is written again leaves its group; the group is free when it holds nothing and nobody uses it, and is needed
+/// until that is durable.
+#[test]
+fn a_group_is_free_when_nothing_of_it_is_current() {
+    let mut table = Table::new(shape(3, 4, 12));
+    let write = |table: &mut Table, lcns: &[u64]| {
+        let stripe = table.append(Stream::Host, lcns, true).unwrap();
+        table.written(stripe, |_, _| true).group
+    };
+    table.open(Stream::Host);
+    assert_eq!(write(&mut table, &[1, 2]), 0);
+    table.pin(0);
+    table.seal_all();
+    assert_eq!(table.victim(), Some(0));
+    table.open(Stream::Host);
+    assert_eq!((write(&mut table, &[1, 2]), table.live(), table.free()), (1, 2, 10));
+    assert_eq!(table.victim(), None);
+    table.unpin(0);
+    assert_eq!((table.free(), table.place(1).unwrap().group), (11, 1));
+    table.seal_all();
+    assert_eq!(table.open(Stream::Cold), Some(Opened { group: 0, was_used: true, needed: true }));
+    table.durable();
+    // A discard frees group 1.
+    [1, 2].iter().for_each(|lcn| table.unmap(*lcn));
+    assert_eq!((table.live(), table.free(), table.place(2)), (0, 11, None));
+    // The host leaves three groups to the collector.
+    for lcn in 3.. {
+        table.seal_all();
+        if table.open(Stream::Host).is_none() {
+            break;
+        }
+        write(&mut table, &[lcn]);
+    }
+    assert_eq!((table.free(), table.open(Stream::Cold).is_some()), (LEFT, true));
+}
+
+/// What was moved while the host wrote it again is out of date when the copy is there, also for who reads the record.
+#[test]
+fn a_copy_of_what_was_written_meanwhile_is_dead() {
+    let mut table = Table::new(shape(3, 4, 12));
+    table.open(Stream::Host);
+    let put = |table: &mut Table, lcns: &[u64]| {
+        let stripe = table.append(Stream::Host, lcns, true).unwrap();
+        table.written(stripe, |_, _| true);
+    };
+    put(&mut table, &[1, 2]);
+    let from = [1, 2].map(|lcn| table.place(lcn));
+    table.open(Stream::Cold);
+    let copy = table.append(Stream::Cold, &[1, 2], true).unwrap();
+    put(&mut table, &[2, 3]);
+    let copy = table.written(copy, |table, lcn| table.place(lcn) == from[lcn as usize - 1]);
+    assert_eq!(copy.cells.map_holds(), [Holds::Parity, Holds::Chunk(1), Holds::Dead]);
+    assert_eq!([1, 2, 3].map(|lcn| table.place(lcn).unwrap().group), [1, 0, 0]);
+}
+
+trait MapHolds {
+    fn map_holds(&self) -> Vec<Holds>;
+}
+
+impl MapHolds for Vec<Cell> {
+    fn map_holds(&self) -> Vec<Holds> {
+        self.iter().map(|c| c.holds).collect()
+    }
+}
+
+/// Random writes and discards against a map of versions: each chunk is where it was written last, counts agree, and so do a table
+/// from its own records and one from those of a checkpoint.
+#[test]
+fn the_table_agrees_with_a_plain_map() {
+    let shape = shape(4, 5, 14);
+    for seed in 0..20 {
+        let (mut rng, mut table, mut records) = (Rng::new(seed), Table::new(shape), Records::default());
+        let mut plain: BTreeMap<u64, (u64, Cell)> = BTreeMap::new();
+        for _ in 0..400 {
+            let lcns: BTreeSet<u64> = (0..1 + rng.below(3)).map(|_| rng.below(shape.logical)).collect();
+            if rng.one_in(6) {
+                for lcn in lcns {
+                    table.unmap(lcn);
+                    records.add(&Event::Unmap(lcn));
+                    plain.remove(&lcn);
+                }
+                continue;
+            }
+            let lcns: Vec<u64> = lcns.into_iter().collect();
+            let full = rng.one_in(2);
+            let stripe = table.append(Stream::Host, &lcns, full).or_else(|| {
+                // Where the host would wait it takes what is the collector's here.
+                let opened = table.open(Stream::Host)?;
+                records.add(&Event::Opened(opened.group));
+                table.append(Stream::Host, &lcns, full)
+            });
+            let Some(stripe) = stripe else { continue };
+            let stripe = table.written(stripe, |_, _| true);
+            for cell in &stripe.cells {
+                if let Holds::Chunk(lcn) = cell.holds {
+                    plain.insert(lcn, (stripe.group, *cell));
+                }
+            }
+            records.add(&Event::Stripe(stripe.group, stripe.cells));
+        }
+        let found = |table: &Table| {
+            let of = |lcn: u64| {
+                let place = table.place(lcn)?;
+                let group = table.group(u64::from(place.group))?;
+                let cell = group.stripe(place.stripe).nth(place.disk as usize)?;
+                Some((lcn, (u64::from(place.group), cell)))
+            };
+            (0..shape.logical).filter_map(of).collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!((&found(&table), table.live()), (&plain, plain.len() as u64));
+        let options = Options { stripes: Stripes::Pad, batch: 1, depth: 1 };
+        let mut again = FullStripe::new(shape, options, 1, &[]);
+        again.restore(&records);
+        assert_eq!((found(&again.table), again.table.live()), (plain.clone(), table.live()));
+        let mut kept = Records::default();
+        again.checkpoint(&mut kept);
+        let mut third = FullStripe::new(shape, options, 1, &[]);
+        third.restore(&kept);
+        assert_eq!((found(&third.table), third.table.free()), (plain, again.table.free()));
+    }
+}
+
+/// Waiting chunks are offered in whole stripes of three, round and round from where the last offer ended.
+#[test]
+fn what_makes_no_full_stripe_waits() {
+    let options = Options { stripes: Stripes::Wait, batch: 1, depth: 1 };
+    let mut array = FullStripe::new(shape(4, 5, 14), options, 1, &[]);
+    let ripe = |array: &FullStripe, runs: &[Range<u64>]| array.ripe(runs).unwrap();
+    let two = 0..4;
+    assert_eq!(ripe(&array, std::slice::from_ref(&two)), []);
+    // Chunks 0, 1, 4 and 9: half a chunk is one.
+    let dirty = [0..4, 8..10, 19..20];
+    assert_eq!(ripe(&array, &dirty), [0..2, 2..4, 8..10]);
+    array.hand = 5;
+    assert_eq!(ripe(&array, &dirty), [0..2, 2..4, 19..20]);
+}

@@ -1,0 +1,205 @@
+//! Works under way, and the reads that they need.
+
+use super::FullStripe;
+use super::table::{Place, Stripe};
+use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead};
+use crate::{End, MemberId, MemberPlan, Ticket};
+use smrlab_stl::HostRequest;
+use smrlab_units::{Blocks, HostOp, Lba};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+/// What a work is.
+#[derive(Clone, Debug)]
+pub(super) enum Doing {
+    /// A request of the host's.
+    Host(HostRequest),
+    /// A write of several runs, of which the host's buffer holds one after the other.
+    Runs(Vec<Range<u64>>),
+    /// Some chunks of the group that is being emptied, and where they were.
+    Collect(BTreeMap<u64, Place>),
+    /// A unit of a replaced disk.
+    Rebuild(u64),
+}
+
+/// What a work is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// The reads of the host's, or a flush: nothing follows.
+    Last,
+    /// The reads before a write.
+    Olds,
+    /// Waits for another work that writes some of the same chunks.
+    Turn,
+    /// Waits for a free group, or for writes to a group that it rebuilds.
+    Room,
+    /// The writes.
+    Writes,
+}
+
+/// What a read of the host's wants of a lost chunk: where in its buffer, how much, and the slots that are put together.
+#[derive(Clone, Debug)]
+pub(super) struct Missing {
+    /// Where in the request.
+    pub(super) host: Blocks,
+    /// How much.
+    pub(super) blocks: Blocks,
+    /// The slots.
+    pub(super) slots: Range<u32>,
+}
+
+/// A work under way.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    /// What it is.
+    pub(super) doing: Doing,
+    /// What it is at.
+    pub(super) at: At,
+    /// Deaths when it began.
+    pub(super) changes: u64,
+    /// Chunks that are not on their way yet.
+    pub(super) left: VecDeque<Chunk>,
+    /// Chunks and stripes that are being written.
+    pub(super) chunks: Vec<Chunk>,
+    /// See above.
+    pub(super) stripes: Vec<Stripe>,
+    /// Reads, one slot each.
+    pub(super) reads: Vec<SlotRead>,
+    /// Of a read: what is put together at the end.
+    pub(super) missing: Vec<Missing>,
+    /// Groups that must stay as they are.
+    pub(super) pins: Vec<u64>,
+}
+
+impl State {
+    /// Nothing done yet.
+    pub(super) fn new(doing: Doing, changes: u64) -> Self {
+        Self {
+            doing,
+            at: At::Olds,
+            changes,
+            left: VecDeque::new(),
+            chunks: Vec::new(),
+            stripes: Vec::new(),
+            reads: Vec::new(),
+            missing: Vec::new(),
+            pins: Vec::new(),
+        }
+    }
+}
+
+/// The chunks that a work writes.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    ticket: Ticket,
+    chunks: Vec<Range<u64>>,
+    destages: bool,
+}
+
+/// A read of consecutive blocks of a disk, and where they go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Where they are.
+    pub(super) from: SlotRead,
+    /// Where they go.
+    pub(super) to: End,
+}
+
+/// Asks for all that is wanted: adjacent blocks of a disk are one request.
+pub(super) fn ask(ticket: Ticket, like: &HostRequest, mut wanted: Vec<Wanted>, plan: &mut MemberPlan) {
+    wanted.sort_by_key(|w| (w.from.disk, w.from.start));
+    let follows =
+        |a: &Wanted, b: &Wanted| a.from.disk == b.from.disk && a.from.start + a.from.blocks == b.from.start;
+    for run in wanted.chunk_by(follows) {
+        let blocks = Blocks(run.iter().map(|w| w.from.blocks).sum());
+        let read = HostRequest { op: HostOp::Read, lba: Lba(run[0].from.start), blocks, ..*like };
+        plan.ask(ticket, MemberId(run[0].from.disk as u32), read, |out| {
+            run.iter().for_each(|w| out.push(Blocks(w.from.blocks), w.to));
+        });
+    }
+}
+
+impl FullStripe {
+    /// Reads all slots of a work.
+    pub(super) fn read_slots(
+        &self,
+        ticket: Ticket,
+        like: &HostRequest,
+        state: &State,
+        plan: &mut MemberPlan,
+    ) {
+        let slots = (0..).zip(&state.reads);
+        let wanted =
+            slots.map(|(slot, from)| Wanted { from: *from, to: End::Slot(slot, Blocks::ZERO) }).collect();
+        ask(ticket, like, wanted, plan);
+    }
+
+    /// The group stays as it is until this work is over.
+    pub(super) fn pin(&mut self, state: &mut State, group: u64) {
+        if !state.pins.contains(&group) {
+            state.pins.push(group);
+            self.table.pin(group);
+        }
+    }
+
+    /// Whether a disk holds its part of a place in a group.
+    pub(super) fn has(&self, disk: u64, group: u64, at: u64) -> bool {
+        self.disks.has(disk, self.shape.unit_of(group, at))
+    }
+
+    /// Reads blocks of the chunk that is at `place`, or of what it can be made from.
+    pub(super) fn read_chunk(
+        &mut self,
+        state: &mut State,
+        place: Place,
+        range: &Range<u64>,
+    ) -> Result<Old, Lost> {
+        let (group, first) = (u64::from(place.group), state.reads.len() as u32);
+        self.pin(state, group);
+        let tables = self.table.group(group).ok_or(Lost)?;
+        let base = self.shape.start(group) + range.start;
+        let read = |disk: u64, at: u32| SlotRead {
+            disk,
+            start: base + u64::from(at) * self.shape.chunk,
+            blocks: range.end - range.start,
+        };
+        let cells: Vec<_> = (0..).zip(tables.stripe(place.stripe)).filter(|(_, c)| c.is_written()).collect();
+        let own = |(disk, _): &&(u64, _)| *disk == u64::from(place.disk);
+        let (disk, cell) = *cells.iter().find(own).ok_or(Lost)?;
+        if self.has(disk, group, u64::from(cell.at)) {
+            state.reads.push(read(disk, cell.at));
+        } else {
+            for (disk, cell) in cells.into_iter().filter(|c| !own(&c)) {
+                if !self.has(disk, group, u64::from(cell.at)) {
+                    return Err(Lost);
+                }
+                state.reads.push(read(disk, cell.at));
+            }
+        }
+        Ok(Old::new(first..state.reads.len() as u32, range.start))
+    }
+
+    /// A work is over.
+    pub(super) fn over(&mut self, ticket: Ticket, state: &State) {
+        state.pins.iter().for_each(|group| self.table.unpin(*group));
+        self.claims.retain(|claim| claim.ticket != ticket);
+    }
+
+    /// Destages of a cache that gathers chunks from everywhere lock nothing: of them and of the host's own writes one at a time has a
+    /// chunk. `false`: it is another's turn.
+    pub(super) fn claim(&mut self, ticket: Ticket, doing: &Doing) -> bool {
+        let (runs, destages) = match doing {
+            Doing::Host(r) => (vec![r.lba.span(r.blocks)], false),
+            Doing::Runs(runs) => (runs.clone(), true),
+            Doing::Collect(_) | Doing::Rebuild(_) => return true,
+        };
+        let chunk = self.shape.chunk;
+        let chunks: Vec<Range<u64>> = runs.iter().map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
+        let meets = |other: &Range<u64>| chunks.iter().any(|c| c.start < other.end && other.start < c.end);
+        if self.claims.iter().any(|claim| claim.destages != destages && claim.chunks.iter().any(meets)) {
+            return false;
+        }
+        self.claims.push(Claim { ticket, chunks, destages });
+        true
+    }
+}

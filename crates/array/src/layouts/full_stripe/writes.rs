@@ -1,0 +1,319 @@
+//! Writes: chunks become stripes behind the append pointers, and hold once these are written.
+
+use super::records::Event;
+use super::table::{Cell, Holds, Opened, Stream, Stripe};
+use super::work::{At, Doing, State};
+use super::{FullStripe, Stripes, Task};
+use crate::layouts::chunks::{Chunk, Lost, missing, pieces};
+use crate::plan::Parts;
+use crate::{Array as _, End, MemberId, MemberPlan, Ticket};
+use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a cell of a stripe is written for.
+struct Written<'a> {
+    stripe: &'a Stripe,
+    cell: Cell,
+    why: Cause,
+}
+
+impl FullStripe {
+    /// Begins a write of the host's or a discard, of which parts of chunks are zeroes that are written.
+    pub(super) fn start_write(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        doing: Doing,
+        plan: &mut MemberPlan,
+    ) -> Result<(), Lost> {
+        if self.options.stripes == Stripes::Wait && !self.claim(ticket, &doing) {
+            let state = State { at: At::Turn, ..State::new(doing, self.disks.changes()) };
+            self.works.put(ticket, state);
+            self.parked.push_back(ticket);
+            return Ok(());
+        }
+        let (runs, host) = match &doing {
+            Doing::Host(r) => (vec![r.lba.span(r.blocks)], r.op == HostOp::Write),
+            Doing::Runs(runs) => (runs.clone(), true),
+            Doing::Collect(_) | Doing::Rebuild(_) => return Err(Lost),
+        };
+        if !host {
+            runs.iter().for_each(|run| self.unmap(run, plan));
+        }
+        let mut state = State::new(doing, self.disks.changes());
+        if let Err(lost) = self.prepare(&mut state, &runs, host) {
+            self.over(ticket, &state);
+            return Err(lost);
+        }
+        self.first_phase(now, ticket, state, Cause::Fill, plan);
+        Ok(())
+    }
+
+    /// Chunks that a discard takes as a whole hold nothing any more.
+    fn unmap(&mut self, run: &Range<u64>, plan: &mut MemberPlan) {
+        for (lcn, part, _) in self.chunks(run.clone()) {
+            if part == (0..self.shape.chunk) && self.table.place(lcn).is_some() {
+                self.table.unmap(lcn);
+                plan.record(&Event::Unmap(lcn));
+            }
+        }
+    }
+
+    /// What is written to each chunk, with what must be read for it.
+    fn prepare(&mut self, state: &mut State, runs: &[Range<u64>], host: bool) -> Result<(), Lost> {
+        let mut base = 0;
+        for run in runs {
+            for (lcn, new, offset) in self.chunks(run.clone()) {
+                let at = base + offset;
+                // What the first run of a chunk leaves to be read holds the gaps before the others too.
+                if let Some(chunk) = state.left.back_mut().filter(|c| c.lcn == lcn) {
+                    chunk.more.push((new, at));
+                    continue;
+                }
+                let place = self.table.place(lcn);
+                if !host && place.is_none() {
+                    continue;
+                }
+                let old = match (missing(self.shape.chunk, &new), place) {
+                    (Some(range), Some(place)) => Some(self.read_chunk(state, place, &range)?),
+                    _ => None,
+                };
+                self.counts.fills += u64::from(old.is_some());
+                state.left.push_back(Chunk { lcn, new, host: host.then_some(at), more: Vec::new(), old });
+            }
+            base += run.end - run.start;
+        }
+        Ok(())
+    }
+
+    /// Reads what a work has to read, or writes at once.
+    pub(super) fn first_phase(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        state: State,
+        why: Cause,
+        plan: &mut MemberPlan,
+    ) {
+        if state.reads.is_empty() {
+            return self.write(now, ticket, state, plan);
+        }
+        let like = HostRequest { why, ..HostRequest::new(HostOp::Read, Lba(0), Blocks(0)) };
+        self.read_slots(ticket, &like, &state, plan);
+        self.works.put(ticket, state);
+    }
+
+    /// Writes as many of the chunks that are left as there is room for; where there is none the work waits for a free group.
+    pub(super) fn write(&mut self, now: SimTime, ticket: Ticket, mut state: State, plan: &mut MemberPlan) {
+        if state.left.is_empty() {
+            self.over(ticket, &state);
+            plan.end(ticket);
+            return self.go_on(now, plan);
+        }
+        let stream = if matches!(state.doing, Doing::Collect(_)) { Stream::Cold } else { Stream::Host };
+        while !state.left.is_empty() {
+            let Some(stripe) = self.stripe(now, stream, &state, plan) else { break };
+            let n = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count();
+            state.chunks.extend(state.left.drain(..n));
+            state.stripes.push(stripe);
+        }
+        if state.stripes.is_empty() && self.stuck {
+            return self.refuse(ticket, &state, plan);
+        }
+        if state.stripes.is_empty() {
+            state.at = At::Room;
+            self.works.put(ticket, state);
+            self.parked.push_back(ticket);
+            return self.collect_more(plan);
+        }
+        state.at = At::Writes;
+        self.plan_writes(ticket, &state, plan);
+        self.works.put(ticket, state);
+        self.collect_more(plan);
+    }
+
+    /// The next stripe of a work, in a group that is opened for it where there is none.
+    fn stripe(
+        &mut self,
+        now: SimTime,
+        stream: Stream,
+        state: &State,
+        plan: &mut MemberPlan,
+    ) -> Option<Stripe> {
+        let most = self.shape.disks as usize - 1;
+        let lcns: Vec<u64> = state.left.iter().take(most).map(|c| c.lcn).collect();
+        let full = self.options.stripes != Stripes::Variable;
+        if let Some(stripe) = self.table.append(stream, &lcns, full) {
+            return Some(stripe);
+        }
+        if let Some(opened) = self.table.open(stream) {
+            self.opened(now, opened, plan);
+            return self.table.append(stream, &lcns, full);
+        }
+        self.table.append_anywhere(stream, &lcns, full)
+    }
+
+    /// A group is about to be filled: what it held is needed no more, and a disk that is rebuilt gets all of it from here on.
+    fn opened(&mut self, now: SimTime, opened: Opened, plan: &mut MemberPlan) {
+        let Opened { group, was_used, needed } = opened;
+        if needed {
+            plan.fence();
+            self.table.durable();
+        }
+        plan.record(&Event::Opened(group));
+        if self.disks.rebuild().is_some() {
+            let first = self.shape.unit_of(group, 0);
+            (first..first + self.shape.units()).for_each(|unit| self.disks.filled(now, unit, plan));
+        }
+        if was_used && self.zones.is_empty() {
+            self.resets.push(group);
+        }
+    }
+
+    /// Plans the writes of a work's stripes: consecutive chunks of a disk with the same cause are one request.
+    fn plan_writes(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+        let (shape, before) = (self.shape, plan.ops().len());
+        for group in std::mem::take(&mut self.resets) {
+            let (at, blocks) = (Lba(shape.start(group)), Blocks(shape.length * shape.chunk));
+            let reset = HostRequest { why: Cause::Clean, ..HostRequest::new(HostOp::Discard, at, blocks) };
+            self.disks.answering().for_each(|disk| plan.ask(ticket, disk, reset, |_| {}));
+        }
+        let of: BTreeMap<u64, &Chunk> = state.chunks.iter().map(|c| (c.lcn, c)).collect();
+        let (like, own) = match &state.doing {
+            Doing::Host(r) => (*r, Cause::Host),
+            Doing::Collect(_) => (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Clean),
+            Doing::Runs(_) | Doing::Rebuild(_) => {
+                (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Host)
+            }
+        };
+        for disk in 0..shape.disks {
+            let cells = state.stripes.iter().filter_map(|stripe| {
+                let cell = stripe.cells[disk as usize];
+                let why = match cell.holds {
+                    Holds::Nothing => return None,
+                    Holds::Parity => Cause::Parity,
+                    Holds::Pad => Cause::Fill,
+                    Holds::Chunk(_) | Holds::Dead => own,
+                };
+                let there = self.has(disk, stripe.group, u64::from(cell.at));
+                there.then_some(Written { stripe, cell, why })
+            });
+            let cells: Vec<Written<'_>> = cells.collect();
+            let follows = |a: &Written<'_>, b: &Written<'_>| {
+                (a.stripe.group, a.why, a.cell.at + 1) == (b.stripe.group, b.why, b.cell.at)
+            };
+            for run in cells.chunk_by(follows) {
+                let (group, at) = (run[0].stripe.group, u64::from(run[0].cell.at) * shape.chunk);
+                let blocks = Blocks(run.len() as u64 * shape.chunk);
+                self.advance(ticket, disk, group, at..at + blocks.0, plan);
+                let lba = Lba(shape.start(group) + at);
+                let write = HostRequest { op: HostOp::Write, lba, blocks, why: run[0].why, ..like };
+                plan.ask(ticket, MemberId(disk as u32), write, |out| {
+                    run.iter().for_each(|written| parts(shape.chunk, written, &of, out));
+                });
+            }
+        }
+        if plan.ops().len() == before {
+            // All disks of its stripes are dead: what is left to do is as good as done.
+            self.disks
+                .answering()
+                .take(1)
+                .for_each(|disk| plan.ask(ticket, disk, HostRequest::flush(), |_| {}));
+        }
+    }
+
+    /// A zone is written on; where it holds what was freed it is reset before.
+    pub(super) fn advance(
+        &mut self,
+        ticket: Ticket,
+        disk: u64,
+        group: u64,
+        blocks: Range<u64>,
+        plan: &mut MemberPlan,
+    ) {
+        let Some(zone) = self.zones.get_mut(disk as usize).and_then(|zones| zones.get_mut(group as usize))
+        else {
+            return;
+        };
+        if blocks.start == 0 && zone.written > 0 && !zone.anywhere {
+            let (at, size) = (Lba(self.shape.start(group)), Blocks(self.shape.spacing));
+            let reset = HostRequest::new(HostOp::Zone(ZoneAction::Reset), at, size);
+            plan.ask(ticket, MemberId(disk as u32), HostRequest { why: Cause::Metadata, ..reset }, |_| {});
+            self.counts.resets += 1;
+        }
+        zone.written = blocks.end;
+    }
+
+    /// The writes are done: the new stripes hold.
+    pub(super) fn written(&mut self, now: SimTime, ticket: Ticket, mut state: State, plan: &mut MemberPlan) {
+        for stripe in std::mem::take(&mut state.stripes) {
+            let wide = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count() as u64;
+            *(if wide + 1 == self.shape.disks { &mut self.counts.full } else { &mut self.counts.partial }) +=
+                1;
+            self.counts.padded += stripe.cells.iter().filter(|c| c.holds == Holds::Pad).count() as u64;
+            let moved = match &state.doing {
+                Doing::Collect(from) => Some(from),
+                _ => None,
+            };
+            let stripe = self.table.written(stripe, |table, lcn| {
+                moved.is_none_or(|from| table.place(lcn) == from.get(&lcn).copied())
+            });
+            plan.record(&Event::Stripe(stripe.group, stripe.cells));
+        }
+        if matches!(state.doing, Doing::Collect(_)) {
+            self.counts.moved += state.chunks.len() as u64;
+        }
+        state.chunks.clear();
+        let is_collection = matches!(state.doing, Doing::Collect(_));
+        if state.left.is_empty() && is_collection {
+            self.over(ticket, &state);
+            return self.collected(ticket, plan);
+        }
+        self.write(now, ticket, state, plan);
+    }
+
+    /// Works that waited go on: those for whose stripes there is room again, and rebuilds of groups that nothing is on its way to.
+    pub(super) fn go_on(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        for ticket in std::mem::take(&mut self.parked) {
+            let Some(state) = self.works.take(ticket) else { continue };
+            match state.doing {
+                Doing::Rebuild(unit) => self.rebuild(now, ticket, unit, plan),
+                Doing::Host(r) if state.at == At::Turn => self.start_host(now, ticket, &r, plan),
+                Doing::Runs(runs) if state.at == At::Turn => _ = self.start_runs(now, ticket, &runs, plan),
+                _ if self.stuck => self.refuse(ticket, &state, plan),
+                _ => self.write(now, ticket, state, plan),
+            }
+        }
+    }
+
+    /// A work cannot be done.
+    pub(super) fn refuse(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+        self.over(ticket, state);
+        plan.refuse(ticket, Refusal::Lost);
+    }
+
+    /// Begins to empty groups where few are free.
+    pub(super) fn collect_more(&mut self, plan: &mut MemberPlan) {
+        if !self.collecting && !self.stuck && self.table.is_short() && self.table.victim().is_some() {
+            self.collecting = true;
+            plan.job(Task::Collect(0));
+        }
+    }
+}
+
+/// The parts of one cell, each with the same terms throughout.
+fn parts(chunk: u64, written: &Written<'_>, of: &BTreeMap<u64, &Chunk>, out: &mut Parts<'_>) {
+    let chunks: Vec<&Chunk> = match written.cell.holds {
+        Holds::Chunk(lcn) => of.get(&lcn).copied().into_iter().collect(),
+        Holds::Parity => {
+            let cells = written.stripe.cells.iter();
+            cells
+                .filter_map(|c| if let Holds::Chunk(lcn) = c.holds { of.get(&lcn).copied() } else { None })
+                .collect()
+        }
+        Holds::Pad | Holds::Dead | Holds::Nothing => return out.push(Blocks(chunk), End::Zero),
+    };
+    pieces(chunk, &chunks, out);
+}
