@@ -16,7 +16,7 @@ use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::medium::{Begun, Medium, with_gaps};
 use crate::members::Members;
-use crate::pace::Pace;
+use crate::pace::{Call, Pace};
 use crate::stats::Events;
 use crate::store::Store;
 use crate::table::{Next, Requests, Server, Table};
@@ -327,8 +327,8 @@ impl Engine for Arrayed {
         self.table.lock().carry.disks.get(disk as usize).map(|d| d.medium.clone())
     }
 
-    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
-        self.table.serve(pace, request, host)
+    fn serve(&self, call: Call<'_>, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
+        self.table.serve(call, request, host)
     }
 
     /// First the disks and the SSD, then the array's records, which say what is on them.

@@ -4,7 +4,7 @@ use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
-use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, Part, Plan, Record, Step, counted};
+use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, OpId, Part, Plan, Record, Step, counted};
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
@@ -103,29 +103,44 @@ impl Bytes {
         why: Cause,
         mut host: HostBuffer<'_>,
     ) -> Result<()> {
-        let medium = &*self.medium;
         self.executor.begin();
         let changes = !plan.records().is_empty() || plan.ops().iter().any(|op| op.dir == Dir::Write);
         self.changes += u64::from(changes);
+        if let Some(all) = plan.plain() {
+            // As in the drive: without the cost of looking for what else there might be.
+            for op in (0..all.len().min(ops) as u32).map(OpId) {
+                self.operation(plan, op, why, &mut host)?;
+            }
+            Executor::finish(plan, &mut host);
+            return Ok(());
+        }
         for step in plan.walk() {
             match step {
                 // A step that was given up changes nothing: its records are void.
-                Step::Record(record) if whole => medium.keep(record.tag, record.words)?,
-                Step::Fence => self.media.fences += u64::from(medium.sync()?),
-                Step::Op(id, op) => {
+                Step::Record(record) if whole => self.medium.keep(record.tag, record.words)?,
+                Step::Fence => self.media.fences += u64::from(self.medium.sync()?),
+                Step::Op(id, _) => {
                     if id.0 as usize == ops {
                         break;
                     }
-                    self.executor.step(plan, id, &mut host, &mut Exclusive(medium))?;
-                    let cause = if op.cause == Cause::Host { why } else { op.cause };
-                    let counts = &mut self.media.by_cause[cause as usize][usize::from(op.dir == Dir::Write)];
-                    counts.0 += 1;
-                    counts.1 += op.blocks.0;
+                    self.operation(plan, id, why, &mut host)?;
                 }
                 Step::Record(_) | Step::Acknowledge | Step::Pause(_) => {}
             }
         }
         Executor::finish(plan, &mut host);
+        Ok(())
+    }
+
+    /// Carries out an operation of a plan that is there for `why`.
+    #[inline]
+    fn operation(&mut self, plan: &Plan, id: OpId, why: Cause, host: &mut HostBuffer<'_>) -> Result<()> {
+        self.executor.step(plan, id, host, &mut Exclusive(&self.medium))?;
+        let op = &plan.ops()[id.0 as usize];
+        let cause = if op.cause == Cause::Host { why } else { op.cause };
+        let counts = &mut self.media.by_cause[cause as usize][usize::from(op.dir == Dir::Write)];
+        counts.0 += 1;
+        counts.1 += op.blocks.0;
         Ok(())
     }
 

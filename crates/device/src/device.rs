@@ -8,7 +8,7 @@ use crate::layered::Layered;
 use crate::machine::Machine;
 use crate::medium::Medium;
 use crate::open::{self, Served};
-use crate::pace::Pace;
+use crate::pace::{Call, Pace};
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
@@ -115,11 +115,15 @@ impl Device {
         }
     }
 
-    /// A request that came at `arrival` is answered when the model's time is `ack`.
+    /// Has a command that comes now served, and answers it when the model's time is that of its acknowledgement. `block`: the
+    /// first that it concerns.
     #[inline]
-    fn answered(&self, arrival: SimTime, ack: SimTime) {
+    fn command(&self, block: u64, act: impl FnOnce(Call<'_>) -> Result<SimTime>) -> Result<()> {
+        let call = self.pace.call();
+        let ack = self.noted(act(call), block)?;
         self.pace.wait(ack);
-        self.responses.note(arrival, self.pace.now());
+        self.responses.note(call.came, self.pace.now());
+        Ok(())
     }
 
     #[inline]
@@ -158,15 +162,13 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
-        let came = self.pace.now();
         Counters::add(&self.counters.reads, 1);
         Counters::add(&self.counters.bytes_read, buf.len() as u64);
-        let (ack, destroyed) = self.noted(self.engine.read(&self.pace, start, buf), start)?;
-        if let Some(block) = destroyed {
-            self.destroyed(block);
-        }
-        self.answered(came, ack);
-        Ok(())
+        self.command(start, |call| {
+            let (ack, destroyed) = self.engine.read(call, start, buf)?;
+            destroyed.into_iter().for_each(|block| self.destroyed(block));
+            Ok(ack)
+        })
     }
 
     #[cold]
@@ -186,13 +188,10 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
-        let came = self.pace.now();
         Counters::add(&self.counters.writes, 1);
         Counters::add(&self.counters.bytes_written, buf.len() as u64);
         Counters::add(&self.counters.fua, u64::from(fua));
-        let ack = self.noted(self.engine.write(&self.pace, start, buf, fua), start)?;
-        self.answered(came, ack);
-        Ok(())
+        self.command(start, |call| self.engine.write(call, start, buf, fua))
     }
 
     /// Makes everything acknowledged so far durable.
@@ -200,11 +199,8 @@ impl Device {
     /// # Errors
     /// What the operating system answers.
     pub fn flush(&self) -> Result<()> {
-        let came = self.pace.now();
         Counters::add(&self.counters.flushes, 1);
-        let ack = self.noted(self.engine.flush(&self.pace), 0)?;
-        self.answered(came, ack);
-        Ok(())
+        self.command(0, |call| self.engine.flush(call))
     }
 
     /// Frees blocks: they read as zeroes until they are written again, where the layer can do that; with `fua` that is
@@ -216,12 +212,10 @@ impl Device {
         let (start, blocks) = self.blocks_of(offset, len)?;
         Counters::add(&self.counters.trims, 1);
         Counters::add(&self.counters.fua, u64::from(fua));
-        if self.can_trim() && blocks > 0 {
-            let came = self.pace.now();
-            let ack = self.noted(self.engine.zero(&self.pace, start, blocks, fua), start)?;
-            self.answered(came, ack);
+        if !self.can_trim() || blocks == 0 {
+            return Ok(());
         }
-        Ok(())
+        self.command(start, |call| self.engine.zero(call, start, blocks, fua))
     }
 
     /// Writes zeroes; `fua` as in [`write`](Self::write).
@@ -233,12 +227,9 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
-        let came = self.pace.now();
         Counters::add(&self.counters.zeroes, 1);
         Counters::add(&self.counters.fua, u64::from(fua));
-        let ack = self.noted(self.engine.zero(&self.pace, start, blocks, fua), start)?;
-        self.answered(came, ack);
-        Ok(())
+        self.command(start, |call| self.engine.zero(call, start, blocks, fua))
     }
 
     /// Which parts of `len` bytes from `offset` may hold data (the rest reads as zeroes): calls `out` with ascending
@@ -283,11 +274,7 @@ impl Device {
     /// # Errors
     /// The drive's refusal; when there are no zones.
     pub fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Result<()> {
-        let came = self.pace.now();
-        let done = self.zoned()?.zone(&self.pace, action, zone);
-        let ack = self.noted(done, zone.map_or(0, |z| z.0))?;
-        self.answered(came, ack);
-        Ok(())
+        self.command(zone.map_or(0, |z| z.0), |call| self.zoned()?.zone(call, action, zone))
     }
 
     /// Makes the zone with this block read-only or offline, as a failing head does.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::medium::{Medium, write_zeroes};
-use crate::pace::Pace;
+use crate::pace::{Call, Pace};
 use serde_json::{Value, json};
 use smrlab_drive::State;
 use smrlab_stl::{HostBuffer, HostRequest};
@@ -29,7 +29,7 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// The drive's refusal; what the store answers. A write that failed stops all but a raw medium: it is to be started again.
-    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime>;
+    fn serve(&self, call: Call<'_>, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime>;
 
     /// Makes durable what was carried out so far.
     ///
@@ -41,18 +41,18 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// `EIO` for destroyed blocks where errors were asked for; as [`serve`](Self::serve).
-    fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
+    fn read(&self, call: Call<'_>, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
         let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
         let request = HostRequest::new(HostOp::Read, Lba(start), blocks);
-        self.serve(pace, request, HostBuffer::Read(buf)).map(|ack| (ack, None))
+        self.serve(call, request, HostBuffer::Read(buf)).map(|ack| (ack, None))
     }
 
     /// Writes blocks; with `fua` they are durable on return.
     ///
     /// # Errors
     /// `EPERM` for a guard track; as [`serve`](Self::serve).
-    fn write(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
-        let ack = self.put(pace, start, buf, fua)?;
+    fn write(&self, call: Call<'_>, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
+        let ack = self.put(call, start, buf, fua)?;
         self.keep(fua).map(|()| ack)
     }
 
@@ -60,10 +60,10 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    fn put(&self, pace: &Pace, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
+    fn put(&self, call: Call<'_>, start: u64, buf: &[u8], fua: bool) -> Result<SimTime> {
         let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
         let request = HostRequest { fua, ..HostRequest::new(HostOp::Write, Lba(start), blocks) };
-        self.serve(pace, request, HostBuffer::Write(buf))
+        self.serve(call, request, HostBuffer::Write(buf))
     }
 
     /// What the model says is on the medium has to be there after a power loss of the host, too.
@@ -78,12 +78,12 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
+    fn zero(&self, call: Call<'_>, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
         let ack = if self.discards() {
             let request = HostRequest::new(HostOp::Discard, Lba(start), Blocks(blocks));
-            self.serve(pace, request, HostBuffer::None)?
+            self.serve(call, request, HostBuffer::None)?
         } else {
-            write_zeroes(start, blocks, |at, bytes| self.put(pace, at, bytes, fua))?
+            write_zeroes(start, blocks, |at, bytes| self.put(call, at, bytes, fua))?
         };
         self.keep(fua).map(|()| ack)
     }
@@ -92,8 +92,8 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
-    fn flush(&self, pace: &Pace) -> Result<SimTime> {
-        let ack = self.serve(pace, HostRequest::flush(), HostBuffer::None)?;
+    fn flush(&self, call: Call<'_>) -> Result<SimTime> {
+        let ack = self.serve(call, HostRequest::flush(), HostBuffer::None)?;
         self.sync().map(|()| ack)
     }
 

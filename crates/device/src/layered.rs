@@ -11,7 +11,7 @@ use crate::engine::{Engine, StateFile, about, map_stats};
 use crate::error::{DeviceError, Result};
 use crate::medium::{Begun, Medium, with_gaps};
 use crate::one_drive::{Carry, OneDrive};
-use crate::pace::Pace;
+use crate::pace::{Call, Pace};
 use crate::table::Table;
 use crate::tag;
 use parking_lot::{Mutex, MutexGuard};
@@ -108,7 +108,7 @@ impl Layered {
     ///
     /// # Errors
     /// The drive's refusal; what the store answers.
-    pub fn zone(&self, pace: &Pace, action: ZoneAction, zone: Option<Lba>) -> Result<SimTime> {
+    pub fn zone(&self, call: Call<'_>, action: ZoneAction, zone: Option<Lba>) -> Result<SimTime> {
         let mut of = (Lba(0), Blocks(self.blocks));
         if let Some(start) = zone {
             self.zones(start, &mut |found| {
@@ -116,7 +116,7 @@ impl Layered {
                 false
             });
         }
-        self.serve(pace, HostRequest::new(HostOp::Zone(action), of.0, of.1), HostBuffer::None)
+        self.serve(call, HostRequest::new(HostOp::Zone(action), of.0, of.1), HostBuffer::None)
     }
 
     /// Makes the zone with this block read-only or offline, as a failing head does.
@@ -185,11 +185,11 @@ impl Engine for Layered {
         (disk == 0).then(|| self.medium.clone())
     }
 
-    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
+    fn serve(&self, call: Call<'_>, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
         if request.op == HostOp::Write {
             self.note_written(request.lba.span(request.blocks))?;
         }
-        self.table.serve(pace, request, host)
+        self.table.serve(call, request, host)
     }
 
     fn sync(&self) -> Result<()> {

@@ -15,9 +15,49 @@ use std::time::{Duration, Instant};
 /// The last stretch before a deadline is not slept: a sleeper wakes later than asked.
 const SPIN: Duration = Duration::from_micros(60);
 
+/// A command of the host's, which came at a time of the model's.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The clock.
+    pub pace: &'a Pace,
+    /// When it came.
+    pub came: SimTime,
+}
+
+impl Call<'_> {
+    /// The model's time at which it gets a request of the command's, noted in the capture; the caller holds what keeps requests in
+    /// order. Where nothing takes time and nobody notes the order that is when the command came, to spare a look at the clock.
+    ///
+    /// # Errors
+    /// When the capture cannot be written on.
+    #[inline]
+    pub fn arrive(&self, request: &HostRequest) -> Result<SimTime> {
+        let Self { pace, came } = *self;
+        match &pace.recorder {
+            None if !pace.modelled() => Ok(came),
+            None => Ok(pace.now()),
+            Some(recorder) => {
+                let now = pace.now();
+                recorder.note(now, request).map(|()| now)
+            }
+        }
+    }
+}
+
+/// What Linux has on its steady clock, in ns: what [`Instant`] has, without turning it into parts and back.
+#[inline]
+fn clock() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock exists, and `t` is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// See the [module](self).
 pub struct Pace {
     start: Instant,
+    /// The same on [`clock`].
+    begun: u64,
     speed: f64,
     timing: Timing,
     /// By how much later than due requests were answered, in ns.
@@ -28,7 +68,7 @@ pub struct Pace {
 impl Pace {
     /// The model's time 0 is now.
     pub fn new(timing: Timing, speed: f64, recorder: Option<Recorder>) -> Self {
-        Self { start: Instant::now(), speed, timing, late: Mutex::default(), recorder }
+        Self { start: Instant::now(), begun: clock(), speed, timing, late: Mutex::default(), recorder }
     }
 
     /// Whether requests complete in model time.
@@ -39,21 +79,14 @@ impl Pace {
     /// The model's time.
     #[inline]
     pub fn now(&self) -> SimTime {
-        let ns = self.start.elapsed().as_nanos() as u64;
+        let ns = clock().saturating_sub(self.begun);
         SimTime(if self.speed == 1.0 { ns } else { (ns as f64 * self.speed) as u64 })
     }
 
-    /// The model's time at which it gets a request, noted in the capture; the caller holds what keeps requests in order.
-    ///
-    /// # Errors
-    /// When the capture cannot be written on.
+    /// A command comes now.
     #[inline]
-    pub fn arrive(&self, request: &HostRequest) -> Result<SimTime> {
-        let now = self.now();
-        if let Some(recorder) = &self.recorder {
-            recorder.note(now, request)?;
-        }
-        Ok(now)
+    pub fn call(&self) -> Call<'_> {
+        Call { pace: self, came: self.now() }
     }
 
     /// Finishes the capture.

@@ -5,7 +5,7 @@ use crate::engine::{Engine, StateFile, map_stats};
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use crate::one_drive::{Carry, OneDrive};
-use crate::pace::Pace;
+use crate::pace::{Call, Pace};
 use crate::table::Table;
 use crate::tracks::Tracks;
 use serde::Serialize;
@@ -75,9 +75,9 @@ impl Raw {
 
     /// When the modelled drive acknowledges a request that comes now; at once where there is none.
     #[inline]
-    fn acknowledged(&self, pace: &Pace, request: HostRequest) -> Result<SimTime> {
+    fn acknowledged(&self, call: Call<'_>, request: HostRequest) -> Result<SimTime> {
         let Some(clock) = &self.clock else { return Ok(SimTime::ZERO) };
-        clock.serve(pace, request, HostBuffer::None)
+        clock.serve(call, request, HostBuffer::None)
     }
 
     /// How many bands there are.
@@ -137,8 +137,8 @@ impl Engine for Raw {
         (disk == 0).then(|| self.medium.clone())
     }
 
-    fn serve(&self, pace: &Pace, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
-        let ack = self.acknowledged(pace, request)?;
+    fn serve(&self, call: Call<'_>, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
+        let ack = self.acknowledged(call, request)?;
         match host {
             HostBuffer::Write(data) => {
                 self.check_guard(request.lba.0, request.blocks.0)?;
@@ -154,15 +154,15 @@ impl Engine for Raw {
         self.medium.sync().map(drop)
     }
 
-    fn read(&self, pace: &Pace, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
+    fn read(&self, call: Call<'_>, start: u64, buf: &mut [u8]) -> Result<(SimTime, Option<u64>)> {
         let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
-        let ack = self.acknowledged(pace, HostRequest::new(HostOp::Read, Lba(start), blocks))?;
+        let ack = self.acknowledged(call, HostRequest::new(HostOp::Read, Lba(start), blocks))?;
         Ok((ack, self.medium.read(start, buf)?))
     }
 
-    fn zero(&self, pace: &Pace, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
+    fn zero(&self, call: Call<'_>, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {
         let request = HostRequest::new(HostOp::Write, Lba(start), Blocks(blocks));
-        let ack = self.acknowledged(pace, HostRequest { fua, ..request })?;
+        let ack = self.acknowledged(call, HostRequest { fua, ..request })?;
         self.check_guard(start, blocks)?;
         self.medium.write_zeroes(start, blocks)?;
         self.keep(fua).map(|()| ack)

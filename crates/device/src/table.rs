@@ -5,7 +5,7 @@
 //! data of what waits are in the table.
 
 use crate::error::{DeviceError, Result};
-use crate::pace::Pace;
+use crate::pace::Call;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smrlab_stl::{HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, SimTime};
@@ -193,7 +193,7 @@ impl<S: Server> Table<S> {
     /// What carrying it out met; the refusal; what stopped the device before.
     pub(crate) fn serve(
         &self,
-        pace: &Pace,
+        call: Call<'_>,
         request: HostRequest,
         mut host: HostBuffer<'_>,
     ) -> Result<SimTime> {
@@ -201,7 +201,7 @@ impl<S: Server> Table<S> {
         if let Some(e) = server.broken() {
             return Err(e.clone());
         }
-        let now = pace.arrive(&request)?;
+        let now = call.arrive(&request)?;
         let requests = server.requests();
         let id = requests.next;
         requests.next += 1;
@@ -216,13 +216,13 @@ impl<S: Server> Table<S> {
             if let Some(e) = server.broken() {
                 return Err(e.clone());
             }
-            let next = self.call(&mut *server, |s| s.go_on(pace.now()))?;
+            let next = self.call(&mut *server, |s| s.go_on(call.pace.now()))?;
             if server.requests().is_answered(id) {
                 continue;
             }
             match next {
                 Next::More => {}
-                Next::At(at) => _ = self.answered.wait_until(&mut server, pace.instant(at)),
+                Next::At(at) => _ = self.answered.wait_until(&mut server, call.pace.instant(at)),
                 Next::Nothing => {
                     return Err(DeviceError::new(libc::EIO, "the device does not answer the request"));
                 }
@@ -235,6 +235,7 @@ impl<S: Server> Table<S> {
 mod tests {
     use super::*;
     use crate::config::Timing;
+    use crate::pace::Pace;
     use smrlab_units::{Blocks, HostOp, Lba};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
@@ -288,12 +289,12 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 let mut out = [0; 512];
-                (table.serve(&pace, read, HostBuffer::Read(&mut out)), out)
+                (table.serve(pace.call(), read, HostBuffer::Read(&mut out)), out)
             });
             while table.lock().last.is_none() {
                 std::thread::yield_now();
             }
-            table.serve(&pace, then, HostBuffer::None).unwrap();
+            table.serve(pace.call(), then, HostBuffer::None).unwrap();
             waiting.join().unwrap()
         })
     }
