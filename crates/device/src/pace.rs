@@ -170,9 +170,28 @@ mod tests {
             let due = pace.instant(SimTime::from_ms(20)) - pace.start;
             assert_eq!(due, Duration::from_millis(20).div_f64(speed), "speed {speed}");
             std::thread::sleep(Duration::from_millis(10));
-            let model = |real: Duration| (real.as_nanos() as f64 * speed) as u64;
-            let (from, now, to) = (model(pace.start.elapsed()), pace.now().0, model(pace.start.elapsed()));
+            let model = || ((clock() - pace.begun) as f64 * speed) as u64;
+            let (from, now, to) = (model(), pace.now().0, model());
             assert!((from..=to).contains(&now), "speed {speed}: {now} is not in {from}..={to}");
+        }
+    }
+
+    /// Two commands that are served in the other order than they came in: each request gets a time of its own where the order is
+    /// noted, or where time passes, else the time of its command.
+    #[test]
+    fn requests_get_times_in_the_order_in_which_they_are_served() {
+        let folder = tempfile::tempdir().unwrap();
+        for (timing, records) in [(Timing::None, false), (Timing::None, true), (Timing::Model, false)] {
+            let recorder = || Recorder::create(&folder.path().join("t.parquet"), "t").unwrap();
+            let pace = Pace::new(timing, 1.0, records.then(recorder));
+            let [first, second] = [(); 2].map(|()| {
+                std::thread::sleep(Duration::from_millis(1));
+                pace.call()
+            });
+            let served = [second, first].map(|call| call.arrive(&HostRequest::flush()).unwrap());
+            let as_they_came = served == [second.came, first.came];
+            assert_eq!(as_they_came, timing == Timing::None && !records);
+            assert_eq!(served.is_sorted(), !as_they_came, "{served:?}");
         }
     }
 
