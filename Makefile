@@ -58,7 +58,8 @@ test-python: .setup/venv-test .setup/native
 
 test-zones: .setup/packages-test .setup/guest-kernel .setup/venv-test .setup/native
 	cargo test --quiet -p smrlab-testkit --test it -- zoned
-	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py tests/device/test_guests.py
+	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py tests/device/test_guests.py \
+	    tests/device/test_dm_zoned.py
 
 test-cluster: .setup/venv-test .setup/native .setup/tests
 	$(BIN)/python tests/cluster/disturbed.py --rounds $(or $(ROUNDS),2) --page docs/studies-disturbed.md

@@ -117,7 +117,6 @@ class Guest:
         finally:
             machine.kill()
             machine.wait()
-        (self.shared / "console").write_text(shown)
         assert "guest: status 0" in shown, f"after {limit_s:.0f} s at most:\n{shown[-4000:]}"
         return shown
 
@@ -125,7 +124,7 @@ class Guest:
         """Reads the console until the machine ends or the time is over; answers what is asked."""
         assert machine.stdout is not None
         shown, seen = b"", 0
-        with selectors.DefaultSelector() as ready:
+        with (self.shared / "console").open("wb", buffering=0) as console, selectors.DefaultSelector() as ready:
             ready.register(machine.stdout, selectors.EVENT_READ)
             while (left := until - time.monotonic()) > 0:
                 if not ready.select(left):
@@ -133,6 +132,7 @@ class Guest:
                 more = os.read(machine.stdout.fileno(), 1 << 16)
                 if not more:
                     break
+                console.write(more)
                 shown += more
                 *lines, _ = shown[seen:].split(b"\n")
                 seen += sum(len(line) + 1 for line in lines)

@@ -11,19 +11,20 @@ use smrlab_units::{Blocks, SimTime, Zone, ZoneKind};
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "dm-zoned",
     summary: "a host-managed drive as an ordinary one: chunks in sequential zones, random zones for what is out of order, reclaim",
-    reference: "Linux kernel documentation, device-mapper/dm-zoned; dmzadm(8)",
+    reference: "Linux kernel documentation, device-mapper/dm-zoned; dmzadm(8); what a drive below Linux 6.12 was asked for (docs/zones.md)",
     page: "\
 One drive with the layer `zoned` below it, conventional zones and all: `--stack 'dm-zoned / zoned,conventional=2%'`. The host sees an ordinary \
 drive in chunks as large as a zone. A chunk has a zone of its own, which is a conventional one (random) or a sequential one. A write that begins \
 at the write pointer of its chunk's sequential zone goes there; any other goes to a random zone, its chunk's buffer, and what it overwrites is valid \
-no more in the sequential zone. A chunk that is written for the first time gets a random zone, and a sequential one where no random zone is free \
-(`map=sequential`: a sequential one wherever it is written from its beginning on). Reads take each block from the zone in which it is valid; what \
-was never written or was discarded reads as zeroes. A zone in which nothing is valid any more is free; it is reset when it is taken again.
+no more in the sequential zone. A chunk that is written for the first time gets a random zone, and waits for one where none is free \
+(`map=sequential`: a sequential one wherever it is written from its beginning on and one is free). Reads take each block from the zone in which it is valid; what \
+was never written or was discarded reads as zeroes. A zone in which nothing is valid any more is free; it is reset when it is taken again, \
+and of free zones that is taken first which was freed first.
 
-Reclaim frees random zones, one at a time, the one written longest ago first: when no request has come for `idle` and fewer than `high` of the random \
-zones are free, and whenever fewer than `low` are. A buffer whose blocks all lie above the write pointer of its chunk's sequential zone is appended there, gaps \
-as zeroes; else all that is valid in the chunk goes to a free sequential zone; and where none is free, what is valid in the sequential zone goes to the \
-buffer. It copies `copy` at a time. Reads of the chunk go on meanwhile. A write to it makes reclaim give up, unless others wait for a random zone; \
+Reclaim frees random zones, one at a time: when no request has come for `idle` and fewer than `high` of the random zones are free, and whenever fewer than `low` \
+are. First come chunks that have a random zone alone, the one written longest ago first: what is valid goes to a free sequential zone. Then come \
+chunks with a buffer, the one with most valid blocks in its sequential zone first: a buffer whose blocks all lie above the write pointer is appended to that zone, gaps \
+as zeroes; else what is valid in the sequential zone goes to the buffer, which is then the chunk's only zone. It copies `copy` at a time. Reads of the chunk go on meanwhile. A write to it makes reclaim give up, unless others wait for a random zone; \
 then it waits. A write that needs a random zone waits until one is free.
 
 The first conventional zones hold two sets of metadata: a superblock, the map of chunks, and a bitmap of each zone. A flush writes the metadata blocks that \

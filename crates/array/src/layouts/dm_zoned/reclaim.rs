@@ -13,9 +13,9 @@ use std::ops::Range;
 enum Way {
     /// All of the buffer is above the sequential zone's write pointer: it is written there.
     Append,
-    /// All is copied to a free sequential zone.
+    /// The chunk has a random zone alone: all is copied to a free sequential zone.
     Move,
-    /// No sequential zone is free: what the sequential zone holds is copied to the buffer, and that zone is free.
+    /// What the sequential zone holds is copied to the buffer, and that zone is free; the buffer is moved another time.
     Fold,
 }
 
@@ -61,7 +61,8 @@ impl DmZoned {
         plan.job(Task::Reclaim(0));
     }
 
-    /// The chunk whose random zone was written longest ago, and how it is reclaimed.
+    /// The chunk that is reclaimed next, and how: of chunks that have a random zone alone that which was written longest ago; where there is
+    /// none, that whose sequential zone holds most.
     fn victim(&self) -> Option<(u64, Way)> {
         let none_free = self.table.free_sequential.is_empty();
         let of = |zone: u32| {
@@ -72,14 +73,18 @@ impl DmZoned {
                 |buffer| self.table.first_of(buffer).is_none_or(|first| first / UNIT * UNIT >= pointer);
             let way = match buffer {
                 Some(buffer) if above(buffer) => Way::Append,
-                Some(_) if none_free => Way::Fold,
+                Some(_) => Way::Fold,
                 None if none_free => return None,
-                _ => Way::Move,
+                None => Way::Move,
             };
-            Some((self.table.stamp(zone), zone, chunk, way))
+            let rank = match way {
+                Way::Move => (0, self.table.stamp(zone)),
+                Way::Append | Way::Fold => (1, u64::MAX - data.map_or(0, |data| self.table.valid_in(data))),
+            };
+            Some((rank, zone, chunk, way))
         };
-        let oldest = self.table.shape.random().filter_map(of).min_by_key(|v| (v.0, v.1));
-        oldest.map(|(.., chunk, way)| (chunk, way))
+        let first = self.table.shape.random().filter_map(of).min_by_key(|v| (v.0, v.1));
+        first.map(|(.., chunk, way)| (chunk, way))
     }
 
     pub(super) fn start_reclaim(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
@@ -106,7 +111,7 @@ impl DmZoned {
 
     /// A free sequential zone; reclaim takes reserved ones, too.
     fn allocate_any(&mut self, plan: &mut MemberPlan) -> Option<u32> {
-        let zone = self.table.free_sequential.pop_first()?;
+        let zone = self.table.take_sequential()?;
         if self.table.take_needed(zone) {
             plan.fence();
         }

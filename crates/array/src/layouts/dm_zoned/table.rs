@@ -98,7 +98,7 @@ pub(super) struct Table {
     chunks: Vec<Chunk>,
     /// The chunk that has a zone.
     owners: Vec<Option<u64>>,
-    /// When a zone was written last, by count of writes.
+    /// When a zone was written last, or freed, by count of both.
     stamps: Vec<u64>,
     clock: u64,
     pub free_random: BTreeSet<u32>,
@@ -206,10 +206,30 @@ impl Table {
         self.valid.next_set(base).filter(|at| *at < base + self.shape.size).map(|at| at - base)
     }
 
+    /// How many blocks of a zone are valid.
+    pub(super) fn valid_in(&self, zone: u32) -> u64 {
+        self.valid.count_in(self.shape.span(zone, &(0..self.shape.size)))
+    }
+
     /// How many blocks of a chunk are valid.
     pub(super) fn live(&self, chunk: u64) -> u64 {
-        let of = |zone| self.valid.count_in(self.shape.span(zone, &(0..self.shape.size)));
-        self.chunk(chunk).zones().map(of).sum()
+        self.chunk(chunk).zones().map(|zone| self.valid_in(zone)).sum()
+    }
+
+    /// Takes the random zone that is free for longest.
+    pub(super) fn take_random(&mut self) -> Option<u32> {
+        let zone = self.free_random.iter().copied().min_by_key(|zone| (self.stamp(*zone), *zone))?;
+        self.free_random.remove(&zone);
+        Some(zone)
+    }
+
+    /// Takes the sequential zone that is free for longest; those that were reserved to begin with come last.
+    pub(super) fn take_sequential(&mut self) -> Option<u32> {
+        let reserved = self.shape.conventional + self.shape.reserved;
+        let key = |zone: &u32| (*zone < reserved, self.stamp(*zone), *zone);
+        let zone = self.free_sequential.iter().copied().min_by_key(key)?;
+        self.free_sequential.remove(&zone);
+        Some(zone)
     }
 
     /// Whether a zone may not be written before a fence; one settles all.
@@ -288,6 +308,8 @@ impl Table {
             self.valid.remove(self.shape.span(zone, &all));
             self.dirty.extend(self.shape.bitmaps_of(zone, &all));
             self.needed.insert(zone);
+            self.clock += 1;
+            self.stamps[zone as usize] = self.clock;
             self.free_of(zone).insert(zone);
         }
         for zone in to.zones() {
@@ -321,7 +343,7 @@ impl Table {
                 out(Change::Wrote { chunk, zone, blocks });
             }
         }
-        for zone in (0..self.shape.zones).filter(|z| self.owner(*z).is_some()) {
+        for zone in (0..self.shape.zones).filter(|z| self.stamp(*z) > 0) {
             out(Change::Stamped { zone, stamp: self.stamp(zone), clock: self.clock });
         }
         out(Change::Committed);

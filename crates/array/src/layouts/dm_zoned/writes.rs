@@ -44,8 +44,8 @@ impl DmZoned {
         let reserved = self.table.shape.reserved as usize;
         let zone = match sequential {
             true if self.table.free_sequential.len() <= reserved => None,
-            true => self.table.free_sequential.pop_first(),
-            false => self.table.free_random.pop_first(),
+            true => self.table.take_sequential(),
+            false => self.table.take_random(),
         }?;
         if self.table.take_needed(zone) {
             plan.fence();
@@ -66,9 +66,8 @@ impl DmZoned {
             Some(_) => Chunk { buffer: Some(self.allocate(false, plan)?), ..of },
             None => {
                 let first = blocks.start == 0 && self.options.sequential_first;
-                let zone =
-                    self.allocate(first, plan).or_else(|| self.allocate(!first && blocks.start == 0, plan));
-                Chunk { data: Some(zone?), buffer: None }
+                let sequential = if first { self.allocate(true, plan) } else { None };
+                Chunk { data: Some(sequential.or_else(|| self.allocate(false, plan))?), buffer: None }
             }
         };
         self.change(&Change::Mapped { chunk, to }, plan);

@@ -1,0 +1,168 @@
+"""The filter `dm-zoned` beside the kernel's target of that name: the same requests, and what each asks of the drive.
+
+The kernel's requests are what the served drive recorded, the filter's are media operations of a run. The recorded
+workload is the writes of a database, one after the other; drive, zones and metadata are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from formats import DmZoned
+from guest import ROOT, Guest
+from served import Make, need
+from test_iscsi import serve, url
+
+DRIVE = "modern-7200"
+SIZE = 1 << 30  # also in media()
+LAYER = "zoned,zone=8MiB,conventional=12%,max_open=16"
+ZONE = (8 << 20) // 512
+# Requests, and chunks over which they go: a few more than there are random zones.
+REQUESTS = 2500
+CHUNKS = 12
+READ, WRITE, RESET = 0, 1, 8
+
+
+@dataclass
+class Asked:
+    """What a drive was asked for below dm-zoned, behind its metadata."""
+
+    # Blocks of 512 bytes.
+    to_random: int = 0
+    to_sequential: int = 0
+    # The host's requests before the first reclaim; sequential zones in the order in which they were begun.
+    before_reclaim: int = -1
+    begun: list[int] = field(default_factory=list)
+    resets: int = 0
+
+    def write(self, zone: int, at: int, blocks: int, conventional: int) -> None:
+        """A write to a zone, from a block of it."""
+        if zone < conventional:
+            self.to_random += blocks
+        else:
+            self.to_sequential += blocks
+            if at == 0:
+                self.begun.append(zone)
+
+    @property
+    def written(self) -> int:
+        """All blocks."""
+        return self.to_random + self.to_sequential
+
+
+def iolog() -> Iterator[str]:
+    """The writes of the recorded database as fio replays them, brought to few chunks and whole blocks of 4 KiB."""
+    yield from ("fio version 2 iolog", "/dev/dm-0 add", "/dev/dm-0 open")
+    trace = pq.read_table(ROOT / "traces" / "postgres.parquet").to_pydict()
+    left = REQUESTS
+    for op, lba, blocks in zip(trace["op"], trace["lba"], trace["blocks"], strict=True):
+        first, end = lba // 8 * 8, -(-(lba + blocks) // 8) * 8
+        if op != WRITE or blocks == 0 or first // ZONE != (end - 1) // ZONE:
+            continue
+        yield f"/dev/dm-0 write {first % (CHUNKS * ZONE) * 512} {(end - first) * 512}"
+        left -= 1
+        if left == 0:
+            break
+    yield "/dev/dm-0 close"
+
+
+def kernels(capture: Path, conventional: int, metadata: int) -> Asked:
+    """What the kernel asked for, from the drive's record.
+
+    Its host only writes: what is read behind the metadata is reclaimed. Each of its requests is one
+    write of the kernel's.
+    """
+    asked, host, up = Asked(), 0, False
+    rows = pq.read_table(capture).to_pydict()
+    for op, lba, blocks in zip(rows["op"], rows["lba"], rows["blocks"], strict=True):
+        zone = lba // ZONE
+        # Before the target is up, what is written is its metadata, and what is read looks for partitions.
+        up = up or (op == WRITE and zone >= metadata)
+        if not up or zone < metadata:
+            continue
+        if op == READ and asked.before_reclaim < 0:
+            asked.before_reclaim = host
+        elif op == WRITE:
+            host += 1
+            asked.write(zone, lba % ZONE, blocks, conventional)
+        elif op == RESET:
+            asked.resets += 1
+    return asked
+
+
+def smrlab(*words: str | Path) -> dict[str, object]:
+    """Runs a command; its JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "smrlab", *map(str, words), "--json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def media(out: Path, *words: str | Path) -> list[dict[str, object]]:
+    """The media operations of a run on the drive."""
+    smrlab("run", "--drive", f"{DRIVE},capacity=1GiB", "--arrivals", "closed", "--media-log", "--out", out, *words)
+    rows: list[dict[str, object]] = pq.read_table(out / "media.parquet").to_pylist()
+    return rows
+
+
+def filters(place: Path, log: Path, zones: int, conventional: int) -> Asked:
+    """What the filter asked for."""
+    # Where each zone begins on the medium: by a write to each.
+    starts = [f"/dev/dm-0 write {zone * ZONE * 512} 4096" for zone in range(zones)]
+    (place / "starts").write_text("\n".join(["fio version 2 iolog", "/dev/dm-0 add", "/dev/dm-0 open", *starts, ""]))
+    bases = [row["pba"] for row in media(place / "a", "--layer", LAYER, "--trace", f"{place / 'starts'}:fio")]
+    assert len(bases) == zones
+    assert bases == sorted(bases)  # type: ignore[type-var]
+    asked = Asked()
+    stack = f"dm-zoned,reserved=4 / {LAYER}"
+    for row in media(place / "b", "--stack", stack, "--trace", f"{log}:fio"):
+        pba, blocks, number = row["pba"], row["blocks"], row["request_id"]
+        assert isinstance(pba, int)
+        assert isinstance(blocks, int)
+        assert isinstance(number, int)
+        zone = bisect_right(bases, pba) - 1  # type: ignore[type-var]
+        if row["cause"] == "host":
+            host = number + 1
+        elif row["cause"] == "clean" and asked.before_reclaim < 0:
+            asked.before_reclaim = host
+        if row["op"] == "write" and row["cause"] in ("host", "clean"):
+            asked.write(zone, pba - bases[zone], blocks, conventional)  # type: ignore[operator]
+    counted = json.loads((place / "b" / "result.json").read_text())["array"]
+    asked.resets = counted["zone_resets"]
+    return asked
+
+
+@pytest.mark.full
+def test_the_filter_asks_for_what_the_kernels_target_asks_for(make: Make, fast: Path, tmp_path: Path) -> None:
+    need("fio", "dmsetup")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    machine = Guest(shared)
+    record = tmp_path / "record.parquet"
+    device, port = serve(
+        make, store=str(fast / "s"), drive=DRIVE, layer=LAYER, size=SIZE, timing="model", speed=10.0, record=str(record)
+    )
+    zones = device.ask("zones")["zones"]
+    conventional = sum(z["conventional"] for z in zones)
+    target = DmZoned(len(zones), conventional, ZONE * 512)
+    (shared / "dm-zoned").write_bytes(target.image())
+    (shared / "iolog").write_text("\n".join(iolog()) + "\n")
+    machine.scsi(url(device, port))
+    machine.run("dm_zoned.sh", 500, SECTORS=target.sectors)
+    device.stop()
+    kernel = kernels(record, conventional, 2 * target.sized(target.maps)[1])
+    ours = filters(tmp_path, shared / "iolog", len(zones), conventional)
+    print(kernel, ours, sep="\n")
+    assert ours.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
+    assert ours.written == pytest.approx(kernel.written, rel=0.1)
+    assert set(ours.begun) == set(kernel.begun)
