@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import mounts
+from . import attached, mounts
 from .errors import InputError, MissingError
 from .listening import address, check_tls, iscsi
 from .stores import Progress, copy_store, delete_store
@@ -246,6 +246,7 @@ class Device:
         except BaseException:
             (self.path / "control.sock").unlink(missing_ok=True)
             raise
+        attached.take_over(self)
 
     def _command(self) -> list[str]:
         tls: dict[str, str] = self.server()["tls"]
@@ -311,6 +312,8 @@ class Device:
         held = [Path(directory) for directory in self.ask("mounts")]
         for directory in held:
             mounts.check_unused(directory)
+        if self.ask("attached"):
+            attached.detach(self)
         for directory in held:
             self.unmount(directory)
         clients = self.clients()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from formats import DmZoned, zonefs
-from guest import Answers, Guest
+from guest import ROOT, Answers, Guest
 from served import Make, need
 from test_iscsi import serve, url
 
@@ -52,3 +53,11 @@ def test_zonefs_f2fs_and_dm_zoned_over_kills(guest: tuple[Guest, Device, Answers
     (machine.shared / "dm-zoned").write_bytes(target.image())
     (machine.shared / "zonefs").write_bytes(zonefs())
     machine.run("others.sh", 300, answers, SECTORS=target.sectors)
+
+
+@pytest.mark.full
+def test_block_devices_of_the_kernel_over_kills(tmp_path: Path) -> None:
+    """The server runs in the guest, whose kernel has ublk."""
+    need("nbdkit", "mkfs.ext4", "mkfs.btrfs")
+    machine = Guest(tmp_path, memory_mib=1536)
+    machine.run("ublk.sh", 400, PYTHON=sys.executable, ROOT=ROOT)

@@ -21,7 +21,7 @@ from nbdclient import CACHE, FLUSH, READ, REQUEST, STATUS, TRIM, WRITE, ZERO, Cl
 from served import Make, can_loop, need, run
 
 from smrlab.devices import Device
-from smrlab.errors import InputError
+from smrlab.errors import InputError, MissingError
 
 CERTIFICATES = {
     "ca": "cn = test\nca\ncert_signing_key\n",
@@ -315,3 +315,19 @@ def test_synchronous_writes_through_fuse_are_fua(make: Make, tmp_path: Path) -> 
         os.close(plain)
         os.close(dsync)
         device.unmount(at)
+
+
+def test_a_kernel_without_ublk_is_told_in_one_sentence(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from smrlab import attached
+
+    device = make(store="memory")
+    monkeypatch.setattr(attached, "CONTROL", tmp_path / "none")
+    with pytest.raises(MissingError, match=r"^this kernel offers no ublk: .*modprobe ublk_drv.*device mount d DIR$"):
+        attached.attach(device)
+    with pytest.raises(InputError, match="d is not attached: smrlab device attach d"):
+        attached.detach(device)
+    with pytest.raises(InputError, match=r"opening /dev/ublk-control|ublk is too old|making a device"):
+        device.ask("attach", number=4000)
+    device.stop()

@@ -5,17 +5,23 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use smrlab_device::{Device, DeviceError, Result};
 use smrlab_fuse::Mounted;
+use smrlab_ublk::Attached;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 static MOUNTS: Mutex<Vec<(PathBuf, Mounted)>> = Mutex::new(Vec::new());
 
-/// `mount` and `unmount`, both with `dir`; `clients` and `disconnect`.
+static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
+
+/// `attach` (with the `number` of a device whose server died, or `null`), `detach` and `attached`; `mount` and `unmount`, both with `dir`; `clients` and `disconnect`.
 pub(crate) fn commands(device: Arc<Device>) -> impl Fn(&str, &Value) -> Option<Result<Value>> + Send + Sync {
     let socket = device.config().control.clone().unwrap_or_default();
     move |cmd, request| match cmd {
         "clients" => Some(Ok(clients::list(&socket))),
         "disconnect" => Some(Ok(clients::disconnect(&socket).into())),
+        "attach" => Some(attach(&device, request["number"].as_u64().map(|n| n as u32))),
+        "attached" => Some(Ok(ATTACHED.lock().as_ref().map_or(Value::Null, described))),
+        "detach" => Some(Ok(ATTACHED.lock().take().is_some().into())),
         "mount" => Some(dir(request).and_then(|d| mount(&device, d))),
         "unmount" => Some(dir(request).and_then(unmount)),
         "mounts" => Some(Ok(json!(MOUNTS.lock().iter().map(|m| m.0.clone()).collect::<Vec<_>>()))),
@@ -43,7 +49,24 @@ fn unmount(dir: PathBuf) -> Result<Value> {
     mounted.unmount().map(|()| Value::Null)
 }
 
-/// Takes every mount down: the server ends.
+fn described(attached: &Attached) -> Value {
+    json!({"number": attached.number(), "path": attached.path()})
+}
+
+/// Has the kernel make a block device of it, or gives it back the one that a dead server left.
+fn attach(device: &Arc<Device>, number: Option<u32>) -> Result<Value> {
+    let mut attached = ATTACHED.lock();
+    if let Some(there) = &*attached {
+        return Err(DeviceError::input(format!("it is attached as {} already", there.path().display())));
+    }
+    let new = smrlab_ublk::attach(device.clone(), number)?;
+    let answer = described(&new);
+    *attached = Some(new);
+    Ok(answer)
+}
+
+/// Takes every mount down, and the kernel's block device: the server ends.
 pub(crate) fn unmount_all() {
+    ATTACHED.lock().take();
     MOUNTS.lock().clear();
 }

@@ -17,8 +17,9 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("probe", &["units", "scsi", "blockmap", "disk", "stl", "drive"]),
     ("sim", &["units", "blockmap", "disk", "trace", "stl", "drive", "array"]),
     ("device", &["units", "blockmap", "disk", "trace", "stl", "drive", "array"]),
-    ("nbdkit", &["units", "device", "fuse", "iscsi"]),
+    ("nbdkit", &["units", "device", "fuse", "iscsi", "ublk"]),
     ("fuse", &["units", "device"]),
+    ("ublk", &["units", "device"]),
     ("iscsi", &["units", "scsi", "stl", "device"]),
     ("testkit", &["units", "blockmap", "disk", "stl", "drive", "array"]),
 ];

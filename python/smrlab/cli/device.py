@@ -13,7 +13,7 @@ import typer
 from .. import _core, devices, faults, listening
 from ..devices import Device
 from ..errors import InputError
-from . import bands, complete, console, kept, zones
+from . import attach, bands, complete, console, kept, zones
 from . import options as o
 from .console import escape
 from .finish import tell_bare_bands
@@ -415,6 +415,10 @@ def unmount(
     device.unmount(directory or device.mounted_at())
 
 
+app.command(
+    "attach", help="Make it a block device of the kernel, /dev/ublkbN, with zones where it has some (as root; ublk)."
+)(attach.attach)
+app.command("detach", help="Undo attach: the block device goes.")(attach.detach)
 app.command(
     "state",
     help="Write the state of the drive or array, without its bytes: for run --from-state and create --from-state.",
