@@ -3,7 +3,7 @@
 use crate::fields::Reason;
 use crate::input::{BUFFER, Input};
 use crate::{Batch, Record, TraceError, TraceSource};
-use smrlab_units::{HostOp, Lba, SimTime};
+use smrlab_units::SimTime;
 
 /// What a line of a format means.
 pub trait LineFormat: Send {
@@ -12,6 +12,9 @@ pub trait LineFormat: Send {
     /// # Errors
     /// The reason why the line is refused; rows that were appended by then are taken back.
     fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason>;
+
+    /// Whether [`plain`](Self::plain) takes any line.
+    const PLAIN: bool = false;
 
     /// The request of the line that `text` begins with, and that line's length with its end, where it is written as nearly all
     /// are: one request and nothing else. `None`: [`line`](Self::line) is to look at it.
@@ -117,30 +120,24 @@ impl Watch {
     /// Takes lines that are [`plain`](LineFormat::plain) and in order, some at a time; returns the bytes taken.
     #[inline]
     fn plain<F: LineFormat>(&mut self, text: &[u8], out: &mut Batch) -> usize {
-        const EMPTY: Record = Record {
-            arrival: SimTime::ZERO,
-            op: HostOp::Read,
-            lba: Lba(0),
-            blocks: 0,
-            device: 0,
-            stream: 0,
-            fua: false,
-        };
-        let (mut rows, mut n, mut at) = ([EMPTY; 16], 0, 0);
-        for row in rows.iter_mut().take(Batch::ROWS - out.len()) {
-            let Some((record, length)) = F::plain(&text[at..]) else { break };
-            if record.arrival < self.latest {
-                break;
+        /// Few enough to be made room for in vain where the first one is not plain.
+        const AT_ONCE: usize = 64;
+        if !F::PLAIN {
+            return 0;
+        }
+        let (mut at, mut latest, before) = (0, self.latest, out.len());
+        out.push_all(AT_ONCE.min(Batch::ROWS - before), || {
+            let (record, length) = F::plain(&text[at..])?;
+            if record.arrival < latest {
+                return None;
             }
-            self.latest = record.arrival;
-            *row = record;
-            (n, at) = (n + 1, at + length);
-        }
-        if n > 0 {
-            out.push_all(&rows[..n]);
-        }
-        self.pieces += n as u64;
-        self.rows += n as u64;
+            (latest, at) = (record.arrival, at + length);
+            Some(record)
+        });
+        let rows = (out.len() - before) as u64;
+        self.latest = latest;
+        self.pieces += rows;
+        self.rows += rows;
         at
     }
 

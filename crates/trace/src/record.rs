@@ -99,16 +99,37 @@ impl Batch {
         self.fua.push(r.fua);
     }
 
-    /// Appends several rows: a column at a time, which is faster than a row at a time.
-    #[inline]
-    pub fn push_all(&mut self, rows: &[Record]) {
-        self.arrival.extend(rows.iter().map(|r| r.arrival));
-        self.op.extend(rows.iter().map(|r| r.op));
-        self.lba.extend(rows.iter().map(|r| r.lba));
-        self.blocks.extend(rows.iter().map(|r| r.blocks));
-        self.device.extend(rows.iter().map(|r| r.device));
-        self.stream.extend(rows.iter().map(|r| r.stream));
-        self.fua.extend(rows.iter().map(|r| r.fua));
+    /// Appends the rows that `next` has, at most `most` of them; faster than one by one.
+    #[inline(always)]
+    pub fn push_all(&mut self, most: usize, mut next: impl FnMut() -> Option<Record>) {
+        let first = self.len();
+        let end = first + most;
+        self.resize(end);
+        let rows = first..end;
+        let (arrival, op, lba) =
+            (&mut self.arrival[rows.clone()], &mut self.op[rows.clone()], &mut self.lba[rows.clone()]);
+        let (blocks, device) = (&mut self.blocks[rows.clone()], &mut self.device[rows.clone()]);
+        let (stream, fua) = (&mut self.stream[rows.clone()], &mut self.fua[rows]);
+        let mut n = 0;
+        while n < most
+            && let Some(r) = next()
+        {
+            (arrival[n], op[n], lba[n]) = (r.arrival, r.op, r.lba);
+            (blocks[n], device[n], stream[n], fua[n]) = (r.blocks, r.device, r.stream, r.fua);
+            n += 1;
+        }
+        self.truncate(first + n);
+    }
+
+    /// Makes room for `rows` rows in all; what is new is nothing in particular.
+    fn resize(&mut self, rows: usize) {
+        self.arrival.resize(rows, SimTime::ZERO);
+        self.op.resize(rows, HostOp::Read);
+        self.lba.resize(rows, Lba(0));
+        self.blocks.resize(rows, 0);
+        self.device.resize(rows, 0);
+        self.stream.resize(rows, 0);
+        self.fua.resize(rows, false);
     }
 
     /// The row at `i`.

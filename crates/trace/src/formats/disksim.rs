@@ -23,7 +23,9 @@ pub(super) const FORMAT: Format = Format {
 pub(super) struct DiskSim;
 
 impl LineFormat for DiskSim {
-    #[inline]
+    const PLAIN: bool = true;
+
+    #[inline(always)]
     fn plain(text: &[u8]) -> Option<(Record, usize)> {
         plain(text)
     }
@@ -59,48 +61,65 @@ impl LineFormat for DiskSim {
 /// by field.
 #[inline(always)]
 fn plain(text: &[u8]) -> Option<(Record, usize)> {
-    let text = text.first_chunk::<LONGEST>()?;
-    let (ms, point, at) = digits(text, 0)?;
-    let (ns, at) = if point == b'.' {
-        let (decimals, blank, next) = digits(text, at)?;
-        let scale = [0, 100_000, 10_000, 1000, 100, 10, 1].get(next - 1 - at)?;
-        (blank == b' ').then_some((decimals * scale, next))?
+    let text = text.first_chunk::<WINDOW>()?;
+    let ms = digits(text, 0)?;
+    let (ns, decimals) = if ms.follows == b'.' {
+        let decimals = digits(text, ms.next)?;
+        let scale = [0, 100_000, 10_000, 1000, 100, 10, 1].get(decimals.next - 1 - ms.next)?;
+        (decimals.value * scale, decimals)
     } else {
-        (point == b' ').then_some((0, at))?
+        (0, ms)
     };
-    let arrival = SimTime(ms.checked_mul(1_000_000)?.checked_add(ns)?);
-    let (device, blank, at) = few_digits(text, at)?;
-    let (first, space, at) = digits(text, at)?;
-    let (length, tab, at) = few_digits(text, at)?;
-    if (blank, space, tab) != (b' ', b' ', b' ') {
+    let arrival = SimTime(ms.value.checked_mul(1_000_000)?.checked_add(ns)?);
+    let device = few_digits(text, decimals.next)?;
+    let first = digits(text, device.next)?;
+    let length = few_digits(text, first.next)?;
+    let [flags, end] = *text[length.next % LONGEST..].first_chunk()?;
+    let blank = |n: Number| n.follows == b' ';
+    let blanks = blank(decimals) && blank(device) && blank(first) && blank(length);
+    if !blanks || flags.wrapping_sub(b'0') > 9 || end != b'\n' || length.next >= LONGEST - 1 {
         return None;
     }
-    let (lba, blocks) = extent(first, length).ok()?;
-    let [flags, end] = *text[at..].first_chunk()?;
-    if flags.wrapping_sub(b'0') > 9 || end != b'\n' {
-        return None;
-    }
+    let (lba, blocks) = extent(first.value, length.value).ok()?;
     let op = if flags & 1 == 1 { HostOp::Read } else { HostOp::Write };
-    let device = u32::try_from(device).ok()?;
-    Some((Record { arrival, op, lba, blocks, device, stream: 0, fua: false }, at + 2))
+    let device = u32::try_from(device.value).ok()?;
+    Some((Record { arrival, op, lba, blocks, device, stream: 0, fua: false }, length.next + 2))
 }
 
-/// Characters, at least, of a window that begins with a line that is taken in one go.
+/// A line that is taken in one go has at most so many characters.
 const LONGEST: usize = 64;
 
-/// A whole number of at most 15 digits, most of them with several, what follows it, and where it goes on behind that.
+/// Characters that are there behind the beginning of such a line: a number is read eight characters at a time.
+const WINDOW: usize = LONGEST + 8;
+
+/// A number in a line.
+#[derive(Clone, Copy)]
+struct Number {
+    value: u64,
+    /// The character behind it, and where the line goes on behind that: beyond [`LONGEST`] where the number lies there, whatever it is.
+    follows: u8,
+    next: usize,
+}
+
+/// Eight characters from `at` on, which is below [`LONGEST`]; what is taken from elsewhere lies in a line that is too long.
 #[inline(always)]
-fn digits(text: &[u8; LONGEST], at: usize) -> Option<(u64, u8, usize)> {
-    let (places, mut value) = leading_digits(*text[at..].first_chunk()?);
+fn eight(text: &[u8; WINDOW], at: usize) -> Option<[u8; 8]> {
+    text[at % LONGEST..].first_chunk().copied()
+}
+
+/// A whole number of at most 15 digits, most of them with several.
+#[inline(always)]
+fn digits(text: &[u8; WINDOW], at: usize) -> Option<Number> {
+    let (places, mut value) = leading_digits(eight(text, at)?);
     let mut next = at + places;
-    let mut follows = *text.get(next)?;
+    let mut follows = text[next % LONGEST];
     if follows.wrapping_sub(b'0') <= 9 {
-        let (more, rest) = leading_digits(*text[next..].first_chunk()?);
+        let (more, rest) = leading_digits(eight(text, next)?);
         value = value * POWERS.get(more)? + rest;
         next += more;
-        follows = *text.get(next)?;
+        follows = text[next % LONGEST];
     }
-    (places > 0).then_some((value, follows, next + 1))
+    (places > 0).then_some(Number { value, follows, next: next + 1 })
 }
 
 /// Of ten, up to the 7th.
@@ -108,30 +127,30 @@ const POWERS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_0
 
 /// The same of a number that mostly has one digit.
 #[inline(always)]
-fn few_digits(text: &[u8; LONGEST], at: usize) -> Option<(u64, u8, usize)> {
-    let [first, follows] = *text[at..].first_chunk()?;
+fn few_digits(text: &[u8; WINDOW], at: usize) -> Option<Number> {
+    let [first, follows, ..] = eight(text, at)?;
     let value = first.wrapping_sub(b'0');
     if (value <= 9) & (follows.wrapping_sub(b'0') > 9) {
-        return Some((u64::from(value), follows, at + 2));
+        return Some(Number { value: u64::from(value), follows, next: at + 2 });
     }
     digits(text, at)
 }
 
-/// How many of eight characters, from the first on, are digits, and the number that they make. Without a branch: how long a number
-/// is cannot be predicted.
-#[inline]
+/// How many of eight characters, from the first on, are digits, and the number that they make; 0 and whatever where none is. Without a
+/// branch: how long a number is cannot be predicted.
+#[inline(always)]
 fn leading_digits(text: [u8; 8]) -> (usize, u64) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let values = u64::from_le_bytes(text) ^ (ONES * 0x30);
     // The upper bit of the first byte that is no digit; of those behind it, whatever.
     let others = (values | values.wrapping_add(ONES * 0x76)) & (ONES * 0x80);
-    let places = others.trailing_zeros() / 8;
+    let bits = others.trailing_zeros() & !7;
     // Zeros before the digits; then pairs, fours and all are put together.
-    let digits = values.unbounded_shl(64 - 8 * places);
+    let digits = values.wrapping_shl(bits.wrapping_neg());
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let upper = (pairs & 0xff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
     let lower = (pairs >> 16 & 0xff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
-    (places as usize, upper.wrapping_add(lower) >> 32)
+    (bits as usize / 8, upper.wrapping_add(lower) >> 32)
 }
 
 fn detect(sample: &Sample<'_>) -> Verdict {
@@ -187,6 +206,10 @@ mod tests {
                     if places == 0 { String::new() } else { format!("{value:0>w$}", w = places as usize) };
                 let mut text = [other; 8];
                 text[..digits.len()].copy_from_slice(digits.as_bytes());
+                if places == 0 {
+                    assert_eq!(leading_digits(text).0, 0, "{text:?}");
+                    continue;
+                }
                 assert_eq!(leading_digits(text), (digits.len(), value), "{text:?}");
                 // Digits behind it are not its.
                 if digits.len() < 7 {
@@ -214,14 +237,27 @@ mod tests {
             DiskSim.line(line.as_bytes(), &mut batch).unwrap();
             assert_eq!(batch.get(0), record);
             assert!(plain(line.as_bytes()).is_none(), "it may go on");
-            for end in 0..LONGEST {
+            for end in 0..WINDOW {
                 assert!(plain(&text.as_bytes()[..end]).is_none(), "{line}: it may go on behind {end}");
             }
             assert_eq!((record.lba.0, record.blocks, record.op), (first, 8, HostOp::Read));
             let at = line.split(' ').next().unwrap_or_default().as_bytes();
             assert_eq!(record.arrival, time(at, 1_000_000, "arrival").unwrap());
         }
+        // As long as it may be, and one longer; then each number beyond what is taken.
+        let long = |n: usize| format!("12345678901234.123456 12345 123456789012345 {:0>n$} 1\n", 8);
+        for n in 0..=16 {
+            let text = long(n) + &"1.5 0 100 8 1\n".repeat(5);
+            let length = long(n).len();
+            assert_eq!(
+                plain(text.as_bytes()).map(|r| r.1),
+                (length <= LONGEST && n <= 15).then_some(length),
+                "{n}"
+            );
+        }
         for other in [
+            "12345678901234.123456 123456789012345 123456789012345 12345678 1",
+            "1.5 0 100 000000000000008 000000000000000000000000000000000000001",
             "1 0 1234567890123456 8 1",
             "1 0 1234567812345678 8 1",
             "1 4294967296 1 8 1",
