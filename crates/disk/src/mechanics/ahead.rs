@@ -1,9 +1,9 @@
 //! What a controller asks of the mechanics beside plain operations: how far a transfer will have come, and access that begins
 //! with whichever block passes first.
 
-use super::transfer::{Aim, EndPlace};
-use super::{Mechanics, Model, Positioning, Target};
-use crate::geometry::REVOLUTION;
+use super::transfer::{Aim, EndPlace, on_track};
+use super::{Mechanics, Model, Positioning, Target, turn};
+use crate::geometry::{REVOLUTION, wrapped};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
 impl Mechanics {
@@ -27,7 +27,56 @@ impl Mechanics {
 
     /// Reads as many of at most `most` blocks from `start` on as have passed the head at `until`. Answers how many, and when the
     /// last of them had passed.
+    #[inline]
     pub fn read_until(
+        &mut self,
+        start: SimTime,
+        pba: Pba,
+        most: Blocks,
+        until: SimTime,
+    ) -> (Blocks, SimTime) {
+        match self.run_on(start, pba, most, until) {
+            Some(end) => (most, end),
+            None => self.read_some(start, pba, most, until),
+        }
+    }
+
+    /// Reads all of some blocks with which the last transfer goes on, where they lie on its track, which is the one that was noted, and
+    /// have passed at `until`: so reading ahead mostly ends. Answers when; `None`: nothing was done.
+    #[inline(always)]
+    fn run_on(&mut self, start: SimTime, pba: Pba, blocks: Blocks, until: SimTime) -> Option<SimTime> {
+        let (track, at) = &self.noted;
+        let seg = &self.geometry.zone_runs()[at.zone_run];
+        if self.model != Model::Full
+            || !self.head.goes_on(start, pba.0)
+            || track.track != self.head.track.0
+            || !self.even.has(pba, blocks.0)
+        {
+            return None;
+        }
+        let sector = self.even.raw(pba).wrapping_sub(at.raw - at.sector);
+        let end_sector = sector.wrapping_add(blocks.0);
+        if sector > end_sector || end_sector > seg.usable.divisor() {
+            return None;
+        }
+        let (from, to) = (seg.sector_angle(sector), seg.sector_angle(end_sector));
+        let (begin, angle) = (wrapped(at.start + from, REVOLUTION), wrapped(at.start + to, REVOLUTION));
+        let late = turn(self.head.angle, self.angle(start));
+        let wait = turn(self.head.angle, begin) as i64 - late as i64;
+        let end = start.0 + self.per_rpm.div_ceil((wait + (to - from) as i64).max(0) as u64);
+        if end > until.0 {
+            return None;
+        }
+        self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait });
+        self.began = Target { pba: pba.0, angle: begin, ..*track };
+        self.head.angle = angle;
+        self.head.ended(pba + blocks, SimTime(end));
+        Some(SimTime(end))
+    }
+
+    /// As [`read_until`](Self::read_until), wherever the blocks lie.
+    #[inline(never)]
+    pub(super) fn read_some(
         &mut self,
         start: SimTime,
         pba: Pba,
@@ -94,6 +143,7 @@ impl Mechanics {
     }
 
     /// As [`service`](Self::service) of a read; answers also when its first `gather` blocks have passed the head.
+    #[inline]
     pub fn read_gathering(
         &mut self,
         start: SimTime,
@@ -105,17 +155,32 @@ impl Mechanics {
             let (_, gathered) = self.preview(start, Dir::Read, pba, gather);
             return (gathered, self.service(start, Dir::Read, pba, blocks));
         }
-        let (target, aim) = self.aim_noted(pba);
-        let p = self.position(start, Dir::Read, &target);
+        self.look_at(pba);
+        let (target, aim) = &self.noted;
+        let p = self.position(start, Dir::Read, target);
+        let seg = &self.geometry.zone_runs()[aim.zone_run];
+        let near = self.even.has(pba, blocks.0) && aim.sector + blocks.0 <= seg.usable.divisor();
+        let (gathered, (units, place)) = if near {
+            (on_track(seg, target, aim, gather.0).0, on_track(seg, target, aim, blocks.0))
+        } else {
+            self.gathered(pba, blocks, gather)
+        };
         let end =
             |units: u64| SimTime(p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64));
-        let first = end(self.full_transfer(Dir::Read, &target, aim, pba, gather).0);
-        let (units, place) = self.full_transfer(Dir::Read, &target, aim, pba, blocks);
-        let last = end(units);
-        self.leave(start, p, target, (place, pba + blocks, last));
+        let (first, last) = (end(gathered), end(units));
+        self.leave(start, p, *target, (place, pba + blocks, last));
         (first, last)
     }
 
+    /// The angle that passes with the first `gather` of some blocks that were noted and with all of them, and where the head is then.
+    #[inline(never)]
+    fn gathered(&self, pba: Pba, blocks: Blocks, gather: Blocks) -> (u64, (u64, EndPlace)) {
+        let (target, aim) = &self.noted;
+        let all = |blocks| self.full_transfer(Dir::Read, target, *aim, pba, blocks);
+        (all(gather).0, all(blocks))
+    }
+
+    #[inline(always)]
     fn leave(
         &mut self,
         start: SimTime,

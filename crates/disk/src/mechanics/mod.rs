@@ -208,6 +208,12 @@ struct Positioning {
     wait: i64,
 }
 
+/// The angle from one angle on to another.
+#[inline(always)]
+fn turn(from: u64, to: u64) -> u64 {
+    wrapped(to + REVOLUTION - from, REVOLUTION)
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Mechanics {
@@ -222,13 +228,15 @@ pub struct Mechanics {
     settle: u64,
     rpm: u64,
     per_rpm: Reciprocal,
+    /// In nanoseconds, rounded down.
+    revolution: u64,
     /// Nanoseconds for a block at a fixed rate: numerator and divisor.
     rate: Option<(u64, Reciprocal)>,
     advances: Vec<[Advance; 2]>,
     head: Head,
     last: (u64, Positioning),
     began: Target,
-    /// A block on the track that was looked at last.
+    /// A block that was looked at, mostly the last one: others are mostly on its track.
     noted: (Target, Aim),
     /// The blocks around the one that was looked at last.
     even: Even,
@@ -267,6 +275,7 @@ impl Mechanics {
             settle: spec.write_settle.0,
             rpm: u64::from(spec.rpm),
             per_rpm: Reciprocal::new(u64::from(spec.rpm)),
+            revolution: REVOLUTION / u64::from(spec.rpm),
             rate,
             advances: Vec::new(),
             head,
@@ -312,7 +321,7 @@ impl Mechanics {
     /// A revolution, rounded down to a nanosecond.
     #[inline]
     pub fn revolution(&self) -> SimTime {
-        SimTime(self.per_rpm.div(60_000_000_000))
+        SimTime(self.revolution)
     }
 
     /// Which model it is.
@@ -386,7 +395,6 @@ impl Mechanics {
     /// A transfer that continues the last one at once: measured from the exact angle at which that ended, so that two
     /// commands take as long as one.
     fn go_on(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
-        let turn = |from: u64, to: u64| wrapped(to + REVOLUTION - from, REVOLUTION);
         let late = turn(self.head.angle, self.angle(now));
         let gap = turn(self.head.angle, t.angle);
         let switch = if t.track == self.head.track.0 { 0 } else { self.seek(dir, t) };
@@ -478,6 +486,7 @@ impl Mechanics {
     }
 
     /// Where the time of the last operation went.
+    #[inline]
     pub fn phases(&self) -> Phases {
         let (start, p) = self.last;
         let rotation = self.per_rpm.div_ceil(p.wait.max(0) as u64);

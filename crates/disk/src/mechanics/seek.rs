@@ -73,6 +73,8 @@ pub(crate) enum Curve {
 pub(crate) struct Lines {
     /// Distance, time there, slope from there on.
     points: Vec<(u64, f64, f64)>,
+    /// The times themselves, of every distance up to the last point, on drives of few cylinders. Empty on others.
+    times: Vec<u32>,
     /// By the upper bits of the distance: the point to start looking from.
     start: Vec<u32>,
     shift: u32,
@@ -146,18 +148,40 @@ impl Lines {
         }
         let end = out.last().map_or(0, |p| p.0);
         let mut shift = 0;
-        // A slot for each distance on most drives: how many points to pass by could not be predicted.
-        while end >> shift >= 1 << 14 {
+        while end >> shift >= SLOTS {
             shift += 1;
         }
         let start = (0..=end >> shift)
-            .map(|slot| out.partition_point(|p| p.0 <= slot << shift).saturating_sub(1) as u32)
+            .scan(0, |i, slot| {
+                while *i + 1 < out.len() && out[*i + 1].0 <= slot << shift {
+                    *i += 1;
+                }
+                Some(*i as u32)
+            })
             .collect();
-        Self { points: out, start, shift }
+        let mut lines = Self { points: out, times: Vec::new(), start, shift };
+        if shift == 0 {
+            let times: Result<Vec<u32>, _> = (0..=end).map(|d| u32::try_from(lines.on_line(d))).collect();
+            lines.times = times.unwrap_or_default();
+        }
+        if !lines.times.is_empty() {
+            // What lies beyond is on the last line.
+            (lines.start, lines.shift) = (vec![lines.points.len() as u32 - 1], u64::BITS - 1);
+        }
+        lines
     }
 
-    #[inline]
+    /// Of most drives it is one look: how many points to pass by could not be predicted.
+    #[inline(always)]
     fn time(&self, distance: u64) -> u64 {
+        match self.times.get(distance as usize) {
+            Some(time) => u64::from(*time),
+            None => self.on_line(distance),
+        }
+    }
+
+    #[inline(never)]
+    fn on_line(&self, distance: u64) -> u64 {
         let slot = ((distance >> self.shift) as usize).min(self.start.len() - 1);
         let mut i = self.start[slot] as usize;
         while i + 1 < self.points.len() && self.points[i + 1].0 <= distance {
@@ -167,6 +191,9 @@ impl Lines {
         rounded((t + (distance as i64 as f64 - from as i64 as f64) * slope).max(0.0))
     }
 }
+
+/// At most so many distances have a time, or a place to start looking from, of their own.
+const SLOTS: u64 = 1 << 14;
 
 /// To the nearest whole number, for `0 <= t < 2^51`: adding 2^52 leaves the number in the lower bits.
 #[inline]
@@ -198,11 +225,11 @@ impl Curve {
     /// In nanoseconds; towards higher cylinders.
     #[inline(always)]
     pub(crate) fn time(&self, distance: u64) -> u64 {
-        // Signed conversion is one instruction.
-        let d = distance as i64 as f64;
         let time = match self {
             Self::Constant(t) => *t,
             Self::Piecewise { base, slope, knee, base2, slope2 } => {
+                // Signed conversion is one instruction.
+                let d = distance as i64 as f64;
                 // Both branches of the curve, then a choice: which one it is cannot be predicted.
                 let (near, far) = (base + slope * d.sqrt(), base2 + slope2 * d);
                 // On a drive of few cylinders the square root may start below zero.
@@ -229,6 +256,26 @@ mod tests {
         let curve = SeekCurve::ThreePoint { single: ms(1), average: ms(8), full_stroke: ms(16), full: 24 };
         let times: Vec<_> = [0, 1, 8, 24].iter().map(|d| curve.time(0, *d)).collect();
         assert_eq!(times, [ms(0), ms(1), ms(8), ms(16)]);
+    }
+
+    /// Tables of few distances, of many, and with a time that is not kept beside the line: on each line what the line says, below the
+    /// first point and beyond the last one too.
+    #[test]
+    fn every_distance_of_a_table_has_the_time_of_its_line() {
+        let long = SimTime(u64::from(u32::MAX));
+        for end in [2000, 16_383, 16_384, 100_000] {
+            for last in [us(9_000), long, long + SimTime(1)] {
+                let points = [(5, us(700)), (6, us(900)), (1000, us(4001)), (end, last)];
+                let curve = SeekCurve::Table(points.to_vec());
+                let ready = curve.ready();
+                for d in (1..20).chain(990..1010).chain(end - 3..end + 3).chain([end * 2]) {
+                    let i = points.iter().rposition(|p| p.0 <= d).unwrap_or(0).min(2);
+                    let [(a, from), (b, to)] = [points[i], points[i + 1]];
+                    let exact = ns(from) + (d as f64 - a as f64) * ((ns(to) - ns(from)) / (b - a) as f64);
+                    assert_eq!(ready.time(d), exact.round_ties_even() as u64, "{d} of {end}");
+                }
+            }
+        }
     }
 
     #[test]

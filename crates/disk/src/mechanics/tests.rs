@@ -124,13 +124,40 @@ proptest! {
         let mut m = Mechanics::new(g.clone(), &spec_7200(), Model::Full).unwrap();
         for (pba, apart, noted) in blocks {
             let pba = Pba((m.noted.0.pba * apart.min(1) + pba / (1 + 300 * apart)) % g.blocks().0);
-            let track = |t: (std::ops::Range<u64>, Reciprocal)| (t.0, t.1.divisor());
-            prop_assert_eq!(track(m.track_with(pba)), track(g.track_with(pba)));
+            let track = |g: &Geometry| {
+                let (blocks, sectors) = g.track_with(pba);
+                (blocks, SimTime(60_000_000_000 / 7200 / sectors.divisor()))
+            };
+            prop_assert_eq!(m.track_with(pba), track(&g));
             let want = m.aim(pba);
             let got = if noted { m.aim_noted(pba) } else { m.aim_near(pba) };
             prop_assert_eq!(got, want);
-            prop_assert_eq!(track(m.track_with(pba)), track(g.track_with(pba)));
+            prop_assert_eq!(m.track_with(pba), track(&g));
         }
+    }
+
+    /// Reading on behind a read, until some time and whatever was looked at meanwhile; and the read itself, of which a part is gathered.
+    #[test]
+    fn a_transfer_goes_on_as_it_would_without_a_short_way(
+        spec in any_spec(), mech in any_mechanics(), pba in 0u64..3000, first in 1u64..30, most in 1u64..30,
+        until in 0u64..30_000_000, looked in proptest::option::of(0u64..3000)
+    ) {
+        let g = Arc::new(Geometry::new(spec).unwrap());
+        let blocks = g.blocks().0;
+        prop_assume!(blocks > first + most);
+        let (pba, first, most) = (pba % (blocks - first - most), Blocks(first), Blocks(most));
+        let mut short = Mechanics::new(g, &mech, Model::Full).unwrap();
+        let mut long = short.clone();
+        let gather = Blocks(1 + first.0 / 2);
+        let (gathered, end) = short.read_gathering(SimTime(5), Pba(pba), first, gather);
+        prop_assert_eq!(gathered, long.preview(SimTime(5), Dir::Read, Pba(pba), gather).1);
+        prop_assert_eq!(end, long.service(SimTime(5), Dir::Read, Pba(pba), first));
+        if let Some(other) = looked {
+            short.look_at(Pba(other % blocks));
+        }
+        let (next, until) = (Pba(pba) + first, end + SimTime(until));
+        prop_assert_eq!(short.read_until(end, next, most, until), long.read_some(end, next, most, until));
+        prop_assert_eq!((short.head, short.began, short.phases()), (long.head, long.began, long.phases()));
     }
 
     #[test]

@@ -4,8 +4,7 @@
 
 use super::{Mechanics, Target};
 use crate::geometry::{Place, REVOLUTION, Switches, TrackNo, ZoneRun, wrapped};
-use smrlab_units::reciprocal::Reciprocal;
-use smrlab_units::{Blocks, Dir, Pba};
+use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::ops::Range;
 
 /// Kinds of switch within a run of a zone: next track of a run, next run of a group, next group.
@@ -35,13 +34,13 @@ impl EndPlace {
 /// The first block of a transfer within its run of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Aim {
-    raw: u64,
+    pub(super) raw: u64,
     pub(super) zone_run: usize,
     track: u64,
     pub(super) sector: u64,
     place: Place,
     /// The angle at which the track starts.
-    start: u64,
+    pub(super) start: u64,
 }
 
 /// The part of a transfer within one run of a zone, but for its angle: that depends on the direction.
@@ -81,7 +80,7 @@ fn stretch(seg: &ZoneRun, aim: Aim, end: u64) -> Stretch {
 
 /// A transfer of so many sectors that ends on the track on which it begins.
 #[inline(always)]
-fn on_track(seg: &ZoneRun, t: &Target, aim: Aim, sectors: u64) -> (u64, EndPlace) {
+pub(super) fn on_track(seg: &ZoneRun, t: &Target, aim: &Aim, sectors: u64) -> (u64, EndPlace) {
     let (begin, end) =
         (wrapped(t.angle + REVOLUTION - aim.start, REVOLUTION), seg.sector_angle(aim.sector + sectors));
     let place = EndPlace {
@@ -140,9 +139,12 @@ impl Mechanics {
         (target, aim)
     }
 
-    /// As [`aim`](Self::aim), of a block that is mostly on the track that was noted last.
+    /// As [`aim`](Self::aim), of a block that is mostly the one that was noted last, or on its track.
     #[inline(always)]
     pub(super) fn aim_near(&mut self, pba: Pba) -> (Target, Aim) {
+        if self.noted.0.pba == pba.0 {
+            return self.noted;
+        }
         let raw = self.raw(pba);
         let (track, at) = &self.noted;
         let seg = &self.geometry.zone_runs()[at.zone_run];
@@ -154,22 +156,38 @@ impl Mechanics {
         (Target { pba: pba.0, angle, ..*track }, Aim { raw, sector, ..*at })
     }
 
-    /// Notes the track of a block that will be written: what is asked about it then costs little.
-    #[inline]
-    pub fn look_at(&mut self, pba: Pba) {
-        self.aim_near(pba);
+    /// Notes the place of a block that will be read or written, and answers with it: what is asked about it then costs little.
+    #[inline(always)]
+    pub fn look_at(&mut self, pba: Pba) -> &Target {
+        if self.noted.0.pba != pba.0 {
+            let raw = self.raw(pba);
+            let (target, aim) = &mut self.noted;
+            let seg = &self.geometry.zone_runs()[aim.zone_run];
+            let sector = raw.wrapping_sub(aim.raw - aim.sector);
+            if sector < seg.usable.divisor() {
+                (aim.raw, aim.sector, target.pba) = (raw, sector, pba.0);
+                target.angle = wrapped(aim.start + seg.sector_angle(sector), REVOLUTION);
+            } else {
+                // As it is put together: copied, it is many parts.
+                self.noted = self.aim_raw(pba, raw);
+            }
+        }
+        &self.noted.0
     }
 
-    /// As [`Geometry::track_with`](crate::Geometry::track_with), of a block that is mostly on the track that was noted last.
+    /// The blocks of the track that holds a block (or would if it were not remapped), which is mostly the one that was noted last;
+    /// and how long the head takes to pass a block's length there, rounded down.
     #[inline]
-    pub fn track_with(&self, pba: Pba) -> (Range<u64>, Reciprocal) {
+    pub fn track_with(&self, pba: Pba) -> (Range<u64>, SimTime) {
         let at = &self.noted.1;
         let seg = &self.geometry.zone_runs()[at.zone_run];
         let first = at.raw - at.sector;
-        match self.even.blocks_in(&(first..first + seg.usable.divisor())) {
+        let (blocks, sectors) = match self.even.blocks_in(&(first..first + seg.usable.divisor())) {
             Some(blocks) if blocks.contains(&pba.0) => (blocks, seg.sectors),
             _ => self.geometry.track_with(pba),
-        }
+        };
+        // Divided by the one after the other: the same, rounded down.
+        (blocks, SimTime(sectors.div(self.revolution)))
     }
 
     pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
@@ -223,7 +241,7 @@ impl Mechanics {
             return self.slipped_transfer(dir, t, aim, pba, blocks);
         }
         if aim.sector + blocks.0 <= seg.usable.divisor() {
-            return on_track(seg, t, aim, blocks.0);
+            return on_track(seg, t, &aim, blocks.0);
         }
         self.long_transfer(dir, aim, aim.raw + blocks.0)
     }
@@ -269,7 +287,7 @@ impl Mechanics {
         let raw_end = self.raw_end(aim.raw, pba, blocks);
         let slots = raw_end - aim.raw;
         if aim.sector + slots <= seg.usable.divisor() {
-            return on_track(seg, t, aim, slots);
+            return on_track(seg, t, &aim, slots);
         }
         self.long_transfer(dir, aim, raw_end)
     }
