@@ -221,8 +221,9 @@ impl Drive {
         watch: &mut impl Observer,
     ) -> Executed<'_> {
         debug_assert!(self.step.is_none(), "a step is under way");
-        if let Some(onboard) = self.onboard.take() {
-            return self.dispatch_buffered(onboard, now, request, watch);
+        if let Some(mut behind) = self.parts() {
+            let done = behind.dispatch(now, request, watch);
+            return self.finish(done);
         }
         let start = now.max(self.free_at);
         self.plan.clear();

@@ -1,10 +1,14 @@
 //! A drive behind its own buffer and bus: plans are timed by the mechanics, and what the host waits for by the buffer.
+//!
+//! A request is served by [`Behind`], which has the drive's parts side by side; what it answers is written back to the drive in one place,
+//! [`Drive::finish`].
 
 use super::{Drive, Executed, Observer, OpDone, Served, Tracks, Work, on_account, passes, run};
-use crate::onboard::{Counters, Medium, Onboard};
+use crate::onboard::{Counters, Onboard, Track};
+use smrlab_disk::Mechanics;
 use smrlab_disk::model::ControllerSpec;
-use smrlab_stl::{HostRequest, MediaOp, OpId, Pause, Plan, Step};
-use smrlab_units::{Dir, HostOp, SimTime};
+use smrlab_stl::{HostRequest, MediaOp, OpId, Pause, Plan, Step, TranslationLayer};
+use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
 
 /// The direction of a request's data.
 fn dir(op: HostOp) -> Dir {
@@ -21,16 +25,22 @@ fn plain<'a>(plan: &'a Plan, request: &HostRequest) -> Option<&'a MediaOp> {
     (same && at_once).then_some(op)
 }
 
-/// How a plan of several steps was carried out.
-struct Walked {
+/// How a request was served.
+pub(super) struct Done {
+    /// When the medium began with its plan.
     began: SimTime,
-    /// The medium was needed.
-    moved: bool,
-    /// When the plan says that the host is done.
-    ack: SimTime,
-    end: SimTime,
-    /// The last blocks that passed before that, and when.
-    last: Option<(u64, u64, SimTime)>,
+    served: Served,
+    /// The buffer took it: the host did not wait for the plan.
+    buffered: bool,
+}
+
+/// The parts of a drive with which a request is served.
+pub(super) struct Behind<'a> {
+    layer: &'a mut dyn TranslationLayer,
+    buffer: &'a mut Onboard,
+    mechanics: &'a mut Mechanics,
+    plan: &'a mut Plan,
+    ends: &'a mut Vec<SimTime>,
 }
 
 impl Drive {
@@ -59,7 +69,7 @@ impl Drive {
     /// How long the blocks of a request need to pass the head where they are now, or begin: at the rate of that track.
     pub fn passing(&self, request: &HostRequest) -> SimTime {
         let at = self.layer.locate(request).map_or(self.head(), |place| place.0);
-        SimTime(Medium::track(&self.mechanics, at.0).block.0 * request.blocks.0)
+        SimTime(Track::of(&self.mechanics, at.0).block.0 * request.blocks.0)
     }
 
     /// The medium is needed at `at` for other work: reading ahead ends.
@@ -98,16 +108,13 @@ impl Drive {
         Served { start, ack, end: ack }
     }
 
-    pub(super) fn dispatch_buffered(
-        &mut self,
-        mut b: Box<Onboard>,
-        now: SimTime,
-        request: &HostRequest,
-        watch: &mut impl Observer,
-    ) -> Executed<'_> {
-        b.engaged(self.free_at);
-        let start = b.begin(now);
-        self.serve(b, start, start, request, watch)
+    /// The parts that serve a request, where there is a buffer: its medium is busy with what was started before.
+    #[inline(always)]
+    pub(super) fn parts(&mut self) -> Option<Behind<'_>> {
+        let buffer = self.onboard.as_deref_mut()?;
+        buffer.engaged(self.free_at);
+        let (layer, mechanics) = (&mut *self.layer, &mut self.mechanics);
+        Some(Behind { layer, buffer, mechanics, plan: &mut self.plan, ends: &mut self.ends })
     }
 
     /// Serves at `now` a request that waited in the queue since `placed`; [`look`](Self::look) was called.
@@ -118,44 +125,9 @@ impl Drive {
         request: &HostRequest,
         watch: &mut impl Observer,
     ) -> Executed<'_> {
-        let Some(mut b) = self.onboard.take() else { return self.dispatch(now, request, watch) };
-        b.engaged(self.free_at);
-        self.serve(b, now, placed, request, watch)
-    }
-
-    /// Plans at `now` and serves a request whose overhead begins at `start`.
-    #[inline(always)]
-    fn serve(
-        &mut self,
-        mut b: Box<Onboard>,
-        now: SimTime,
-        start: SimTime,
-        request: &HostRequest,
-        watch: &mut impl Observer,
-    ) -> Executed<'_> {
-        self.plan.clear();
-        self.ends.clear();
-        self.layer.submit(now, request, &mut self.plan);
-        let writes = matches!(request.op, HostOp::Write | HostOp::Append);
-        let taken = writes && b.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty();
-        let (mut began, mut end) = (start, start);
-        let ack = if let Some(&op) = plain(&self.plan, request) {
-            let kind = (op.dir, request.fua);
-            let ack = b.command(start, kind, op.pba.0, op.blocks.0, &mut self.mechanics);
-            if b.has_passed()
-                && let Some(shown) = self.show(&mut b, &op, request, watch)
-            {
-                (began, end) = shown;
-            }
-            self.ends.push(end);
-            ack
-        } else {
-            b.catch_up(&mut self.mechanics);
-            let (walked, ack) = self.several(&mut b, start, (request, taken), watch);
-            (began, end) = (walked.began, walked.end);
-            ack
-        };
-        self.finish(b, began, Served { start, ack, end: end.max(ack) }, taken)
+        let Some(mut behind) = self.parts() else { return self.dispatch(now, request, watch) };
+        let done = behind.serve(now, placed, request, watch);
+        self.finish(done)
     }
 
     /// Writes at `now` what the buffer took before, as `accepted` says.
@@ -166,49 +138,111 @@ impl Drive {
         request: &HostRequest,
         watch: &mut impl Observer,
     ) -> Executed<'_> {
-        let Some(mut b) = self.onboard.take() else { return self.dispatch(now, request, watch) };
-        b.engaged(self.free_at);
-        self.plan.clear();
-        self.ends.clear();
-        self.layer.submit(now, request, &mut self.plan);
-        let (mut began, mut end) = (now, now);
-        if let Some(&op) = plain(&self.plan, request) {
-            b.destage(now, accepted.ack, (op.pba.0, op.blocks.0), &mut self.mechanics);
-            if let Some(shown) = self.show(&mut b, &op, request, watch) {
-                (began, end) = shown;
-            }
-            self.ends.push(end);
-        } else {
-            let walked = self.walk(&mut b, now, accepted.ack, request, watch);
-            (began, end) = (walked.began, walked.end);
-        }
-        self.finish(b, began, Served { end, ..accepted }, true)
+        let Some(mut behind) = self.parts() else { return self.dispatch(now, request, watch) };
+        let done = behind.destage(now, accepted, request, watch);
+        self.finish(done)
     }
 
+    /// A request was served: when the drive is free, and idle.
     #[inline(always)]
-    fn finish(&mut self, b: Box<Onboard>, began: SimTime, served: Served, buffered: bool) -> Executed<'_> {
-        self.free_at = b.free_at();
+    pub(super) fn finish(&mut self, Done { began, served, buffered }: Done) -> Executed<'_> {
+        self.free_at = self.onboard.as_ref().map_or(served.end, |b| b.free_at());
         self.idle_since = self.free_at.max(served.ack);
-        self.onboard = Some(b);
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
         Executed { plan, done, served, began, ends, whole: true, buffered }
     }
+}
 
-    /// Tells the observer what passed the head for a command; from when until when.
-    fn show(
+/// How a plan of several steps, or of none, was carried out.
+struct Walked {
+    began: SimTime,
+    /// The medium was needed.
+    moved: bool,
+    /// When the plan says that the host is done.
+    ack: SimTime,
+    end: SimTime,
+    /// The last blocks that a read had from the medium: where they end, how many, and when they had passed.
+    last: Option<(u64, u64, SimTime)>,
+}
+
+impl Behind<'_> {
+    /// Serves a request that comes at `now`.
+    #[inline(always)]
+    pub(super) fn dispatch(
         &mut self,
-        b: &mut Onboard,
+        now: SimTime,
+        request: &HostRequest,
+        watch: &mut impl Observer,
+    ) -> Done {
+        let start = self.buffer.begin(now);
+        self.serve(start, start, request, watch)
+    }
+
+    /// Has the layer plan a request at `now`.
+    #[inline(always)]
+    fn plan(&mut self, now: SimTime, request: &HostRequest) {
+        self.plan.clear();
+        self.ends.clear();
+        self.layer.submit(now, request, self.plan);
+    }
+
+    /// Plans at `now` and serves a request whose overhead begins at `start`.
+    #[inline(always)]
+    fn serve(
+        &mut self,
+        now: SimTime,
+        start: SimTime,
+        request: &HostRequest,
+        watch: &mut impl Observer,
+    ) -> Done {
+        self.plan(now, request);
+        let writes = matches!(request.op, HostOp::Write | HostOp::Append);
+        let buffered =
+            writes && self.buffer.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty();
+        let Some(&op) = plain(self.plan, request) else {
+            self.buffer.catch_up(self.mechanics);
+            let (walked, ack) = self.several(start, request, buffered, watch);
+            let served = Served { start, ack, end: walked.end.max(ack) };
+            return Done { began: walked.began, served, buffered };
+        };
+        let kind = (op.dir, request.fua);
+        let ack = self.buffer.command(start, kind, op.pba.0, op.blocks.0, self.mechanics);
+        let (began, end) = self.show(&op, request, watch).unwrap_or((start, start));
+        self.ends.push(end);
+        Done { began, served: Served { start, ack, end: end.max(ack) }, buffered }
+    }
+
+    fn destage(
+        &mut self,
+        now: SimTime,
+        accepted: Served,
+        request: &HostRequest,
+        watch: &mut impl Observer,
+    ) -> Done {
+        self.plan(now, request);
+        let (began, end) = if let Some(&op) = plain(self.plan, request) {
+            self.buffer.destage(now, accepted.ack, (op.pba.0, op.blocks.0), self.mechanics);
+            let shown = self.show(&op, request, watch).unwrap_or((now, now));
+            self.ends.push(shown.1);
+            shown
+        } else {
+            let walked = self.walk(now, accepted.ack, request, watch);
+            (walked.began, walked.end)
+        };
+        Done { began, served: Served { end, ..accepted }, buffered: true }
+    }
+
+    /// Tells the observer what passed the head for a command; from when until when. `None`: nothing did.
+    #[inline(always)]
+    fn show(
+        &self,
         op: &MediaOp,
         request: &HostRequest,
         watch: &mut impl Observer,
     ) -> Option<(SimTime, SimTime)> {
-        let passed = b.take_passed()?;
-        let op = MediaOp {
-            pba: smrlab_units::Pba(passed.lba),
-            blocks: smrlab_units::Blocks(passed.blocks),
-            ..*op
-        };
-        let (began, (before, cylinder)) = (*self.mechanics.began(), passed.before);
+        let passed = self.buffer.passed()?;
+        let op = MediaOp { pba: Pba(passed.lba), blocks: Blocks(passed.blocks), ..*op };
+        let (began, (before, cylinder)) = (self.mechanics.began(), passed.before);
         let tracks = Tracks {
             before,
             first: began.track().0,
@@ -219,111 +253,111 @@ impl Drive {
         let (start, end) = (passed.start, passed.end);
         let done = OpDone { op: &op, cause, start, end, tracks, background: false };
         watch.op(&done);
-        watch.moved(&done, &self.mechanics);
+        watch.moved(&done, self.mechanics);
         Some((start, end))
     }
 
-    /// Serves a request whose plan is more, or less, than one operation, and which the buffer may have `taken`; answers when it
-    /// completes, too.
+    /// Serves a request whose plan is more, or less, than one operation; `buffered`: the buffer takes it. Answers also when it
+    /// completes.
+    #[inline(never)]
     fn several(
         &mut self,
-        b: &mut Onboard,
         start: SimTime,
-        (request, taken): (&HostRequest, bool),
+        request: &HostRequest,
+        buffered: bool,
         watch: &mut impl Observer,
     ) -> (Walked, SimTime) {
         let kind = dir(request.op);
-        let bus = b.bus(kind, request.blocks.0);
-        match request.op {
+        let blocks = request.blocks.0;
+        let bus = self.buffer.bus(kind, blocks);
+        let (walked, done, medium) = match request.op {
             HostOp::Read => {
-                let ops = self.plan.ops();
-                let held = ops.iter().filter(|op| b.holds(op.pba.0, op.blocks.0)).count();
-                let over = b.several_read(start, (held, ops.len()));
-                let walked = self.walk(b, over, over, request, watch);
-                let last = walked.last.filter(|l| l.2 == walked.ack);
-                let drained =
-                    last.map_or(walked.ack, |(lba, n, at)| b.drained(n, lba + n, at, &self.mechanics));
-                let ack = b.answered(kind, drained.max(over + bus), walked.moved);
-                (walked, ack)
+                let over = self.read_over(start);
+                let walked = self.walk(over, over, request, watch);
+                let done = self.drained(&walked).max(over + bus);
+                let moved = walked.moved;
+                (walked, done, moved)
             }
-            HostOp::Write | HostOp::Append if taken => {
-                let over = b.take_several(start, request.blocks.0);
-                let walked = self.walk(b, over, over + bus, request, watch);
-                b.took_several(walked.ack, request.blocks.0);
-                (walked, b.answered(kind, over + bus, false))
+            HostOp::Write | HostOp::Append if buffered => {
+                let over = self.buffer.take_several(start, blocks);
+                let walked = self.walk(over, over + bus, request, watch);
+                self.buffer.took_several(walked.ack, blocks);
+                (walked, over + bus, false)
             }
             HostOp::Write | HostOp::Append => {
-                let over = b.several_through(start);
-                let walked = self.walk(b, over, over + bus, request, watch);
-                let ack = walked.ack.max(over + bus);
-                let moved = walked.moved;
-                (walked, b.answered(kind, ack, moved))
+                let over = self.buffer.several_through(start);
+                let walked = self.walk(over, over + bus, request, watch);
+                let (done, moved) = (walked.ack.max(over + bus), walked.moved);
+                (walked, done, moved)
             }
-            HostOp::Flush => {
-                let walked = self.walk(b, start.max(b.free_at()), start, request, watch);
-                let ack = walked.ack;
-                let moved = walked.moved;
-                (walked, b.answered(kind, ack, moved))
+            HostOp::Flush | HostOp::Discard | HostOp::Zone(_) => {
+                let waits = request.op == HostOp::Flush;
+                let from = if waits { start.max(self.buffer.free_at()) } else { start };
+                let walked = self.walk(from, start, request, watch);
+                let (done, moved) = (walked.ack, walked.moved);
+                (walked, done, moved)
             }
-            HostOp::Discard | HostOp::Zone(_) => {
-                let walked = self.walk(b, start, start, request, watch);
-                let ack = walked.ack;
-                let moved = walked.moved;
-                (walked, b.answered(kind, ack, moved))
-            }
+        };
+        let ack = self.buffer.answered(kind, done, medium);
+        (walked, ack)
+    }
+
+    /// When the overhead of a planned read is over: that of a hit where the buffer has all of its operations.
+    fn read_over(&mut self, start: SimTime) -> SimTime {
+        let ops = self.plan.ops();
+        let held = ops.iter().filter(|op| self.buffer.holds(op.pba.0, op.blocks.0)).count();
+        self.buffer.several_read(start, held, ops.len())
+    }
+
+    /// When what a read had from the medium has gone over the bus, where it waited for that.
+    fn drained(&mut self, walked: &Walked) -> SimTime {
+        match walked.last.filter(|last| last.2 == walked.ack) {
+            Some((end, blocks, at)) => self.buffer.drained(blocks, end, at, self.mechanics),
+            None => walked.ack,
         }
     }
 
-    /// Carries out a plan from `at` on; nothing of the request is written before `data`.
+    /// Carries out the plan from `at` on; nothing of the request is written before `data`.
     fn walk(
         &mut self,
-        b: &mut Onboard,
         at: SimTime,
         data: SimTime,
         request: &HostRequest,
         watch: &mut impl Observer,
     ) -> Walked {
         let mut w = Walked { began: at, moved: false, ack: at, end: at, last: None };
-        let last_op = self.plan.ops().len();
-        let reads = request.op == HostOp::Read;
-        for step in self.plan.walk() {
+        let Self { buffer, mechanics, plan, ends, .. } = self;
+        let mut rest = plan.ops().len();
+        for step in plan.walk() {
             match step {
                 Step::Op(id, op) => {
-                    let held = reads && op.dir == Dir::Read && b.holds(op.pba.0, op.blocks.0);
-                    if !held {
-                        if !w.moved {
-                            w.end = b.stop(w.end, &mut self.mechanics).max(b.free_at());
-                            w.began = w.end;
-                            w.moved = true;
-                        }
-                        let stated = self.plan.stated(id);
+                    rest -= 1;
+                    let reads = request.op == HostOp::Read && op.dir == Dir::Read;
+                    if !(reads && buffer.holds(op.pba.0, op.blocks.0)) {
+                        w.needs_medium(buffer, mechanics);
+                        let stated = plan.stated(id);
                         // A stated time was measured with the bus in it.
                         if op.dir == Dir::Write && stated.is_none() {
                             w.end = w.end.max(data);
                         }
                         let cause = on_account(op, request);
                         let work = Work { op, stated, cause, background: false };
-                        w.end = run(&mut self.mechanics, work, w.end, watch);
+                        w.end = run(mechanics, work, w.end, watch);
                         if op.dir == Dir::Write {
                             w.end = w.end.max(data);
                         }
-                        b.carried_out(op);
-                        if reads && op.dir == Dir::Read {
-                            let last = id.0 as usize + 1 == last_op;
-                            b.was_read(op.pba.0, op.blocks.0, w.end, last, &self.mechanics);
-                            w.last = Some((op.pba.0, op.blocks.0, w.end));
+                        buffer.carried_out(op);
+                        if reads {
+                            buffer.was_read(op.pba.0, op.blocks.0, w.end, rest == 0, mechanics);
+                            w.last = Some(((op.pba + op.blocks).0, op.blocks.0, w.end));
                         }
                     }
-                    self.ends.push(w.end);
+                    ends.push(w.end);
                 }
                 Step::Acknowledge => w.ack = w.end,
                 Step::Pause(pause) => {
-                    let pause = Pause { time: passes(&self.mechanics, pause.time), ..pause };
-                    if !w.moved {
-                        w.end = b.stop(w.end, &mut self.mechanics).max(b.free_at());
-                        w.began = w.end;
-                        w.moved = true;
-                    }
+                    let pause = Pause { time: passes(mechanics, pause.time), ..pause };
+                    w.needs_medium(buffer, mechanics);
                     watch.paused(&pause, w.end, false);
                     w.end += pause.time;
                 }
@@ -331,8 +365,19 @@ impl Drive {
             }
         }
         if w.moved {
-            b.engaged(w.end);
+            buffer.engaged(w.end);
         }
         w
+    }
+}
+
+impl Walked {
+    /// From now on the medium is needed: it has to be free for the first time.
+    fn needs_medium(&mut self, buffer: &mut Onboard, mechanics: &mut Mechanics) {
+        if !self.moved {
+            self.end = buffer.stop(self.end, mechanics).max(buffer.free_at());
+            self.began = self.end;
+            self.moved = true;
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 use smrlab_disk::mechanics::Distance;
-use smrlab_disk::model::BufferSpec;
-use smrlab_disk::model::WriteBack;
+use smrlab_disk::model::{BufferSpec, ReadAhead, WriteBack};
 use smrlab_disk::{Geometry, GeometrySpec, Mechanics, MechanicsSpec, Model, SeekCurve, ZoneSpec};
+use smrlab_units::Blocks;
 use std::sync::Arc;
 
 fn us(n: u64) -> SimTime {
@@ -294,11 +294,11 @@ fn reading_ahead_keeps_its_segment() {
             at += us(rng.below(20_000));
             let dir = if rng.below(2) == 0 { Read } else { Write };
             c.serve(at, dir, rng.below(300), 1 + rng.below(24), &mut m);
-            for s in c.segments.iter().filter(|s| s.used > 0) {
-                assert!(s.start < s.end && s.end - s.start <= 32, "{s:?} of {segments}");
+            for s in c.segments.filled() {
+                assert!(s.start < s.end() && s.end() - s.start <= 32, "{s:?} of {segments}");
             }
-            if let Some(a) = c.ahead {
-                assert_eq!(c.segments[a.segment].end, a.from, "of {segments}");
+            if let Some(a) = c.ahead.stream {
+                assert_eq!(c.segments.get(a.segment).end(), a.from, "of {segments}");
                 held += 1;
             }
         }
@@ -318,7 +318,8 @@ fn a_forced_write_finds_nothing_dirty() {
         c.serve(us(20_000), Write, 50, 8, &mut m);
         let start = c.begin(us(21_000));
         let answered = c.command(start, (Write, true), 5000, 1, &mut m);
-        assert!(c.dirty.iter().all(|d| d.start == 5000) && answered > c.dirty[0].done);
+        let dirty = c.writes.oldest().unwrap();
+        assert!(c.writes.len() == 1 && dirty.start == 5000 && answered > dirty.done);
         c.serve(us(60_000), Read, 9000, 1, &mut m);
         let before = c.counters().hits;
         c.serve(us(90_000), Read, lba, 1, &mut m);

@@ -1,35 +1,39 @@
-//! Writes: into the buffer and from there to the medium, or to the medium at once.
+//! Writes of one media operation: into the buffer and from there to the medium, or to the medium at once.
 
-use super::{Medium, Onboard, Passed, Segment};
+use super::Onboard;
+use super::dirty::Dirty;
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::WriteBack;
-use smrlab_units::{Blocks, Dir, SimTime};
-
-/// What is in the buffer only, and is being written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dirty {
-    pub start: u64,
-    pub end: u64,
-    /// When the medium has all of it.
-    pub done: SimTime,
-}
+use smrlab_units::{Dir, Pba, SimTime};
 
 impl Onboard {
     /// Whether a write of so many blocks is acknowledged when it is in the buffer.
+    #[inline]
     pub(crate) fn takes(&self, blocks: u64, through: bool) -> bool {
         let b = &self.spec.buffer;
         !through && b.write_back != WriteBack::Off && blocks <= u64::from(b.segment_blocks)
     }
 
     /// How many writes, and how many of their blocks, it holds at most.
+    #[inline]
     pub(crate) fn write_room(&self) -> (usize, u64) {
         let b = &self.spec.buffer;
         (b.write_segments as usize, u64::from(b.write_segments) * u64::from(b.segment_blocks))
     }
 
+    /// Another command: notes what is on the medium at `now`.
+    #[inline]
+    pub(super) fn settle_until(&mut self, now: SimTime) {
+        self.segments.next_command();
+        while self.writes.oldest().is_some_and(|d| d.done <= now) {
+            self.settle();
+        }
+    }
+
     /// The medium has the oldest that was dirty.
+    #[inline]
     pub(super) fn settle(&mut self) {
-        let Some(d) = self.dirty.pop_front() else { return };
+        let Some(d) = self.writes.settle() else { return };
         if self.spec.buffer.written_hits && d.start < d.end {
             self.keep(d.start, d.end);
         }
@@ -37,21 +41,14 @@ impl Onboard {
 
     /// When there is room for a write that could be taken from `start` on, and where the dirty blocks begin that it is part
     /// of.
-    fn room(&mut self, mut start: SimTime, lba: Option<u64>, blocks: u64) -> (SimTime, u64) {
+    pub(super) fn room(&mut self, start: SimTime, lba: Option<u64>, blocks: u64) -> (SimTime, u64) {
         let (writes, most) = self.write_room();
-        while let Some(&(done, n)) = self.unwritten.front()
-            && (done <= start || self.unwritten_blocks + blocks > most)
-        {
-            start = start.max(done);
-            self.unwritten.pop_front();
-            self.unwritten_blocks -= n;
+        let mut start = self.writes.room(start, blocks, most);
+        if let Some(begin) = lba.and_then(|lba| self.writes.continued(lba)) {
+            return (start, begin);
         }
-        if let Some(d) = self.dirty.back().copied().filter(|d| Some(d.end) == lba) {
-            self.dirty.pop_back();
-            return (start, d.start);
-        }
-        while self.dirty.len() >= writes
-            && let Some(d) = self.dirty.front()
+        while self.writes.len() >= writes
+            && let Some(d) = self.writes.oldest()
         {
             start = start.max(d.done);
             self.settle();
@@ -59,29 +56,8 @@ impl Onboard {
         (start, lba.unwrap_or(u64::MAX))
     }
 
-    /// These blocks are in the buffer, and on the medium at `done`.
-    fn buffered(&mut self, (start, end): (u64, u64), done: SimTime, blocks: u64) {
-        self.dirty.push_back(Dirty { start, end, done });
-        self.unwritten.push_back((done, blocks));
-        self.unwritten_blocks += blocks;
-    }
-
-    /// Writes for a command.
-    fn put(
-        &mut self,
-        begin: SimTime,
-        data: SimTime,
-        (lba, blocks): (u64, u64),
-        m: &mut Mechanics,
-    ) -> SimTime {
-        let before = (m.head().track.0, m.head().cylinder());
-        let any = self.spec.buffer.zero_latency[1];
-        let end = Medium::write(m, begin, data, lba, Blocks(blocks), any);
-        self.passed = Some(Passed { lba, blocks, start: begin, end, before });
-        self.free = end;
-        end
-    }
-
+    /// Serves a write whose overhead begins at `now`; answers when the host is done with it.
+    #[inline]
     pub(super) fn write(
         &mut self,
         now: SimTime,
@@ -96,33 +72,47 @@ impl Onboard {
             return self.through(now, lba, blocks, m);
         }
         self.counters.buffered += 1;
-        let (start, from) = self.room(self.over(now, self.spec.write_hit), Some(lba), blocks);
-        let begin = self.stop(start, m).max(self.free);
+        let over = self.front.over(now, self.spec.write_hit);
+        let (start, from) = self.room(over, Some(lba), blocks);
+        let begin = self.stop(start, m).max(self.medium.free);
         let data = self.fed(start, lba, blocks, m);
-        let last = self.put(begin, data, (lba, blocks), m);
-        self.buffered((from, lba + blocks), last, blocks);
+        let done = self.put(begin, data, (lba, blocks), m);
+        self.writes.take(Dirty { start: from, end: lba + blocks, done }, blocks);
         start + self.bus(Dir::Write, blocks)
     }
 
+    /// Writes for a command.
+    #[inline]
+    fn put(
+        &mut self,
+        begin: SimTime,
+        data: SimTime,
+        (lba, blocks): (u64, u64),
+        m: &mut Mechanics,
+    ) -> SimTime {
+        self.medium.write(begin, data, (lba, blocks), self.spec.buffer.zero_latency[1], m)
+    }
+
     /// The earliest time for a write's first block such that the bus, which begins at `start`, keeps up with the medium.
+    #[inline]
     fn fed(&mut self, start: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
-        m.look_at(smrlab_units::Pba(lba));
+        m.look_at(Pba(lba));
         let all = self.bus(Dir::Write, blocks);
-        let start = start + self.spec.write_delay;
-        start + self.bus(Dir::Write, 1).max(all.since(SimTime(self.track(lba, m).block.0 * (blocks - 1))))
+        let passing = SimTime(self.medium.track(lba, m).block.0 * (blocks - 1));
+        start + self.spec.write_delay + self.bus(Dir::Write, 1).max(all.since(passing))
     }
 
     fn through(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {
         self.counters.through += 1;
-        let over = self.over(now, self.spec.write_miss);
-        let begin = self.stop(over.max(self.free), m);
-        while !self.dirty.is_empty() {
+        let over = self.front.over(now, self.spec.write_miss);
+        let begin = self.stop(over.max(self.medium.free), m);
+        while !self.writes.is_empty() {
             self.settle();
         }
         let data = self.fed(over, lba, blocks, m);
-        let last = self.put(begin, data, (lba, blocks), m);
-        self.dirty.push_back(Dirty { start: lba, end: lba + blocks, done: last });
-        last.max(over + self.bus(Dir::Write, blocks))
+        let done = self.put(begin, data, (lba, blocks), m);
+        self.writes.note(Dirty { start: lba, end: lba + blocks, done });
+        done.max(over + self.bus(Dir::Write, blocks))
     }
 
     /// Takes a write that comes at `now` into the buffer, from where a scheduler will have it written; answers when the
@@ -131,7 +121,7 @@ impl Onboard {
         let start = self.begin(now);
         self.catch_up(m);
         self.counters.buffered += 1;
-        let done = self.over(start, self.spec.write_hit) + self.bus(Dir::Write, blocks);
+        let done = self.front.over(start, self.spec.write_hit) + self.bus(Dir::Write, blocks);
         (start, self.answered(Dir::Write, done, false))
     }
 
@@ -144,29 +134,17 @@ impl Onboard {
         m: &mut Mechanics,
     ) {
         self.forget(lba, lba + blocks);
-        let begin = self.stop(now, m).max(self.free);
-        let last = self.put(begin, data, (lba, blocks), m);
-        self.dirty.push_back(Dirty { start: lba, end: lba + blocks, done: last });
+        let begin = self.stop(now, m).max(self.medium.free);
+        let done = self.put(begin, data, (lba, blocks), m);
+        self.writes.note(Dirty { start: lba, end: lba + blocks, done });
     }
 
-    /// A write of several operations was taken when there was room for it; answers when.
-    pub(crate) fn take_several(&mut self, now: SimTime, blocks: u64) -> SimTime {
-        self.counters.buffered += 1;
-        self.room(self.over(now, self.spec.write_hit), None, blocks).0
-    }
-
-    /// What [`take_several`](Self::take_several) took is on the medium at `done`.
-    pub(crate) fn took_several(&mut self, done: SimTime, blocks: u64) {
-        self.buffered((u64::MAX, u64::MAX), done, blocks);
-    }
-
-    /// The medium is written, by whatever: what the buffer holds of these blocks is out of date.
-    pub(crate) fn forget(&mut self, lba: u64, end: u64) {
-        for s in self.segments.iter_mut().filter(|s| s.meets(lba, end)) {
-            *s = Segment::default();
-        }
-        if self.ahead.is_some_and(|a| self.segments[a.segment].used == 0) {
-            self.ahead = None;
-        }
+    /// Answers a read at `now` from what a queue holds of writes; answers when the command began and when it completes.
+    pub(crate) fn answer(&mut self, now: SimTime, blocks: u64, m: &mut Mechanics) -> (SimTime, SimTime) {
+        let start = self.begin(now);
+        self.catch_up(m);
+        self.counters.hits += 1;
+        let done = self.front.over(start, self.spec.read_hit) + self.bus(Dir::Read, blocks);
+        (start, self.answered(Dir::Read, done, false))
     }
 }
