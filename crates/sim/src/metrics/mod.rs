@@ -191,8 +191,10 @@ pub struct Metrics {
     pub background: Tally,
     /// First arrival.
     pub first_arrival: Option<SimTime>,
-    /// From when on the results count time: the first arrival of the run.
-    begun: Option<SimTime>,
+    /// From when on the results count time: the first arrival of the run; 0 before that.
+    origin: SimTime,
+    /// That is known.
+    begun: bool,
     /// Latest arrival so far.
     pub last_arrival: SimTime,
     /// Latest completion so far.
@@ -251,7 +253,8 @@ impl Metrics {
             before_ns: 0,
             background: Tally::default(),
             first_arrival: None,
-            begun: None,
+            origin: SimTime::ZERO,
+            begun: false,
             last_arrival: SimTime::ZERO,
             last_ack: SimTime::ZERO,
             map_bytes_peak: 0,
@@ -268,12 +271,7 @@ impl Metrics {
 
     /// The run began with a request to another drive of the array.
     pub fn began(&mut self, at: SimTime) {
-        self.begun = Some(at);
-    }
-
-    #[inline]
-    fn origin(&self) -> SimTime {
-        self.begun.unwrap_or(SimTime::ZERO)
+        (self.origin, self.begun) = (at, true);
     }
 
     /// A request arrives. Arrivals come in order, but possibly long after completions that are later in time.
@@ -281,10 +279,12 @@ impl Metrics {
     pub fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         if self.first_arrival.is_none() {
             self.first_arrival = Some(at);
-            self.begun.get_or_insert(at);
+            if !self.begun {
+                self.began(at);
+            }
         }
         self.last_arrival = at;
-        let at = at.since(self.origin());
+        let at = at.since(self.origin);
         self.timeline.arrival(at);
         self.heatmap.request(at, request.op, request.lba);
     }
@@ -293,7 +293,7 @@ impl Metrics {
     #[inline]
     fn worked(&mut self, start: SimTime, end: SimTime) {
         self.busy_ns += end.0 - start.0;
-        let origin = self.origin();
+        let origin = self.origin;
         if start < origin {
             self.before_ns += end.min(origin).0 - start.0;
         }
@@ -335,19 +335,15 @@ impl Metrics {
     /// The same of a request that may have been refused: what it did is not counted, but that it was sent and answered.
     #[inline]
     fn timed(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) {
-        let n = request.blocks.0;
+        let (op, n) = (request.op.index(), request.blocks.0);
         let response = served.ack.since(arrival);
         let service = served.ack.since(served.start);
-        let kind = match request.op {
-            HostOp::Read => 0,
-            HostOp::Write => 1,
-            _ => 2,
-        };
-        self.host[request.op.index()].add(n, self.adjusted.units(n), 0);
-        self.times.add(kind, response, service);
-        self.timeline.completion(served.ack.since(self.origin()), response, request.op, n);
+        self.host[op].add(n, self.adjusted.units(n), 0);
+        // Reads, writes and others.
+        self.times.add(op.min(2), response, service);
+        self.timeline.completion(served.ack.since(self.origin), response, op, n);
         self.last_ack = self.last_ack.max(served.ack);
-        let (origin, timeline) = (self.origin(), &mut self.timeline);
+        let (origin, timeline) = (self.origin, &mut self.timeline);
         let waiting = |from: SimTime, to: SimTime| timeline.stalled(from.since(origin), to.since(origin));
         self.stalls.response(arrival, served.ack, waiting);
     }
@@ -370,7 +366,7 @@ impl Metrics {
     /// A cleaning event of several drives together.
     pub fn cleaned_event(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
         self.cleaning.of(kind).add(from, to, relocated);
-        let origin = self.origin();
+        let origin = self.origin;
         self.timeline.cleaning(from.since(origin), to.since(origin));
     }
 
@@ -387,7 +383,7 @@ impl Metrics {
     pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
         match facts.fill() {
             Some((used, capacity)) => {
-                let origin = self.origin();
+                let origin = self.origin;
                 let next = self.timeline.cached(at.since(origin), used.0) + origin;
                 self.fill.looked(at, used.0, capacity.0, next);
             }
@@ -401,9 +397,9 @@ impl Metrics {
         if self.fill.capacity == 0 {
             return;
         }
-        let origin = self.origin();
+        let origin = self.origin;
         let seen = |m: &Self| -> Vec<_> {
-            m.timeline.cached_at().map(|(start, used)| ((start + m.origin()).since(origin), used)).collect()
+            m.timeline.cached_at().map(|(start, used)| ((start + m.origin).since(origin), used)).collect()
         };
         let seen: Vec<Vec<(SimTime, u64)>> = members.iter().map(seen).collect();
         self.timeline.set_cached(|end| {
@@ -433,7 +429,7 @@ impl Metrics {
             } else {
                 self.given_up.add(from, to, 0);
             }
-            let origin = self.origin();
+            let origin = self.origin;
             self.timeline.cleaning(from.since(origin), to.since(origin));
         }
     }
@@ -456,13 +452,13 @@ impl Observer for Metrics {
         if let Some(walk) = &mut self.bands {
             walk.op(done.op.pba, done.op.blocks);
         }
-        self.timeline.media(done, self.origin());
+        self.timeline.media(done, self.origin);
     }
 
     fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
         self.worked(start, start + pause.time);
         self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
-        self.timeline.paused(start, start + pause.time, self.origin());
+        self.timeline.paused(start, start + pause.time, self.origin);
         if background {
             self.background.ns += pause.time.0;
         }

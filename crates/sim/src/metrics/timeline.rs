@@ -102,14 +102,14 @@ impl Timeline {
         self.windows.at(ARRIVALS, at).arrivals += 1;
     }
 
-    /// A host request is acknowledged.
+    /// A host request is acknowledged; `op` is its [`HostOp`]'s number.
     #[inline]
-    pub fn completion(&mut self, at: SimTime, response: SimTime, op: HostOp, blocks: u64) {
+    pub fn completion(&mut self, at: SimTime, response: SimTime, op: usize, blocks: u64) {
         let w = self.windows.at(COMPLETIONS, at);
         w.completions += 1;
         w.response_ns += u128::from(response.0);
         w.response_max = w.response_max.max(response.0);
-        w.host_blocks[op.index()] += blocks;
+        w.host_blocks[op] += blocks;
     }
 
     /// A media operation ended; windows count from `origin` on.
