@@ -1,8 +1,8 @@
 //! What a controller asks of the mechanics beside plain operations: how far a transfer will have come, and access that begins
 //! with whichever block passes first.
 
-use super::transfer::{Aim, EndPlace, on_track};
-use super::{Mechanics, Model, Positioning, Target, turn};
+use super::transfer::{Aim, EndPlace, on_track, turn};
+use super::{Mechanics, Model, Positioning, Target};
 use crate::geometry::{REVOLUTION, wrapped};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 

@@ -17,7 +17,7 @@ use seek::Curve;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
 use std::sync::Arc;
-use transfer::{Advance, Aim, Swept};
+use transfer::{Advance, Aim, Swept, turn};
 
 /// Which parts of the mechanics count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,12 +206,6 @@ struct Positioning {
     overhead: u64,
     arrive: u64,
     wait: i64,
-}
-
-/// The angle from one angle on to another.
-#[inline(always)]
-fn turn(from: u64, to: u64) -> u64 {
-    wrapped(to + REVOLUTION - from, REVOLUTION)
 }
 
 /// See the [module](self).

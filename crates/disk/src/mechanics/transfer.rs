@@ -14,6 +14,12 @@ const KINDS: usize = 3;
 /// skew, and as many turns more as the switch needs.
 pub(super) type Advance = [u64; KINDS];
 
+/// The angle from one angle on to another.
+#[inline(always)]
+pub(super) fn turn(from: u64, to: u64) -> u64 {
+    wrapped(to + REVOLUTION - from, REVOLUTION)
+}
+
 /// Where a transfer ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndPlace {
