@@ -91,13 +91,14 @@ impl Onboard {
         }
     }
 
-    /// Reading ahead stops at `at`: the medium can begin with something else then.
+    /// Reading ahead stops at `at`; answers when the medium can begin with something else. That is later where a command that waited for
+    /// the bus has noted more of it meanwhile.
     #[inline]
     pub(crate) fn stop(&mut self, at: SimTime, m: &mut Mechanics) -> SimTime {
         self.ahead.unnoted = None;
         self.read_on(at, m);
         self.ahead.stream = None;
-        at
+        at.max(m.head().ready)
     }
 
     /// Goes on reading behind a read that ended at block `from`, into segment `segment`; the stream of reads began at `first`.

@@ -343,6 +343,20 @@ fn what_was_destaged_is_read_from_the_medium() {
     }
 }
 
+/// Behind a queue: a read that hits waits for the bus until 12.3 ms, and notes what was read ahead by then, which ended at 7.0 ms. What is
+/// written at 6.0 ms begins behind that: it misses block 85 of its track at 8.5 ms.
+#[test]
+fn nothing_begins_before_what_was_noted_has_passed() {
+    let (mut m, mut c) = (mechanics(), Onboard::new(spec(ReadAhead::Segment, WriteBack::On)));
+    c.behind_queue();
+    c.serve(us(0), Read, 50, 4, &mut m);
+    c.accept(us(5500), 32, &mut m);
+    c.serve(us(5600), Read, 50, 1, &mut m);
+    assert_eq!((m.head().ready, c.counters().read_ahead), (us(7000), 16));
+    c.destage(us(6000), us(6000), (5085, 1), &mut m);
+    assert_eq!(c.free_at(), us(18_600));
+}
+
 /// Data that come 0.1 ms later miss block 11, which begins 1.1 ms after the command, and are there for block 12.
 #[test]
 fn a_write_delay_puts_off_the_data() {
