@@ -50,8 +50,12 @@ const AT_ONCE: usize = 4;
 /// How many of them `is`; without a branch.
 #[inline(always)]
 fn count(all: &[Segment], is: impl Fn(&Segment) -> bool) -> usize {
-    let (chunks, _) = all.as_chunks::<AT_ONCE>();
-    chunks.iter().flatten().map(|s| usize::from(is(s))).sum()
+    let one = |s| usize::from(is(s));
+    let mut n = 0;
+    for [a, b, c, d] in all.as_chunks::<AT_ONCE>().0 {
+        n += one(a) + one(b) + one(c) + one(d);
+    }
+    n
 }
 
 /// Below the commands in [`Segments::used`]: the segment's number.
@@ -148,8 +152,10 @@ impl Segments {
     #[inline]
     fn oldest(&self, taken: Option<usize>) -> Option<usize> {
         let number = |used: u64| (used & ((1 << NUMBER_BITS) - 1)) as usize;
-        let (chunks, _) = self.used.as_chunks::<AT_ONCE>();
-        let least = chunks.iter().flatten().fold(u64::MAX, |least, used| least.min(*used));
+        let mut least = u64::MAX;
+        for [a, b, c, d] in self.used.as_chunks::<AT_ONCE>().0 {
+            least = least.min(*a).min(*b).min(*c).min(*d);
+        }
         if least < u64::MAX && Some(number(least)) != taken {
             return Some(number(least));
         }

@@ -75,9 +75,10 @@ fn plain(text: &[u8]) -> Option<(Record, usize)> {
     let first = digits(text, device.next)?;
     let length = few_digits(text, first.next)?;
     let [flags, end] = *text[length.next % LONGEST..].first_chunk()?;
-    let blank = |n: Number| n.follows == b' ';
-    let blanks = blank(decimals) && blank(device) && blank(first) && blank(length);
-    if !blanks || flags.wrapping_sub(b'0') > 9 || end != b'\n' || length.next >= LONGEST - 1 {
+    // Each is nearly always as it should be: one branch for all.
+    let blanks = [decimals, device, first, length].iter().fold(0, |odd, n| odd | (n.follows ^ b' '));
+    let whole = (blanks | (end ^ b'\n') == 0) & (flags.wrapping_sub(b'0') <= 9);
+    if !whole || length.next >= LONGEST - 1 {
         return None;
     }
     let (lba, blocks) = extent(first.value, length.value).ok()?;
