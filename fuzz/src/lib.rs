@@ -1,8 +1,10 @@
 //! What the targets of trace formats do: read the bytes as one format, to the end or to the first error. Those of the
-//! served device are in [`device`] and [`store`].
+//! served device are in [`device`] and [`store`], those of SCSI commands and of iSCSI in [`scsi`] and [`iscsi`].
 
 pub mod bytes;
 pub mod device;
+pub mod iscsi;
+pub mod scsi;
 pub mod store;
 
 use smrlab_trace::{Batch, ParquetSource, TraceError, TraceSource, open_bytes};

@@ -10,7 +10,7 @@ use crate::layouts::{
 use crate::nested::{Nested, Shape};
 use crate::{Array, Capabilities, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, nearest, split_item};
-use smrlab_units::{BLOCK_BYTES, Blocks, SimTime, parse_time};
+use smrlab_units::{BLOCK_BYTES, Blocks, SimTime, ZoneKind, parse_time};
 use std::ops::Range;
 
 /// Every array.
@@ -171,6 +171,9 @@ impl Chosen {
             ),
             Takes::Drives if context.must_write_in_order() && !self.is_single() => format!(
                 "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive, or take full-stripe"
+            ),
+            _ if !self.is_single() && context.zones(0).iter().any(|zone| zone.kind == ZoneKind::Gap) => format!(
+                "{name}: needs zones that can be written to the next one's beginning: leave capacity= out"
             ),
             _ => return Ok(()),
         };

@@ -13,6 +13,7 @@ use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
 use smrlab_units::{BLOCK_BYTES, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -274,7 +275,23 @@ impl Device {
     /// # Errors
     /// The drive's refusal; when there are no zones.
     pub fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Result<()> {
-        self.command(zone.map_or(0, |z| z.0), |call| self.zoned()?.zone(call, action, zone))
+        let mut zones = None;
+        if let Some(start) = zone {
+            self.zones(start, &mut |found| {
+                zones = Some(found.start..found.end());
+                false
+            })?;
+        }
+        self.zones_act(action, zones)
+    }
+
+    /// Does something with the zones of which `zones` has a block, or with all.
+    ///
+    /// # Errors
+    /// As [`zone`](Self::zone).
+    pub fn zones_act(&self, action: ZoneAction, zones: Option<Range<Lba>>) -> Result<()> {
+        let first = zones.as_ref().map_or(0, |z| z.start.0);
+        self.command(first, |call| self.zoned()?.zone(call, action, zones))
     }
 
     /// Makes the zone with this block read-only or offline, as a failing head does.

@@ -104,19 +104,14 @@ impl Layered {
         self.table.lock().controller.drive().layer().zones(from, out);
     }
 
-    /// Does something with the zone that begins at `zone`, or with all.
+    /// Does something with the zones of which `zones` has a block, or with all.
     ///
     /// # Errors
     /// The drive's refusal; what the store answers.
-    pub fn zone(&self, call: Call<'_>, action: ZoneAction, zone: Option<Lba>) -> Result<SimTime> {
-        let mut of = (Lba(0), Blocks(self.blocks));
-        if let Some(start) = zone {
-            self.zones(start, &mut |found| {
-                of = (found.start, found.blocks);
-                false
-            });
-        }
-        self.serve(call, HostRequest::new(HostOp::Zone(action), of.0, of.1), HostBuffer::None)
+    pub fn zone(&self, call: Call<'_>, action: ZoneAction, zones: Option<Range<Lba>>) -> Result<SimTime> {
+        let of = zones.unwrap_or(Lba(0)..Lba(self.blocks));
+        let request = HostRequest::new(HostOp::Zone(action), of.start, Blocks(of.end.0 - of.start.0));
+        self.serve(call, request, HostBuffer::None)
     }
 
     /// Makes the zone with this block read-only or offline, as a failing head does.

@@ -108,7 +108,7 @@ fn drive_model(
 
 /// Checks as much of a layer as can be checked without a drive.
 fn layer_name(text: &str) -> Result<(), SpecError> {
-    let (name, pairs) = split_item(text);
-    let entry = smrlab_stl::registry::find(name)?;
+    let (entry, text) = smrlab_stl::registry::described(text)?;
+    let (_, pairs) = split_item(&text);
     Values::check(entry.name, entry.params, &pairs).map(|_| ())
 }

@@ -1,12 +1,14 @@
 //! A served device as a SCSI disk.
 
 use crate::target::Target;
+use parking_lot::{Mutex, RwLock};
 use smrlab_device::config::Timing;
 use smrlab_device::{Device, DeviceError};
-use smrlab_scsi::{Disk, Done, Facts, Fault, Kind, Sense};
+use smrlab_scsi::{Change, Disk, Done, Facts, Fault, Kind, Modes, Sense};
 use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Commands of a session that the modelled drive may have at a time; a SATA drive's queue is as deep.
@@ -22,8 +24,13 @@ pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<()> {
     // In modelled time commands wait for the drive, and its scheduler chooses among them.
     let workers = if device.config().timing == Timing::Model { DEPTH } else { 1 };
     let name = target_name(&device.config().name);
-    let target = Target::new(name, Box::new(Served::new(device)), workers);
+    let target = Target::new(name, disk(device), workers);
     crate::listener::listen(Arc::new(target), listener).map_err(fail)
+}
+
+/// A served device as a SCSI disk.
+pub fn disk(device: Arc<Device>) -> Box<dyn Disk + Send + Sync> {
+    Box::new(Served::new(device))
 }
 
 /// The name of a device's target.
@@ -35,6 +42,9 @@ pub fn target_name(device: &str) -> String {
 struct Served {
     device: Arc<Device>,
     facts: Facts,
+    modes: Mutex<Modes>,
+    /// Held by writes together, and alone by what reads and then writes.
+    writers: RwLock<()>,
 }
 
 impl Served {
@@ -55,7 +65,7 @@ impl Served {
                 None => Kind::Conventional,
             },
         };
-        Self { device, facts }
+        Self { device, facts, modes: Mutex::default(), writers: RwLock::default() }
     }
 }
 
@@ -70,6 +80,7 @@ fn refused(why: Refusal, otherwise: Sense) -> Sense {
         Refusal::TooManyOpen => Sense::ZONE_RESOURCES,
         Refusal::ZoneReadOnly => Sense::ZONE_READ_ONLY,
         Refusal::ZoneOffline => Sense::ZONE_OFFLINE,
+        Refusal::Gap => Sense::GAP,
         Refusal::OutOfRange => Sense::OUT_OF_RANGE,
         Refusal::WriteProtected => Sense::WRITE_PROTECTED,
         Refusal::NoSpace => Sense::NO_SPACE,
@@ -101,7 +112,23 @@ impl Disk for Served {
     }
 
     fn write(&self, lba: Lba, data: &[u8], fua: bool) -> Done {
+        let _together = self.writers.read();
         self.device.write(lba.0 * 512, data, fua).map_err(|e| fault(&e, Sense::WRITE_ERROR))
+    }
+
+    fn change(&self, lba: Lba, bytes: &mut [u8], fua: bool, change: &mut Change<'_>) -> Done {
+        let _alone = self.writers.write();
+        self.read(lba, bytes)?;
+        change(bytes)?;
+        self.device.write(lba.0 * 512, bytes, fua).map_err(|e| fault(&e, Sense::WRITE_ERROR))
+    }
+
+    fn modes(&self) -> Modes {
+        *self.modes.lock()
+    }
+
+    fn set_modes(&self, modes: Modes) {
+        *self.modes.lock() = modes;
     }
 
     fn flush(&self) -> Done {
@@ -109,11 +136,13 @@ impl Disk for Served {
     }
 
     fn discard(&self, lba: Lba, blocks: Blocks) -> Done {
+        let _together = self.writers.read();
         self.device.trim(lba.0 * 512, blocks.bytes(), false).map_err(|e| fault(&e, Sense::WRITE_ERROR))
     }
 
-    fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Done {
-        self.device.zone(action, zone).map_err(|e| fault(&e, Sense::WRITE_ERROR))
+    fn zone(&self, action: ZoneAction, zones: Option<Range<Lba>>) -> Done {
+        let _together = self.writers.read();
+        self.device.zones_act(action, zones).map_err(|e| fault(&e, Sense::WRITE_ERROR))
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {

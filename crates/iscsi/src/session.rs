@@ -5,7 +5,7 @@ use crate::login::{Agreed, MOST_RECEIVED};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
 use parking_lot::{Condvar, Mutex};
-use smrlab_scsi::{Sense, data_out, execute, execute_absent};
+use smrlab_scsi::{Sense, data_out, execute, execute_absent, takes_exactly};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
@@ -197,6 +197,9 @@ impl<'a, W: Write + Send> Session<'a, W> {
         }
         let here = unit_0(&pdu);
         let needed = if here { data_out(disk, cdb) } else { 0 };
+        if here && takes_exactly(disk, cdb) && u64::from(pdu.word(20)) != needed {
+            return self.answer(&pdu, 0, Err(Sense::INVALID_FIELD));
+        }
         let wanted = if writes { needed.min(u64::from(pdu.word(20))) as usize } else { 0 };
         let mut header = pdu;
         let mut data = std::mem::take(&mut header.data);
@@ -305,7 +308,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let mut body = Vec::new();
         if let Some(sense) = sense {
             pdu.header[3] = 0x02;
-            let sense = sense.fixed();
+            let sense = sense.data(self.target.disk.modes().descriptors);
             body.extend((sense.len() as u16).to_be_bytes());
             body.extend(sense);
         }

@@ -6,6 +6,8 @@ use smrlab_units::{Blocks, Lba};
 
 /// Descriptors that one UNMAP may have.
 pub(crate) const MOST_UNMAPPED: u32 = 256;
+/// Blocks that one COMPARE AND WRITE may have.
+pub(crate) const MOST_COMPARED: u8 = 255;
 /// Bytes that are compared or checked at a time.
 const PIECE: u64 = 1 << 20;
 
@@ -13,6 +15,7 @@ const PIECE: u64 = 1 << 20;
 fn named(call: &Call<'_>) -> (u64, u64) {
     match call.byte(0) >> 5 {
         0 => (call.number(1, 3) & 0x1f_ffff, if call.byte(4) == 0 { 256 } else { call.number(4, 1) }),
+        4 if call.byte(0) == 0x89 => (call.number(2, 8), call.number(13, 1)),
         4 => (call.number(2, 8), call.number(10, 4)),
         5 => (call.number(2, 4), call.number(6, 4)),
         _ => (call.number(2, 4), call.number(7, 2)),
@@ -42,8 +45,10 @@ fn moved(call: &Call<'_>) -> Result<(Lba, Blocks), Sense> {
     Ok((lba, blocks))
 }
 
-fn fua(call: &Call<'_>) -> bool {
-    call.byte(0) >> 5 != 0 && call.byte(1) & 0x08 != 0
+/// Whether a write is durable when it ends: the host asks for that, or switched the write cache off.
+fn durable(call: &Call<'_>) -> bool {
+    let fua = call.byte(0) >> 5 != 0 && call.byte(1) & 0x08 != 0;
+    fua || !call.disk.modes().write_cache
 }
 
 /// BYTCHK of VERIFY.
@@ -59,6 +64,11 @@ pub(crate) fn length(call: &Call<'_>) -> u64 {
 pub(crate) fn one(call: &Call<'_>) -> u64 {
     let none = call.byte(0) == 0x93 && call.byte(1) & 1 != 0;
     if none { 0 } else { u64::from(call.facts().logical) }
+}
+
+/// Twice the blocks of the CDB: what is compared, and what is written.
+pub(crate) fn two(call: &Call<'_>) -> u64 {
+    2 * length(call)
 }
 
 pub(crate) fn compared(call: &Call<'_>) -> u64 {
@@ -92,7 +102,7 @@ pub(crate) fn write(call: &Call<'_>) -> Answer {
     let brought = call.out.len() as u64 / u64::from(call.facts().logical) * u64::from(call.facts().logical);
     let data = &call.out[..brought.min(blocks.bytes()) as usize];
     if !data.is_empty() {
-        call.told(call.disk.write(lba, data, verified || fua(call)))?;
+        call.told(call.disk.write(lba, data, verified || durable(call)))?;
     }
     Ok(Vec::new())
 }
@@ -128,6 +138,52 @@ pub(crate) fn verify(call: &Call<'_>) -> Answer {
     Ok(Vec::new())
 }
 
+/// COMPARE AND WRITE: writes the second half of what came where the first half is on the disk.
+pub(crate) fn compare_and_write(call: &Call<'_>) -> Answer {
+    let (lba, blocks) = moved(call)?;
+    let length = blocks.bytes() as usize;
+    if call.out.len() < 2 * length {
+        return Err(Sense::INVALID_FIELD);
+    }
+    let (expected, data) = call.out[..2 * length].split_at(length);
+    let mut bytes = vec![0; length];
+    let mut change = |found: &mut [u8]| match found.iter().zip(expected).position(|(a, b)| a != b) {
+        Some(byte) => Err(Sense::MISCOMPARE.about(byte as u64)),
+        None => {
+            found.copy_from_slice(data);
+            Ok(())
+        }
+    };
+    if length > 0 {
+        call.changed(call.disk.change(lba, &mut bytes, durable(call), &mut change))?;
+    }
+    Ok(Vec::new())
+}
+
+/// ORWRITE: writes the union of the bits that came and of those on the disk.
+pub(crate) fn or_write(call: &Call<'_>) -> Answer {
+    let (lba, blocks) = moved(call)?;
+    let length = blocks.bytes() as usize;
+    let sent = call.out.get(..length).ok_or(Sense::INVALID_FIELD)?;
+    let mut bytes = vec![0; length];
+    let mut change = |found: &mut [u8]| {
+        found.iter_mut().zip(sent).for_each(|(a, b)| *a |= b);
+        Ok(())
+    };
+    if length > 0 {
+        call.changed(call.disk.change(lba, &mut bytes, durable(call), &mut change))?;
+    }
+    Ok(Vec::new())
+}
+
+/// START STOP UNIT: the disk is always ready; what stops it makes everything durable first, unless NO_FLUSH is set.
+pub(crate) fn start_stop(call: &Call<'_>) -> Answer {
+    if call.byte(4) & 0x05 == 0 {
+        call.told(call.disk.flush())?;
+    }
+    Ok(Vec::new())
+}
+
 /// PRE-FETCH: nothing is kept for later, and nothing has to be.
 pub(crate) fn prefetch(call: &Call<'_>) -> Answer {
     span(call).map(|_| Vec::new())
@@ -159,7 +215,7 @@ pub(crate) fn write_same(call: &Call<'_>) -> Answer {
         return call.told(call.disk.discard(lba, blocks)).map(|()| Vec::new());
     }
     let data = block.repeat((blocks.bytes() / logical as u64) as usize);
-    call.told(call.disk.write(lba, &data, false)).map(|()| Vec::new())
+    call.told(call.disk.write(lba, &data, !call.disk.modes().write_cache)).map(|()| Vec::new())
 }
 
 /// UNMAP: a header of 8 bytes, descriptors of 16. Nothing is freed before all of them are found to be good.

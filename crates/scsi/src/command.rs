@@ -26,6 +26,14 @@ impl Call<'_> {
         number(self.cdb, at, bytes)
     }
 
+    /// What a disk answered to a change: what the change itself says of bytes stays as it is.
+    pub(crate) fn changed(&self, done: Result<(), Fault>) -> Result<(), Sense> {
+        match done {
+            Err(Fault { why, at: None }) => Err(why),
+            done => self.told(done),
+        }
+    }
+
     /// What a disk answered, in the words of the host.
     pub(crate) fn told(&self, done: Result<(), Fault>) -> Result<(), Sense> {
         let ratio = self.facts().ratio();
@@ -52,6 +60,10 @@ pub(crate) struct Command {
     /// The bits of the CDB that are looked at, as REPORT SUPPORTED OPERATION CODES has it; as long as the CDB.
     pub usage: &'static [u8],
     pub whose: Whose,
+    /// It changes what is on the disk: refused where a host protected it.
+    pub writes: bool,
+    /// What the host sends must be as long as the command takes.
+    pub exact: bool,
     /// Where the allocation length is: its first byte and how many.
     pub allocation: Option<(usize, usize)>,
     /// How many bytes the host sends with it.

@@ -12,7 +12,17 @@ fn nothing(_: &Call<'_>) -> Answer {
 }
 
 const fn plain(code: u8, usage: &'static [u8], run: fn(&Call<'_>) -> Answer) -> Command {
-    Command { code, service: None, usage, whose: Whose::All, allocation: None, out: no_out, run }
+    Command {
+        code,
+        service: None,
+        usage,
+        whose: Whose::All,
+        writes: false,
+        exact: false,
+        allocation: None,
+        out: no_out,
+        run,
+    }
 }
 
 const fn asks(
@@ -33,6 +43,25 @@ const fn brings(
     Command { out, ..plain(code, usage, run) }
 }
 
+const fn writes(
+    code: u8,
+    usage: &'static [u8],
+    out: fn(&Call<'_>) -> u64,
+    run: fn(&Call<'_>) -> Answer,
+) -> Command {
+    Command { writes: true, ..brings(code, usage, out, run) }
+}
+
+/// As [`writes`], with data of one length.
+const fn changes(
+    code: u8,
+    usage: &'static [u8],
+    out: fn(&Call<'_>) -> u64,
+    run: fn(&Call<'_>) -> Answer,
+) -> Command {
+    Command { exact: true, ..writes(code, usage, out, run) }
+}
+
 /// CDBs of reads and writes: DPO and FUA in byte 1 as `$flags`, a group number, no control bits.
 macro_rules! cdb {
     (10, $code:literal, $flags:literal) => {
@@ -46,15 +75,16 @@ macro_rules! cdb {
     };
 }
 
-/// A zone command: its action, the zone, and ALL.
+/// A zone command: its action, the zone, how many zones, and ALL.
 macro_rules! zone {
     ($action:literal) => {
         Command {
             service: Some($action),
             whose: Whose::Zoned,
-            ..plain(
+            ..writes(
                 0x94,
-                &[0x94, $action, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0x01, 0],
+                &[0x94, $action, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0xff, 0xff, 0x01, 0],
+                no_out,
                 zones::act,
             )
         }
@@ -66,30 +96,41 @@ static COMMANDS: &[Command] = &[
     plain(0x00, &[0x00, 0, 0, 0, 0, 0], nothing),
     asks(0x03, &[0x03, 0x01, 0, 0, 0xff, 0], (4, 1), opcodes::request_sense),
     plain(0x08, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0], blocks::read),
-    brings(0x0a, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0], blocks::length, blocks::write),
+    writes(0x0a, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0], blocks::length, blocks::write),
     asks(0x12, &[0x12, 0x01, 0xff, 0xff, 0xff, 0], (3, 2), inquiry::inquiry),
+    brings(0x15, &[0x15, 0x11, 0, 0, 0xff, 0], mode::list_6, mode::select_6),
     asks(0x1a, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0], (4, 1), mode::sense_6),
-    plain(0x1b, &[0x1b, 0x01, 0, 0x0f, 0xf7, 0], nothing),
+    plain(0x1b, &[0x1b, 0x01, 0, 0x0f, 0xf7, 0], blocks::start_stop),
+    plain(0x1d, &[0x1d, 0x04, 0, 0, 0, 0], nothing),
     plain(0x25, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], blocks::capacity_10),
     plain(0x28, cdb!(10, 0x28, 0x18), blocks::read),
-    brings(0x2a, cdb!(10, 0x2a, 0x18), blocks::length, blocks::write),
-    brings(0x2e, cdb!(10, 0x2e, 0x16), blocks::length, blocks::write),
+    writes(0x2a, cdb!(10, 0x2a, 0x18), blocks::length, blocks::write),
+    writes(0x2e, cdb!(10, 0x2e, 0x16), blocks::length, blocks::write),
     brings(0x2f, cdb!(10, 0x2f, 0x16), blocks::compared, blocks::verify),
     plain(0x34, cdb!(10, 0x34, 0x02), blocks::prefetch),
     plain(0x35, cdb!(10, 0x35, 0x06), blocks::synchronize),
-    brings(0x41, cdb!(10, 0x41, 0x08), blocks::one, blocks::write_same),
+    asks(0x37, &[0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0], (7, 2), opcodes::defects),
+    changes(0x41, cdb!(10, 0x41, 0x08), blocks::one, blocks::write_same),
     Command {
         whose: Whose::Discards,
-        ..brings(0x42, &[0x42, 0, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0], blocks::list, blocks::unmap)
+        ..writes(0x42, &[0x42, 0, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0], blocks::list, blocks::unmap)
     },
+    brings(0x55, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0], mode::list_10, mode::select_10),
     asks(0x5a, &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0], (7, 2), mode::sense_10),
     plain(0x88, cdb!(16, 0x88, 0x18), blocks::read),
-    brings(0x8a, cdb!(16, 0x8a, 0x18), blocks::length, blocks::write),
-    brings(0x8e, cdb!(16, 0x8e, 0x16), blocks::length, blocks::write),
+    changes(
+        0x89,
+        &[0x89, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0x3f, 0],
+        blocks::two,
+        blocks::compare_and_write,
+    ),
+    writes(0x8a, cdb!(16, 0x8a, 0x18), blocks::length, blocks::write),
+    writes(0x8b, cdb!(16, 0x8b, 0x18), blocks::length, blocks::or_write),
+    writes(0x8e, cdb!(16, 0x8e, 0x16), blocks::length, blocks::write),
     brings(0x8f, cdb!(16, 0x8f, 0x16), blocks::compared, blocks::verify),
     plain(0x90, cdb!(16, 0x90, 0x02), blocks::prefetch),
     plain(0x91, cdb!(16, 0x91, 0x06), blocks::synchronize),
-    brings(0x93, cdb!(16, 0x93, 0x09), blocks::one, blocks::write_same),
+    changes(0x93, cdb!(16, 0x93, 0x09), blocks::one, blocks::write_same),
     zone!(0x01),
     zone!(0x02),
     zone!(0x03),
@@ -123,10 +164,20 @@ static COMMANDS: &[Command] = &[
             opcodes::supported,
         )
     },
+    Command {
+        service: Some(0x0d),
+        ..asks(
+            0xa3,
+            &[0xa3, 0x0d, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+            (6, 4),
+            opcodes::task_functions,
+        )
+    },
     plain(0xa8, cdb!(12, 0xa8, 0x18), blocks::read),
-    brings(0xaa, cdb!(12, 0xaa, 0x18), blocks::length, blocks::write),
-    brings(0xae, cdb!(12, 0xae, 0x16), blocks::length, blocks::write),
+    writes(0xaa, cdb!(12, 0xaa, 0x18), blocks::length, blocks::write),
+    writes(0xae, cdb!(12, 0xae, 0x16), blocks::length, blocks::write),
     brings(0xaf, cdb!(12, 0xaf, 0x16), blocks::compared, blocks::verify),
+    asks(0xb7, &[0xb7, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0], (6, 4), opcodes::defects),
 ];
 
 /// The command of a CDB, whose reserved bits are zero and which is whole.
@@ -150,6 +201,11 @@ pub fn data_out(disk: &dyn Disk, cdb: &[u8]) -> u64 {
     find(disk, cdb).map_or(0, |c| (c.out)(&Call { disk, known: COMMANDS, cdb, out: &[] }))
 }
 
+/// Whether the host sends exactly as many bytes as [`data_out`] says: more or less is an error, and not cut or filled up.
+pub fn takes_exactly(disk: &dyn Disk, cdb: &[u8]) -> bool {
+    find(disk, cdb).is_ok_and(|c| c.exact)
+}
+
 /// Carries out a command and answers with the data for the host. `out` is what the host sent with it; of a write that brought less than
 /// [`data_out`] the whole blocks that it brought are written. `cdb` may be padded.
 ///
@@ -157,6 +213,9 @@ pub fn data_out(disk: &dyn Disk, cdb: &[u8]) -> u64 {
 /// The sense of CHECK CONDITION.
 pub fn execute(disk: &dyn Disk, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
     let command = find(disk, cdb)?;
+    if command.writes && disk.modes().write_protected {
+        return Err(Sense::SOFTWARE_PROTECTED);
+    }
     let call = Call { disk, known: COMMANDS, cdb, out };
     let mut data = (command.run)(&call)?;
     if let Some((at, bytes)) = command.allocation {

@@ -1,6 +1,6 @@
 //! INQUIRY: what a disk is, and its pages of vital product data.
 
-use crate::blocks::MOST_UNMAPPED;
+use crate::blocks::{MOST_COMPARED, MOST_UNMAPPED};
 use crate::command::{Answer, Call};
 use crate::{Facts, Kind, MOST_BYTES, Sense};
 
@@ -91,7 +91,7 @@ fn limits(facts: &Facts) -> Vec<u8> {
     let most = MOST_BYTES / u64::from(facts.logical);
     let grain = facts.physical / facts.logical;
     // WSNZ.
-    data[0] = 0x01;
+    (data[0], data[1]) = (0x01, MOST_COMPARED);
     data[2..4].copy_from_slice(&(grain as u16).to_be_bytes());
     data[4..8].copy_from_slice(&(most as u32).to_be_bytes());
     if facts.discards {
@@ -133,5 +133,10 @@ fn zoned(facts: &Facts) -> Option<Vec<u8>> {
         data[8..12].copy_from_slice(&preferred.non_sequential.to_be_bytes());
     }
     data[12..16].copy_from_slice(&limits.most_open.unwrap_or(u32::MAX).to_be_bytes());
+    if let Some(pitch) = limits.pitch {
+        // Zones begin at multiples of a number that is larger than their length: gap zones lie between them.
+        data[19] = 0x08;
+        data[20..28].copy_from_slice(&(pitch.0 / facts.ratio()).to_be_bytes());
+    }
     Some(data)
 }

@@ -14,10 +14,12 @@ pub mod says;
 mod sense;
 mod zones;
 
-pub use commands::{data_out, execute, execute_absent};
+pub use commands::{data_out, execute, execute_absent, takes_exactly};
+pub use mode::Modes;
 pub use sense::Sense;
 
 use smrlab_units::{BLOCK_BYTES, Blocks, Lba, Zone, ZoneAction, ZoneLimits};
+use std::ops::Range;
 
 /// The most bytes that one command moves; the page of block limits says so.
 pub const MOST_BYTES: u64 = 32 << 20;
@@ -110,6 +112,13 @@ pub trait Disk {
     /// What the host is told; nothing was written then.
     fn write(&self, lba: Lba, data: &[u8], fua: bool) -> Done;
 
+    /// Reads the blocks from `lba` on into `bytes`, has `change` change them, and writes them: no other command writes in between. Where `change`
+    /// fails nothing is written.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn change(&self, lba: Lba, bytes: &mut [u8], fua: bool, change: &mut Change<'_>) -> Done;
+
     /// Makes everything acknowledged durable.
     ///
     /// # Errors
@@ -122,15 +131,24 @@ pub trait Disk {
     /// What the host is told.
     fn discard(&self, lba: Lba, blocks: Blocks) -> Done;
 
-    /// Does something with the zone that begins at `zone`; `None`: with all.
+    /// Does something with the zones of which `zones` has the blocks, all of which have write pointers; `None`: with all.
     ///
     /// # Errors
     /// What the host is told; nothing changed then.
-    fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Done;
+    fn zone(&self, action: ZoneAction, zones: Option<Range<Lba>>) -> Done;
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`.
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool);
+
+    /// What hosts changed; at first [`Modes::default`].
+    fn modes(&self) -> Modes;
+
+    /// Keeps what a host changed.
+    fn set_modes(&self, modes: Modes);
 }
+
+/// What a command makes of the bytes that it read.
+pub type Change<'a> = dyn FnMut(&mut [u8]) -> Result<(), Sense> + 'a;
 
 /// Big-endian numbers in a CDB or a list of parameters; bytes that are not there count as zero.
 pub(crate) fn number(data: &[u8], at: usize, bytes: usize) -> u64 {

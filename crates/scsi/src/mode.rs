@@ -1,19 +1,76 @@
-//! MODE SENSE: the pages of caching and of control. Nothing can be changed or saved.
+//! MODE SENSE and MODE SELECT: the pages of caching and of control. Three of their bits can be changed; nothing is saved.
 
-use crate::Sense;
 use crate::command::{Answer, Call};
+use crate::{Sense, number};
 
 /// Saved values do not exist.
 const NOT_SAVED: Sense = Sense { code: [0x39, 0x00], ..Sense::INVALID_FIELD };
-/// FUA and DPO are looked at.
+/// FUA and DPO are looked at; the disk is protected against writes.
 const DPOFUA: u8 = 0x10;
+const PROTECTED: u8 = 0x80;
 
-/// The pages by their codes; caching: WCE, what was acknowledged is durable after a flush.
-const PAGES: [(u8, &[u8]); 2] = [
-    (0x08, &[0x08, 0x12, 0x04, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-    // Control: GLTSD (nothing is logged), unrestricted reordering.
-    (0x0a, &[0x0a, 0x0a, 0x02, 0x10, 0, 0, 0, 0, 0, 0, 0, 0]),
+/// What hosts can change, until the disk is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// WCE: what was acknowledged is durable after a flush; off: with its acknowledgement.
+    pub write_cache: bool,
+    /// D_SENSE: sense data have descriptors, and so room for blocks beyond 2^32.
+    pub descriptors: bool,
+    /// SWP: what would change the disk is refused.
+    pub write_protected: bool,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self { write_cache: true, descriptors: false, write_protected: false }
+    }
+}
+
+/// A bit of a page that can be changed.
+struct Bit {
+    page: u8,
+    at: usize,
+    mask: u8,
+}
+
+const WCE: Bit = Bit { page: 0x08, at: 2, mask: 0x04 };
+const D_SENSE: Bit = Bit { page: 0x0a, at: 2, mask: 0x04 };
+const SWP: Bit = Bit { page: 0x0a, at: 4, mask: 0x08 };
+
+impl Modes {
+    fn bits(&mut self) -> [(Bit, &mut bool); 3] {
+        [(WCE, &mut self.write_cache), (D_SENSE, &mut self.descriptors), (SWP, &mut self.write_protected)]
+    }
+}
+
+/// The pages without what can be changed; control: GLTSD (nothing is logged), unrestricted reordering.
+const PAGES: [&[u8]; 2] = [
+    &[0x08, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    &[0x0a, 0x0a, 0x02, 0x10, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
+
+/// A page with these modes.
+fn page(body: &[u8], mut modes: Modes) -> Vec<u8> {
+    let mut out = body.to_vec();
+    for (bit, on) in modes.bits() {
+        if bit.page == body[0] && *on {
+            out[bit.at] |= bit.mask;
+        }
+    }
+    out
+}
+
+/// What can be changed of a page.
+fn changeable(body: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; body.len()];
+    out[..2].copy_from_slice(&body[..2]);
+    for (bit, _) in Modes::default().bits() {
+        if bit.page == body[0] {
+            out[bit.at] |= bit.mask;
+        }
+    }
+    out
+}
 
 /// The pages that are asked for.
 fn pages(call: &Call<'_>) -> Answer {
@@ -21,18 +78,17 @@ fn pages(call: &Call<'_>) -> Answer {
     if control == 3 {
         return Err(NOT_SAVED);
     }
-    if subpage != 0 && !(code == 0x3f && subpage == 0xff) {
+    if !matches!(subpage, 0x00 | 0xff) {
         return Err(Sense::at_field(3));
     }
-    let mut data = Vec::new();
-    for (_, page) in PAGES.iter().filter(|(own, _)| code == 0x3f || code == *own) {
-        data.extend(*page);
-        if control == 1 {
-            // What can be changed: nothing.
-            let at = data.len() - page.len() + 2;
-            data[at..].fill(0);
-        }
-    }
+    let wanted = PAGES.iter().filter(|body| code == 0x3f || code == body[0]);
+    let data: Vec<u8> = wanted
+        .flat_map(|body| match control {
+            0 => page(body, call.disk.modes()),
+            1 => changeable(body),
+            _ => page(body, Modes::default()),
+        })
+        .collect();
     if data.is_empty() { Err(Sense::at_field(2)) } else { Ok(data) }
 }
 
@@ -47,10 +103,15 @@ fn descriptor(call: &Call<'_>) -> Vec<u8> {
     data
 }
 
+/// The device-specific parameter of a header.
+fn specific(call: &Call<'_>) -> u8 {
+    DPOFUA | if call.disk.modes().write_protected { PROTECTED } else { 0 }
+}
+
 pub(crate) fn sense_6(call: &Call<'_>) -> Answer {
     let (descriptor, pages) = (descriptor(call), pages(call)?);
     let length = 3 + descriptor.len() + pages.len();
-    let mut data = vec![length as u8, 0, DPOFUA, descriptor.len() as u8];
+    let mut data = vec![length as u8, 0, specific(call), descriptor.len() as u8];
     data.extend(descriptor);
     data.extend(pages);
     Ok(data)
@@ -61,8 +122,64 @@ pub(crate) fn sense_10(call: &Call<'_>) -> Answer {
     let (descriptor, pages) = (descriptor(call), pages(call)?);
     let length = (6 + descriptor.len() + pages.len()) as u16;
     let [high, low] = length.to_be_bytes();
-    let mut data = vec![high, low, 0, DPOFUA, 0, 0, 0, descriptor.len() as u8];
+    let mut data = vec![high, low, 0, specific(call), 0, 0, 0, descriptor.len() as u8];
     data.extend(descriptor);
     data.extend(pages);
     Ok(data)
+}
+
+pub(crate) fn list_6(call: &Call<'_>) -> u64 {
+    call.number(4, 1)
+}
+
+pub(crate) fn list_10(call: &Call<'_>) -> u64 {
+    call.number(7, 2)
+}
+
+pub(crate) fn select_6(call: &Call<'_>) -> Answer {
+    select(call, list_6(call) as usize, 4)
+}
+
+pub(crate) fn select_10(call: &Call<'_>) -> Answer {
+    select(call, list_10(call) as usize, 8)
+}
+
+/// MODE SELECT with a list of `length` bytes, of which `header` are its header. Nothing changes before all of it is found to be good.
+fn select(call: &Call<'_>, length: usize, header: usize) -> Answer {
+    // SP: nothing can be saved. PF: pages are those of the standard.
+    if call.byte(1) & 0x01 != 0 || call.byte(1) & 0x10 == 0 && length > 0 {
+        return Err(Sense::at_field(1));
+    }
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    let list = call.out.get(..length).filter(|l| l.len() >= header).ok_or(Sense::LIST_LENGTH)?;
+    let described = if header == 4 { usize::from(list[3]) } else { number(list, 6, 2) as usize };
+    // The short descriptor that MODE SENSE gives: its blocks have the length that they have.
+    if !matches!(described, 0 | 8) || header == 8 && list[4] & 1 != 0 {
+        return Err(Sense::INVALID_LIST);
+    }
+    let mut rest = list.get(header + described..).ok_or(Sense::LIST_LENGTH)?;
+    let block = number(list, header + 5, 3);
+    if described == 8 && block != 0 && block != u64::from(call.facts().logical) {
+        return Err(Sense::INVALID_LIST);
+    }
+    let mut modes = call.disk.modes();
+    while !rest.is_empty() {
+        let body = PAGES.into_iter().find(|body| body[0] == rest[0]).ok_or(Sense::INVALID_LIST)?;
+        let new = rest.get(..body.len()).ok_or(Sense::LIST_LENGTH)?;
+        let (old, mask) = (page(body, modes), changeable(body));
+        let kept = |i: usize| (new[i] ^ old[i]) & !mask[i] == 0;
+        if new[1] != body[1] || !(2..body.len()).all(kept) {
+            return Err(Sense::INVALID_LIST);
+        }
+        for (bit, on) in modes.bits() {
+            if bit.page == body[0] {
+                *on = new[bit.at] & bit.mask != 0;
+            }
+        }
+        rest = &rest[body.len()..];
+    }
+    call.disk.set_modes(modes);
+    Ok(Vec::new())
 }

@@ -47,6 +47,21 @@ fn one(command: Option<&Command>, timeouts: bool) -> Vec<u8> {
     data
 }
 
+/// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS: tasks and sets of tasks are aborted and cleared, the logical unit is reset.
+pub(crate) fn task_functions(call: &Call<'_>) -> Answer {
+    let extended = call.byte(2) & 0x80 != 0;
+    let functions = vec![0xd8, 0, 0, if extended { 12 } else { 0 }];
+    Ok(if extended { [functions, vec![0; 12]].concat() } else { functions })
+}
+
+/// READ DEFECT DATA: both lists are empty, in whatever format.
+pub(crate) fn defects(call: &Call<'_>) -> Answer {
+    match call.byte(0) {
+        0x37 => Ok(vec![0, call.byte(2) & 0x1f, 0, 0]),
+        _ => Ok(vec![0, call.byte(1) & 0x1f, 0, 0, 0, 0, 0, 0]),
+    }
+}
+
 /// REPORT LUNS: there is logical unit 0, and no well-known one.
 pub(crate) fn report_luns(call: &Call<'_>) -> Answer {
     if call.number(6, 4) < 16 {

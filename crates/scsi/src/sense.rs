@@ -7,7 +7,7 @@ pub struct Sense {
     pub key: u8,
     /// Additional sense code and its qualifier.
     pub code: [u8; 2],
-    /// The block that it is about, in logical blocks.
+    /// INFORMATION: the logical block that it is about, or the first byte that differed.
     pub block: Option<u64>,
     /// The byte of the CDB that is at fault.
     pub field: Option<u16>,
@@ -39,6 +39,8 @@ impl Sense {
     pub const READ_INVALID: Self = sense(0x5, 0x21, 0x06);
     /// A read over the end of a zone with a write pointer.
     pub const READ_BOUNDARY: Self = sense(0x5, 0x21, 0x07);
+    /// A read or write of blocks between two zones.
+    pub const GAP: Self = sense(0x5, 0x21, 0x08);
     /// Something in the CDB is not accepted.
     pub const INVALID_FIELD: Self = sense(0x5, 0x24, 0x00);
     /// There is no such logical unit.
@@ -47,12 +49,16 @@ impl Sense {
     pub const LIST_LENGTH: Self = sense(0x5, 0x1a, 0x00);
     /// Something in the list of parameters is not accepted.
     pub const INVALID_LIST: Self = sense(0x5, 0x26, 0x00);
+    /// Another initiator changed a mode page.
+    pub const MODES_CHANGED: Self = sense(0x6, 0x2a, 0x01);
     /// The logical unit was reset since the initiator's last command.
     pub const WAS_RESET: Self = sense(0x6, 0x29, 0x00);
     /// The blocks cannot be written.
     pub const WRITE_PROTECTED: Self = sense(0x7, 0x27, 0x00);
     /// There is no room left.
     pub const NO_SPACE: Self = sense(0x7, 0x27, 0x07);
+    /// A host protected the disk against writes.
+    pub const SOFTWARE_PROTECTED: Self = sense(0x7, 0x27, 0x02);
     /// The zone can be read and no more.
     pub const ZONE_READ_ONLY: Self = sense(0x7, 0x27, 0x08);
     /// The zone can neither be read nor written.
@@ -69,7 +75,7 @@ impl Sense {
         Self { field: Some(byte), ..Self::INVALID_FIELD }
     }
 
-    /// The same, about this logical block.
+    /// The same, about this logical block, or byte.
     #[must_use]
     pub const fn about(self, block: u64) -> Self {
         Self { block: Some(block), ..self }
@@ -92,12 +98,21 @@ impl Sense {
         out
     }
 
-    /// Descriptor format (response code 72h) with an information descriptor where it is about a block.
+    /// Sense data in one of its formats.
+    pub fn data(&self, descriptors: bool) -> Vec<u8> {
+        if descriptors { self.descriptors() } else { self.fixed().to_vec() }
+    }
+
+    /// Descriptor format (response code 72h) with a descriptor of information where there is some, and one of the field at fault.
     pub fn descriptors(&self) -> Vec<u8> {
         let mut out = vec![0x72, self.key, self.code[0], self.code[1], 0, 0, 0, 0];
         if let Some(block) = self.block {
             out.extend([0x00, 0x0a, 0x80, 0]);
             out.extend(block.to_be_bytes());
+        }
+        if let Some(byte) = self.field {
+            let [high, low] = byte.to_be_bytes();
+            out.extend([0x02, 0x06, 0, 0, 0xc0, high, low, 0]);
         }
         out[7] = (out.len() - 8) as u8;
         out
@@ -121,6 +136,8 @@ mod tests {
     #[test]
     fn descriptors_hold_blocks_of_64_bits() {
         assert_eq!(Sense::ZONE_OFFLINE.descriptors(), [0x72, 7, 0x2c, 0x0e, 0, 0, 0, 0]);
+        let field = Sense::at_field(0x0102).data(true);
+        assert_eq!(field, [0x72, 5, 0x24, 0, 0, 0, 0, 8, 2, 6, 0, 0, 0xc0, 1, 2, 0]);
         let long = Sense::UNRECOVERED_READ.about(1 << 33).descriptors();
         assert_eq!(long, [0x72, 3, 0x11, 0, 0, 0, 0, 12, 0, 0x0a, 0x80, 0, 0, 0, 0, 2, 0, 0, 0, 0]);
     }

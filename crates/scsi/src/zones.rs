@@ -3,28 +3,43 @@
 use crate::Sense;
 use crate::command::{Answer, Call};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
+use std::ops::Range;
 
 /// CLOSE, FINISH, OPEN ZONE, RESET WRITE POINTER.
 pub(crate) fn act(call: &Call<'_>) -> Answer {
     let action = ZoneAction::ALL.into_iter().find(|a| *a as u8 == call.byte(1) & 0x1f);
     let action = action.ok_or(Sense::at_field(1))?;
     let all = call.byte(14) & 1 != 0;
-    let zone = if all { None } else { Some(zone_id(call)?) };
-    call.told(call.disk.zone(action, zone)).map(|()| Vec::new())
+    let zones = if all { None } else { Some(named(call)?) };
+    call.told(call.disk.zone(action, zones)).map(|()| Vec::new())
 }
 
-/// The zone of a CDB: the first block of one that has a write pointer.
-fn zone_id(call: &Call<'_>) -> Result<Lba, Sense> {
-    let id = call.number(2, 8);
+/// The blocks of the zones of a CDB: as many as its count says, at least one, from the one whose first block is the zone ID on. All have write
+/// pointers.
+fn named(call: &Call<'_>) -> Result<Range<Lba>, Sense> {
+    let (id, count) = (call.number(2, 8), call.number(12, 2).max(1));
     if id >= call.facts().logical_blocks() {
         return Err(Sense::OUT_OF_RANGE.about(id));
     }
-    let (lba, mut good) = (Lba(id * call.facts().ratio()), false);
-    call.disk.zones(lba, &mut |zone| {
-        good = zone.start == lba && !matches!(zone.kind, ZoneKind::Conventional | ZoneKind::Gap);
-        false
+    let first = Lba(id * call.facts().ratio());
+    let (mut end, mut found, mut starts) = (first, 0, true);
+    call.disk.zones(first, &mut |zone| {
+        // Gap zones between zones belong to those before them.
+        if zone.kind == ZoneKind::Gap && found > 0 {
+            return true;
+        }
+        starts &= found > 0 || zone.start == first;
+        if !starts || !zone.kind.has_pointer() {
+            return false;
+        }
+        (end, found) = (zone.end(), found + 1);
+        found < count
     });
-    if good { Ok(lba) } else { Err(Sense::at_field(2)) }
+    match found == count {
+        true => Ok(first..end),
+        false if found == 0 => Err(Sense::at_field(2)),
+        false => Err(Sense::at_field(12)),
+    }
 }
 
 /// Whether a zone is one of those that are asked for; `None`: there is no such option.

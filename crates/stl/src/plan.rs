@@ -144,6 +144,8 @@ pub enum Refusal {
     NoSpace,
     /// A write that does not end in its zone, or a read that goes on behind one.
     CrossesZone,
+    /// A block between two zones.
+    Gap,
     /// A read of what was not written since its zone was reset.
     AbovePointer,
     /// A write to a zone that is full.
@@ -169,6 +171,7 @@ impl Refusal {
             Self::WriteProtected => "write-protected",
             Self::NoSpace => "no-space",
             Self::CrossesZone => "crosses-zone",
+            Self::Gap => "gap",
             Self::AbovePointer => "above-pointer",
             Self::ZoneFull => "zone-full",
             Self::TooManyOpen => "too-many-open",

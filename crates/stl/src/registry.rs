@@ -75,13 +75,27 @@ pub fn find(name: &str) -> Result<&'static LayerEntry, SpecError> {
     })
 }
 
+/// The entry that `text` (`NAME[,key=value...]`) describes, and the text with its own name and keys: `zoned,model=host-aware` is `host-aware`.
+///
+/// # Errors
+/// As [`find`].
+pub fn described(text: &str) -> Result<(&'static LayerEntry, String), SpecError> {
+    let (name, pairs) = split_item(text);
+    let entry = find(name)?;
+    Ok(match zoned::model(entry.name, &pairs) {
+        Some(host_aware) => (&zoned::ENTRY_HOST_AWARE, host_aware),
+        None => (entry, text.to_owned()),
+    })
+}
+
 /// Builds the layer that `text` (`NAME[,key=value...]`) describes.
 ///
 /// # Errors
 /// Unknown names and keys with the nearest match, values out of range with the accepted range, and what does not fit on
 /// the drive.
 pub fn build(text: &str, context: &BuildContext) -> Result<Built, SpecError> {
-    build_as(find(split_item(text).0)?, text, context)
+    let (entry, text) = described(text)?;
+    build_as(entry, &text, context)
 }
 
 /// As [`build`], of an entry that need not be in the registry; `text` has its options.

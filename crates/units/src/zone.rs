@@ -16,6 +16,13 @@ pub enum ZoneKind {
     Gap = 5,
 }
 
+impl ZoneKind {
+    /// Whether it has a write pointer.
+    pub const fn has_pointer(self) -> bool {
+        matches!(self, Self::SequentialRequired | Self::SequentialPreferred)
+    }
+}
+
 /// The condition of a zone; the numbers are those of REPORT ZONES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -90,6 +97,8 @@ pub struct ZoneLimits {
     pub unrestricted_reads: bool,
     /// How many zones may be open at once; `None`: all.
     pub most_open: Option<u32>,
+    /// Zones begin at multiples of this, and are shorter: gap zones lie between them. `None`: there are no gaps.
+    pub pitch: Option<Blocks>,
     /// The zones prefer sequential writes: the drive is host-aware. `None`: they require them.
     pub preferred: Option<PreferredZones>,
 }

@@ -5,14 +5,15 @@ use smrlab_iscsi::Target;
 use smrlab_iscsi::login::login;
 use smrlab_iscsi::pdu::{self, Digests, NO_TAG, Pdu, opcode};
 use smrlab_iscsi::session::{Session, Wire};
-use smrlab_scsi::{Disk, Done, Facts, Kind};
+use smrlab_scsi::{Change, Disk, Done, Facts, Kind, Modes};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Mutex;
 
 const NAME: &str = "iqn.2026-01.smrlab:t";
 
-struct Memory(Facts, Mutex<Vec<u8>>);
+struct Memory(Facts, Mutex<Vec<u8>>, Mutex<Modes>);
 
 impl Memory {
     fn boxed() -> Box<Self> {
@@ -26,7 +27,7 @@ impl Memory {
             discards: false,
             kind: Kind::Conventional,
         };
-        Box::new(Self(facts, Mutex::new(vec![0; 2048 * 512])))
+        Box::new(Self(facts, Mutex::new(vec![0; 2048 * 512]), Mutex::default()))
     }
 }
 
@@ -47,6 +48,20 @@ impl Disk for Memory {
         Ok(())
     }
 
+    fn change(&self, lba: Lba, bytes: &mut [u8], fua: bool, change: &mut Change<'_>) -> Done {
+        self.read(lba, bytes)?;
+        change(bytes)?;
+        self.write(lba, bytes, fua)
+    }
+
+    fn modes(&self) -> Modes {
+        *self.2.lock().unwrap()
+    }
+
+    fn set_modes(&self, modes: Modes) {
+        *self.2.lock().unwrap() = modes;
+    }
+
     fn flush(&self) -> Done {
         Ok(())
     }
@@ -55,7 +70,7 @@ impl Disk for Memory {
         Ok(())
     }
 
-    fn zone(&self, _: ZoneAction, _: Option<Lba>) -> Done {
+    fn zone(&self, _: ZoneAction, _: Option<Range<Lba>>) -> Done {
         Ok(())
     }
 

@@ -93,7 +93,7 @@ fn reserved_bits_and_unknown_commands_are_refused() {
     let mut read = cdb(0x28, 0, 0, 1);
     read[9] = 0x04;
     assert_eq!(disk.ask(&read), field(9));
-    for code in [0x01, 0x04, 0x15, 0x55, 0x5e, 0x5f, 0x7f, 0x94, 0x95, 0xff] {
+    for code in [0x01, 0x04, 0x16, 0x56, 0x5e, 0x5f, 0x7f, 0x94, 0x95, 0xff] {
         assert_eq!(disk.ask(&[code; 16]), Err(Sense::INVALID_OPCODE), "{code:#x}");
     }
     assert_eq!(disk.ask(&[]), Err(Sense::INVALID_OPCODE));
@@ -152,6 +152,57 @@ fn write_same_and_unmap() {
     kept.facts.discards = false;
     assert_eq!(kept.ask(&[0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(Sense::INVALID_OPCODE));
     assert_eq!(kept.tell(&cdb(0x93, 0x08, 0, 1), &block).unwrap_err().field, Some(1));
+}
+
+/// COMPARE AND WRITE or ORWRITE of `blocks` from block 8 on.
+fn changing(code: u8, flags: u8, blocks: u8) -> [u8; 16] {
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[1], cdb[9], cdb[13]) = (code, flags, 8, blocks);
+    cdb
+}
+
+#[test]
+fn compare_and_write_writes_where_all_is_as_expected() {
+    let disk = Memory::new(1024, 512);
+    let (old, new) = (filled(1024), vec![0xc3; 1024]);
+    disk.tell(&cdb(0x2a, 0, 8, 2), &old).unwrap();
+    let held = || disk.ask(&cdb(0x28, 0, 8, 2)).unwrap();
+    assert_eq!(data_out(&disk, &changing(0x89, 0, 2)), 2048);
+    for byte in [0, 511, 700] {
+        let mut wrong = old.clone();
+        wrong[byte] ^= 1;
+        let told = disk.tell(&changing(0x89, 0, 2), &[&wrong[..], &new].concat());
+        assert_eq!(told, Err(Sense::MISCOMPARE.about(byte as u64)), "the first byte that differs");
+        assert_eq!(held(), old);
+    }
+    disk.fua.take();
+    disk.tell(&changing(0x89, 0x18, 2), &[&old[..], &new].concat()).unwrap();
+    assert_eq!((held(), disk.fua.take()), (new.clone(), vec![true]));
+    assert_eq!(disk.tell(&changing(0x89, 0, 2), &new), Err(Sense::INVALID_FIELD), "half of it");
+    assert_eq!(disk.ask(&changing(0x89, 0, 0)), Ok(Vec::new()));
+    assert_eq!(disk.ask(&changing(0x89, 0x20, 1)).unwrap_err().field, Some(1), "protection information");
+    let mut beyond = changing(0x89, 0, 1);
+    beyond[8] = 4;
+    assert_eq!(disk.ask(&beyond), Err(Sense::OUT_OF_RANGE.about(1024)));
+}
+
+#[test]
+fn or_write_unites_bits() {
+    let disk = Memory::new(1024, 512);
+    disk.tell(&cdb(0x2a, 0, 8, 1), &[0x0f; 512]).unwrap();
+    disk.tell(&changing(0x8b, 0x08, 1), &[0x35; 512]).unwrap();
+    assert_eq!(disk.ask(&cdb(0x28, 0, 8, 1)).unwrap(), [0x3f; 512]);
+    assert_eq!(disk.fua.take(), [false, true]);
+    assert_eq!(disk.tell(&changing(0x8b, 0, 1), &[0; 100]), Err(Sense::INVALID_FIELD));
+}
+
+#[test]
+fn a_disk_that_is_stopped_is_flushed() {
+    let disk = Memory::new(1024, 512);
+    for (byte, flushes) in [(0x01, 0), (0x00, 1), (0x04, 1), (0x00, 2)] {
+        disk.ask(&[0x1b, 0, 0, 0, byte, 0]).unwrap();
+        assert_eq!(disk.flushes.get(), flushes);
+    }
 }
 
 #[test]

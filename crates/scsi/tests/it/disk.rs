@@ -1,14 +1,16 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
-use smrlab_scsi::{Disk, Done, Facts, Kind, Sense, data_out, execute};
+use smrlab_scsi::{Change, Disk, Done, Facts, Kind, Modes, Sense, data_out, execute};
 use smrlab_units::{Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 
 pub(crate) struct Memory {
     pub facts: Facts,
     pub bytes: RefCell<Vec<u8>>,
     pub zones: Vec<Zone>,
-    pub acted: RefCell<Vec<(ZoneAction, Option<Lba>)>>,
+    pub acted: RefCell<Vec<(ZoneAction, Option<Range<Lba>>)>>,
+    pub modes: Cell<Modes>,
     /// FUA of the writes.
     pub fua: RefCell<Vec<bool>>,
     pub flushes: Cell<u32>,
@@ -34,6 +36,7 @@ impl Memory {
             bytes: RefCell::new(vec![0; blocks as usize * 512]),
             zones: Vec::new(),
             acted: RefCell::default(),
+            modes: Cell::default(),
             fua: RefCell::default(),
             flushes: Cell::new(0),
             fault: Cell::new(None),
@@ -44,7 +47,8 @@ impl Memory {
     pub(crate) fn zoned() -> Self {
         use ZoneCondition::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen, NotWritePointer};
         let mut disk = Self::new(416, 512);
-        let limits = ZoneLimits { unrestricted_reads: true, most_open: Some(3), preferred: None };
+        let limits =
+            ZoneLimits { unrestricted_reads: true, most_open: Some(3), pitch: None, preferred: None };
         (disk.facts.kind, disk.facts.discards) = (Kind::HostManaged(limits), false);
         let conditions = [NotWritePointer, Full, ImplicitlyOpen, ExplicitlyOpen, Closed, Empty, Empty];
         let written = [None, None, Some(8), Some(16), Some(24), Some(0), Some(0)];
@@ -65,7 +69,7 @@ impl Memory {
     pub(crate) fn aware() -> Self {
         let mut disk = Self::zoned();
         let preferred = Some(PreferredZones { open: 7, non_sequential: 5 });
-        let limits = ZoneLimits { unrestricted_reads: true, most_open: None, preferred };
+        let limits = ZoneLimits { unrestricted_reads: true, most_open: None, pitch: None, preferred };
         disk.facts.kind = Kind::HostAware(limits);
         disk.zones[1..].iter_mut().for_each(|z| z.kind = ZoneKind::SequentialPreferred);
         disk.zones[3].non_sequential = true;
@@ -107,6 +111,20 @@ impl Disk for Memory {
         Ok(())
     }
 
+    fn change(&self, lba: Lba, bytes: &mut [u8], fua: bool, change: &mut Change<'_>) -> Done {
+        self.read(lba, bytes)?;
+        change(bytes)?;
+        self.write(lba, bytes, fua)
+    }
+
+    fn modes(&self) -> Modes {
+        self.modes.get()
+    }
+
+    fn set_modes(&self, modes: Modes) {
+        self.modes.set(modes);
+    }
+
     fn flush(&self) -> Done {
         self.flushes.set(self.flushes.get() + 1);
         self.done()
@@ -118,9 +136,9 @@ impl Disk for Memory {
         Ok(())
     }
 
-    fn zone(&self, action: ZoneAction, zone: Option<Lba>) -> Done {
+    fn zone(&self, action: ZoneAction, zones: Option<Range<Lba>>) -> Done {
         self.done()?;
-        self.acted.borrow_mut().push((action, zone));
+        self.acted.borrow_mut().push((action, zones));
         Ok(())
     }
 

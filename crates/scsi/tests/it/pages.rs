@@ -35,7 +35,7 @@ fn pages_of_vital_product_data() {
     assert_eq!((&names[47..51], names[51] >> 4, names.len()), (&[0x01, 0x03, 0, 8][..], 0x3, 59));
     let limits = vital(&disk, 0xb0);
     assert_eq!(limits[..4], [0, 0xb0, 0, 60]);
-    assert_eq!(limits[4..12], [1, 0, 0, 8, 0, 1, 0, 0]);
+    assert_eq!(limits[4..12], [1, 255, 0, 8, 0, 1, 0, 0]);
     assert_eq!(limits[20..32], [0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 0, 0, 0, 8]);
     assert_eq!(limits[36..44], [0, 0, 0, 0, 0, 1, 0, 0]);
     assert_eq!(vital(&disk, 0xb1)[..9], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2, 0x20]);
@@ -44,7 +44,13 @@ fn pages_of_vital_product_data() {
     let zones = vital(&zoned, 0xb6);
     assert_eq!(zones[..8], [0x14, 0xb6, 0, 60, 1, 0, 0, 0]);
     assert_eq!(zones[8..20], [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 3]);
+    assert_eq!(zones[20..32], [0; 12], "no alignment is said");
     assert_eq!(disk.ask(&ask::inquiry(Some(0xb6), 99)).unwrap_err().code, [0x24, 0]);
+    let mut gaps = Memory::zoned();
+    let Kind::HostManaged(limits) = &mut gaps.facts.kind else { panic!() };
+    limits.pitch = Some(smrlab_units::Blocks(0x0108));
+    gaps.facts.logical = 4096;
+    assert_eq!(vital(&gaps, 0xb6)[23..32], [0x08, 0, 0, 0, 0, 0, 0, 0, 0x21], "constant distance of starts");
 }
 
 #[test]
@@ -95,10 +101,75 @@ fn mode_pages() {
     assert_eq!(all[..12], [43, 0, 0x10, 8, 0, 0, 4, 0, 0, 0, 2, 0]);
     assert_eq!((all.len(), all[12], all[32]), (44, 0x08, 0x0a));
     let changeable = disk.ask(&[0x1a, 8, 0x48, 0, 255, 0]).unwrap();
-    assert_eq!(changeable[4..], [&[0x08, 0x12][..], &[0; 18]].concat(), "nothing");
+    assert_eq!(changeable[4..], [&[0x08, 0x12, 0x04][..], &[0; 17]].concat(), "WCE");
+    let control = disk.ask(&[0x1a, 8, 0x4a, 0, 255, 0]).unwrap();
+    assert_eq!(control[4..], [0x0a, 0x0a, 0x04, 0, 0x08, 0, 0, 0, 0, 0, 0, 0], "D_SENSE, SWP");
     assert_eq!(disk.ask(&[0x1a, 0, 0xc8, 0, 255, 0]).unwrap_err().code, [0x39, 0], "nothing is saved");
     assert_eq!(disk.ask(&[0x1a, 0, 0x05, 0, 255, 0]).unwrap_err().field, Some(2));
     assert_eq!(disk.ask(&[0x1a, 0, 0x08, 1, 255, 0]).unwrap_err().field, Some(3));
+}
+
+/// MODE SELECT(6) or (10) of one page, without a descriptor.
+fn select(disk: &Memory, long: bool, page: &[u8]) -> Result<Vec<u8>, Sense> {
+    let list = [&[0; 8][..if long { 8 } else { 4 }], page].concat();
+    let n = list.len() as u8;
+    let short = [0x15, 0x10, 0, 0, n, 0];
+    let cdb: &[u8] = if long { &[0x55, 0x10, 0, 0, 0, 0, 0, 0, n, 0] } else { &short };
+    disk.tell(cdb, &list)
+}
+
+#[test]
+fn mode_select_changes_three_bits_and_no_other() {
+    let disk = Memory::new(1024, 512);
+    let control = |second: u8, fourth: u8| [0x0a, 0x0a, second, 0x10, fourth, 0, 0, 0, 0, 0, 0, 0];
+    let shown = || disk.ask(&[0x1a, 8, 0x0a, 0, 255, 0]).unwrap();
+    select(&disk, false, &control(0x06, 0)).unwrap();
+    assert!(disk.modes.get().descriptors);
+    assert_eq!(shown()[4..], control(0x06, 0));
+    select(&disk, true, &control(0x02, 0x08)).unwrap();
+    assert_eq!((shown()[2], &shown()[4..]), (0x90, &control(0x02, 0x08)[..]), "WP, and SWP");
+    assert_eq!(disk.ask(&[0x1a, 8, 0x8a, 0, 255, 0]).unwrap()[4..], control(0x02, 0), "the default");
+    for write in
+        [&[0x0a, 0, 0, 0, 1, 0][..], &[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], &[0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+    {
+        assert_eq!(disk.tell(write, &[0; 512]), Err(Sense::SOFTWARE_PROTECTED), "{write:x?}");
+    }
+    assert!(disk.ask(&[0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0]).is_ok(), "reads go on");
+    select(&disk, true, &control(0x02, 0)).unwrap();
+    // The write cache is off: writes are durable when they are acknowledged.
+    let mut caching = [0; 20];
+    (caching[0], caching[1]) = (0x08, 0x12);
+    select(&disk, false, &caching).unwrap();
+    disk.tell(&[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], &[0; 512]).unwrap();
+    assert_eq!(disk.fua.take(), [true]);
+    // What cannot be changed, and lists that are not whole, change nothing.
+    let held = disk.modes.get();
+    let list = |page: &[u8]| select(&disk, false, page).unwrap_err().code;
+    assert_eq!(list(&control(0x00, 0)), [0x26, 0], "GLTSD");
+    assert_eq!(list(&[control(0x06, 0), control(0x06, 1)].concat()), [0x26, 0], "the second page");
+    assert_eq!(list(&control(0x06, 0)[..11]), [0x1a, 0]);
+    assert_eq!(list(&[0x05, 2, 0, 0]), [0x26, 0], "no such page");
+    assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 3, 0], &[0; 3]).unwrap_err().code, [0x1a, 0]);
+    assert_eq!(disk.tell(&[0x15, 0x11, 0, 0, 0, 0], &[]).unwrap_err().field, Some(1), "nothing is saved");
+    assert_eq!(disk.modes.get(), held);
+    assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 0, 0], &[]), Ok(Vec::new()), "no list is no error");
+    // The descriptor that MODE SENSE gives comes back.
+    let told = disk.ask(&[0x1a, 0, 0x08, 0, 255, 0]).unwrap();
+    let list = [&[0, 0, 0][..], &told[3..]].concat();
+    disk.tell(&[0x15, 0x10, 0, 0, list.len() as u8, 0], &list).unwrap();
+    let other = [&[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 4, 0][..], &told[12..]].concat();
+    assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 32, 0], &other).unwrap_err().code, [0x26, 0], "other blocks");
+}
+
+#[test]
+fn lists_of_functions_and_of_defects() {
+    let disk = Memory::new(1024, 512);
+    assert_eq!(disk.ask(&[0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 99, 0, 0]).unwrap(), [0xd8, 0, 0, 0]);
+    let more = disk.ask(&[0xa3, 0x0d, 0x80, 0, 0, 0, 0, 0, 0, 99, 0, 0]).unwrap();
+    assert_eq!((more.len(), &more[..4]), (16, &[0xd8, 0, 0, 12][..]));
+    assert_eq!(disk.ask(&[0x37, 0, 0x1d, 0, 0, 0, 0, 0, 99, 0]).unwrap(), [0, 0x1d, 0, 0]);
+    let long = [0xb7, 0x18, 0, 0, 0, 0, 0, 0, 0, 99, 0, 0];
+    assert_eq!(disk.ask(&long).unwrap(), [0, 0x18, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::disk::Memory;
 use smrlab_scsi::Sense;
-use smrlab_units::{Lba, ZoneAction};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
 
 fn report(disk: &Memory, start: u64, room: u32, option: u8) -> Result<Vec<u8>, Sense> {
     let cdb = [&[0x95, 0][..], &start.to_be_bytes(), &room.to_be_bytes(), &[option, 0]].concat();
@@ -63,6 +63,41 @@ fn options_and_room() {
 }
 
 #[test]
+fn a_count_of_zones_names_those_behind_each_other() {
+    let mut disk = Memory::zoned();
+    let act = |disk: &Memory, id: u64, count: u16| {
+        disk.ask(&[&[0x94, 4][..], &id.to_be_bytes(), &[0, 0], &count.to_be_bytes(), &[0, 0]].concat())
+    };
+    let acted = |disk: &Memory| disk.acted.take().into_iter().map(|a| a.1.unwrap()).collect::<Vec<_>>();
+    for count in [0, 1, 3, 6] {
+        act(&disk, 64, count).unwrap();
+    }
+    let to = |end| Lba(64)..Lba(end);
+    assert_eq!(acted(&disk), [to(128), to(128), to(256), to(416)], "none is one; the last one is a runt");
+    assert_eq!(act(&disk, 64, 7).unwrap_err().field, Some(12), "more than there are");
+    assert_eq!(act(&disk, 0, 2).unwrap_err().field, Some(2), "a conventional zone");
+    // Gaps between zones count for nothing, and cannot be named.
+    let gap = |at| Zone {
+        kind: ZoneKind::Gap,
+        condition: ZoneCondition::NotWritePointer,
+        pointer: None,
+        start: Lba(at),
+        blocks: Blocks(16),
+        non_sequential: false,
+    };
+    disk.zones[2].blocks = Blocks(48);
+    disk.zones.insert(3, gap(176));
+    act(&disk, 128, 2).unwrap();
+    assert_eq!(acted(&disk), [Lba(128)..Lba(256)]);
+    assert_eq!(act(&disk, 176, 1).unwrap_err().field, Some(2));
+    let types =
+        |option| report(&disk, 0, 4096, option).unwrap()[64..].chunks(64).map(|d| d[0]).collect::<Vec<_>>();
+    assert_eq!(types(0x00), [1, 2, 2, 5, 2, 2, 2, 2]);
+    assert_eq!(types(0x3e), [1, 2, 2, 2, 2, 2, 2], "all but gaps");
+    assert_eq!(types(0x3f), [1, 5], "what has no write pointer");
+}
+
+#[test]
 fn actions_reach_the_disk_and_zone_ids_are_checked() {
     let disk = Memory::zoned();
     let act = |service: u8, id: u64, all: u8| {
@@ -72,7 +107,7 @@ fn actions_reach_the_disk_and_zone_ids_are_checked() {
         act(i as u8 + 1, 64, 0).unwrap();
         // With ALL the zone is not looked at.
         act(i as u8 + 1, 77, 1).unwrap();
-        assert_eq!(disk.acted.take(), [(action, Some(Lba(64))), (action, None)]);
+        assert_eq!(disk.acted.take(), [(action, Some(Lba(64)..Lba(128))), (action, None)]);
     }
     assert_eq!(act(4, 65, 0).unwrap_err().field, Some(2), "not the first block of a zone");
     assert_eq!(act(4, 0, 0).unwrap_err().field, Some(2), "a conventional zone");

@@ -8,6 +8,7 @@ mod table;
 
 pub use aware_entry::ENTRY as ENTRY_HOST_AWARE;
 pub use entry::ENTRY;
+pub(crate) use entry::model;
 
 use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
 use places::Places;
@@ -44,12 +45,12 @@ impl Zoned {
         Self { places, table, limits, reset: false, resets: 0 }
     }
 
-    /// Calls `each` with the parts of a range that lie in one zone: zone, first block, blocks.
+    /// Calls `each` with the parts of a range that lie in one zone, or in the gap behind it: zone, first block, blocks.
     fn by_zone(&self, range: Range<u64>, mut each: impl FnMut(u64, u64, u64)) {
         let mut at = range.start;
         while at < range.end {
             let zone = self.table.shape.zone_of(at);
-            let end = self.table.shape.span(zone).end.min(range.end);
+            let end = self.table.shape.slot(zone).end.min(range.end);
             each(zone, at, end - at);
             at = end;
         }
@@ -166,8 +167,7 @@ impl TranslationLayer for Zoned {
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        let shape = &self.table.shape;
-        let _ = (shape.zone_of(from.0)..shape.zones()).all(|zone| out(&self.table.zone(zone)));
+        self.table.report(from, out);
     }
 
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {

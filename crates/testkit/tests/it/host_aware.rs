@@ -6,12 +6,14 @@ use smrlab_stl::{
     BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, StepEnd, TranslationLayer,
 };
 use smrlab_testkit::{PlainMedium, Rng, drives};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction, ZoneKind};
 use std::ops::Range;
 use std::sync::Arc;
 
 const BLOCK: usize = 512;
-const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms";
+/// The condition of zones without a write pointer.
+const CONVENTIONAL: &str = "not-write-pointer";
+const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms,conventional=10%";
 
 fn build(drive: &Arc<DriveModel>) -> Option<Box<dyn TranslationLayer>> {
     smrlab_stl::build(SMALL, &BuildContext::new(drive.clone())).ok().map(|b| b.layer)
@@ -54,7 +56,8 @@ impl Model {
         let mut zones = Vec::new();
         layer.zones(Lba(0), &mut |z| {
             let span = z.start.0..z.end().0;
-            zones.push(Zone { span, condition: "empty", written: 0, in_order: true, discarded: false });
+            let condition = if z.kind == ZoneKind::Conventional { CONVENTIONAL } else { "empty" };
+            zones.push(Zone { span, condition, written: 0, in_order: true, discarded: false });
             true
         });
         Self { zones, opened: Vec::new(), bytes: vec![0; layer.host_blocks().bytes() as usize] }
@@ -82,6 +85,9 @@ impl Model {
     fn write(&mut self, r: &HostRequest, data: &[u8]) {
         self.bytes[Blocks(r.lba.0).bytes() as usize..][..data.len()].copy_from_slice(data);
         for i in self.meant(r) {
+            if self.zones[i].condition == CONVENTIONAL {
+                continue;
+            }
             let span = self.zones[i].span.clone();
             let (from, to) = (r.lba.0.max(span.start), (r.lba.0 + r.blocks.0).min(span.end));
             self.zones[i].in_order &= from == span.start + self.zones[i].written;
@@ -99,6 +105,7 @@ impl Model {
 
     fn one(&mut self, action: ZoneAction, i: usize) -> bool {
         match (action, self.zones[i].condition) {
+            (_, CONVENTIONAL) => return false,
             (ZoneAction::Reset, _) => {
                 let zone = &mut self.zones[i];
                 (zone.condition, zone.written, zone.discarded) = ("empty", 0, false);
@@ -134,7 +141,10 @@ impl Model {
                 }
                 true
             }
-            _ => meant.iter().all(|z| self.one(action, *z)),
+            _ => {
+                let others: Vec<usize> = meant.iter().copied().filter(|z| !is(z, CONVENTIONAL)).collect();
+                others.into_iter().all(|z| self.one(action, z))
+            }
         }
     }
 
@@ -162,7 +172,8 @@ fn same_zones(layer: &dyn TranslationLayer, model: &Model, what: &str) {
     let mut own = model.zones.iter();
     layer.zones(Lba(0), &mut |z| {
         let wanted = own.next().expect("as many");
-        let pointer = (wanted.condition != "full").then(|| wanted.span.start + wanted.written);
+        let pointer =
+            (!["full", CONVENTIONAL].contains(&wanted.condition)).then(|| wanted.span.start + wanted.written);
         let told = (z.start.0..z.end().0, z.condition.name(), z.pointer.map(|p| p.0));
         assert_eq!(told, (wanted.span.clone(), wanted.condition, pointer), "after {what}");
         assert!(!z.non_sequential || !wanted.in_order, "zone {told:?} was written in order: {what}");
@@ -327,9 +338,14 @@ fn pointers_and_bytes_survive_a_cut_at_every_media_operation() {
 fn a_host_that_stays_sequential_never_cleans() {
     let (_, drive) = drives::all().into_iter().find(|d| d.0 == "tiny").expect("a drive");
     let mut rig = Rig::new(&drive).expect("fits");
-    let (mut rng, zones) = (Rng::new(1), rig.model.zones.len());
+    let sequential = |rig: &Rig| {
+        (0..rig.model.zones.len())
+            .filter(|i| rig.model.zones[*i].condition != CONVENTIONAL)
+            .collect::<Vec<_>>()
+    };
+    let mut rng = Rng::new(1);
     for round in 0..3 {
-        let mut left: Vec<usize> = (0..zones).collect();
+        let mut left = sequential(&rig);
         while !left.is_empty() {
             let i = left[rng.below(left.len().min(5) as u64) as usize];
             let zone = rig.model.zones[i].clone();

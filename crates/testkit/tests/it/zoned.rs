@@ -4,7 +4,7 @@
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng, drives};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, ZoneAction};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, ZoneAction, ZoneKind};
 use std::sync::Arc;
 
 const BLOCK: usize = 512;
@@ -15,6 +15,8 @@ struct Zone {
     start: u64,
     blocks: u64,
     condition: &'static str,
+    /// Nothing can be done with it.
+    gap: bool,
     bytes: Vec<u8>,
 }
 
@@ -29,7 +31,7 @@ impl Zone {
     }
 
     fn conventional(&self) -> bool {
-        self.condition == "not-write-pointer"
+        self.condition == "not-write-pointer" && !self.gap
     }
 
     fn rest(&mut self) {
@@ -55,7 +57,8 @@ impl Model {
         layer.zones(Lba(0), &mut |z| {
             let condition = z.condition.name();
             let bytes = if z.pointer.is_none() { vec![0; z.blocks.bytes() as usize] } else { Vec::new() };
-            zones.push(Zone { start: z.start.0, blocks: z.blocks.0, condition, bytes });
+            let gap = z.kind == ZoneKind::Gap;
+            zones.push(Zone { start: z.start.0, blocks: z.blocks.0, condition, gap, bytes });
             true
         });
         Self { zones, opened: Vec::new(), most_open: limits.0, most_active: limits.1, zeroes }
@@ -99,6 +102,9 @@ impl Model {
             }
             return Ok(());
         }
+        if self.zones[i].gap {
+            return Err("gap");
+        }
         if self.is(i, "full") {
             return Err("zone-full");
         }
@@ -129,9 +135,15 @@ impl Model {
                 return Err("crosses-zone");
             }
             let zone = &self.zones[zones.start];
+            if zone.gap {
+                return Err("gap");
+            }
             if zone.pointer().is_some_and(|p| end > p) {
                 return Err("above-pointer");
             }
+        }
+        if zones.into_iter().any(|z| self.zones[z].gap) {
+            return Err("gap");
         }
         for (k, block) in out.chunks_mut(BLOCK).enumerate() {
             let zone = &self.zones[self.at(lba + k as u64)];
@@ -166,16 +178,20 @@ impl Model {
     }
 
     fn act(&mut self, action: ZoneAction, lba: u64, blocks: u64) -> Result<(), &'static str> {
-        let zones = self.at(lba)..self.at(lba + blocks - 1) + 1;
-        if zones.len() == 1 {
-            return self.one(action, zones.start);
+        let all = self.at(lba)..self.at(lba + blocks - 1) + 1;
+        let zones: Vec<usize> = all.filter(|z| !self.zones[*z].gap).collect();
+        match zones[..] {
+            [] => return Err("unsupported"),
+            [zone] => return self.one(action, zone),
+            _ => {}
         }
         let explicit = self.zones.iter().filter(|z| z.condition == "explicitly-open").count();
-        let closed = zones.clone().filter(|&z| self.is(z, "closed")).count();
+        let closed = zones.iter().filter(|&&z| self.is(z, "closed")).count();
         if action == ZoneAction::Open && explicit + closed > self.most_open {
             return Err("too-many-open");
         }
         let meant: Vec<usize> = zones
+            .into_iter()
             .filter(|&z| match action {
                 ZoneAction::Open => self.is(z, "closed"),
                 ZoneAction::Finish => self.zones[z].open() || self.is(z, "closed"),
@@ -261,7 +277,7 @@ impl Rig {
             HostOp::Write => model.write(lba, data),
             HostOp::Append => {
                 let zone = &model.zones[model.at(lba)];
-                if zone.conventional() || zone.start != lba {
+                if zone.conventional() || zone.gap || zone.start != lba {
                     Err("not-at-pointer")
                 } else {
                     model.write(zone.pointer().unwrap_or(lba), data)
@@ -351,7 +367,9 @@ impl Rig {
         let mut model = model.clone();
         model.zones.iter_mut().for_each(Zone::rest);
         same_zones(&*layer, &model, "a power cut");
-        for zone in model.zones.iter().filter(|z| !z.conventional() || z.start + z.blocks <= r.lba.0) {
+        for zone in
+            model.zones.iter().filter(|z| !z.gap && (!z.conventional() || z.start + z.blocks <= r.lba.0))
+        {
             let out = read_zone(&mut *layer, &mut medium, zone);
             let mut wanted = zone.bytes.clone();
             wanted.resize(out.len(), 0);
@@ -366,13 +384,17 @@ fn build(text: &str, drive: &Arc<DriveModel>) -> Box<dyn TranslationLayer> {
 }
 
 const SMALL: &str = "zoned,zone=16KiB,max_open=3,max_active=5,conventional=10%";
+const GAPS: &str = "zoned,zone=16KiB,capacity=12KiB,max_open=3,max_active=5,conventional=10%";
+const RUNT: &str = "zoned,zone=16KiB,runt=4KiB,max_open=3,max_active=5,conventional=0%";
 
 #[test]
 fn random_commands_do_what_a_second_model_says() {
     let mut refusals = std::collections::BTreeSet::new();
     let mut fits = 0;
     for (name, drive) in drives::all() {
-        for text in [SMALL, "zoned,zone=16KiB,max_open=3,max_active=5,conventional=0%,urswrz=off"] {
+        let refusing = "zoned,zone=16KiB,max_open=3,max_active=5,conventional=0%,urswrz=off";
+        let gaps_refusing = "zoned,zone=16KiB,capacity=4KiB,max_open=3,max_active=5,urswrz=off";
+        for text in [SMALL, GAPS, RUNT, refusing, gaps_refusing] {
             if smrlab_stl::build(text, &BuildContext::new(drive.clone())).is_err() {
                 continue;
             }
@@ -386,8 +408,15 @@ fn random_commands_do_what_a_second_model_says() {
         }
     }
     assert!(fits >= 10, "{fits}");
-    let all =
-        ["above-pointer", "crosses-zone", "not-at-pointer", "too-many-open", "unsupported", "zone-full"];
+    let all = [
+        "above-pointer",
+        "crosses-zone",
+        "gap",
+        "not-at-pointer",
+        "too-many-open",
+        "unsupported",
+        "zone-full",
+    ];
     assert_eq!(refusals.into_iter().collect::<Vec<_>>(), all, "each was met");
 }
 
@@ -396,10 +425,62 @@ fn write_pointers_and_bytes_survive_a_cut_at_every_media_operation() {
     for (_, drive) in
         drives::all().into_iter().filter(|d| ["tiny", "zones and skew", "wide head"].contains(&d.0))
     {
-        let (mut rig, mut rng) = (Rig::new(SMALL, &drive, (3, 5)), Rng::new(9));
-        for _ in 0..150 {
-            let r = rig.random_command(&mut rng);
-            rig.go(&r, &mut rng, true);
+        for (text, commands) in [(SMALL, 150), (GAPS, 60), (RUNT, 60)] {
+            let (mut rig, mut rng) = (Rig::new(text, &drive, (3, 5)), Rng::new(9));
+            for _ in 0..commands {
+                let r = rig.random_command(&mut rng);
+                rig.go(&r, &mut rng, true);
+            }
         }
     }
+}
+
+#[test]
+fn gaps_and_a_runt_lie_where_they_were_asked_for() {
+    let drive = drives::all().into_iter().find(|d| d.0 == "tiny").unwrap().1;
+    let zones = |text: &str| smrlab_stl::zones_of(&*build(text, &drive));
+    let shape = |text: &str| zones(text).iter().map(|z| (z.kind, z.blocks.0)).collect::<Vec<_>>();
+    use ZoneKind::{Conventional, Gap, SequentialRequired as Required};
+    let gaps = shape(GAPS);
+    assert_eq!(gaps[0], (Conventional, 32), "a conventional zone has no gap");
+    let behind = gaps.iter().position(|z| z.0 == Required).unwrap();
+    assert!(
+        gaps[behind..].chunks(2).all(|z| z == [(Required, 24), (Gap, 8)]),
+        "one behind the last one, too"
+    );
+    assert!(zones(GAPS).windows(2).all(|z| z[0].end() == z[1].start));
+    let (runt, plain) = (shape(RUNT), shape("zoned,zone=16KiB,conventional=0%"));
+    assert_eq!((runt.len(), runt.last()), (plain.len(), Some(&(Required, 8))));
+    assert!(runt[..runt.len() - 1].iter().all(|z| *z == (Required, 32)));
+    let fails =
+        |text: &str| smrlab_stl::build(text, &BuildContext::new(drive.clone())).unwrap_err().to_string();
+    for text in
+        ["zoned,zone=16KiB,capacity=20KiB", "zoned,zone=16KiB,runt=1KiB", "zoned,zone=16KiB,capacity=0"]
+    {
+        assert!(fails(text).contains("a multiple of 4KiB, at most a zone's 32 blocks"), "{}", fails(text));
+    }
+    assert!(fails("zoned,zone=16KiB,capacity=8KiB,runt=8KiB").contains("runt="));
+}
+
+#[test]
+fn a_zoned_drive_of_the_other_model_is_the_layer_host_aware() {
+    let drive = drives::all().into_iter().find(|d| d.0 == "tiny").unwrap().1;
+    let context = BuildContext::new(drive);
+    let built = smrlab_stl::build(
+        "zoned,model=host-aware,zone=16KiB,log=32KiB,max_open=7,conventional=10%",
+        &context,
+    )
+    .unwrap();
+    assert!(
+        built.resolved.starts_with("host-aware,") && built.resolved.contains("optimal_open=7"),
+        "{}",
+        built.resolved
+    );
+    let zones = smrlab_stl::zones_of(&*built.layer);
+    let conventional =
+        zones.iter().take_while(|z| z.kind == ZoneKind::Conventional && z.pointer.is_none()).count();
+    assert!((1..zones.len()).contains(&conventional));
+    assert!(zones[conventional..].iter().all(|z| z.kind == ZoneKind::SequentialPreferred));
+    let e = smrlab_stl::build("zoned,model=host-aware,urswrz=off", &context).unwrap_err().to_string();
+    assert!(e.contains("host-aware") && e.contains("urswrz"), "{e}");
 }

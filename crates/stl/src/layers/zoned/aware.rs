@@ -111,10 +111,9 @@ impl TranslationLayer for HostAware {
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        let shape = &self.table.shape;
-        let _ = (shape.zone_of(from.0)..shape.zones()).all(|zone| {
-            let non_sequential = self.cache.holds(shape.span(zone));
-            out(&Zone { non_sequential, ..self.table.zone(zone) })
+        self.table.report(from, &mut |zone| {
+            let non_sequential = zone.kind.has_pointer() && self.cache.holds(zone.start.0..zone.end().0);
+            out(&Zone { non_sequential, ..*zone })
         });
     }
 

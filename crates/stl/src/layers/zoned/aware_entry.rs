@@ -28,13 +28,17 @@ written is full. A zone of which the log holds blocks has *non-sequential write 
 order. With more open zones than that the one that a write opened longest ago is closed, which costs nothing; only the command
 OPEN is refused. Discards are free; they move no write pointer. A reset discards the zone.
 
-Conventional zones, appends and the drive's write cache have no part in it. A power cut loses nothing that was acknowledged; zones that were
+Conventional zones (`conventional=`) come first and have no write pointer; they lie on tracks like the others', and what is written there out of order
+takes the log, too. Appends and the drive's write cache have no part in it. A power cut loses nothing that was acknowledged; zones that were
 open are closed then.
 ";
 
+/// The layer's name.
+pub(super) const HOST_AWARE: &str = "host-aware";
+
 /// See the page.
 pub static ENTRY: LayerEntry = LayerEntry {
-    name: "host-aware",
+    name: HOST_AWARE,
     aliases: &[],
     summary: "host-aware drive: zones that prefer sequential writes; others go through a log on the medium",
     reference: "INCITS 536 (ZBC), INCITS 537 (ZAC); cache and cleaning: Shafaei, Hajkazemi, Desnoyers, Aghayev 2017, ACM TOS 13(4)",
@@ -47,6 +51,12 @@ pub static ENTRY: LayerEntry = LayerEntry {
             default: "",
             doc: "size of a zone, whole physical blocks of 4 KiB; default: 256MiB as on drives that are sold, on small drives as much \
                   less as makes 16 zones",
+        },
+        Param {
+            name: "conventional",
+            kind: Kind::Share(0.0, 0.5),
+            default: "0%",
+            doc: "share of the zones, at the beginning, that are conventional: without a write pointer, on tracks like the others",
         },
         Param {
             name: "optimal_open",
@@ -77,7 +87,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     },
     tested: &[
         "zone=16KiB,log=32KiB,optimal_open=2,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms",
-        "zone=32KiB,log=32KiB,map_trigger=4,map_limit=4,round=3,idle=10ms",
+        "zone=32KiB,log=32KiB,map_trigger=4,map_limit=4,round=3,idle=10ms,conventional=20%",
     ],
     conventional: false,
     build,
@@ -115,11 +125,16 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
 
 fn layer(size: u64, cache: PersistentCache, values: &Values) -> HostAware {
     let number = |key| values.count(key).unwrap_or(1);
+    let blocks = cache.host_blocks().0;
+    let share = values.share("conventional").unwrap_or(0.0);
+    let zones = blocks / size;
+    let wanted = if share > 0.0 { ((zones as f64 * share).round() as u64).max(1) } else { 0 };
     let shape = Shape {
         size,
-        conventional: 0,
+        capacity: size,
+        conventional: wanted.min(zones.saturating_sub(1)),
         kind: ZoneKind::SequentialPreferred,
-        blocks: cache.host_blocks().0,
+        blocks,
         most_open: number("optimal_open"),
         most_active: u64::MAX,
     };
@@ -127,6 +142,7 @@ fn layer(size: u64, cache: PersistentCache, values: &Values) -> HostAware {
         open: number("optimal_open") as u32,
         non_sequential: number("optimal_nonseq") as u32,
     };
-    let limits = ZoneLimits { unrestricted_reads: true, most_open: None, preferred: Some(preferred) };
+    let limits =
+        ZoneLimits { unrestricted_reads: true, most_open: None, pitch: None, preferred: Some(preferred) };
     HostAware::new(cache, Table::new(shape), limits)
 }

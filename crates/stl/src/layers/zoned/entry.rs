@@ -1,13 +1,14 @@
 //! What `zoned` says of itself, and how it is built.
 
 use super::Zoned;
-use super::places::{Places, lay};
+use super::aware_entry::HOST_AWARE;
+use super::places::{Lengths, Places, lay};
 use super::table::{PHYSICAL, Shape, Table};
 use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use smrlab_disk::model::{ControllerSpec, WriteBack};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{ZoneKind, ZoneLimits};
+use smrlab_units::{Blocks, ZoneKind, ZoneLimits};
 
 const PAGE: &str = "\
 A host-managed drive (ZBC, ZAC): the host writes each zone in order, and the drive refuses what is out of order. There is no
@@ -19,9 +20,12 @@ at the write pointer, be whole physical blocks (4 KiB) and end in its zone. At m
 that a write opened longest ago, and is refused where the host opened all of them. `max_active` limits open and closed zones together. Zone commands are
 open, close, finish and reset; those for many zones take the zones to which they apply, as ZBC has it. An append writes at the write pointer.
 
+With `capacity=` a zone ends before the next one begins, and a gap lies between them, as drives with zones of a size that is no power of two have it: the
+drive's size counts the gaps, and what reads or writes a block of one is refused. With `runt=` the last zone is smaller than the others.
+
 Reads above a write pointer bring zeroes, or are refused with `urswrz=off`. Data of a zone that was reset are never read again. A request that is
 refused changes nothing; a run counts the refusals by reason: `not-at-pointer`, `crosses-zone`, `zone-full`, `too-many-open`, `above-pointer`,
-`zone-read-only`, `zone-offline`.
+`zone-read-only`, `zone-offline`, `gap`.
 
 A power cut leaves every zone that was open closed, with its write pointer behind the last write that was done; what was written behind it by a
 write that was cut is not read. Write pointers are kept at no cost (metadata=nv), also with metadata=media. Discards are accepted and do nothing.
@@ -44,9 +48,9 @@ pub static ENTRY: LayerEntry = LayerEntry {
     params: &[
         param(
             "model",
-            Kind::Choice(&["host-managed"]),
+            Kind::Choice(&["host-managed", "host-aware"]),
             "host-managed",
-            "who keeps the zones in order: the host (a host-aware drive is the layer host-aware)",
+            "who keeps the zones in order: the host; host-aware: the drive, and the layer is `host-aware` with its options",
         ),
         param(
             "zone",
@@ -61,6 +65,13 @@ pub static ENTRY: LayerEntry = LayerEntry {
             "1%",
             "share of the zones that are conventional, at least one unless it is 0; drives with a block profile have none",
         ),
+        param(
+            "capacity",
+            Kind::Size,
+            "",
+            "what can be written of a zone that has a write pointer, whole 4 KiB; behind it lies a gap; default: the whole zone",
+        ),
+        param("runt", Kind::Size, "", "size of the last zone, whole 4 KiB; default: that of the others"),
         param("max_open", Kind::Count(1, 1 << 20), "128", "zones that may be open at once"),
         param("max_active", Kind::Count(0, 1 << 20), "0", "zones that may be open or closed at once; 0: all"),
         param(
@@ -78,7 +89,11 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: false,
     },
-    tested: &["zone=16KiB,max_open=3,max_active=5,conventional=10%"],
+    tested: &[
+        "zone=16KiB,max_open=3,max_active=5,conventional=10%",
+        "zone=32KiB,capacity=24KiB,max_open=3,conventional=10%",
+        "zone=32KiB,runt=8KiB,max_open=3,conventional=0",
+    ],
     conventional: false,
     build,
 };
@@ -88,6 +103,17 @@ pub(super) const ZONE: u64 = 1 << 19;
 /// As many zones as the default makes, at least.
 pub(super) const LEAST: u64 = 16;
 
+/// What `zoned` with these pairs describes where it is host-aware: the layer of that name, with its keys.
+pub(crate) fn model(name: &str, pairs: &[(&str, &str)]) -> Option<String> {
+    let aware = name == ENTRY.name && pairs.contains(&("model", "host-aware"));
+    aware.then(|| {
+        let others = pairs.iter().filter(|(key, _)| *key != "model");
+        // What is a limit of open zones here is a recommendation there.
+        let key = |key| if key == "max_open" { "optimal_open" } else { key };
+        others.fold(HOST_AWARE.to_owned(), |text, (k, value)| format!("{text},{}={value}", key(k)))
+    })
+}
+
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let fail = |e| does_not_fit(&ENTRY, &e);
     let caches = |c: ControllerSpec| c.buffer.write_back != WriteBack::Off;
@@ -96,18 +122,19 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         return Err(SpecError::Other(text.to_owned()));
     }
     let share = values.share("conventional").unwrap_or(0.0);
-    let places = match values.size("zone", context.drive.counted_blocks()) {
+    let drive = context.drive.counted_blocks();
+    let places = match values.size("zone", drive) {
         Some(size) if size.0 == 0 || !size.0.is_multiple_of(PHYSICAL) => {
             return Err(values.bad("zone", "a multiple of 4KiB, such as 256MiB"));
         }
-        Some(size) => lay(context, size.0, share).map_err(fail)?,
+        Some(size) => lay(context, lengths(size.0, drive, values)?, share).map_err(fail)?,
         None => {
             let mut size = ZONE;
-            while size > PHYSICAL && context.drive.counted_blocks().0 / size < LEAST {
+            while size > PHYSICAL && drive.0 / size < LEAST {
                 size /= 2;
             }
             loop {
-                match lay(context, size, share) {
+                match lay(context, lengths(size, drive, values)?, share) {
                     Ok(places) => break places,
                     Err(e) if size == PHYSICAL => return Err(fail(e)),
                     Err(_) => size /= 2,
@@ -118,11 +145,27 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     Ok(Box::new(layer(places, values)))
 }
 
+/// How long zones of `size` blocks are.
+fn lengths(size: u64, drive: Blocks, values: &Values) -> Result<Lengths, SpecError> {
+    let within = |key: &str, most: u64| match values.size(key, drive) {
+        Some(length) if !(1..=most).contains(&length.0) || !length.0.is_multiple_of(PHYSICAL) => {
+            Err(values.bad(key, format!("a multiple of 4KiB, at most a zone's {most} blocks of 512 bytes")))
+        }
+        length => Ok(length.map(|l| l.0)),
+    };
+    let (capacity, runt) = (within("capacity", size)?, within("runt", size)?);
+    if capacity.is_some_and(|c| c < size) && runt.is_some() {
+        return Err(values.bad("runt", "left out where zones have less capacity= than their size"));
+    }
+    Ok(Lengths { size, capacity: capacity.unwrap_or(size), runt })
+}
+
 fn layer(places: Places, values: &Values) -> Zoned {
     let most_open = values.count("max_open").unwrap_or(128);
     let most_active = values.count("max_active").filter(|n| *n > 0).unwrap_or(u64::MAX);
     let shape = Shape {
         size: places.zone_blocks(),
+        capacity: places.capacity(),
         conventional: places.conventional(),
         kind: ZoneKind::SequentialRequired,
         blocks: places.blocks(),
@@ -132,6 +175,7 @@ fn layer(places: Places, values: &Values) -> Zoned {
     let limits = ZoneLimits {
         unrestricted_reads: values.on("urswrz"),
         most_open: u32::try_from(most_open).ok(),
+        pitch: (shape.capacity < shape.size).then_some(Blocks(shape.size)),
         preferred: None,
     };
     Zoned::new(places, Table::new(shape), limits)

@@ -16,24 +16,39 @@ pub(super) struct Places {
     tracks: RunIndex,
     starts: Vec<Pba>,
     size: u64,
+    capacity: u64,
+    /// Blocks that the last zone lacks.
+    short: u64,
 }
 
-/// Zones of this many blocks, of which `share` are conventional, and no more than the drive counts.
-pub(super) fn lay(context: &BuildContext, size: u64, share: f64) -> Result<Places, DriveError> {
+/// How long zones are, in blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    /// From the beginning of a zone to that of the next.
+    pub size: u64,
+    /// What a zone with a write pointer has of it.
+    pub capacity: u64,
+    /// What the last zone has, where that is less.
+    pub runt: Option<u64>,
+}
+
+/// Zones of these lengths, of which `share` are conventional, and no more than the drive counts.
+pub(super) fn lay(context: &BuildContext, lengths: Lengths, share: f64) -> Result<Places, DriveError> {
     let drive = &context.drive;
     let geometry = drive.geometry();
+    let Lengths { size, capacity, .. } = lengths;
     if matches!(drive.interference(), Interference::Blocks(_)) {
-        let bands = drive.block_bands(Blocks(size))?;
-        return Ok(Places::new(bands, size, (Vec::new(), Vec::new())));
+        let bands = drive.block_bands(Blocks(capacity))?;
+        return Ok(Places::new(bands, lengths, (Vec::new(), Vec::new())));
     }
     let guard = drive.head_width() - 1;
-    let most = drive.counted_blocks().0 / size;
-    let all = (starts(geometry, size, guard, 0).len() as u64).min(most);
+    let most = drive.counted_blocks().0 / capacity;
+    let all = (starts(geometry, capacity, guard, 0).len() as u64).min(most);
     let wanted = if share > 0.0 { ((all as f64 * share).round() as u64).max(1) } else { 0 };
     let (rows, tracks) = set_aside(geometry, wanted * size, guard + 1).unwrap_or_default();
-    let mut places = starts(geometry, size, guard, rows);
-    places.truncate(most.saturating_sub(wanted) as usize);
-    Ok(Places::new(Bands::at(&places, Blocks(size))?, size, tracks))
+    let mut places = starts(geometry, capacity, guard, rows);
+    places.truncate(most.saturating_sub((wanted * size).div_ceil(capacity)) as usize);
+    Ok(Places::new(Bands::at(&places, Blocks(capacity))?, lengths, tracks))
 }
 
 /// Bands of this many blocks, all there is room for behind the tracks that are set aside for random access.
@@ -111,12 +126,13 @@ fn set_aside(geometry: &Geometry, blocks: u64, width: u64) -> Option<(u64, Track
 }
 
 impl Places {
-    fn new(bands: Bands, size: u64, (firsts, starts): Tracks) -> Self {
+    fn new(bands: Bands, Lengths { size, capacity, runt }: Lengths, (firsts, starts): Tracks) -> Self {
         // As many whole zones as were asked for lie on the tracks; of the last track some may be left.
         let conventional = firsts.last().map_or(0, |last| last / size + u64::from(last % size > 0)) * size;
         let firsts = if firsts.is_empty() { vec![0] } else { firsts };
         let tracks = RunIndex::new(firsts, conventional.max(1));
-        Self { bands, conventional, tracks, starts, size }
+        let short = runt.map_or(0, |runt| capacity - runt);
+        Self { bands, conventional, tracks, starts, size, capacity, short }
     }
 
     /// Conventional zones.
@@ -124,14 +140,19 @@ impl Places {
         self.conventional / self.size
     }
 
-    /// Blocks in a zone.
+    /// From the beginning of a zone to that of the next.
     pub(super) fn zone_blocks(&self) -> u64 {
         self.size
     }
 
-    /// Blocks in all zones.
+    /// Blocks of a zone with a write pointer.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Blocks in all zones and gaps.
     pub(super) fn blocks(&self) -> u64 {
-        self.conventional + self.bands.len() * self.size
+        self.conventional + self.bands.len() * self.size - self.short
     }
 
     /// Where a block of the host's lies, and how many from there on lie behind each other, of `blocks` that do not leave its zone.

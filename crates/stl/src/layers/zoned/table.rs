@@ -15,13 +15,15 @@ pub(super) const PHYSICAL: u64 = 8;
 /// How the zones divide the host's space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Blocks in a zone, but perhaps for the last one.
+    /// From the beginning of a zone to that of the next.
     pub size: u64,
+    /// Blocks that a zone with a write pointer has; behind them is a gap where they are fewer than the size.
+    pub capacity: u64,
     /// Zones without a write pointer, at the beginning.
     pub conventional: u64,
     /// What the others take.
     pub kind: ZoneKind,
-    /// Blocks in all zones.
+    /// Blocks in all zones and gaps; the last zone may be cut short.
     pub blocks: u64,
     /// How many zones may be open at once.
     pub most_open: u64,
@@ -39,6 +41,13 @@ impl Shape {
     /// The blocks of a zone.
     #[inline]
     pub(super) fn span(&self, zone: u64) -> Range<u64> {
+        let length = if zone < self.conventional { self.size } else { self.capacity };
+        zone * self.size..(zone * self.size + length).min(self.blocks)
+    }
+
+    /// The blocks of a zone and of the gap behind it.
+    #[inline]
+    pub(super) fn slot(&self, zone: u64) -> Range<u64> {
         zone * self.size..((zone + 1) * self.size).min(self.blocks)
     }
 
@@ -121,6 +130,28 @@ impl Table {
         }
     }
 
+    /// Calls `out` with the zones from the one with `from` on, gaps among them, until it answers `false`.
+    pub(super) fn report(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
+        for zone in self.shape.zone_of(from.0)..self.shape.zones() {
+            let reported = self.zone(zone);
+            let end = self.shape.slot(zone).end;
+            if reported.end() > from && !out(&reported) {
+                return;
+            }
+            let gap = Zone {
+                start: reported.end(),
+                blocks: Blocks(end - reported.end().0),
+                kind: ZoneKind::Gap,
+                condition: NotWritePointer,
+                pointer: None,
+                non_sequential: false,
+            };
+            if gap.blocks.0 > 0 && !out(&gap) {
+                return;
+            }
+        }
+    }
+
     /// Zones that are open.
     pub(super) fn open(&self) -> u64 {
         self.implicit.len() as u64 + self.explicit
@@ -178,6 +209,9 @@ impl Table {
             return if within { Ok(()) } else { Err((Refusal::CrossesZone, Lba(conventional))) };
         };
         let span = self.shape.span(first);
+        if lba.0 >= span.end {
+            return Err((Refusal::Gap, lba));
+        }
         match state.condition {
             Offline => return Err((Refusal::ZoneOffline, lba)),
             ReadOnly => return Err((Refusal::ZoneReadOnly, lba)),
@@ -257,11 +291,17 @@ impl Table {
             if state.condition == Offline {
                 return Err((Refusal::ZoneOffline, Lba(at)));
             }
-            if zeroes || first == last && state.condition == Full {
-                continue;
-            }
-            if first != last {
+            // The part of the request in this zone and the gap behind it.
+            let upto = end.min(self.shape.slot(zone).end);
+            let crosses = first != last || at < span.end && upto > span.end;
+            if !zeroes && crosses {
                 return Err((Refusal::CrossesZone, Lba(at)));
+            }
+            if upto > span.end {
+                return Err((Refusal::Gap, Lba(at.max(span.end))));
+            }
+            if zeroes || state.condition == Full {
+                continue;
             }
             let pointer = span.start + state.written;
             if end > pointer {
@@ -280,7 +320,13 @@ impl Table {
         range: Range<u64>,
         changed: &mut dyn FnMut(u64, State),
     ) -> Result<(), Refused> {
-        let zones = self.shape.zone_of(range.start)..self.shape.zone_of(range.end - 1) + 1;
+        let first = self.shape.zone_of(range.start);
+        // What begins in the gap behind a zone does not mean that zone.
+        let first = first + u64::from(range.start >= self.shape.span(first).end);
+        let zones = first..self.shape.zone_of(range.end - 1) + 1;
+        if zones.is_empty() {
+            return Err((Refusal::Unsupported, Lba(range.start)));
+        }
         if zones.end - zones.start == 1 {
             return self.act_on(action, zones.start, changed);
         }
