@@ -16,6 +16,11 @@ def nanoseconds(option: str, text: str) -> int:
     return int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
 
 
+def asked(unreadable: str | None, slow: str | None, error_at: int | None, cut_at: int | None, clear: bool) -> bool:
+    """Whether any of these faults is to be injected."""
+    return clear or any(fault is not None for fault in (unreadable, slow, error_at, cut_at))
+
+
 def faults(
     unreadable: str | None, slow: str | None, error_at: int | None, cut_at: int | None, clear: bool
 ) -> dict[str, Any]:
@@ -29,6 +34,6 @@ def faults(
     if slow is not None:
         request["slow_ns"] = nanoseconds("--slow", slow)
     request |= {k: v for k, v in (("error_at", error_at), ("cut_at", cut_at)) if v is not None}
-    if request == {"clear": False}:
-        raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at or --clear")
+    if not asked(unreadable, slow, error_at, cut_at, clear):
+        raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at, --zone or --clear")
     return request

@@ -25,6 +25,17 @@ def iscsi(listen: str | None) -> str | None:
     return listen.removeprefix("iscsi:") if listen and listen.startswith("iscsi:") else None
 
 
+def check_chap(listen: str | None, chap: Path | None) -> str | None:
+    """The file of CHAP secrets for the server; refuses one that nobody would read."""
+    if chap is None:
+        return None
+    if iscsi(listen) is None:
+        raise InputError("--chap is for --listen iscsi:HOST:PORT")
+    if not chap.is_file():
+        raise InputError(f"--chap {chap}: no such file; write 'initiator NAME SECRET' into one, and chmod 600")
+    return str(chap.absolute())
+
+
 def check_tls(listen: str | None, tls: dict[str, str]) -> None:
     """Refuses TLS that could not be had, before anything is made."""
     if not tls:

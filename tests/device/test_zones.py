@@ -62,6 +62,9 @@ def test_zones_on_the_command_line_and_over_a_kill(make: Make, fast: Path) -> No
     assert shown.returncode == 0, shown.stderr
     assert "closed" in shown.stdout
     assert "conventional" in shown.stdout
+    last = len(zones) - 1
+    inject = run(sys.executable, "-m", "smrlab", "device", "inject", "z", "--zone", f"{last}=read-only")
+    assert device.ask("zones")["zones"][last]["condition"] == "read-only", inject.stdout
     command("z", "--fail", f"{first}=offline")
     told = command("z", "--json")
     assert json.loads(told.stdout)["zones"][first]["condition"] == "offline"

@@ -93,6 +93,9 @@ pub struct Config {
     /// Where iSCSI initiators reach it, as HOST:PORT.
     #[serde(default)]
     pub iscsi: Option<String>,
+    /// File of the secrets by which iSCSI initiators prove who they are.
+    #[serde(default)]
+    pub chap: Option<PathBuf>,
     /// Where to write what clients do.
     #[serde(default)]
     pub record: Option<PathBuf>,
@@ -149,6 +152,7 @@ impl Config {
             events: None,
             control: None,
             iscsi: None,
+            chap: None,
             record: None,
             map_budget: map_budget(),
         }

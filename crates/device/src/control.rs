@@ -69,6 +69,10 @@ fn zones(device: &Device, cmd: &str, request: &Value) -> Result<Value> {
     }
     let mut zones = Vec::new();
     device.zones(Lba(0), &mut |z| {
+        // Gaps show in where the next zone begins.
+        if z.kind == ZoneKind::Gap {
+            return true;
+        }
         zones.push(
             json!({"start": z.start.0, "blocks": z.blocks.0, "conventional": z.kind == ZoneKind::Conventional,
                           "condition": z.condition.name(), "pointer": z.pointer.map(|p| p.0), "non_sequential": z.non_sequential}),

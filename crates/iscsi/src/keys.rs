@@ -2,17 +2,24 @@
 
 use std::collections::BTreeMap;
 
-/// Pairs in the order of their keys; of a key that comes twice the first.
+/// Characters of the longest key, and of the longest value that anybody needs.
+const LONGEST_KEY: usize = 63;
+const LONGEST_VALUE: usize = 8192;
+
+/// Pairs in the order of their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys(BTreeMap<String, String>);
 
 impl Keys {
-    /// Reads pairs; what is no UTF-8, or has no equals sign, is no text: `None`.
+    /// Reads pairs; what is no UTF-8, has no equals sign, is too long, or has a key twice, is no text: `None`.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let mut keys = BTreeMap::new();
         for pair in data.split(|b| *b == 0).filter(|pair| !pair.is_empty()) {
             let (key, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
-            keys.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+            let long = key.len() > LONGEST_KEY || value.len() > LONGEST_VALUE;
+            if key.is_empty() || long || keys.insert(key.to_owned(), value.to_owned()).is_some() {
+                return None;
+            }
         }
         Some(Self(keys))
     }

@@ -3,6 +3,7 @@
 //! [`pdu`] is what goes over the wire, [`login`] how a session begins, [`session`] how it goes on, [`target`] who has sessions; [`served`] makes a
 //! served device a disk of `smrlab-scsi`, which answers the commands.
 
+pub mod chap;
 pub mod keys;
 mod listener;
 pub mod login;

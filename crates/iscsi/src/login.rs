@@ -1,5 +1,6 @@
 //! The login of RFC 7143: who comes, whether it may, and what both sides agree on.
 
+use crate::chap::Chap;
 use crate::keys::{Keys, Text};
 use crate::pdu::{self, Digests, Pdu, opcode};
 use crate::target::Target;
@@ -10,7 +11,7 @@ pub const MOST_RECEIVED: usize = 256 << 10;
 /// Bytes of data in one PDU before anything else was agreed.
 const AT_FIRST: usize = 8192;
 /// Bytes of login text that are collected over several PDUs.
-const MOST_TEXT: usize = 64 << 10;
+pub(crate) const MOST_TEXT: usize = 64 << 10;
 
 /// What a connection goes by after its login.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Agreed {
     pub initiator: String,
     /// Its part of the session's identity.
     pub isid: [u8; 6],
+    /// The number that it gave its connection.
+    pub connection: u16,
     /// It may only ask for targets.
     pub discovery: bool,
     /// Digests in both directions.
@@ -40,6 +43,7 @@ impl Agreed {
         Self {
             initiator: String::new(),
             isid: [8, 9, 10, 11, 12, 13].map(|at| first.header[at]),
+            connection: u16::from_be_bytes([first.header[20], first.header[21]]),
             discovery: false,
             digests: Digests::default(),
             most_sent: AT_FIRST,
@@ -52,18 +56,21 @@ impl Agreed {
 }
 
 /// What was said, and is not said again.
-#[derive(Default)]
-struct Said {
+struct Said<'a> {
     whom: bool,
     length: bool,
+    /// Who must prove who it is.
+    chap: Option<Chap<'a>>,
 }
 
 /// Why a login fails: class and detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Failure([u8; 2]);
+pub(crate) struct Failure([u8; 2]);
 
 impl Failure {
-    const INITIATOR: Self = Self([2, 0]);
+    pub(crate) const INITIATOR: Self = Self([2, 0]);
+    pub(crate) const AUTHENTICATION: Self = Self([2, 1]);
+    pub(crate) const RESOURCES: Self = Self([3, 2]);
     const NOT_FOUND: Self = Self([2, 3]);
     const VERSION: Self = Self([2, 5]);
     const MISSING: Self = Self([2, 7]);
@@ -84,7 +91,8 @@ const FULL: u8 = 3;
 pub fn login(target: &Target, from: &mut impl Read, to: &mut impl Write) -> io::Result<Option<Agreed>> {
     let mut agreed: Option<Agreed> = None;
     let mut text = Vec::new();
-    let mut said = Said::default();
+    let chap = target.secrets.as_ref().map(Chap::new);
+    let mut said = Said { whom: false, length: false, chap };
     loop {
         let request = pdu::read(from, Digests::default(), AT_FIRST)?;
         if request.opcode() != opcode::LOGIN {
@@ -105,7 +113,9 @@ pub fn login(target: &Target, from: &mut impl Read, to: &mut impl Write) -> io::
             answer(target, &request, keys, agreed, &mut said)
         };
         let (stage, next) = (request.flags() >> 2 & 3, request.flags() & 3);
-        let moves = request.flags() & 0x80 != 0 && !goes_on;
+        // Nobody leaves the first stage before it is known who it is.
+        let known = said.chap.as_ref().is_none_or(|chap| chap.done);
+        let moves = request.flags() & 0x80 != 0 && !goes_on && known;
         let done = moves && next == FULL && answer.is_ok();
         let flags = if moves { 0x80 | stage << 2 | next } else { stage << 2 };
         let mut response = Pdu::new(opcode::LOGIN_RESPONSE);
@@ -139,7 +149,7 @@ fn answer(
     request: &Pdu,
     keys: Option<Keys>,
     agreed: &mut Agreed,
-    said: &mut Said,
+    said: &mut Said<'_>,
 ) -> Result<Text, Failure> {
     let keys = keys.ok_or(Failure::INITIATOR)?;
     let (stage, next) = (request.flags() >> 2 & 3, request.flags() & 3);
@@ -162,13 +172,14 @@ fn answer(
             text.add("TargetPortalGroupTag", 1);
         }
     }
-    if stage == SECURITY
-        && let Some(methods) = keys.get("AuthMethod")
-    {
-        if !methods.split(',').any(|m| m == "None") {
-            return Err(Failure([2, 1]));
+    match (&mut said.chap, keys.get("AuthMethod").filter(|_| stage == SECURITY)) {
+        (Some(chap), _) if stage == SECURITY => chap.take(&keys, &mut text)?,
+        (Some(chap), _) if !chap.done => return Err(Failure::AUTHENTICATION),
+        (None, Some(methods)) if !methods.split(',').any(|m| m == "None") => {
+            return Err(Failure::AUTHENTICATION);
         }
-        text.add("AuthMethod", "None");
+        (None, Some(_)) => text.add("AuthMethod", "None"),
+        _ => {}
     }
     for (key, value) in keys.pairs() {
         agree(agreed, key, value, &mut text).ok_or(Failure::INITIATOR)?;
@@ -206,6 +217,7 @@ fn agree(agreed: &mut Agreed, key: &str, value: &str, text: &mut Text) -> Option
     };
     match key {
         "InitiatorName" | "InitiatorAlias" | "TargetName" | "SessionType" | "AuthMethod" => {}
+        "CHAP_A" | "CHAP_I" | "CHAP_C" | "CHAP_N" | "CHAP_R" => {}
         "HeaderDigest" => agreed.digests.header = digest(text),
         "DataDigest" => agreed.digests.data = digest(text),
         "MaxRecvDataSegmentLength" => {

@@ -1,10 +1,11 @@
 //! A served device as a SCSI disk.
 
+use crate::chap::Secrets;
 use crate::target::Target;
 use parking_lot::{Mutex, RwLock};
 use smrlab_device::config::Timing;
 use smrlab_device::{Device, DeviceError};
-use smrlab_scsi::{Change, Disk, Done, Facts, Fault, Kind, Modes, Sense};
+use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Sense};
 use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::net::TcpListener;
@@ -17,14 +18,16 @@ const DEPTH: usize = 32;
 /// Serves a device at `address` (HOST:PORT) until the process ends.
 ///
 /// # Errors
-/// When nobody can listen there.
+/// When nobody can listen there; when the file of secrets is none.
 pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<()> {
     let fail = |e| DeviceError::io(format!("iSCSI at {address}"), &e);
     let listener = TcpListener::bind(address).map_err(fail)?;
     // In modelled time commands wait for the drive, and its scheduler chooses among them.
     let workers = if device.config().timing == Timing::Model { DEPTH } else { 1 };
     let name = target_name(&device.config().name);
-    let target = Target::new(name, disk(device), workers);
+    let secrets = device.config().chap.as_deref().map(Secrets::read).transpose();
+    let secrets = secrets.map_err(DeviceError::input)?;
+    let target = Target::new(name, disk(device), workers).guarded(secrets);
     crate::listener::listen(Arc::new(target), listener).map_err(fail)
 }
 
@@ -121,6 +124,27 @@ impl Disk for Served {
         self.read(lba, bytes)?;
         change(bytes)?;
         self.device.write(lba.0 * 512, bytes, fua).map_err(|e| fault(&e, Sense::WRITE_ERROR))
+    }
+
+    fn extents(&self, lba: Lba, out: &mut Extents<'_>) -> Done {
+        let mut at = lba.0 * 512;
+        let mut goes_on = true;
+        while goes_on && at < self.device.size() {
+            let from = at;
+            // The device may end early.
+            let each = &mut |start: u64, length: u64, data: bool| {
+                if goes_on {
+                    goes_on = out(Lba(start / 512)..Lba((start + length) / 512), data);
+                    at = start + length;
+                }
+            };
+            let length = self.device.size() - from;
+            self.device.extents(from, length, each).map_err(|e| fault(&e, Sense::UNRECOVERED_READ))?;
+            if at == from {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn modes(&self) -> Modes {

@@ -1,17 +1,20 @@
 //! A session after its login: commands, data, tasks, and the numbers that keep them in order.
 
 use crate::keys::{Keys, Text};
-use crate::login::{Agreed, MOST_RECEIVED};
+use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
 use parking_lot::{Condvar, Mutex};
 use smrlab_scsi::{Sense, data_out, execute, execute_absent, takes_exactly};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Commands that a session may have sent and not been answered.
 pub const WINDOW: u32 = 128;
+
+/// The target's tag of an exchange of text that goes on.
+const TEXT_TAG: u32 = 1;
 
 /// What a session reads from.
 pub trait Wire: Read {
@@ -61,6 +64,10 @@ pub struct Session<'a, W> {
     out: Mutex<Out<W>>,
     work: Mutex<Work>,
     more: Condvar,
+    /// Text that goes on in the next request.
+    text: Mutex<Vec<u8>>,
+    /// How many changes of mode pages this session knows of.
+    modes: AtomicU64,
 }
 
 /// What is done after a PDU.
@@ -78,7 +85,9 @@ impl<'a, W: Write + Send> Session<'a, W> {
     /// A session as it was agreed on.
     pub fn new(target: &'a Target, agreed: Agreed, address: String, to: W) -> Self {
         let out = Out { to, status: agreed.status, command: agreed.command, open: 0 };
-        Self { target, agreed, address, out: Mutex::new(out), work: Mutex::default(), more: Condvar::new() }
+        let modes = AtomicU64::new(target.mode_changes.load(Relaxed));
+        let (work, text) = (Mutex::default(), Mutex::default());
+        Self { target, agreed, address, out: Mutex::new(out), work, more: Condvar::new(), text, modes }
     }
 
     /// Serves it until one of the two sides ends it.
@@ -144,14 +153,27 @@ impl<'a, W: Write + Send> Session<'a, W> {
             opcode::NOP_OUT => self.nop(&pdu)?,
             opcode::TASK if !self.agreed.discovery => self.task(&pdu, tasks, resets)?,
             opcode::TEXT => self.text(&pdu)?,
-            opcode::LOGOUT => {
-                let response = Pdu::new(opcode::LOGOUT_RESPONSE).with(16, pdu.tag());
-                self.send(response, &[])?;
-                return Ok(Next::End);
-            }
+            opcode::LOGOUT => return self.logout(&pdu),
             _ => self.reject(&pdu, 0x05)?,
         }
         Ok(Next::GoOn)
+    }
+
+    /// Ends the session, or its connection: the only one. Connections are not recovered.
+    fn logout(&self, pdu: &Pdu) -> io::Result<Next> {
+        let (reason, connection) = (pdu.flags() & 0x7f, (pdu.word(20) >> 16) as u16);
+        let (answer, next) = match reason {
+            0 => (0, Next::End),
+            1 if connection == self.agreed.connection => (0, Next::End),
+            // There is no such connection; recovery is not supported; other reasons are reserved.
+            1 => (1, Next::GoOn),
+            2 => (2, Next::GoOn),
+            _ => return self.reject(pdu, 0x09).map(|()| Next::GoOn),
+        };
+        let mut response = Pdu::new(opcode::LOGOUT_RESPONSE).with(16, pdu.tag());
+        response.header[2] = answer;
+        self.send(response, &[])?;
+        Ok(next)
     }
 
     /// Whether a command is the next one. Others are not in the window, and are not heard.
@@ -189,11 +211,15 @@ impl<'a, W: Write + Send> Session<'a, W> {
         if pdu.data.len() > self.agreed.first_burst || !writes && !pdu.data.is_empty() {
             return Err(broken("more immediate data than was agreed"));
         }
+        if self.out.lock().open >= 2 * WINDOW {
+            // Immediate commands go past the window, and have an end, too.
+            return self.reject(&pdu, 0x06);
+        }
         self.out.lock().open += 1;
-        let now = self.target.resets.load(Relaxed);
-        if *resets != now && !matches!(cdb[0], 0x03 | 0x12 | 0xa0) {
-            *resets = now;
-            return self.answer(&pdu, 0, Err(Sense::WAS_RESET));
+        if !matches!(cdb[0], 0x03 | 0x12 | 0xa0)
+            && let Some(attention) = self.attention(resets)
+        {
+            return self.answer(&pdu, 0, Err(attention));
         }
         let here = unit_0(&pdu);
         let needed = if here { data_out(disk, cdb) } else { 0 };
@@ -212,6 +238,16 @@ impl<'a, W: Write + Send> Session<'a, W> {
             return Ok(());
         }
         self.start(task)
+    }
+
+    /// What others did to the logical unit since this session's last command, said once.
+    fn attention(&self, resets: &mut u64) -> Option<Sense> {
+        let now = self.target.resets.load(Relaxed);
+        let modes = self.target.mode_changes.load(Relaxed);
+        if std::mem::replace(resets, now) != now {
+            return Some(Sense::WAS_RESET);
+        }
+        (self.modes.swap(modes, Relaxed) != modes).then_some(Sense::MODES_CHANGED)
     }
 
     /// Sends an R2T for what comes next.
@@ -272,7 +308,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
     fn run(&self, task: Task) -> io::Result<()> {
         let (disk, cdb) = (&*self.target.disk, &task.header.header[32..48]);
         let answer =
-            if unit_0(&task.header) { execute(disk, cdb, &task.data) } else { execute_absent(disk, cdb) };
+            if unit_0(&task.header) { self.executed(cdb, &task.data) } else { execute_absent(disk, cdb) };
         let aborted =
             self.target.workers > 1 && self.work.lock().running.remove(&task.header.tag()) == Some(false);
         if aborted {
@@ -280,6 +316,18 @@ impl<'a, W: Write + Send> Session<'a, W> {
             return Ok(());
         }
         self.answer(&task.header, task.needed, answer)
+    }
+
+    /// Carries a command out; others hear of it where it changes mode pages.
+    fn executed(&self, cdb: &[u8], data: &[u8]) -> Result<Vec<u8>, Sense> {
+        let disk = &*self.target.disk;
+        let before = disk.modes();
+        let answer = execute(disk, cdb, data);
+        if matches!(cdb[0], 0x15 | 0x55) && disk.modes() != before {
+            self.target.mode_changes.fetch_add(1, Relaxed);
+            self.modes.fetch_add(1, Relaxed);
+        }
+        answer
     }
 
     /// Sends what a command read and its status; `needed` bytes are what its CDB takes from the host.
@@ -394,9 +442,24 @@ impl<'a, W: Write + Send> Session<'a, W> {
         self.send(answer, &[])
     }
 
+    /// A text request, whose text may go on in the next one (C).
     fn text(&self, pdu: &Pdu) -> io::Result<()> {
         let mut text = Text::default();
-        let keys = Keys::parse(&pdu.data).ok_or_else(|| broken("a text request that is no text"))?;
+        let mut held = self.text.lock();
+        if pdu.word(20) == NO_TAG {
+            held.clear();
+        }
+        held.extend_from_slice(&pdu.data);
+        if held.len() > MOST_TEXT {
+            return Err(broken("a text request that does not end"));
+        }
+        if pdu.flags() & 0x40 != 0 {
+            let mut response = Pdu::new(opcode::TEXT_RESPONSE).with(16, pdu.tag()).with(20, TEXT_TAG);
+            response.header[1] = 0;
+            return self.send(response, &[]);
+        }
+        let keys = Keys::parse(&std::mem::take(&mut *held));
+        let keys = keys.ok_or_else(|| broken("a text request that is no text"))?;
         for (key, value) in keys.pairs() {
             let whom =
                 self.agreed.discovery && value == "All" || value == self.target.name() || value.is_empty();
@@ -409,7 +472,11 @@ impl<'a, W: Write + Send> Session<'a, W> {
                 _ => text.add(key, "NotUnderstood"),
             }
         }
-        let response = Pdu::new(opcode::TEXT_RESPONSE).with(16, pdu.tag()).with(20, NO_TAG);
+        // The initiator says when the exchange is over (F).
+        let last = pdu.flags() & 0x80 != 0;
+        let tag = if last { NO_TAG } else { TEXT_TAG };
+        let mut response = Pdu::new(opcode::TEXT_RESPONSE).with(16, pdu.tag()).with(20, tag);
+        response.header[1] = u8::from(last) << 7;
         self.send(response, &text.0)
     }
 

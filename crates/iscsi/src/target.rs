@@ -1,5 +1,6 @@
 //! A target: a disk with a name, and who has sessions with it.
 
+use crate::chap::Secrets;
 use parking_lot::Mutex;
 use smrlab_scsi::Disk;
 use std::collections::BTreeMap;
@@ -16,9 +17,13 @@ pub struct Target {
     pub disk: Box<dyn Disk + Send + Sync>,
     /// Commands of one session that are carried out at the same time.
     pub workers: usize,
+    /// Whoever logs in proves that it knows one of them; `None`: whoever comes may.
+    pub(crate) secrets: Option<Secrets>,
     numbers: AtomicU16,
     /// How often the logical unit was reset.
     pub resets: AtomicU64,
+    /// How often mode pages were changed.
+    pub(crate) mode_changes: AtomicU64,
     pub(crate) sessions: Mutex<BTreeMap<Nexus, (u64, TcpStream)>>,
     pub(crate) connections: AtomicU64,
 }
@@ -31,11 +36,19 @@ impl Target {
             name,
             disk,
             workers,
+            secrets: None,
             numbers: AtomicU16::new(0),
             resets: AtomicU64::new(0),
+            mode_changes: AtomicU64::new(0),
             sessions: Mutex::default(),
             connections: AtomicU64::new(0),
         }
+    }
+
+    /// The same for those alone who can prove that they know one of `secrets`; `None`: for whoever comes.
+    #[must_use]
+    pub fn guarded(self, secrets: Option<Secrets>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Its name, as initiators write it.

@@ -3,6 +3,7 @@
 use crate::command::{Answer, Call};
 use crate::{MOST_BYTES, Sense, number};
 use smrlab_units::{Blocks, Lba};
+use std::ops::Range;
 
 /// Descriptors that one UNMAP may have.
 pub(crate) const MOST_UNMAPPED: u32 = 256;
@@ -240,6 +241,50 @@ pub(crate) fn unmap(call: &Call<'_>) -> Answer {
         call.told(call.disk.discard(Lba(first * ratio), Blocks(count * ratio)))?;
     }
     Ok(Vec::new())
+}
+
+/// GET LBA STATUS: a header of 8 bytes, 16 for each stretch of blocks that are mapped or not, as many as there is room for.
+pub(crate) fn status(call: &Call<'_>) -> Answer {
+    let (first, all, ratio) = (call.number(2, 8), call.facts().logical_blocks(), call.facts().ratio());
+    if first >= all {
+        return Err(Sense::OUT_OF_RANGE.about(first));
+    }
+    let room = (call.number(10, 4).saturating_sub(8) / 16).clamp(1, 1024) as usize;
+    // Stretches that are alike are one; it is known where one ends when the next begins.
+    let (mut found, mut held): (Vec<(u64, u64, bool)>, Option<(Range<Lba>, bool)>) = (Vec::new(), None);
+    let mut tell = |(blocks, data): (Range<Lba>, bool)| {
+        // A logical block of which a part holds data is mapped.
+        let (from, to) = match data {
+            true => (blocks.start.0 / ratio, blocks.end.0.div_ceil(ratio)),
+            false => (blocks.start.0.div_ceil(ratio), blocks.end.0 / ratio),
+        };
+        let from = found.last().map_or(first, |last| from.max(last.1));
+        let longest = from + u64::from(u32::MAX);
+        if to > from {
+            found.push((from, to.min(longest), data));
+        }
+        found.len() < room && to <= longest
+    };
+    let mut each = |blocks: Range<Lba>, data: bool| match &mut held {
+        Some((all, same)) if *same == data => {
+            all.end = blocks.end;
+            true
+        }
+        _ => held.replace((blocks, data)).is_none_or(&mut tell),
+    };
+    call.told(call.disk.extents(Lba(first * ratio), &mut each))?;
+    if let Some(last) = held {
+        tell(last);
+    }
+    found.truncate(room);
+    let mut data = ((4 + 16 * found.len()) as u32).to_be_bytes().to_vec();
+    data.extend([0; 4]);
+    for (from, to, mapped) in found {
+        data.extend(from.to_be_bytes());
+        data.extend(((to - from) as u32).to_be_bytes());
+        data.extend([u8::from(!mapped), 0, 0, 0]);
+    }
+    Ok(data)
 }
 
 pub(crate) fn capacity_10(call: &Call<'_>) -> Answer {

@@ -49,6 +49,8 @@ pub(crate) type Answer = Result<Vec<u8>, Sense>;
 pub(crate) enum Whose {
     All,
     Discards,
+    /// Those that discard and have no zones to tell what was written.
+    Thin,
     Zoned,
 }
 
@@ -77,6 +79,7 @@ impl Command {
         match self.whose {
             Whose::All => true,
             Whose::Discards => facts.discards,
+            Whose::Thin => facts.discards && facts.zones().is_none(),
             Whose::Zoned => facts.zones().is_some(),
         }
     }

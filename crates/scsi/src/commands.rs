@@ -154,6 +154,16 @@ static COMMANDS: &[Command] = &[
             blocks::capacity_16,
         )
     },
+    Command {
+        service: Some(0x12),
+        whose: Whose::Thin,
+        ..asks(
+            0x9e,
+            &[0x9e, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
+            (10, 4),
+            blocks::status,
+        )
+    },
     asks(0xa0, &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0], (6, 4), opcodes::report_luns),
     Command {
         service: Some(0x0c),

@@ -131,6 +131,13 @@ pub trait Disk {
     /// What the host is told.
     fn discard(&self, lba: Lba, blocks: Blocks) -> Done;
 
+    /// Which blocks from `lba` to the end hold data: calls `out` with stretches in order, the first of which begins there, until it answers
+    /// `false`. Called where [`Facts::discards`] says so.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn extents(&self, lba: Lba, out: &mut Extents<'_>) -> Done;
+
     /// Does something with the zones of which `zones` has the blocks, all of which have write pointers; `None`: with all.
     ///
     /// # Errors
@@ -146,6 +153,9 @@ pub trait Disk {
     /// Keeps what a host changed.
     fn set_modes(&self, modes: Modes);
 }
+
+/// What is told of stretches of blocks: whether they hold data.
+pub type Extents<'a> = dyn FnMut(Range<Lba>, bool) -> bool + 'a;
 
 /// What a command makes of the bytes that it read.
 pub type Change<'a> = dyn FnMut(&mut [u8]) -> Result<(), Sense> + 'a;

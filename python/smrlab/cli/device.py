@@ -85,6 +85,9 @@ def create(
     ] = None,
     tls_certificates: Annotated[Path | None, typer.Option(help="Directory of TLS certificates (nbdkit).")] = None,
     tls_psk: Annotated[Path | None, typer.Option(help="File of TLS pre-shared keys (nbdkit).")] = None,
+    chap: Annotated[
+        Path | None, typer.Option(help="iSCSI: file of secrets, lines 'initiator NAME SECRET', 'target NAME SECRET'.")
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Write what clients do as a trace (.parquet).")] = None,
     stall: Annotated[str, typer.Option(help="A response that takes longer is a stall (device stats).")] = "500ms",
     map_budget: Annotated[str, typer.Option(help="Memory for the run map; the rest spills into the store.")] = "256MiB",
@@ -109,6 +112,7 @@ def create(
         "record": None if record is None else str(record.absolute()),
         "map_budget": _core.size_bytes(map_budget),
         "stall_ns": faults.nanoseconds("--stall", stall),
+        "chap": listening.check_chap(listen, chap),
         **_identity(drive, layer, array, from_state),
     }
     given = {"certificates": tls_certificates, "psk": tls_psk}
@@ -116,10 +120,8 @@ def create(
     made = Device.create(name, config, store, listen, tls)
     if listen and listen.startswith("tcp:") and not (tls_certificates or tls_psk):
         console.note("warning: served over TCP without TLS: anybody who reaches the port can read and write it")
-    if (place := listening.iscsi(listen)) and not place.startswith(("127.", "[::1]", "localhost:")):
-        console.note(
-            "warning: served over iSCSI without authentication: anybody who reaches the port can read and write it"
-        )
+    if (place := listening.iscsi(listen)) and not chap and not place.startswith(("127.", "[::1]", "localhost:")):
+        console.note("warning: served over iSCSI without --chap: anybody who reaches the port can read and write it")
     tell_bare_bands([config["layer"]])
     _made(made, as_json)
 
@@ -482,8 +484,14 @@ def inject(
     error_at: Annotated[int | None, typer.Option(help="The n-th media operation from now fails.")] = None,
     cut_at: Annotated[int | None, typer.Option(help="The power goes at the n-th media operation from now.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Mend everything first.")] = False,
+    zone: Annotated[str | None, typer.Option(help=zones.FAIL_HELP)] = None,
     disk: OneDisk = None,
 ) -> None:
     """Inject faults."""
+    if zone is not None:
+        if faults.asked(unreadable, slow, error_at, cut_at, clear):
+            raise InputError("--zone goes alone: inject the other faults by a command of their own")
+        zones.fail(Device.named(name), "--zone", zone)
+        return
     request = faults.faults(unreadable, slow, error_at, cut_at, clear)
     Device.named(name).ask("inject", **request, **_of(disk))

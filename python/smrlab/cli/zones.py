@@ -36,25 +36,32 @@ def alike(zones: list[dict[str, Any]]) -> list[tuple[int, int, dict[str, Any], i
     return runs
 
 
+# What an option that lets a zone fail takes.
+FAIL_HELP = "N=offline or N=read-only: zone N fails, as with a head of the drive."
+
+
+def fail(device: Device, option: str, text: str) -> None:
+    """Lets a zone fail that `text` names by its number."""
+    zones = device.ask("zones")["zones"]
+    number, _, condition = text.partition("=")
+    if not number.isdecimal() or int(number) >= len(zones) or condition not in ("offline", "read-only"):
+        raise InputError(
+            f"{option} {text}: write N=offline or N=read-only; zones are numbered from 0 to {len(zones) - 1}"
+        )
+    device.ask("fail-zone", lba=zones[int(number)]["start"], condition=condition)
+
+
 def show(
     name: Annotated[str, typer.Argument(help="The device's name.")],
-    fail: Annotated[
-        str | None, typer.Option(help="N=offline or N=read-only: zone N fails, as with a head of the drive.")
-    ] = None,
+    fail_zone: Annotated[str | None, typer.Option("--fail", help=f"As device inject --zone. {FAIL_HELP}")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
     """Show zones."""
     device = Device.named(name)
+    if fail_zone is not None:
+        fail(device, "--fail", fail_zone)
     told = device.ask("zones")
     zones = told["zones"]
-    if fail is not None:
-        number, _, condition = fail.partition("=")
-        if not number.isdecimal() or int(number) >= len(zones) or condition not in ("offline", "read-only"):
-            raise InputError(
-                f"--fail {fail}: write N=offline or N=read-only; zones are numbered from 0 to {len(zones) - 1}"
-            )
-        device.ask("fail-zone", lba=zones[int(number)]["start"], condition=condition)
-        zones = device.ask("zones")["zones"]
     if as_json:
         console.print_json({"schema": 1, **told, "zones": zones})
         return

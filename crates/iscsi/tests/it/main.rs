@@ -1,11 +1,14 @@
 //! Whole conversations, byte by byte: what an initiator sends goes in, what the target sends comes out.
 
+mod chap;
+mod text;
+
 use proptest::prelude::*;
 use smrlab_iscsi::Target;
 use smrlab_iscsi::login::login;
 use smrlab_iscsi::pdu::{self, Digests, NO_TAG, Pdu, opcode};
 use smrlab_iscsi::session::{Session, Wire};
-use smrlab_scsi::{Change, Disk, Done, Facts, Kind, Modes};
+use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::io::Read;
 use std::ops::Range;
@@ -52,6 +55,10 @@ impl Disk for Memory {
         self.read(lba, bytes)?;
         change(bytes)?;
         self.write(lba, bytes, fua)
+    }
+
+    fn extents(&self, _: Lba, _: &mut Extents<'_>) -> Done {
+        Ok(())
     }
 
     fn modes(&self) -> Modes {
@@ -257,50 +264,58 @@ fn data_out_of_order_end_a_command_and_a_task_is_aborted() {
 }
 
 #[test]
-fn commands_out_of_the_window_are_not_heard_and_a_reset_is_told_to_others() {
-    let target = target();
+fn commands_out_of_the_window_are_not_heard() {
     let sent = [command(1, 9, 0, 0, &[0; 6]), command(2, 200, 0, 0, &[0; 6]), command(3, 10, 0, 0, &[0; 6])];
-    let (_, out, _) = converse(&target, NORMAL, &sent);
+    let (_, out, _) = converse(&target(), NORMAL, &sent);
     assert_eq!(told(&out), [(opcode::RESPONSE, 3, 2)]);
     assert_eq!((out[0].word(28), out[0].word(32)), (11, 11 + 127));
+}
+
+/// What another session sends before the first bytes of this one are read.
+struct After<'a>(&'a Target, Pdu, Bytes<'a>, bool);
+
+impl Read for After<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if !std::mem::replace(&mut self.3, true) {
+            let (_, told, _) = converse(self.0, NORMAL, std::slice::from_ref(&self.1));
+            assert_eq!((told[0].header[2], told[0].header[3]), (0, 0));
+        }
+        self.2.read(out)
+    }
+}
+
+impl Wire for After<'_> {
+    fn waiting(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_one_session_changes_is_told_once_to_those_that_began_before() {
     let mut reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 10);
     reset.header[1] |= 5;
-    let mut wire = Vec::new();
-    let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN) };
-    first.header[0] |= 0x40;
-    first.header[1] = 0x87;
-    pdu::write(&mut wire, &first.clone().with(24, 10), &first.data, Digests::default()).unwrap();
-    let agreed = login(&target, &mut &wire[..], &mut Vec::new()).unwrap().unwrap();
-    // A session that began before another one's reset.
-    let (mut out, mut commands) = (Vec::new(), Vec::new());
-    for pdu in [command(1, 10, 0, 0, &[0; 6]), command(2, 11, 0, 0, &[0; 6])] {
-        pdu::write(&mut commands, &pdu, &[], Digests::default()).unwrap();
-    }
-    struct After<'a>(&'a Target, Pdu, Bytes<'a>, bool);
-    impl Read for After<'_> {
-        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-            if !std::mem::replace(&mut self.3, true) {
-                let (_, told, _) = converse(self.0, NORMAL, std::slice::from_ref(&self.1));
-                assert_eq!((told[0].opcode(), told[0].header[2]), (opcode::TASK_RESPONSE, 0));
-            }
-            self.2.read(out)
+    let page = [&[0; 4][..], &[0x0a, 0x0a, 0x02, 0x10, 0x08, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let select = command(1, 10, 0x20, page.len() as u32, &[0x15, 0x10, 0, 0, 16, 0]);
+    for (other, code) in [(reset, 0x29), (Pdu { data: page, ..select }, 0x2a)] {
+        let target = target();
+        let mut wire = Vec::new();
+        let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN) };
+        first.header[0] |= 0x40;
+        first.header[1] = 0x87;
+        pdu::write(&mut wire, &first.clone().with(24, 10), &first.data, Digests::default()).unwrap();
+        let agreed = login(&target, &mut &wire[..], &mut Vec::new()).unwrap().unwrap();
+        let (mut out, mut commands) = (Vec::new(), Vec::new());
+        for pdu in [command(1, 10, 0, 0, &[0; 6]), command(2, 11, 0, 0, &[0; 6])] {
+            pdu::write(&mut commands, &pdu, &[], Digests::default()).unwrap();
         }
+        let from = After(&target, other, Bytes(&commands), false);
+        let _ = Session::new(&target, agreed, String::new(), &mut out).serve(from);
+        let mut rest = &out[..];
+        let [first, second] = [(); 2].map(|()| pdu::read(&mut rest, Digests::default(), 1 << 20).unwrap());
+        let attention = (first.header[3], first.data.get(4), first.data.get(14));
+        assert_eq!(attention, (2, Some(&6), Some(&code)), "unit attention");
+        assert_eq!(second.header[3], 0, "once");
     }
-    impl Wire for After<'_> {
-        fn waiting(&self) -> bool {
-            false
-        }
-    }
-    let from = After(&target, reset, Bytes(&commands), false);
-    let _ = Session::new(&target, agreed, String::new(), &mut out).serve(from);
-    let mut rest = &out[..];
-    let [first, second] = [(); 2].map(|()| pdu::read(&mut rest, Digests::default(), 1 << 20).unwrap());
-    assert_eq!(
-        (first.header[3], first.data.get(4), first.data.get(14)),
-        (2, Some(&6), Some(&0x29)),
-        "unit attention"
-    );
-    assert_eq!(second.header[3], 0, "once");
 }
 
 #[test]
@@ -319,6 +334,8 @@ fn discovery_and_logins_that_fail() {
         ("InitiatorName=iqn.a SessionType=Odd ", [2, 9]),
         ("InitiatorName=iqn.a TargetName=iqn.2026-01.smrlab:t MaxBurstLength=none ", [2, 0]),
         ("nonsense ", [2, 0]),
+        ("InitiatorName=iqn.a InitiatorName=iqn.b ", [2, 0]),
+        (&format!("InitiatorName=iqn.a X-{}=1 ", "k".repeat(62)), [2, 0]),
     ] {
         let (logins, out, _) = converse(&target(), text, &[]);
         assert_eq!(logins[0].header[36..38], why, "{text}");

@@ -197,6 +197,43 @@ fn or_write_unites_bits() {
 }
 
 #[test]
+fn the_status_of_blocks_is_told_in_stretches() {
+    let status = |disk: &Memory, lba: u64, room: u32| {
+        let cdb = [&[0x9e, 0x12][..], &lba.to_be_bytes(), &room.to_be_bytes(), &[0, 0]].concat();
+        disk.ask(&cdb)
+    };
+    let stretches = |data: &[u8]| {
+        let of = |d: &[u8]| {
+            (
+                u64::from_be_bytes(d[..8].try_into().unwrap()),
+                u32::from_be_bytes(d[8..12].try_into().unwrap()),
+                d[12],
+            )
+        };
+        data[8..].chunks(16).map(of).collect::<Vec<_>>()
+    };
+    let disk = Memory::new(1024, 512);
+    disk.tell(&cdb(0x2a, 0, 8, 3), &[1; 1536]).unwrap();
+    let told = status(&disk, 0, 4096).unwrap();
+    assert_eq!(told[..8], [0, 0, 0, 52, 0, 0, 0, 0]);
+    assert_eq!(stretches(&told), [(0, 8, 1), (8, 3, 0), (11, 1013, 1)]);
+    assert_eq!(
+        stretches(&status(&disk, 9, 8 + 16).unwrap()),
+        [(9, 2, 0)],
+        "from the block that is asked for, as much as there is room"
+    );
+    assert_eq!(status(&disk, 9, 5).unwrap(), [0, 0, 0, 20, 0]);
+    assert_eq!(status(&disk, 1024, 64), Err(Sense::OUT_OF_RANGE.about(1024)));
+    // A part of a logical block holds data.
+    let large = Memory::new(1024, 4096);
+    large.bytes.borrow_mut()[9 * 512] = 1;
+    assert_eq!(stretches(&status(&large, 0, 4096).unwrap()), [(0, 1, 1), (1, 1, 0), (2, 126, 1)]);
+    let mut kept = Memory::new(1024, 512);
+    kept.facts.discards = false;
+    assert_eq!(status(&kept, 0, 64).unwrap_err().field, Some(1), "nothing is ever unmapped");
+}
+
+#[test]
 fn a_disk_that_is_stopped_is_flushed() {
     let disk = Memory::new(1024, 512);
     for (byte, flushes) in [(0x01, 0), (0x00, 1), (0x04, 1), (0x00, 2)] {

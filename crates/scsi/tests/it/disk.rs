@@ -1,6 +1,6 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
-use smrlab_scsi::{Change, Disk, Done, Facts, Kind, Modes, Sense, data_out, execute};
+use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes, Sense, data_out, execute};
 use smrlab_units::{Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -115,6 +115,17 @@ impl Disk for Memory {
         self.read(lba, bytes)?;
         change(bytes)?;
         self.write(lba, bytes, fua)
+    }
+
+    /// Blocks of zeroes hold no data.
+    fn extents(&self, lba: Lba, out: &mut Extents<'_>) -> Done {
+        let bytes = self.bytes.borrow();
+        for (i, block) in bytes.chunks(512).enumerate().skip(lba.0 as usize) {
+            if !out(Lba(i as u64)..Lba(i as u64 + 1), block != [0; 512]) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn modes(&self) -> Modes {
