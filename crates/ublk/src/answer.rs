@@ -3,7 +3,7 @@
 use crate::abi::{Op, Packed, Request, data_at};
 use parking_lot::Mutex;
 use smrlab_device::{Device, DeviceError};
-use smrlab_units::{Lba, Zone, ZoneAction};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneKind};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -117,8 +117,12 @@ impl Disk {
     fn report(&self, tag: u16, request: Request) -> Result<i32, i32> {
         let mut out = Vec::with_capacity(request.blocks as usize * ZONE_BYTES);
         let most = request.blocks as usize * ZONE_BYTES;
+        let pitch = self.device.zone_limits().and_then(|limits| limits.pitch);
         let all = self.device.zones(Lba(request.start), &mut |zone| {
-            out.extend(described(zone));
+            // The kernel counts a gap as the end of the zone before it.
+            if zone.kind != ZoneKind::Gap {
+                out.extend(described(zone, pitch));
+            }
             out.len() < most
         });
         all.map_err(|e| errno(&e))?;
@@ -127,12 +131,13 @@ impl Disk {
     }
 }
 
-/// A zone as `struct blk_zone` has it.
-fn described(zone: &Zone) -> [u8; ZONE_BYTES] {
+/// A zone as `struct blk_zone` has it: its length is the distance to the next one, its capacity what can be written.
+fn described(zone: &Zone, pitch: Option<Blocks>) -> [u8; ZONE_BYTES] {
     let (start, blocks) = (zone.start.0, zone.blocks.0);
+    let length = pitch.filter(|_| zone.kind.has_pointer()).map_or(blocks, |p| p.0);
     // Where there is no pointer the kernel has the end of the zone.
-    let pointer = zone.pointer.map_or(start + blocks, |at| at.0);
+    let pointer = zone.pointer.map_or(start + length, |at| at.0);
     let (kind, condition) = (zone.kind as u8, zone.condition as u8);
-    let out = Packed::default().u64(start).u64(blocks).u64(pointer).u8(kind).u8(condition);
+    let out = Packed::default().u64(start).u64(length).u64(pointer).u8(kind).u8(condition);
     out.u8(0).u8(0).u32(0).u64(blocks).array()
 }

@@ -14,7 +14,7 @@ use answer::Disk;
 use control::Control;
 use smrlab_device::config::Timing;
 use smrlab_device::{Device, DeviceError, Result};
-use smrlab_units::{Blocks, Lba};
+use smrlab_units::{Blocks, Lba, ZoneKind};
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -126,10 +126,11 @@ fn shape(device: &Device) -> Result<Shape> {
     if limits.is_some() {
         device.zones(Lba(0), &mut |z| {
             zone = zone.max(z.blocks);
-            zones += 1;
+            zones += u32::from(z.kind != ZoneKind::Gap);
             true
         })?;
     }
+    zone = limits.and_then(|l| l.pitch).unwrap_or(zone);
     let open = limits.and_then(|l| l.most_open).unwrap_or(0);
     Ok(Shape {
         logical,
