@@ -1,7 +1,7 @@
 //! CHAP (RFC 1994, RFC 7143 section 12.1.3) with MD5: who logs in proves that it knows a secret, and the target proves it, too, where it is asked to.
 
+use crate::failure::Failure;
 use crate::keys::{Keys, Text};
-use crate::login::Failure;
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The login of RFC 7143: who comes, whether it may, and what both sides agree on.
 
 use crate::chap::Chap;
+use crate::failure::Failure;
 use crate::keys::{Keys, Text};
 use crate::pdu::{self, Digests, Pdu, opcode};
 use crate::target::Target;
@@ -61,22 +62,6 @@ struct Said<'a> {
     length: bool,
     /// Who must prove who it is.
     chap: Option<Chap<'a>>,
-}
-
-/// Why a login fails: class and detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failure([u8; 2]);
-
-impl Failure {
-    pub(crate) const INITIATOR: Self = Self([2, 0]);
-    pub(crate) const AUTHENTICATION: Self = Self([2, 1]);
-    pub(crate) const RESOURCES: Self = Self([3, 2]);
-    const NOT_FOUND: Self = Self([2, 3]);
-    const VERSION: Self = Self([2, 5]);
-    const MISSING: Self = Self([2, 7]);
-    const SESSION_TYPE: Self = Self([2, 9]);
-    const NO_SESSION: Self = Self([2, 10]);
-    const INVALID: Self = Self([2, 11]);
 }
 
 /// Stages of a login.

@@ -47,13 +47,6 @@ pub struct Filter {
     blocks: (u64, u64),
 }
 
-const OPS: [(&str, HostOp); 4] = [
-    ("read", HostOp::Read),
-    ("write", HostOp::Write),
-    ("flush", HostOp::Flush),
-    ("discard", HostOp::Discard),
-];
-
 impl Filter {
     /// From `k=v,…` with the keys of [`PARAMS`].
     ///
@@ -66,8 +59,9 @@ impl Filter {
         if let Some(names) = values.text("op") {
             ops = [false; HostOp::KINDS];
             for name in names.split(';') {
-                let (_, op) = OPS.iter().find(|(n, _)| *n == name.trim()).ok_or_else(|| {
-                    values.bad("op", "read, write, flush or discard, several as read;write")
+                let op = HostOp::ALL.iter().find(|op| op.name() == name.trim()).ok_or_else(|| {
+                    let known = HostOp::ALL.map(HostOp::name).join(", ");
+                    values.bad("op", format!("of {known}; several as read;write"))
                 })?;
                 ops[op.index()] = true;
             }

@@ -39,6 +39,8 @@ pub trait LineFormat: Send {
 pub trait RecordFormat: Send {
     /// Bytes that must be seen to know a record's length.
     const HEAD: usize;
+    /// Bytes that are shown to learn the length, where there are so many.
+    const SHOWN: usize = Self::HEAD;
 
     /// The length of the record that begins with `head`, in bytes; at least [`Self::HEAD`].
     ///
@@ -319,7 +321,7 @@ impl<F: RecordFormat> Records<F> {
 
     /// The length of the next record; `None` at the end, or where the last one is cut short and that is tolerated.
     fn next(&mut self) -> Result<Option<usize>, TraceError> {
-        let have = self.input.fill(F::HEAD)?;
+        let have = self.input.fill(F::SHOWN)?;
         if have == 0 {
             return Ok(None);
         }
@@ -327,7 +329,7 @@ impl<F: RecordFormat> Records<F> {
         let length = if have < F::HEAD {
             F::HEAD
         } else {
-            self.format.length(&self.input.window()[..F::HEAD]).map_err(|r| self.fatal(&r))?
+            self.format.length(&self.input.window()[..have.min(F::SHOWN)]).map_err(|r| self.fatal(&r))?
         };
         if self.input.fill(length)? >= length {
             return Ok(Some(length));

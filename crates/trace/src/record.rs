@@ -11,7 +11,7 @@ pub struct Record {
     pub op: HostOp,
     /// Its first block, within its device.
     pub lba: Lba,
-    /// How many blocks of 512 bytes it touches; zero for a flush only.
+    /// How many blocks of 512 bytes it touches; zero for a flush only. A zone command is for every zone of which it touches a block.
     pub blocks: u32,
     /// The device that it goes to; see [`crate::TraceSource::device_name`].
     pub device: u32,
@@ -22,6 +22,9 @@ pub struct Record {
 }
 
 impl Record {
+    /// The length of a zone command that is for every zone from its first block to the end of the device.
+    pub const TO_END: u32 = u32::MAX;
+
     /// One past the last block touched.
     pub fn end(&self) -> Lba {
         self.lba + Blocks(u64::from(self.blocks))

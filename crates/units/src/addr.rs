@@ -29,6 +29,19 @@ impl HostOp {
     /// How many [`index`](Self::index) tells apart.
     pub const KINDS: usize = 9;
 
+    /// All of them, each at its [`index`](Self::index).
+    pub const ALL: [Self; Self::KINDS] = [
+        Self::Read,
+        Self::Write,
+        Self::Flush,
+        Self::Discard,
+        Self::Append,
+        Self::Zone(ZoneAction::Close),
+        Self::Zone(ZoneAction::Finish),
+        Self::Zone(ZoneAction::Open),
+        Self::Zone(ZoneAction::Reset),
+    ];
+
     /// A number for tables: reads 0, writes 1.
     #[inline]
     pub const fn index(self) -> usize {

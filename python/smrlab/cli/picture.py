@@ -28,6 +28,9 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("of these FUA", "fua_writes", _count),
     ("flushes", "flushes", _count),
     ("discards", "discards", _count),
+    ("appends to zones", "appends", _count),
+    ("zone resets", "zone_resets", _count),
+    ("zones opened, closed, finished", "zone_commands", _count),
     ("writes of reads and writes", "write_share", text.share),
     ("mean read", "mean_read_bytes", text.size),
     ("mean write", "mean_write_bytes", text.size),
@@ -54,7 +57,7 @@ ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def rows(doc: dict[str, Any]) -> list[tuple[str, str]]:
     """Label and value of each figure that says something."""
     found = ((label, path, write, text.dig(doc, path)) for label, path, write in ROWS)
-    dull = ("fua_writes", "flushes", "discards", "skipped")
+    dull = ("fua_writes", "flushes", "discards", "appends", "zone_resets", "zone_commands", "skipped")
     return [
         (label, write(value))
         for label, path, write, value in found

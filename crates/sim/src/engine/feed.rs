@@ -3,7 +3,7 @@
 use super::CHECK_EVERY;
 use crate::error::RunError;
 use smrlab_stl::HostRequest;
-use smrlab_trace::{Batch, Pipeline, Steps, TraceSource};
+use smrlab_trace::{Batch, Pipeline, Record, Steps, TraceSource};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 /// See the [module](self).
@@ -60,7 +60,13 @@ impl Feed {
         if ends.clone().fold(0, u64::max) <= self.host.0 {
             return Ok(());
         }
-        let first = ends.zip(&b.op).position(|(end, op)| end > self.host.0 && *op != HostOp::Flush);
+        let fits = |op: HostOp, i: usize| match op {
+            HostOp::Flush => true,
+            HostOp::Zone(_) => b.blocks[i] == Record::TO_END && b.lba[i].0 < self.host.0,
+            _ => false,
+        };
+        let mut rows = ends.zip(&b.op).enumerate();
+        let first = rows.position(|(i, (end, op))| end > self.host.0 && !fits(*op, i));
         first.map_or(Ok(()), |i| Err(beyond(self.rows + i as u64, b.lba[i], b.blocks[i], self.host.0)))
     }
 
@@ -78,7 +84,11 @@ impl Feed {
                 | op.index() as u64;
             let lane = &mut lanes[id as usize % 4];
             *lane = mix(mix(mix(*lane, arrival.0), lba.0), what);
-            let request = HostRequest::new(*op, *lba, Blocks(u64::from(*blocks)));
+            let length = match op {
+                HostOp::Zone(_) if *blocks == Record::TO_END => self.host.0 - lba.0,
+                _ => u64::from(*blocks),
+            };
+            let request = HostRequest::new(*op, *lba, Blocks(length));
             let request = HostRequest { id, stream: *stream, fua: *fua, ..request };
             id += 1;
             request

@@ -40,3 +40,36 @@ fn an_ordinary_trace_is_refused_and_told_why() {
     let first = &refusals["first"][0];
     assert_eq!((first["reason"].as_str(), first["op"].as_str()), (Some("not-at-pointer"), Some("write")));
 }
+
+/// A trace of the names and numbers of zones' commands, as blktrace has them: a reset names a block of the zone, or is for all.
+#[test]
+fn zone_commands_of_a_trace_are_carried_out() {
+    let line = |rwbs: &str, rest: &str| {
+        format!("  8,16   3        1     0.000000100   697  D  {rwbs} {rest} [fio]\n")
+    };
+    let all = [
+        line("ZA", "0 + 8"),
+        line("W", "8 + 8"),
+        line("ZF", "0"),
+        line("ZR", "0"),
+        line("W", "0 + 8"),
+        line("W", "32 + 8"),
+        line("ZO", "64"),
+        line("ZRA", ""),
+        line("W", "0 + 8"),
+        line("W", "32 + 8"),
+        line("W", "40 + 8"),
+        line("ZC", "32"),
+    ]
+    .concat();
+    let path = std::env::temp_dir().join(format!("zone-commands-{}.txt", std::process::id()));
+    std::fs::write(&path, all).unwrap();
+    let r = done(&format!("{DRIVE}trace = '{}:blkparse'", path.display())).json;
+    std::fs::remove_file(&path).unwrap();
+    assert!(r.get("refusals").is_none(), "{}", r["refusals"]);
+    assert_eq!(r["host"]["writes"], 6);
+    let cache = |name: &str| r["cache"][name].as_u64().unwrap();
+    // The finished zone; then of all zones the two that were written. The third was empty, and is open no more.
+    assert_eq!(cache("zone_resets"), 3);
+    assert_eq!((cache("open_zones"), cache("used_zones_closed")), (1, 1));
+}

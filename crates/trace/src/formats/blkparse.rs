@@ -5,7 +5,7 @@ use crate::fields::{Reason, columns, extent, need, not, time, uint};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
 use smrlab_units::spec::{Kind, Param};
-use smrlab_units::{HostOp, Lba};
+use smrlab_units::{HostOp, Lba, ZoneAction};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -13,7 +13,8 @@ pub(super) const FORMAT: Format = Format {
     aliases: &[],
     summary: "blkparse text: device cpu sequence time pid action RWBS sector + sectors",
     reference: "blkparse(1), default output format. A request shows up in many events: `event` chooses the one that counts. \
-                An F behind the W of RWBS is FUA. The summary at the end is passed over.",
+                An F behind the W of RWBS is FUA. ZA is an append to a zone; ZR, ZF, ZO, ZC reset, finish, open and close the zone of the \
+                sector, ZRA resets all. The summary at the end is passed over.",
     params: &[EVENT],
     clock: Clock::Trace,
     sort_window: "0",
@@ -69,6 +70,9 @@ fn device(text: &[u8]) -> Option<u32> {
 
 /// The operation of an RWBS field; `None` for what moves no data (`N`: commands that are passed through).
 fn operation(rwbs: &[u8]) -> Option<HostOp> {
+    if let Some(zone) = rwbs.strip_prefix(b"Z") {
+        return zone.first().and_then(|letter| zone_operation(*letter));
+    }
     // A leading F is a flush before the write; alone (or doubled, or with modifiers) it is a flush.
     rwbs.iter().find_map(|b| match b {
         b'R' => Some(HostOp::Read),
@@ -76,6 +80,23 @@ fn operation(rwbs: &[u8]) -> Option<HostOp> {
         b'D' => Some(HostOp::Discard),
         _ => None,
     })
+}
+
+/// What the letter behind the Z of zone commands stands for.
+fn zone_operation(letter: u8) -> Option<HostOp> {
+    Some(match letter {
+        b'A' => HostOp::Append,
+        b'C' => HostOp::Zone(ZoneAction::Close),
+        b'F' => HostOp::Zone(ZoneAction::Finish),
+        b'O' => HostOp::Zone(ZoneAction::Open),
+        b'R' => HostOp::Zone(ZoneAction::Reset),
+        _ => return None,
+    })
+}
+
+/// The blocks of a zone command, which moves no data: one of its zone, or all of them.
+pub(super) fn zone_place(sector: u64, all: bool) -> Result<(Lba, u32), Reason> {
+    if all { Ok((Lba(0), Record::TO_END)) } else { extent(sector, 1) }
 }
 
 /// Whether a write is FUA, by its RWBS letters; shared with biosnoop: an F behind its letter. One before it asks for a flush first.
@@ -107,6 +128,16 @@ impl LineFormat for BlkParse {
             _ => None,
         };
         let (op, (lba, blocks)) = match (operation(rwbs), place) {
+            (Some(op @ HostOp::Zone(_)), _) if rwbs.starts_with(b"ZRA") => (op, zone_place(0, true)?),
+            (Some(op @ HostOp::Zone(_)), place) => {
+                // Only kernels' own formats print a count of 0 behind the sector.
+                let bare =
+                    || sector.filter(|_| plus.is_none_or(|p| p != b"+")).and_then(|s| uint(s, "sector").ok());
+                let first = place.map(|p| p.0).or_else(bare).ok_or_else(|| {
+                    not(rwbs, "a zone command with RWBS", "complete: its sector is missing")
+                })?;
+                (op, zone_place(first, false)?)
+            }
             (Some(op), Some((s, n))) if n > 0 => (op, extent(s, n)?),
             _ if rwbs.starts_with(b"F") => (HostOp::Flush, (Lba(0), 0)),
             (None, _) => return Ok(()),

@@ -1,18 +1,18 @@
 //! The kernel's binary block trace (`*.blktrace.N`, or `blkparse -d`).
 
-use super::blkparse::{EVENT, device_name, hint};
+use super::blkparse::{EVENT, device_name, hint, zone_place};
 use super::{Clock, Format, Open, Sample, Verdict};
 use crate::fields::{Reason, extent, touched};
 use crate::reader::{RecordFormat, Records};
 use crate::{Batch, Record};
-use smrlab_units::{BLOCK_BYTES, HostOp, Lba, SimTime};
+use smrlab_units::{BLOCK_BYTES, HostOp, Lba, SimTime, ZoneAction};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
     name: "blktrace",
     aliases: &[],
     summary: "binary blktrace: the kernel's own records, either byte order",
-    reference: "struct blk_io_trace of linux/blktrace_api.h, version 7. One file holds one CPU's events: merge them with \
+    reference: "struct blk_io_trace of linux/blktrace_api.h, version 7, and blk_io_trace2, version 8, which has zone commands. One file holds one CPU's events: merge them with \
                 `blkparse -d`, or give all files and merge by time. Times count from boot.",
     params: &[EVENT],
     clock: Clock::World,
@@ -26,7 +26,11 @@ pub(super) const FORMAT: Format = Format {
 
 /// Upper 24 bits of the magic number; the lower 8 are the version.
 const MAGIC: u32 = 0x6561_7400;
+/// Records of 48 bytes; those with twice as many kinds of requests, of 64 bytes.
 const VERSION: u32 = 7;
+const VERSION_2: u32 = 8;
+/// Bytes of a record of the second version.
+const LENGTH_2: usize = 64;
 
 mod action {
     pub(super) const QUEUED: u32 = 1;
@@ -41,7 +45,18 @@ mod category {
     pub(super) const NOTIFY: u32 = 1 << 10;
     pub(super) const DISCARD: u32 = 1 << 13;
     pub(super) const FUA: u32 = 1 << 15;
+    pub(super) const ZONE_RESET_ALL: u32 = 1 << 18;
 }
+
+/// Categories of the second version, and what they stand for.
+const ZONES: [(u32, HostOp); 6] = [
+    (1 << 16, HostOp::Append),
+    (1 << 17, HostOp::Zone(ZoneAction::Reset)),
+    (category::ZONE_RESET_ALL, HostOp::Zone(ZoneAction::Reset)),
+    (1 << 19, HostOp::Zone(ZoneAction::Finish)),
+    (1 << 20, HostOp::Zone(ZoneAction::Open)),
+    (1 << 21, HostOp::Zone(ZoneAction::Close)),
+];
 
 struct BlkTrace {
     queued: bool,
@@ -52,19 +67,32 @@ struct BlkTrace {
 struct Numbers<'a> {
     bytes: &'a [u8],
     big: bool,
+    second: bool,
 }
 
 impl<'a> Numbers<'a> {
     fn of(bytes: &'a [u8]) -> Result<Self, Reason> {
         let first: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        match (u32::from_le_bytes(first), u32::from_be_bytes(first)) {
-            (m, _) if m == MAGIC | VERSION => Ok(Self { bytes, big: false }),
-            (_, m) if m == MAGIC | VERSION => Ok(Self { bytes, big: true }),
+        let (little, large) = (u32::from_le_bytes(first), u32::from_be_bytes(first));
+        let known = |m: u32| m == MAGIC | VERSION || m == MAGIC | VERSION_2;
+        let of = |m: u32, big| Ok(Self { bytes, big, second: m == MAGIC | VERSION_2 });
+        match (little, large) {
+            (m, _) if known(m) => of(m, false),
+            (_, m) if known(m) => of(m, true),
             (m, _) if m & !0xff == MAGIC => {
-                Err(Reason::Owned(format!("version {} of the record is not known (7 is)", m & 0xff)))
+                Err(Reason::Owned(format!("version {} of the record is not known (7 and 8 are)", m & 0xff)))
             }
             _ => Err(Reason::Borrowed("no blktrace record begins here (wrong magic number)")),
         }
+    }
+
+    /// Action, categories and device.
+    fn what(&self) -> (u32, u32, u32) {
+        if self.second {
+            let action = self.u64(32);
+            return (action as u32 & 0xffff, (action >> 16) as u32, self.u32(40));
+        }
+        (self.u32(28) & 0xffff, self.u32(28) >> 16, self.u32(36))
     }
 
     fn u32(&self, at: usize) -> u32 {
@@ -80,9 +108,20 @@ impl<'a> Numbers<'a> {
 
 impl RecordFormat for BlkTrace {
     const HEAD: usize = 48;
+    const SHOWN: usize = LENGTH_2;
 
     fn length(&self, head: &[u8]) -> Result<usize, Reason> {
         let numbers = Numbers::of(head)?;
+        if numbers.second {
+            // The length of the data that follows lies behind the common part.
+            let lengths = head.get(48..52).map_or([0; 4], |b| [b[0], b[1], b[2], b[3]]);
+            let data = if numbers.big {
+                u16::from_be_bytes([lengths[2], lengths[3]])
+            } else {
+                u16::from_le_bytes([lengths[2], lengths[3]])
+            };
+            return Ok(LENGTH_2 + usize::from(data));
+        }
         let last = numbers.u32(44);
         // The last two 16-bit numbers: error, and the length of the data that follows.
         let data = if numbers.big { last & 0xffff } else { last >> 16 };
@@ -91,12 +130,11 @@ impl RecordFormat for BlkTrace {
 
     fn record(&mut self, record: &[u8], out: &mut Batch) -> Result<(), Reason> {
         let n = Numbers::of(record)?;
-        let (what, bytes) = (n.u32(28), u64::from(n.u32(24)));
-        let categories = what >> 16;
+        let ((action, categories, device), bytes) = (n.what(), u64::from(n.u32(24)));
         if categories & (category::NOTIFY | category::PASSED) != 0 {
             return Ok(());
         }
-        let queued = match what & 0xffff {
+        let queued = match action {
             action::QUEUED => true,
             action::ISSUED => false,
             _ => return Ok(()),
@@ -105,7 +143,9 @@ impl RecordFormat for BlkTrace {
             self.other_events += 1;
             return Ok(());
         }
+        let zone = ZONES.iter().find(|(bit, _)| categories & bit != 0).map(|(_, op)| *op);
         let op = match categories {
+            _ if zone.is_some() => zone.unwrap_or(HostOp::Append),
             c if c & category::DISCARD != 0 => HostOp::Discard,
             c if c & category::FLUSH != 0 && bytes == 0 => HostOp::Flush,
             c if c & category::WRITE != 0 => HostOp::Write,
@@ -113,14 +153,15 @@ impl RecordFormat for BlkTrace {
         };
         let (lba, blocks) = match op {
             HostOp::Flush => (Lba(0), 0),
+            HostOp::Zone(_) => zone_place(n.u64(16), categories & category::ZONE_RESET_ALL != 0)?,
             _ => {
                 let (_, blocks) = touched(0, bytes)?;
                 extent(n.u64(16), u64::from(blocks))?
             }
         };
-        debug_assert!(u64::from(blocks) * BLOCK_BYTES >= bytes);
+        debug_assert!(u64::from(blocks) * BLOCK_BYTES >= bytes || matches!(op, HostOp::Zone(_)));
         let fua = op == HostOp::Write && categories & category::FUA != 0;
-        out.push(Record { arrival: SimTime(n.u64(8)), op, lba, blocks, device: n.u32(36), stream: 0, fua });
+        out.push(Record { arrival: SimTime(n.u64(8)), op, lba, blocks, device, stream: 0, fua });
         Ok(())
     }
 

@@ -134,6 +134,17 @@ impl Column {
         }
         seen
     }
+
+    /// As [`convert`](Self::convert), of the numbers of operations; -1 where one is none.
+    fn operations(&self, n: usize, out: &mut Vec<HostOp>) -> i64 {
+        let seen = self.convert(n, out, |v| HostOp::ALL[(v & 15).min(LAST_OP) as usize]);
+        let mut numbers = Vec::new();
+        // The last operation's number has a bit that no smaller one has: only with it can others be larger.
+        if seen > 0 && seen & LAST_OP != 0 {
+            self.convert(n, &mut numbers, |v| v);
+        }
+        if numbers.into_iter().any(|v| v > LAST_OP) { -1 } else { seen }
+    }
 }
 
 impl ParquetSource {
@@ -245,10 +256,11 @@ impl ParquetSource {
     /// Checks what the rows just converted held.
     fn check(&mut self, out: &Batch, seen: [i64; 7]) -> Result<(), TraceError> {
         let (word, half) = (i64::from(u32::MAX), i64::from(u16::MAX));
-        let limits = [i64::MAX, 3, i64::MAX >> 1, word, word, half, 1];
+        let limits = [i64::MAX, 15, i64::MAX >> 1, word, word, half, 1];
         for (i, (seen, limit)) in seen.iter().zip(limits).enumerate() {
             if *seen < 0 || *seen > limit {
-                return Err(self.refuse(format!("column {} has values outside 0 to {limit}", COLUMNS[i])));
+                let most = if COLUMNS[i] == "op" { LAST_OP } else { limit };
+                return Err(self.refuse(format!("column {} has values outside 0 to {most}", COLUMNS[i])));
             }
         }
         let mut last = self.last;
@@ -267,6 +279,9 @@ impl ParquetSource {
         if idle { Err(self.refuse("a request that is no flush has 0 blocks")) } else { Ok(()) }
     }
 }
+
+/// The number of the last operation.
+const LAST_OP: i64 = HostOp::KINDS as i64 - 1;
 
 /// Refuses metadata that would make the library read outside the file: it panics on such.
 fn check_places(meta: &ParquetMetaData, size: u64) -> Result<(), ParquetError> {
@@ -303,7 +318,6 @@ fn damaged(file: &str, e: &ParquetError) -> TraceError {
 
 impl TraceSource for ParquetSource {
     fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
-        const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard];
         out.clear();
         if !self.next_group()? {
             return Ok(false);
@@ -322,7 +336,7 @@ impl TraceSource for ParquetSource {
         let [arrival, op, lba, blocks, device, stream, fua] = &self.columns;
         let seen = [
             arrival.convert(n, &mut out.arrival, |v| SimTime(v as u64)),
-            op.convert(n, &mut out.op, |v| OPS[(v & 3) as usize]),
+            op.operations(n, &mut out.op),
             lba.convert(n, &mut out.lba, |v| Lba(v as u64)),
             blocks.convert(n, &mut out.blocks, |v| v as u32),
             device.convert(n, &mut out.device, |v| v as u32),

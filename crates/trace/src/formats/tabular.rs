@@ -120,9 +120,6 @@ pub(super) struct Csv {
     numbered: bool,
 }
 
-/// Operations by their numbers.
-const OPS: [HostOp; 4] = [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard];
-
 fn words(text: &str) -> Vec<Vec<u8>> {
     text.split(';').filter(|w| !w.is_empty()).map(|w| w.trim().as_bytes().to_vec()).collect()
 }
@@ -258,10 +255,16 @@ impl Csv {
         match text.first() {
             Some(b'R' | b'r') if self.read.is_empty() => Ok(HostOp::Read),
             Some(b'W' | b'w') if self.write.is_empty() => Ok(HostOp::Write),
-            Some(n @ b'0'..=b'3') if self.numbered && text.len() == 1 => Ok(OPS[usize::from(n - b'0')]),
-            _ if text.eq_ignore_ascii_case(b"flush") => Ok(HostOp::Flush),
-            _ if text.eq_ignore_ascii_case(b"discard") => Ok(HostOp::Discard),
-            _ => Err(not(text, "op", "a read or a write (read= and write= say which words mean what)")),
+            Some(n @ b'0'..=b'8') if self.numbered && text.len() == 1 => {
+                Ok(HostOp::ALL[usize::from(n - b'0')])
+            }
+            _ => HostOp::ALL[2..]
+                .iter()
+                .copied()
+                .find(|op| text.eq_ignore_ascii_case(op.name().as_bytes()))
+                .ok_or_else(|| {
+                    not(text, "op", "a read or a write (read= and write= say which words mean what)")
+                }),
         }
     }
 

@@ -36,6 +36,12 @@ pub struct Info {
     pub flushes: u64,
     /// Discards.
     pub discards: u64,
+    /// Appends to zones.
+    pub appends: u64,
+    /// Resets of zones.
+    pub zone_resets: u64,
+    /// Commands that open, close or finish zones.
+    pub zone_commands: u64,
     /// Writes among reads and writes.
     pub write_share: f64,
     /// Blocks read.
@@ -240,7 +246,7 @@ impl Characteriser {
         let first = *self.first.get_or_insert(r.arrival);
         self.last = r.arrival;
         self.days.advance(r.arrival.since(first));
-        if r.op == HostOp::Flush {
+        if matches!(r.op, HostOp::Flush | HostOp::Zone(_)) {
             return Ok(());
         }
         let place = self.place(r.device)?;
@@ -286,11 +292,12 @@ impl Characteriser {
 
     /// The characterisation; names and the count of bad lines come from `source`.
     pub fn finish(self, source: &dyn TraceSource) -> Info {
-        let [reads, writes, flushes, discards, ..] = self.counts;
+        let [reads, writes, flushes, discards, appends, closes, finishes, opens, zone_resets] = self.counts;
+        let zone_commands = closes + finishes + opens;
         let (moves, moved) = (reads + writes, self.blocks[0] + self.blocks[1]);
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         let bytes = |blocks: u64, n: u64| share(blocks * BLOCK_BYTES, n);
-        let requests = moves + flushes + discards;
+        let requests = moves + flushes + discards + appends + zone_resets + zone_commands;
         let span = self.last.since(self.first.unwrap_or_default()).as_secs_f64();
         let all = |count: fn(&Sets) -> u64| self.devices.iter().map(|d| count(&d.sets)).sum::<u64>();
         let written = all(|s| s.written.count());
@@ -309,6 +316,9 @@ impl Characteriser {
             fua_writes: self.fua,
             flushes,
             discards,
+            appends,
+            zone_resets,
+            zone_commands,
             write_share: share(writes, moves),
             blocks_read: self.blocks[0],
             blocks_written: self.blocks[1],

@@ -157,3 +157,118 @@ fn vscsi_has_two_versions() {
         );
     }
 }
+
+/// A record of the second version: its action has 64 bits, and its data begin behind 64 bytes.
+fn blktrace_2(big: bool, sector: u64, (bytes, action): (u32, u64), data: &[u8]) -> Vec<u8> {
+    let mut r = Vec::new();
+    let u32s = |r: &mut Vec<u8>, all: &[u32]| {
+        all.iter().for_each(|n| r.extend(if big { n.to_be_bytes() } else { n.to_le_bytes() }));
+    };
+    let u64s = |r: &mut Vec<u8>, all: &[u64]| {
+        all.iter().for_each(|n| r.extend(if big { n.to_be_bytes() } else { n.to_le_bytes() }));
+    };
+    u32s(&mut r, &[0x6561_7408, 0]);
+    u64s(&mut r, &[1000, sector]);
+    u32s(&mut r, &[bytes, 1]);
+    u64s(&mut r, &[action]);
+    u32s(&mut r, &[8 << 20 | 16, 0]);
+    for n in [0, data.len() as u16] {
+        r.extend(if big { n.to_be_bytes() } else { n.to_le_bytes() });
+    }
+    r.extend([0; 12]);
+    r.extend(data);
+    r
+}
+
+#[test]
+fn blktrace_of_the_second_version_has_zone_commands() {
+    const ISSUED: u64 = 7;
+    let category = |bit: u64| 1u64 << (16 + bit);
+    let (write, reset) = (category(1), |op| HostOp::Zone(op));
+    use smrlab_units::ZoneAction::{Close, Finish, Open, Reset};
+    let sector = 3 << 34;
+    for big in [false, true] {
+        let record = |sector, bytes, action, data: &[u8]| blktrace_2(big, sector, (bytes, action), data);
+        let all = [
+            record(sector, 0, ISSUED | write | category(17), b"a name of its own"),
+            record(0, 0, ISSUED | write | category(18), &[]),
+            record(sector, 4096, ISSUED | write | category(16), b""),
+            record(524_288, 0, ISSUED | category(19), &[]),
+            record(524_288, 0, ISSUED | category(20), &[]),
+            record(524_288, 0, ISSUED | category(21), &[]),
+            record(8, 4096, ISSUED | write, b"x"),
+            record(8, 4096, ISSUED | write | category(9), &[]),
+            // A record of the first version among them, as nobody writes it.
+            blktrace(big, (1000, 16), (512, ISSUED as u32), &[]),
+        ]
+        .concat();
+        let all_zones = smrlab_trace::Record::TO_END;
+        check(
+            "blktrace",
+            &all,
+            &[
+                (0, "8,16", reset(Reset), sector, 1),
+                (0, "8,16", reset(Reset), 0, all_zones),
+                (0, "8,16", HostOp::Append, sector, 8),
+                (0, "8,16", reset(Finish), 524_288, 1),
+                (0, "8,16", reset(Open), 524_288, 1),
+                (0, "8,16", reset(Close), 524_288, 1),
+                (0, "8,16", Write, 8, 8),
+                (0, "8,16", Read, 16, 1),
+            ],
+        );
+    }
+    let cut = blktrace_2(false, 8, (512, ISSUED), b"name");
+    assert!(smrlab_trace::read_all(&mut open_bytes(cut[..50].to_vec(), "blktrace").unwrap()).is_err());
+}
+
+#[test]
+fn blkparse_text_has_zone_commands() {
+    use smrlab_units::ZoneAction::{Close, Finish, Open, Reset};
+    let line = |rwbs: &str, rest: &str| {
+        format!("  8,16   3        1     0.000000100   697  D  {rwbs} {rest} [fio]\n")
+    };
+    let text = [
+        line("ZR", "524288"),
+        line("ZRS", "1048576 + 0"),
+        line("ZRA", ""),
+        line("ZA", "524288 + 16"),
+        line("ZF", "524288"),
+        line("ZO", "524288 + 524288"),
+        line("ZC", "524288"),
+        line("W", "8 + 8"),
+    ]
+    .concat();
+    let zone = HostOp::Zone;
+    check(
+        "blkparse",
+        text.as_bytes(),
+        &[
+            (100, "8,16", zone(Reset), 524_288, 1),
+            (100, "8,16", zone(Reset), 1_048_576, 1),
+            (100, "8,16", zone(Reset), 0, smrlab_trace::Record::TO_END),
+            (100, "8,16", HostOp::Append, 524_288, 16),
+            (100, "8,16", zone(Finish), 524_288, 1),
+            (100, "8,16", zone(Open), 524_288, 1),
+            (100, "8,16", zone(Close), 524_288, 1),
+            (100, "8,16", Write, 8, 8),
+        ],
+    );
+    let e = smrlab_trace::read_all(&mut open_bytes(line("ZR", "").into_bytes(), "blkparse").unwrap())
+        .unwrap_err();
+    assert!(e.to_string().contains("sector is missing"), "{e}");
+}
+
+#[test]
+fn every_operation_travels_through_csv_by_name_and_by_number() {
+    let names = HostOp::ALL.map(HostOp::name);
+    let rows = |op: &dyn Fn(usize) -> String| {
+        let line = |i: usize| format!("{i},{},{},8\n", op(i), 8 * i);
+        "arrival_ns,op,lba,blocks\n".to_owned() + &(0..9).map(line).collect::<String>()
+    };
+    for text in [rows(&|i| names[i].to_owned()), rows(&|i| i.to_string())] {
+        let read = smrlab_trace::read_all(&mut open_bytes(text.clone().into_bytes(), "csv").unwrap());
+        assert_eq!(read.unwrap_or_else(|e| panic!("{e}\n{text}")).op, HostOp::ALL);
+    }
+    assert!(HostOp::ALL.iter().enumerate().all(|(i, op)| op.index() == i));
+}

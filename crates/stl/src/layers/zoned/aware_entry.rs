@@ -1,7 +1,7 @@
 //! What `host-aware` says of itself, and how it is built.
 
 use super::aware::HostAware;
-use super::entry::{LEAST, ZONE};
+use super::entry::{HOST_AWARE, LEAST, ZONE};
 use super::places::all_bands;
 use super::table::{PHYSICAL, Shape, Table};
 use crate::entry::{BuildContext, BuildResult, LayerEntry, does_not_fit};
@@ -32,9 +32,6 @@ Conventional zones (`conventional=`) come first and have no write pointer; they 
 takes the log, too. Appends and the drive's write cache have no part in it. A power cut loses nothing that was acknowledged; zones that were
 open are closed then.
 ";
-
-/// The layer's name.
-pub(super) const HOST_AWARE: &str = "host-aware";
 
 /// See the page.
 pub static ENTRY: LayerEntry = LayerEntry {

@@ -1,7 +1,6 @@
 //! What `zoned` says of itself, and how it is built.
 
 use super::Zoned;
-use super::aware_entry::HOST_AWARE;
 use super::places::{Lengths, Places, lay};
 use super::table::{PHYSICAL, Shape, Table};
 use crate::Capabilities;
@@ -102,6 +101,9 @@ pub static ENTRY: LayerEntry = LayerEntry {
 pub(super) const ZONE: u64 = 1 << 19;
 /// As many zones as the default makes, at least.
 pub(super) const LEAST: u64 = 16;
+
+/// The name of the layer of the other model.
+pub(super) const HOST_AWARE: &str = "host-aware";
 
 /// What `zoned` with these pairs describes where it is host-aware: the layer of that name, with its keys.
 pub(crate) fn model(name: &str, pairs: &[(&str, &str)]) -> Option<String> {
