@@ -172,9 +172,11 @@ impl Chosen {
             Takes::Drives if context.must_write_in_order() && !self.is_single() => format!(
                 "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive, or take full-stripe"
             ),
-            _ if !self.is_single() && context.zones(0).iter().any(|zone| zone.kind == ZoneKind::Gap) => format!(
-                "{name}: needs zones that can be written to the next one's beginning: leave capacity= out"
-            ),
+            _ if !self.is_single() && context.zones(0).iter().any(|zone| zone.kind == ZoneKind::Gap) => {
+                format!(
+                    "{name}: needs zones that can be written to the next one's beginning: leave capacity= out"
+                )
+            }
             _ => return Ok(()),
         };
         Err(SpecError::Other(text))

@@ -127,7 +127,7 @@ mod tests {
             fua: false,
         };
         let mut batch = Batch::new();
-        OPS.iter().enumerate().for_each(|(i, (_, op))| batch.push(record(i as u64, *op)));
+        HostOp::ALL[..4].iter().enumerate().for_each(|(i, op)| batch.push(record(i as u64, *op)));
         Filter::parse(text).unwrap().apply(&mut batch, &Memory::default());
         batch.arrival.iter().map(|at| at.0).collect()
     }
