@@ -1,8 +1,8 @@
 //! The bytes of an array's works: what writes are put together from, and where reads go.
 //!
-//! One piece of code for tests, power cuts and a served device. Slots are volatile: a cut loses them.
+//! One piece of code for tests, power cuts, verification and a served device. Slots are volatile: a cut loses them.
 
-use crate::plan::Delivery;
+use crate::plan::{Delivery, Outcome};
 use crate::{End, MemberOp, MemberPlan, Part, Source, Ticket};
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::collections::BTreeMap;
@@ -110,6 +110,80 @@ impl Staging {
             Some(data) => &data[range],
             None => panic!("slot {slot} of work {} was not read", ticket.0),
         }
+    }
+}
+
+/// A request of the host's that an array works on.
+#[derive(Clone, Debug)]
+struct Host {
+    /// What it writes, or what its reads have brought.
+    data: Vec<u8>,
+    /// It has its answer; its work may go on.
+    answered: bool,
+}
+
+/// The buffers of the host's requests, by their numbers, and the slots of all works.
+#[derive(Clone, Debug, Default)]
+pub struct Buffers {
+    staging: Staging,
+    hosts: BTreeMap<u64, Host>,
+    /// Whose works are under way.
+    tickets: BTreeMap<Ticket, u64>,
+}
+
+impl Buffers {
+    /// For blocks of so many bytes: fewer where something smaller stands for a block's bytes.
+    pub fn of_blocks(bytes: usize) -> Self {
+        Self { staging: Staging::of_blocks(bytes), ..Self::default() }
+    }
+
+    /// The host sends a request, with what it writes or with room for what it reads.
+    pub fn arrived(&mut self, request: u64, data: Vec<u8>) {
+        self.hosts.insert(request, Host { data, answered: false });
+    }
+
+    /// An array begins with a request.
+    pub fn began(&mut self, ticket: Ticket, request: u64) {
+        self.tickets.insert(ticket, request);
+    }
+
+    /// What a write to a member puts there.
+    pub fn gather(&self, plan: &MemberPlan, op: &MemberOp) -> Vec<u8> {
+        self.staging.gather(plan, op, self.hosts.get(&op.request.id).map_or(&[], |h| &h.data))
+    }
+
+    /// Takes what a read of a member brought to where `parts` say.
+    pub fn scatter(&mut self, op: &MemberOp, parts: &[Part], data: &[u8]) {
+        let host = self.hosts.get_mut(&op.request.id).map_or(&mut [][..], |h| &mut h.data);
+        self.staging.scatter(op.buffers, parts, data, host);
+    }
+
+    /// A plan was carried out: delivers, and drops what belongs to works that ended.
+    pub fn planned(&mut self, plan: &MemberPlan) {
+        for delivery in plan.deliveries() {
+            let host = self.tickets.get(&delivery.ticket).and_then(|id| self.hosts.get_mut(id));
+            self.staging.deliver(plan, delivery, host.map_or(&mut [][..], |h| &mut h.data));
+        }
+        for outcome in plan.outcomes() {
+            if let Outcome::Ended(ticket) | Outcome::Refused(ticket, _) = *outcome {
+                self.staging.end(ticket);
+                if let Some(id) = self.tickets.remove(&ticket)
+                    && self.hosts.get(&id).is_some_and(|h| h.answered)
+                {
+                    self.hosts.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// The host has its answer; what it read, or wrote. It is kept where the request's work goes on.
+    pub fn answered(&mut self, request: u64) -> Vec<u8> {
+        if self.tickets.values().all(|of| *of != request) {
+            return self.hosts.remove(&request).map(|h| h.data).unwrap_or_default();
+        }
+        let Some(host) = self.hosts.get_mut(&request) else { return Vec::new() };
+        host.answered = true;
+        host.data.clone()
     }
 }
 

@@ -7,18 +7,19 @@
 mod bus;
 mod queued;
 mod serving;
+mod works;
 
 use crate::locks::Table;
 use crate::member::{How, Slot};
-use crate::plan::Outcome;
 use crate::tickets::Tickets;
-use crate::{Array, ArrayObserver, Job, Locks, Member, MemberId, MemberOp, MemberPlan, Phase, Ticket, Work};
+use crate::{Array, ArrayObserver, Job, Member, MemberId, MemberPlan, Phase, Ticket, Work};
 pub use bus::SharedBus;
 use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use works::Running;
 
 /// What befalls members, and what they share.
 #[derive(Clone, Debug, Default)]
@@ -50,38 +51,6 @@ pub struct Done {
     pub refusal: Option<Refusal>,
 }
 
-/// A work under way.
-#[derive(Clone, Debug)]
-struct Running {
-    work: Work,
-    locks: Locks,
-    /// Stripes that it still waits for.
-    missing: u32,
-    arrival: SimTime,
-    start: Option<SimTime>,
-    /// When the last request of the phase ends.
-    phase_end: SimTime,
-    in_phase: bool,
-    /// All requests of the phase are issued; so many of them wait for a scheduler, or for their turn on a shared bus.
-    issued: bool,
-    waits: u32,
-    lost: bool,
-    acked: bool,
-    ops: u64,
-    cleaning: Option<(&'static str, u64)>,
-}
-
-/// What a member answered.
-#[derive(Clone, Copy, Debug)]
-struct Answered {
-    /// When it began, and when it was done.
-    start: SimTime,
-    end: SimTime,
-    ok: bool,
-    /// Media operations.
-    ops: u64,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Failed(MemberId),
@@ -108,8 +77,7 @@ pub struct Controller {
     now: SimTime,
     hosts: u64,
     idle_since: SimTime,
-    instantly: bool,
-    by_step: bool,
+    how: How,
     /// See [`records_wait`](Controller::records_wait).
     records_wait: bool,
     /// No job begins: those that were to.
@@ -133,7 +101,7 @@ impl Controller {
         let mut all = Self {
             queued,
             array,
-            members: members.into_iter().map(Slot::new).collect(),
+            members: (0..).map(MemberId).zip(members).map(|(id, member)| Slot::new(id, member)).collect(),
             spares,
             plan: MemberPlan::new(wants_data),
             works: Tickets::default(),
@@ -147,8 +115,7 @@ impl Controller {
             now: SimTime::ZERO,
             hosts: 0,
             idle_since: SimTime::ZERO,
-            instantly: false,
-            by_step: false,
+            how: How::default(),
             records_wait: false,
             held: None,
             deaths: 0,
@@ -200,66 +167,86 @@ impl Controller {
     }
 
     /// Sends a request at `now`, which never falls; what was due until then has been done ([`advance`](Self::advance)).
-    pub fn submit(&mut self, now: SimTime, request: &HostRequest, watch: &mut impl ArrayObserver) {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn submit<O: ArrayObserver>(
+        &mut self,
+        now: SimTime,
+        request: &HostRequest,
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
         self.now = now;
         // Arrays have no zones.
         if matches!(request.op, HostOp::Append | HostOp::Zone(_)) {
             let (request, refusal) = (*request, Some(Refusal::Unsupported));
-            return self.done.push_back(Done {
-                request,
-                arrival: now,
-                start: now,
-                ack: now,
-                ops: 0,
-                refusal,
-            });
+            let done = Done { request, arrival: now, start: now, ack: now, ops: 0, refusal };
+            self.done.push_back(done);
+            return Ok(());
         }
         self.hosts += 1;
         self.enter(Work::Host(*request));
-        self.run_ready(watch);
+        self.run_ready(watch)
     }
 
     /// Does everything that is due until `now`.
-    pub fn advance(&mut self, now: SimTime, watch: &mut impl ArrayObserver) {
-        while self.step(Some(now), watch) {}
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn advance<O: ArrayObserver>(&mut self, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
+        while self.step(Some(now), watch)? {}
         self.now = self.now.max(now);
+        Ok(())
     }
 
     /// Does the next thing that is due, not after `until`; `false`: there is none.
-    pub fn step(&mut self, until: Option<SimTime>, watch: &mut impl ArrayObserver) -> bool {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn step<O: ArrayObserver>(
+        &mut self,
+        until: Option<SimTime>,
+        watch: &mut O,
+    ) -> Result<bool, O::Error> {
         let due = self.events.peek().map(|e| e.0.0);
         if let Some((at, member)) = self.next_decision()
             && due.is_none_or(|d| at < d)
             && until.is_none_or(|u| at < u)
         {
-            self.decide(at, member, watch);
-            return true;
+            return self.decide(at, member, watch).map(|()| true);
         }
         let idle = (self.hosts == 0).then_some(self.idle_since);
         let wake = self.array.wake_at(idle).filter(|_| self.held.is_none()).map(|t| t.max(self.now));
         let wake = wake.filter(|w| until.is_none_or(|u| *w < u) && due.is_none_or(|d| *w < d));
         if let Some(at) = wake {
             self.now = at;
-            self.planned(|array, plan| array.wake(at, plan), watch);
-            return true;
+            return self.planned(|array, plan| array.wake(at, plan), watch).map(|()| true);
         }
         if due.is_none_or(|d| until.is_some_and(|u| d > u)) {
-            return false;
+            return Ok(false);
         }
         if let Some(Reverse((at, _, _, event))) = self.events.pop() {
             self.now = self.now.max(at);
-            self.happens(event, watch);
+            self.happens(event, watch)?;
         }
-        true
+        Ok(true)
     }
 
     /// Serves a request without time, as prefilling does.
-    pub fn instantly(&mut self, request: &HostRequest, watch: &mut impl ArrayObserver) {
-        self.instantly = true;
-        self.submit(self.now, request, watch);
-        while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch) {}
-        self.instantly = false;
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn instantly<O: ArrayObserver>(
+        &mut self,
+        request: &HostRequest,
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
+        self.how.instantly = true;
+        self.submit(self.now, request, watch)?;
+        while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch)? {}
+        self.how.instantly = false;
         self.done.clear();
+        Ok(())
     }
 
     fn push(&mut self, at: SimTime, event: Event) {
@@ -276,20 +263,22 @@ impl Controller {
         }
     }
 
-    fn happens(&mut self, event: Event, watch: &mut impl ArrayObserver) {
+    fn happens<O: ArrayObserver>(&mut self, event: Event, watch: &mut O) -> Result<(), O::Error> {
         let now = self.now;
         match event {
             Event::Phase(ticket) => {
-                let Some(running) = self.works.get_mut(ticket) else { return };
-                let phase = Phase { ticket, lost: running.lost, busy: self.hosts > 0 };
-                (running.in_phase, running.lost) = (false, false);
-                self.planned(|array, plan| array.complete(now, phase, plan), watch);
+                let Some(lost) = self.phase_over(ticket) else { return Ok(()) };
+                let phase = Phase { ticket, lost, busy: self.hosts > 0 };
+                self.planned(|array, plan| array.complete(now, phase, plan), watch)
             }
-            Event::Piece(piece) => self.passes(piece),
+            Event::Piece(piece) => {
+                self.passes(piece);
+                Ok(())
+            }
             Event::Failed(member) => {
                 let slot = &mut self.members[member.at()];
                 if slot.dead || slot.dies_at != Some(now) {
-                    return;
+                    return Ok(());
                 }
                 slot.dead = true;
                 self.deaths += 1;
@@ -298,70 +287,35 @@ impl Controller {
                 if let Some(after) = self.schedule.replace_after {
                     self.push(now + after, Event::Replaced(member));
                 }
-                self.planned(|array, plan| array.failed(now, member, plan), watch);
+                self.planned(|array, plan| array.failed(now, member, plan), watch)
             }
             Event::Replaced(member) => {
-                let Some(spare) = self.spares.pop() else { return };
+                let Some(spare) = self.spares.pop() else { return Ok(()) };
                 self.put_in(member, spare);
                 watch.replaced(member);
-                self.planned(|array, plan| array.replaced(now, member, plan), watch);
+                self.planned(|array, plan| array.replaced(now, member, plan), watch)
             }
         }
     }
 
-    fn enter(&mut self, work: Work) {
-        let ticket = self.free.pop().unwrap_or_else(|| {
-            self.tickets += 1;
-            Ticket(self.tickets - 1)
-        });
-        let locks = self.array.locks(&work);
-        let missing = self.table.acquire(ticket, &locks);
-        let arrival = self.now;
-        let running = Running {
-            work,
-            locks,
-            missing,
-            arrival,
-            start: None,
-            phase_end: arrival,
-            in_phase: false,
-            issued: false,
-            waits: 0,
-            lost: false,
-            acked: false,
-            ops: 0,
-            cleaning: None,
-        };
-        self.works.put(ticket, running);
-        if missing == 0 {
-            self.ready.push_back(ticket);
-        }
-    }
-
-    fn run_ready(&mut self, watch: &mut impl ArrayObserver) {
-        while let Some(ticket) = self.ready.pop_front() {
-            let now = self.now;
-            let Some(running) = self.works.get_mut(ticket) else { continue };
-            running.start = Some(now);
-            let work = running.work;
-            self.carry_out(|array, plan| array.start(now, ticket, &work, plan), watch);
-        }
-    }
-
-    fn planned(&mut self, act: impl FnOnce(&mut dyn Array, &mut MemberPlan), watch: &mut impl ArrayObserver) {
-        self.carry_out(act, watch);
-        self.run_ready(watch);
-    }
-
-    fn carry_out(
+    fn planned<O: ArrayObserver>(
         &mut self,
         act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
-        watch: &mut impl ArrayObserver,
-    ) {
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
+        self.carry_out(act, watch)?;
+        self.run_ready(watch)
+    }
+
+    fn carry_out<O: ArrayObserver>(
+        &mut self,
+        act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
         self.plan.clear();
         act(&mut *self.array, &mut self.plan);
         if self.records_wait && !self.plan.records().is_empty() {
-            self.write_back(watch);
+            self.write_back(watch)?;
         }
         watch.planned(self.now, &self.plan);
         for &(kind, ticket, relocated) in self.plan.cleanings() {
@@ -373,8 +327,9 @@ impl Controller {
         for i in 0..self.plan.outcomes().len() {
             self.outcome(self.plan.outcomes()[i], watch);
         }
+        self.phases_begin();
         for i in 0..self.plan.ops().len() {
-            self.issue_next(i, watch);
+            self.issue(i, watch)?;
         }
         for i in 0..self.plan.jobs().len() {
             let job = self.plan.jobs()[i];
@@ -383,114 +338,6 @@ impl Controller {
                 _ => self.enter(Work::Job(job)),
             }
         }
-    }
-
-    /// Issues the plan's request of this number.
-    fn issue_next(&mut self, i: usize, watch: &mut impl ArrayObserver) {
-        let mut op = self.plan.ops()[i];
-        let (Some(running), Some(_)) = (self.works.get(op.buffers), self.works.get(op.ticket)) else {
-            debug_assert!(false, "a request of a work that is over: {op:?}");
-            return;
-        };
-        op.request.id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
-        let issued = self.issue(&op, watch);
-        let now = self.now;
-        let answered = issued.unwrap_or(Answered { start: now, end: now, ok: true, ops: 0 });
-        let times = (answered.start, answered.end);
-        let mut shares = || answered.ok && self.takes_turns((op.member, op.ticket), &op.request, times);
-        let waits = issued.is_none() || shares();
-        let Answered { ok, ops, .. } = answered;
-        self.counts(op.buffers, ops);
-        let Some(running) = self.works.get_mut(op.ticket) else { return };
-        let end = if waits { now } else { answered.end };
-        running.phase_end = if running.in_phase { running.phase_end.max(end) } else { end };
-        running.waits += u32::from(waits);
-        running.in_phase = true;
-        running.lost |= !ok && op.request.op == HostOp::Read;
-        // The phase is complete with the plan's last request of this work.
-        running.issued = !self.plan.ops()[i + 1..].iter().any(|o| o.ticket == op.ticket);
-        if running.issued && running.waits == 0 {
-            let end = running.phase_end;
-            self.push(end, Event::Phase(op.ticket));
-        }
-        if issued.is_none() {
-            self.take_answers(op.member);
-        }
-    }
-
-    /// So many media operations were done for a work.
-    fn counts(&mut self, ticket: Ticket, ops: u64) {
-        if let Some(running) = self.works.get_mut(ticket) {
-            running.ops += ops;
-        }
-    }
-
-    /// What a member answered; `None`: the request waits for a scheduler.
-    fn issue(&mut self, op: &MemberOp, watch: &mut impl ArrayObserver) -> Option<Answered> {
-        let now = self.now;
-        let slot = &mut self.members[op.member.at()];
-        let lost = |end| Answered { start: now, end, ok: false, ops: 0 };
-        if slot.dead {
-            return Some(lost(now));
-        }
-        let how = How { instantly: self.instantly, by_step: self.by_step };
-        let (served, refusal) = slot.issue(now, op, &self.plan, how, watch)?;
-        if !watch.answered() {
-            self.dies(op.member, now);
-            return Some(lost(now));
-        }
-        let slot = &self.members[op.member.at()];
-        let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
-        if let Some(limit) = self.schedule.timeout.filter(|t| served.ack.since(now) > *t) {
-            self.dies(op.member, now + limit);
-        }
-        Some(match self.members[op.member.at()].dies_at {
-            Some(at) if served.ack > at => Answered { ops, ..lost(at.max(now)) },
-            _ => Answered { start: served.start, end: served.ack, ok: refusal.is_none(), ops },
-        })
-    }
-
-    fn outcome(&mut self, outcome: Outcome, watch: &mut impl ArrayObserver) {
-        match outcome {
-            Outcome::Acknowledged(ticket) => self.acknowledge(ticket, None),
-            Outcome::Ended(ticket) => self.over(ticket, watch),
-            Outcome::Refused(ticket, why) => {
-                self.acknowledge(ticket, Some(why));
-                self.over(ticket, watch);
-            }
-        }
-    }
-
-    fn acknowledge(&mut self, ticket: Ticket, refusal: Option<Refusal>) {
-        let now = self.now;
-        let Some(running) = self.works.get_mut(ticket).filter(|r| !r.acked) else { return };
-        running.acked = true;
-        if let Work::Host(request) = running.work {
-            let (arrival, start) = (running.arrival, running.start.unwrap_or(now));
-            self.done.push_back(Done { request, arrival, start, ack: now, ops: running.ops, refusal });
-            self.hosts -= 1;
-            self.idle_since = now;
-        }
-    }
-
-    fn over(&mut self, ticket: Ticket, watch: &mut impl ArrayObserver) {
-        self.acknowledge(ticket, None);
-        let Some(running) = self.works.get(ticket) else { return };
-        debug_assert!(!running.in_phase, "a work that ends in mid-phase: {running:?}");
-        if let Some((kind, relocated)) = running.cleaning {
-            watch.cleaned(kind, running.start.unwrap_or(running.arrival), self.now, relocated);
-        }
-        let locks = running.locks.clone();
-        self.works.remove(ticket);
-        let (works, ready) = (&mut self.works, &mut self.ready);
-        self.table.release(ticket, &locks, |other| {
-            if let Some(other_work) = works.get_mut(other) {
-                other_work.missing -= 1;
-                if other_work.missing == 0 {
-                    ready.push_back(other);
-                }
-            }
-        });
-        self.free.push(ticket);
+        Ok(())
     }
 }

@@ -1,10 +1,10 @@
 //! Members: drives, each with its own layer, mechanics and background work, and SSDs.
 
-use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue};
-use smrlab_disk::Mechanics;
+use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue, Ticket};
+use smrlab_drive::controller::show;
 use smrlab_drive::sched::Chosen;
-use smrlab_drive::{Controller, Drive, Executed, Observer, OpDone, Served};
-use smrlab_stl::{Pause, Refusal};
+use smrlab_drive::{Controller, Drive, Served};
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 
 /// A medium without interference: every request takes the latency, and one after the other takes the bandwidth.
@@ -64,7 +64,16 @@ impl Member {
         }
     }
 
-    /// The same, to be changed.
+    /// The drive alone.
+    pub(crate) fn into_drive(self) -> Option<Drive> {
+        match self {
+            Self::Disk(drive) => Some(*drive),
+            Self::Queued(queue) => Some(queue.into_drive()),
+            Self::Ssd(_) => None,
+        }
+    }
+
+    /// The drive, to be changed.
     pub fn drive_mut(&mut self) -> Option<&mut Drive> {
         match self {
             Self::Disk(drive) => Some(drive),
@@ -74,13 +83,29 @@ impl Member {
     }
 }
 
-/// When a member answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Issued {
-    /// When.
-    pub end: SimTime,
-    /// It was done; else the member had died by then.
+/// What a member answered to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub ticket: Ticket,
+    /// The work that it was done for.
+    pub buffers: Ticket,
+    pub request: HostRequest,
+    pub came: SimTime,
+    /// When it began, and when it was done.
+    pub start: SimTime,
+    pub ack: SimTime,
+    /// It was done.
     pub ok: bool,
+    /// Media operations that were done for it.
+    pub ops: u64,
+}
+
+impl Answer {
+    /// Nothing, at `now`.
+    pub(crate) fn none(op: &MemberOp, now: SimTime) -> Self {
+        let MemberOp { ticket, buffers, request, .. } = *op;
+        Self { ticket, buffers, request, came: now, start: now, ack: now, ok: false, ops: 0 }
+    }
 }
 
 /// A member at work.
@@ -91,50 +116,24 @@ pub(crate) struct Slot {
     pub dies_at: Option<SimTime>,
 }
 
-/// Tells an array's observer whose operation it is.
-struct Of<'a, O>(MemberId, Option<u64>, &'a mut O);
-
-impl<O: ArrayObserver> Observer for Of<'_, O> {
-    #[inline]
-    fn op(&mut self, done: &OpDone<'_>) {
-        self.2.media(self.0, self.1, done);
-    }
-
-    #[inline]
-    fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
-        self.2.moved(self.0, self.1, done, &mechanics.phases());
-    }
-
-    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
-        self.2.paused(self.0, pause, start, background);
-    }
-}
-
 /// Takes the background steps of a drive that were due before `now`.
 #[inline]
-fn catch_up(drive: &mut Drive, now: SimTime, of: &mut Of<'_, impl ArrayObserver>) {
+fn catch_up<O: ArrayObserver>(drive: &mut Drive, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
     if !drive.idles() {
-        while let Some(step) = drive.next_step(now, of) {
+        while let Some(step) = drive.next_step(now, watch) {
             let end = step.served.end;
-            of.2.background(of.0, &step);
-            show(drive, of.0, end, of.2);
+            watch.background(&step)?;
+            show(drive, end, watch);
         }
         if let Some(step) = drive.interrupt() {
-            of.2.background(of.0, &step);
+            watch.background(&step)?;
         }
     }
-}
-
-/// Shows a member's layer where that is wanted.
-#[inline]
-fn show(drive: &Drive, id: MemberId, at: SimTime, watch: &mut impl ArrayObserver) {
-    if watch.looks(id, at) {
-        watch.looked(id, at, &drive.layer().facts());
-    }
+    Ok(())
 }
 
 /// How a request is done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     /// Without time.
     pub instantly: bool,
@@ -143,66 +142,58 @@ pub(crate) struct How {
 }
 
 impl Slot {
-    pub(crate) fn new(member: Member) -> Self {
+    pub(crate) fn new(id: MemberId, mut member: Member) -> Self {
+        if let Some(drive) = member.drive_mut() {
+            drive.set_member(id);
+        }
         Self { member, dead: false, dies_at: None }
     }
 
     /// Does a step of the background work that is due at `now`; answers whether there was one.
-    pub(crate) fn idle_step(&mut self, id: MemberId, now: SimTime, watch: &mut impl ArrayObserver) -> bool {
-        let Member::Disk(drive) = &mut self.member else { return false };
-        let mut of = Of(id, None, watch);
-        let Some(step) = drive.next_step(now, &mut of) else { return false };
+    pub(crate) fn idle_step<O: ArrayObserver>(
+        &mut self,
+        now: SimTime,
+        watch: &mut O,
+    ) -> Result<bool, O::Error> {
+        let Member::Disk(drive) = &mut self.member else { return Ok(false) };
+        let Some(step) = drive.next_step(now, watch) else { return Ok(false) };
         let end = step.served.end;
-        of.2.background(id, &step);
-        show(drive, id, end, of.2);
-        true
+        watch.background(&step)?;
+        show(drive, end, watch);
+        Ok(true)
     }
 
     /// Does a request at `now`; answers when it was acknowledged. `None`: it waits for a scheduler.
-    pub(crate) fn issue(
+    pub(crate) fn issue<O: ArrayObserver>(
         &mut self,
         now: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
         how: How,
-        watch: &mut impl ArrayObserver,
-    ) -> Option<(Served, Option<Refusal>)> {
-        let nothing = Served { start: now, ack: now, end: now };
+        watch: &mut O,
+    ) -> Result<Option<(Served, Option<Refusal>)>, O::Error> {
         if how.instantly {
-            let Some(drive) = self.member.drive_mut() else {
-                watch.prefilled(op, plan, None);
-                return Some((nothing, None));
-            };
-            drive.instantly(&op.request);
-            let refusal = drive.plan().refusal();
-            let done = drive.plan().ops().len();
-            let plan_of = drive.plan();
-            let (whole, buffered) = (true, false);
-            let all =
-                Executed { plan: plan_of, done, served: nothing, began: now, ends: &[], whole, buffered };
-            watch.prefilled(op, plan, Some(&all));
-            return Some((nothing, refusal));
+            let served = Served { start: now, ack: now, end: now };
+            let executed = self.member.drive_mut().map(|drive| drive.instantly(&op.request));
+            watch.prefilled(op, plan, executed.as_ref());
+            return Ok(Some((served, executed.and_then(|e| e.plan.refusal()))));
         }
         match &mut self.member {
             Member::Disk(drive) => {
                 if !how.by_step {
-                    catch_up(drive, now, &mut Of(op.member, None, watch));
+                    catch_up(drive, now, watch)?;
                 }
-                let executed =
-                    drive.dispatch(now, &op.request, &mut Of(op.member, Some(op.request.id), watch));
+                let executed = drive.dispatch(now, &op.request, watch);
                 let answer = (executed.served, executed.plan.refusal());
-                watch.issued(now, op, plan, &executed.served, Some(&executed));
-                show(drive, op.member, answer.0.end, watch);
-                Some(answer)
+                watch.issued(now, op, plan, Some(&executed))?;
+                show(drive, answer.0.end, watch);
+                Ok(Some(answer))
             }
-            Member::Queued(queue) => {
-                queue.send(now, op, plan, watch);
-                None
-            }
+            Member::Queued(queue) => queue.send(now, op, plan, watch).map(|()| None),
             Member::Ssd(ssd) => {
                 let served = ssd.serve(now, op);
-                watch.issued(now, op, plan, &served, None);
-                Some((served, None))
+                watch.issued(now, op, plan, None)?;
+                Ok(Some((served, None)))
             }
         }
     }
@@ -211,8 +202,7 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ticket;
-    use smrlab_stl::HostRequest;
+    use smrlab_drive::{Executed, Observer};
     use smrlab_units::Lba;
 
     /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.
@@ -244,7 +234,7 @@ mod tests {
     fn acks(
         (layer, array, scheduler): (&str, &str, &str),
         requests: &[(u64, HostOp, u64, u64)],
-        watch: &mut impl ArrayObserver,
+        watch: &mut impl ArrayObserver<Error = std::convert::Infallible>,
     ) -> Vec<u64> {
         let mut problems = smrlab_units::problems::Problems::default();
         let drive = "tiny";
@@ -262,14 +252,14 @@ mod tests {
         let all = chosen.build(&crate::ArrayContext::new(&[first.0, second.0])).unwrap().array;
         let mut c = crate::Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
         for (id, &(at, op, lba, blocks)) in (0..).zip(requests) {
-            c.advance(SimTime::from_us(at), watch);
-            c.submit(
+            let Ok(()) = c.advance(SimTime::from_us(at), watch);
+            let Ok(()) = c.submit(
                 SimTime::from_us(at),
                 &HostRequest::new(op, Lba(lba), Blocks(blocks)).numbered(id),
                 watch,
             );
         }
-        c.finish(watch);
+        let Ok(()) = c.finish(watch);
         let mut acks = vec![0; requests.len()];
         while let Some(done) = c.next_done() {
             acks[done.request.id as usize] = done.ack.0;
@@ -295,13 +285,16 @@ mod tests {
     #[derive(Default)]
     struct Steps(Vec<bool>);
 
-    impl ArrayObserver for Steps {
+    impl Observer for Steps {
         type Error = std::convert::Infallible;
 
-        fn background(&mut self, _: MemberId, executed: &Executed<'_>) {
-            self.0.push(executed.whole);
+        fn background(&mut self, step: &Executed<'_>) -> Result<(), Self::Error> {
+            self.0.push(step.whole);
+            Ok(())
         }
     }
+
+    impl ArrayObserver for Steps {}
 
     /// A request comes 1 us after a step has begun, 5 ms after the disk was free: what was done of it is told.
     #[test]

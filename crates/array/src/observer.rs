@@ -1,83 +1,45 @@
-//! What callers of an array get to see of its members.
+//! What an array does above its members, beside the [events of these](Observer).
 
-use crate::{Done, MemberId, MemberOp, MemberPlan};
-use smrlab_disk::Phases;
-use smrlab_drive::{Executed, OpDone, Served};
-use smrlab_stl::{Facts, HostRequest, Pause};
+use crate::{Done, MemberId, MemberOp, MemberPlan, Ticket};
+use smrlab_drive::{Executed, Observer};
+use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
-use std::convert::Infallible;
 
-/// Is told what members do, in the order in which requests are issued.
-pub trait ArrayObserver {
-    /// What keeps the caller from going on.
-    type Error;
+/// Is told what an array and its members do. What a member did to a request is an event of its [drive](Observer), in the order in which
+/// it happened; behind a scheduler the request has the member's own number.
+pub trait ArrayObserver: Observer {
+    /// The array begins with a request of the host's, under this ticket.
+    fn began(&mut self, ticket: Ticket, request: &HostRequest) {
+        let _ = (ticket, request);
+    }
 
     /// A request of the host's is done, or was refused.
     ///
     /// # Errors
-    /// What keeps the caller from going on; what went wrong before with a member, too.
+    /// What keeps the caller from going on.
     fn completed(&mut self, done: &Done) -> Result<(), Self::Error> {
         let _ = done;
         Ok(())
     }
 
-    /// A media operation was carried out, for the host request of this number or in the background.
-    fn media(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>) {
-        let _ = (member, request, done);
-    }
-
-    /// The operation that [`media`](Self::media) was just told of was timed by the mechanics, not stated by its plan.
-    fn moved(&mut self, member: MemberId, request: Option<u64>, done: &OpDone<'_>, phases: &Phases) {
-        let _ = (member, request, done, phases);
-    }
-
-    /// A member spent time without a media operation.
-    fn paused(&mut self, member: MemberId, pause: &Pause, start: SimTime, background: bool) {
-        let _ = (member, pause, start, background);
-    }
-
-    /// A member request was issued at `at`; `executed`: by a drive, which did this.
+    /// A member request was issued at `at`; `executed`: by a drive, which did this; else by an SSD.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
     fn issued(
         &mut self,
         at: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        served: &Served,
         executed: Option<&Executed<'_>>,
-    ) {
-        let _ = (at, op, plan, served, executed);
+    ) -> Result<(), Self::Error> {
+        let _ = (at, op, plan, executed);
+        Ok(())
     }
 
-    /// A member behind a scheduler has got a request, which it knows by `number`.
+    /// A member behind a scheduler has got a request, which it knows by `number`; its drive's events say what it does with it.
     fn sent(&mut self, at: SimTime, op: &MemberOp, number: u64, plan: &MemberPlan) {
         let _ = (at, op, number, plan);
-    }
-
-    /// It has done one that came at `came`; the request has the member's number.
-    fn dispatched(
-        &mut self,
-        member: MemberId,
-        came: SimTime,
-        request: &HostRequest,
-        executed: &Executed<'_>,
-    ) {
-        let _ = (member, came, request, executed);
-    }
-
-    /// Its buffer took a write: it is answered, and will be done.
-    fn accepted(&mut self, member: MemberId, request: &HostRequest) {
-        let _ = (member, request);
-    }
-
-    /// It answered a read from such a write, which has all of the read's blocks; both have the member's numbers.
-    fn answered_early(
-        &mut self,
-        member: MemberId,
-        came: SimTime,
-        (read, write): (&HostRequest, &HostRequest),
-        served: &Served,
-    ) {
-        let _ = (member, came, read, write, served);
     }
 
     /// A member request was done without time, before the run.
@@ -85,20 +47,9 @@ pub trait ArrayObserver {
         let _ = (op, plan, executed);
     }
 
-    /// A member took a background step.
-    fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
-        let _ = (member, executed);
-    }
-
-    /// Whether it wants to see what a member's layer is like at `at`.
-    fn looks(&self, member: MemberId, at: SimTime) -> bool {
-        let _ = (member, at);
+    /// Whether the member that was told of last could not do its request: it dies.
+    fn throws_out(&mut self) -> bool {
         false
-    }
-
-    /// A member's layer is like this at `at`.
-    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
-        let _ = (member, at, facts);
     }
 
     /// A member died, or is found dead when an array is taken up.
@@ -116,11 +67,6 @@ pub trait ArrayObserver {
         let _ = (kind, from, to, relocated);
     }
 
-    /// Whether the member could do what was issued last; one that could not dies.
-    fn answered(&mut self) -> bool {
-        true
-    }
-
     /// A plan was carried out at `at`: who follows the data delivers, and drops the slots of works that ended.
     fn planned(&mut self, at: SimTime, plan: &MemberPlan) {
         let _ = (at, plan);
@@ -128,6 +74,4 @@ pub trait ArrayObserver {
 }
 
 /// Observes nothing.
-impl ArrayObserver for () {
-    type Error = Infallible;
-}
+impl ArrayObserver for () {}

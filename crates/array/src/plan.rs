@@ -1,22 +1,11 @@
 //! The plan of an array: member requests in phases, and what becomes of the works they belong to.
 
+use crate::MemberId;
 use crate::gf::Gf;
 use crate::record::{Change, Records};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
-
-/// A member of an array: its disks from 0, then its SSDs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MemberId(pub u32);
-
-impl MemberId {
-    /// As an index.
-    #[inline]
-    pub const fn at(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A piece of work under way: a small number, used again once the work has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

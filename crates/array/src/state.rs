@@ -40,7 +40,10 @@ impl ArrayState {
     }
 
     /// Brings a fresh array on fresh drives to this state, at time 0.
-    pub fn give(&self, controller: &mut Controller, watch: &mut impl ArrayObserver) {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn give<O: ArrayObserver>(&self, controller: &mut Controller, watch: &mut O) -> Result<(), O::Error> {
         let mut plan = Plan::new(false, false);
         for (id, state) in (0..).map(MemberId).zip(&self.members) {
             if let Some(drive) = controller.drive_mut(id) {
@@ -48,7 +51,7 @@ impl ArrayState {
                 state.give(drive, &mut plan);
             }
         }
-        controller.recover(&self.records(), Stop::Orderly, watch);
+        controller.recover(&self.records(), Stop::Orderly, watch)
     }
 
     /// Whether it is the state of such an array; `array`: what [`Chosen::identity`](crate::Chosen::identity) says, empty for

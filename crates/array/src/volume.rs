@@ -4,7 +4,7 @@
 //! caller that asks late never moves one. Generic over who watches, so that one drive and its metrics become one loop.
 
 use crate::{ArrayObserver, Controller};
-use smrlab_drive::{Controller as Drive, Effects};
+use smrlab_drive::{Controller as Drive, Observer};
 use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
 
@@ -20,10 +20,7 @@ pub struct Sent<'a> {
 }
 
 /// See the [module](self). `done` hears of every acknowledgement that became known, and when it is.
-pub trait Volume<O> {
-    /// What keeps the caller from going on.
-    type Error;
-
+pub trait Volume<O: Observer> {
     /// A hint that `request` will be sent soon.
     fn prefetch(&mut self, request: &HostRequest);
 
@@ -39,7 +36,7 @@ pub trait Volume<O> {
         sent: Sent<'_>,
         watch: &mut O,
         done: &mut impl FnMut(SimTime),
-    ) -> Result<(), Self::Error>;
+    ) -> Result<(), O::Error>;
 
     /// Does the next thing that is due before a command that comes at `until` (`None`: no command comes), and answers when
     /// that was; `None`: there is none.
@@ -51,18 +48,16 @@ pub trait Volume<O> {
         until: Option<SimTime>,
         watch: &mut O,
         done: &mut impl FnMut(SimTime),
-    ) -> Result<Option<SimTime>, Self::Error>;
+    ) -> Result<Option<SimTime>, O::Error>;
 
     /// No command comes any more: does the next thing that was begun, or `false`.
     ///
     /// # Errors
     /// Those of `watch`.
-    fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, Self::Error>;
+    fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, O::Error>;
 }
 
-impl<E: Effects> Volume<E> for Drive {
-    type Error = E::Error;
-
+impl<O: Observer> Volume<O> for Drive {
     #[inline]
     fn prefetch(&mut self, request: &HostRequest) {
         self.drive().layer().prefetch(request);
@@ -77,9 +72,9 @@ impl<E: Effects> Volume<E> for Drive {
     fn submit(
         &mut self,
         sent: Sent<'_>,
-        watch: &mut E,
+        watch: &mut O,
         done: &mut impl FnMut(SimTime),
-    ) -> Result<(), E::Error> {
+    ) -> Result<(), O::Error> {
         if let Some(served) = self.submit_waited(sent.placed, (sent.at, sent.request), watch)? {
             done(served.ack);
         }
@@ -90,9 +85,9 @@ impl<E: Effects> Volume<E> for Drive {
     fn step(
         &mut self,
         until: Option<SimTime>,
-        watch: &mut E,
+        watch: &mut O,
         done: &mut impl FnMut(SimTime),
-    ) -> Result<Option<SimTime>, E::Error> {
+    ) -> Result<Option<SimTime>, O::Error> {
         let Some(at) = self.next_decision().filter(|at| until.is_none_or(|until| *at < until)) else {
             return Ok(None);
         };
@@ -102,7 +97,7 @@ impl<E: Effects> Volume<E> for Drive {
         Ok(Some(at))
     }
 
-    fn settle(&mut self, watch: &mut E, done: &mut impl FnMut(SimTime)) -> Result<bool, E::Error> {
+    fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, O::Error> {
         Volume::step(self, None, watch, done).map(|step| step.is_some())
     }
 }
@@ -121,8 +116,6 @@ fn completed<O: ArrayObserver>(
 }
 
 impl<O: ArrayObserver> Volume<O> for Controller {
-    type Error = O::Error;
-
     fn prefetch(&mut self, request: &HostRequest) {
         Self::prefetch(self, request);
     }
@@ -137,7 +130,7 @@ impl<O: ArrayObserver> Volume<O> for Controller {
         watch: &mut O,
         done: &mut impl FnMut(SimTime),
     ) -> Result<(), O::Error> {
-        Self::submit(self, sent.placed.max(self.now()), sent.request, watch);
+        Self::submit(self, sent.placed.max(self.now()), sent.request, watch)?;
         completed(self, watch, done)
     }
 
@@ -147,7 +140,7 @@ impl<O: ArrayObserver> Volume<O> for Controller {
         watch: &mut O,
         done: &mut impl FnMut(SimTime),
     ) -> Result<Option<SimTime>, O::Error> {
-        if !Self::step(self, until, watch) {
+        if !Self::step(self, until, watch)? {
             return Ok(None);
         }
         completed(self, watch, done)?;
@@ -157,7 +150,7 @@ impl<O: ArrayObserver> Volume<O> for Controller {
     fn settle(&mut self, watch: &mut O, done: &mut impl FnMut(SimTime)) -> Result<bool, O::Error> {
         let busy = self.in_flight() > 0 || self.array().unfinished() || self.members_wait();
         // Drives that had nothing to do at the end were idle meanwhile.
-        let any = (busy && Self::step(self, None, watch)) || self.idle_step(self.now(), watch);
+        let any = (busy && Self::step(self, None, watch)?) || self.idle_step(self.now(), watch)?;
         completed(self, watch, done).map(|()| any)
     }
 }

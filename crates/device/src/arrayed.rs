@@ -28,6 +28,7 @@ use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest, zones_of};
 use smrlab_units::{Blocks, Lba, SimTime};
 use ssd::SsdBytes;
+use std::convert::Infallible;
 use std::sync::Arc;
 use told::taken_up;
 
@@ -52,10 +53,13 @@ fn drive(controller: &Controller, disk: usize) -> Option<&Drive> {
 
 impl State {
     /// Has the controller do something.
-    fn call<T>(&mut self, act: impl FnOnce(&mut Controller, &mut Carry) -> T) -> T {
-        let done = act(&mut self.controller, &mut self.carry);
+    fn call<T>(
+        &mut self,
+        act: impl FnOnce(&mut Controller, &mut Carry) -> std::result::Result<T, Infallible>,
+    ) -> T {
+        let Ok(done) = act(&mut self.controller, &mut self.carry);
         while let Some(&member) = self.carry.doomed.first() {
-            self.controller.fail(self.controller.now(), member, &mut self.carry);
+            let Ok(()) = self.controller.fail(self.controller.now(), member, &mut self.carry);
             self.carry.doomed.remove(0);
         }
         while let Some(done) = self.controller.next_done() {
@@ -77,9 +81,11 @@ impl State {
     fn step(&mut self, now: SimTime) -> bool {
         let until = if self.timed { now } else { now.max(self.controller.now()) };
         self.call(|c, carry| {
-            let mut more = (0..STEPS).filter(|_| c.step(Some(until), carry)).count() > 0;
-            more |= c.idle_step(now, carry);
-            more
+            let mut more = false;
+            for _ in 0..STEPS {
+                more |= c.step(Some(until), carry)?;
+            }
+            Ok(more | c.idle_step(now, carry)?)
         })
     }
 }
@@ -103,9 +109,9 @@ impl Server for State {
         let timed = self.timed;
         self.call(|c, carry| {
             if timed {
-                c.advance(now, carry);
+                c.advance(now, carry)?;
             }
-            c.submit(now.max(c.now()), request, carry);
+            c.submit(now.max(c.now()), request, carry)
         });
         Ok(None)
     }
@@ -116,7 +122,7 @@ impl Server for State {
             return Ok(self.controller.next_event().map_or(Next::Nothing, Next::At));
         }
         let until = now.max(self.controller.now());
-        let more = self.call(|c, carry| c.step(Some(until), carry) || c.step(None, carry));
+        let more = self.call(|c, carry| Ok(c.step(Some(until), carry)? || c.step(None, carry)?));
         Ok(if more { Next::More } else { Next::Nothing })
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::error::{DeviceError, Result};
 use crate::table::{Next, Requests, Server};
-use smrlab_drive::{Controller, Effects, Executed, Observer, Served};
+use smrlab_drive::{Controller, Executed, MemberId, Observer, Served};
 use smrlab_stl::{HostBuffer, HostRequest, Outcome};
 use smrlab_units::{HostOp, SimTime};
 
@@ -47,9 +47,7 @@ struct Call<'a, 'b, C> {
     outcome: Option<Result<SimTime>>,
 }
 
-impl<C> Observer for Call<'_, '_, C> {}
-
-impl<C: Carry> Effects for Call<'_, '_, C> {
+impl<C: Carry> Observer for Call<'_, '_, C> {
     type Error = DeviceError;
 
     fn dispatched(&mut self, _: SimTime, request: &HostRequest, executed: &Executed<'_>) -> Result<()> {
@@ -79,7 +77,7 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
         Ok(())
     }
 
-    fn accepted(&mut self, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
+    fn accepted(&mut self, _: MemberId, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
         self.requests.needs(request.id);
         self.requests.answer(request.id, Ok(served.ack));
         Ok(())
@@ -87,9 +85,9 @@ impl<C: Carry> Effects for Call<'_, '_, C> {
 
     fn answered(
         &mut self,
+        _: MemberId,
         _: SimTime,
-        request: &HostRequest,
-        write: &HostRequest,
+        (request, write): (&HostRequest, &HostRequest),
         served: &Served,
     ) -> Result<()> {
         let done = match self.requests.bring(request, write) {

@@ -10,79 +10,15 @@
 use crate::onboard::Onboard;
 use crate::sched::{Chosen, Policy, View};
 use crate::waiting::{Concern, WaitingList, affected};
-use crate::{Drive, Executed, Observer, Served};
-use smrlab_stl::{Facts, HostRequest};
+use crate::{Drive, Observer, Served};
+use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, SimTime};
-
-/// Is told what the controller had the drive do, in the order in which it was done.
-pub trait Effects: Observer {
-    /// What keeps the caller from going on.
-    type Error;
-
-    /// A request that came at `arrival` was dispatched: its plan is to be carried out now, its times are final.
-    ///
-    /// # Errors
-    /// What keeps the caller from going on.
-    fn dispatched(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        executed: &Executed<'_>,
-    ) -> Result<(), Self::Error>;
-
-    /// The drive's buffer took a write: it is acknowledged; [`dispatched`](Self::dispatched) follows when it is written.
-    ///
-    /// # Errors
-    /// What keeps the caller from going on.
-    fn accepted(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        served: &Served,
-    ) -> Result<(), Self::Error> {
-        let _ = (arrival, request, served);
-        Ok(())
-    }
-
-    /// A read was answered from `write`, which was accepted and is still to be dispatched: the newest that concerns its
-    /// blocks; it has all of them.
-    ///
-    /// # Errors
-    /// What keeps the caller from going on.
-    fn answered(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        write: &HostRequest,
-        served: &Served,
-    ) -> Result<(), Self::Error> {
-        let _ = (arrival, request, write, served);
-        Ok(())
-    }
-
-    /// A step of background work was carried out, all of it or what a request left of it.
-    ///
-    /// # Errors
-    /// What keeps the caller from going on.
-    fn background(&mut self, executed: &Executed<'_>) -> Result<(), Self::Error>;
-
-    /// Whether it wants to see what the layer is like at `at`.
-    fn looks(&self, at: SimTime) -> bool {
-        let _ = at;
-        false
-    }
-
-    /// The layer is like this at `at`.
-    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
-        let _ = (at, facts);
-    }
-}
 
 /// Shows the layer where that is wanted.
 #[inline]
-fn show<E: Effects>(drive: &Drive, at: SimTime, effects: &mut E) {
-    if effects.looks(at) {
-        effects.looked(at, &drive.layer().facts());
+pub fn show<O: Observer>(drive: &Drive, at: SimTime, watch: &mut O) {
+    if watch.looks(drive.member(), at) {
+        watch.looked(drive.member(), at, &drive.layer().facts());
     }
 }
 
@@ -136,6 +72,11 @@ impl Controller {
         &mut self.drive
     }
 
+    /// The drive without what waits for it.
+    pub fn into_drive(self) -> Drive {
+        self.drive
+    }
+
     /// Requests of the host that wait.
     #[inline]
     pub fn waiting(&self) -> usize {
@@ -152,37 +93,37 @@ impl Controller {
     /// its times are answered. Behind a scheduler they are answered where the drive's buffer does the request.
     ///
     /// # Errors
-    /// Those of `effects`.
+    /// Those of `watch`.
     #[inline]
-    pub fn submit<E: Effects>(
+    pub fn submit<O: Observer>(
         &mut self,
         now: SimTime,
         request: &HostRequest,
-        effects: &mut E,
-    ) -> Result<Option<Served>, E::Error> {
-        self.submit_waited(now, (now, request), effects)
+        watch: &mut O,
+    ) -> Result<Option<Served>, O::Error> {
+        self.submit_waited(now, (now, request), watch)
     }
 
     /// The same for a request that came when the queue was full, and has a place in it since `now`: nothing is done with it
     /// before.
     ///
     /// # Errors
-    /// Those of `effects`.
+    /// Those of `watch`.
     #[inline]
-    pub fn submit_waited<E: Effects>(
+    pub fn submit_waited<O: Observer>(
         &mut self,
         now: SimTime,
         (came, request): (SimTime, &HostRequest),
-        effects: &mut E,
-    ) -> Result<Option<Served>, E::Error> {
+        watch: &mut O,
+    ) -> Result<Option<Served>, O::Error> {
         if self.policy.is_none() {
-            self.catch_up(now, effects)?;
-            return self.dispatch(now, (came, request), How::AtOnce, effects).map(Some);
+            self.catch_up(now, watch)?;
+            return self.dispatch(now, (came, request), How::AtOnce, watch).map(Some);
         }
-        self.decide(now, false, effects)?;
-        self.catch_up(now, effects)?;
+        self.decide(now, false, watch)?;
+        self.catch_up(now, watch)?;
         if self.drive.onboard().is_some()
-            && let Some(served) = self.at_once(now, (came, request), effects)?
+            && let Some(served) = self.at_once(now, (came, request), watch)?
         {
             return Ok(Some(served));
         }
@@ -191,19 +132,19 @@ impl Controller {
     }
 
     /// Does with the buffer what it can do without the medium.
-    fn at_once<E: Effects>(
+    fn at_once<O: Observer>(
         &mut self,
         now: SimTime,
         (came, request): (SimTime, &HostRequest),
-        effects: &mut E,
-    ) -> Result<Option<Served>, E::Error> {
+        watch: &mut O,
+    ) -> Result<Option<Served>, O::Error> {
         match request.op {
             HostOp::Write if self.takes(now, request) => {
                 let served = self.drive.accept(now, request);
                 self.waiting.admit((came, now), *request, Some(served), &self.drive);
                 self.accepted.0 += 1;
                 self.accepted.1 += request.blocks.0;
-                effects.accepted(came, request, &served).map(|()| Some(served))
+                watch.accepted(self.drive.member(), came, request, &served).map(|()| Some(served))
             }
             HostOp::Read => {
                 let held = self.drive.holds(now, request);
@@ -213,10 +154,12 @@ impl Controller {
                 match self.waiting.concerns(request) {
                     Concern::Whole(write) => {
                         let served = self.drive.answer(now, request);
-                        effects.answered(came, request, &write, &served).map(|()| Some(served))
+                        watch
+                            .answered(self.drive.member(), came, (request, &write), &served)
+                            .map(|()| Some(served))
                     }
                     Concern::Nothing if held => {
-                        self.dispatch(now, (came, request), How::AtOnce, effects).map(Some)
+                        self.dispatch(now, (came, request), How::AtOnce, watch).map(Some)
                     }
                     _ => Ok(None),
                 }
@@ -243,10 +186,10 @@ impl Controller {
     /// Makes all decisions, and takes all background steps, that are due at `now`.
     ///
     /// # Errors
-    /// Those of `effects`.
-    pub fn wake<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<(), E::Error> {
-        self.decide(now, true, effects)?;
-        if self.waiting.is_empty() { self.catch_up(now, effects) } else { Ok(()) }
+    /// Those of `watch`.
+    pub fn wake<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
+        self.decide(now, true, watch)?;
+        if self.waiting.is_empty() { self.catch_up(now, watch) } else { Ok(()) }
     }
 
     /// When [`wake`](Self::wake) has something to do, if no request comes before.
@@ -264,31 +207,31 @@ impl Controller {
     /// drive for longer, or what was chosen had been acknowledged before.
     ///
     /// # Errors
-    /// Those of `effects`.
-    pub fn decide_once<E: Effects>(
+    /// Those of `watch`.
+    pub fn decide_once<O: Observer>(
         &mut self,
         now: SimTime,
-        effects: &mut E,
-    ) -> Result<Option<Served>, E::Error> {
-        self.catch_up(now, effects)?;
+        watch: &mut O,
+    ) -> Result<Option<Served>, O::Error> {
+        self.catch_up(now, watch)?;
         if self.drive.free_at() > now {
             return Ok(None);
         }
         if self.waiting() > 0
-            && let Some(served) = self.accept_waiting(now, effects)?
+            && let Some(served) = self.accept_waiting(now, watch)?
         {
             return Ok(Some(served));
         }
-        self.choose(now, effects)
+        self.choose(now, watch)
     }
 
     /// Makes all decisions that are left, as if nothing came any more.
     ///
     /// # Errors
-    /// Those of `effects`.
-    pub fn drain<E: Effects>(&mut self, effects: &mut E) -> Result<(), E::Error> {
+    /// Those of `watch`.
+    pub fn drain<O: Observer>(&mut self, watch: &mut O) -> Result<(), O::Error> {
         while let Some(at) = self.next_decision() {
-            self.decide_once(at, effects)?;
+            self.decide_once(at, watch)?;
         }
         Ok(())
     }
@@ -296,12 +239,12 @@ impl Controller {
     /// Makes decisions until nothing that the drive's buffer took is unwritten.
     ///
     /// # Errors
-    /// Those of `effects`.
-    pub fn write_back<E: Effects>(&mut self, effects: &mut E) -> Result<(), E::Error> {
+    /// Those of `watch`.
+    pub fn write_back<O: Observer>(&mut self, watch: &mut O) -> Result<(), O::Error> {
         while self.accepted.0 > 0
             && let Some(at) = self.next_decision()
         {
-            self.decide_once(at, effects)?;
+            self.decide_once(at, watch)?;
         }
         Ok(())
     }
@@ -309,30 +252,30 @@ impl Controller {
     /// Does one step of the background work that is due at `now`; answers whether there was one.
     ///
     /// # Errors
-    /// Those of `effects`.
-    pub fn step<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<bool, E::Error> {
-        match self.drive.next_step(now, effects) {
-            Some(step) => effects.background(&step).map(|()| true),
+    /// Those of `watch`.
+    pub fn step<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<bool, O::Error> {
+        match self.drive.next_step(now, watch) {
+            Some(step) => watch.background(&step).map(|()| true),
             None => Ok(false),
         }
     }
 
-    fn decide<E: Effects>(&mut self, now: SimTime, at_now: bool, effects: &mut E) -> Result<(), E::Error> {
+    fn decide<O: Observer>(&mut self, now: SimTime, at_now: bool, watch: &mut O) -> Result<(), O::Error> {
         let last = if at_now { now } else { SimTime(now.0.saturating_sub(1)) };
         if at_now || now > SimTime::ZERO {
             while let Some(at) = self.next_decision().filter(|at| *at <= last) {
-                self.decide_once(at, effects)?;
+                self.decide_once(at, watch)?;
             }
         }
         Ok(())
     }
 
     /// Takes a write into the buffer that waited for room.
-    fn accept_waiting<E: Effects>(
+    fn accept_waiting<O: Observer>(
         &mut self,
         now: SimTime,
-        effects: &mut E,
-    ) -> Result<Option<Served>, E::Error> {
+        watch: &mut O,
+    ) -> Result<Option<Served>, O::Error> {
         if self.drive.onboard().is_none_or(|b| !b.takes(0, false) || self.write_room(now, b).is_none()) {
             return Ok(None);
         }
@@ -343,11 +286,11 @@ impl Controller {
         self.waiting.accepted(w.seq, served);
         self.accepted.0 += 1;
         self.accepted.1 += w.request.blocks.0;
-        effects.accepted(w.arrival, &w.request, &served).map(|()| Some(served))
+        watch.accepted(self.drive.member(), w.arrival, &w.request, &served).map(|()| Some(served))
     }
 
     /// Has the scheduler choose, and the drive do that; `None`: a write that was acknowledged before.
-    fn choose<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<Option<Served>, E::Error> {
+    fn choose<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<Option<Served>, O::Error> {
         self.drive.look(now);
         let overdue = self.max_wait.and_then(|limit| self.waiting.overdue(now, limit));
         let pick = overdue.or_else(|| {
@@ -357,7 +300,7 @@ impl Controller {
         });
         let w = self.waiting.take(pick.unwrap_or(0), &self.drive);
         let how = w.accepted.map_or(How::Queued(w.placed), How::Accepted);
-        let served = self.dispatch(now, (w.arrival, &w.request), how, effects)?;
+        let served = self.dispatch(now, (w.arrival, &w.request), how, watch)?;
         if w.accepted.is_some() {
             self.accepted.0 -= 1;
             self.accepted.1 -= w.request.blocks.0;
@@ -372,17 +315,17 @@ impl Controller {
 
     /// Takes the background steps that are due before `now`.
     #[inline(always)]
-    fn catch_up<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<(), E::Error> {
-        if self.by_step || self.drive.idles() { Ok(()) } else { self.take_steps(now, effects) }
+    fn catch_up<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
+        if self.by_step || self.drive.idles() { Ok(()) } else { self.take_steps(now, watch) }
     }
 
-    fn take_steps<E: Effects>(&mut self, now: SimTime, effects: &mut E) -> Result<(), E::Error> {
+    fn take_steps<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
         // A step is over as soon as its last operation began, and none begins while a request waits: nobody waits for what
         // it moved.
-        while let Some(step) = self.drive.next_step(now, effects) {
+        while let Some(step) = self.drive.next_step(now, watch) {
             let end = step.served.end;
-            effects.background(&step)?;
-            show(&self.drive, end, effects);
+            watch.background(&step)?;
+            show(&self.drive, end, watch);
         }
         debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(())
@@ -390,24 +333,24 @@ impl Controller {
 
     /// Has the drive do a request that came at `came`.
     #[inline(always)]
-    fn dispatch<E: Effects>(
+    fn dispatch<O: Observer>(
         &mut self,
         now: SimTime,
         (came, request): (SimTime, &HostRequest),
         how: How,
-        effects: &mut E,
-    ) -> Result<Served, E::Error> {
+        watch: &mut O,
+    ) -> Result<Served, O::Error> {
         if let Some(step) = self.drive.interrupt() {
-            effects.background(&step)?;
+            watch.background(&step)?;
         }
         let executed = match how {
-            How::AtOnce => self.drive.dispatch(now, request, effects),
-            How::Queued(placed) => self.drive.dispatch_queued(now, placed, request, effects),
-            How::Accepted(accepted) => self.drive.destage(now, accepted, request, effects),
+            How::AtOnce => self.drive.dispatch(now, request, watch),
+            How::Queued(placed) => self.drive.dispatch_queued(now, placed, request, watch),
+            How::Accepted(accepted) => self.drive.destage(now, accepted, request, watch),
         };
         let served = executed.served;
-        effects.dispatched(came, request, &executed)?;
-        show(&self.drive, served.end, effects);
+        watch.dispatched(came, request, &executed)?;
+        show(&self.drive, served.end, watch);
         Ok(served)
     }
 }

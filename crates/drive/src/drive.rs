@@ -9,40 +9,11 @@
 mod buffered;
 
 use crate::onboard::Onboard;
+use crate::{MemberId, Observer, OpDone, Tracks};
 use smrlab_disk::mechanics::Model;
 use smrlab_disk::{Mechanics, Target};
 use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Pause, Plan, Step, StepEnd, TranslationLayer};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
-
-/// The tracks on which a media operation began and ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tracks {
-    /// Where the head stood before.
-    pub before: u64,
-    /// The track of the first block.
-    pub first: u64,
-    /// The track of the last block.
-    pub last: u64,
-    /// Cylinders that the head moved before the first block.
-    pub cylinders: u32,
-}
-
-/// A media operation that was carried out.
-#[derive(Clone, Copy, Debug)]
-pub struct OpDone<'a> {
-    /// What was done.
-    pub op: &'a MediaOp,
-    /// On whose account: the operation's own cause, or that of the request where the operation serves that directly.
-    pub cause: Cause,
-    /// When the drive began with it.
-    pub start: SimTime,
-    /// When its last block had passed the head.
-    pub end: SimTime,
-    /// Where the head was.
-    pub tracks: Tracks,
-    /// Done in idle time, for no host request.
-    pub background: bool,
-}
 
 /// When a host request was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +31,8 @@ pub struct Served {
 /// Of a step that was given up only the first [`done`](Self::done) operations hold, and no record.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed<'a> {
+    /// The drive.
+    pub member: MemberId,
     /// The plan.
     pub plan: &'a Plan,
     /// Operations carried out.
@@ -76,29 +49,6 @@ pub struct Executed<'a> {
     /// A buffer answered the host's write, which waited for nothing of the plan.
     pub buffered: bool,
 }
-
-/// Is told of media operations while they are timed, in order. Metrics and logs are observers; bytes are not, see
-/// [`Executed`].
-pub trait Observer {
-    /// A media operation was carried out; its times are final.
-    fn op(&mut self, done: &OpDone<'_>) {
-        let _ = done;
-    }
-
-    /// The operation that [`op`](Self::op) was just told of was timed by the mechanics, not stated by its plan: they know
-    /// where its time went.
-    fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
-        let _ = (done, mechanics);
-    }
-
-    /// The drive spent time without a media operation.
-    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
-        let _ = (pause, start, background);
-    }
-}
-
-/// Observes nothing.
-impl Observer for () {}
 
 /// What a drive's callers need of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,6 +73,7 @@ struct Under {
 
 /// See the [module](self).
 pub struct Drive {
+    member: MemberId,
     layer: Box<dyn TranslationLayer>,
     mechanics: Mechanics,
     stable_locations: bool,
@@ -142,6 +93,7 @@ impl Drive {
     pub fn new(layer: Box<dyn TranslationLayer>, mechanics: Mechanics, setup: DriveSetup) -> Self {
         let DriveSetup { wants_data, wants_records, stable_locations } = setup;
         Self {
+            member: MemberId::default(),
             layer,
             mechanics,
             stable_locations,
@@ -154,6 +106,17 @@ impl Drive {
             free_at: SimTime::ZERO,
             idle_since: SimTime::ZERO,
         }
+    }
+
+    /// Which one of an array it is.
+    #[inline]
+    pub fn member(&self) -> MemberId {
+        self.member
+    }
+
+    /// From now on it is this member of an array.
+    pub fn set_member(&mut self, member: MemberId) {
+        self.member = member;
     }
 
     /// The layer.
@@ -233,7 +196,7 @@ impl Drive {
         // The walk of a plan of operations only, without the cost of looking for what else there might be.
         if let Some(ops) = self.plan.plain() {
             for op in ops {
-                let work = Work { op, stated: None, cause: on_account(op, request), background: false };
+                let work = Work { op, stated: None, of: (self.member, Some(request)) };
                 at = run(&mut self.mechanics, work, at, watch);
                 self.ends.push(at);
             }
@@ -254,19 +217,14 @@ impl Drive {
         for step in self.plan.walk() {
             match step {
                 Step::Op(id, op) => {
-                    let work = Work {
-                        op,
-                        stated: self.plan.stated(id),
-                        cause: on_account(op, request),
-                        background: false,
-                    };
+                    let work = Work { op, stated: self.plan.stated(id), of: (self.member, Some(request)) };
                     at = run(&mut self.mechanics, work, at, watch);
                     self.ends.push(at);
                 }
                 Step::Acknowledge => ack = at,
                 Step::Pause(pause) => {
                     let pause = Pause { time: passes(&self.mechanics, pause.time), ..pause };
-                    watch.paused(&pause, at, false);
+                    watch.paused(self.member, Some(request.id), &pause, at);
                     at += pause.time;
                 }
                 Step::Record(_) | Step::Fence => {}
@@ -281,14 +239,20 @@ impl Drive {
         self.idle_since = end;
         let served = Served { start, ack, end };
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
-        Executed { plan, done, served, began: start, ends, whole: true, buffered: false }
+        let member = self.member;
+        Executed { member, plan, done, served, began: start, ends, whole: true, buffered: false }
     }
 
-    /// Serves a request without time, as prefilling does: the heads stay where they are. Its [`plan`](Self::plan) is
-    /// there for who follows the data.
-    pub fn instantly(&mut self, request: &HostRequest) {
+    /// Serves a request without time, as prefilling does: the heads stay where they are. What it answers is there for who follows
+    /// the data.
+    #[inline]
+    pub fn instantly(&mut self, request: &HostRequest) -> Executed<'_> {
+        let at = self.free_at;
         self.plan.clear();
-        self.layer.submit(self.free_at, request, &mut self.plan);
+        self.layer.submit(at, request, &mut self.plan);
+        let (plan, done, member) = (&self.plan, self.plan.ops().len(), self.member);
+        let served = Served { start: at, ack: at, end: at };
+        Executed { member, plan, done, served, began: at, ends: &[], whole: true, buffered: false }
     }
 
     /// When [`next_step`](Self::next_step) has something to do, if no request comes before.
@@ -340,12 +304,12 @@ impl Drive {
             }
             if let Some((_, pause)) = pause {
                 let pause = Pause { time: passes(&self.mechanics, pause.time), ..*pause };
-                watch.paused(&pause, step.at, true);
+                watch.paused(self.member, None, &pause, step.at);
                 step.at += pause.time;
                 step.next.1 += 1;
             } else if let Some(op) = op {
                 let stated = plan.stated(OpId(step.next.0 as u32));
-                let work = Work { op, stated, cause: op.cause, background: true };
+                let work = Work { op, stated, of: (self.member, None) };
                 step.at = run(&mut self.mechanics, work, step.at, watch);
                 if let Some(b) = &mut self.onboard {
                     b.carried_out(op);
@@ -369,6 +333,7 @@ impl Drive {
         self.layer.background_end(end);
         let served = Served { start: began, ack: at, end: at };
         Executed {
+            member: self.member,
             plan: &self.step_plan,
             done: next.0,
             served,
@@ -392,8 +357,8 @@ struct Work<'a> {
     op: &'a MediaOp,
     /// Its duration, where the plan states it.
     stated: Option<SimTime>,
-    cause: Cause,
-    background: bool,
+    /// Who does it, and for which request; `None`: in idle time.
+    of: (MemberId, Option<&'a HostRequest>),
 }
 
 /// What a stated time takes: nothing where nothing takes time.
@@ -406,7 +371,7 @@ fn passes(mechanics: &Mechanics, time: SimTime) -> SimTime {
 /// slow to copy.
 #[inline(always)]
 fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl Observer) -> SimTime {
-    let Work { op, stated, cause, background } = work;
+    let Work { op, stated, of: (member, request) } = work;
     let (before, cylinder) = (mechanics.head().track.0, mechanics.head().cylinder());
     let (end, began, last) = if let Some(time) = stated {
         let last = mechanics.target(op.pba + (op.blocks - Blocks(1)));
@@ -418,10 +383,8 @@ fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl 
         (end, (first.track().0, first.cylinder()), mechanics.head().track.0)
     };
     let tracks = Tracks { before, first: began.0, last, cylinders: began.1.abs_diff(cylinder) };
-    let done = OpDone { op, cause, start: at, end, tracks, background };
-    watch.op(&done);
-    if stated.is_none() {
-        watch.moved(&done, mechanics);
-    }
+    let cause = request.map_or(op.cause, |request| on_account(op, request));
+    let (request, timed) = (request.map(|r| r.id), stated.is_none().then_some(&*mechanics));
+    watch.op(&OpDone { member, request, op, cause, start: at, end, tracks, timed });
     end
 }

@@ -4,13 +4,15 @@
 pub mod assemble;
 pub mod controller;
 pub mod drive;
+pub mod events;
 pub mod onboard;
 pub mod sched;
 pub mod state;
 pub mod waiting;
 
 pub use assemble::{Assembled, Wanted, assemble};
-pub use controller::{Controller, Effects};
-pub use drive::{Drive, DriveSetup, Executed, Observer, OpDone, Served, Tracks};
+pub use controller::Controller;
+pub use drive::{Drive, DriveSetup, Executed, Served};
+pub use events::{MemberId, Observer, OpDone, Tracks};
 pub use sched::Chosen;
 pub use state::State;

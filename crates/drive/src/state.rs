@@ -36,10 +36,21 @@ pub struct State {
 impl State {
     /// Takes the state of a drive on which nothing is under way; who it is and what was written are the caller's.
     pub fn take(drive: &Drive, identity: Self) -> Self {
-        let mut records = Vec::new();
-        drive.layer().checkpoint(&mut |record| records.push(record));
+        Self::take_within(drive, identity, usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, unless the layer's checkpoint has more than `most` records.
+    pub fn take_within(drive: &Drive, identity: Self, most: usize) -> Option<Self> {
+        let (mut records, mut more) = (Vec::new(), false);
+        drive.layer().checkpoint(&mut |record| {
+            more |= records.len() >= most;
+            if !more {
+                records.push(record);
+            }
+        });
         let head = drive.mechanics().head().next.0;
-        Self { blocks: drive.mechanics().geometry().blocks().0, head, records, ..identity }
+        let blocks = drive.mechanics().geometry().blocks().0;
+        (!more).then_some(Self { blocks, head, records, ..identity })
     }
 
     /// Brings a fresh drive to this state, at time 0. `plan` receives media operations that the layer asks for first.

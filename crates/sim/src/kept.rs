@@ -9,7 +9,7 @@
 use crate::control::{Control, Keep};
 use crate::error::RunError;
 use crate::prefill::Prefill;
-use crate::rig::Rig;
+use crate::rig::{Rig, Runs};
 use crate::spec::Spec;
 use crate::state;
 use smrlab_array::ArrayState;
@@ -67,22 +67,22 @@ impl<'a> Kept<'a> {
     }
 
     /// Brings fresh drives to the state that is kept; `false` where none is, or it cannot be read.
-    fn take(&self, rig: &mut impl Rig) -> bool {
+    fn take<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) -> Result<bool, RunError> {
         let Some(found) = fs::read(&self.path).ok().and_then(|file| ArrayState::decode(&file).ok()) else {
-            return false;
+            return Ok(false);
         };
         if found.array.drive != self.what {
-            return false;
+            return Ok(false);
         }
-        rig.restore(&found);
+        rig.restore(&found)?;
         // Used now: what was not for the longest time goes first. Where the time cannot be set it goes earlier.
         let _ = fs::File::options().append(true).open(&self.path).map(|f| f.set_modified(SystemTime::now()));
-        true
+        Ok(true)
     }
 
     /// Keeps the state, if it is smaller than what it takes to get there again. A cache that cannot be written is none, and
     /// no fault of the run.
-    fn put(&self, rig: &mut impl Rig, volume: u64) {
+    fn put<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>, volume: u64) {
         let most = MOST_RECORDS.min((volume / BLOCKS_A_RECORD) as usize);
         let identity = State { drive: self.what.clone(), ..State::default() };
         let Some(state) = rig.state(identity, &state::of_drive(self.spec), most) else { return };
@@ -129,14 +129,16 @@ fn hash(bytes: &[u8]) -> u64 {
 /// Writes `prefill` onto fresh drives, or takes what was kept of it.
 ///
 /// # Errors
-/// A cancelled run.
-pub(crate) fn write(
+/// A cancelled run; those of the run's observers.
+pub(crate) fn write<V: Runs<E>, const E: bool>(
     prefill: &Prefill,
     kept: Option<&Kept<'_>>,
-    rig: &mut impl Rig,
+    rig: &mut Rig<V, E>,
     (reads, control): (&BlockSet, &Control),
 ) -> Result<(), RunError> {
-    if kept.is_some_and(|k| k.take(rig)) {
+    if let Some(kept) = kept
+        && kept.take(rig)?
+    {
         return Ok(());
     }
     rig.prefill(prefill, reads, control)?;

@@ -22,6 +22,17 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
+    /// A plan was carried out: what its operations have put into memory goes to the file once that is much.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn written(&mut self) -> Result<(), RunError> {
+        match &mut self.media {
+            Some(media) if media.log.full() => media.log.flush(),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether none was.
     pub(crate) fn is_none(&self) -> bool {
         self.requests.is_none() && self.media.is_none()
@@ -135,8 +146,6 @@ impl RequestLog {
 pub(crate) struct MediaLog {
     log: Log,
     seq: u64,
-    /// Rows from this one on belong to the request that is being served.
-    open: usize,
 }
 
 impl MediaLog {
@@ -145,51 +154,19 @@ impl MediaLog {
             ints(&["seq", "request_id", "disk", "start_ns", "end_ns", "op", "cause", "pba", "blocks"]);
         columns[5].1 = Column::Text(Vec::new());
         columns[6].1 = Column::Text(Vec::new());
-        Ok(Self { log: Log::create(dir, Table { name: "media", columns })?, seq: 0, open: 0 })
+        Ok(Self { log: Log::create(dir, Table { name: "media", columns })?, seq: 0 })
     }
 
     pub(crate) fn add(&mut self, done: &OpDone<'_>) {
-        // The id of the request is filled in once it was served; background work keeps -1.
-        self.push(0, u64::MAX, done);
-        if done.background {
-            self.open = self.log.table.rows();
-        }
-    }
-
-    /// An operation of one of several disks, for this request.
-    pub(crate) fn add_of(
-        &mut self,
-        disk: u32,
-        request: Option<u64>,
-        done: &OpDone<'_>,
-    ) -> Result<(), RunError> {
-        self.push(disk, request.unwrap_or(u64::MAX), done);
-        if self.log.full() { self.log.flush() } else { Ok(()) }
-    }
-
-    fn push(&mut self, disk: u32, id: u64, done: &OpDone<'_>) {
         let log = &mut self.log;
-        let op = done.op;
+        let (op, id) = (done.op, done.request.unwrap_or(u64::MAX));
         log.column(5).push_text(if op.dir == Dir::Read { "read" } else { "write" });
         log.column(6).push_text(done.cause.name());
-        let ints = [self.seq, id, u64::from(disk), done.start.0, done.end.0, op.pba.0, op.blocks.0];
+        let ints = [self.seq, id, u64::from(done.member.0), done.start.0, done.end.0, op.pba.0, op.blocks.0];
         for (column, value) in [0, 1, 2, 3, 4, 7, 8].into_iter().zip(ints) {
             log.column(column).push_int(value);
         }
         self.seq += 1;
-    }
-
-    /// All operations since the last call were for request `id`, but for those in the background.
-    pub(crate) fn served(&mut self, id: u64) -> Result<(), RunError> {
-        let open = self.open;
-        if let Column::Int(ids) = self.log.column(1) {
-            ids[open..].fill(id as i64);
-        }
-        if self.log.full() {
-            self.log.flush()?;
-        }
-        self.open = self.log.table.rows();
-        Ok(())
     }
 
     pub(crate) fn finish(self) -> Result<(), RunError> {

@@ -4,13 +4,13 @@ use crate::control::Control;
 use crate::engine::Feed;
 use crate::error::RunError;
 use crate::metrics::updates::Updates;
+use crate::watch::Watch;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
-use smrlab_stl::{Built, HostRequest, Parts, Plan};
+use smrlab_stl::{Built, HostRequest, Parts};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};
-use std::ops::Range;
 
 /// Blocks of a write of a random prefill.
 const UNIT: u64 = 8;
@@ -40,20 +40,6 @@ pub const PARAMS: &[Param] = &[
         doc: "the share is of the host's space, or of the layer's cache (over the whole space)",
     },
 ];
-
-/// Is told of writes before the run.
-pub trait PrefillObserver {
-    /// A write was served without time, by `plan`.
-    fn prefilled(&mut self, request: &HostRequest, plan: &Plan);
-
-    /// What alone wants to know of them, where that is so and it needs no plans.
-    fn prefilled_apart(&mut self) -> Option<&mut Updates> {
-        None
-    }
-
-    /// What was written so far, before the run or in it, as ascending ranges of LBAs, unless there are more than `most`.
-    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>>;
-}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -151,20 +137,18 @@ impl Prefill {
     ///
     /// # Errors
     /// A cancelled run.
-    pub fn write(
+    pub(crate) fn write<const EXTRAS: bool>(
         &self,
         drive: &mut Drive,
-        observer: &mut impl PrefillObserver,
+        watch: &mut Watch<EXTRAS>,
         reads: &BlockSet,
         control: &Control,
     ) -> Result<(), RunError> {
         // Over a huge drive the layer's maps are cache misses: a batch is there before its first write is done, so that
         // the memory of later ones is on its way.
         let parts = drive.layer().facts().parts;
-        if self.random
-            && let Some(updates) = observer.prefilled_apart()
-        {
-            return self.write_apart(drive, updates, parts, control);
+        if self.random && !EXTRAS {
+            return self.write_apart(drive, &mut watch.total.updates, parts, control);
         }
         let mut batch = Vec::with_capacity(BATCH);
         let mut write = |batch: &mut Vec<HostRequest>| {
@@ -172,20 +156,21 @@ impl Prefill {
                 if let Some(later) = batch.get(i + AHEAD) {
                     drive.layer().prefetch(later);
                 }
-                drive.instantly(request);
-                observer.prefilled(request, drive.plan());
+                let executed = drive.instantly(request);
+                watch.host_prefilled(request, Some(&executed))?;
             }
             batch.clear();
+            Ok(())
         };
         self.each((reads, parts), control, |request| {
             batch.push(request);
             // What writes much is done at once, for the sake of Ctrl-C.
             if batch.len() == BATCH || request.blocks.0 > UNIT {
-                write(&mut batch);
+                return write(&mut batch);
             }
+            Ok(())
         })?;
-        write(&mut batch);
-        Ok(())
+        write(&mut batch)
     }
 
     /// Random writes: the layer and the count of what was written know nothing of each other, so a round is told to the one
@@ -269,7 +254,7 @@ impl Prefill {
         &self,
         (reads, parts): (&BlockSet, Option<Parts>),
         control: &Control,
-        mut go: impl FnMut(HostRequest),
+        mut go: impl FnMut(HostRequest) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let volume = if self.of_reads { reads.count() } else { self.volume };
         let (mut done, mut looked) = (0, 0);
@@ -281,8 +266,7 @@ impl Prefill {
                 control.check()?;
                 control.prefilling(done as f64 / volume.max(1) as f64);
             }
-            go(HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)));
-            Ok(())
+            go(HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks)))
         };
         let mut in_order = |from: u64, end: u64| {
             let mut at = from;

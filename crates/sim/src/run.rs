@@ -10,14 +10,11 @@ use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::prefill::read_first;
 use crate::resolve::{ArrayRun, Resolved, resolve};
-use crate::rig::array::Several;
-use crate::rig::drive::One;
-use crate::rig::{Found, Ran, Rig};
+use crate::rig::{Found, Ran, Rig, Runs};
 use crate::spec::Spec;
-use crate::spent::Spent;
 use crate::state;
-use crate::verify::{ArrayVerify, Discards, Verify};
-use crate::watch::{ArrayWatch, Watch};
+use crate::verify::{Discards, Disk, HostData, Verify};
+use crate::watch::Watch;
 use serde_json::json;
 use smrlab_array::{BuiltArray, Chosen, Controller as ArrayController, Member};
 use smrlab_blockmap::BlockSet;
@@ -60,9 +57,9 @@ pub fn run_resolved(
     metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
     let verify = run.spec.verify_media.then(|| verify(&run.drive));
     if logs.is_none() && verify.is_none() {
-        return one(run, metrics).go(&mut feed, &reads, control);
+        return one(run, Watch::<false>::new(metrics, Vec::new(), logs, None)).go(&mut feed, &reads, control);
     }
-    one(run, Watch { metrics, logs, verify, spent: Spent::default() }).go(&mut feed, &reads, control)
+    one(run, Watch::<true>::new(metrics, Vec::new(), logs, verify)).go(&mut feed, &reads, control)
 }
 
 fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs, RunError> {
@@ -80,26 +77,28 @@ fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs, RunError> 
 }
 
 fn verify(drive: &Assembled) -> Verify {
-    let model = &drive.built.drive;
-    Verify::new(model.geometry().clone(), model.interference(), drive.built.capabilities.discards)
+    let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
+    let discards = drive.built.capabilities.discards;
+    Verify::new(1, Box::new(move |_| Disk::new(geometry.clone(), interference, discards)), None)
 }
 
 /// What follows every block of an array on drives like `drive`.
-fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> ArrayVerify {
+fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> Verify {
     let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
     let discards = drive.built.capabilities.discards;
     let conventional: Vec<bool> = (0..chosen.disks).map(|disk| chosen.is_conventional(disk)).collect();
     let fresh = move |disk: usize| match conventional.get(disk) {
-        Some(true) => Verify::new(geometry.clone(), Interference::tracks(1), false),
-        _ => Verify::new(geometry.clone(), interference, discards),
+        Some(true) => Disk::new(geometry.clone(), Interference::tracks(1), false),
+        _ => Disk::new(geometry.clone(), interference, discards),
     };
     let (disks, of_array) = (chosen.disks as usize, chosen.discards(discards));
-    ArrayVerify::new(disks..disks + ssds, Box::new(fresh), Discards { of_disk: discards, of_array })
+    let host = HostData::new(disks + ssds, Discards { of_disk: discards, of_array });
+    Verify::new(disks, Box::new(fresh), Some(host))
 }
 
 /// A rig, and what is to be done with it.
-struct Parts<R> {
-    rig: R,
+struct Parts<V, const EXTRAS: bool> {
+    rig: Rig<V, EXTRAS>,
     spec: Spec,
     state: Option<smrlab_array::ArrayState>,
     prefill: Option<crate::prefill::Prefill>,
@@ -114,18 +113,18 @@ struct Parts<R> {
 }
 
 /// One drive.
-fn one<O>(run: Resolved, observer: O) -> Parts<One<O>> {
+fn one<const EXTRAS: bool>(run: Resolved, watch: Watch<EXTRAS>) -> Parts<Controller, EXTRAS> {
     let own = run.drive.built.layer.host_blocks().0;
     let ran = ran(&run, own as f64);
     let model = format!("{:?}", run.drive.built.drive.spec());
     let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
-    let rig = One::new(Controller::new(drive, &scheduler), observer);
+    let rig = Rig::new(Controller::new(drive, &scheduler), watch, Vec::new());
     let Resolved { spec, state, prefill, .. } = run;
     Parts { rig, spec, state, prefill, ran, identity: String::new(), repeats: true, model }
 }
 
 /// An array.
-fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
+fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<ArrayController, true> {
     let (identity, repeats) = (array.identity(), array.repeats());
     let ArrayRun { chosen, built: BuiltArray { array, ssds }, others } = array;
     let disks = chosen.disks as usize;
@@ -144,7 +143,7 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
     };
     let data = run.spec.verify_media;
     let verify = data.then(|| verify_array(&chosen, ssds.len(), &run.drive));
-    let watch = ArrayWatch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs, verify);
+    let watch = Watch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs, verify);
     let ran = ran(&run, array.host_blocks().0 as f64 / disks as f64);
     let model = format!("{:?}", run.drive.built.drive.spec());
     let member = |drive: Assembled| {
@@ -155,7 +154,7 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<Several> {
     let spares = members.split_off(disks);
     members.extend(ssds.into_iter().map(Member::Ssd));
     let controller = ArrayController::new(array, members, spares, chosen.schedule, data);
-    let rig = Several::new(controller, watch, paths);
+    let rig = Rig::new(controller, watch, paths);
     Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, repeats, model }
 }
 
@@ -164,11 +163,11 @@ fn ran(run: &Resolved, own: f64) -> Ran {
     Ran { arrivals: run.arrivals, backlog: None, host: run.host, space: efficiency(&run.drive, own) }
 }
 
-impl<R: Rig> Parts<R> {
+impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
     fn go(self, feed: &mut Feed, reads: &BlockSet, control: &Control) -> Result<RunResult, RunError> {
         let Self { mut rig, spec, state, prefill, mut ran, identity, repeats, model } = self;
         if let Some(state) = state {
-            rig.restore(&state);
+            rig.restore(&state)?;
         }
         if let Some(prefill) = &prefill {
             let kept = control

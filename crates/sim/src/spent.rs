@@ -10,7 +10,7 @@
 //! completion backwards, each time the operation that ended last before the one already found began. Waiting for other
 //! requests of a drive, and for a bus, is other.
 
-use smrlab_disk::{Mechanics, Phases};
+use smrlab_disk::Phases;
 use smrlab_drive::OpDone;
 use smrlab_stl::{Cause, Pause};
 use smrlab_units::SimTime;
@@ -35,50 +35,8 @@ fn stretches(done: &OpDone<'_>, phases: &Phases) -> [Stretch; 3] {
     })
 }
 
-/// What was done since the last request.
-#[derive(Default)]
-pub(crate) struct Spent(Vec<Stretch>);
-
 fn makes_room(cause: Cause) -> bool {
     matches!(cause, Cause::Clean | Cause::Destage | Cause::Defrag)
-}
-
-impl Spent {
-    /// An operation was carried out.
-    pub(crate) fn op(&mut self, done: &OpDone<'_>) {
-        if !done.background && makes_room(done.cause) {
-            self.0.push((CLEAN, done.start, done.end));
-        }
-    }
-
-    /// The same one, where it is the mechanics that timed it.
-    pub(crate) fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
-        if !done.background && !makes_room(done.cause) {
-            self.0.extend(stretches(done, &mechanics.phases()));
-        }
-    }
-
-    /// The drive spent time without a media operation.
-    pub(crate) fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
-        if !background && makes_room(pause.cause) {
-            self.0.push((CLEAN, start, start + pause.time));
-        }
-    }
-
-    /// The request that this was done for was answered from a buffer: it waited for nothing of it.
-    pub(crate) fn hidden(&mut self) {
-        self.0.clear();
-    }
-
-    /// The columns of a request that was served from `start` until `ack` by what was done since the last one.
-    pub(crate) fn of(&mut self, start: SimTime, ack: SimTime) -> [u64; 5] {
-        let mut columns = [0; 5];
-        for (column, from, until) in self.0.drain(..) {
-            columns[column] += until.min(ack).since(from.max(start)).0;
-        }
-        columns[4] = ack.since(start).0.saturating_sub(columns.iter().sum());
-        columns
-    }
 }
 
 /// An operation of one of several drives.
@@ -88,46 +46,74 @@ struct Part {
     stretches: Vec<Stretch>,
 }
 
-/// What was done for each request that is under way, on several drives.
+/// What was done for requests that are under way.
 #[derive(Default)]
-pub(crate) struct SpentByMany(HashMap<u64, Vec<Part>>);
+pub(crate) struct Spent {
+    /// By one drive, since the last request.
+    one: Vec<Stretch>,
+    /// By the drives of an array, for each request.
+    many: Option<HashMap<u64, Vec<Part>>>,
+}
 
-impl SpentByMany {
-    /// A request came.
+impl Spent {
+    /// Of one drive, or of an array of `members`.
+    pub(crate) fn new(members: usize) -> Self {
+        Self { one: Vec::new(), many: (members > 0).then(HashMap::new) }
+    }
+
+    /// A request of the host's came.
     pub(crate) fn arrived(&mut self, request: u64) {
-        self.0.insert(request, Vec::new());
+        if let Some(many) = &mut self.many {
+            many.insert(request, Vec::new());
+        }
     }
 
-    /// An operation was carried out for a request.
-    pub(crate) fn op(&mut self, request: u64, done: &OpDone<'_>) {
+    /// An operation was carried out.
+    pub(crate) fn op(&mut self, done: &OpDone<'_>) {
+        let Some(request) = done.request else { return };
         let cleaning = makes_room(done.cause).then_some((CLEAN, done.start, done.end));
-        if let Some(parts) = self.0.get_mut(&request) {
-            let stretches = cleaning.into_iter().collect();
-            parts.push(Part { start: done.start, end: done.end, stretches });
-        }
-    }
-
-    /// The same one, where it is the mechanics that timed it.
-    pub(crate) fn moved(&mut self, request: u64, done: &OpDone<'_>, phases: &Phases) {
-        if let Some(part) = self.0.get_mut(&request).and_then(|parts| parts.last_mut())
-            && !makes_room(done.cause)
-        {
-            part.stretches.extend(stretches(done, phases));
-        }
-    }
-
-    /// The columns of a request that is done.
-    pub(crate) fn of(&mut self, request: u64, start: SimTime, ack: SimTime) -> [u64; 5] {
-        let mut parts = self.0.remove(&request).unwrap_or_default();
-        parts.sort_by_key(|part| std::cmp::Reverse(part.end));
-        let (mut spent, mut until) = (Spent::default(), ack);
-        for part in parts {
-            if part.end <= until {
-                until = part.start;
-                spent.0.extend(part.stretches);
+        let phases = done.phases().filter(|_| cleaning.is_none());
+        let parts = phases.iter().flat_map(|phases| stretches(done, phases)).chain(cleaning);
+        match self.many.as_mut().map(|many| many.get_mut(&request)) {
+            None => self.one.extend(parts),
+            Some(None) => {}
+            Some(Some(of)) => {
+                of.push(Part { start: done.start, end: done.end, stretches: parts.collect() });
             }
         }
-        spent.of(start, ack)
+    }
+
+    /// A drive spent time without a media operation.
+    pub(crate) fn paused(&mut self, request: Option<u64>, pause: &Pause, start: SimTime) {
+        if self.many.is_none() && request.is_some() && makes_room(pause.cause) {
+            self.one.push((CLEAN, start, start + pause.time));
+        }
+    }
+
+    /// The request that this was done for was answered from a buffer: it waited for nothing of it.
+    pub(crate) fn hidden(&mut self) {
+        self.one.clear();
+    }
+
+    /// The columns of a request that was served from `start` until `ack`.
+    pub(crate) fn of(&mut self, request: u64, start: SimTime, ack: SimTime) -> [u64; 5] {
+        if let Some(many) = &mut self.many {
+            let mut parts = many.remove(&request).unwrap_or_default();
+            parts.sort_by_key(|part| std::cmp::Reverse(part.end));
+            let mut until = ack;
+            for part in parts {
+                if part.end <= until {
+                    until = part.start;
+                    self.one.extend(part.stretches);
+                }
+            }
+        }
+        let mut columns = [0; 5];
+        for (column, from, until) in self.one.drain(..) {
+            columns[column] += until.min(ack).since(from.max(start)).0;
+        }
+        columns[4] = ack.since(start).0.saturating_sub(columns.iter().sum());
+        columns
     }
 }
 
@@ -138,14 +124,15 @@ mod tests {
     /// Two disks read from 0 to 10 and 0 to 14, two write from 20 to 30 and 16 to 26; the request is done at 31.
     #[test]
     fn a_request_of_an_array_waits_for_the_last_of_its_parts() {
-        let mut many = SpentByMany::default();
+        let mut spent = Spent::new(4);
         let part = |start, end, column| {
             let (start, end) = (SimTime(start), SimTime(end));
             Part { start, end, stretches: vec![(column, start, end)] }
         };
-        many.0.insert(7, vec![part(0, 10, 0), part(0, 14, 1), part(20, 30, 2), part(16, 26, CLEAN)]);
-        assert_eq!(many.of(7, SimTime(0), SimTime(31)), [0, 14, 10, 0, 7]);
-        assert!(many.0.is_empty());
+        let parts = vec![part(0, 10, 0), part(0, 14, 1), part(20, 30, 2), part(16, 26, CLEAN)];
+        spent.many.as_mut().unwrap().insert(7, parts);
+        assert_eq!(spent.of(7, SimTime(0), SimTime(31)), [0, 14, 10, 0, 7]);
+        assert!(spent.many.unwrap().is_empty());
     }
 
     #[test]
@@ -153,11 +140,12 @@ mod tests {
         // It is served from 3 to 20; the transfer takes 5 to 8, what was read ahead for it 1 to 4, and cleaning 10 to 40.
         let ns = |from, until| (SimTime(from), SimTime(until));
         let parts = [(2, ns(5, 8)), (1, ns(1, 4)), (CLEAN, ns(10, 40))];
-        let mut spent = Spent(parts.map(|(column, (from, until))| (column, from, until)).to_vec());
-        assert_eq!(spent.of(SimTime(3), SimTime(20)), [0, 1, 3, 10, 3]);
-        assert_eq!(spent.of(SimTime(20), SimTime(25)), [0, 0, 0, 0, 5], "and is told once");
-        spent.0.push((0, SimTime(25), SimTime(40)));
+        let mut spent = Spent::new(0);
+        spent.one = parts.map(|(column, (from, until))| (column, from, until)).to_vec();
+        assert_eq!(spent.of(0, SimTime(3), SimTime(20)), [0, 1, 3, 10, 3]);
+        assert_eq!(spent.of(0, SimTime(20), SimTime(25)), [0, 0, 0, 0, 5], "and is told once");
+        spent.one.push((0, SimTime(25), SimTime(40)));
         spent.hidden();
-        assert_eq!(spent.of(SimTime(25), SimTime(30)), [0, 0, 0, 0, 5], "a seek that a buffer hides");
+        assert_eq!(spent.of(0, SimTime(25), SimTime(30)), [0, 0, 0, 0, 5], "a seek that a buffer hides");
     }
 }

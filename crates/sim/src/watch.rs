@@ -1,218 +1,291 @@
-//! What a run watches besides its metrics: logs and identities, where they are asked for.
+//! What a run watches: all figures of its result, logs, and what every block holds.
 
-mod array;
-
-pub(crate) use array::ArrayWatch;
-
-use crate::engine::HostObserver;
 use crate::error::RunError;
 use crate::logs::Logs;
-use crate::metrics::updates::Updates;
 use crate::metrics::{Metrics, Work};
-use crate::prefill::PrefillObserver;
 use crate::spent::Spent;
 use crate::verify::Verify;
-use smrlab_disk::Mechanics;
-use smrlab_drive::{Effects, Executed, Observer, OpDone, Served};
-use smrlab_stl::{Facts, HostRequest, Pause, Plan};
-use smrlab_units::SimTime;
-use std::ops::Range;
+use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan, Ticket};
+use smrlab_drive::{Executed, Observer, OpDone, Served};
+use smrlab_stl::{Counted, Facts, HostRequest, Pause};
+use smrlab_units::{HostOp, SimTime};
 
-/// Metrics alone: the fast way.
-impl Effects for Metrics {
-    type Error = RunError;
-
-    #[inline]
-    fn dispatched(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        executed: &Executed<'_>,
-    ) -> Result<(), RunError> {
-        self.served(arrival, request, executed);
-        Ok(())
-    }
-
-    fn answered(
-        &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        _: &HostRequest,
-        served: &Served,
-    ) -> Result<(), RunError> {
-        self.counted(arrival, request, served, Work::default());
-        Ok(())
-    }
-
-    fn background(&mut self, executed: &Executed<'_>) -> Result<(), RunError> {
-        self.executed(executed);
-        Ok(())
-    }
-
-    #[inline]
-    fn looks(&self, at: SimTime) -> bool {
-        self.fill.due(at)
-    }
-
-    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
-        Metrics::looked(self, at, facts);
-    }
-}
-
-impl HostObserver for Metrics {
-    #[inline]
-    fn coming(&self, request: &HostRequest) {
-        Metrics::coming(self, request);
-    }
-
-    #[inline]
-    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
-        Metrics::arrived(self, at, request);
-    }
-}
-
-impl PrefillObserver for Metrics {
-    fn prefilled(&mut self, request: &HostRequest, _: &Plan) {
-        self.updates.prefilled(request.lba, request.blocks, false);
-    }
-
-    fn prefilled_apart(&mut self) -> Option<&mut Updates> {
-        Some(&mut self.updates)
-    }
-
-    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {
-        self.updates.written_within(most)
-    }
-}
-
-/// Metrics and whatever else was asked for.
-pub(crate) struct Watch {
-    pub metrics: Metrics,
-    pub logs: Logs,
+/// See the [module](self). Without `EXTRAS` it is of one drive and has metrics alone, which costs that drive's run nothing.
+pub(crate) struct Watch<const EXTRAS: bool> {
+    /// The host's requests, and the media operations of all drives.
+    pub total: Metrics,
+    /// Of an array: each drive with the requests that it got.
+    pub members: Vec<Metrics>,
+    logs: Logs,
+    spent: Spent,
+    /// What every block holds, where that is followed.
     pub verify: Option<Verify>,
-    /// What was done since the last request, where requests are logged.
-    pub spent: Spent,
+    /// What each drive's layer had counted before the run.
+    pub before: Vec<Counted>,
 }
 
-impl Watch {
-    fn spent(&mut self) -> Option<&mut Spent> {
-        self.logs.requests.is_some().then_some(&mut self.spent)
+impl<const EXTRAS: bool> Watch<EXTRAS> {
+    /// Of one drive (no `members`) or of an array of such.
+    pub(crate) fn new(total: Metrics, members: Vec<Metrics>, logs: Logs, verify: Option<Verify>) -> Self {
+        let spent = Spent::new(members.len());
+        Self { total, members, logs, spent, verify, before: Vec::new() }
+    }
+
+    /// A write before the run, as it is to be sent.
+    pub(crate) fn prefills(&mut self, request: HostRequest) -> HostRequest {
+        self.verify.as_mut().map_or(request, |v| v.prefill(&request))
+    }
+
+    /// A write was served before the run; `executed`: by the one drive, which did this.
+    ///
+    /// # Errors
+    /// What verification found.
+    pub(crate) fn host_prefilled(
+        &mut self,
+        request: &HostRequest,
+        executed: Option<&Executed<'_>>,
+    ) -> Result<(), RunError> {
+        self.total.updates.prefilled(request.lba, request.blocks, false);
+        let Some(verify) = &mut self.verify else { return Ok(()) };
+        executed.iter().for_each(|e| verify.prefilled(request, e));
+        verify.done(request, false)
+    }
+
+    /// Ends the logs, and has the members' caches as one.
+    ///
+    /// # Errors
+    /// A log that cannot be written.
+    pub(crate) fn finish(mut self) -> Result<Self, RunError> {
+        if !self.members.is_empty() {
+            self.total.cached_by(&self.members);
+        }
+        std::mem::take(&mut self.logs).finish()?;
+        Ok(self)
+    }
+
+    /// Where a drive's cache is noted.
+    fn of(&self, member: MemberId) -> &Metrics {
+        if EXTRAS { self.members.get(member.at()).unwrap_or(&self.total) } else { &self.total }
     }
 
     fn log(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
         match &mut self.logs.requests {
-            Some(log) => log.add(arrival, request, served, self.spent.of(served.start, served.ack)),
+            Some(log) => {
+                log.add(arrival, request, served, self.spent.of(request.id, served.start, served.ack))
+            }
             None => Ok(()),
         }
     }
-}
 
-impl Observer for Watch {
-    fn op(&mut self, done: &OpDone<'_>) {
-        self.metrics.op(done);
-        if let Some(log) = &mut self.logs.media {
-            log.add(done);
-        }
-        if let Some(spent) = self.spent() {
-            spent.op(done);
-        }
-    }
-
-    fn moved(&mut self, done: &OpDone<'_>, mechanics: &Mechanics) {
-        if let Some(spent) = self.spent() {
-            spent.moved(done, mechanics);
-        }
-    }
-
-    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
-        self.metrics.paused(pause, start, background);
-        if let Some(spent) = self.spent() {
-            spent.paused(pause, start, background);
-        }
-    }
-}
-
-impl Effects for Watch {
-    type Error = RunError;
-
-    fn dispatched(
+    /// What a drive did besides what its metrics count.
+    fn carried_out(
         &mut self,
-        arrival: SimTime,
+        came: SimTime,
         request: &HostRequest,
         executed: &Executed<'_>,
     ) -> Result<(), RunError> {
-        self.metrics.served(arrival, request, executed);
-        if let Some(log) = &mut self.logs.media {
-            log.served(request.id)?;
-        }
+        self.logs.written()?;
         if let Some(verify) = &mut self.verify {
-            verify.served(request, executed)?;
+            verify.dispatched(request, executed)?;
         }
-        if executed.buffered
-            && let Some(spent) = self.spent()
-        {
-            spent.hidden();
+        if !self.members.is_empty() {
+            return Ok(());
         }
-        self.log(arrival, request, &executed.served)
+        if executed.buffered {
+            self.spent.hidden();
+        }
+        self.log(came, request, &executed.served)
+    }
+}
+
+impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
+    type Error = RunError;
+
+    #[inline]
+    fn coming(&self, request: &HostRequest) {
+        self.total.coming(request);
     }
 
-    fn accepted(&mut self, _: SimTime, request: &HostRequest, _: &Served) -> Result<(), RunError> {
+    #[inline]
+    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        if EXTRAS {
+            if self.total.first_arrival.is_none() {
+                self.members.iter_mut().for_each(|m| m.began(at));
+            }
+            self.verify.iter_mut().for_each(|v| v.arrived(request));
+            if self.logs.requests.is_some() {
+                self.spent.arrived(request.id);
+            }
+        }
+        self.total.arrived(at, request);
+    }
+
+    #[inline(always)]
+    fn op(&mut self, done: &OpDone<'_>) {
+        self.total.op(done);
+        if EXTRAS {
+            if let Some(member) = self.members.get_mut(done.member.at()) {
+                member.op(done);
+            }
+            if let Some(log) = &mut self.logs.media {
+                log.add(done);
+            }
+            if self.logs.requests.is_some() {
+                self.spent.op(done);
+            }
+        }
+    }
+
+    fn paused(&mut self, member: MemberId, request: Option<u64>, pause: &Pause, start: SimTime) {
+        self.total.paused(request, pause, start);
+        if EXTRAS {
+            if let Some(member) = self.members.get_mut(member.at()) {
+                member.paused(request, pause, start);
+            }
+            if self.logs.requests.is_some() {
+                self.spent.paused(request, pause, start);
+            }
+        }
+    }
+
+    #[inline]
+    fn dispatched(
+        &mut self,
+        came: SimTime,
+        request: &HostRequest,
+        executed: &Executed<'_>,
+    ) -> Result<(), RunError> {
+        if EXTRAS {
+            match self.members.get_mut(executed.member.at()) {
+                Some(member) => {
+                    member.served(came, request, executed);
+                    self.total.executed(executed);
+                }
+                None => self.total.served(came, request, executed),
+            }
+            return self.carried_out(came, request, executed);
+        }
+        self.total.served(came, request, executed);
+        Ok(())
+    }
+
+    fn accepted(
+        &mut self,
+        member: MemberId,
+        _: SimTime,
+        request: &HostRequest,
+        _: &Served,
+    ) -> Result<(), RunError> {
         if let Some(verify) = &mut self.verify {
-            verify.accepted(request);
+            verify.accepted(member, request);
         }
         Ok(())
     }
 
     fn answered(
         &mut self,
-        arrival: SimTime,
-        request: &HostRequest,
-        write: &HostRequest,
+        member: MemberId,
+        came: SimTime,
+        (read, write): (&HostRequest, &HostRequest),
         served: &Served,
     ) -> Result<(), RunError> {
-        self.metrics.counted(arrival, request, served, Work::default());
-        if let Some(verify) = &self.verify {
-            verify.answered(request, write)?;
+        if let Some(verify) = &mut self.verify {
+            verify.answered(member, read, write)?;
         }
-        self.log(arrival, request, served)
+        if let Some(member) = self.members.get_mut(member.at()) {
+            member.counted(came, read, served, Work::default());
+            return Ok(());
+        }
+        self.total.counted(came, read, served, Work::default());
+        self.log(came, read, served)
     }
 
-    fn background(&mut self, executed: &Executed<'_>) -> Result<(), RunError> {
-        self.metrics.executed(executed);
-        if let Some(verify) = &mut self.verify {
-            verify.background(executed);
+    fn background(&mut self, step: &Executed<'_>) -> Result<(), RunError> {
+        self.total.executed(step);
+        if EXTRAS {
+            if let Some(member) = self.members.get_mut(step.member.at()) {
+                member.executed(step);
+            }
+            if let Some(verify) = &mut self.verify {
+                verify.background(step);
+            }
+            self.logs.written()?;
         }
         Ok(())
     }
 
-    fn looks(&self, at: SimTime) -> bool {
-        self.metrics.fill.due(at)
+    #[inline]
+    fn looks(&self, member: MemberId, at: SimTime) -> bool {
+        self.of(member).fill.due(at)
     }
 
-    fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
-        self.metrics.looked(at, facts);
-    }
-}
-
-impl HostObserver for Watch {
-    fn coming(&self, request: &HostRequest) {
-        self.metrics.coming(request);
-    }
-
-    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
-        self.metrics.arrived(at, request);
+    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
+        self.members.get_mut(member.at()).unwrap_or(&mut self.total).looked(at, facts);
     }
 }
 
-impl PrefillObserver for Watch {
-    fn prefilled(&mut self, request: &HostRequest, plan: &Plan) {
-        PrefillObserver::prefilled(&mut self.metrics, request, plan);
-        if let Some(verify) = &mut self.verify {
-            verify.prefilled(request, plan);
+impl ArrayObserver for Watch<true> {
+    fn began(&mut self, ticket: Ticket, request: &HostRequest) {
+        self.verify.iter_mut().for_each(|v| v.began(ticket, request));
+    }
+
+    fn completed(&mut self, done: &Done) -> Result<(), RunError> {
+        let served = Served { start: done.start, ack: done.ack, end: done.ack };
+        if done.refusal.is_some() {
+            self.total.refused += 1;
+        }
+        self.total.counted(done.arrival, &done.request, &served, Work { ops: done.ops, extents: 1 });
+        self.log(done.arrival, &done.request, &served)?;
+        match &mut self.verify {
+            Some(verify) => verify.done(&done.request, done.refusal.is_some()),
+            None => Ok(()),
         }
     }
 
-    fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {
-        self.metrics.updates.written_within(most)
+    fn issued(
+        &mut self,
+        at: SimTime,
+        op: &MemberOp,
+        plan: &MemberPlan,
+        executed: Option<&Executed<'_>>,
+    ) -> Result<(), RunError> {
+        let refused = executed.is_some_and(|e| e.plan.refusal().is_some());
+        if let Some(verify) = &mut self.verify {
+            verify.asked(op, (!refused).then_some(plan));
+        }
+        let Some(executed) = executed else { return Ok(()) };
+        self.members[op.member.at()].arrived(at, &op.request);
+        self.dispatched(at, &op.request, executed)
+    }
+
+    fn sent(&mut self, at: SimTime, op: &MemberOp, _: u64, plan: &MemberPlan) {
+        self.verify.iter_mut().for_each(|v| v.asked(op, Some(plan)));
+        self.members[op.member.at()].arrived(at, &op.request);
+    }
+
+    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
+        if let Some(verify) = &mut self.verify {
+            verify.asked(op, Some(plan));
+            executed.iter().for_each(|e| verify.prefilled(&op.request, e));
+        }
+        if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)
+        {
+            member.updates.prefilled(op.request.lba, op.request.blocks, false);
+        }
+    }
+
+    fn replaced(&mut self, member: MemberId) {
+        if let Some(before) = self.before.get_mut(member.at()) {
+            *before = Counted::default();
+        }
+        self.verify.iter_mut().for_each(|v| v.replaced(member));
+    }
+
+    fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
+        self.verify.iter_mut().for_each(|v| v.planned(plan));
+    }
+
+    fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
+        self.total.cleaned_event(kind, from, to, relocated);
     }
 }

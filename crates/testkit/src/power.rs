@@ -7,7 +7,7 @@
 use crate::harness::{BYTES, new_data, random_request};
 use crate::volatile::print;
 use crate::{Harness, PlainMedium};
-use smrlab_drive::{Controller, Effects, Executed, Observer, Served, Wanted, assemble};
+use smrlab_drive::{Controller, Executed, MemberId, Observer, Served, Wanted, assemble};
 use smrlab_stl::registry::build_as;
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Record, Step};
 use smrlab_units::problems::Problems;
@@ -118,9 +118,7 @@ impl Bench {
     }
 }
 
-impl Observer for Bench {}
-
-impl Effects for Bench {
+impl Observer for Bench {
     type Error = Infallible;
 
     fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
@@ -131,7 +129,13 @@ impl Effects for Bench {
         Ok(())
     }
 
-    fn accepted(&mut self, _: SimTime, r: &HostRequest, served: &Served) -> Result<(), Infallible> {
+    fn accepted(
+        &mut self,
+        _: MemberId,
+        _: SimTime,
+        r: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Infallible> {
         self.pending.push(*r);
         self.acks.insert(r.id, served.ack);
         Ok(())
@@ -139,9 +143,9 @@ impl Effects for Bench {
 
     fn answered(
         &mut self,
+        _: MemberId,
         _: SimTime,
-        r: &HostRequest,
-        from: &HostRequest,
+        (r, from): (&HostRequest, &HostRequest),
         _: &Served,
     ) -> Result<(), Infallible> {
         assert!(self.pending.iter().any(|p| p == from), "{}: {from:?} is not in the buffer", self.text);

@@ -65,7 +65,7 @@ impl Controller {
         let moves = matches!(request.op, HostOp::Read | HostOp::Write) && request.blocks.0 > 0;
         let on = self.buses.iter().position(|bus| bus.of.disks.contains(&member.0));
         let drive = self.members[member.at()].member.drive();
-        let (Some(on), Some(drive)) = (on.filter(|_| moves && !self.instantly), drive) else {
+        let (Some(on), Some(drive)) = (on.filter(|_| moves && !self.how.instantly), drive) else {
             return false;
         };
         let block = self.buses[on].of.block.0;
@@ -94,7 +94,7 @@ impl Controller {
         let now = self.now;
         let end = self.buses[piece.on].carry(now, piece.blocks);
         if piece.last {
-            self.answered(piece.ticket, end);
+            self.answered(piece.ticket, end, false);
         }
     }
 }
@@ -124,9 +124,10 @@ mod tests {
         let mut c = Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
         for (id, &(op, half, lba, blocks)) in (0..).zip(requests) {
             let lba = Lba(half * first.0.0 + lba);
-            c.submit(SimTime::ZERO, &HostRequest::new(op, lba, Blocks(blocks)).numbered(id), &mut ());
+            let Ok(()) =
+                c.submit(SimTime::ZERO, &HostRequest::new(op, lba, Blocks(blocks)).numbered(id), &mut ());
         }
-        c.finish(&mut ());
+        let Ok(()) = c.finish(&mut ());
         let mut acks = vec![0; requests.len()];
         while let Some(done) = c.next_done() {
             acks[done.request.id as usize] = done.ack.0.div_ceil(1000);

@@ -1,21 +1,42 @@
 //! Members behind schedulers: their decisions are events of the loop, and a phase is over when the last of its requests is answered.
 
-use super::{Controller, Event};
+use super::Controller;
 use crate::member::Member;
-use crate::{ArrayObserver, MemberId, Ticket};
-use smrlab_units::{HostOp, SimTime};
+use crate::{ArrayObserver, MemberId};
+use smrlab_units::SimTime;
 
 impl Controller {
     /// The next decision of a member's scheduler.
     pub(super) fn next_decision(&self) -> Option<(SimTime, MemberId)> {
-        if !self.queued {
-            return None;
-        }
-        let due = |(i, slot): (usize, &crate::member::Slot)| match &slot.member {
-            Member::Queued(queue) if !slot.dead => Some((queue.next_decision()?, MemberId(i as u32))),
+        if self.queued { self.decisions().min() } else { None }
+    }
+
+    /// Of each member with requests that wait, when its scheduler is to choose one.
+    fn decisions(&self) -> impl Iterator<Item = (SimTime, MemberId)> {
+        (0..).map(MemberId).zip(&self.members).filter_map(|(id, slot)| match &slot.member {
+            Member::Queued(queue) if !slot.dead => Some((queue.next_decision()?, id)),
             _ => None,
-        };
-        self.members.iter().enumerate().filter_map(due).min()
+        })
+    }
+
+    /// Members behind schedulers serve requests only where the caller has them: for tests that want any order.
+    #[must_use]
+    pub fn decided_by_caller(self) -> Self {
+        Self { queued: false, ..self }
+    }
+
+    /// Members behind schedulers that have requests.
+    pub fn waiting(&self) -> impl Iterator<Item = MemberId> {
+        self.decisions().map(|(_, id)| id)
+    }
+
+    /// Has a member's scheduler choose a request, and the member serve it.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn decides<O: ArrayObserver>(&mut self, member: MemberId, watch: &mut O) -> Result<(), O::Error> {
+        let due = self.decisions().find(|(_, id)| *id == member);
+        due.map_or(Ok(()), |(at, _)| self.decide(at.max(self.now), member, watch))
     }
 
     /// Whether a member still has to write what it has acknowledged.
@@ -23,49 +44,28 @@ impl Controller {
         self.next_decision().is_some()
     }
 
-    pub(super) fn decide(&mut self, at: SimTime, member: MemberId, watch: &mut impl ArrayObserver) {
+    pub(super) fn decide<O: ArrayObserver>(
+        &mut self,
+        at: SimTime,
+        member: MemberId,
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
         self.now = self.now.max(at);
         if let Member::Queued(queue) = &mut self.members[member.at()].member {
-            queue.decide(member, at, watch);
+            queue.decide(at, watch)?;
         }
         self.take_answers(member);
+        Ok(())
     }
 
-    /// What a member has answered counts for the phases that waited for it.
+    /// Takes what a member has answered.
     pub(super) fn take_answers(&mut self, member: MemberId) {
-        let now = self.now;
         let Member::Queued(queue) = &mut self.members[member.at()].member else { return };
-        if queue.could_not() {
-            self.dies(member, now);
+        let (could_not, answers) = (queue.could_not(), queue.answers());
+        if could_not {
+            self.dies(member, self.now);
         }
-        let Member::Queued(queue) = &mut self.members[member.at()].member else { return };
-        for a in queue.answers() {
-            if let Some(limit) = self.schedule.timeout.filter(|t| a.ack.since(a.came) > *t) {
-                self.dies(member, now.max(a.came + limit));
-            }
-            let (end, ok) = match self.members[member.at()].dies_at {
-                Some(at) if a.ack > at => (at.max(now), false),
-                _ => (a.ack, a.ok),
-            };
-            self.counts(a.buffers, a.ops);
-            let Some(running) = self.works.get_mut(a.ticket) else { continue };
-            running.lost |= !ok && a.request.op == HostOp::Read;
-            if !(ok && self.takes_turns((member, a.ticket), &a.request, (a.start, end))) {
-                self.answered(a.ticket, end);
-            }
-        }
-    }
-
-    /// A request that its phase waited for ends at `end`.
-    pub(super) fn answered(&mut self, ticket: Ticket, end: SimTime) {
-        let now = self.now;
-        let Some(running) = self.works.get_mut(ticket) else { return };
-        running.phase_end = running.phase_end.max(end);
-        running.waits -= 1;
-        if running.waits == 0 && running.issued {
-            let end = running.phase_end.max(now);
-            self.push(end, Event::Phase(ticket));
-        }
+        answers.into_iter().for_each(|answer| self.answer(member, answer));
     }
 
     /// A member is dead: nothing of what it had comes back.

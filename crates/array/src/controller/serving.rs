@@ -2,7 +2,7 @@
 //! work in steps.
 
 use super::{Controller, Event};
-use crate::member::Slot;
+use crate::member::{How, Slot};
 use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Records, Stop, Work};
 use smrlab_drive::Drive;
 use smrlab_stl::zones_of;
@@ -11,8 +11,12 @@ use smrlab_units::SimTime;
 impl Controller {
     /// Goes on until every host request is acknowledged and the array has finished what it does not want to leave
     /// unfinished.
-    pub fn finish(&mut self, watch: &mut impl ArrayObserver) {
-        while (self.hosts > 0 || self.array.unfinished()) && self.step(None, watch) {}
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn finish<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
+        while (self.hosts > 0 || self.array.unfinished()) && self.step(None, watch)? {}
+        Ok(())
     }
 
     /// The time up to which everything has been done.
@@ -29,7 +33,15 @@ impl Controller {
     }
 
     /// Takes up what an array left behind: the records of its state, and how its server ended.
-    pub fn recover(&mut self, records: &Records, stop: Stop, watch: &mut impl ArrayObserver) {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn recover<O: ArrayObserver>(
+        &mut self,
+        records: &Records,
+        stop: Stop,
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
         let mut plan = MemberPlan::new(self.plan.wants_data());
         for (i, slot) in (0..).zip(&self.members) {
             let zones = slot.member.drive().map(|drive| zones_of(drive.layer())).unwrap_or_default();
@@ -48,47 +60,67 @@ impl Controller {
                 watch.died(disk);
             }
         }
-        self.planned(|_, all| *all = plan, watch);
+        self.planned(|_, all| *all = plan, watch)
     }
 
     /// A member dies at `now`.
-    pub fn fail(&mut self, now: SimTime, member: MemberId, watch: &mut impl ArrayObserver) {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn fail<O: ArrayObserver>(
+        &mut self,
+        now: SimTime,
+        member: MemberId,
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
         self.now = self.now.max(now);
         self.members[member.at()].dies_at = Some(self.now);
-        self.happens(Event::Failed(member), watch);
+        self.happens(Event::Failed(member), watch)
     }
 
     /// A fresh drive is in the place of a dead one.
     pub(super) fn put_in(&mut self, member: MemberId, fresh: Member) {
         let zones = fresh.drive().map(|drive| zones_of(drive.layer())).unwrap_or_default();
-        self.members[member.at()] = Slot::new(fresh);
+        self.members[member.at()] = Slot::new(member, fresh);
         if !zones.is_empty() && self.array.rebuildable(member) {
             self.array.reported(member, &zones);
         }
     }
 
     /// A fresh drive takes the place of a dead member at `now`.
-    pub fn replace(&mut self, now: SimTime, member: MemberId, fresh: Member, watch: &mut impl ArrayObserver) {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn replace<O: ArrayObserver>(
+        &mut self,
+        now: SimTime,
+        member: MemberId,
+        fresh: Member,
+        watch: &mut O,
+    ) -> Result<(), O::Error> {
         self.now = self.now.max(now);
         self.put_in(member, fresh);
         let now = self.now;
-        self.planned(|array, plan| array.replaced(now, member, plan), watch);
+        self.planned(|array, plan| array.replaced(now, member, plan), watch)
     }
 
     /// Background work of members is done only by [`idle_step`](Self::idle_step): for callers without time, to whom all of
     /// it would be due at once.
     #[must_use]
     pub fn background_by_step(self) -> Self {
-        Self { by_step: true, ..self }
+        Self { how: How { by_step: true, ..self.how }, ..self }
     }
 
     /// Does a step of each member's background work that is due at `now`; answers whether there was one.
-    pub fn idle_step(&mut self, now: SimTime, watch: &mut impl ArrayObserver) -> bool {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn idle_step<O: ArrayObserver>(&mut self, now: SimTime, watch: &mut O) -> Result<bool, O::Error> {
         let mut any = false;
-        for (i, slot) in self.members.iter_mut().enumerate().filter(|(_, s)| !s.dead) {
-            any |= slot.idle_step(MemberId(i as u32), now, watch);
+        for slot in self.members.iter_mut().filter(|s| !s.dead) {
+            any |= slot.idle_step(now, watch)?;
         }
-        any
+        Ok(any)
     }
 
     /// Records wait for what the buffers of drives took before them: that is written first. For callers whose drives' buffers are lost
@@ -99,21 +131,50 @@ impl Controller {
     }
 
     /// Has written what the buffers of drives took.
-    pub fn write_back(&mut self, watch: &mut impl ArrayObserver) {
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn write_back<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
         for member in (0..self.members.len() as u32).map(MemberId) {
             if let Member::Queued(queue) = &mut self.members[member.at()].member {
-                queue.write_back(member, watch);
+                queue.write_back(watch)?;
                 self.take_answers(member);
             }
         }
+        Ok(())
     }
 
-    /// Ends the works that are under way, so that nothing is half done; jobs that these lead to begin with the next call.
-    pub fn wind_up(&mut self, watch: &mut impl ArrayObserver) {
+    /// Ends the works that are under way, so that nothing is half done, and gives up what members do in idle time; jobs that these lead
+    /// to begin with the next call.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn wind_up<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
         self.held = Some(Vec::new());
-        while self.step(None, watch) {}
-        self.write_back(watch);
+        while self.step(None, watch)? {}
+        self.write_back(watch)?;
+        self.give_up_steps(watch)?;
         self.held.take().into_iter().flatten().for_each(|job| self.enter(Work::Job(job)));
+        Ok(())
+    }
+
+    /// The power fails: takes the drives out as they are. Nothing that waits is done, and nothing is left to be asked for.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn power_lost<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<Vec<Drive>, O::Error> {
+        self.give_up_steps(watch)?;
+        Ok(self.members.drain(..).filter_map(|slot| slot.member.into_drive()).collect())
+    }
+
+    /// What was done of background steps under way is carried out, and the rest is given up.
+    fn give_up_steps<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
+        for slot in self.members.iter_mut().filter(|s| !s.dead) {
+            if let Some(step) = slot.member.drive_mut().and_then(Drive::interrupt) {
+                watch.background(&step)?;
+            }
+        }
+        Ok(())
     }
 
     /// No work is under way.

@@ -1,12 +1,12 @@
 //! Arrays that begin where another was: a run's, or a served one's. Bytes are not in a state: blocks read as zeroes, which
 //! fit each other in every layout.
 
-use super::{Arrayed, Carry, drive};
+use super::{Arrayed, drive};
 use crate::disk::Opened;
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::members::Members;
-use smrlab_array::{ArrayObserver, ArrayState, Controller, Health, MemberId};
+use smrlab_array::{ArrayState, Health};
 use smrlab_drive::State;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
@@ -54,17 +54,7 @@ impl Arrayed {
             let text = format!("disk {disk} is not whole: replace it and let it be rebuilt first");
             return Err(DeviceError::input(text));
         }
-        let disks = state.carry.disks.len() as u32;
-        let wind_up = |c: &mut Controller, carry: &mut Carry| {
-            c.wind_up(carry);
-            // What was done of a background step is carried out, as before a request.
-            for disk in (0..disks).map(MemberId) {
-                if let Some(step) = c.drive_mut(disk).and_then(|drive| drive.interrupt()) {
-                    carry.background(disk, &step);
-                }
-            }
-        };
-        self.table.call(&mut *state, |s| s.call(wind_up));
+        self.table.call(&mut *state, |s| s.call(|c, carry| c.wind_up(carry)));
         if let Some(e) = &state.carry.broken {
             return Err(e.clone());
         }

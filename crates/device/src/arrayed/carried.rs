@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::table::{Requests, part};
 use smrlab_array::plan::Outcome;
 use smrlab_array::{ArrayObserver, Done, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
-use smrlab_drive::{Executed, Served};
+use smrlab_drive::{Executed, Observer, Served};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::collections::BTreeMap;
@@ -192,22 +192,66 @@ impl Carry {
     }
 }
 
-impl ArrayObserver for Carry {
+impl Observer for Carry {
     type Error = Infallible;
 
+    fn dispatched(
+        &mut self,
+        _: SimTime,
+        request: &HostRequest,
+        executed: &Executed<'_>,
+    ) -> std::result::Result<(), Infallible> {
+        if let Some(Sent { op, parts, data, .. }) = self.sent.remove(&(executed.member, request.id))
+            && let Err(e) = self.carry_out(&op, Some(executed), (&data, &parts))
+        {
+            self.fault = Some((op.member, op.request.id, op.request.op, e));
+        }
+        Ok(())
+    }
+
+    fn answered(
+        &mut self,
+        member: MemberId,
+        _: SimTime,
+        (read, write): (&HostRequest, &HostRequest),
+        _: &Served,
+    ) -> std::result::Result<(), Infallible> {
+        let Some(Sent { op, parts, .. }) = self.sent.remove(&(member, read.id)) else { return Ok(()) };
+        match self.sent.get(&(member, write.id)).map(|sent| part(&sent.data, write, read).to_vec()) {
+            Some(data) => self.scatter(&op, &parts, &data),
+            None => {
+                let e = DeviceError::input("what was to be read from a drive's buffer is not there");
+                self.broken.get_or_insert(stopped(&e));
+            }
+        }
+        Ok(())
+    }
+
+    fn background(&mut self, step: &Executed<'_>) -> std::result::Result<(), Infallible> {
+        let (disk, done) = (&mut self.disks[step.member.at()], (step.done, step.whole));
+        match disk.carry_out(step.plan, done, Cause::Host, HostBuffer::None) {
+            Err(e) if self.redundant && e.errno() == libc::EIO => self.throw_out(step.member, &e),
+            Err(e) => _ = self.broken.get_or_insert(stopped(&e)),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+}
+
+impl ArrayObserver for Carry {
     fn issued(
         &mut self,
         _: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        _: &Served,
         executed: Option<&Executed<'_>>,
-    ) {
+    ) -> std::result::Result<(), Infallible> {
         self.begins(op);
         let data = self.gathered(op, plan);
         if let Err(e) = self.carry_out(op, executed, (&data, plan.parts(op))) {
             self.fault = Some((op.member, op.request.id, op.request.op, e));
         }
+        Ok(())
     }
 
     fn sent(&mut self, _: SimTime, op: &MemberOp, number: u64, plan: &MemberPlan) {
@@ -217,54 +261,20 @@ impl ArrayObserver for Carry {
         self.sent.insert((op.member, number), sent);
     }
 
-    fn dispatched(&mut self, member: MemberId, _: SimTime, request: &HostRequest, executed: &Executed<'_>) {
-        let Some(Sent { op, parts, data, .. }) = self.sent.remove(&(member, request.id)) else { return };
-        if let Err(e) = self.carry_out(&op, Some(executed), (&data, &parts)) {
-            self.fault = Some((member, op.request.id, op.request.op, e));
-        }
-    }
-
-    fn answered_early(
-        &mut self,
-        member: MemberId,
-        _: SimTime,
-        (read, write): (&HostRequest, &HostRequest),
-        _: &Served,
-    ) {
-        let Some(Sent { op, parts, .. }) = self.sent.remove(&(member, read.id)) else { return };
-        match self.sent.get(&(member, write.id)).map(|sent| part(&sent.data, write, read).to_vec()) {
-            Some(data) => self.scatter(&op, &parts, &data),
-            None => {
-                let e = DeviceError::input("what was to be read from a drive's buffer is not there");
-                self.broken.get_or_insert(stopped(&e));
-            }
-        }
-    }
-
-    fn answered(&mut self) -> bool {
-        let Some((member, id, op, e)) = self.fault.take() else { return true };
+    fn throws_out(&mut self) -> bool {
+        let Some((member, id, op, e)) = self.fault.take() else { return false };
         if self.redundant && e.errno() == libc::EIO && member.at() < self.disks.len() {
             self.throw_out(member, &e);
-            return false;
+            return true;
         }
         if op != HostOp::Read || !self.requests.failed(id, &e) {
             self.broken.get_or_insert(stopped(&e));
         }
-        true
+        false
     }
 
     fn died(&mut self, member: MemberId) {
         self.dead.get_mut(member.at()).into_iter().for_each(|dead| *dead = true);
-    }
-
-    fn background(&mut self, member: MemberId, step: &Executed<'_>) {
-        let (disk, done) = (&mut self.disks[member.at()], (step.done, step.whole));
-        let done = disk.carry_out(step.plan, done, Cause::Host, HostBuffer::None);
-        match done {
-            Err(e) if self.redundant && e.errno() == libc::EIO => self.throw_out(member, &e),
-            Err(e) => _ = self.broken.get_or_insert(stopped(&e)),
-            Ok(()) => {}
-        }
     }
 
     fn planned(&mut self, _: SimTime, plan: &MemberPlan) {

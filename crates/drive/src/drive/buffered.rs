@@ -3,8 +3,9 @@
 //! A request is served by [`Behind`], which has the drive's parts side by side; what it answers is written back to the drive in one place,
 //! [`Drive::finish`].
 
-use super::{Drive, Executed, Observer, OpDone, Served, Tracks, Work, on_account, passes, run};
+use super::{Drive, Executed, Served, Work, on_account, passes, run};
 use crate::onboard::{Counters, Onboard, Track};
+use crate::{MemberId, Observer, OpDone, Tracks};
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::ControllerSpec;
 use smrlab_stl::{HostRequest, MediaOp, OpId, Pause, Plan, Step, TranslationLayer};
@@ -36,6 +37,7 @@ pub(super) struct Done {
 
 /// The parts of a drive with which a request is served.
 pub(super) struct Behind<'a> {
+    member: MemberId,
     layer: &'a mut dyn TranslationLayer,
     buffer: &'a mut Onboard,
     mechanics: &'a mut Mechanics,
@@ -113,8 +115,8 @@ impl Drive {
     pub(super) fn parts(&mut self) -> Option<Behind<'_>> {
         let buffer = self.onboard.as_deref_mut()?;
         buffer.engaged(self.free_at);
-        let (layer, mechanics) = (&mut *self.layer, &mut self.mechanics);
-        Some(Behind { layer, buffer, mechanics, plan: &mut self.plan, ends: &mut self.ends })
+        let (member, layer, mechanics) = (self.member, &mut *self.layer, &mut self.mechanics);
+        Some(Behind { member, layer, buffer, mechanics, plan: &mut self.plan, ends: &mut self.ends })
     }
 
     /// Serves at `now` a request that waited in the queue since `placed`; [`look`](Self::look) was called.
@@ -149,7 +151,7 @@ impl Drive {
         self.free_at = self.onboard.as_ref().map_or(served.end, |b| b.free_at());
         self.idle_since = self.free_at.max(served.ack);
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
-        Executed { plan, done, served, began, ends, whole: true, buffered }
+        Executed { member: self.member, plan, done, served, began, ends, whole: true, buffered }
     }
 }
 
@@ -251,9 +253,8 @@ impl Behind<'_> {
         };
         let cause = on_account(&op, request);
         let (start, end) = (passed.start, passed.end);
-        let done = OpDone { op: &op, cause, start, end, tracks, background: false };
-        watch.op(&done);
-        watch.moved(&done, self.mechanics);
+        let (member, request, timed) = (self.member, Some(request.id), Some(&*self.mechanics));
+        watch.op(&OpDone { member, request, op: &op, cause, start, end, tracks, timed });
         Some((start, end))
     }
 
@@ -326,6 +327,7 @@ impl Behind<'_> {
         watch: &mut impl Observer,
     ) -> Walked {
         let mut w = Walked { began: at, moved: false, ack: at, end: at, last: None };
+        let member = self.member;
         let Self { buffer, mechanics, plan, ends, .. } = self;
         let mut rest = plan.ops().len();
         for step in plan.walk() {
@@ -340,8 +342,7 @@ impl Behind<'_> {
                         if op.dir == Dir::Write && stated.is_none() {
                             w.end = w.end.max(data);
                         }
-                        let cause = on_account(op, request);
-                        let work = Work { op, stated, cause, background: false };
+                        let work = Work { op, stated, of: (member, Some(request)) };
                         w.end = run(mechanics, work, w.end, watch);
                         if op.dir == Dir::Write {
                             w.end = w.end.max(data);
@@ -358,7 +359,7 @@ impl Behind<'_> {
                 Step::Pause(pause) => {
                     let pause = Pause { time: passes(mechanics, pause.time), ..pause };
                     w.needs_medium(buffer, mechanics);
-                    watch.paused(&pause, w.end, false);
+                    watch.paused(member, Some(request.id), &pause, w.end);
                     w.end += pause.time;
                 }
                 Step::Record(_) | Step::Fence => {}

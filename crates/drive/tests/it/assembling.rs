@@ -1,6 +1,6 @@
 //! What stands against a drive, and what the media log says of one that stands.
 
-use smrlab_drive::{Controller, Effects, Executed, Observer, OpDone, Tracks, Wanted, assemble};
+use smrlab_drive::{Controller, Observer, OpDone, Tracks, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -38,20 +38,10 @@ fn a_scheduler_needs_a_layer_that_knows_where_requests_start() {
 struct Moves(Vec<Tracks>);
 
 impl Observer for Moves {
-    fn op(&mut self, done: &OpDone<'_>) {
-        self.0.push(done.tracks);
-    }
-}
-
-impl Effects for Moves {
     type Error = Infallible;
 
-    fn dispatched(&mut self, _: SimTime, _: &HostRequest, _: &Executed<'_>) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn background(&mut self, _: &Executed<'_>) -> Result<(), Infallible> {
-        Ok(())
+    fn op(&mut self, done: &OpDone<'_>) {
+        self.0.push(done.tracks);
     }
 }
 

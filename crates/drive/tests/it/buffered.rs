@@ -4,7 +4,7 @@
 mod presets;
 mod queued;
 
-use smrlab_drive::{Controller, Effects, Executed, Observer, OpDone, Served, Wanted, assemble};
+use smrlab_drive::{Controller, Executed, MemberId, Observer, OpDone, Served, Wanted, assemble};
 use smrlab_stl::{Dir, HostRequest};
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -37,13 +37,11 @@ struct Seen {
 }
 
 impl Observer for Seen {
+    type Error = Infallible;
+
     fn op(&mut self, d: &OpDone<'_>) {
         self.ops.push((d.op.dir, d.op.pba.0, d.op.blocks.0, d.start, d.end));
     }
-}
-
-impl Effects for Seen {
-    type Error = Infallible;
 
     fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
         assert_eq!(e.ends.len(), e.plan.ops().len());
@@ -54,16 +52,22 @@ impl Effects for Seen {
         Ok(())
     }
 
-    fn accepted(&mut self, _: SimTime, r: &HostRequest, served: &Served) -> Result<(), Infallible> {
+    fn accepted(
+        &mut self,
+        _: MemberId,
+        _: SimTime,
+        r: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Infallible> {
         self.accepted.push((r.id, *served));
         Ok(())
     }
 
     fn answered(
         &mut self,
+        _: MemberId,
         _: SimTime,
-        r: &HostRequest,
-        write: &HostRequest,
+        (r, write): (&HostRequest, &HostRequest),
         served: &Served,
     ) -> Result<(), Infallible> {
         let (has, asked) = (write.lba.span(write.blocks), r.lba.span(r.blocks));

@@ -1,6 +1,6 @@
 //! What is known without this project: queueing theory, and what a maker states.
 
-use smrlab_drive::{Controller, Effects, Executed, Observer, Wanted, assemble};
+use smrlab_drive::{Controller, Executed, Observer, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -11,18 +11,12 @@ use std::convert::Infallible;
 #[derive(Default)]
 struct Times(Vec<(f64, f64)>);
 
-impl Observer for Times {}
-
-impl Effects for Times {
+impl Observer for Times {
     type Error = Infallible;
 
     fn dispatched(&mut self, came: SimTime, _: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
         let ms = |t: SimTime| t.0 as f64 / 1e6;
         self.0.push((ms(e.served.ack.since(e.served.start)), ms(e.served.ack.since(came))));
-        Ok(())
-    }
-
-    fn background(&mut self, _: &Executed<'_>) -> Result<(), Infallible> {
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ pub use feed::Feed;
 use crate::control::Control;
 use crate::error::RunError;
 use smrlab_array::{Sent, Volume};
-use smrlab_stl::HostRequest;
+use smrlab_drive::Observer;
 use smrlab_units::SimTime;
 use std::collections::VecDeque;
 
@@ -27,18 +27,6 @@ pub enum Arrivals {
         /// Pause between a completion and the next request.
         think: SimTime,
     },
-}
-
-/// Observes the requests of the host.
-pub trait HostObserver {
-    /// This request will be sent soon.
-    #[inline]
-    fn coming(&self, request: &HostRequest) {
-        let _ = request;
-    }
-
-    /// A request is sent at `at`.
-    fn arrived(&mut self, at: SimTime, request: &HostRequest);
 }
 
 /// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two
@@ -106,7 +94,7 @@ impl Sender {
 /// Has the volume do what is due before the next request, to which the trace gives the time `trace`; answers when that is
 /// sent.
 #[inline]
-fn wait<V: Volume<O>, O>(
+fn wait<V: Volume<O>, O: Observer>(
     sender: &mut Sender,
     trace: SimTime,
     volume: &mut V,
@@ -114,7 +102,7 @@ fn wait<V: Volume<O>, O>(
     control: &Control,
 ) -> Result<SimTime, RunError>
 where
-    RunError: From<V::Error>,
+    RunError: From<O::Error>,
 {
     let mut steps = 0usize;
     loop {
@@ -145,7 +133,7 @@ where
 ///
 /// # Errors
 /// A trace that cannot be read, a request beyond the volume, an observer's error, or a cancelled run.
-pub fn run<V: Volume<O>, O: HostObserver>(
+pub fn run<V: Volume<O>, O: Observer>(
     volume: &mut V,
     feed: &mut Feed,
     arrivals: Arrivals,
@@ -153,7 +141,7 @@ pub fn run<V: Volume<O>, O: HostObserver>(
     control: &Control,
 ) -> Result<Option<u64>, RunError>
 where
-    RunError: From<V::Error>,
+    RunError: From<O::Error>,
 {
     let mut sender = Sender::new(arrivals);
     let mut count = 0;

@@ -13,7 +13,7 @@ use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
 use refusals::Refusals;
-use smrlab_drive::{Executed, Observer, OpDone, Served};
+use smrlab_drive::{Executed, OpDone, Served};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Outcome, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
 use timeline::Timeline;
@@ -435,16 +435,17 @@ impl Metrics {
     }
 }
 
-impl Observer for Metrics {
+impl Metrics {
+    /// A media operation was carried out.
     // In place: an operation's description is small parts, slow to copy.
     #[inline(always)]
-    fn op(&mut self, done: &OpDone<'_>) {
+    pub fn op(&mut self, done: &OpDone<'_>) {
         let n = done.op.blocks.0;
         let ns = done.end.0 - done.start.0;
         let units = self.adjusted.units(n);
         self.media[done.cause as usize][done.op.dir as usize].add(n, units, ns);
         self.worked(done.start, done.end);
-        if done.background {
+        if done.request.is_none() {
             self.background.add(n, units, ns);
         }
         self.movement.switches += u64::from(done.tracks.before != done.tracks.first);
@@ -455,11 +456,12 @@ impl Observer for Metrics {
         self.timeline.media(done, self.origin);
     }
 
-    fn paused(&mut self, pause: &Pause, start: SimTime, background: bool) {
+    /// A drive spent time without a media operation, for this request or in idle time.
+    pub fn paused(&mut self, request: Option<u64>, pause: &Pause, start: SimTime) {
         self.worked(start, start + pause.time);
         self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
         self.timeline.paused(start, start + pause.time, self.origin);
-        if background {
+        if request.is_none() {
             self.background.ns += pause.time.0;
         }
     }

@@ -235,6 +235,11 @@ impl Updates {
         }
     }
 
+    /// What a state says was written.
+    pub fn restored(&mut self, ranges: &[Range<u64>]) {
+        ranges.iter().for_each(|r| self.prefilled(Lba(r.start), Blocks(r.end - r.start), false));
+    }
+
     /// A read or write of `lba` will soon be told of.
     #[inline]
     pub fn prefetch(&self, lba: Lba) {

@@ -2,15 +2,12 @@
 //!
 //! Every block that the host writes gets 64 bits of its own; the array's plans move them between the host, their slots and
 //! the members as they would move the block, XOR and all, so that what is made from parity is checked too. Below that each
-//! drive is followed on its medium by [`Verify`]: it returns what the array wrote to it. A mistake goes unnoticed with a
-//! chance of one in 2^64 a block, or as `Verify` says.
+//! drive is followed on its medium by [`Disk`](super::Disk): it returns what the array wrote to it. A mistake goes unnoticed with a
+//! chance of one in 2^64 a block, or as that says.
 
-use super::Verify;
 use super::pages::Hashed;
 use crate::error::RunError;
-use smrlab_array::plan::Outcome;
-use smrlab_array::{End, MemberId, MemberOp, MemberPlan, Staging, Ticket};
-use smrlab_drive::Executed;
+use smrlab_array::{Buffers, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
 use smrlab_units::rng::splitmix;
@@ -104,16 +101,6 @@ impl Space {
     }
 }
 
-/// A host request under way.
-struct Pending {
-    request: HostRequest,
-    /// What it writes, or what its reads have brought.
-    data: Vec<u8>,
-    /// What a read must bring.
-    want: Vec<u8>,
-    answered: bool,
-}
-
 /// Where discarded blocks read as zeroes.
 #[derive(Clone, Copy, Debug)]
 pub struct Discards {
@@ -124,47 +111,37 @@ pub struct Discards {
 }
 
 /// See the [module](self).
-pub struct ArrayVerify {
-    disks: Vec<Verify>,
-    /// What follows a disk of this number; of a spare one more than all.
-    fresh: Box<dyn Fn(usize) -> Verify>,
+pub struct HostData {
     discards: Discards,
     members: Vec<Space>,
     expected: Space,
     /// Blocks that may hold anything: discarded where that promises nothing.
     vague: Space,
-    staging: Staging,
-    pending: BTreeMap<u64, Pending>,
-    tickets: BTreeMap<Ticket, u64>,
+    buffers: Buffers,
+    /// What reads under way must bring.
+    wanted: BTreeMap<u64, Vec<u8>>,
     writes: u64,
     prefills: u64,
-    failed: Option<RunError>,
 }
 
-impl ArrayVerify {
-    /// For an array whose members with the numbers `ssds` are SSDs, and those before them disks, each followed by what `fresh`
-    /// makes.
-    pub fn new(ssds: Range<usize>, fresh: Box<dyn Fn(usize) -> Verify>, discards: Discards) -> Self {
+impl HostData {
+    /// For an array of so many members.
+    pub fn new(members: usize, discards: Discards) -> Self {
         Self {
-            disks: (0..ssds.start).map(&fresh).collect(),
-            fresh,
             discards,
-            members: (0..ssds.end).map(|_| Space::default()).collect(),
+            members: (0..members).map(|_| Space::default()).collect(),
             expected: Space::default(),
             vague: Space::default(),
-            staging: Staging::of_blocks(BLOCK),
-            pending: BTreeMap::new(),
-            tickets: BTreeMap::new(),
+            buffers: Buffers::of_blocks(BLOCK),
+            wanted: BTreeMap::new(),
             writes: 0,
             prefills: 0,
-            failed: None,
         }
     }
 
     /// Bytes that all this takes.
     pub fn bytes(&self) -> usize {
-        let spaces = self.members.iter().chain([&self.expected, &self.vague]);
-        spaces.map(Space::bytes).sum::<usize>() + self.disks.iter().map(Verify::bytes).sum::<usize>()
+        self.members.iter().chain([&self.expected, &self.vague]).map(Space::bytes).sum()
     }
 
     /// A request before the run gets a number of its own.
@@ -172,14 +149,13 @@ impl ArrayVerify {
         self.prefills += 1;
         let request = request.numbered(u64::MAX / 2 + self.prefills);
         self.arrived(&request);
-        self.pending.get_mut(&request.id).into_iter().for_each(|p| p.answered = true);
         request
     }
 
     /// The host sends a request: what it reads is what was sent before it.
     pub fn arrived(&mut self, request: &HostRequest) {
         let (blocks, n) = (request.lba.span(request.blocks), request.blocks.0 as usize * BLOCK);
-        let (mut data, mut want) = (Vec::new(), Vec::new());
+        let mut data = Vec::new();
         match request.op {
             HostOp::Write => {
                 self.writes += 1;
@@ -192,160 +168,65 @@ impl ArrayVerify {
             }
             HostOp::Read => {
                 data = vec![0; n];
-                want = self.expected.get(&blocks);
+                let mut want = self.expected.get(&blocks);
                 // What may be anything is not compared.
                 if !self.vague.is_empty() {
                     let vague = self.vague.get(&blocks);
                     want.iter_mut().zip(vague).for_each(|(w, v)| *w |= v);
                 }
+                self.wanted.insert(request.id, want);
             }
             HostOp::Discard if self.discards.of_array => self.expected.clear(&blocks),
             HostOp::Discard => self.vague.set(&blocks, &vec![u8::MAX; n]),
             _ => {}
         }
-        self.pending.insert(request.id, Pending { request: *request, data, want, answered: false });
+        self.buffers.arrived(request.id, data);
     }
 
-    /// A member did a request.
-    pub fn issued(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
-        if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.buffers, op.request.id);
-        }
-        if executed.is_some_and(|e| e.plan.refusal().is_some()) {
-            return;
-        }
-        self.follow(op, plan);
-        if let (Some(disk), Some(executed)) = (self.disks.get_mut(op.member.at()), executed) {
-            let done = disk.served(&op.request, executed);
-            self.blame(op.member, done);
-        }
+    /// The array begins with a request.
+    pub fn began(&mut self, ticket: Ticket, request: u64) {
+        self.buffers.began(ticket, request);
     }
 
-    /// A member behind a scheduler did a request that was issued before.
-    pub fn dispatched(&mut self, member: MemberId, request: &HostRequest, executed: &Executed<'_>) {
-        if let (Some(disk), None) = (self.disks.get_mut(member.at()), executed.plan.refusal()) {
-            let done = disk.served(request, executed);
-            self.blame(member, done);
-        }
-    }
-
-    /// Its buffer took a write.
-    pub fn accepted(&mut self, member: MemberId, request: &HostRequest) {
-        self.disks.get_mut(member.at()).into_iter().for_each(|disk| disk.accepted(request));
-    }
-
-    /// It answered a read from such a write.
-    pub fn answered_early(&mut self, member: MemberId, read: &HostRequest, write: &HostRequest) {
-        if let Some(disk) = self.disks.get(member.at()) {
-            let done = disk.answered(read, write);
-            self.blame(member, done);
-        }
-    }
-
-    /// The same without time, before the run.
-    pub fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
-        if self.pending.contains_key(&op.request.id) {
-            self.tickets.insert(op.buffers, op.request.id);
-        }
-        self.follow(op, plan);
-        if let (Some(disk), Some(executed)) = (self.disks.get_mut(op.member.at()), executed) {
-            disk.prefilled(&op.request, executed.plan);
-        }
-    }
-
-    fn blame(&mut self, member: MemberId, done: Result<(), RunError>) {
-        if let Err(RunError::Verification(text)) = done {
-            let text = format!("disk {}: {text}", member.0);
-            self.failed.get_or_insert(RunError::Verification(text));
-        }
-    }
-
-    fn follow(&mut self, op: &MemberOp, plan: &MemberPlan) {
-        let blocks = op.request.lba.span(op.request.blocks);
-        let space = &mut self.members[op.member.at()];
-        let host = self.pending.get_mut(&op.request.id);
+    /// A member is asked for something; without a `plan` it refuses.
+    pub fn asked(&mut self, op: &MemberOp, plan: Option<&MemberPlan>) {
+        let Some(plan) = plan else { return };
+        let (space, blocks) = (&mut self.members[op.member.at()], op.request.lba.span(op.request.blocks));
         match op.request.op {
-            HostOp::Write => {
-                let data = self.staging.gather(plan, op, host.map_or(&[], |p| &p.data));
-                space.set(&blocks, &data);
-            }
-            HostOp::Read => {
-                let host = host.map_or(&mut [][..], |p| &mut p.data);
-                self.staging.scatter(op.buffers, plan.parts(op), &space.get(&blocks), host);
-            }
+            HostOp::Write => space.set(&blocks, &self.buffers.gather(plan, op)),
+            HostOp::Read => self.buffers.scatter(op, plan.parts(op), &space.get(&blocks)),
             HostOp::Discard if self.discards.of_disk => space.clear(&blocks),
             _ => {}
         }
     }
 
-    /// A disk took a background step.
-    pub fn background(&mut self, member: MemberId, executed: &Executed<'_>) {
-        if let Some(disk) = self.disks.get_mut(member.at()) {
-            disk.background(executed);
-        }
-    }
-
     /// A fresh drive took the place of a dead one.
     pub fn replaced(&mut self, member: MemberId) {
-        let fresh = (self.fresh)(self.disks.len());
-        if let Some(disk) = self.disks.get_mut(member.at()) {
-            *disk = fresh;
-            self.members[member.at()] = Space::default();
-        }
+        self.members[member.at()] = Space::default();
     }
 
     /// A plan was carried out.
     pub fn planned(&mut self, plan: &MemberPlan) {
-        for delivery in plan.deliveries() {
-            let host = self.tickets.get(&delivery.ticket).and_then(|id| self.pending.get_mut(id));
-            match (host, delivery.to) {
-                (Some(pending), _) => self.staging.deliver(plan, delivery, &mut pending.data),
-                // Nothing was asked of a member: its buffer is zeroes as it is.
-                (None, End::Host(_)) => {}
-                (None, _) => self.staging.deliver(plan, delivery, &mut []),
-            }
-        }
-        for outcome in plan.outcomes() {
-            if let Outcome::Ended(ticket) | Outcome::Refused(ticket, _) = *outcome {
-                self.staging.end(ticket);
-                let id = self.tickets.remove(&ticket);
-                self.forget(id);
-            }
-        }
-    }
-
-    /// A request that was answered and is over.
-    fn forget(&mut self, id: Option<u64>) {
-        if let Some(id) = id.filter(|id| self.pending.get(id).is_some_and(|p| p.answered)) {
-            self.pending.remove(&id);
-        }
+        self.buffers.planned(plan);
     }
 
     /// The host has the answer to a request: whether it is the right one.
     ///
     /// # Errors
-    /// [`RunError::Verification`], which names the block, or the disk that did not keep what was written to it.
-    pub fn done(&mut self, id: u64, refused: bool) -> Result<(), RunError> {
-        if let Some(pending) = self.pending.get_mut(&id) {
-            pending.answered = true;
-            let (r, vague) = (pending.request, [u8::MAX; BLOCK]);
-            let pairs = pending.data.chunks(BLOCK).zip(pending.want.chunks(BLOCK));
-            let reads = r.op == HostOp::Read && !refused && pending.data != pending.want;
-            let wrong = pairs.into_iter().position(|(got, want)| reads && got != want && want != vague);
-            if let Some(at) = wrong {
-                let never = pending.data[at * BLOCK..][..BLOCK] == [0; BLOCK];
-                let what = if never { "it was read as never written" } else { "it is other data" };
-                let lba = r.lba.0 + at as u64;
-                let text = format!(
-                    "verify-media: request {id} read LBA {lba} from the array, and not what was last written there: {what}"
-                );
-                self.failed.get_or_insert(RunError::Verification(text));
-            }
-            // A request whose work goes on is kept for it.
-            if self.tickets.values().all(|of| *of != id) {
-                self.pending.remove(&id);
-            }
-        }
-        self.failed.take().map_or(Ok(()), Err)
+    /// [`RunError::Verification`], which names the block.
+    pub fn done(&mut self, r: &HostRequest, refused: bool) -> Result<(), RunError> {
+        let got = self.buffers.answered(r.id);
+        let Some(want) = self.wanted.remove(&r.id).filter(|want| !refused && *want != got) else {
+            return Ok(());
+        };
+        let vague = [u8::MAX; BLOCK];
+        let mut pairs = got.chunks(BLOCK).zip(want.chunks(BLOCK));
+        let Some(at) = pairs.position(|(got, want)| got != want && want != vague) else { return Ok(()) };
+        let never = got[at * BLOCK..][..BLOCK] == [0; BLOCK];
+        let what = if never { "it was read as never written" } else { "it is other data" };
+        let (id, lba) = (r.id, r.lba.0 + at as u64);
+        Err(RunError::Verification(format!(
+            "verify-media: request {id} read LBA {lba} from the array, and not what was last written there: {what}"
+        )))
     }
 }

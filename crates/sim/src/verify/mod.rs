@@ -1,326 +1,130 @@
-//! Identity of data without bytes: which write every block of the medium holds, and which one the host would read.
+//! Identity of data without bytes: what the host reads is what it last wrote there.
 //!
-//! Every write gives its blocks tags; a media operation moves them as the plan says, and destroys what interferes with
-//! it. What a layer reads for the host must be what the host last wrote there. Tags are 31 bits: a mistake goes
-//! unnoticed with a chance of about one in 2^31 a block.
+//! Each drive is followed on its [medium](disk): a media operation moves what blocks hold as the plan says, and destroys what
+//! interferes with it. Of an array what [the host sees](array) is followed too, through the array's plans.
 
 mod array;
+mod disk;
 mod pages;
 mod tags;
 mod taken;
 
-pub use array::{ArrayVerify, Discards};
+pub use array::{Discards, HostData};
+pub use disk::Disk;
 
 use crate::error::RunError;
-use smrlab_disk::{Geometry, Interference};
+use smrlab_array::{MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::Executed;
-use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Plan, Source};
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba};
-use std::collections::VecDeque;
-use std::ops::Range;
-use std::sync::Arc;
-use tags::{CONSTANT, NEVER, Run, Tags, nth};
-use taken::Taken;
-
-/// On the medium: encoded records, which no host reads.
-const RECORDS: u32 = CONSTANT + 1;
-/// Expected by the host: zeroes, after a discard.
-const ZEROED: u32 = CONSTANT + 2;
-/// In a read's buffer: nothing was delivered here.
-const NOTHING: u32 = CONSTANT + 3;
-/// Of a destroyed block: this plus the number of the write that did it.
-const DESTROYED: u32 = CONSTANT + 16;
-/// Writes that are remembered, to say which one destroyed a block.
-const REMEMBERED: usize = 1 << 16;
-
-/// A write that was carried out.
-#[derive(Clone, Copy, Debug)]
-struct Wrote {
-    number: u64,
-    op: MediaOp,
-    /// Host request that it was done for, once that is known.
-    request: Option<u64>,
-}
-
-/// A block that the host would not get back.
-#[derive(Clone, Copy, Debug)]
-struct Lost {
-    lba: Lba,
-    at: Option<Pba>,
-    found: u32,
-}
+use smrlab_stl::HostRequest;
 
 /// See the [module](self).
 pub struct Verify {
-    geometry: Arc<Geometry>,
-    interference: Interference,
-    discards: bool,
-    medium: Tags,
-    expected: Tags,
-    host_writes: u64,
-    media_writes: u64,
-    wrote: VecDeque<Wrote>,
-    /// Remembered writes whose request is not known yet.
-    unknown: usize,
-    /// What the reads of the plan brought: ends of their runs, and the runs, from the operation's first block on.
-    read_ends: Vec<usize>,
-    staged: Vec<Run>,
-    /// What a piece moves: kept for its room.
-    moved: Vec<Run>,
-    /// What a read must bring: kept for its room.
-    wanted: Vec<Run>,
-    lost: Option<Lost>,
-    /// What the drive's own buffer took.
-    taken: Taken,
-}
-
-fn scrambled(n: u64) -> u64 {
-    let z = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 24
+    disks: Vec<Disk>,
+    /// What follows a fresh drive of this number; of a spare one more than all.
+    fresh: Box<dyn Fn(usize) -> Disk>,
+    host: Option<HostData>,
 }
 
 impl Verify {
-    /// An empty medium on which writes destroy what `interference` says. `discards`: discarded blocks must read as
-    /// zeroes.
-    pub fn new(geometry: Arc<Geometry>, interference: Interference, discards: bool) -> Self {
-        Self {
-            geometry,
-            interference,
-            discards,
-            medium: Tags::default(),
-            expected: Tags::default(),
-            host_writes: 0,
-            media_writes: 0,
-            wrote: VecDeque::new(),
-            unknown: 0,
-            read_ends: Vec::new(),
-            staged: Vec::new(),
-            moved: Vec::new(),
-            wanted: Vec::new(),
-            lost: None,
-            taken: Taken::default(),
-        }
+    /// So many drives, each followed by what `fresh` makes; `host`: what an array of them is for.
+    pub fn new(disks: usize, fresh: Box<dyn Fn(usize) -> Disk>, host: Option<HostData>) -> Self {
+        Self { disks: (0..disks).map(&fresh).collect(), fresh, host }
     }
 
-    /// The drive's buffer took a write; [`served`](Self::served) follows when it is written.
-    pub fn accepted(&mut self, write: &HostRequest) {
-        self.taken.add(write);
-    }
-
-    /// A read was answered from `write`, which the buffer took.
-    ///
-    /// # Errors
-    /// [`RunError::Verification`] where that is not what the host wrote last.
-    pub fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<(), RunError> {
-        self.taken.answered(read, write)
-    }
-
-    /// Bytes that the tags take.
+    /// Bytes that all this takes.
     pub fn bytes(&self) -> usize {
-        self.medium.bytes() + self.expected.bytes()
+        self.host.as_ref().map_or(0, HostData::bytes) + self.disks.iter().map(Disk::bytes).sum::<usize>()
     }
 
-    /// A request that was served before the run.
-    pub fn prefilled(&mut self, request: &HostRequest, plan: &Plan) {
-        self.carry_out(plan, plan.ops().len(), Some(request));
-        self.unknown = 0;
+    /// A request before the run, as it is to be sent.
+    pub fn prefill(&mut self, request: &HostRequest) -> HostRequest {
+        self.host.as_mut().map_or(*request, |host| host.prefill(request))
     }
 
-    /// Carries out the first `done` operations of a plan on the tags.
-    fn carry_out(&mut self, plan: &Plan, done: usize, request: Option<&HostRequest>) {
-        let base = request.filter(|r| r.op == HostOp::Write).map_or(NEVER, |r| self.fresh(r.blocks));
-        self.read_ends.clear();
-        self.staged.clear();
-        for (i, op) in plan.ops()[..done].iter().enumerate() {
-            match op.dir {
-                Dir::Read => self.medium.runs(op.pba.span(op.blocks), &mut self.staged),
-                Dir::Write => self.write(plan, OpId(i as u32), op, base),
-            }
-            self.read_ends.push(self.staged.len());
-        }
-        match request {
-            Some(r) if r.op == HostOp::Read => self.check(plan, done, r),
-            Some(r) if r.op == HostOp::Write => {
-                self.expected.set(Run { first: r.lba.0, blocks: r.blocks.0, tag: base });
-            }
-            Some(r) if r.op == HostOp::Discard && self.discards => {
-                self.expected.set(Run { first: r.lba.0, blocks: r.blocks.0, tag: ZEROED });
-            }
-            _ => {}
-        }
+    /// The host sends a request.
+    pub fn arrived(&mut self, request: &HostRequest) {
+        self.host.iter_mut().for_each(|host| host.arrived(request));
     }
 
-    /// Tags for a host write.
-    fn fresh(&mut self, blocks: Blocks) -> u32 {
-        self.host_writes += 1;
-        let room = u64::from(CONSTANT) - 1 - blocks.0.min(u64::from(CONSTANT) / 2);
-        1 + (scrambled(self.host_writes) % room) as u32
+    /// The array begins with a request.
+    pub fn began(&mut self, ticket: Ticket, request: &HostRequest) {
+        self.host.iter_mut().for_each(|host| host.began(ticket, request.id));
     }
 
-    fn write(&mut self, plan: &Plan, id: OpId, op: &MediaOp, base: u32) {
-        let mut at = op.pba.0;
-        for piece in plan.pieces(id) {
-            let (first, blocks) = (at, piece.blocks.0);
-            match piece.end {
-                Source::Host(from) => self.medium.set(Run { first, blocks, tag: nth(base, from.0) }),
-                Source::Zero => self.medium.set(Run { first, blocks, tag: NEVER }),
-                Source::Records => self.medium.set(Run { first, blocks, tag: RECORDS }),
-                Source::Held(from) => {
-                    self.moved.clear();
-                    self.medium.runs(from.span(piece.blocks), &mut self.moved);
-                    self.moved.iter_mut().for_each(|run| run.first = run.first - from.0 + first);
-                    self.medium.put(first..first + blocks, &self.moved);
-                }
-                Source::Staged(read, from) => {
-                    let source = plan.ops()[read.0 as usize].pba.0 + from.0;
-                    let range = source..source + blocks;
-                    let staged = &self.staged[self.runs_of(read)];
-                    let begin = staged.partition_point(|run| run.end() <= range.start);
-                    let parts = staged[begin..].iter().map_while(|run| run.within(&range));
-                    self.moved.clear();
-                    self.moved.extend(parts.map(|run| Run { first: run.first - source + first, ..run }));
-                    self.medium.put(first..first + blocks, &self.moved);
-                }
-            }
-            at += blocks;
-        }
-        self.destroy(op);
+    /// A member is asked for something; without a `plan` it refuses.
+    pub fn asked(&mut self, op: &MemberOp, plan: Option<&MemberPlan>) {
+        self.host.iter_mut().for_each(|host| host.asked(op, plan));
     }
 
-    /// The indices of the runs that a read brought.
-    fn runs_of(&self, read: OpId) -> Range<usize> {
-        let i = read.0 as usize;
-        let first = if i == 0 { 0 } else { self.read_ends[i - 1] };
-        first..self.read_ends[i]
+    /// An array's plan was carried out.
+    pub fn planned(&mut self, plan: &MemberPlan) {
+        self.host.iter_mut().for_each(|host| host.planned(plan));
     }
 
-    fn destroy(&mut self, op: &MediaOp) {
-        let number = self.media_writes;
-        self.media_writes += 1;
-        if self.wrote.len() == REMEMBERED {
-            self.wrote.pop_front();
-            self.unknown = self.unknown.min(REMEMBERED - 1);
-        }
-        self.wrote.push_back(Wrote { number, op: *op, request: None });
-        self.unknown += 1;
-        let tag = DESTROYED + (number % u64::from(u32::MAX - DESTROYED)) as u32;
-        let medium = &mut self.medium;
-        // Blocks that were never written have nothing to lose.
-        self.interference.victims(&self.geometry, op.pba, op.blocks, &mut |r| medium.destroy(&r, tag));
-    }
-
-    /// Compares what the plan delivers to the host with what was last written there.
-    fn check(&mut self, plan: &Plan, done: usize, r: &HostRequest) {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        wanted.clear();
-        self.expected.runs(r.lba.span(r.blocks), &mut wanted);
-        if !self.read_in_one_piece(plan, done, r, &wanted) {
-            self.compare(plan, done, r, &wanted);
-        }
-        self.wanted = wanted;
-    }
-
-    /// Whether one operation brought all that is asked for, and the runs that are wanted.
-    fn read_in_one_piece(&self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[Run]) -> bool {
-        let ([op], 1, []) = (plan.ops(), done, plan.zeroes()) else { return false };
-        let [piece] = plan.pieces(OpId(0)) else { return false };
-        let whole = piece.end == Source::Host(Blocks::ZERO) && op.blocks == r.blocks && op.dir == Dir::Read;
-        let here = |run: &Run| Run { first: run.first.wrapping_sub(op.pba.0).wrapping_add(r.lba.0), ..*run };
-        whole && self.staged.iter().map(here).eq(wanted.iter().copied())
-    }
-
-    /// The same block by block, to name the one that is wrong.
-    fn compare(&mut self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[Run]) {
-        let mut got = vec![(NOTHING, None); r.blocks.0 as usize];
-        for (i, op) in plan.ops()[..done].iter().enumerate().filter(|(_, op)| op.dir == Dir::Read) {
-            let id = OpId(i as u32);
-            let [piece] = plan.pieces(id) else { continue };
-            let Source::Host(from) = piece.end else { continue };
-            let to = from.0 as usize;
-            for (j, cell) in got[to..to + op.blocks.0 as usize].iter_mut().enumerate() {
-                *cell = (NEVER, Some(Pba(op.pba.0 + j as u64)));
-            }
-            for run in &self.staged[self.runs_of(id)] {
-                let first = to + (run.first - op.pba.0) as usize;
-                (0..run.blocks).for_each(|j| got[first + j as usize].0 = nth(run.tag, j));
-            }
-        }
-        for &(from, blocks) in plan.zeroes() {
-            got[from.0 as usize..(from + blocks).0 as usize].fill((NEVER, None));
-        }
-        for run in wanted {
-            for j in 0..run.blocks {
-                let (found, at) = got[(run.first - r.lba.0 + j) as usize];
-                let want = match nth(run.tag, j) {
-                    ZEROED => NEVER,
-                    tag => tag,
-                };
-                if found != want && self.lost.is_none() {
-                    self.lost = Some(Lost { lba: Lba(run.first + j), at, found });
-                }
-            }
-        }
-    }
-
-    /// A step was carried out for no request; its writes stay without one.
-    pub fn background(&mut self, executed: &Executed<'_>) {
-        self.carry_out(executed.plan, executed.done, None);
-        self.unknown = 0;
-    }
-
-    /// A request was served: whether it got what it should.
+    /// The host has the answer to a request.
     ///
     /// # Errors
-    /// [`RunError::Verification`], which names the block, and the operation that destroyed it where there is one.
-    pub fn served(&mut self, request: &HostRequest, executed: &Executed<'_>) -> Result<(), RunError> {
-        self.taken.dispatched(request)?;
-        self.carry_out(executed.plan, executed.done, Some(request));
-        let id = request.id;
-        let known = self.wrote.len() - self.unknown;
-        self.wrote.range_mut(known..).for_each(|w| w.request = Some(id));
-        self.unknown = 0;
-        match self.lost {
-            None => Ok(()),
-            Some(lost) => Err(RunError::Verification(self.describe(id, lost))),
+    /// [`RunError::Verification`], which names the block.
+    pub fn done(&mut self, request: &HostRequest, refused: bool) -> Result<(), RunError> {
+        self.host.as_mut().map_or(Ok(()), |host| host.done(request, refused))
+    }
+
+    /// A drive did a request: whether it got what it should.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`], which names the block and what destroyed it.
+    pub fn dispatched(&mut self, request: &HostRequest, executed: &Executed<'_>) -> Result<(), RunError> {
+        match executed.plan.refusal() {
+            None => self.of(executed.member, |disk| disk.served(request, executed)),
+            Some(_) => Ok(()),
         }
     }
 
-    fn describe(&self, id: u64, lost: Lost) -> String {
-        let place = match lost.at {
-            Some(pba) => format!("from PBA {pba}"),
-            None => "without the medium".to_owned(),
-        };
-        let what = match lost.found {
-            NOTHING => "the layer delivered nothing for it".to_owned(),
-            NEVER => "it was read as never written".to_owned(),
-            RECORDS => "it holds the layer's own records".to_owned(),
-            tag if tag >= DESTROYED => self.destroyer(u64::from(tag - DESTROYED)),
-            _ => "it holds other data: something older, or from another address".to_owned(),
-        };
-        format!(
-            "verify-media: request {id} read LBA {} {place}, and not what was last written there: {what}",
-            lost.lba
-        )
+    /// The same before the run, without time.
+    pub fn prefilled(&mut self, request: &HostRequest, executed: &Executed<'_>) {
+        self.disks[executed.member.at()].prefilled(request, executed);
     }
 
-    fn destroyer(&self, tag: u64) -> String {
-        let period = u64::from(u32::MAX - DESTROYED);
-        match self.wrote.iter().rev().find(|w| w.number % period == tag) {
-            None => {
-                format!("media write {tag} (counted from 0) destroyed it; media_log shows which one that is")
+    /// A drive's buffer took a write.
+    pub fn accepted(&mut self, member: MemberId, request: &HostRequest) {
+        self.disks[member.at()].accepted(request);
+    }
+
+    /// A drive answered a read from such a write.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] where that is not what was written last.
+    pub fn answered(
+        &mut self,
+        member: MemberId,
+        read: &HostRequest,
+        write: &HostRequest,
+    ) -> Result<(), RunError> {
+        self.of(member, |disk| disk.answered(read, write))
+    }
+
+    /// A drive took a background step.
+    pub fn background(&mut self, step: &Executed<'_>) {
+        self.disks[step.member.at()].background(step);
+    }
+
+    /// A fresh drive took the place of a dead one.
+    pub fn replaced(&mut self, member: MemberId) {
+        self.disks[member.at()] = (self.fresh)(self.disks.len());
+        self.host.iter_mut().for_each(|host| host.replaced(member));
+    }
+
+    /// Of several drives an error says which one it is.
+    fn of(
+        &mut self,
+        member: MemberId,
+        act: impl FnOnce(&mut Disk) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        act(&mut self.disks[member.at()]).map_err(|e| match (e, &self.host) {
+            (RunError::Verification(text), Some(_)) => {
+                RunError::Verification(format!("disk {}: {text}", member.0))
             }
-            Some(w) => {
-                let who = match w.request {
-                    Some(id) => format!("request {id}"),
-                    None => "the prefill or background work".to_owned(),
-                };
-                let (op, why) = (w.op, w.op.cause.name());
-                let whole = if op.cause == Cause::Host { "" } else { ", which the host did not ask for" };
-                format!(
-                    "media write {} of {who} ({why}{whole}, {} blocks at PBA {}) destroyed it",
-                    w.number, op.blocks, op.pba
-                )
-            }
-        }
+            (e, _) => e,
+        })
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use smrlab_disk::{DriveModel, TrackNo};
-use smrlab_drive::{Controller, Drive as Simulated, DriveSetup, Effects, Executed, sched};
-use smrlab_sim::engine::{self, Arrivals, Feed, HostObserver};
+use smrlab_drive::{Controller, Drive as Simulated, DriveSetup, Executed, Observer, sched};
+use smrlab_sim::engine::{self, Arrivals, Feed};
 use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest};
 use smrlab_trace::{Memory, Record, Steps};
@@ -18,8 +18,7 @@ fn tiny() -> Arc<DriveModel> {
 #[derive(Default)]
 struct Order(Vec<(u64, SimTime, SimTime, SimTime)>);
 
-impl smrlab_drive::Observer for Order {}
-impl Effects for Order {
+impl Observer for Order {
     type Error = RunError;
     fn dispatched(
         &mut self,
@@ -30,12 +29,6 @@ impl Effects for Order {
         self.0.push((request.id, arrival, executed.served.start, executed.served.ack));
         Ok(())
     }
-    fn background(&mut self, _: &Executed<'_>) -> Result<(), RunError> {
-        Ok(())
-    }
-}
-impl HostObserver for Order {
-    fn arrived(&mut self, _: SimTime, _: &HostRequest) {}
 }
 
 fn record(arrival: u64, op: HostOp, lba: u64, blocks: u32) -> Record {

@@ -3,7 +3,7 @@
 
 use crate::support::shared::shared;
 use smrlab_disk::model::DriveModel;
-use smrlab_drive::{Controller, Drive, Effects, Executed, Observer, Wanted, assemble};
+use smrlab_drive::{Controller, Drive, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -96,22 +96,6 @@ fn the_maxtors_requests_take_what_disksim_says() {
     assert!((mean - 1.997).abs() < 0.0006, "{mean} ms, DiskSim 1.997");
 }
 
-struct Unwatched;
-
-impl Observer for Unwatched {}
-
-impl Effects for Unwatched {
-    type Error = std::convert::Infallible;
-
-    fn dispatched(&mut self, _: SimTime, _: &HostRequest, _: &Executed<'_>) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    fn background(&mut self, _: &Executed<'_>) -> Result<(), Self::Error> {
-        Ok(())
-    }
-}
-
 /// Random reads of 4 KiB a second with so many outstanding.
 fn iops(toml: &str, scheduler: &str, depth: u64) -> f64 {
     let (drive, chosen) = started(toml, &format!("{scheduler},depth={depth}"));
@@ -120,11 +104,11 @@ fn iops(toml: &str, scheduler: &str, depth: u64) -> f64 {
     for done in 0..depth + n {
         if done >= depth {
             let at = c.next_decision().map_or(now, |at| at.max(now));
-            let Ok(served) = c.decide_once(at, &mut Unwatched);
+            let Ok(served) = c.decide_once(at, &mut ());
             now = served.map_or(at, |_| at);
         }
         let request = HostRequest::new(HostOp::Read, Lba(rng.below(blocks) * 8), Blocks(8));
-        let Ok(_) = c.submit(now, &request, &mut Unwatched);
+        let Ok(_) = c.submit(now, &request, &mut ());
     }
     n as f64 / now.as_secs_f64()
 }

@@ -1,0 +1,187 @@
+//! Works under way: what each waits for, and what its members answered.
+
+use super::{Controller, Done, Event};
+use crate::member::Answer;
+use crate::plan::Outcome;
+use crate::{ArrayObserver, Locks, MemberId, Ticket, Work};
+use smrlab_stl::Refusal;
+use smrlab_units::{HostOp, SimTime};
+
+/// What a work waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// For so many stripes that others have.
+    Stripes(u32),
+    /// For nothing: the array has planned, or is about to.
+    Nothing,
+    /// For the members: requests of its phase that are not answered, when the last of the others ends, and whether a read of them
+    /// brought nothing.
+    Members { open: u32, end: SimTime, lost: bool },
+}
+
+/// A work under way.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    work: Work,
+    locks: Locks,
+    stage: Stage,
+    arrival: SimTime,
+    /// When it had its stripes.
+    start: Option<SimTime>,
+    acked: bool,
+    /// Media operations that were done for it.
+    ops: u64,
+    pub(super) cleaning: Option<(&'static str, u64)>,
+}
+
+impl Controller {
+    pub(super) fn enter(&mut self, work: Work) {
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.tickets += 1;
+            Ticket(self.tickets - 1)
+        });
+        let locks = self.array.locks(&work);
+        let missing = self.table.acquire(ticket, &locks);
+        let (stage, arrival) = (Stage::Stripes(missing), self.now);
+        let running =
+            Running { work, locks, stage, arrival, start: None, acked: false, ops: 0, cleaning: None };
+        self.works.put(ticket, running);
+        if missing == 0 {
+            self.ready.push_back(ticket);
+        }
+    }
+
+    /// Has the array plan the first phase of each work that has all its stripes.
+    pub(super) fn run_ready<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
+        while let Some(ticket) = self.ready.pop_front() {
+            let now = self.now;
+            let Some(running) = self.works.get_mut(ticket) else { continue };
+            (running.start, running.stage) = (Some(now), Stage::Nothing);
+            let work = running.work;
+            if let Work::Host(request) = &work {
+                watch.began(ticket, request);
+            }
+            self.carry_out(|array, plan| array.start(now, ticket, &work, plan), watch)?;
+        }
+        Ok(())
+    }
+
+    /// The plan's requests of each work are a phase of it.
+    pub(super) fn phases_begin(&mut self) {
+        for op in self.plan.ops() {
+            let Some(running) = self.works.get_mut(op.ticket) else { continue };
+            match &mut running.stage {
+                Stage::Members { open, .. } => *open += 1,
+                stage => *stage = Stage::Members { open: 1, end: self.now, lost: false },
+            }
+        }
+    }
+
+    /// Issues the plan's request of this number.
+    pub(super) fn issue<O: ArrayObserver>(&mut self, i: usize, watch: &mut O) -> Result<(), O::Error> {
+        let mut op = self.plan.ops()[i];
+        let (Some(running), Some(_)) = (self.works.get(op.buffers), self.works.get(op.ticket)) else {
+            debug_assert!(false, "a request of a work that is over: {op:?}");
+            return Ok(());
+        };
+        op.request.id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
+        let (now, slot) = (self.now, &mut self.members[op.member.at()]);
+        let nothing = Answer::none(&op, now);
+        if slot.dead {
+            self.answer(op.member, nothing);
+            return Ok(());
+        }
+        let Some((served, refusal)) = slot.issue(now, &op, &self.plan, self.how, watch)? else {
+            self.take_answers(op.member);
+            return Ok(());
+        };
+        if watch.throws_out() {
+            self.dies(op.member, now);
+            self.answer(op.member, nothing);
+            return Ok(());
+        }
+        let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
+        let (start, ack, ok) = (served.start, served.ack, refusal.is_none());
+        self.answer(op.member, Answer { start, ack, ok, ops, ..nothing });
+        Ok(())
+    }
+
+    /// A member answered, unless it is dead by then or thrown out because that took too long.
+    pub(super) fn answer(&mut self, member: MemberId, mut a: Answer) {
+        let now = self.now;
+        if let Some(limit) = self.schedule.timeout.filter(|limit| a.ack.since(a.came) > *limit) {
+            self.dies(member, now.max(a.came + limit));
+        }
+        if let Some(at) = self.members[member.at()].dies_at.filter(|at| a.ack > *at) {
+            (a.ack, a.ok) = (at.max(now), false);
+        }
+        if let Some(running) = self.works.get_mut(a.buffers) {
+            running.ops += a.ops;
+        }
+        if !(a.ok && self.takes_turns((member, a.ticket), &a.request, (a.start, a.ack))) {
+            self.answered(a.ticket, a.ack, !a.ok && a.request.op == HostOp::Read);
+        }
+    }
+
+    /// A request of the work's phase ends at `end`; `lost`: it was a read that brought nothing.
+    pub(super) fn answered(&mut self, ticket: Ticket, end: SimTime, lost: bool) {
+        let Some(running) = self.works.get_mut(ticket) else { return };
+        let Stage::Members { open, end: last, lost: any } = &mut running.stage else { return };
+        (*open, *last, *any) = (*open - 1, end.max(*last), *any | lost);
+        if *open == 0 {
+            let end = (*last).max(self.now);
+            self.push(end, Event::Phase(ticket));
+        }
+    }
+
+    /// The phase of a work is over; whether a read of it brought nothing.
+    pub(super) fn phase_over(&mut self, ticket: Ticket) -> Option<bool> {
+        let running = self.works.get_mut(ticket)?;
+        let Stage::Members { lost, .. } = std::mem::replace(&mut running.stage, Stage::Nothing) else {
+            return None;
+        };
+        Some(lost)
+    }
+
+    pub(super) fn outcome(&mut self, outcome: Outcome, watch: &mut impl ArrayObserver) {
+        match outcome {
+            Outcome::Acknowledged(ticket) => self.acknowledge(ticket, None),
+            Outcome::Ended(ticket) => self.over(ticket, watch),
+            Outcome::Refused(ticket, why) => {
+                self.acknowledge(ticket, Some(why));
+                self.over(ticket, watch);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, ticket: Ticket, refusal: Option<Refusal>) {
+        let now = self.now;
+        let Some(running) = self.works.get_mut(ticket).filter(|r| !r.acked) else { return };
+        running.acked = true;
+        if let Work::Host(request) = running.work {
+            let (arrival, start) = (running.arrival, running.start.unwrap_or(now));
+            self.done.push_back(Done { request, arrival, start, ack: now, ops: running.ops, refusal });
+            self.hosts -= 1;
+            self.idle_since = now;
+        }
+    }
+
+    fn over(&mut self, ticket: Ticket, watch: &mut impl ArrayObserver) {
+        self.acknowledge(ticket, None);
+        let Some(running) = self.works.take(ticket) else { return };
+        debug_assert!(running.stage == Stage::Nothing, "a work that ends in mid-phase: {running:?}");
+        if let Some((kind, relocated)) = running.cleaning {
+            watch.cleaned(kind, running.start.unwrap_or(running.arrival), self.now, relocated);
+        }
+        let (works, ready) = (&mut self.works, &mut self.ready);
+        self.table.release(ticket, &running.locks, |other| {
+            if let Some(Running { stage: Stage::Stripes(missing), .. }) = works.get_mut(other) {
+                *missing -= 1;
+                if *missing == 0 {
+                    ready.push_back(other);
+                }
+            }
+        });
+        self.free.push(ticket);
+    }
+}

@@ -1,0 +1,162 @@
+//! What drives do, as one stream of typed events: metrics, logs, verification, captures and what moves bytes all read it.
+//!
+//! Each event names the drive, a [`MemberId`] (0 where there is one), and the request that it happened for. Their order is that in
+//! which the drive did things. What an array does above its drives are events of one more trait, in `array`.
+
+use crate::{Executed, Served};
+use smrlab_disk::{Mechanics, Phases};
+use smrlab_stl::{Cause, Facts, HostRequest, MediaOp, Pause};
+use smrlab_units::SimTime;
+use std::convert::Infallible;
+
+/// A member of an array: its disks from 0, then its SSDs. A drive alone is member 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberId(pub u32);
+
+impl MemberId {
+    /// As an index.
+    #[inline]
+    pub const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The tracks on which a media operation began and ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tracks {
+    /// Where the head stood before.
+    pub before: u64,
+    /// The track of the first block.
+    pub first: u64,
+    /// The track of the last block.
+    pub last: u64,
+    /// Cylinders that the head moved before the first block.
+    pub cylinders: u32,
+}
+
+/// A media operation that was carried out; its times are final.
+#[derive(Clone, Copy)]
+pub struct OpDone<'a> {
+    /// The drive.
+    pub member: MemberId,
+    /// The request that it was done for; `None`: it was done in idle time.
+    pub request: Option<u64>,
+    /// What was done.
+    pub op: &'a MediaOp,
+    /// On whose account: the operation's own cause, or that of the request where the operation serves that directly.
+    pub cause: Cause,
+    /// When the drive began with it.
+    pub start: SimTime,
+    /// When its last block had passed the head.
+    pub end: SimTime,
+    /// Where the head was.
+    pub tracks: Tracks,
+    /// What timed it; `None`: the plan stated how long it takes.
+    pub timed: Option<&'a Mechanics>,
+}
+
+impl OpDone<'_> {
+    /// Where its time went, worked out by this call; `None`: the plan stated its duration as a whole.
+    pub fn phases(&self) -> Option<Phases> {
+        self.timed.map(Mechanics::phases)
+    }
+}
+
+/// Is told what drives do.
+pub trait Observer {
+    /// What keeps the caller from going on.
+    type Error;
+
+    /// The host will send this request soon.
+    #[inline]
+    fn coming(&self, request: &HostRequest) {
+        let _ = request;
+    }
+
+    /// The host sends a request at `at`.
+    #[inline]
+    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
+        let _ = (at, request);
+    }
+
+    /// A media operation was carried out.
+    fn op(&mut self, done: &OpDone<'_>) {
+        let _ = done;
+    }
+
+    /// A drive spent time without a media operation; `request`: what for, `None` in idle time.
+    fn paused(&mut self, member: MemberId, request: Option<u64>, pause: &Pause, start: SimTime) {
+        let _ = (member, request, pause, start);
+    }
+
+    /// A request that came at `came` was dispatched: its plan is to be carried out now, its times are final.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn dispatched(
+        &mut self,
+        came: SimTime,
+        request: &HostRequest,
+        executed: &Executed<'_>,
+    ) -> Result<(), Self::Error> {
+        let _ = (came, request, executed);
+        Ok(())
+    }
+
+    /// A drive's buffer took a write: it is acknowledged; [`dispatched`](Self::dispatched) follows when it is written.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn accepted(
+        &mut self,
+        member: MemberId,
+        came: SimTime,
+        request: &HostRequest,
+        served: &Served,
+    ) -> Result<(), Self::Error> {
+        let _ = (member, came, request, served);
+        Ok(())
+    }
+
+    /// A read was answered from a write that was accepted and is still to be dispatched: the newest that concerns its blocks; it has
+    /// all of them.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn answered(
+        &mut self,
+        member: MemberId,
+        came: SimTime,
+        (read, write): (&HostRequest, &HostRequest),
+        served: &Served,
+    ) -> Result<(), Self::Error> {
+        let _ = (member, came, read, write, served);
+        Ok(())
+    }
+
+    /// A step of background work was carried out, all of it or what a request left of it.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn background(&mut self, step: &Executed<'_>) -> Result<(), Self::Error> {
+        let _ = step;
+        Ok(())
+    }
+
+    /// Whether it wants to see what a drive's layer is like at `at`.
+    #[inline]
+    fn looks(&self, member: MemberId, at: SimTime) -> bool {
+        let _ = (member, at);
+        false
+    }
+
+    /// A drive's layer is like this at `at`.
+    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
+        let _ = (member, at, facts);
+    }
+}
+
+/// Observes nothing.
+impl Observer for () {
+    type Error = Infallible;
+}
