@@ -62,6 +62,8 @@ pub struct Disks {
     changes: u64,
     /// The rebuild under way, and those that wait for it.
     rebuild: Option<Rebuild>,
+    /// Deaths there had been when it took its turn: units that were begun before are not its own.
+    since: u64,
     waiting: VecDeque<Rebuild>,
     rebuilds: u64,
     rebuild_ns: u64,
@@ -78,6 +80,7 @@ impl Disks {
             degraded: false,
             changes: 0,
             rebuild: None,
+            since: 0,
             waiting: VecDeque::new(),
             rebuilds: 0,
             rebuild_ns: 0,
@@ -136,26 +139,26 @@ impl Disks {
     /// The rebuild cannot go on: what its disk held is lost.
     pub fn give_up(&mut self, plan: &mut MemberPlan) {
         if self.rebuild.is_some() {
-            self.next();
             // Units of it that are under way count for nothing.
             self.changes += 1;
+            self.next();
             self.say(Event::GivenUp, plan);
         }
     }
 
     /// The disk that waits next is rebuilt from here on.
     fn next(&mut self) {
-        self.rebuild = self.waiting.pop_front();
+        (self.rebuild, self.since) = (self.waiting.pop_front(), self.changes);
     }
 
     fn lose(&mut self, disk: u64) {
         self.waiting.retain(|r| r.disk != disk);
+        self.changes += 1;
         if self.target() == Some(disk) {
             self.next();
         }
         self.dead[disk as usize] = true;
         self.degraded = true;
-        self.changes += 1;
     }
 
     /// A disk is dead.
@@ -233,9 +236,9 @@ impl Disks {
         Some(unit)
     }
 
-    /// A unit that was begun when there had been `changes` deaths is rebuilt.
+    /// A unit that was begun when there had been `changes` deaths is rebuilt, whoever else died since.
     pub fn rebuilt(&mut self, now: SimTime, unit: u64, changes: u64, plan: &mut MemberPlan) {
-        let Some(rebuild) = self.rebuild.as_mut().filter(|_| changes == self.changes) else { return };
+        let Some(rebuild) = self.rebuild.as_mut().filter(|_| changes >= self.since) else { return };
         rebuild.under_way = rebuild.under_way.saturating_sub(1);
         self.filled(now, unit, plan);
     }
@@ -353,6 +356,27 @@ mod tests {
         let mut again = Disks::new(4, 2, 1);
         plan.records().iter().for_each(|r| _ = again.recover(r, fresh));
         assert_eq!(state(&again), state(&disks));
+    }
+
+    /// A unit of disk 1 is written when disk 3, which waits, dies again: it counts. One that was begun for disk 1 before that died is not
+    /// one of the fresh disk's.
+    #[test]
+    fn another_death_does_not_stop_a_rebuild() {
+        let mut disks = Disks::new(4, 2, 1);
+        let mut plan = MemberPlan::new(false);
+        [3, 1].into_iter().for_each(|d| disks.failed(MemberId(d), &mut plan));
+        [1, 3].into_iter().for_each(|d| disks.replace(MemberId(d), fresh, &mut plan));
+        assert_eq!(disks.begin(SimTime::ZERO, SimTime::ZERO), Some(0));
+        let begun = disks.changes();
+        disks.failed(MemberId(3), &mut plan);
+        disks.rebuilt(SimTime::ZERO, 0, begun, &mut plan);
+        assert_eq!((disks.has(1, 0), disks.next_at(1)), (true, Some(SimTime::ZERO)));
+        assert_eq!(disks.begin(SimTime::ZERO, SimTime::ZERO), Some(1));
+        let begun = disks.changes();
+        disks.failed(MemberId(1), &mut plan);
+        disks.replace(MemberId(1), fresh, &mut plan);
+        disks.rebuilt(SimTime::ZERO, 1, begun, &mut plan);
+        assert_eq!((disks.target(), disks.has(1, 1)), (Some(1), false));
     }
 
     /// Two units at a time, but the second not before 50 ns have passed.
