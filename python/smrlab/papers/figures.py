@@ -128,9 +128,14 @@ def _label(figure: Figure) -> str:
     return figure.x_label or (f"{name} [{figure.x_unit}]" if figure.x_unit else name)
 
 
+# Characters that names of bars may have in all, to stand side by side.
+MOST = 90
+
+
 def _bars(figure: Figure, runs: Runs, folder: Path) -> Path:
     """A group for each value of the grid, a bar in it for each key or each value of the series."""
     drawing, (axes,) = style.new_figure()
+    runs = runs.where(**figure.where) if figure.where else runs
     names = list(dict.fromkeys(str(run.point[figure.x]) for run in runs))
     if figure.series:
         labels = dict.fromkeys(str(run.point[figure.series]) for run in runs)
@@ -144,7 +149,9 @@ def _bars(figure: Figure, runs: Runs, folder: Path) -> Path:
         axes.bar(at, heights, width * 0.92, label=label, color=style.COLORS[i], hatch=style.HATCHES[i],
                  edgecolor="white", linewidth=0.4)  # fmt: skip
         rows += [(label, name, value) for name, value in zip(names, heights, strict=True)]
-    axes.set_xticks(range(len(names)), names)
+    # Names that would run into each other stand aslant.
+    aslant: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(names)), names, **(aslant if sum(map(len, names)) > MOST else {}))
     axes.set_ylabel(figure.unit)
     if figure.log:
         style.log_axis(axes)
