@@ -56,7 +56,7 @@ soak: .setup/native
 test-python: .setup/venv-test .setup/native
 	$(BIN)/pytest -n 3
 
-test-zones: .setup/packages-test .setup/guest-kernel .setup/venv-test .setup/native
+test-zones: .setup/packages-zones .setup/guest-kernel .setup/venv-test .setup/native
 	cargo test --quiet -p smrlab-testkit --test it -- zoned
 	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py tests/device/test_guests.py \
 	    tests/device/test_dm_zoned.py
@@ -107,6 +107,10 @@ docs:
 .setup/packages-test: tools/packages-test.txt tools/install-packages.sh | .setup/packages-device
 	@mkdir -p .setup
 	tools/install-packages.sh tools/packages-test.txt
+	@touch $@
+
+.setup/packages-zones: tools/packages-zones.txt | .setup/packages-test
+	tools/install-packages.sh tools/packages-zones.txt
 	@touch $@
 
 # The kernel that guests of the tests run; nothing of it is installed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -61,3 +62,22 @@ def test_block_devices_of_the_kernel_over_kills(tmp_path: Path) -> None:
     need("nbdkit", "mkfs.ext4", "mkfs.btrfs")
     machine = Guest(tmp_path, memory_mib=1536)
     machine.run("ublk.sh", 400, PYTHON=sys.executable, ROOT=ROOT)
+
+
+@pytest.mark.full
+def test_the_ten_lines_of_the_page(tmp_path: Path) -> None:
+    """Every command of docs/zones.md's first example, as it stands, but for the names of the disk and the directory."""
+    need("nbdkit", "iscsiadm", "mkfs.btrfs")
+    page = (ROOT / "docs" / "zones.md").read_text()
+    example = re.search(r"^## In ten lines\n[^\n]*\n\n((?:    [^\n]*\n)+)", page, re.MULTILINE)
+    assert example, "the page has no such example"
+    lines = [
+        line.strip().replace("/dev/sdX", "/dev/sda").replace(" /mnt", " /mnt/fs") for line in example[1].splitlines()
+    ]
+    assert 6 <= len(lines) <= 10
+    (tmp_path / "lines").write_text("\n".join(lines) + "\n")
+    shown = Guest(tmp_path, memory_mib=1536).run("ten_lines.sh", 300, PYTHON=sys.executable, ROOT=ROOT)
+    assert "SEQ_WRITE_REQUIRED" in shown, "blkzone report"
+    assert "conventional" in shown, "device zones"
+    assert '"condition": "full"' in shown or '"condition": "implicitly-open"' in shown, shown[-3000:]
+    assert "\nbtrfs\n" in shown, "mounted"

@@ -65,8 +65,12 @@ fn attach(device: &Arc<Device>, number: Option<u32>) -> Result<Value> {
     Ok(answer)
 }
 
-/// Takes every mount down, and the kernel's block device: the server ends.
-pub(crate) fn unmount_all() {
+/// Takes the kernel's block device away, while the device still answers: the server ends.
+pub(crate) fn detach() {
     ATTACHED.lock().take();
+}
+
+/// Takes every mount down: the server ends.
+pub(crate) fn unmount_all() {
     MOUNTS.lock().clear();
 }

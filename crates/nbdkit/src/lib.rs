@@ -214,6 +214,7 @@ extern "C" fn block_size(
 }
 
 extern "C" fn cleanup() {
+    control::detach();
     if let Some(device) = DEVICE.get()
         && let Err(e) = device.close()
     {
