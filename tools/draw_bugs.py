@@ -3,10 +3,10 @@
 `python tools/draw_bugs.py --seed 41 --number 30 crates/drive/src > out/drive.json`, then
 `cargo xtask mutants --from out/drive.json --check 'cargo test -q -p smrlab-drive'`.
 
-The rule: the lines of the sources that do something (no tests, comments, attributes, declarations, assertions), in the order in
-which `random.Random(seed)` shuffles them; of each the first slip that is drawn from those that fit it. A slip is a
-comparison, a sum, a product or a condition that is its neighbour, a bound that is the other bound, a number that is one more, a
-negation that is missing, or a statement that is left out.
+The rule: the lines of the sources that do something (no tests, comments, attributes, declarations, assertions), in
+the order in which `random.Random(seed)` shuffles them; of each the first slip that is drawn from those that fit it.
+A slip is a comparison, a sum, a product or a condition that is its neighbour, a bound that is the other bound, a
+number that is one more, a negation that is missing, or a statement that is left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ SLIPS: list[tuple[str, str]] = [
 ]
 """What is written, and what slips in."""
 
-NOTHING = re.compile(r"^\s*(//|#\[|use |pub use |mod |pub mod |fn |pub fn |pub\(|const |static |impl|struct |enum |trait |type |debug_assert|assert)")
+NOTHING = re.compile(
+    r"^\s*(//|#\[|use |pub use |mod |pub mod |fn |pub fn |pub\(|const |static |impl|struct |enum |trait |type "
+    r"|debug_assert|assert)"
+)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
