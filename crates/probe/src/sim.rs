@@ -6,15 +6,20 @@ use smrlab_drive::assemble::{Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::SpecError;
-use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone};
 
 /// What serves requests on a virtual clock.
 pub trait Machine {
     /// How many blocks the host sees.
     fn host_blocks(&self) -> Blocks;
 
-    /// Serves a request that arrives at `now`; when the host is acknowledged.
-    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> SimTime;
+    /// Serves a request that arrives at `now`; when the host is acknowledged. `None`: it is refused.
+    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> Option<SimTime>;
+
+    /// A zone with room behind its write pointer, where there are zones.
+    fn zone(&self) -> Option<Zone> {
+        None
+    }
 }
 
 impl Machine for Drive {
@@ -22,11 +27,22 @@ impl Machine for Drive {
         self.layer().host_blocks()
     }
 
-    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> SimTime {
+    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> Option<SimTime> {
         let request = HostRequest::new(op, lba, blocks);
         while self.next_step(now, &mut ()).is_some() {}
         self.interrupt();
-        self.dispatch(now, &request, &mut ()).served.ack
+        let done = self.dispatch(now, &request, &mut ());
+        done.plan.refusal().is_none().then_some(done.served.ack)
+    }
+
+    fn zone(&self) -> Option<Zone> {
+        let mut found = None;
+        self.layer().zones(Lba(0), &mut |zone| {
+            let room = zone.pointer.is_some_and(|p| p.0 + 16 <= zone.end().0);
+            found = room.then_some(*zone);
+            !room
+        });
+        found
     }
 }
 
@@ -48,10 +64,12 @@ impl<M: Machine> SimTarget<M> {
         &self.machine
     }
 
-    fn timed(&mut self, op: HostOp, lba: Lba, blocks: Blocks) -> Timing {
+    fn timed(&mut self, op: HostOp, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
         let start = self.now;
-        self.now = self.machine.serve(start, op, lba, blocks).max(start);
-        Timing { start, end: self.now }
+        let refused =
+            || TargetError { what: format!("the drive refuses a {} at LBA {lba}", op.name()), gone: false };
+        self.now = self.machine.serve(start, op, lba, blocks).ok_or_else(refused)?.max(start);
+        Ok(Timing { start, end: self.now })
     }
 }
 
@@ -70,15 +88,19 @@ impl<M: Machine> TimedTarget for SimTarget<M> {
             Dir::Read => HostOp::Read,
             Dir::Write => HostOp::Write,
         };
-        Ok(self.timed(op, lba, blocks))
+        self.timed(op, lba, blocks)
     }
 
     fn flush(&mut self) -> Result<Timing, TargetError> {
-        Ok(self.timed(HostOp::Flush, Lba(0), Blocks::ZERO))
+        self.timed(HostOp::Flush, Lba(0), Blocks::ZERO)
     }
 
     fn pause(&mut self, span: SimTime) {
         self.now += span;
+    }
+
+    fn zone(&self) -> Option<Zone> {
+        self.machine.zone()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a drive is to who looks from outside: requests that take time.
 
-use smrlab_units::{Blocks, Dir, Lba, SimTime};
+use smrlab_units::{Blocks, Dir, Lba, SimTime, Zone};
 
 /// When a request was sent and when it had completed, on the target's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,11 @@ pub trait TimedTarget {
     /// # Errors
     /// As [`access`](Self::access).
     fn flush(&mut self) -> Result<Timing, TargetError>;
+
+    /// A zone with room behind its write pointer, where the target reports zones.
+    fn zone(&self) -> Option<Zone> {
+        None
+    }
 
     /// What was done about the drive's own cache, one phrase.
     fn own_cache(&self) -> String {

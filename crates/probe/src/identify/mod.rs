@@ -12,6 +12,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod zoned;
 
 pub use bands::{BandAt, BandSize, Toward};
 pub use fill::{CacheSize, Limit};
@@ -30,6 +31,7 @@ use pausing::Pausing;
 use serde::{Deserialize, Serialize};
 use sittings::Stage;
 use tail::Tail;
+use zoned::Does;
 
 /// Kinds of drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,10 +166,20 @@ pub fn identify_further(
 ) -> Result<(), ProbeError> {
     known.check(target.blocks().0)?;
     known.found.own_cache = target.own_cache();
+    let does = if known.begun() { zoned::said(target) } else { zoned::look(target, &mut known.found)? };
+    if does == Does::Refuses {
+        // It would refuse nearly all of the patterns that tell others apart.
+        known.found.answer = answer(&known.found);
+        return Ok(());
+    }
     let before = known.found.quality;
     let mut dial = Dial::new(target, watch);
     let done = stages(&mut dial, known, keep);
     known.found.quality = before.and(dial.quality());
+    if does == Does::Prefers && done.is_ok() {
+        known.found.kind = DriveKind::HostAware;
+        known.found.answer = answer(&known.found);
+    }
     if known.begun() {
         keep(known);
     }
@@ -405,6 +417,19 @@ fn said(band: &BandSize, did: &str) -> Evidence {
 }
 
 fn answer(id: &Identity) -> String {
+    match id.kind {
+        DriveKind::HostManaged => {
+            return "shingled, host-managed: it reports zones, and refuses a write that is not at a zone's write pointer".to_owned();
+        }
+        DriveKind::HostAware => {
+            let inside = answer(&Identity { kind: DriveKind::DriveManaged, ..id.clone() });
+            let inside = inside.strip_prefix("shingled, drive-managed, ").unwrap_or("").to_owned();
+            return format!(
+                "shingled, host-aware: it reports zones that prefer sequential writes, and takes others {inside}"
+            );
+        }
+        DriveKind::Cmr | DriveKind::DriveManaged => {}
+    }
     let size = |blocks: u64| {
         let bytes = blocks as f64 * 512.0;
         if bytes >= 1e9 { format!("{:.1} GB", bytes / 1e9) } else { format!("{:.0} MB", bytes / 1e6) }

@@ -6,7 +6,7 @@ use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, HostRequest};
-use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone};
 use std::sync::Arc;
 
 /// What the layer's own facts say.
@@ -335,4 +335,60 @@ fn what_is_no_disk_is_refused_at_once_and_left_as_it_is() {
         let e = identify(&mut Flash(blocks, SimTime::ZERO), &mut Quiet).unwrap_err();
         assert!(matches!(&e, ProbeError::NotADisk(text) if text.contains(why)), "{e}");
     }
+}
+
+#[test]
+fn a_host_managed_drive_is_told_by_what_it_refuses() {
+    for text in ["tiny/zoned", "tiny/zoned,conventional=0%,zone=64KiB,capacity=48KiB", "modern-7200/zoned"] {
+        let mut target = crate::open::simulated(text).unwrap();
+        let found = identify(&mut target, &mut Quiet).unwrap();
+        assert_eq!((found.kind, found.confidence), (DriveKind::HostManaged, 1.0), "{text}");
+        assert!(found.answer.contains("host-managed") && found.answer.contains("write pointer"));
+        let [zones] = &found.evidence[..] else { panic!("{:?}", found.evidence) };
+        assert!(
+            zones.saw.contains("require") && zones.saw.contains("refused, the second taken"),
+            "{}",
+            zones.saw
+        );
+        assert_eq!(zones.points, [(8.0, 0.0), (0.0, 1.0)]);
+    }
+}
+
+/// What a target says of zones is believed where it does so.
+#[test]
+fn zones_that_do_not_behave_are_said_and_others_prefer() {
+    let does = |text: &str| {
+        let mut target = crate::open::simulated(text).unwrap();
+        let mut found = Sittings::new(target.blocks().0).found;
+        (zoned::look(&mut target, &mut found).unwrap(), found)
+    };
+    let (aware, found) = does("tiny/host-aware,zone=64KiB");
+    assert_eq!((aware, found.kind), (Does::Prefers, DriveKind::Cmr), "the rest is measured");
+    assert!(
+        found.evidence[0].saw.contains("prefer") && found.evidence[0].saw.contains("taken, the second taken")
+    );
+    assert_eq!(does("tiny/cmr").0, Does::NoZones);
+    /// A drive without zones that says it has some.
+    struct Boasts(SimTarget<Drive>);
+    impl TimedTarget for Boasts {
+        fn blocks(&self) -> Blocks {
+            self.0.blocks()
+        }
+        fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
+            self.0.access(dir, lba, blocks)
+        }
+        fn flush(&mut self) -> Result<Timing, TargetError> {
+            self.0.flush()
+        }
+        fn pause(&mut self, span: SimTime) {
+            self.0.pause(span);
+        }
+        fn zone(&self) -> Option<Zone> {
+            crate::open::simulated("tiny/zoned").unwrap().zone()
+        }
+    }
+    let mut target = Boasts(crate::open::simulated("tiny/cmr").unwrap());
+    let mut found = Sittings::new(target.blocks().0).found;
+    assert_eq!(zoned::look(&mut target, &mut found).unwrap(), Does::Other);
+    assert!(found.evidence[0].saw.contains("does not do what it says"));
 }
