@@ -365,6 +365,41 @@ fn a_write_delay_puts_off_the_data() {
     assert_eq!(durations(s, &[(0, Write, 11, 1)]).0, [11_200 + 20]);
 }
 
+/// From 0.7 ms on the head waits for block 12 at 1.2 ms: blocks 7 to 11 pass, and no more.
+#[test]
+fn what_passed_is_what_the_head_waited_for() {
+    let mut s = spec(ReadAhead::Off, WriteBack::Off);
+    s.buffer.passing = true;
+    for (lba, hits) in [(7, 1), (6, 0)] {
+        let (_, c) = durations(s, &[(0, Read, 12, 4), (20_000, Read, lba, 1)]);
+        assert_eq!(c.hits, hits, "block {lba}");
+    }
+}
+
+/// A scheduler chooses it at 20 ms: its overhead of 0.3 ms has passed by then, and four blocks go over the bus.
+#[test]
+fn what_waited_in_a_queue_begins_when_it_is_chosen() {
+    let (mut m, mut c) = (mechanics(), Onboard::new(spec(ReadAhead::Off, WriteBack::Off)));
+    c.behind_queue();
+    c.serve(us(0), Read, 50, 4, &mut m);
+    c.choose(us(20_000), &mut m);
+    assert_eq!(c.command(us(1000), (Read, false), 50, 4, &mut m), us(20_000 + 800 + 10));
+    c.choose(us(30_000), &mut m);
+    assert_eq!(c.command(us(29_900), (Read, false), 50, 4, &mut m), us(30_200 + 800 + 10));
+}
+
+/// A read of half of what was written first waits for that, and leaves what was written later in the buffer.
+#[test]
+fn only_what_is_as_old_has_to_be_on_the_medium() {
+    let mut s = spec(ReadAhead::Off, WriteBack::On);
+    s.buffer.write_segments = 2;
+    let (mut m, mut c) = (mechanics(), Onboard::new(s));
+    c.serve(us(0), Write, 50, 8, &mut m);
+    c.serve(us(2000), Write, 5000, 1, &mut m);
+    c.serve(us(3000), Read, 54, 8, &mut m);
+    assert_eq!(c.writes.oldest().map(|d| (d.start, c.writes.len())), Some((5000, 1)));
+}
+
 /// Of the five blocks before it on its track, and of none of the track before: these did not pass.
 #[test]
 fn what_passes_on_the_way_lies_on_one_track() {

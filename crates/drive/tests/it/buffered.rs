@@ -5,7 +5,7 @@ mod presets;
 mod queued;
 
 use smrlab_drive::{Controller, Executed, MemberId, Observer, OpDone, Served, Wanted, assemble};
-use smrlab_stl::{Dir, HostRequest};
+use smrlab_stl::{Dir, Facts, HostRequest};
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -34,6 +34,8 @@ struct Seen {
     buffered: Vec<u64>,
     /// Of each step of background work: operations done, operations, and whether that was all.
     steps: Vec<(usize, usize, bool)>,
+    /// When the layer was looked at.
+    looked: Vec<SimTime>,
 }
 
 impl Observer for Seen {
@@ -44,7 +46,7 @@ impl Observer for Seen {
     }
 
     fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
-        assert_eq!(e.ends.len(), e.plan.ops().len());
+        assert_eq!((e.ends.len(), e.whole), (e.plan.ops().len(), true));
         self.dispatched.push((r.id, e.served));
         if e.buffered {
             self.buffered.push(r.id);
@@ -81,6 +83,14 @@ impl Observer for Seen {
         self.steps.push((e.done, e.plan.ops().len(), e.whole));
         Ok(())
     }
+
+    fn looks(&self, _: MemberId, _: SimTime) -> bool {
+        true
+    }
+
+    fn looked(&mut self, _: MemberId, at: SimTime, _: &Facts<'_>) {
+        self.looked.push(at);
+    }
 }
 
 fn us(n: u64) -> SimTime {
@@ -115,6 +125,7 @@ fn a_command_costs_once_and_the_bus_follows_the_medium() {
         go(drive(COSTS, "cmr", "fcfs", None), &[(0, request(Read, 8, 1)), (0, request(Read, 16, 1))]);
     assert_eq!(acks, [3313, 5813]);
     assert_eq!(seen.ops.iter().map(|o| o.4.0).collect::<Vec<_>>(), [2_812_500, 5_312_500]);
+    assert_eq!(seen.looked, seen.dispatched.iter().map(|d| d.1.end).collect::<Vec<_>>());
     // However many media operations it leads to: without rotation a command more is 1 ms more.
     for layer in ["cmr", "rmw", "static-1234", "disk-cache,cache=10%"] {
         let one =
@@ -157,10 +168,18 @@ fn reading_ahead_goes_by_places_on_the_medium() {
 fn the_beginning_of_a_part_is_not_the_part() {
     let text = format!("{COSTS},cache=on,read_ahead=off");
     let requests = [(0, request(Read, 30, 1)), (30_000, request(Read, 30, 4))];
-    let (seen, _, c) = go(drive(&text, "static-R(4123)", "fcfs", None), &requests);
+    let (seen, acks, c) = go(drive(&text, "static-R(4123)", "fcfs", None), &requests);
     assert_eq!(seen.ops.len(), 3, "30 and 31 end a track, and 32 is in another band");
     let b = c.drive().buffer_counters().unwrap();
     assert_eq!((b.hits, b.partial_hits, b.misses), (0, 0, 2));
+    // The last two blocks go over the bus from when the first of them has passed: it takes longer than they do.
+    let block = 10_000_000 / 32;
+    assert_eq!(acks[1], (seen.ops[2].4.0 - block + 2 * 500_000).div_ceil(1000));
+    // Block 31 was read ahead meanwhile: a part of this one is there.
+    let text = format!("{COSTS},cache=on,read_ahead=track");
+    let requests = [(0, request(Read, 30, 1)), (30_000, request(Read, 31, 3))];
+    let b = go(drive(&text, "static-R(4123)", "fcfs", None), &requests).2.drive().buffer_counters().unwrap();
+    assert_eq!((b.hits, b.partial_hits, b.misses), (0, 1, 1));
 }
 
 /// Destaged writes are host writes to the layer: the same operations, and the host waits for the bus alone.

@@ -155,3 +155,13 @@ fn a_write_that_the_buffer_has_not_taken_answers_no_read() {
     let (seen, ..) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
     assert_eq!((seen.accepted.len(), seen.answered.len()), (1, 0));
 }
+
+/// Two reads of the same blocks wait; when the first has passed the head the buffer has the second, which is chosen then: four blocks go
+/// over the bus.
+#[test]
+fn what_was_read_meanwhile_is_answered_when_it_is_chosen() {
+    let text = format!("{COSTS},cache=on,read_ahead=off");
+    let requests = [(0, request(Read, 900, 1)), (100, request(Read, 8, 4)), (200, request(Read, 8, 4))];
+    let (seen, acks, _) = go(drive(&text, "cmr", "sptf,depth=8", None), &requests);
+    assert_eq!((seen.ops.len(), acks[2]), (2, (seen.ops[1].4 + us(2000)).0.div_ceil(1000)));
+}
