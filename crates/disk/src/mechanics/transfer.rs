@@ -434,3 +434,27 @@ impl Mechanics {
         (self.head.cylinder, self.head.surface) = (last.cylinder, last.surface);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::spec_7200;
+    use super::super::{Distance, Model, SeekCurve};
+    use super::*;
+    use crate::geometry::{Geometry, GeometrySpec, ZoneSpec};
+    use std::sync::Arc;
+
+    /// Where seeks go by blocks, a transfer that goes on with the next block makes none; where they go by cylinders it makes one.
+    #[test]
+    fn the_next_track_is_no_seek_where_blocks_are_the_distance() {
+        let geometry = GeometrySpec::single_surface(vec![ZoneSpec::plain(10, 100)]);
+        let geometry = Arc::new(Geometry::new(geometry).unwrap());
+        for (distance, seek) in [(Distance::Cylinders, 2000), (Distance::Blocks, 0)] {
+            let curve = SeekCurve::Constant(SimTime::from_us(2000));
+            let spec = super::super::MechanicsSpec { distance, read_seek: curve, ..spec_7200() };
+            let m = Mechanics::new(geometry.clone(), &spec, Model::Full).unwrap();
+            // A head switch takes 0.7 ms at least, whatever the distance.
+            let times = [false, true].map(|changes| m.switch_time(Dir::Read, 1, changes));
+            assert_eq!(times, [seek, seek.max(700)].map(|us| us * 1000), "{distance:?}");
+        }
+    }
+}
