@@ -121,3 +121,15 @@ fn a_mirror_counts_chunks_with_fewer_copies() {
     carry_out(&mut *array, host(HostOp::Write, 0, 32));
     assert_eq!(degraded(&*array), 2);
 }
+
+/// With no disk that answers a flush has nobody to wait for: it is refused.
+#[test]
+fn a_flush_that_no_disk_can_do_is_refused() {
+    for (text, disks) in [("mirror", 2), ("raid5,disks=3,chunk=4blk", 3)] {
+        let mut array = array(text, &vec![480; disks]);
+        let mut dead = MemberPlan::new(true);
+        (0..disks as u32).for_each(|disk| array.failed(SimTime::ZERO, MemberId(disk), &mut dead));
+        let plan = start(&mut *array, host(HostOp::Flush, 0, 0));
+        assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}");
+    }
+}

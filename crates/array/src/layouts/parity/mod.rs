@@ -125,6 +125,7 @@ impl Parity {
         let goes_on = match r.op {
             HostOp::Read => self.read(ticket, r, &mut state, plan).map(|()| true),
             HostOp::Write => self.start_write(ticket, r, &mut state, plan),
+            HostOp::Flush if self.disks.answering().next().is_none() => Err(TooManyDead),
             HostOp::Flush => {
                 self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                 Ok(true)
