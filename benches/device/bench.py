@@ -4,6 +4,7 @@ As it is, `make bench-device` takes about seven minutes on a quiet machine and l
 
 Server and client share one core (unpinned, the same job varies several times over); contestants take turns within
 every round, and medians over the rounds are compared. One contestant runs twice: what differs there is noise.
+With --before PLUGIN another build of ours takes part in the same rounds, which is the only fair way to compare two.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Contestant(NamedTuple):
     store: str
     jobs: list[str]
     medium_mb: int = SIZE_MB + 64  # layers need room of their own
+    plugin: Path | None = None  # instead of the one that is measured
 
 
 CONTESTANTS = {
@@ -74,7 +76,7 @@ class Server(Nbdkit):
 
     def __init__(self, name: str, plugin: Path, directory: Path, core: str) -> None:
         self.name = name
-        layer, store, _, medium_mb = CONTESTANTS[name]
+        layer, store, _, medium_mb, instead = CONTESTANTS[name]
         if layer is None and store == "memory":
             what = ["memory", f"{SIZE_MB}M"]
         elif layer is None:
@@ -87,7 +89,7 @@ class Server(Nbdkit):
                 "store": "memory" if store == "memory" else {"directory": str(directory / "store")},
             }  # fmt: skip
             (directory / "config.json").write_text(json.dumps(config))
-            what = [str(plugin), f"config={directory / 'config.json'}"]
+            what = [str(instead or plugin), f"config={directory / 'config.json'}"]
         super().__init__(directory, core, *what)
 
 
@@ -135,7 +137,7 @@ def report(found: dict[str, dict[str, list[Figures]]]) -> dict[str, object]:
             iops, mbps, cpu = (statistics.median(r[i] for r in runs) for i in range(3))
             ratio = statistics.median(r[0] / b[0] for r, b in zip(runs, base, strict=True))
             saved = statistics.median(r[2] / max(b[2], 1e-9) for r, b in zip(runs, base, strict=True))
-            print(f"  {name:22} {iops / 1e3:8.1f} k/s {mbps:8.0f} MB/s  x{ratio:.3f}  {cpu:7.1f} us CPU  x{saved:.3f}")
+            print(f"  {name:24} {iops / 1e3:8.1f} k/s {mbps:8.0f} MB/s  x{ratio:.3f}  {cpu:7.1f} us CPU  x{saved:.3f}")
             result[f"{job}/{name}"] = {
                 "iops": iops, "mb_per_s": mbps, "cpu_us": cpu, "ratio": ratio, "cpu_ratio": saved,
                 "rounds": [r[0] for r in runs],
@@ -152,6 +154,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(CONTESTANTS))
     parser.add_argument("--jobs", nargs="*", default=list(JOBS), help="jobs to run, by name")
     parser.add_argument("--plugin", type=Path, required=True)
+    parser.add_argument("--before", type=Path, help="the plugin of another build, for each of --only that is ours")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     for job in set(JOBS) - set(args.jobs):
@@ -163,6 +166,10 @@ def main() -> None:
     names = list(
         dict.fromkeys(["nbdkit memory", *(["nbdkit file"] if any("file" in n for n in args.only) else []), *args.only])
     )
+    if args.before:
+        for name in [n for n in names if CONTESTANTS[n].layer]:
+            CONTESTANTS[f"{name} before"] = CONTESTANTS[name]._replace(plugin=args.before)
+            names.append(f"{name} before")
     result = report(measure(names, args.rounds, args.seconds, args.plugin, args.core))
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)

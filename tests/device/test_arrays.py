@@ -15,6 +15,7 @@ from nbdclient import FLUSH, FUA, READ, WRITE, Client
 from served import Make, can_loop, need, run
 from test_stopping import smrlab
 
+from smrlab import devices
 from smrlab.devices import Device
 from smrlab.errors import InputError
 
@@ -257,6 +258,8 @@ def test_the_command_line(make: Make) -> None:
         (["fail", "a", "--disk", "7"], "disks 0 to 4"),
         (["replace", "a", "--disk", "1"], "is not dead"),
         (["fail", "other", "--disk", "0"], "only an array"),
+        (["zones", "a"], "an array has no zones"),
+        (["bands", "a"], "only a raw device"),
         (["create", "b", "--array", "raid5"], "--layer cmr"),
         (["create", "b", "--array", "raid7", "--layer", "cmr"], "raid5"),
     ):
@@ -267,6 +270,37 @@ def test_the_command_line(make: Make) -> None:
     assert "a@one" in snapshot.stderr
     smrlab("device", "clone", "a@one", "c")
     assert json.loads(smrlab("device", "info", "c", "--json").stdout)["engine"]["array"].startswith("raid5")
+
+
+def test_a_snapshot_has_what_disks_and_ssd_hold(make: Make) -> None:
+    """Dirty pages of the SSD and a dead disk are in it; a clone is rebuilt, and knows nothing of what comes after."""
+    size, part = 8 << 20, 1 << 20
+    device = make("a", array="raid5,disks=3,chunk=32KiB,ssd_write=1MiB", layer="cmr", size=None, host_size=size)
+    data = [random.Random(at).randbytes(part) for at in range(0, size, part)]
+
+    def reads(of: Device) -> list[bytes]:
+        with Client(of.socket()) as client:
+            return [client.ask(READ, at, part)[1] for at in range(0, size, part)]
+
+    def writes(of: Device, parts: list[bytes]) -> None:
+        with Client(of.socket()) as client:
+            assert [client.ask(WRITE, i * part, part, p)[0] for i, p in enumerate(parts)] == [0] * len(parts)
+
+    writes(device, data[:5])
+    device.ask("fail", disk=1)
+    writes(device, data)
+    assert device.ask("stats")["array"]["ssd"]["writes"] > 0
+    device.snapshot("one")
+    writes(device, [bytes(part)] * len(data))
+    copy = devices.clone("a@one", "b")
+    assert disk(copy, 1)["state"] == "dead"
+    assert reads(copy) == data
+    copy.ask("replace", disk=1)
+    rebuilt(copy, 1)
+    copy.ask("fail", disk=0)
+    assert reads(copy) == data
+    assert [disk(device, n)["state"] for n in range(3)] == ["whole", "dead", "whole"]
+    assert reads(device) == [bytes(part)] * len(data)
 
 
 def test_a_foreign_store_is_refused(make: Make, tmp_path: Path) -> None:
