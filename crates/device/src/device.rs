@@ -252,7 +252,9 @@ impl Device {
         let none = || {
             DeviceError::input(match &self.engine {
                 Served::Array(_) => "an array has no zones: those of its drives are its own to write",
-                _ => "only a host-managed or host-aware drive (device create --layer zoned, or host-aware) has zones",
+                _ => {
+                    "only a host-managed or host-aware drive (device create --layer zoned, or host-aware) has zones"
+                }
             })
         };
         zoned(&self.engine).ok_or_else(none)
