@@ -59,6 +59,8 @@ pub struct OnMedia {
     /// Of each inner operation: its number in the outer plan.
     ids: Vec<OpId>,
     checkpoints: u64,
+    /// Blocks of the last checkpoint and of the records behind it: what a recovery would read now.
+    to_read: Blocks,
 }
 
 impl OnMedia {
@@ -74,7 +76,14 @@ impl OnMedia {
             .filter(|t| t.1.0 > 0)
             .collect();
         let area = Area { tracks, track: 0, offset: Blocks::ZERO };
-        (area.tracks.len() >= 2).then_some(Self { inner, area, plan: None, ids: Vec::new(), checkpoints: 0 })
+        (area.tracks.len() >= 2).then_some(Self {
+            inner,
+            area,
+            plan: None,
+            ids: Vec::new(),
+            checkpoints: 0,
+            to_read: Blocks::ZERO,
+        })
     }
 
     /// Lets the inner layer plan, and adds the writes of its records.
@@ -139,7 +148,9 @@ impl OnMedia {
 
     /// A write of these records; `true`: a log became full.
     fn append_records(&mut self, group: &mut Vec<Record>, plan: &mut Plan) -> bool {
-        let full = self.area.append(Blocks((group.len() as u64).div_ceil(IN_BLOCK)), plan);
+        let blocks = Blocks((group.len() as u64).div_ceil(IN_BLOCK));
+        self.to_read += blocks;
+        let full = self.area.append(blocks, plan);
         group.drain(..).for_each(|r| plan.record(r));
         full
     }
@@ -152,7 +163,8 @@ impl OnMedia {
         let half = self.area.tracks.len() / 2;
         self.area.track = if self.area.track < half { 0 } else { half };
         self.area.offset = Blocks::ZERO;
-        self.area.append(Blocks(u64::max(records, 1).div_ceil(IN_BLOCK)), plan);
+        self.to_read = Blocks(u64::max(records, 1).div_ceil(IN_BLOCK));
+        self.area.append(self.to_read, plan);
         // Before records go over what the log held that this checkpoint replaces.
         plan.fence();
     }
@@ -233,5 +245,6 @@ impl TranslationLayer for OnMedia {
     fn counters(&self, out: &mut Counted) {
         self.inner.counters(out);
         out.count("metadata_checkpoints", self.checkpoints);
+        out.level("blocks_to_recover_from", self.to_read.0);
     }
 }

@@ -4,8 +4,8 @@
 
 use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
 use crate::layers::{
-    cmr, disk_cache, e_region, log, persistent_cache, raw, rmw, s_block, segment, smart, static_map,
-    virtual_guard, zoned,
+    caveat_scriptor, cmr, disk_cache, e_region, log, persistent_cache, raw, rmw, s_block, segment, smart,
+    static_map, steady_log, virtual_guard, zoned,
 };
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
@@ -39,6 +39,7 @@ impl std::fmt::Debug for Built {
 pub static LAYERS: &[&LayerEntry] = &[
     &cmr::ENTRY,
     &raw::ENTRY,
+    &caveat_scriptor::ENTRY,
     &rmw::ENTRY,
     &static_map::ENTRY,
     &static_map::ENTRY_1234,
@@ -49,11 +50,13 @@ pub static LAYERS: &[&LayerEntry] = &[
     &s_block::ENTRY,
     &log::ENTRY,
     &log::ENTRY_LAZ_RAZ,
+    &log::ENTRY_H_SWD,
     &segment::ENTRY,
     &persistent_cache::ENTRY,
     &virtual_guard::ENTRY,
     &smart::ENTRY,
     &e_region::ENTRY,
+    &steady_log::ENTRY,
     &zoned::ENTRY,
     &zoned::ENTRY_HOST_AWARE,
 ];

@@ -121,6 +121,10 @@ impl Disk {
 
     /// Carries out the first `done` operations of a plan on the tags.
     fn carry_out(&mut self, plan: &Plan, done: usize, request: Option<&HostRequest>) {
+        if plan.refusal().is_some() {
+            // Nothing was done, and nothing is delivered that could be wrong.
+            return;
+        }
         let base = request.filter(|r| r.op == HostOp::Write).map_or(NEVER, |r| self.fresh(r.blocks));
         self.read_ends.clear();
         self.staged.clear();

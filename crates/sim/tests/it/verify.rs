@@ -31,6 +31,16 @@ fn a_shingled_drive_without_translation_is_caught() {
     }
 }
 
+/// The same requests on the same medium: what `raw` delivers destroyed, this layer refuses, and whatever it delivers is right.
+#[test]
+fn a_shingled_drive_that_says_what_it_lost_delivers_nothing_wrong() {
+    let r = try_run("caveat-scriptor", "").unwrap();
+    assert_eq!(r.json["verify"]["ok"], true);
+    assert!(r.json["cache"]["reads_of_lost_blocks"].as_u64() > Some(0), "{}", r.json["cache"]);
+    let guarded = try_run("caveat-scriptor,guard=refuse", "").unwrap().json;
+    assert_eq!((&guarded["cache"]["blocks_lost"], &guarded["verify"]["ok"]), (&0.into(), &true.into()));
+}
+
 #[test]
 fn following_identities_changes_nothing_else() {
     let with = try_run("rmw", "").unwrap().json;

@@ -2,14 +2,18 @@
 
 mod clean;
 mod entry;
+mod h_swd;
+mod heat;
 mod laz_raz;
 mod options;
 mod raz;
+mod read;
 mod records;
 #[cfg(test)]
 mod tests;
 
 pub use entry::ENTRY;
+pub use h_swd::ENTRY_H_SWD;
 pub use laz_raz::ENTRY_LAZ_RAZ;
 pub use options::{Idle, Options, Separate};
 pub use raz::Raz;
@@ -18,9 +22,10 @@ pub use records::skipped;
 use crate::parts::free_bands::{FreeBands, Reserve};
 use crate::parts::homes::Homes;
 use crate::parts::slots::Slots;
-use crate::parts::split::{ReadRuns, unset_runs};
+use crate::parts::split::unset_runs;
 use crate::parts::units::UnitSpan;
 use crate::parts::victim::Victim;
+use crate::parts::window::Window;
 use crate::{
     Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
 };
@@ -85,6 +90,8 @@ pub struct LogLayer {
     discarded: BlockSet,
     /// Tracks where units are written in place.
     raz: Option<Raz>,
+    /// What the host wrote last, where that tells what is hot.
+    window: Option<Window>,
     counters: Counters,
 }
 
@@ -122,7 +129,11 @@ impl LogLayer {
                  band=, fewer streams= or less overprovision="
             ));
         }
-        let noted = options.separate != Separate::None || options.victim == Victim::ColdWeight;
+        let (noted, window) = match options.separate {
+            Separate::None => (options.victim == Victim::ColdWeight, None),
+            Separate::Window { length, .. } => (false, Some(Window::new(length))),
+            Separate::Frequency(_) | Separate::Recency(_) => (true, None),
+        };
         Ok(Self {
             homes: Homes::new(slots, noted),
             free: FreeBands::new(bands),
@@ -138,6 +149,7 @@ impl LogLayer {
             emptied: Vec::new(),
             discarded: BlockSet::new(),
             raz,
+            window,
             counters: Counters::default(),
             options,
         })
@@ -156,47 +168,6 @@ impl LogLayer {
     #[inline]
     fn pba(&self, unit: u64) -> Option<Pba> {
         self.homes.slot(unit).map(|slot| self.slots().pba(slot))
-    }
-
-    /// The note that a unit gets when the host writes it, and its class then.
-    #[inline]
-    fn noted(&self, unit: u64) -> (u32, u32) {
-        let now = self.clock as u32;
-        match self.options.separate {
-            Separate::None if self.options.victim != Victim::ColdWeight => (0, 0),
-            Separate::Recency(window) => {
-                let hot = self.homes.find(unit).is_some_and(|old| now.wrapping_sub(old.note) <= window);
-                (now, u32::from(hot))
-            }
-            separate => {
-                let count = self.homes.find(unit).map_or(0, |old| old.note + 1).min(255);
-                (count, self.class(separate, count))
-            }
-        }
-    }
-
-    /// The note that a unit keeps when a compaction moves it, and its class then.
-    fn cooled(&self, note: u32) -> (u32, u32) {
-        match self.options.separate {
-            Separate::Recency(_) => (note, self.class(self.options.separate, note)),
-            separate => (note / 2, self.class(separate, note / 2)),
-        }
-    }
-
-    #[inline]
-    fn class(&self, separate: Separate, note: u32) -> u32 {
-        match separate {
-            Separate::None => 0,
-            Separate::Frequency(hot) => u32::from(note >= hot),
-            Separate::Recency(window) => u32::from((self.clock as u32).wrapping_sub(note) <= window),
-        }
-    }
-
-    /// The head to which the host's units of a stream and class go.
-    #[inline]
-    fn host_head(&self, stream: u16, class: u32) -> u32 {
-        let stream = if self.options.streams == 1 { 0 } else { u32::from(stream) % self.options.streams };
-        stream * classes(self.options.separate) + class
     }
 
     /// The next place at a head: of its open band, or of the free band that would be taken.
@@ -289,6 +260,7 @@ impl LogLayer {
             let (note, class) = self.noted(unit);
             self.counters.hot_writes += u64::from(class);
             self.clock += 1;
+            self.window.iter_mut().for_each(|window| window.push(unit));
             if let Some(old) = self.homes.append(band, unit, note) {
                 self.lost(old);
             }
@@ -332,55 +304,6 @@ impl LogLayer {
         plan.set_extents(extents);
         if !self.discarded.is_empty() {
             self.discarded.remove(r.lba.span(r.blocks));
-        }
-    }
-
-    /// Units that were never written are read from where they would be on a drive that was filled in order.
-    fn read(&self, r: &HostRequest, plan: &mut Plan) {
-        let mut runs = ReadRuns::to_host(0);
-        let (mut at, end) = (r.lba.0, r.lba.0 + r.blocks.0);
-        while at < end {
-            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-            self.read_blocks(at..zero, r.lba, &mut runs, plan);
-            at = self.discarded.next_unset(zero).min(end);
-            if at > zero {
-                runs.zeroes(at - zero, plan);
-            }
-        }
-        let extents = runs.end(plan);
-        plan.set_extents(extents.max(1));
-    }
-
-    #[inline]
-    fn read_blocks(&self, blocks: Range<u64>, first: Lba, runs: &mut ReadRuns, plan: &mut Plan) {
-        let g = self.slots().unit();
-        let mut at = blocks.start;
-        while at < blocks.end {
-            let (unit, within) = (at / g, at % g);
-            let n = (g - within).min(blocks.end - at);
-            let pba = self.pba(unit).unwrap_or_else(|| {
-                plan.zero_to_host(Blocks(at - first.0), Blocks(n));
-                self.slots().pba(unit as u32)
-            });
-            runs.push(pba + Blocks(within), n, plan);
-            at += n;
-        }
-    }
-
-    /// A unit dies with the last of its blocks, so that only what is discarded counts, and not in how many commands.
-    fn discard(&mut self, lba: Lba, blocks: Blocks) {
-        self.discarded.insert(lba.span(blocks));
-        let g = self.slots().unit();
-        let span = UnitSpan::of(lba, blocks, g);
-        let ends = span.kept().into_iter().flatten().map(|(unit, _)| unit);
-        let ends: Vec<u64> = ends.filter(|u| self.discarded.contains_all(u * g..(u + 1) * g)).collect();
-        for unit in span.whole().chain(ends) {
-            let place = self.place_of(unit);
-            match (self.homes.remove(unit), place, &mut self.raz) {
-                (_, Some(place), Some(raz)) => raz.give_up(place),
-                (Some(old), ..) => self.lost(old),
-                _ => {}
-            }
         }
     }
 }
@@ -474,7 +397,7 @@ impl TranslationLayer for LogLayer {
 
     fn map_bytes(&self) -> u64 {
         let bands = (self.bands.capacity() * size_of::<Band>()) as u64;
-        let raz = self.raz.as_ref().map_or(0, Raz::bytes);
+        let raz = self.raz.as_ref().map_or(0, Raz::bytes) + self.window.as_ref().map_or(0, Window::bytes);
         self.homes.bytes() + self.free.bytes() + bands + self.discarded.bytes() as u64 + raz
     }
 

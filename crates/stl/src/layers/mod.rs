@@ -1,5 +1,6 @@
 //! The layers, one file each.
 
+pub mod caveat_scriptor;
 pub mod cmr;
 pub mod disk_cache;
 pub mod e_region;
@@ -11,6 +12,7 @@ pub mod s_block;
 pub mod segment;
 pub mod smart;
 pub mod static_map;
+pub mod steady_log;
 pub mod virtual_guard;
 pub mod zoned;
 

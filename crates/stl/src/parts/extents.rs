@@ -119,6 +119,18 @@ impl Extents {
         self.insert(e);
     }
 
+    /// Makes one extent of the one that begins at `lba` and the one before it, where that goes on in it.
+    pub fn join(&mut self, lba: u64) {
+        let Some(&second) = self.map.get(&lba) else { return };
+        let Some((&first, before)) = self.map.range_mut(..lba).next_back() else { return };
+        let follows = first + u64::from(before.blocks) == lba
+            && (before.packet, before.at + before.blocks) == (second.packet, second.at);
+        if follows && let Some(both) = before.blocks.checked_add(second.blocks) {
+            before.blocks = both;
+            self.map.remove(&lba);
+        }
+    }
+
     /// All extents, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Extent> {
         self.map.iter().map(extent)
@@ -134,6 +146,18 @@ impl Extents {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_goes_on_is_one_extent() {
+        let mut map = Extents::default();
+        let e = |lba, blocks, packet: u32, at| Extent { lba, blocks, packet, at };
+        [e(10, 2, 1, 0), e(12, 3, 1, 2), e(15, 1, 1, 6), e(16, 1, 2, 7)]
+            .into_iter()
+            .for_each(|e| map.insert(e));
+        // Joined: the second goes on in the first; not the third, elsewhere in the packet, nor the fourth, of another one.
+        [10, 11, 12, 15, 16].into_iter().for_each(|lba| map.join(lba));
+        assert_eq!(map.iter().collect::<Vec<_>>(), [e(10, 5, 1, 0), e(15, 1, 1, 6), e(16, 1, 2, 7)]);
+    }
 
     #[test]
     fn parts_are_taken_out_of_the_middle() {

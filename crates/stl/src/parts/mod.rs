@@ -5,6 +5,8 @@
 //! | split requests | [`split`] |
 //! | lay regions over the medium | [`stretches`], [`ring`] |
 //! | append to bands and clean them | [`slots`], [`homes`], [`free_bands`], [`victim`], [`moves`], [`units`] |
+//! | append blocks of any number | [`holdings`] |
+//! | tell hot units from cold ones | [`window`] |
 //! | know what holds data | [`live`] |
 //! | map a few blocks of a large space | [`position_index`], [`extents`], [`chunked`], [`marks`] |
 //! | keep or move whole tracks | [`rows`] |
@@ -15,6 +17,7 @@ pub mod amplifier;
 pub mod chunked;
 pub mod extents;
 pub mod free_bands;
+pub mod holdings;
 pub mod homes;
 pub mod live;
 pub mod marks;
@@ -30,3 +33,4 @@ pub mod stretches;
 pub mod units;
 pub mod update;
 pub mod victim;
+pub mod window;

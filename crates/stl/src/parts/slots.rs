@@ -22,6 +22,13 @@ pub struct Slots {
     longest: u32,
 }
 
+/// What is said of a drive that skips all tracks of a band.
+pub fn no_sectors(band: u64) -> String {
+    format!(
+        "band {band} has no sectors, the drive skips all of its tracks: use a larger band=, so that each has some"
+    )
+}
+
 impl Slots {
     /// Units of `unit` blocks in all of `bands`.
     ///
@@ -33,6 +40,9 @@ impl Slots {
         for b in 0..bands.len() {
             let blocks = bands.band(BandId(b)).blocks.0;
             let slots = blocks / unit;
+            if blocks == 0 {
+                return Err(no_sectors(b));
+            }
             if slots == 0 {
                 return Err(format!(
                     "a band of {blocks} blocks holds no unit of {unit} blocks: use a smaller granularity= or a larger \
@@ -147,7 +157,8 @@ impl Slots {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use smrlab_disk::model;
+    use smrlab_disk::geometry::{Defect, GeometrySpec};
+    use smrlab_disk::{BandLayout, Geometry, ZoneSpec, model};
 
     /// Bands of the `tiny` preset with `tracks` tracks each.
     pub(crate) fn tiny(tracks: u64, unit: u64) -> Slots {
@@ -169,6 +180,23 @@ pub(crate) mod tests {
         }
         let by_band = |b: u32| s.bands().band(BandId(u64::from(b))).blocks.0 / 8;
         assert_eq!(u64::from(s.total()), (0..s.band_count()).map(by_band).sum::<u64>());
+    }
+
+    /// Two tracks of which every sector is a defect: the first band is empty, and bands of four tracks are not.
+    #[test]
+    fn a_drive_with_an_empty_band_is_refused_with_the_remedy() {
+        let mut spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(40, 4)]);
+        let all =
+            (0..2).flat_map(|cylinder| (0..4).map(move |sector| Defect { cylinder, surface: 0, sector }));
+        spec.defects = all.collect();
+        let geometry = Geometry::new(spec).unwrap();
+        let slots = |tracks| {
+            let layout = BandLayout { tracks, head_width: 2, random_access: 0 };
+            Slots::new(Bands::new(&geometry, layout).unwrap(), 1)
+        };
+        let e = slots(2).unwrap_err();
+        assert!(e.contains("band 0 has no sectors") && e.contains("larger band="), "{e}");
+        assert!(slots(4).is_ok());
     }
 
     #[test]

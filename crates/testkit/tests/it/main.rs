@@ -2,6 +2,7 @@
 
 mod arrays;
 mod bijection;
+mod caveat_scriptor;
 mod cuts;
 mod host_aware;
 mod layers;

@@ -10,6 +10,7 @@ mod common;
 mod dvs_raid;
 mod hotcold;
 mod idle;
+mod kv_store;
 mod local_space;
 mod local_time;
 mod mix;
@@ -77,6 +78,7 @@ pub const GENERATORS: &[Generator] = &[
     phases::GENERATOR,
     dvs_raid::GENERATOR,
     zoned::GENERATOR,
+    kv_store::GENERATOR,
 ];
 
 impl Generator {

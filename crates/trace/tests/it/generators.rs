@@ -284,3 +284,53 @@ fn sizes_and_spans_that_do_not_fit_are_refused() {
     assert!(!opens("size=uniform(60blk;100blk),span=50blk,align=1blk"));
     assert!(opens("size=uniform(8blk;8blk),span=50blk") && !opens("size=uniform(8blk;4blk),span=50blk"));
 }
+
+/// The same puts and gets: SMRDB writes tables of its size in order, each place once between resets, and reads only what it wrote.
+#[test]
+fn smrdb_keeps_the_rules_of_zones() {
+    let table = 1024;
+    let a = all("kv-store,records=30000,value=1KiB,table=512KiB,reset=on,operations=60000");
+    let mut pointers = std::collections::BTreeMap::<u64, u64>::new();
+    let mut resets = 0;
+    for r in a.iter() {
+        let (zone, at) = (r.lba.0 / table, r.lba.0 % table);
+        let pointer = pointers.entry(zone).or_default();
+        match r.op {
+            HostOp::Write => {
+                assert_eq!(at, *pointer, "zone {zone}");
+                *pointer += u64::from(r.blocks);
+                assert!(*pointer <= table);
+            }
+            HostOp::Read => assert!(at + u64::from(r.blocks) <= *pointer, "read of what was not written"),
+            _ => {
+                assert_eq!((at, u64::from(r.blocks)), (0, table));
+                (*pointer, resets) = (0, resets + 1);
+            }
+        }
+    }
+    assert!(resets > 100, "{resets} resets");
+}
+
+/// Of the same operations: a get reads one place at most, LevelDB writes more often and shorter than SMRDB, and only the B-tree goes back to
+/// where it was without having freed it.
+#[test]
+fn stores_differ_in_what_they_make_of_the_same_operations() {
+    let of = |store: &str, rest: &str| all(&format!("kv-store,store={store},records=40000,value=1KiB{rest}"));
+    let sum =
+        |a: &Batch, op: HostOp| -> u64 { a.iter().filter(|r| r.op == op).map(|r| u64::from(r.blocks)).sum() };
+    let [smrdb, leveldb, btree] = ["smrdb", "leveldb", "btree"].map(|s| of(s, ",write=100%,theta=0"));
+    // 80 000 puts of two blocks: each store logs them, and writes each key at least once more.
+    for (a, name) in [(&smrdb, "smrdb"), (&leveldb, "leveldb"), (&btree, "btree")] {
+        assert!(sum(a, HostOp::Write) > 2 * 80_000 + 2 * 39_000, "{name}");
+    }
+    let longest = |a: &Batch| a.iter().map(|r| r.blocks).max();
+    assert_eq!((longest(&smrdb), longest(&btree)), (Some(2048), Some(128)));
+    let random =
+        mean(btree.iter().filter(|r| r.op == HostOp::Write).map(|r| f64::from(u8::from(r.blocks == 8))));
+    assert!(random > 0.9, "{random} of the B-tree's writes are pages");
+    let gets = of("smrdb", ",write=0%,operations=5000");
+    let loaded = of("smrdb", ",operations=0").len();
+    assert!(gets.len() - loaded <= 5000 && gets.len() > loaded + 3000, "{} behind {loaded}", gets.len());
+    // Keys and kinds do not depend on the store: the same share of gets is answered by the same keys.
+    assert!(gets.iter().skip(loaded).all(|r| r.op == HostOp::Read && r.blocks <= 8));
+}

@@ -34,6 +34,9 @@ impl LogLayer {
 
     /// The band to clean; in idle time only one that is worth it.
     pub(super) fn choose(&self, ripe: bool) -> Option<u32> {
+        if let Some(band) = self.oldest_hot() {
+            return Some(band);
+        }
         let closed = self.bands.iter().enumerate().filter(|(_, b)| b.state == State::Closed);
         let candidates = closed.map(|(i, b)| Candidate {
             band: i as u32,
@@ -45,6 +48,18 @@ impl LogLayer {
         self.options.victim.choose(candidates.filter(|c| !ripe || self.is_ripe(c.band)))
     }
 
+    /// Of too many bands with hot units the oldest one in which something is dead.
+    fn oldest_hot(&self) -> Option<u32> {
+        let most = f64::from(self.slots().band_count()) * self.options.hot_bands?;
+        let is_hot =
+            |band: &u32| self.bands[*band as usize].state == State::Closed && self.class_of(*band) == 1;
+        let hot = (0..self.bands.len() as u32).filter(is_hot);
+        if hot.clone().count() as f64 <= most {
+            return None;
+        }
+        hot.filter(|&band| self.dead(band) > 0).min_by_key(|&band| self.bands[band as usize].stamp)
+    }
+
     /// Plans the compaction of one band, and lists what it changes; answers whether the plan has a fence.
     pub(super) fn plan_compaction(&self, victim: u32, plan: &mut Plan, out: &mut Vec<Record>) -> bool {
         let first = plan.ops().len();
@@ -52,7 +67,7 @@ impl LogLayer {
         let staged = moves::stage(&self.homes, victim, Cause::Defrag, plan);
         let (mut ahead, mut fenced) = (0, false);
         for class in 0..classes(self.options.separate) {
-            let of_class = |s: &&Staged| self.cooled(s.live.note).1 == class;
+            let of_class = |s: &&Staged| self.cooled(s.live.unit, s.live.note).1 == class;
             let units: Vec<Staged> = match self.options.separate {
                 Separate::None => staged.clone(),
                 _ => staged.iter().filter(of_class).copied().collect(),

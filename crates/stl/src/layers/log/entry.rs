@@ -163,11 +163,22 @@ pub(super) fn unit(values: &Values, bands: &Bands) -> u64 {
     })
 }
 
-fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+/// The log of an entry with `band=` and `granularity=`.
+pub(super) fn log(
+    entry: &LayerEntry,
+    context: &BuildContext,
+    values: &Values,
+    options: Options,
+) -> BuildResult {
+    let refuse = |e: String| SpecError::Other(format!("{}: {e}", entry.name));
     let size = context.band_length(values.band("band"), BandLength::Tracks);
-    let bands = context.bands(&ENTRY, size)?;
+    let bands = context.bands(entry, size)?;
     let unit = unit(values, &bands);
+    let slots = Slots::new(bands, unit).map_err(refuse)?;
+    Ok(Box::new(LogLayer::new(slots, options).map_err(refuse)?))
+}
+
+fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let policy = values.text("policy").unwrap_or_default();
     let idle = values.time("idle").map(|after| Idle {
         after,
@@ -187,10 +198,10 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             Some("recency") => Separate::Recency(values.count("window").unwrap_or(4096) as u32),
             _ => Separate::None,
         },
+        hot_bands: None,
         overprovision: values.share("overprovision").unwrap_or(0.1),
         reserve: values.count("reserve").map(|n| n as u32),
         idle,
     };
-    let slots = Slots::new(bands, unit).map_err(refuse)?;
-    Ok(Box::new(LogLayer::new(slots, options).map_err(refuse)?))
+    log(&ENTRY, context, values, options)
 }

@@ -12,6 +12,13 @@ pub enum Separate {
     Frequency(u32),
     /// Hot: written not longer ago than the host needed to write so many units.
     Recency(u32),
+    /// Hot: its [heat](crate::parts::window::Window::heat) within the last so many units written is at least so much.
+    Window {
+        /// Units in the window.
+        length: u32,
+        /// The least heat.
+        hot: u64,
+    },
 }
 
 /// What can be chosen about the layer.
@@ -25,6 +32,8 @@ pub struct Options {
     pub streams: u32,
     /// Hot units go to other bands than cold ones.
     pub separate: Separate,
+    /// While more than this share of the bands holds hot units, the oldest of those bands is cleaned.
+    pub hot_bands: Option<f64>,
     /// Share of the space that the host does not see, beside the reserve.
     pub overprovision: f64,
     /// Bands that are kept free; fewer than progress needs are not taken.
@@ -47,7 +56,16 @@ pub struct Idle {
 impl Default for Options {
     fn default() -> Self {
         let (victim, separate) = (Victim::Greedy, Separate::None);
-        Self { victim, own: false, streams: 1, separate, overprovision: 0.1, reserve: None, idle: None }
+        Self {
+            victim,
+            own: false,
+            streams: 1,
+            separate,
+            hot_bands: None,
+            overprovision: 0.1,
+            reserve: None,
+            idle: None,
+        }
     }
 }
 

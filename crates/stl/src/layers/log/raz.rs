@@ -86,6 +86,10 @@ impl Raz {
     /// The place that a slot is, if it is one.
     #[inline]
     fn place(&self, slot: u32) -> Option<u32> {
+        // Most units are in the log.
+        if slot < self.tracks[0].1 {
+            return None;
+        }
         let (first, at) = self.tracks[self.tracks.partition_point(|t| t.1 <= slot).checked_sub(1)?];
         Some(first + slot - at)
     }

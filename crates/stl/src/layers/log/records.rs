@@ -151,7 +151,9 @@ impl LogLayer {
             BAND => self.restore_band(a as u32, b as u32, c),
             tag if tag == RECENT || tag & PLACES > 0 => self.raz.iter_mut().for_each(|r| r.restore(record)),
             _ => {
-                let known = self.homes.take(record) || self.free.replay(record);
+                let known = self.homes.take(record)
+                    || self.free.replay(record)
+                    || self.window.as_mut().is_some_and(|window| window.replay(record));
                 debug_assert!(known, "record {} is not the log's", record.tag);
             }
         }
@@ -161,7 +163,7 @@ impl LogLayer {
     fn relocate(&mut self, band: u32, units: Range<u64>) {
         for unit in units {
             let note = self.homes.find(unit).map_or(0, |old| old.note);
-            let (note, _) = self.cooled(note);
+            let (note, _) = self.cooled(unit, note);
             self.counters.relocated += 1;
             if let Some(old) = self.homes.append(band, unit, note) {
                 let stamp = self.bands[old as usize].stamp;
@@ -214,6 +216,7 @@ impl LogLayer {
             out(Record { tag: BAND, words: [i as u64, u64::from(b.head), b.stamp] });
         }
         self.raz.iter().for_each(|raz| raz.checkpoint(out));
+        self.window.iter().for_each(|window| window.checkpoint(out));
         for run in self.discarded.runs() {
             out(discarded(Lba(run.start), Blocks(run.end - run.start)));
         }

@@ -1,0 +1,141 @@
+//! What survives a power cut: every change of the log as a record, applied by the same functions.
+
+use super::{HOST, State, SteadyLog, Victim};
+use crate::Record;
+use std::ops::Range;
+
+/// Band `words[0]`, the next free one, was taken for head `words[1]`.
+const OPEN: u32 = 1;
+/// `words[1]` blocks from `words[0]` on were appended at head `words[2]`.
+const APPEND: u32 = 2;
+/// The cleaning of band `words[0]` begins.
+const BEGIN: u32 = 3;
+/// Nothing in band `words[0]` before offset `words[1]` is live any more.
+const PASS: u32 = 4;
+/// Band `words[0]` has nothing live and is free.
+const FREE: u32 = 5;
+/// Blocks `words[0]`, `words[1]` in number, were discarded.
+const DISCARD: u32 = 6;
+/// Checkpoint, behind the map: band `words[0]` is in use; where `words[1]` is above 0, by the head of one less.
+const BAND: u32 = 7;
+/// Checkpoint: band `words[0]` is being cleaned, `words[1]` as [`PASS`] says, and `words[2]` were dead at first.
+const VICTIM: u32 = 8;
+/// Checkpoint: the debt, as its bits.
+const DEBT: u32 = 9;
+
+pub(super) fn opened(band: u32, head: usize) -> Record {
+    Record { tag: OPEN, words: [u64::from(band), head as u64, 0] }
+}
+
+pub(super) fn appended(lbas: &Range<u64>, head: usize) -> Record {
+    Record { tag: APPEND, words: [lbas.start, lbas.end - lbas.start, head as u64] }
+}
+
+pub(super) fn begun(band: u32) -> Record {
+    Record { tag: BEGIN, words: [u64::from(band), 0, 0] }
+}
+
+pub(super) fn passed(band: u32, end: u64) -> Record {
+    Record { tag: PASS, words: [u64::from(band), end, 0] }
+}
+
+pub(super) fn freed(band: u32) -> Record {
+    Record { tag: FREE, words: [u64::from(band), 0, 0] }
+}
+
+pub(super) fn discarded(lbas: &Range<u64>) -> Record {
+    Record { tag: DISCARD, words: [lbas.start, lbas.end - lbas.start, 0] }
+}
+
+impl SteadyLog {
+    /// Makes the change that a record tells.
+    pub(super) fn apply(&mut self, record: &Record) {
+        let [a, b, c] = record.words;
+        match record.tag {
+            OPEN => {
+                let band = self.free.pop();
+                debug_assert_eq!(u64::from(band), a, "another band was taken");
+                self.taken(band, b as usize);
+            }
+            APPEND if c as usize == HOST => self.written(a..a + b),
+            APPEND => {
+                self.counters.moved += b;
+                self.append(c as usize, a..a + b);
+            }
+            BEGIN => self.victim = Some(self.begun(a as u32)),
+            PASS => self.pass(b),
+            FREE => self.release(a as u32),
+            DISCARD => self.discard(a..a + b),
+            BAND => self.restore_band(a as u32, b),
+            VICTIM => self.victim = Some(Victim { band: a as u32, done: b, dead: c as u32 }),
+            DEBT => self.debt = a as i64,
+            _ => {
+                let known = self.holdings.take(record) || self.free.replay(record);
+                debug_assert!(known, "record {} is not steady-log's", record.tag);
+            }
+        }
+        // What became free has a record of its own.
+        self.ledger.emptied.clear();
+    }
+
+    /// The victim has nothing live any more before this offset.
+    fn pass(&mut self, end: u64) {
+        self.counters.steps += 1;
+        if let Some(victim) = &mut self.victim {
+            self.debt -= (end - victim.done) as i64;
+            victim.done = end;
+        }
+    }
+
+    /// A band with nothing live is free.
+    pub(super) fn release(&mut self, band: u32) {
+        let written = self.holdings.written(band);
+        match self.victim.take_if(|victim| victim.band == band) {
+            Some(victim) => {
+                self.debt -= i64::from(written) - victim.done as i64;
+                self.counters.steps += 1;
+                self.counters.cleaned += 1;
+            }
+            None => self.counters.empties += 1,
+        }
+        self.ledger.ripe -= u32::from(self.ledger.is_ripe(written, 0));
+        self.ledger.states[band as usize] = State::Free;
+        self.holdings.free(band);
+        self.free.put(band);
+    }
+
+    fn restore_band(&mut self, band: u32, head: u64) {
+        let states = &mut self.ledger.states;
+        states.resize(states.len().max(band as usize + 1), State::Free);
+        match head {
+            0 => {
+                let (written, live) = (self.holdings.written(band), self.holdings.live(band));
+                self.ledger.states[band as usize] = State::Closed;
+                self.ledger.ripe += u32::from(self.ledger.is_ripe(written, live));
+            }
+            head => {
+                if self.holdings.written(band) == 0 {
+                    self.holdings.open(band);
+                }
+                self.ledger.states[band as usize] = State::Open;
+                self.heads[head as usize - 1] = Some(band);
+            }
+        }
+    }
+
+    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+        self.free.checkpoint(out);
+        self.holdings.checkpoint(out);
+        for (band, _) in self.ledger.states.iter().enumerate().filter(|(_, s)| **s != State::Free) {
+            let head = self.heads.iter().position(|h| *h == Some(band as u32)).map_or(0, |head| head + 1);
+            out(Record { tag: BAND, words: [band as u64, head as u64, 0] });
+        }
+        if let Some(Victim { band, done, dead }) = self.victim {
+            out(Record { tag: VICTIM, words: [band.into(), done, dead.into()] });
+        }
+        out(Record { tag: DEBT, words: [self.debt as u64, 0, 0] });
+        for run in self.discarded.runs() {
+            out(discarded(&run));
+        }
+    }
+}
