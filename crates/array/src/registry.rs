@@ -88,9 +88,19 @@ impl Chosen {
         }
     }
 
-    /// The layer of a drive where `layer` was asked for: `cmr` of one that is to be conventional. Spares are as the others.
+    /// The layer of a drive where `layer` was asked for: `cmr` of one that is to be conventional, and of the spare for one that
+    /// dies when the schedule says so.
     pub fn layer_of<'a>(&self, disk: u32, layer: &'a str) -> &'a str {
-        if disk < self.disks && self.is_conventional(disk) { "cmr" } else { layer }
+        let place = if disk < self.disks { Some(disk) } else { self.replaces(disk) };
+        if place.is_some_and(|disk| self.is_conventional(disk)) { "cmr" } else { layer }
+    }
+
+    /// The drive whose place a spare takes by the schedule: the last spare that of the first one to die.
+    fn replaces(&self, spare: u32) -> Option<u32> {
+        let mut fails = self.schedule.fails.clone();
+        fails.sort_by_key(|(_, at)| *at);
+        let nth = (self.disks + self.spares).checked_sub(spare + 1)?;
+        fails.get(nth as usize).map(|(member, _)| member.0)
     }
 
     /// Whether a drive is to be conventional.
@@ -348,6 +358,9 @@ mod tests {
             (0..chosen.disks + 1).map(|disk| chosen.layer_of(disk, "log")).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(layers("raid4s,disks=3"), "log log cmr log", "a spare is no conventional one");
+        // The last of two spares replaces the first drive that dies.
+        let chosen = parse("raid4s,disks=3,fail=1@9s+2@4s,replace=1s,spares=2").unwrap();
+        assert_eq!([3, 4].map(|spare| chosen.layer_of(spare, "log")), ["log", "cmr"]);
         assert_eq!(layers("mirror,disks=2 / raid4s,disks=3"), "log log cmr log log cmr log");
         assert_eq!(layers("raid4s,disks=3 / mirror,disks=2"), "log log log log cmr cmr log");
         assert_eq!(layers("raid5,disks=3"), "log log log log");

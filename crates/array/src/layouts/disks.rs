@@ -243,6 +243,11 @@ impl Disks {
         self.filled(now, unit, plan);
     }
 
+    /// Whether a unit that was begun when there had been `changes` deaths is one of the rebuild under way.
+    pub fn is_own(&self, changes: u64) -> bool {
+        self.rebuild.is_some() && changes >= self.since
+    }
+
     /// A unit of the disk that is rebuilt lacks nothing: it is, or it holds nothing yet and is written as on the other disks from here on.
     pub fn filled(&mut self, now: SimTime, unit: u64, plan: &mut MemberPlan) {
         let Some(rebuild) = &mut self.rebuild else { return };

@@ -21,8 +21,8 @@ than RAID-4 that updates in place. *Assumed* here: a data drive maps and cleans 
 `--stack 'raid4s / log'`, or `s-block`; with `rmw` they update in place, for the comparison with `raid5,layout=parity-last / rmw`. \
 Only as much of the conventional drive is used as the data drives have.
 
-One drive may be lost, the one with parity too. In a run a spare that takes its place is shingled as the others; a served \
-array makes a conventional one. Degraded reads, rebuilds, `intent` and `journal` are those of `raid5`. Discards do \
+One drive may be lost, the one with parity too. The fresh one that takes its place is conventional, too; only where \
+a `timeout` throws it out of a run, which nobody knows before, is it a spare as the others. Degraded reads, rebuilds, `intent` and `journal` are those of `raid5`. Discards do \
 not reach the drives: a log reads zeroes where a conventional drive keeps what it had, and parity would not fit.",
     params: &joined::<10>(&[
         &[

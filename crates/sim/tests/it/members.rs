@@ -81,4 +81,10 @@ fn the_parity_drive_of_raid4s_is_conventional() {
     assert!(d[0] > 0 && d[1] > 0 && d[2] == 0, "{d:?}");
     let other = cleaned(&of("raid5,disks=3,layout=parity-last", "rmw"));
     assert!(other[2] > 0, "{other:?}");
+    // So is the one that takes its place.
+    let again = format!("{MORE}\narray = 'raid4s,disks=3,fail=2@1ms,replace=1ms'\nverify_media = true");
+    let d = go("rmw", 1000, &again);
+    let cleaned = cleaned(&d);
+    assert!(cleaned[0] > 0 && cleaned[2] == 0, "{cleaned:?}");
+    assert_eq!(d.result.json["array"]["rebuilds"], 1);
 }

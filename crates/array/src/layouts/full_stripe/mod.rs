@@ -169,6 +169,9 @@ impl FullStripe {
         self.over(ticket, state);
         let same = state.changes == self.disks.changes();
         match &state.doing {
+            Doing::Rebuild(unit) if !same && self.disks.is_own(state.changes) => {
+                self.rebuild(now, ticket, *unit, plan);
+            }
             Doing::Rebuild(_) => {
                 if same {
                     self.disks.give_up(plan);

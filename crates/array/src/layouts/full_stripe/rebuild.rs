@@ -83,7 +83,7 @@ impl FullStripe {
         unit: u64,
         plan: &mut MemberPlan,
     ) {
-        let Some(target) = self.disks.target().filter(|_| state.changes == self.disks.changes()) else {
+        let Some(target) = self.disks.target().filter(|_| self.disks.is_own(state.changes)) else {
             self.over(ticket, &state);
             return plan.end(ticket);
         };
