@@ -2,7 +2,7 @@
 //!
 //! A pure state machine over the mechanics. The medium goes on by itself after a command: it reads ahead, it writes what the
 //! buffer took. What was read is kept by its place on the medium, so that reading ahead works behind any translation layer
-//! (`docs/decisions/0009-the-drives-own-buffer.md`).
+//! (`docs/decisions/0010-the-drives-own-buffer.md`).
 //!
 //! What it is made of, each in a file: [`Front`] has the overheads and says when the next command begins; [`AtMedium`] what the
 //! mechanics were told to do; [`Segments`] the blocks that were read; [`Ahead`] the reading that goes on; [`Writes`] what was taken and
