@@ -130,7 +130,7 @@ fn the_power_may_fail_while_parity_is_logged() {
             array.exercise(40, 8, &mut rng);
             array.submit(HostOp::Write, point % 60, 6, &mut rng);
             (0..point % 31).for_each(|_| _ = array.step(&mut rng));
-            applied += smrlab_array::counted(&*array.array).get("parities_applied").unwrap();
+            applied += smrlab_array::counted(array.array()).get("parities_applied").unwrap();
             array.cut(&mut rng);
             array.exercise(6, 8, &mut rng);
             array.settle(&mut rng);
@@ -212,7 +212,7 @@ fn as_many_disks_may_die_as_are_promised() {
             }
             array.exercise(6, 40, &mut rng);
             array.read_back(&mut rng);
-            assert!(!array.array.unfinished(), "{text}: {point}");
+            assert!(!array.array().unfinished(), "{text}: {point}");
             array.kill((one + 1) % n);
             array.kill((one + n - 1) % n);
             array.read_back(&mut rng);
@@ -245,7 +245,7 @@ fn a_mirror_lives_as_long_as_a_copy_does() {
     array.submit(HostOp::Write, 4, 4, &mut rng);
     array.submit(HostOp::Read, 0, 4, &mut rng);
     array.settle(&mut rng);
-    assert_eq!((array.refused, array.array.unfinished()), (2, false));
+    assert_eq!((array.refused, array.array().unfinished()), (2, false));
 }
 
 /// The power fails at any member request: with a remembered intent, as many disks may be lost afterwards as ever.
@@ -327,7 +327,7 @@ fn a_power_cut_and_a_lost_disk_together_lose_nothing_with_the_journal() {
     let survives = |text: &str, point: u64, disk: u64| {
         let mut rng = Rng::new(point);
         let mut array = ArrayHarness::new(text, "cmr", &drive);
-        let space = array.array.host_blocks().0;
+        let space = array.array().host_blocks().0;
         array.exercise(10, 30, &mut rng);
         // Every fourth write is longer than the journal has rows.
         let blocks = if point % 4 == 3 { (space - 40).min(160) } else { 20 };

@@ -42,7 +42,7 @@ fn everything_is_read_back() {
             let mut rng = Rng::new(seed);
             let mut array = ArrayHarness::new(text, layer, &drive);
             // Mostly in order, then anywhere.
-            let space = array.array.host_blocks().0;
+            let space = array.array().host_blocks().0;
             for at in (0..space).step_by(24) {
                 array.submit(HostOp::Write, at, 24.min(space - at), &mut rng);
                 (0..3).for_each(|_| _ = array.step(&mut rng));
@@ -51,7 +51,7 @@ fn everything_is_read_back() {
             array.submit(HostOp::Flush, 0, 0, &mut rng);
             array.read_back(&mut rng);
             assert_eq!(array.refused, 0, "{text}");
-            println!("{text}: {:?}", counted(&*array.array));
+            println!("{text}: {:?}", counted(array.array()));
         }
     }
 }
@@ -84,17 +84,17 @@ fn what_no_flush_has_written_is_in_a_checkpoint() {
     let written = |cuts: u32| {
         let mut rng = Rng::new(3);
         let mut array = ArrayHarness::new(text, layer, &drive());
-        let space = array.array.host_blocks().0;
+        let space = array.array().host_blocks().0;
         for i in 0..40 {
             array.submit(HostOp::Write, i * 131 % (space - 16), 16, &mut rng);
             array.settle(&mut rng);
         }
         // The second one recovers from a checkpoint.
         (0..cuts).for_each(|_| array.cut(&mut rng));
-        let before = counted(&*array.array).get("metadata_blocks").unwrap();
+        let before = counted(array.array()).get("metadata_blocks").unwrap();
         array.submit(HostOp::Flush, 0, 0, &mut rng);
         array.settle(&mut rng);
-        counted(&*array.array).get("metadata_blocks").unwrap() - before
+        counted(array.array()).get("metadata_blocks").unwrap() - before
     };
     assert!(written(0) > 10);
     assert_eq!([written(1), written(2)], [written(0); 2]);
@@ -127,7 +127,7 @@ fn a_drive_with_zones_may_die_and_is_rebuilt() {
             }
             array.exercise(15, 90, &mut rng);
             array.read_back(&mut rng);
-            assert!(!array.array.unfinished(), "{text}: {point}");
+            assert!(!array.array().unfinished(), "{text}: {point}");
             array.kill((disk + 1) % array.disks());
             array.read_back(&mut rng);
             assert_eq!(array.refused, 0, "{text}: {point}");
