@@ -120,8 +120,14 @@ impl Cached {
 
     pub(super) fn start_destage(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) {
         let own = self.dirty.range(self.group_pages(group)).map(|(n, p)| (n, *p));
-        // A page that is being written keeps its place until that is done.
+        // A page that is being written keeps its place until that is done. What a discard is under way for is not wanted on the disks.
         let size = self.settings.page;
+        let (late, own): (Vec<_>, Vec<_>) =
+            own.partition(|(n, _)| self.changing.meets(&(n * size..(n + 1) * size)));
+        if !late.is_empty() {
+            self.late.insert(group);
+        }
+        let own = own.into_iter();
         let mut chosen: Vec<(u64, Page)> =
             own.filter(|(n, _)| !self.writing.meets(&(n * size..(n + 1) * size))).collect();
         let pages: Vec<u64> = chosen.iter().map(|(page, _)| *page).collect();
@@ -176,6 +182,11 @@ impl Cached {
         } else {
             self.next_run(now, ticket, &mut destage, plan);
         }
+        self.after_run(now, ticket, destage, plan);
+    }
+
+    /// The array within was asked for a run: the next one follows where it is done.
+    fn after_run(&mut self, now: SimTime, ticket: Ticket, mut destage: Destage, plan: &mut MemberPlan) {
         loop {
             match plan.take_outcome(ticket) {
                 None => return self.doing.put(ticket, Doing::Destage(destage)),
@@ -188,8 +199,35 @@ impl Cached {
         }
     }
 
+    /// An array within that keeps works waiting may have gone on with them, whoever was asked about: those that it ended
+    /// are over here too, and what destages write is in their slots.
+    pub(super) fn others(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        while let Some(ticket) = self.ended(plan) {
+            match self.doing.take(ticket) {
+                Some(Doing::Destage(destage)) => self.after_run(now, ticket, destage, plan),
+                Some(Doing::Within(asked)) => self.after_within(ticket, asked, plan),
+                _ => return,
+            }
+        }
+        self.redirect(plan);
+    }
+
+    /// A work that only the array within knows to be over.
+    fn ended(&self, plan: &MemberPlan) -> Option<Ticket> {
+        let tickets = plan.outcomes().iter().filter_map(|outcome| match outcome {
+            Outcome::Ended(ticket) | Outcome::Refused(ticket, _) => Some(*ticket),
+            Outcome::Acknowledged(_) => None,
+        });
+        let within = |ticket: &Ticket| match self.doing.get(*ticket) {
+            Some(Doing::Within(asked)) => !asked.done,
+            Some(Doing::Destage(_)) => true,
+            _ => false,
+        };
+        tickets.into_iter().find(within)
+    }
+
     /// What destages write is in their slots; a plan may have the writes of one that waited for the array within.
-    pub(super) fn redirect(&self, plan: &mut MemberPlan) {
+    fn redirect(&self, plan: &mut MemberPlan) {
         if !plan.wants_data() {
             return;
         }

@@ -27,7 +27,7 @@ use lists::ReadPolicy;
 use pages::{Page, Pages};
 use smrlab_stl::{Counted, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime, Zone};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 tasks! {
@@ -202,6 +202,8 @@ pub(crate) struct Cached {
     changing: Under,
     /// Groups that are being destaged, or about to be.
     destaging: Vec<u64>,
+    /// Groups of which a destage left what a discard is under way for.
+    late: BTreeSet<u64>,
     /// Between high and low.
     draining: bool,
     counts: Counts,
@@ -229,6 +231,7 @@ impl Cached {
             writing: Under::default(),
             changing: Under::default(),
             destaging: Vec::new(),
+            late: BTreeSet::new(),
             draining: false,
             counts: Counts::default(),
         }
@@ -315,6 +318,7 @@ impl Array for Cached {
                 }
             },
         }
+        self.others(now, plan);
     }
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
@@ -329,15 +333,17 @@ impl Array for Cached {
             }
             _ => plan.end(ticket),
         }
-        self.redirect(plan);
+        self.others(now, plan);
     }
 
     fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
         self.inner.failed(now, member, plan);
+        self.others(now, plan);
     }
 
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
         self.inner.replaced(now, member, plan);
+        self.others(now, plan);
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
@@ -346,6 +352,7 @@ impl Array for Cached {
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
         self.inner.wake(now, plan);
+        self.others(now, plan);
     }
 
     fn unfinished(&self) -> bool {

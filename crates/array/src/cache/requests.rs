@@ -45,6 +45,10 @@ impl Cached {
     fn may_begin(&self, r: &HostRequest, done: u64) -> bool {
         let span = r.lba.span(r.blocks);
         let first = (span.start + done) / self.settings.page;
+        // A discard takes what is dirty when the disks have done theirs.
+        if self.settings.write > 0 && self.changing.meets(&span) {
+            return false;
+        }
         match r.op {
             HostOp::Read => !self.writing.meets(&span),
             HostOp::Write if self.caches(r) => {
@@ -84,8 +88,7 @@ impl Cached {
             HostOp::Read => self.read(ticket, r, plan),
             HostOp::Write if self.caches(r) => self.write(ticket, r, done, plan),
             _ => {
-                // Where discarded blocks keep what they held, dirty ones may too.
-                if r.op == HostOp::Write || self.settings.discards {
+                if self.settings.write == 0 && (r.op == HostOp::Write || self.settings.discards) {
                     self.forget(r, plan);
                 }
                 self.changing.add(ticket, r);
@@ -257,34 +260,46 @@ impl Cached {
 
     /// A phase of a request that needs the disks is over.
     pub(super) fn within(&mut self, now: SimTime, phase: Phase, asked: Asked, plan: &mut MemberPlan) {
-        let ticket = phase.ticket;
         if !asked.done {
             self.inner.complete(now, phase, plan);
-            match plan.take_outcome(ticket) {
-                None => return self.doing.put(ticket, Doing::Within(asked)),
-                Some(Outcome::Refused(_, why)) => return self.refused(ticket, &asked, why, plan),
-                Some(_) => {}
-            }
+            return self.after_within(phase.ticket, asked, plan);
         }
-        self.done(ticket, &asked, plan);
+        self.done(phase.ticket, &asked, plan);
+    }
+
+    /// The array within went on with such a request.
+    pub(super) fn after_within(&mut self, ticket: Ticket, asked: Asked, plan: &mut MemberPlan) {
+        match plan.take_outcome(ticket) {
+            None => self.doing.put(ticket, Doing::Within(asked)),
+            Some(Outcome::Refused(_, why)) => self.refused(ticket, &asked, why, plan),
+            Some(_) => self.done(ticket, &asked, plan),
+        }
     }
 
     /// The array within cannot do it.
     fn refused(&mut self, ticket: Ticket, asked: &Asked, why: Refusal, plan: &mut MemberPlan) {
-        self.over(ticket);
+        self.over(ticket, plan);
         plan.refuse(ticket, why);
         plan.end(asked.job);
         self.admit(plan);
     }
 
-    fn over(&mut self, ticket: Ticket) {
+    fn over(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
         self.reading.remove(ticket);
         self.changing.remove(ticket);
+        if !self.late.is_empty() {
+            std::mem::take(&mut self.late).into_iter().for_each(|group| self.evict.touched(group));
+            self.destage_more(plan);
+        }
     }
 
     /// The disks have done their part: dirty blocks are laid over a read, and what it brought is cached.
     fn done(&mut self, ticket: Ticket, asked: &Asked, plan: &mut MemberPlan) {
-        self.over(ticket);
+        // Where discarded blocks keep what they held, dirty ones may too.
+        if asked.request.op == HostOp::Discard && self.settings.write > 0 && self.settings.discards {
+            self.forget(&asked.request, plan);
+        }
+        self.over(ticket, plan);
         plan.end(asked.job);
         for run in &asked.dirty {
             let at = Blocks(run.start);

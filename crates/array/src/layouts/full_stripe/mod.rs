@@ -223,7 +223,7 @@ impl Array for FullStripe {
 
     fn destage_locks(&self, group: &HostRequest) -> Locks {
         match self.options.stripes {
-            // All of the space is one group, of which one destage at a time is under way; what is read stays where it is.
+            // Of works that write the same chunk one at a time has it; what is read stays where it is.
             Stripes::Wait => Locks::NONE,
             Stripes::Variable | Stripes::Pad => self.locks(&Work::Host(*group)),
         }

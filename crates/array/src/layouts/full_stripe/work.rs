@@ -93,7 +93,6 @@ impl State {
 pub(super) struct Claim {
     ticket: Ticket,
     chunks: Vec<Range<u64>>,
-    destages: bool,
 }
 
 /// A read of consecutive blocks of a disk, and where they go.
@@ -188,18 +187,18 @@ impl FullStripe {
     /// Destages of a cache that gathers chunks from everywhere lock nothing: of them and of the host's own writes one at a time has a
     /// chunk. `false`: it is another's turn.
     pub(super) fn claim(&mut self, ticket: Ticket, doing: &Doing) -> bool {
-        let (runs, destages) = match doing {
-            Doing::Host(r) => (vec![r.lba.span(r.blocks)], false),
-            Doing::Runs(runs) => (runs.clone(), true),
+        let runs = match doing {
+            Doing::Host(r) => vec![r.lba.span(r.blocks)],
+            Doing::Runs(runs) => runs.clone(),
             Doing::Collect(_) | Doing::Rebuild(_) => return true,
         };
         let chunk = self.shape.chunk;
         let chunks: Vec<Range<u64>> = runs.iter().map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
         let meets = |other: &Range<u64>| chunks.iter().any(|c| c.start < other.end && other.start < c.end);
-        if self.claims.iter().any(|claim| claim.destages != destages && claim.chunks.iter().any(meets)) {
+        if self.claims.iter().any(|claim| claim.chunks.iter().any(meets)) {
             return false;
         }
-        self.claims.push(Claim { ticket, chunks, destages });
+        self.claims.push(Claim { ticket, chunks });
         true
     }
 }
