@@ -36,6 +36,8 @@ def test_a_command_of_the_page_runs_and_gives_the_keys_that_the_page_names(comma
         assert array.rows_logged == 300
     elif "journal" in given["array"]:
         assert array.rows_journalled == 300
+    elif "groups=moving" in given["array"]:
+        assert array.stripes_full > 0
     elif "timeout" in given["array"]:
         assert array.deaths >= 1
     else:
