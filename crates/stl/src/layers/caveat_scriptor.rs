@@ -59,7 +59,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         keeps_data: false,
         survives_cut: false,
         locates: true,
-        stable_location: true,
+        stable_location: false,
         discards: true,
     },
     tested: &["guard=refuse", "tracks=3"],
