@@ -12,7 +12,7 @@ use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
 use smrlab_stl::parts::victim::{Candidate, Victim};
 use smrlab_stl::{
-    Capabilities, Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer,
+    Capabilities, Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer,
 };
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
@@ -104,7 +104,7 @@ impl GreedyLog {
             let (band, room) = self.room(plan);
             let n = room.min(end - lba);
             let at = self.homes.slots().pba_in(band, self.homes.written(band));
-            plan.write(Cause::Host, at, Blocks(n), Source::Host(Blocks(lba - r.lba.0)));
+            plan.write(Cause::Host, at, Blocks(n), Endpoint::Host(Blocks(lba - r.lba.0)));
             plan.record(Record { tag: APPEND, words: [lba, n, 0] });
             self.append(lba..lba + n);
             lba += n;

@@ -2,10 +2,10 @@
 //!
 //! An array is a pure state machine of the same kind as a translation layer, over member requests instead of media
 //! operations: read in this order [`plan`] (what goes out), [`contract`] (when what is called), [`registry`] (which
-//! arrays there are) and any file of [`layouts`]. [`controller`] is the event loop that runs an array on its
+//! arrays there are) and any file of [`layouts`]. [`event_loop`] is the event loop that runs an array on its
 //! [`member`]s in simulated time; [`bytes`] carries out where the data of member requests come from and go to.
 //!
-//! One request takes this way: the controller gives it a ticket and waits until the stripes that it names
+//! One request takes this way: the event loop gives it a ticket and waits until the stripes that it names
 //! ([`Array::locks`]) are free; [`Array::start`] plans its first phase; the members do the phase's requests, each in its
 //! own time; when the last has ended [`Array::complete`] plans the next phase, acknowledges the host, or ends the work,
 //! which frees its stripes. A member that dies, is replaced, or answers too late is told to the array in between.
@@ -13,8 +13,8 @@
 pub mod bytes;
 mod cache;
 pub mod contract;
-pub mod controller;
 pub mod entry;
+pub mod event_loop;
 pub mod gf;
 pub mod layouts;
 mod locks;
@@ -32,8 +32,8 @@ pub mod volume;
 
 pub use bytes::{Buffers, Staging};
 pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop, counted};
-pub use controller::{Controller, Done, Schedule};
 pub use entry::{ArrayContext, ArrayEntry};
+pub use event_loop::{Done, EventLoop, Schedule};
 pub use member::{Member, Ssd};
 pub use observer::ArrayObserver;
 pub use plan::{End, Job, MemberOp, MemberPlan, Part, Source, Term, Ticket, Work};

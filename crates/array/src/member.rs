@@ -1,9 +1,9 @@
 //! Members: drives, each with its own layer, mechanics and background work, and SSDs.
 
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue, Ticket};
-use smrlab_drive::controller::show;
 use smrlab_drive::sched::Chosen;
-use smrlab_drive::{Controller, Drive, Served};
+use smrlab_drive::scheduled::show;
+use smrlab_drive::{Drive, ScheduledDrive, Served};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 
@@ -49,7 +49,7 @@ impl Member {
     /// A drive as its scheduler wants it.
     pub fn of_drive(drive: Drive, chosen: &Chosen) -> Self {
         if chosen.entry.reorders() {
-            Self::Queued(Box::new(Queue::new(Controller::new(drive, chosen))))
+            Self::Queued(Box::new(Queue::new(ScheduledDrive::new(drive, chosen))))
         } else {
             Self::Disk(Box::new(drive))
         }
@@ -202,7 +202,7 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_drive::{Executed, Observer};
+    use smrlab_drive::{Observer, TimedPlan};
     use smrlab_units::Lba;
 
     /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.
@@ -250,7 +250,7 @@ mod tests {
         let (first, second) = (member(), member());
         let chosen = crate::parse(array).unwrap();
         let all = chosen.build(&crate::ArrayContext::new(&[first.0, second.0])).unwrap().array;
-        let mut c = crate::Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
+        let mut c = crate::EventLoop::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
         for (id, &(at, op, lba, blocks)) in (0..).zip(requests) {
             let Ok(()) = c.advance(SimTime::from_us(at), watch);
             let Ok(()) = c.submit(
@@ -288,7 +288,7 @@ mod tests {
     impl Observer for Steps {
         type Error = std::convert::Infallible;
 
-        fn background(&mut self, step: &Executed<'_>) -> Result<(), Self::Error> {
+        fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), Self::Error> {
             self.0.push(step.whole);
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! What an array does above its members, beside the [events of these](Observer).
 
 use crate::{Done, MemberId, MemberOp, MemberPlan, Ticket};
-use smrlab_drive::{Executed, Observer};
+use smrlab_drive::{Observer, TimedPlan};
 use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
 
@@ -31,7 +31,7 @@ pub trait ArrayObserver: Observer {
         at: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), Self::Error> {
         let _ = (at, op, plan, executed);
         Ok(())
@@ -43,7 +43,7 @@ pub trait ArrayObserver: Observer {
     }
 
     /// A member request was done without time, before the run.
-    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
+    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&TimedPlan<'_>>) {
         let _ = (op, plan, executed);
     }
 

@@ -339,7 +339,7 @@ impl MemberPlan {
 
     /// The requests of this plan go over space that the state before needs, or must not reach the disks before what is recorded:
     /// all records so far, and what members did, survive a loss of power from here on. Only callers that can lose power
-    /// ([`Controller`](crate::Controller) cannot) have something to do.
+    /// ([`EventLoop`](crate::EventLoop) cannot) have something to do.
     pub fn fence(&mut self) {
         self.fence = true;
     }

@@ -5,14 +5,14 @@
 
 use crate::member::Answer;
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan};
-use smrlab_drive::{Controller, Drive, Executed, Observer, OpDone, Served};
+use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
 use smrlab_stl::{Facts, HostRequest, Pause};
 use smrlab_units::SimTime;
 use std::collections::{BTreeMap, VecDeque};
 
 /// See the [module](self).
 pub struct Queue {
-    drive: Controller,
+    drive: ScheduledDrive,
     /// Requests that came when the drive's queue was full.
     behind: VecDeque<(SimTime, HostRequest)>,
     known: Known,
@@ -38,7 +38,7 @@ struct Sent {
 
 impl Queue {
     /// A drive behind its scheduler.
-    pub fn new(drive: Controller) -> Self {
+    pub fn new(drive: ScheduledDrive) -> Self {
         Self { drive, behind: VecDeque::new(), known: Known::default() }
     }
 
@@ -158,7 +158,7 @@ impl<O: ArrayObserver> Observer for Sink<'_, O> {
         &mut self,
         came: SimTime,
         request: &HostRequest,
-        executed: &Executed<'_>,
+        executed: &TimedPlan<'_>,
     ) -> Result<(), O::Error> {
         self.watch.dispatched(came, request, executed)?;
         let could = !self.watch.throws_out();
@@ -192,7 +192,7 @@ impl<O: ArrayObserver> Observer for Sink<'_, O> {
         self.watch.answered(member, came, both, served)
     }
 
-    fn background(&mut self, step: &Executed<'_>) -> Result<(), O::Error> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), O::Error> {
         self.watch.background(step)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! An array is one file under `layouts/` that ends in its [`ArrayEntry`], and one line in [`ARRAYS`].
 
-use crate::controller::SharedBus;
 use crate::entry::{ArrayContext, ArrayEntry, BELOW, COMMON, MOST_DISKS, Takes};
+use crate::event_loop::SharedBus;
 use crate::layouts::{
     dedicated, dm_zoned, dvs, full_stripe, mirror, raid4s, raid5, raid6, single, spanning, striped, zone_log,
 };

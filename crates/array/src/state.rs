@@ -4,7 +4,7 @@
 //! array's own, whose records are its checkpoint, then its drives', all of them [drive states](State). What the SSD's
 //! write cache holds is among the array's records; its read cache begins empty.
 
-use crate::{ArrayObserver, Controller, MemberId, Records, Stop};
+use crate::{ArrayObserver, EventLoop, MemberId, Records, Stop};
 use smrlab_drive::State;
 use smrlab_stl::Plan;
 use smrlab_units::spec::split_item;
@@ -23,15 +23,15 @@ pub struct ArrayState {
 impl ArrayState {
     /// Takes the state of an array on which nothing is under way; what its drives do in idle time is given up. Who they are
     /// and what was written are the caller's: `array`, and `member` for every drive.
-    pub fn take(controller: &mut Controller, array: State, member: &State) -> Self {
+    pub fn take(event_loop: &mut EventLoop, array: State, member: &State) -> Self {
         let mut records = Records::default();
-        controller.array().checkpoint(&mut records);
-        let blocks = controller.array().host_blocks().0;
+        event_loop.array().checkpoint(&mut records);
+        let blocks = event_loop.array().host_blocks().0;
         let own = State { blocks, records: pack(&records), ..array };
-        let count = controller.members().count() as u32;
+        let count = event_loop.members().count() as u32;
         let drives = (0..count).map(MemberId);
         let members = drives.filter_map(|id| {
-            let drive = controller.drive_mut(id)?;
+            let drive = event_loop.drive_mut(id)?;
             drive.interrupt();
             Some(State::take(drive, member.clone()))
         });
@@ -43,15 +43,15 @@ impl ArrayState {
     ///
     /// # Errors
     /// Those of `watch`.
-    pub fn give<O: ArrayObserver>(&self, controller: &mut Controller, watch: &mut O) -> Result<(), O::Error> {
+    pub fn give<O: ArrayObserver>(&self, event_loop: &mut EventLoop, watch: &mut O) -> Result<(), O::Error> {
         let mut plan = Plan::new(false, false);
         for (id, state) in (0..).map(MemberId).zip(&self.members) {
-            if let Some(drive) = controller.drive_mut(id) {
+            if let Some(drive) = event_loop.drive_mut(id) {
                 plan.clear();
                 state.give(drive, &mut plan);
             }
         }
-        controller.recover(&self.records(), Stop::Orderly, watch)
+        event_loop.recover(&self.records(), Stop::Orderly, watch)
     }
 
     /// Whether it is the state of such an array; `array`: what [`Chosen::identity`](crate::Chosen::identity) says, empty for

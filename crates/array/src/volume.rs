@@ -3,8 +3,8 @@
 //! Time moves by the commands and steps of the caller, and never falls. Decisions are made at times of their own, so a
 //! caller that asks late never moves one. Generic over who watches, so that one drive and its metrics become one loop.
 
-use crate::{ArrayObserver, Controller};
-use smrlab_drive::{Controller as Drive, Observer};
+use crate::{ArrayObserver, EventLoop};
+use smrlab_drive::{Observer, ScheduledDrive as Drive};
 use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
 
@@ -104,7 +104,7 @@ impl<O: Observer> Volume<O> for Drive {
 
 /// Tells of the requests that an array has done.
 fn completed<O: ArrayObserver>(
-    array: &mut Controller,
+    array: &mut EventLoop,
     watch: &mut O,
     done: &mut impl FnMut(SimTime),
 ) -> Result<(), O::Error> {
@@ -115,7 +115,7 @@ fn completed<O: ArrayObserver>(
     Ok(())
 }
 
-impl<O: ArrayObserver> Volume<O> for Controller {
+impl<O: ArrayObserver> Volume<O> for EventLoop {
     fn prefetch(&mut self, request: &HostRequest) {
         Self::prefetch(self, request);
     }

@@ -5,32 +5,32 @@
 //! request to its end, and a rebuild goes on between them.
 
 pub(crate) mod aged;
-mod carried;
+mod member_bytes;
 mod ssd;
-mod told;
+mod status;
 
-use crate::carry::Bytes;
+use crate::clock::{Call, ModelClock};
 use crate::disk::Opened;
 use crate::engine::{Engine, StateFile, about};
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::medium::{Begun, Medium, with_gaps};
 use crate::members::Members;
-use crate::pace::{Call, Pace};
+use crate::plan_bytes::Bytes;
 use crate::stats::Events;
 use crate::store::Store;
 use crate::table::{Next, Requests, Server, Table};
-use carried::Carry;
+use member_bytes::MemberBytes;
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
-use smrlab_array::{BuiltArray, Capabilities, Controller, Health, Member, MemberId, Records, Schedule};
+use smrlab_array::{BuiltArray, Capabilities, EventLoop, Health, Member, MemberId, Records, Schedule};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest, zones_of};
 use smrlab_units::{Blocks, Lba, SimTime};
 use ssd::SsdBytes;
+use status::taken_up;
 use std::convert::Infallible;
 use std::sync::Arc;
-use told::taken_up;
 
 /// Events and steps of background work before others get the lock.
 const STEPS: usize = 16;
@@ -39,64 +39,64 @@ const ROUNDS: usize = 64;
 
 /// What is behind the lock.
 struct State {
-    controller: Controller,
-    carry: Carry,
+    event_loop: EventLoop,
+    bytes: MemberBytes,
     /// Requests take the model's time; else each thread drives its own request to its end.
     timed: bool,
     /// What the array had counted when counting began.
     before: Counted,
 }
 
-fn drive(controller: &Controller, disk: usize) -> Option<&Drive> {
-    controller.members().nth(disk)?.drive()
+fn drive(event_loop: &EventLoop, disk: usize) -> Option<&Drive> {
+    event_loop.members().nth(disk)?.drive()
 }
 
 impl State {
-    /// Has the controller do something.
+    /// Has the event_loop do something.
     fn call<T>(
         &mut self,
-        act: impl FnOnce(&mut Controller, &mut Carry) -> std::result::Result<T, Infallible>,
+        act: impl FnOnce(&mut EventLoop, &mut MemberBytes) -> std::result::Result<T, Infallible>,
     ) -> T {
-        let Ok(done) = act(&mut self.controller, &mut self.carry);
-        while let Some(&member) = self.carry.doomed.first() {
-            let Ok(()) = self.controller.fail(self.controller.now(), member, &mut self.carry);
-            self.carry.doomed.remove(0);
+        let Ok(done) = act(&mut self.event_loop, &mut self.bytes);
+        while let Some(&member) = self.bytes.doomed.first() {
+            let Ok(()) = self.event_loop.fail(self.event_loop.now(), member, &mut self.bytes);
+            self.bytes.doomed.remove(0);
         }
-        while let Some(done) = self.controller.next_done() {
-            self.carry.answer(&done);
+        while let Some(done) = self.event_loop.next_done() {
+            self.bytes.answer(&done);
         }
         done
     }
 
     fn health(&self, disk: usize) -> Health {
-        self.controller.array().health(MemberId(disk as u32))
+        self.event_loop.array().health(MemberId(disk as u32))
     }
 
     /// Disks that take part.
     fn alive(&self) -> impl Iterator<Item = usize> {
-        (0..self.carry.disks.len()).filter(|d| self.health(*d) != Health::Dead)
+        (0..self.bytes.disks.len()).filter(|d| self.health(*d) != Health::Dead)
     }
 
     /// Does some of the work that is due and that no request waits for; answers whether there may be more.
     fn step(&mut self, now: SimTime) -> bool {
-        let until = if self.timed { now } else { now.max(self.controller.now()) };
-        self.call(|c, carry| {
+        let until = if self.timed { now } else { now.max(self.event_loop.now()) };
+        self.call(|c, bytes| {
             let mut more = false;
             for _ in 0..STEPS {
-                more |= c.step(Some(until), carry)?;
+                more |= c.step(Some(until), bytes)?;
             }
-            Ok(more | c.idle_step(now, carry)?)
+            Ok(more | c.idle_step(now, bytes)?)
         })
     }
 }
 
 impl Server for State {
     fn requests(&mut self) -> &mut Requests {
-        &mut self.carry.requests
+        &mut self.bytes.requests
     }
 
     fn broken(&self) -> Option<&DeviceError> {
-        self.carry.broken.as_ref()
+        self.bytes.broken.as_ref()
     }
 
     fn submit(
@@ -105,24 +105,24 @@ impl Server for State {
         request: &HostRequest,
         host: &mut HostBuffer<'_>,
     ) -> Result<Option<SimTime>> {
-        self.carry.requests.enter(request.id, host);
+        self.bytes.requests.enter(request.id, host);
         let timed = self.timed;
-        self.call(|c, carry| {
+        self.call(|c, bytes| {
             if timed {
-                c.advance(now, carry)?;
+                c.advance(now, bytes)?;
             }
-            c.submit(now.max(c.now()), request, carry)
+            c.submit(now.max(c.now()), request, bytes)
         });
         Ok(None)
     }
 
     fn go_on(&mut self, now: SimTime) -> Result<Next> {
         if self.timed {
-            self.call(|c, carry| c.advance(now, carry));
-            return Ok(self.controller.next_event().map_or(Next::Nothing, Next::At));
+            self.call(|c, bytes| c.advance(now, bytes));
+            return Ok(self.event_loop.next_event().map_or(Next::Nothing, Next::At));
         }
-        let until = now.max(self.controller.now());
-        let more = self.call(|c, carry| Ok(c.step(Some(until), carry)? || c.step(None, carry)?));
+        let until = now.max(self.event_loop.now());
+        let more = self.call(|c, bytes| Ok(c.step(Some(until), bytes)? || c.step(None, bytes)?));
         Ok(if more { Next::More } else { Next::Nothing })
     }
 }
@@ -186,17 +186,18 @@ impl Arrayed {
         let blocks = array.host_blocks().0;
         let Schedule { timeout, buses, .. } = chosen.schedule.clone();
         let schedule = Schedule { timeout, buses, ..Schedule::default() };
-        let controller = Controller::new(array, drives, Vec::new(), schedule, true).records_wait();
-        let controller = if members.by_step { controller.background_by_step() } else { controller };
-        let carry = Carry::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
-        let carry = Carry { nested: chosen.is_nested(), ..carry };
-        let mut state = State { controller, carry, timed: members.timed(), before: Counted::default() };
-        state.call(|c, carry| c.recover(&found.records, found.stop, carry));
+        let event_loop = EventLoop::new(array, drives, Vec::new(), schedule, true).records_wait();
+        let event_loop = if members.by_step { event_loop.background_by_step() } else { event_loop };
+        let bytes =
+            MemberBytes::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
+        let bytes = MemberBytes { nested: chosen.is_nested(), ..bytes };
+        let mut state = State { event_loop, bytes, timed: members.timed(), before: Counted::default() };
+        state.call(|c, bytes| c.recover(&found.records, found.stop, bytes));
         taken_up(found.stop, ledger.as_deref(), &events)?;
         missing.retain(|m| state.health(m.at()) != Health::Dead);
         for member in missing {
             events.push("disk-failed", None, format!("the store of disk {} is missing", member.0));
-            state.call(|c, carry| c.fail(SimTime::ZERO, member, carry));
+            state.call(|c, bytes| c.fail(SimTime::ZERO, member, bytes));
         }
         if let Some(ledger) = ledger.as_ref().filter(|_| !found.formed) {
             ledger.formed()?;
@@ -231,7 +232,7 @@ impl Arrayed {
                 continue;
             }
             let state = self.table.lock();
-            let Some(drive) = drive(&state.controller, disk).filter(|_| state.carry.broken.is_none()) else {
+            let Some(drive) = drive(&state.event_loop, disk).filter(|_| state.bytes.broken.is_none()) else {
                 continue;
             };
             let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
@@ -245,16 +246,16 @@ impl Arrayed {
         self.sync()?;
         let mut state = self.table.lock();
         // The array's tables are to say what is on the disks.
-        self.table.call(&mut *state, |s| s.call(|c, carry| c.write_back(carry)));
-        if state.carry.broken.is_some() || !state.controller.array().is_settled() {
+        self.table.call(&mut *state, |s| s.call(|c, bytes| c.write_back(bytes)));
+        if state.bytes.broken.is_some() || !state.event_loop.array().is_settled() {
             return Ok(());
         }
         let mut records = Records::default();
-        state.controller.array().checkpoint(&mut records);
+        state.event_loop.array().checkpoint(&mut records);
         for disk in state.alive() {
-            state.carry.disks[disk].medium.sync()?;
+            state.bytes.disks[disk].medium.sync()?;
         }
-        state.carry.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
+        state.bytes.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
         ledger.checkpoint(&records)
     }
 
@@ -270,14 +271,14 @@ impl Arrayed {
     ///
     /// # Errors
     /// When there is no such disk, or it is dead.
-    pub fn fail(&self, pace: &Pace, disk: u64) -> Result<Value> {
+    pub fn fail(&self, clock: &ModelClock, disk: u64) -> Result<Value> {
         let at = self.disk(disk)?;
         let mut state = self.table.lock();
         if state.health(at) == Health::Dead {
             return Err(DeviceError::input(format!("disk {disk} is dead already")));
         }
-        let now = pace.now();
-        self.table.call(&mut *state, |s| s.call(|c, carry| c.fail(now, MemberId(disk as u32), carry)));
+        let now = clock.now();
+        self.table.call(&mut *state, |s| s.call(|c, bytes| c.fail(now, MemberId(disk as u32), bytes)));
         drop(state);
         self.events.push("disk-failed", None, format!("disk {disk} was declared dead"));
         self.sync()?;
@@ -288,7 +289,7 @@ impl Arrayed {
     ///
     /// # Errors
     /// When the disk is not dead, or what was on it cannot be rebuilt.
-    pub fn replace(&self, pace: &Pace, disk: u64) -> Result<Value> {
+    pub fn replace(&self, clock: &ModelClock, disk: u64) -> Result<Value> {
         let at = self.disk(disk)?;
         if self.capabilities.losses == 0 {
             let text = format!("{} has no redundancy: what was on disk {disk} is lost", self.array);
@@ -299,10 +300,10 @@ impl Arrayed {
             let text = format!("disk {disk} is not dead: smrlab device fail NAME --disk {disk} first");
             return Err(DeviceError::input(text));
         }
-        if !state.controller.array().rebuildable(MemberId(disk as u32)) {
+        if !state.event_loop.array().rebuildable(MemberId(disk as u32)) {
             let whole = |d: &usize| *d == at || state.health(*d) == Health::Whole;
             let others: Vec<String> =
-                (0..state.carry.disks.len()).filter(|d| !whole(d)).map(|d| d.to_string()).collect();
+                (0..state.bytes.disks.len()).filter(|d| !whole(d)).map(|d| d.to_string()).collect();
             let text = format!(
                 "disk {} is not whole either: what was on disk {disk} cannot be rebuilt",
                 others.join(" or ")
@@ -310,9 +311,9 @@ impl Arrayed {
             return Err(DeviceError::input(text));
         }
         let (drive, bytes) = self.members.fresh(disk as u32)?.start()?;
-        let (now, member) = (pace.now(), MemberId(disk as u32));
-        state.carry.renew(member, bytes);
-        self.table.call(&mut *state, |s| s.call(|c, carry| c.replace(now, member, drive, carry)));
+        let (now, member) = (clock.now(), MemberId(disk as u32));
+        state.bytes.renew(member, bytes);
+        self.table.call(&mut *state, |s| s.call(|c, bytes| c.replace(now, member, drive, bytes)));
         drop(state);
         self.events.push("disk-replaced", None, format!("disk {disk} was replaced: it is being rebuilt"));
         self.sync()?;
@@ -330,7 +331,7 @@ impl Engine for Arrayed {
     }
 
     fn medium(&self, disk: u64) -> Option<Arc<Medium>> {
-        self.table.lock().carry.disks.get(disk as usize).map(|d| d.medium.clone())
+        self.table.lock().bytes.disks.get(disk as usize).map(|d| d.medium.clone())
     }
 
     fn serve(&self, call: Call<'_>, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
@@ -341,9 +342,9 @@ impl Engine for Arrayed {
     fn sync(&self) -> Result<()> {
         let (disks, ssds, upto) = {
             let state = self.table.lock();
-            let of = |d: usize| (d, state.carry.disks[d].medium.clone(), state.carry.disks[d].changes);
+            let of = |d: usize| (d, state.bytes.disks[d].medium.clone(), state.bytes.disks[d].changes);
             let disks: Vec<_> = state.alive().map(of).collect();
-            let ssds: Vec<_> = state.carry.ssds.iter().map(SsdBytes::store).collect();
+            let ssds: Vec<_> = state.bytes.ssds.iter().map(SsdBytes::store).collect();
             (disks, ssds, self.ledger.as_ref().map(|l| l.position()))
         };
         for (_, medium, _) in &disks {
@@ -358,13 +359,13 @@ impl Engine for Arrayed {
         if let (Some(ledger), Some(upto)) = (&self.ledger, upto)
             && ledger.position().0 == upto.0
         {
-            state.controller.durable();
+            state.event_loop.durable();
         }
         for (disk, medium, before) in disks {
             // A layer hears of it only if it planned nothing meanwhile, which would not be covered.
-            let own = &state.carry.disks[disk];
+            let own = &state.bytes.disks[disk];
             if own.changes == before && Arc::ptr_eq(&own.medium, &medium) {
-                let drive = state.controller.drive_mut(MemberId(disk as u32));
+                let drive = state.event_loop.drive_mut(MemberId(disk as u32));
                 drive.into_iter().for_each(|d| d.layer_mut().durable());
             }
         }
@@ -374,20 +375,20 @@ impl Engine for Arrayed {
     fn extents(&self, start: u64, blocks: u64, out: &mut dyn FnMut(u64, u64, bool)) {
         let mut ranges = Vec::new();
         let state = self.table.lock();
-        state.controller.array().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
+        state.event_loop.array().allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(state);
         with_gaps(start..start + blocks, ranges, out);
     }
 
     /// Rebuild, collection, the disks' own work.
-    fn idle(&self, pace: &Pace) -> Result<()> {
+    fn idle(&self, clock: &ModelClock) -> Result<()> {
         if let Some(mut state) = self.table.try_lock() {
             for _ in 0..ROUNDS {
-                if state.carry.broken.is_some() {
+                if state.bytes.broken.is_some() {
                     break;
                 }
-                if !self.table.call(&mut *state, |s| s.step(pace.now())) {
-                    let resting = self.ledger.as_ref().filter(|_| state.controller.is_at_rest());
+                if !self.table.call(&mut *state, |s| s.step(clock.now())) {
+                    let resting = self.ledger.as_ref().filter(|_| state.event_loop.is_at_rest());
                     resting.map_or(Ok(()), |ledger| ledger.rest())?;
                     break;
                 }
@@ -400,8 +401,8 @@ impl Engine for Arrayed {
     /// For the end of the server; works of the array's own are not left half done.
     fn close(&self) -> Result<()> {
         let mut state = self.table.lock();
-        if state.carry.broken.is_none() {
-            self.table.call(&mut *state, |s| s.call(|c, carry| c.wind_up(carry)));
+        if state.bytes.broken.is_none() {
+            self.table.call(&mut *state, |s| s.call(|c, bytes| c.wind_up(bytes)));
         }
         drop(state);
         self.sync()?;
@@ -410,7 +411,7 @@ impl Engine for Arrayed {
     }
 
     fn info(&self) -> Value {
-        self.told()
+        self.stats()
     }
 
     fn stats(&self, budget: u64) -> Value {

@@ -140,12 +140,12 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
             Ok(Value::Null)
         }
         "fail" => {
-            let (array, pace) = device.array()?;
-            array.fail(pace, number(&request, "disk")?)
+            let (array, clock) = device.array()?;
+            array.fail(clock, number(&request, "disk")?)
         }
         "replace" => {
-            let (array, pace) = device.array()?;
-            array.replace(pace, number(&request, "disk")?)
+            let (array, clock) = device.array()?;
+            array.replace(clock, number(&request, "disk")?)
         }
         "state" => {
             let path =

@@ -2,13 +2,13 @@
 
 use crate::arrayed::Arrayed;
 use crate::capture::Recorder;
+use crate::clock::{Call, ModelClock};
 use crate::config::Config;
 use crate::error::{DeviceError, Result};
 use crate::layered::Layered;
 use crate::machine::Machine;
 use crate::medium::Medium;
 use crate::open::{self, Served};
-use crate::pace::{Call, Pace};
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub const MOST: u32 = 64 << 20;
 pub struct Device {
     config: Config,
     engine: Served,
-    pace: Pace,
+    clock: ModelClock,
     /// What clients did.
     pub counters: Counters,
     /// What happened.
@@ -51,7 +51,8 @@ impl Device {
         let engine = open::served(&config, host, &events)?;
         let record =
             |path: &std::path::PathBuf| Recorder::create(path, &format!("smrlab device {}", config.name));
-        let pace = Pace::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
+        let clock =
+            ModelClock::new(config.timing, config.speed, config.record.as_ref().map(record).transpose()?);
         // A drive with zones has whole ones: it is as large as was asked for, or a little larger.
         let asked = config.host_size.filter(|_| zoned(&engine).is_none());
         let all = asked.map_or(engine.blocks(), |bytes| engine.blocks().min(bytes.div_ceil(BLOCK_BYTES)));
@@ -61,7 +62,7 @@ impl Device {
         Ok(Arc::new(Self {
             responses: Responses::new(SimTime(config.stall_ns)),
             config,
-            pace,
+            clock,
             engine,
             blocks,
             counters: Counters::default(),
@@ -109,9 +110,9 @@ impl Device {
     ///
     /// # Errors
     /// When it is one drive.
-    pub fn array(&self) -> Result<(&Arrayed, &Pace)> {
+    pub fn array(&self) -> Result<(&Arrayed, &ModelClock)> {
         match &self.engine {
-            Served::Array(array) => Ok((array, &self.pace)),
+            Served::Array(array) => Ok((array, &self.clock)),
             _ => Err(DeviceError::input("only an array (device create --array) has that command")),
         }
     }
@@ -120,10 +121,10 @@ impl Device {
     /// first that it concerns.
     #[inline]
     fn command(&self, block: u64, act: impl FnOnce(Call<'_>) -> Result<SimTime>) -> Result<()> {
-        let call = self.pace.call();
+        let call = self.clock.call();
         let ack = self.noted(act(call), block)?;
-        self.pace.wait(ack);
-        self.responses.note(call.came, self.pace.now());
+        self.clock.wait(ack);
+        self.responses.note(call.came, self.clock.now());
         Ok(())
     }
 
@@ -309,7 +310,7 @@ impl Device {
 
     /// Called every few milliseconds by the server: work that no request waits for.
     pub fn housekeeping(&self) {
-        let _ = self.noted(self.engine.idle(&self.pace), 0);
+        let _ = self.noted(self.engine.idle(&self.clock), 0);
     }
 
     /// Makes everything durable and leaves a checkpoint, so that the next start is immediate.
@@ -317,7 +318,7 @@ impl Device {
     /// # Errors
     /// What the operating system answers.
     pub fn close(&self) -> Result<()> {
-        let _ = self.noted(self.pace.finish(), 0);
+        let _ = self.noted(self.clock.finish(), 0);
         self.engine.close()
     }
 
@@ -334,9 +335,9 @@ impl Device {
     pub fn stats(&self) -> Value {
         let mut stats = self.engine.stats(self.config.map_budget);
         stats["host"] = self.counters.json().into();
-        (stats["response_ms"], stats["stalls"]) = self.responses.json(self.pace.now());
-        if self.pace.modelled() {
-            stats["lateness"] = self.pace.lateness();
+        (stats["response_ms"], stats["stalls"]) = self.responses.json(self.clock.now());
+        if self.clock.modelled() {
+            stats["lateness"] = self.clock.lateness();
         }
         stats
     }
@@ -344,8 +345,8 @@ impl Device {
     /// Begins counting anew.
     pub fn reset_stats(&self) {
         self.counters.reset();
-        self.pace.reset();
-        self.responses.reset(self.pace.now());
+        self.clock.reset();
+        self.responses.reset(self.clock.now());
         self.engine.reset();
     }
 

@@ -1,10 +1,10 @@
 //! One drive on its store: assembled from its text, shortened to what was asked for, opened.
 
-use crate::carry::Bytes;
 use crate::config::{Config, StoreKind, Timing};
 use crate::error::{DeviceError, Result};
 use crate::log::Log;
 use crate::medium::{Medium, Mode, Reading, recover};
+use crate::plan_bytes::Bytes;
 use crate::shingle::Shingle;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::store::{BlockDevice, Locked, Memory, Sparse, Store};

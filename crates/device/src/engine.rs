@@ -1,8 +1,8 @@
 //! What a device serves: the medium as it is, a layer on it, or an array of drives. Positions and lengths are in blocks.
 
+use crate::clock::{Call, ModelClock};
 use crate::error::Result;
 use crate::medium::{Medium, write_zeroes};
-use crate::pace::{Call, Pace};
 use serde_json::{Value, json};
 use smrlab_drive::State;
 use smrlab_stl::{HostBuffer, HostRequest};
@@ -104,7 +104,7 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// What stopped the device.
-    fn idle(&self, pace: &Pace) -> Result<()>;
+    fn idle(&self, clock: &ModelClock) -> Result<()>;
 
     /// Makes everything durable and leaves a checkpoint.
     ///

@@ -6,18 +6,18 @@
 //! that lost its power leaves behind is the state at the last fence or flush, and any part of what was written since: the
 //! fences of a plan see to it that this does no harm.
 
-use crate::carry::Bytes;
+use crate::clock::{Call, ModelClock};
 use crate::engine::{Engine, StateFile, about, map_stats};
 use crate::error::{DeviceError, Result};
 use crate::medium::{Begun, Medium, with_gaps};
-use crate::one_drive::{Carry, OneDrive};
-use crate::pace::{Call, Pace};
+use crate::one_drive::{MovesBytes, OneDrive};
+use crate::plan_bytes::Bytes;
 use crate::table::Table;
 use crate::tag;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::{Assembled, Controller, Executed, State};
+use smrlab_drive::{Assembled, ScheduledDrive, State, TimedPlan};
 use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan, Record};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
@@ -42,12 +42,12 @@ pub struct Layered {
     written: Mutex<BlockSet>,
 }
 
-impl Carry for Bytes {
-    fn request(&mut self, executed: &Executed<'_>, host: HostBuffer<'_>) -> Result<()> {
+impl MovesBytes for Bytes {
+    fn request(&mut self, executed: &TimedPlan<'_>, host: HostBuffer<'_>) -> Result<()> {
         self.carry_out(executed.plan, (executed.done, true), Cause::Host, host)
     }
 
-    fn background(&mut self, step: &Executed<'_>) -> Result<()> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<()> {
         self.carry_out(step.plan, (step.done, step.whole), Cause::Host, HostBuffer::None)
     }
 }
@@ -80,7 +80,7 @@ impl Layered {
         });
         let bytes = Bytes::recovered(&mut drive, medium, records)?;
         let medium = bytes.medium.clone();
-        let table = Table::new(OneDrive::new(Controller::new(drive, &scheduler), bytes, by_step));
+        let table = Table::new(OneDrive::new(ScheduledDrive::new(drive, &scheduler), bytes, by_step));
         Ok(Self {
             table,
             medium,
@@ -96,12 +96,12 @@ impl Layered {
 
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
-        self.table.lock().controller.drive().layer().facts().zones
+        self.table.lock().scheduled.drive().layer().facts().zones
     }
 
     /// The zones that the host keeps in order, from the one with `from` on, until `out` answers `false`.
     pub fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.table.lock().controller.drive().layer().zones(from, out);
+        self.table.lock().scheduled.drive().layer().zones(from, out);
     }
 
     /// Does something with the zones of which `zones` has a block, or with all.
@@ -121,7 +121,7 @@ impl Layered {
     pub fn fail_zone(&self, zone: Lba, condition: ZoneCondition) -> Result<()> {
         let mut server = self.table.lock();
         let mut plan = Plan::new(false, true);
-        if !server.controller.drive_mut().layer_mut().fail_zone(zone, condition, &mut plan) {
+        if !server.scheduled.drive_mut().layer_mut().fail_zone(zone, condition, &mut plan) {
             return Err(DeviceError::input(format!("block {} is in no zone with a write pointer", zone.0)));
         }
         plan.records().iter().try_for_each(|(_, r)| self.medium.keep(r.tag, r.words))
@@ -158,7 +158,7 @@ impl Layered {
         }
         let written = self.written.lock();
         let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
-            server.controller.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
+            server.scheduled.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
             written.runs().for_each(|r| out(tag::HOST, [r.start, r.end, 0]));
         };
         let begun = self.medium.begin_checkpoint(anyway, &records)?;
@@ -188,12 +188,12 @@ impl Engine for Layered {
     }
 
     fn sync(&self) -> Result<()> {
-        let before = self.table.lock().carry.changes;
+        let before = self.table.lock().bytes.changes;
         self.medium.sync()?;
         let mut server = self.table.lock();
         // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
-        if server.carry.changes == before {
-            server.controller.drive_mut().layer_mut().durable();
+        if server.bytes.changes == before {
+            server.scheduled.drive_mut().layer_mut().durable();
         }
         Ok(())
     }
@@ -205,17 +205,17 @@ impl Engine for Layered {
             return self.medium.extents(start, start + blocks, out);
         }
         let mut ranges = Vec::new();
-        let layer = server.controller.drive().layer();
+        let layer = server.scheduled.drive().layer();
         layer.allocated(Lba(start), Blocks(blocks), &mut |r| ranges.push(r));
         drop(server);
         with_gaps(start..start + blocks, ranges, out);
     }
 
     /// Step by step, requests that came meanwhile go first.
-    fn idle(&self, pace: &Pace) -> Result<()> {
+    fn idle(&self, clock: &ModelClock) -> Result<()> {
         if let Some(mut server) = self.table.try_lock() {
             for _ in 0..STEPS {
-                if !self.table.call(&mut *server, |s| s.step(pace.now()))? {
+                if !self.table.call(&mut *server, |s| s.step(clock.now()))? {
                     break;
                 }
                 MutexGuard::bump(&mut server);
@@ -239,12 +239,12 @@ impl Engine for Layered {
 
     fn stats(&self, budget: u64) -> Value {
         let server = self.table.lock();
-        json!({"medium": map_stats(&self.medium, budget), "media": server.carry.told(Some(server.controller.drive()))})
+        json!({"medium": map_stats(&self.medium, budget), "media": server.bytes.stats(Some(server.scheduled.drive()))})
     }
 
     fn reset(&self) {
         let server = &mut *self.table.lock();
-        server.carry.count_anew(Some(server.controller.drive()));
+        server.bytes.count_anew(Some(server.scheduled.drive()));
     }
 
     fn state(&self) -> Result<StateFile> {
@@ -256,7 +256,7 @@ impl Engine for Layered {
             written: self.written.lock().runs().collect(),
             ..State::default()
         };
-        let state = State::take(server.controller.drive(), identity);
+        let state = State::take(server.scheduled.drive(), identity);
         let about = about(&state, state.records.len());
         Ok((state.encode(), about))
     }

@@ -5,8 +5,8 @@
 
 pub mod arrayed;
 pub mod capture;
-pub(crate) mod carry;
 mod changes;
+pub mod clock;
 pub mod config;
 pub mod control;
 pub mod device;
@@ -24,8 +24,8 @@ pub mod medium;
 pub(crate) mod members;
 pub(crate) mod one_drive;
 pub(crate) mod open;
-pub mod pace;
 pub mod picture;
+pub(crate) mod plan_bytes;
 pub mod raw;
 pub mod run_map;
 pub mod scan;

@@ -5,31 +5,31 @@
 
 use crate::error::{DeviceError, Result};
 use crate::table::{Next, Requests, Server};
-use smrlab_drive::{Controller, Executed, MemberId, Observer, Served};
+use smrlab_drive::{MemberId, Observer, ScheduledDrive, Served, TimedPlan};
 use smrlab_stl::{HostBuffer, HostRequest, Outcome};
 use smrlab_units::{HostOp, SimTime};
 
 /// Moves the bytes of executed plans.
-pub(crate) trait Carry {
+pub(crate) trait MovesBytes {
     /// Carries out a request's plan.
     ///
     /// # Errors
     /// What the medium or its log answers.
-    fn request(&mut self, executed: &Executed<'_>, host: HostBuffer<'_>) -> Result<()>;
+    fn request(&mut self, executed: &TimedPlan<'_>, host: HostBuffer<'_>) -> Result<()>;
 
     /// Carries out a step of background work as far as it went.
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    fn background(&mut self, step: &Executed<'_>) -> Result<()>;
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<()>;
 }
 
 /// See the [module](self).
 pub(crate) struct OneDrive<C> {
     /// The drive and its queue.
-    pub(crate) controller: Controller,
+    pub(crate) scheduled: ScheduledDrive,
     /// What carries out plans.
-    pub(crate) carry: C,
+    pub(crate) bytes: C,
     /// Why nothing more is done: layer and medium would no longer agree.
     pub(crate) broken: Option<DeviceError>,
     requests: Requests,
@@ -39,7 +39,7 @@ pub(crate) struct OneDrive<C> {
 
 /// The effects of a call.
 struct Call<'a, 'b, C> {
-    carry: &'a mut C,
+    bytes: &'a mut C,
     requests: &'a mut Requests,
     broken: &'a mut Option<DeviceError>,
     /// The caller's own request, where it is dispatched by the call: its buffer, and then what became of it.
@@ -47,11 +47,11 @@ struct Call<'a, 'b, C> {
     outcome: Option<Result<SimTime>>,
 }
 
-impl<C: Carry> Observer for Call<'_, '_, C> {
+impl<C: MovesBytes> Observer for Call<'_, '_, C> {
     type Error = DeviceError;
 
-    fn dispatched(&mut self, _: SimTime, request: &HostRequest, executed: &Executed<'_>) -> Result<()> {
-        let Self { carry, requests, broken, own, outcome } = self;
+    fn dispatched(&mut self, _: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
+        let Self { bytes, requests, broken, own, outcome } = self;
         let waited = requests.data_mut(request.id);
         let waits = waited.is_some();
         let host = match (waited, request.op) {
@@ -62,7 +62,7 @@ impl<C: Carry> Observer for Call<'_, '_, C> {
         };
         let done = match executed.plan.outcome() {
             Outcome::Refused { why, lba } => Err(DeviceError::refused(why, Some(lba))),
-            _ => carry.request(executed, host).map(|()| executed.served.ack).inspect_err(|e| {
+            _ => bytes.request(executed, host).map(|()| executed.served.ack).inspect_err(|e| {
                 if request.op != HostOp::Read {
                     **broken = Some(stopped(e));
                 }
@@ -98,35 +98,35 @@ impl<C: Carry> Observer for Call<'_, '_, C> {
         Ok(())
     }
 
-    fn background(&mut self, step: &Executed<'_>) -> Result<()> {
-        self.carry.background(step).inspect_err(|e| *self.broken = Some(stopped(e)))
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<()> {
+        self.bytes.background(step).inspect_err(|e| *self.broken = Some(stopped(e)))
     }
 }
 
-impl<C: Carry> OneDrive<C> {
+impl<C: MovesBytes> OneDrive<C> {
     /// A drive behind its queue. `by_step`: background work is done only by [`step`](Self::step), as where requests take no
     /// time and all of it would be due at once.
-    pub(crate) fn new(controller: Controller, carry: C, by_step: bool) -> Self {
-        let controller = if by_step { controller.background_by_step() } else { controller };
-        Self { controller, carry, broken: None, requests: Requests::default(), by_step }
+    pub(crate) fn new(scheduled: ScheduledDrive, bytes: C, by_step: bool) -> Self {
+        let scheduled = if by_step { scheduled.background_by_step() } else { scheduled };
+        Self { scheduled, bytes, broken: None, requests: Requests::default(), by_step }
     }
 
-    /// Has the controller do something; answers with what became of the caller's own request if that was dispatched.
+    /// Has the scheduled do something; answers with what became of the caller's own request if that was dispatched.
     fn call<'b, T>(
         &mut self,
         own: HostBuffer<'b>,
-        act: impl FnOnce(&mut Controller, &mut Call<'_, 'b, C>) -> Result<T>,
+        act: impl FnOnce(&mut ScheduledDrive, &mut Call<'_, 'b, C>) -> Result<T>,
     ) -> Result<(T, Option<Result<SimTime>>)> {
-        let Self { controller, carry, requests, broken, .. } = self;
-        let mut call = Call { carry, requests, broken, own, outcome: None };
-        let done = act(controller, &mut call)?;
+        let Self { scheduled, bytes, requests, broken, .. } = self;
+        let mut call = Call { bytes, requests, broken, own, outcome: None };
+        let done = act(scheduled, &mut call)?;
         Ok((done, call.outcome))
     }
 
     /// Has everything written that the drive's buffer holds, and all served that waits.
     ///
     /// # Errors
-    /// As [`Carry::request`]; what stopped the device before.
+    /// As [`MovesBytes::request`]; what stopped the device before.
     pub(crate) fn drain(&mut self) -> Result<()> {
         if self.broken.is_none() {
             self.call(HostBuffer::None, |c, call| c.drain(call))?;
@@ -137,13 +137,13 @@ impl<C: Carry> OneDrive<C> {
     /// Does background work that is due: one step where that is how it is done. Answers whether there was any such step.
     ///
     /// # Errors
-    /// As [`Carry::background`].
+    /// As [`MovesBytes::background`].
     pub(crate) fn step(&mut self, now: SimTime) -> Result<bool> {
         if self.broken.is_some() {
             return Ok(false);
         }
         let by_step = self.by_step;
-        let act = |c: &mut Controller, call: &mut Call<'_, '_, C>| match by_step {
+        let act = |c: &mut ScheduledDrive, call: &mut Call<'_, '_, C>| match by_step {
             true => c.step(now, call),
             false => c.wake(now, call).map(|()| false),
         };
@@ -151,7 +151,7 @@ impl<C: Carry> OneDrive<C> {
     }
 }
 
-impl<C: Carry> Server for OneDrive<C> {
+impl<C: MovesBytes> Server for OneDrive<C> {
     fn requests(&mut self) -> &mut Requests {
         &mut self.requests
     }
@@ -166,7 +166,7 @@ impl<C: Carry> Server for OneDrive<C> {
         request: &HostRequest,
         host: &mut HostBuffer<'_>,
     ) -> Result<Option<SimTime>> {
-        let own = if self.controller.reorders() {
+        let own = if self.scheduled.reorders() {
             self.requests.enter(request.id, host);
             HostBuffer::None
         } else {
@@ -178,7 +178,7 @@ impl<C: Carry> Server for OneDrive<C> {
 
     fn go_on(&mut self, now: SimTime) -> Result<Next> {
         self.call(HostBuffer::None, |c, call| c.wake(now, call))?;
-        Ok(self.controller.next_wake().map_or(Next::Nothing, Next::At))
+        Ok(self.scheduled.next_wake().map_or(Next::Nothing, Next::At))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::stack::BELOW;
 use smrlab_array::{ArrayContext, Chosen};
-use smrlab_drive::{Assembled, Controller, State};
+use smrlab_drive::{Assembled, ScheduledDrive, State};
 use smrlab_stl::{Record, zones_of};
 use smrlab_units::spec::split_item;
 use std::ops::Deref;
@@ -74,7 +74,7 @@ pub(crate) fn served(config: &Config, host: Machine, events: &Arc<Events>) -> Re
     if raw {
         let clock = (config.timing == Timing::Model).then(|| {
             let (drive, scheduler) = opened.drive.start(false, false);
-            Controller::new(drive, &scheduler)
+            ScheduledDrive::new(drive, &scheduler)
         });
         let tracks = Arc::new(Tracks::new(geometry)?);
         return Ok(Served::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));

@@ -1,17 +1,17 @@
 //! The raw shingled disk: the host writes the medium as it is. Bands, on request, end in guard tracks that cannot be
 //! written.
 
+use crate::clock::{Call, ModelClock};
 use crate::engine::{Engine, StateFile, map_stats};
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
-use crate::one_drive::{Carry, OneDrive};
-use crate::pace::{Call, Pace};
+use crate::one_drive::{MovesBytes, OneDrive};
 use crate::table::Table;
 use crate::tracks::Tracks;
 use serde::Serialize;
 use serde_json::{Value, json};
 use smrlab_disk::{BandId, Bands};
-use smrlab_drive::{Controller, Executed};
+use smrlab_drive::{ScheduledDrive, TimedPlan};
 use smrlab_stl::{HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
@@ -36,12 +36,12 @@ pub struct Raw {
 /// The host's own thread moves its bytes: on a raw medium nothing depends on the order in which requests are served.
 struct NoBytes;
 
-impl Carry for NoBytes {
-    fn request(&mut self, _: &Executed<'_>, _: HostBuffer<'_>) -> Result<()> {
+impl MovesBytes for NoBytes {
+    fn request(&mut self, _: &TimedPlan<'_>, _: HostBuffer<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn background(&mut self, _: &Executed<'_>) -> Result<()> {
+    fn background(&mut self, _: &TimedPlan<'_>) -> Result<()> {
         Ok(())
     }
 }
@@ -66,9 +66,9 @@ impl Raw {
         tracks: Arc<Tracks>,
         head_width: u64,
         (blocks, bands): (Blocks, Option<Bands>),
-        clock: Option<Controller>,
+        clock: Option<ScheduledDrive>,
     ) -> Self {
-        let clock = clock.map(|controller| Table::new(OneDrive::new(controller, NoBytes, false)));
+        let clock = clock.map(|scheduled| Table::new(OneDrive::new(scheduled, NoBytes, false)));
         let medium = Arc::new(medium);
         Self { medium, tracks, head_width, blocks: blocks.0, bands, clock }
     }
@@ -172,7 +172,7 @@ impl Engine for Raw {
         self.medium.extents(start, start + blocks.min(STATUS), out);
     }
 
-    fn idle(&self, _: &Pace) -> Result<()> {
+    fn idle(&self, _: &ModelClock) -> Result<()> {
         self.medium.checkpoint(false)
     }
 

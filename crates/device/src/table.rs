@@ -4,8 +4,8 @@
 //! else's call has answered their request. What can be served at once is, by its own thread and out of its own buffer; the
 //! data of what waits are in the table.
 
+use crate::clock::Call;
 use crate::error::{DeviceError, Result};
-use crate::pace::Call;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smrlab_stl::{HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, SimTime};
@@ -216,13 +216,13 @@ impl<S: Server> Table<S> {
             if let Some(e) = server.broken() {
                 return Err(e.clone());
             }
-            let next = self.call(&mut *server, |s| s.go_on(call.pace.now()))?;
+            let next = self.call(&mut *server, |s| s.go_on(call.clock.now()))?;
             if server.requests().is_answered(id) {
                 continue;
             }
             match next {
                 Next::More => {}
-                Next::At(at) => _ = self.answered.wait_until(&mut server, call.pace.instant(at)),
+                Next::At(at) => _ = self.answered.wait_until(&mut server, call.clock.instant(at)),
                 Next::Nothing => {
                     return Err(DeviceError::new(libc::EIO, "the device does not answer the request"));
                 }
@@ -234,8 +234,8 @@ impl<S: Server> Table<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ModelClock;
     use crate::config::Timing;
-    use crate::pace::Pace;
     use smrlab_units::{Blocks, HostOp, Lba};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
@@ -283,18 +283,18 @@ mod tests {
 
     /// A read waits; what `then` sends answers it, or not.
     fn waits(then: HostRequest) -> (Result<SimTime>, [u8; 512]) {
-        let (table, pace) =
-            (Arc::new(Table::new(Late::default())), Arc::new(Pace::new(Timing::Model, 1.0, None)));
+        let (table, clock) =
+            (Arc::new(Table::new(Late::default())), Arc::new(ModelClock::new(Timing::Model, 1.0, None)));
         let read = HostRequest::new(HostOp::Read, Lba(0), Blocks(1));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 let mut out = [0; 512];
-                (table.serve(pace.call(), read, HostBuffer::Read(&mut out)), out)
+                (table.serve(clock.call(), read, HostBuffer::Read(&mut out)), out)
             });
             while table.lock().last.is_none() {
                 std::thread::yield_now();
             }
-            table.serve(pace.call(), then, HostBuffer::None).unwrap();
+            table.serve(clock.call(), then, HostBuffer::None).unwrap();
             waiting.join().unwrap()
         })
     }

@@ -8,7 +8,7 @@
 
 mod buffered;
 
-use crate::onboard::Onboard;
+use crate::buffer::DriveBuffer;
 use crate::{MemberId, Observer, OpDone, Tracks};
 use smrlab_disk::mechanics::Model;
 use smrlab_disk::{Mechanics, Target};
@@ -30,7 +30,7 @@ pub struct Served {
 ///
 /// Of a step that was given up only the first [`done`](Self::done) operations hold, and no record.
 #[derive(Clone, Copy, Debug)]
-pub struct Executed<'a> {
+pub struct TimedPlan<'a> {
     /// The drive.
     pub member: MemberId,
     /// The plan.
@@ -78,7 +78,7 @@ pub struct Drive {
     mechanics: Mechanics,
     stable_locations: bool,
     /// Its own buffer and bus, where it has any.
-    onboard: Option<Box<Onboard>>,
+    buffer: Option<Box<DriveBuffer>>,
     plan: Plan,
     ends: Vec<SimTime>,
     step: Option<Under>,
@@ -97,7 +97,7 @@ impl Drive {
             layer,
             mechanics,
             stable_locations,
-            onboard: None,
+            buffer: None,
             plan: Plan::new(wants_data, wants_records),
             ends: Vec::new(),
             step: None,
@@ -182,7 +182,7 @@ impl Drive {
         now: SimTime,
         request: &HostRequest,
         watch: &mut impl Observer,
-    ) -> Executed<'_> {
+    ) -> TimedPlan<'_> {
         debug_assert!(self.step.is_none(), "a step is under way");
         if let Some(mut behind) = self.parts() {
             let done = behind.dispatch(now, request, watch);
@@ -212,7 +212,7 @@ impl Drive {
         start: SimTime,
         request: &HostRequest,
         watch: &mut impl Observer,
-    ) -> Executed<'_> {
+    ) -> TimedPlan<'_> {
         let (mut at, mut ack) = (start, start);
         for step in self.plan.walk() {
             match step {
@@ -234,25 +234,25 @@ impl Drive {
     }
 
     #[inline]
-    fn executed(&mut self, start: SimTime, ack: SimTime, end: SimTime) -> Executed<'_> {
+    fn executed(&mut self, start: SimTime, ack: SimTime, end: SimTime) -> TimedPlan<'_> {
         self.free_at = end;
         self.idle_since = end;
         let served = Served { start, ack, end };
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
         let member = self.member;
-        Executed { member, plan, done, served, began: start, ends, whole: true, buffered: false }
+        TimedPlan { member, plan, done, served, began: start, ends, whole: true, buffered: false }
     }
 
     /// Serves a request without time, as prefilling does: the heads stay where they are. What it answers is there for who follows
     /// the data.
     #[inline]
-    pub fn instantly(&mut self, request: &HostRequest) -> Executed<'_> {
+    pub fn instantly(&mut self, request: &HostRequest) -> TimedPlan<'_> {
         let at = self.free_at;
         self.plan.clear();
         self.layer.submit(at, request, &mut self.plan);
         let (plan, done, member) = (&self.plan, self.plan.ops().len(), self.member);
         let served = Served { start: at, ack: at, end: at };
-        Executed { member, plan, done, served, began: at, ends: &[], whole: true, buffered: false }
+        TimedPlan { member, plan, done, served, began: at, ends: &[], whole: true, buffered: false }
     }
 
     /// When [`next_step`](Self::next_step) has something to do, if no request comes before.
@@ -274,7 +274,7 @@ impl Drive {
     ///
     /// Steps follow each other without a pause once the drive has been idle (of host requests) for as long as the layer
     /// asks.
-    pub fn next_step(&mut self, now: SimTime, watch: &mut impl Observer) -> Option<Executed<'_>> {
+    pub fn next_step(&mut self, now: SimTime, watch: &mut impl Observer) -> Option<TimedPlan<'_>> {
         if self.step.is_none() {
             let due = self.next_wake().filter(|due| *due < now)?;
             self.step_plan.clear();
@@ -311,7 +311,7 @@ impl Drive {
                 let stated = plan.stated(OpId(step.next.0 as u32));
                 let work = Work { op, stated, of: (self.member, None) };
                 step.at = run(&mut self.mechanics, work, step.at, watch);
-                if let Some(b) = &mut self.onboard {
+                if let Some(b) = &mut self.buffer {
                     b.carried_out(op);
                 }
                 self.step_ends.push(step.at);
@@ -323,16 +323,16 @@ impl Drive {
 
     /// A request is there: what has not started of the step under way is given up. Answers with what was done of it.
     #[inline]
-    pub fn interrupt(&mut self) -> Option<Executed<'_>> {
+    pub fn interrupt(&mut self) -> Option<TimedPlan<'_>> {
         self.step.is_some().then(|| self.end_step(StepEnd::GivenUp))
     }
 
-    fn end_step(&mut self, end: StepEnd) -> Executed<'_> {
+    fn end_step(&mut self, end: StepEnd) -> TimedPlan<'_> {
         let Under { began, next, at } =
             self.step.take().unwrap_or(Under { began: self.free_at, next: (0, 0), at: self.free_at });
         self.layer.background_end(end);
         let served = Served { start: began, ack: at, end: at };
-        Executed {
+        TimedPlan {
             member: self.member,
             plan: &self.step_plan,
             done: next.0,

@@ -3,7 +3,7 @@
 //! Each event names the drive, a [`MemberId`] (0 where there is one), and the request that it happened for. Their order is that in
 //! which the drive did things. What an array does above its drives are events of one more trait, in `array`.
 
-use crate::{Executed, Served};
+use crate::{Served, TimedPlan};
 use smrlab_disk::{Mechanics, Phases};
 use smrlab_stl::{Cause, Facts, HostRequest, MediaOp, Pause};
 use smrlab_units::SimTime;
@@ -97,7 +97,7 @@ pub trait Observer {
         &mut self,
         came: SimTime,
         request: &HostRequest,
-        executed: &Executed<'_>,
+        executed: &TimedPlan<'_>,
     ) -> Result<(), Self::Error> {
         let _ = (came, request, executed);
         Ok(())
@@ -138,7 +138,7 @@ pub trait Observer {
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn background(&mut self, step: &Executed<'_>) -> Result<(), Self::Error> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), Self::Error> {
         let _ = step;
         Ok(())
     }

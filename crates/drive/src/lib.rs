@@ -2,17 +2,17 @@
 //! nothing of traces, metrics, bytes or wall clocks; arrays, the simulator and the served device stand on it.
 
 pub mod assemble;
-pub mod controller;
+pub mod buffer;
 pub mod drive;
 pub mod events;
-pub mod onboard;
 pub mod sched;
+pub mod scheduled;
 pub mod state;
 pub mod waiting;
 
 pub use assemble::{Assembled, Wanted, assemble};
-pub use controller::Controller;
-pub use drive::{Drive, DriveSetup, Executed, Served};
+pub use drive::{Drive, DriveSetup, Served, TimedPlan};
 pub use events::{MemberId, Observer, OpDone, Tracks};
 pub use sched::Chosen;
+pub use scheduled::ScheduledDrive;
 pub use state::State;

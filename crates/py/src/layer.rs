@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use smrlab_disk::BandId;
 use smrlab_sim::Control;
 use smrlab_stl::{
-    BuildContext, Built, Capabilities, Cause, HostRequest, LayerEntry, OpId, Piece, Plan, Refusal, Source,
+    BuildContext, Built, Capabilities, Cause, Endpoint, HostRequest, LayerEntry, OpId, Piece, Plan, Refusal,
     TranslationLayer,
 };
 use smrlab_units::spec::SpecError;
@@ -160,7 +160,7 @@ fn fill(plan: &mut Plan, steps: &[Step]) {
                 plan.read_to_host(Cause::Host, Pba(pba), Blocks(blocks), Blocks(at));
             }
             Step::Write { pba, blocks, at } => {
-                plan.write(Cause::Host, Pba(pba), Blocks(blocks), Source::Host(Blocks(at)));
+                plan.write(Cause::Host, Pba(pba), Blocks(blocks), Endpoint::Host(Blocks(at)));
             }
             Step::Stage { cause, pba, blocks } => {
                 cleaning_from.get_or_insert(plan.ops().len());
@@ -186,7 +186,7 @@ fn pieces(staged: &[(u64, OpId, u64)], mut offset: u64, mut blocks: u64, out: &m
     while blocks > 0 {
         let (first, op, n) = staged[at];
         let part = (first + n - offset).min(blocks);
-        out.push(Piece { blocks: Blocks(part), end: Source::Staged(op, Blocks(offset - first)) });
+        out.push(Piece { blocks: Blocks(part), end: Endpoint::Staged(op, Blocks(offset - first)) });
         (offset, blocks, at) = (offset + part, blocks - part, at + 1);
     }
 }

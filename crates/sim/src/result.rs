@@ -6,7 +6,7 @@ use crate::metrics::updates::Unwritten;
 use crate::metrics::{Amplification, Events, Metrics, Tally};
 use crate::table::{Column, Table};
 use serde_json::{Map, Value, json};
-use smrlab_drive::onboard::Counters;
+use smrlab_drive::buffer::Counters;
 use smrlab_stl::{Cause, Counted, Dir};
 use smrlab_units::histogram::{Histogram, RELATIVE_ERROR};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};

@@ -9,10 +9,10 @@ use crate::result::{Facts, summary, tables, timelines};
 use crate::table::Table;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
-use smrlab_array::{Array, ArrayState, Controller as ArrayController, Member, MemberId, Volume};
+use smrlab_array::{Array, ArrayState, EventLoop, Member, MemberId, Volume};
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::onboard::Counters;
-use smrlab_drive::{Controller, Drive, State};
+use smrlab_drive::buffer::Counters;
+use smrlab_drive::{Drive, ScheduledDrive, State};
 use smrlab_stl::{Cause, Counted, Plan, counted};
 use smrlab_units::{Blocks, Dir};
 use std::ops::Add;
@@ -30,7 +30,7 @@ pub(crate) struct Found {
 /// What a drive and an array each do in a way of their own around a run.
 pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
     /// The array, where it is one.
-    fn array(&self) -> Option<&ArrayController>;
+    fn array(&self) -> Option<&EventLoop>;
 
     /// Its drives; `None` in the place of what is no drive.
     fn drives(&self) -> impl Iterator<Item = Option<&Drive>>;
@@ -57,8 +57,8 @@ pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
     fn take(&mut self, array: State, drive: &State, most: usize) -> Option<ArrayState>;
 }
 
-impl<const EXTRAS: bool> Runs<EXTRAS> for Controller {
-    fn array(&self) -> Option<&ArrayController> {
+impl<const EXTRAS: bool> Runs<EXTRAS> for ScheduledDrive {
+    fn array(&self) -> Option<&EventLoop> {
         None
     }
 
@@ -89,8 +89,8 @@ impl<const EXTRAS: bool> Runs<EXTRAS> for Controller {
     }
 }
 
-impl Runs<true> for ArrayController {
-    fn array(&self) -> Option<&ArrayController> {
+impl Runs<true> for EventLoop {
+    fn array(&self) -> Option<&EventLoop> {
         Some(self)
     }
 
@@ -324,13 +324,13 @@ impl Counts {
 }
 
 /// What the array itself counted, and what befell its drives.
-fn array_json(controller: &ArrayController, before: &Counts, total: &Metrics) -> Value {
+fn array_json(event_loop: &EventLoop, before: &Counts, total: &Metrics) -> Value {
     let refused = total.refused;
-    let mut out = Counts::of(controller.array()).since(before);
-    if controller.deaths() > 0 || refused > 0 {
-        out.insert("deaths".into(), json!(controller.deaths()));
+    let mut out = Counts::of(event_loop.array()).since(before);
+    if event_loop.deaths() > 0 || refused > 0 {
+        out.insert("deaths".into(), json!(event_loop.deaths()));
         out.insert("refused".into(), json!(refused));
-        let dead = (0..controller.members().count() as u32).filter(|m| controller.is_dead(MemberId(*m)));
+        let dead = (0..event_loop.members().count() as u32).filter(|m| event_loop.is_dead(MemberId(*m)));
         out.insert("dead".into(), dead.collect::<Vec<_>>().into());
     }
     let rebuilt = total.of_cause(Cause::Rebuild)[Dir::Write as usize];

@@ -4,11 +4,11 @@ use crate::control::Control;
 use crate::document::{RunResult, document, efficiency, layer_bands};
 use crate::engine::Feed;
 use crate::error::RunError;
-use crate::kept::{self, Kept};
 use crate::logs::{Logs, MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::prefill::read_first;
+use crate::prefill_cache::{self, CachedPrefill};
 use crate::resolve::{ArrayRun, Resolved, resolve};
 use crate::rig::{Found, Ran, Rig, Runs};
 use crate::spec::Spec;
@@ -16,10 +16,10 @@ use crate::state;
 use crate::verify::{Discards, Disk, HostData, Verify};
 use crate::watch::Watch;
 use serde_json::json;
-use smrlab_array::{BuiltArray, Chosen, Controller as ArrayController, Member};
+use smrlab_array::{BuiltArray, Chosen, EventLoop, Member};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Interference;
-use smrlab_drive::{Assembled, Controller, State};
+use smrlab_drive::{Assembled, ScheduledDrive, State};
 use std::path::Path;
 
 /// Does a run. `logs`: the directory for `requests.parquet` and `media.parquet`, needed where they are asked for.
@@ -113,18 +113,18 @@ struct Parts<V, const EXTRAS: bool> {
 }
 
 /// One drive.
-fn one<const EXTRAS: bool>(run: Resolved, watch: Watch<EXTRAS>) -> Parts<Controller, EXTRAS> {
+fn one<const EXTRAS: bool>(run: Resolved, watch: Watch<EXTRAS>) -> Parts<ScheduledDrive, EXTRAS> {
     let own = run.drive.built.layer.host_blocks().0;
     let ran = ran(&run, own as f64);
     let model = format!("{:?}", run.drive.built.drive.spec());
     let (drive, scheduler) = run.drive.start(run.spec.verify_media, false);
-    let rig = Rig::new(Controller::new(drive, &scheduler), watch, Vec::new());
+    let rig = Rig::new(ScheduledDrive::new(drive, &scheduler), watch, Vec::new());
     let Resolved { spec, state, prefill, .. } = run;
     Parts { rig, spec, state, prefill, ran, identity: String::new(), repeats: true, model }
 }
 
 /// An array.
-fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<ArrayController, true> {
+fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<EventLoop, true> {
     let (identity, repeats) = (array.identity(), array.repeats());
     let ArrayRun { chosen, built: BuiltArray { array, ssds }, others } = array;
     let disks = chosen.disks as usize;
@@ -153,8 +153,8 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<ArrayController,
     let mut members: Vec<Member> = std::iter::once(run.drive).chain(others).map(member).collect();
     let spares = members.split_off(disks);
     members.extend(ssds.into_iter().map(Member::Ssd));
-    let controller = ArrayController::new(array, members, spares, chosen.schedule, data);
-    let rig = Rig::new(controller, watch, paths);
+    let event_loop = EventLoop::new(array, members, spares, chosen.schedule, data);
+    let rig = Rig::new(event_loop, watch, paths);
     Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, repeats, model }
 }
 
@@ -170,11 +170,11 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
             rig.restore(&state)?;
         }
         if let Some(prefill) = &prefill {
-            let kept = control
+            let cached = control
                 .keep()
                 .filter(|_| repeats)
-                .and_then(|k| Kept::new(k, &spec, prefill, ran.host, &model));
-            kept::write(prefill, kept.as_ref(), &mut rig, (reads, control))?;
+                .and_then(|k| CachedPrefill::new(k, &spec, prefill, ran.host, &model));
+            prefill_cache::write(prefill, cached.as_ref(), &mut rig, (reads, control))?;
         }
         // The prefill is no part of the run.
         rig.begins();

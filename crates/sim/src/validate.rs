@@ -13,7 +13,7 @@ pub use measured::{Measured, Reference, read_measured};
 
 use crate::error::RunError;
 use serde_json::{Map, Value, json};
-use smrlab_drive::{Controller, Wanted, assemble};
+use smrlab_drive::{ScheduledDrive, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -82,7 +82,7 @@ fn replay_on(
     let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems.0))?;
     let host = drive.built.layer.host_blocks();
     let (drive, scheduler) = drive.start(false, false);
-    let mut controller = Controller::new(drive, &scheduler);
+    let mut scheduled = ScheduledDrive::new(drive, &scheduler);
     let mut now = SimTime::ZERO;
     let mut rows = Vec::with_capacity(measured.len());
     for (i, m) in measured.iter().enumerate() {
@@ -95,7 +95,7 @@ fn replay_on(
             )));
         }
         let request = HostRequest::new(m.op, m.lba, m.blocks).numbered(i as u64);
-        let Ok(served) = controller.submit(now, &request, &mut ());
+        let Ok(served) = scheduled.submit(now, &request, &mut ());
         let done = served.map_or(now, |served| served.ack);
         rows.push(Compared { op: m.op, measured: m.service, simulated: done.since(now) });
         now = done + m.gap;

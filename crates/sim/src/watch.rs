@@ -6,7 +6,7 @@ use crate::metrics::{Metrics, Work};
 use crate::spent::Spent;
 use crate::verify::Verify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan, Ticket};
-use smrlab_drive::{Executed, Observer, OpDone, Served};
+use smrlab_drive::{Observer, OpDone, Served, TimedPlan};
 use smrlab_stl::{Counted, Facts, HostRequest, Pause};
 use smrlab_units::{HostOp, SimTime};
 
@@ -43,7 +43,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
     pub(crate) fn host_prefilled(
         &mut self,
         request: &HostRequest,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), RunError> {
         self.total.updates.prefilled(request.lba, request.blocks, false);
         let Some(verify) = &mut self.verify else { return Ok(()) };
@@ -82,7 +82,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         &mut self,
         came: SimTime,
         request: &HostRequest,
-        executed: &Executed<'_>,
+        executed: &TimedPlan<'_>,
     ) -> Result<(), RunError> {
         self.logs.written()?;
         if let Some(verify) = &mut self.verify {
@@ -153,7 +153,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         &mut self,
         came: SimTime,
         request: &HostRequest,
-        executed: &Executed<'_>,
+        executed: &TimedPlan<'_>,
     ) -> Result<(), RunError> {
         if EXTRAS {
             match self.members.get_mut(executed.member.at()) {
@@ -200,7 +200,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         self.log(came, read, served)
     }
 
-    fn background(&mut self, step: &Executed<'_>) -> Result<(), RunError> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), RunError> {
         self.total.executed(step);
         if EXTRAS {
             if let Some(member) = self.members.get_mut(step.member.at()) {
@@ -247,7 +247,7 @@ impl ArrayObserver for Watch<true> {
         at: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), RunError> {
         let refused = executed.is_some_and(|e| e.plan.refusal().is_some());
         if let Some(verify) = &mut self.verify {
@@ -263,7 +263,7 @@ impl ArrayObserver for Watch<true> {
         self.members[op.member.at()].arrived(at, &op.request);
     }
 
-    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&Executed<'_>>) {
+    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&TimedPlan<'_>>) {
         if let Some(verify) = &mut self.verify {
             verify.asked(op, Some(plan));
             executed.iter().for_each(|e| verify.prefilled(&op.request, e));

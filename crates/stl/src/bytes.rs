@@ -3,7 +3,7 @@
 //! One piece of code for tests, power cuts and the served device. Bytes that a plan reads for its own later writes are
 //! staged in memory, which is volatile: a cut loses them.
 
-use crate::{Dir, OpId, Piece, Plan, Source};
+use crate::{Dir, Endpoint, OpId, Piece, Plan};
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 
 /// A medium with bytes. Lengths are whole blocks.
@@ -183,7 +183,7 @@ impl Executor {
         medium: &mut M,
     ) -> Result<(), M::Error> {
         let (media, end) = (plan.ops()[op.0 as usize], plan.pieces(op)[0].end);
-        if let (Source::Host(from), HostBuffer::Read(out)) = (end, host) {
+        if let (Endpoint::Host(from), HostBuffer::Read(out)) = (end, host) {
             self.kept.push(Kept::Host(at(from)));
             return medium.read(media.pba, &mut out[at(from)..at(from + media.blocks)]);
         }
@@ -237,7 +237,7 @@ impl Executor {
         plan.pieces(op).iter().all(|piece| {
             let here = to;
             to = here + piece.blocks;
-            !matches!(piece.end, Source::Staged(of, at) if of == read && from + at != here)
+            !matches!(piece.end, Endpoint::Staged(of, at) if of == read && from + at != here)
         })
     }
 
@@ -248,7 +248,7 @@ impl Executor {
             self.last_uses.extend((0..ops).map(OpId));
             for op in (0..ops).map(OpId) {
                 for piece in plan.pieces(op) {
-                    if let Source::Staged(of, _) = piece.end {
+                    if let Endpoint::Staged(of, _) = piece.end {
                         self.last_uses[of.0 as usize] = op;
                     }
                 }
@@ -268,15 +268,15 @@ impl Executor {
                 parts.push(Part::Bytes(slice));
                 continue;
             }
-            if let Source::Staged(op, from) = piece.end {
+            if let Endpoint::Staged(op, from) = piece.end {
                 parts.push(Part::Medium(plan.ops()[op.0 as usize].pba + from, piece.blocks));
                 continue;
             }
-            if let Source::Held(from) = piece.end {
+            if let Endpoint::Held(from) = piece.end {
                 parts.push(Part::Medium(from, piece.blocks));
                 continue;
             }
-            let fill = if piece.end == Source::Records { &RECORDS } else { &ZEROES };
+            let fill = if piece.end == Endpoint::Records { &RECORDS } else { &ZEROES };
             let mut left = at(piece.blocks);
             while left > 0 {
                 parts.push(Part::Bytes(&fill[..left.min(FILL)]));
@@ -295,14 +295,14 @@ impl Executor {
             HostBuffer::None => panic!("a plan with host data and no buffer"),
         };
         match piece.end {
-            Source::Host(from) => Some(of_host(at(from))),
-            Source::Staged(op, from) => match self.kept[op.0 as usize] {
+            Endpoint::Host(from) => Some(of_host(at(from))),
+            Endpoint::Staged(op, from) => match self.kept[op.0 as usize] {
                 Kept::Staging(first) => Some(&self.staging[first + at(from)..][..len]),
                 Kept::Host(first) => Some(of_host(first + at(from))),
                 Kept::Medium => None,
                 Kept::Nowhere => panic!("operation {} read nothing", op.0),
             },
-            Source::Held(_) | Source::Zero | Source::Records => None,
+            Endpoint::Held(_) | Endpoint::Zero | Endpoint::Records => None,
         }
     }
 }
@@ -341,10 +341,10 @@ mod tests {
         let first = plan.read_staged(Cause::Clean, Pba(100), Blocks(100));
         let second = plan.read_staged(Cause::Clean, Pba(300), Blocks(100));
         // Its last block is overwritten, then both are moved; the second is still on the medium then.
-        plan.write(Cause::Host, Pba(199), Blocks(2), Source::Host(Blocks(0)));
+        plan.write(Cause::Host, Pba(199), Blocks(2), Endpoint::Host(Blocks(0)));
         plan.write_pieces(Cause::Clean, Pba(500), Blocks(150), |out| {
-            out.push(Piece { blocks: Blocks(70), end: Source::Staged(first, Blocks(30)) });
-            out.push(Piece { blocks: Blocks(80), end: Source::Staged(second, Blocks(20)) });
+            out.push(Piece { blocks: Blocks(70), end: Endpoint::Staged(first, Blocks(30)) });
+            out.push(Piece { blocks: Blocks(80), end: Endpoint::Staged(second, Blocks(20)) });
         });
         Executor::default().run(&plan, HostBuffer::Write(&[7; 1024]), &mut medium).unwrap();
         let blocks = |from: usize, n: usize| &before[from * 512..(from + n) * 512];
@@ -361,9 +361,9 @@ mod tests {
             let mut plan = Plan::new(true, false);
             let band = plan.read_staged(Cause::Clean, Pba(100), Blocks(100));
             plan.write_pieces(Cause::Clean, Pba(100), Blocks(90), |out| {
-                out.push(Piece { blocks: Blocks(48), end: Source::Staged(band, Blocks(0)) });
-                out.push(Piece { blocks: Blocks(2), end: Source::Host(Blocks(0)) });
-                out.push(Piece { blocks: Blocks(40), end: Source::Staged(band, Blocks(third - 100)) });
+                out.push(Piece { blocks: Blocks(48), end: Endpoint::Staged(band, Blocks(0)) });
+                out.push(Piece { blocks: Blocks(2), end: Endpoint::Host(Blocks(0)) });
+                out.push(Piece { blocks: Blocks(40), end: Endpoint::Staged(band, Blocks(third - 100)) });
             });
             let mut medium = Moving(Lazy(before.clone()), 0);
             Executor::default().run(&plan, HostBuffer::Write(&[7; 1024]), &mut medium).unwrap();
@@ -420,13 +420,13 @@ mod tests {
         let mut plan = Plan::new(true, false);
         plan.read_staged(Cause::Clean, Pba(0), Blocks(100));
         let moved = plan.read_staged(Cause::Clean, Pba(100), Blocks(100));
-        plan.write(Cause::Clean, Pba(90), Blocks(100), Source::Staged(moved, Blocks(0)));
+        plan.write(Cause::Clean, Pba(90), Blocks(100), Endpoint::Staged(moved, Blocks(0)));
         let mut medium = Moving(Lazy(before.clone()), 0);
         Executor::default().run(&plan, HostBuffer::None, &mut medium).unwrap();
         assert_eq!(medium.0.0[90 * 512..190 * 512], before[100 * 512..200 * 512]);
         assert_eq!(medium.1, 0);
         // Written a second time, it has to be as it was read.
-        plan.write(Cause::Clean, Pba(300), Blocks(100), Source::Staged(moved, Blocks(0)));
+        plan.write(Cause::Clean, Pba(300), Blocks(100), Endpoint::Staged(moved, Blocks(0)));
         let mut medium = Lazy(before.clone());
         Executor::default().run(&plan, HostBuffer::None, &mut medium).unwrap();
         for to in [90, 300] {

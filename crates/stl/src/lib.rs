@@ -19,7 +19,7 @@ pub use bytes::{Executor, HostBuffer, Medium, Part};
 pub use counted::{Counted, counted};
 pub use entry::{BuildContext, LayerEntry, Metadata};
 pub use layer::{Capabilities, Facts, Parts, Record, StepEnd, TranslationLayer, zones_of};
-pub use plan::{Cause, Dir, MediaOp, OpId, Pause, Piece, Plan, Refusal, Source};
+pub use plan::{Cause, Dir, Endpoint, MediaOp, OpId, Pause, Piece, Plan, Refusal};
 pub use registry::{Built, LAYERS, build};
 pub use request::{HostRequest, Outcome};
 pub use walk::{Step, Walk};

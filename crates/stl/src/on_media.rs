@@ -8,7 +8,8 @@
 //! these writes: a layer may have a record made durable before anything else.
 
 use crate::{
-    Cause, Counted, Facts, HostRequest, OpId, Outcome, Plan, Record, Source, Step, StepEnd, TranslationLayer,
+    Cause, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Plan, Record, Step, StepEnd,
+    TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition};
@@ -33,7 +34,7 @@ impl Area {
         while blocks.0 > 0 {
             let (pba, room) = self.tracks[self.track];
             let n = blocks.min(room - self.offset);
-            plan.write(Cause::Metadata, pba + self.offset, n, Source::Records);
+            plan.write(Cause::Metadata, pba + self.offset, n, Endpoint::Records);
             blocks -= n;
             self.offset += n;
             if self.offset == room {

@@ -85,7 +85,7 @@ pub struct OpId(pub u32);
 
 /// Where the bytes of a written piece come from. Never a PBA: the write itself may destroy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum Endpoint {
     /// The host's data, from this offset in blocks.
     Host(Blocks),
     /// What an earlier read of the same plan brought, from this offset in blocks.
@@ -106,7 +106,7 @@ pub struct Piece {
     /// Length.
     pub blocks: Blocks,
     /// Of a write: the source. Of a read: `Host(offset)` delivers to the host, anything else only stages.
-    pub end: Source,
+    pub end: Endpoint,
 }
 
 /// A span of operations that is one cleaning event: one collected set, one destaged group, one compaction.
@@ -247,26 +247,26 @@ impl Plan {
     #[inline]
     pub fn read_to_host(&mut self, cause: Cause, pba: Pba, blocks: Blocks, host: Blocks) -> OpId {
         self.push(Dir::Read, cause, pba, blocks);
-        self.close(Piece { blocks, end: Source::Host(host) })
+        self.close(Piece { blocks, end: Endpoint::Host(host) })
     }
 
     /// Reads or writes what the host asks for, where it lies: `blocks` from the beginning of the host's buffer.
     #[inline]
     pub fn in_place(&mut self, dir: Dir, pba: Pba, blocks: Blocks) -> OpId {
         self.push(dir, Cause::Host, pba, blocks);
-        self.close(Piece { blocks, end: Source::Host(Blocks::ZERO) })
+        self.close(Piece { blocks, end: Endpoint::Host(Blocks::ZERO) })
     }
 
     /// Reads `blocks` into the plan's volatile staging memory, for later writes of the same plan.
     #[inline]
     pub fn read_staged(&mut self, cause: Cause, pba: Pba, blocks: Blocks) -> OpId {
         self.push(Dir::Read, cause, pba, blocks);
-        self.close(Piece { blocks, end: Source::Zero })
+        self.close(Piece { blocks, end: Endpoint::Zero })
     }
 
     /// Writes `blocks` from one source.
     #[inline]
-    pub fn write(&mut self, cause: Cause, pba: Pba, blocks: Blocks, source: Source) -> OpId {
+    pub fn write(&mut self, cause: Cause, pba: Pba, blocks: Blocks, source: Endpoint) -> OpId {
         self.push(Dir::Write, cause, pba, blocks);
         self.close(Piece { blocks, end: source })
     }
@@ -386,7 +386,7 @@ impl Plan {
         }
         if self.wants_data {
             self.pieces.extend(other.pieces(op).iter().map(|p| match p.end {
-                Source::Staged(op, at) => Piece { end: Source::Staged(id(op), at), ..*p },
+                Endpoint::Staged(op, at) => Piece { end: Endpoint::Staged(id(op), at), ..*p },
                 _ => *p,
             }));
             self.piece_ends.push(self.pieces.len() as u32);

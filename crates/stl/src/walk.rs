@@ -119,7 +119,7 @@ impl<'a> Iterator for Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cause, Source};
+    use crate::{Cause, Endpoint};
     use smrlab_units::{Blocks, Pba, SimTime};
 
     fn text(plan: &Plan) -> String {
@@ -140,12 +140,12 @@ mod tests {
         assert_eq!(text(&plan), "ack");
         plan.record(record(1));
         plan.fence();
-        plan.write(Cause::Host, Pba(5), Blocks(1), Source::Zero);
+        plan.write(Cause::Host, Pba(5), Blocks(1), Endpoint::Zero);
         plan.record(record(2));
         plan.pause(Cause::Journal, SimTime::from_ms(3));
         plan.acknowledge();
         plan.pause(Cause::Clean, SimTime::from_ms(4));
-        plan.write(Cause::Clean, Pba(7), Blocks(1), Source::Zero);
+        plan.write(Cause::Clean, Pba(7), Blocks(1), Endpoint::Zero);
         plan.record(record(3));
         plan.pause(Cause::Clean, SimTime::from_ms(5));
         assert_eq!(text(&plan), "r1 fence op0@5 r2 3ms ack 4ms op1@7 r3 5ms");

@@ -1,7 +1,7 @@
 //! Random requests through an array on bytes, over the event loop that runs and served devices use: several at a time, members in any
 //! order, disks that die and are replaced, power cuts between member requests; everything read back, parity checked.
 //!
-//! Nothing takes a drive time: each waits until the test has it serve one of its requests ([`Controller::decides`]), so that a cut may
+//! Nothing takes a drive time: each waits until the test has it serve one of its requests ([`EventLoop::decides`]), so that a cut may
 //! fall between any two. What an SSD is asked for is done before time goes on.
 
 mod bench;
@@ -10,7 +10,7 @@ use crate::harness::{BYTES, new_data, random_request};
 use crate::{PlainMedium, Rng};
 use bench::{Bench, Disk, Flash, range};
 use smrlab_array::{
-    Array, ArrayContext, Buffers, BuiltArray, Controller, Member, MemberId, Schedule, Ssd, Stop,
+    Array, ArrayContext, Buffers, BuiltArray, EventLoop, Member, MemberId, Schedule, Ssd, Stop,
 };
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup, sched};
@@ -34,7 +34,7 @@ pub struct ArrayHarness {
     text: String,
     layer: String,
     context: BuildContext,
-    controller: Controller,
+    event_loop: EventLoop,
     bench: Bench,
     open: BTreeMap<u64, Open>,
     /// Requests so far.
@@ -78,10 +78,10 @@ fn queued(drive: Drive) -> Member {
 }
 
 /// The event loop of an array on disks and SSDs of these sizes.
-fn controller(array: Box<dyn Array>, drives: Vec<Drive>, ssds: &[Blocks]) -> Controller {
+fn event_loop(array: Box<dyn Array>, drives: Vec<Drive>, ssds: &[Blocks]) -> EventLoop {
     let flash = |blocks: &Blocks| Member::Ssd(Ssd::new(SimTime::from_us(1), 0, *blocks));
     let members = drives.into_iter().map(queued).chain(ssds.iter().map(flash)).collect();
-    Controller::new(array, members, Vec::new(), Schedule::default(), true).decided_by_caller()
+    EventLoop::new(array, members, Vec::new(), Schedule::default(), true).decided_by_caller()
 }
 
 impl ArrayHarness {
@@ -107,7 +107,7 @@ impl ArrayHarness {
             text: text.to_owned(),
             layer: layer.to_owned(),
             context,
-            controller: controller(array, drives, &ssds),
+            event_loop: event_loop(array, drives, &ssds),
             bench,
             open: BTreeMap::new(),
             order: 0,
@@ -123,7 +123,7 @@ impl ArrayHarness {
 
     /// The array.
     pub fn array(&self) -> &dyn Array {
-        self.controller.array()
+        self.event_loop.array()
     }
 
     /// How many disks it has.
@@ -163,13 +163,13 @@ impl ArrayHarness {
         };
         self.bench.buffers.arrived(request.id, host);
         self.open.insert(request.id, Open { request, data, compared });
-        let Ok(()) = self.controller.submit(self.controller.now(), &request, &mut self.bench);
+        let Ok(()) = self.event_loop.submit(self.event_loop.now(), &request, &mut self.bench);
         self.answers();
     }
 
     /// Takes what was answered.
     fn answers(&mut self) {
-        while let Some(done) = self.controller.next_done() {
+        while let Some(done) = self.event_loop.next_done() {
             let got = self.bench.buffers.answered(done.request.id);
             let Some(Open { request: r, data, compared }) = self.open.remove(&done.request.id) else {
                 continue;
@@ -209,7 +209,7 @@ impl ArrayHarness {
 
     /// Carries out one member request, of a member drawn, or lets time go on; `false`: nothing is to be done.
     pub fn step(&mut self, rng: &mut Rng) -> bool {
-        let drives: Vec<MemberId> = self.controller.waiting().collect();
+        let drives: Vec<MemberId> = self.event_loop.waiting().collect();
         let waits = |ssd: &usize| !self.bench.ssds[*ssd].queue.is_empty();
         let ssds: Vec<usize> = (0..self.bench.ssds.len()).filter(waits).collect();
         let busy = drives.len() + ssds.len();
@@ -225,7 +225,7 @@ impl ArrayHarness {
         let one = rng.below(busy as u64) as usize;
         match drives.get(one) {
             Some(&drive) => {
-                let Ok(_) = self.controller.decides(drive, &mut self.bench);
+                let Ok(_) = self.event_loop.decides(drive, &mut self.bench);
             }
             None => self.bench.flashes(ssds[one - drives.len()]),
         }
@@ -236,15 +236,15 @@ impl ArrayHarness {
     /// Lets time go on until something is due; `false`: nothing is.
     pub fn wake(&mut self) -> bool {
         self.bench.flash_all();
-        let Ok(any) = self.controller.step(None, &mut self.bench);
+        let Ok(any) = self.event_loop.step(None, &mut self.bench);
         self.answers();
         any
     }
 
     /// A disk dies, with all that was waiting for it.
     pub fn kill(&mut self, disk: usize) {
-        let (now, member) = (self.controller.now(), MemberId(disk as u32));
-        let Ok(()) = self.controller.fail(now, member, &mut self.bench);
+        let (now, member) = (self.event_loop.now(), MemberId(disk as u32));
+        let Ok(()) = self.event_loop.fail(now, member, &mut self.bench);
         self.answers();
     }
 
@@ -252,15 +252,15 @@ impl ArrayHarness {
     pub fn replace(&mut self, at: usize) {
         let (drive, _, bytes) = disk(&self.layer, &self.context);
         self.bench.disks[at] = bytes;
-        let (now, member) = (self.controller.now(), MemberId(at as u32));
-        let Ok(()) = self.controller.replace(now, member, queued(drive), &mut self.bench);
+        let (now, member) = (self.event_loop.now(), MemberId(at as u32));
+        let Ok(()) = self.event_loop.replace(now, member, queued(drive), &mut self.bench);
         self.answers();
     }
 
     /// Everything that waits is carried out.
     pub fn settle(&mut self, rng: &mut Rng) {
         while self.step(rng) {}
-        assert!(self.controller.is_at_rest(), "{}: works that nobody ends", self.text);
+        assert!(self.event_loop.is_at_rest(), "{}: works that nobody ends", self.text);
         assert!(self.open.is_empty(), "{}: {} requests that nobody answers", self.text, self.open.len());
     }
 
@@ -293,7 +293,7 @@ impl ArrayHarness {
 
     /// What a disk holds, as its layer shows it.
     pub fn disk(&mut self, disk: usize) -> Vec<u8> {
-        let drive = self.controller.drive_mut(MemberId(disk as u32)).expect("a disk");
+        let drive = self.event_loop.drive_mut(MemberId(disk as u32)).expect("a disk");
         let request = HostRequest::new(HostOp::Read, Lba(0), drive.layer().host_blocks());
         let (mut out, mut plan) = (vec![0; request.blocks.bytes() as usize], Plan::new(true, false));
         drive.layer_mut().submit(SimTime::ZERO, &request, &mut plan);
@@ -368,18 +368,18 @@ impl ArrayHarness {
         bench.ssds.iter_mut().for_each(|ssd| ssd.queue.clear());
         bench.sent.clear();
         bench.buffers = Buffers::default();
-        let Ok(drives) = self.controller.power_lost(bench);
+        let Ok(drives) = self.event_loop.power_lost(bench);
         let (array, ssds) = build(&self.text, &drives);
-        self.controller = controller(array, drives, &ssds);
+        self.event_loop = event_loop(array, drives, &ssds);
         let records = self.bench.records.clone();
-        let Ok(()) = self.controller.recover(&records, Stop::Orderly, &mut self.bench);
+        let Ok(()) = self.event_loop.recover(&records, Stop::Orderly, &mut self.bench);
     }
 
     /// The array's state takes the place of its records, where it says what is on the members.
     fn checkpoint(&mut self) {
         if self.array().is_settled() {
             self.bench.records.clear();
-            self.controller.array().checkpoint(&mut self.bench.records);
+            self.event_loop.array().checkpoint(&mut self.bench.records);
         }
     }
 }

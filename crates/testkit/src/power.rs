@@ -7,7 +7,7 @@
 use crate::harness::{BYTES, new_data, random_request};
 use crate::volatile::print;
 use crate::{Harness, PlainMedium};
-use smrlab_drive::{Controller, Executed, MemberId, Observer, Served, Wanted, assemble};
+use smrlab_drive::{MemberId, Observer, ScheduledDrive, Served, TimedPlan, Wanted, assemble};
 use smrlab_stl::registry::build_as;
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Record, Step};
 use smrlab_units::problems::Problems;
@@ -89,7 +89,7 @@ impl Bench {
     }
 
     /// Carries out a plan, with a cut before each of its operations.
-    fn carry_out(&mut self, request: Option<&HostRequest>, e: &Executed<'_>) {
+    fn carry_out(&mut self, request: Option<&HostRequest>, e: &TimedPlan<'_>) {
         let mut data = request.and_then(|r| self.data.get(&r.id).cloned()).unwrap_or_default();
         let wanted = data.clone();
         let mut host = match request.map(|r| r.op) {
@@ -121,7 +121,7 @@ impl Bench {
 impl Observer for Bench {
     type Error = Infallible;
 
-    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
+    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
         self.pending.retain(|p| p.id != r.id);
         self.carry_out(Some(r), e);
         self.acks.entry(r.id).or_insert(e.served.ack);
@@ -174,7 +174,7 @@ impl Observer for Bench {
         Ok(())
     }
 
-    fn background(&mut self, e: &Executed<'_>) -> Result<(), Infallible> {
+    fn background(&mut self, e: &TimedPlan<'_>) -> Result<(), Infallible> {
         self.carry_out(None, e);
         Ok(())
     }
@@ -207,7 +207,7 @@ impl PowerCuts<'_> {
         };
         let (space, discards) = (made.built.layer.host_blocks().0, made.built.capabilities.discards);
         let (drive, chosen) = made.start(true, true);
-        let mut c = Controller::new(drive, &chosen);
+        let mut c = ScheduledDrive::new(drive, &chosen);
         let mut rng = crate::random(self.seed);
         let mut model = vec![0; space as usize * BYTES];
         let zero = Version { request: u64::MAX, print: print(&model[..BYTES]), sent: SimTime::ZERO };

@@ -46,42 +46,42 @@ impl Control {
     pub(crate) fn add(&mut self, depth: u16, transfer: u32, flags: u64) -> Result<u32> {
         let mut info = abi::info(depth, transfer, flags);
         let place = (info.as_mut_ptr() as u64, info.len());
-        self.told("making a device", abi::ADD_DEV, u32::MAX, place, 0)?;
+        self.command("making a device", abi::ADD_DEV, u32::MAX, place, 0)?;
         Ok(abi::number_of(&info))
     }
 
     /// Says what the disk is like.
     pub(crate) fn set(&mut self, id: u32, shape: &abi::Shape) -> Result<()> {
         let params = abi::params(shape);
-        self.told("describing the disk", abi::SET_PARAMS, id, (params.as_ptr() as u64, params.len()), 0)
+        self.command("describing the disk", abi::SET_PARAMS, id, (params.as_ptr() as u64, params.len()), 0)
     }
 
     /// Has the block device appear; queues must fetch requests by then, as the kernel reads from it.
     pub(crate) fn start(&mut self, id: u32) -> Result<()> {
-        self.told("starting the device", abi::START_DEV, id, (0, 0), u64::from(std::process::id()))
+        self.command("starting the device", abi::START_DEV, id, (0, 0), u64::from(std::process::id()))
     }
 
     /// Begins to take over a device whose server died.
     pub(crate) fn start_recovery(&mut self, id: u32) -> Result<()> {
-        self.told("taking over the device", abi::START_RECOVERY, id, (0, 0), 0)
+        self.command("taking over the device", abi::START_RECOVERY, id, (0, 0), 0)
     }
 
     /// Ends that; queues must fetch requests by then.
     pub(crate) fn end_recovery(&mut self, id: u32) -> Result<()> {
-        self.told("taking over the device", abi::END_RECOVERY, id, (0, 0), u64::from(std::process::id()))
+        self.command("taking over the device", abi::END_RECOVERY, id, (0, 0), u64::from(std::process::id()))
     }
 
     /// Takes the block device away; requests that come then fail.
     pub(crate) fn stop(&mut self, id: u32) -> Result<()> {
-        self.told("stopping the device", abi::STOP_DEV, id, (0, 0), 0)
+        self.command("stopping the device", abi::STOP_DEV, id, (0, 0), 0)
     }
 
     /// Deletes the device.
     pub(crate) fn delete(&mut self, id: u32) -> Result<()> {
-        self.told("deleting the device", abi::DEL_DEV, id, (0, 0), 0)
+        self.command("deleting the device", abi::DEL_DEV, id, (0, 0), 0)
     }
 
-    fn told(&mut self, what: &str, command: u32, id: u32, place: (u64, usize), data: u64) -> Result<()> {
+    fn command(&mut self, what: &str, command: u32, id: u32, place: (u64, usize), data: u64) -> Result<()> {
         self.send(command, id, place, data).map_err(|errno| {
             DeviceError::io(format!("ublk: {what}"), &std::io::Error::from_raw_os_error(errno))
         })

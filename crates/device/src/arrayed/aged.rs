@@ -50,22 +50,22 @@ impl Arrayed {
     pub(super) fn aged(&self) -> Result<ArrayState> {
         let mut state = self.table.lock();
         let whole = |disk: &usize| state.health(*disk) == Health::Whole;
-        if let Some(disk) = (0..state.carry.disks.len()).find(|disk| !whole(disk)) {
+        if let Some(disk) = (0..state.bytes.disks.len()).find(|disk| !whole(disk)) {
             let text = format!("disk {disk} is not whole: replace it and let it be rebuilt first");
             return Err(DeviceError::input(text));
         }
-        self.table.call(&mut *state, |s| s.call(|c, carry| c.wind_up(carry)));
-        if let Some(e) = &state.carry.broken {
+        self.table.call(&mut *state, |s| s.call(|c, bytes| c.wind_up(bytes)));
+        if let Some(e) = &state.bytes.broken {
             return Err(e.clone());
         }
-        if !state.controller.array().is_settled() {
+        if !state.event_loop.array().is_settled() {
             return Err(DeviceError::input("the array is in the middle of work of its own: try again"));
         }
         let (mut written, mut of_disks) = (Vec::new(), Vec::new());
-        state.controller.array().allocated(Lba(0), Blocks(self.blocks), &mut |r| written.push(r));
-        for disk in 0..state.carry.disks.len() {
+        state.event_loop.array().allocated(Lba(0), Blocks(self.blocks), &mut |r| written.push(r));
+        for disk in 0..state.bytes.disks.len() {
             let mut own: Vec<Range<u64>> = Vec::new();
-            if let Some(drive) = drive(&state.controller, disk) {
+            if let Some(drive) = drive(&state.event_loop, disk) {
                 drive.layer().allocated(Lba(0), drive.layer().host_blocks(), &mut |r| own.push(r));
             }
             of_disks.push(own);
@@ -77,7 +77,7 @@ impl Arrayed {
             metadata: self.members.metadata().to_owned(),
             ..State::default()
         };
-        let mut taken = ArrayState::take(&mut state.controller, array, &of_disk);
+        let mut taken = ArrayState::take(&mut state.event_loop, array, &of_disk);
         taken.members.iter_mut().zip(of_disks).for_each(|(member, own)| member.written = own);
         Ok(taken)
     }

@@ -43,7 +43,7 @@ impl SsdBytes {
     }
 
     /// What was counted.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn stats(&self) -> Value {
         let [reads, writes] = self.counts;
         json!({"reads": reads.0, "blocks_read": reads.1, "writes": writes.0, "blocks_written": writes.1})
     }

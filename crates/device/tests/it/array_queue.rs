@@ -68,11 +68,11 @@ fn a_drive_dies_with_requests_in_its_queue() {
             let device = served(drive, array, "cmr", 500.0, StoreKind::Memory);
             std::thread::scope(|scope| {
                 let writer = scope.spawn(|| scattered(&device, 12));
-                let (served, pace) = device.array().unwrap();
+                let (served, clock) = device.array().unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(30));
-                served.fail(pace, 1).unwrap();
+                served.fail(clock, 1).unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(30));
-                served.replace(pace, 1).unwrap();
+                served.replace(clock, 1).unwrap();
                 writer.join().unwrap();
             });
             scattered(&device, 4);
@@ -217,8 +217,8 @@ fn a_server_that_stops_ends_what_it_began() {
             let array = Some(array.to_owned());
             let store = StoreKind::Directory(at(&name));
             let device = Device::open(Config { array, ..Config::new("q", "tiny", "cmr", store) }).unwrap();
-            let (served, pace) = device.array().unwrap();
-            served.fail(pace, disk).unwrap();
+            let (served, clock) = device.array().unwrap();
+            served.fail(clock, disk).unwrap();
             among(&device, &mut is, &format!("stop {stop}, without disk {disk}"));
         }
     }

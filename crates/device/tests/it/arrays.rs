@@ -154,11 +154,11 @@ fn a_disk_is_lost_and_rebuilt_while_the_array_is_used() {
             let dir = scratch();
             let mut checked = Checked::new(config(array, layer, dir.path()));
             checked.write(200);
-            let (served, pace) = checked.device.array().unwrap();
-            assert!(served.replace(pace, 1).unwrap_err().to_string().contains("not dead"));
-            served.fail(pace, 1).unwrap();
-            assert!(served.fail(pace, 1).unwrap_err().to_string().contains("dead already"));
-            assert!(served.fail(pace, 9).unwrap_err().to_string().contains("no disk 9"));
+            let (served, clock) = checked.device.array().unwrap();
+            assert!(served.replace(clock, 1).unwrap_err().to_string().contains("not dead"));
+            served.fail(clock, 1).unwrap();
+            assert!(served.fail(clock, 1).unwrap_err().to_string().contains("dead already"));
+            assert!(served.fail(clock, 9).unwrap_err().to_string().contains("no disk 9"));
             assert_eq!(checked.state(1), "dead");
             checked.check(&format!("{array} on {layer}, degraded"));
             checked.write(100);
@@ -169,8 +169,8 @@ fn a_disk_is_lost_and_rebuilt_while_the_array_is_used() {
             let mut checked = Checked { device, plain, random };
             assert_eq!(checked.state(1), "dead");
             checked.check(&format!("{array} on {layer}, degraded and started again"));
-            let (served, pace) = checked.device.array().unwrap();
-            served.replace(pace, 1).unwrap();
+            let (served, clock) = checked.device.array().unwrap();
+            served.replace(clock, 1).unwrap();
             assert_eq!(checked.state(1), "rebuilding");
             checked.write(20);
             let Checked { device, plain, random } = checked;
@@ -181,8 +181,8 @@ fn a_disk_is_lost_and_rebuilt_while_the_array_is_used() {
             checked.rebuilt(1, 2);
             checked.check(&format!("{array} on {layer}, rebuilt"));
             // What was rebuilt is as good as what was lost.
-            let (served, pace) = checked.device.array().unwrap();
-            served.fail(pace, 2).unwrap();
+            let (served, clock) = checked.device.array().unwrap();
+            served.fail(clock, 2).unwrap();
             checked.check(&format!("{array} on {layer}, another disk dead"));
             assert!(events(&checked.device, "disk-failed") == 1);
         }
@@ -196,13 +196,13 @@ fn two_disks_are_lost_and_rebuilt() {
         let dir = scratch();
         let mut checked = Checked::new(config(array, "s-block", dir.path()));
         checked.write(150);
-        let (served, pace) = checked.device.array().unwrap();
-        lost.into_iter().for_each(|disk| _ = served.fail(pace, disk).unwrap());
+        let (served, clock) = checked.device.array().unwrap();
+        lost.into_iter().for_each(|disk| _ = served.fail(clock, disk).unwrap());
         checked.check(&format!("{array}, two disks dead"));
         checked.write(60);
-        let (served, pace) = checked.device.array().unwrap();
-        served.replace(pace, lost[1]).unwrap();
-        served.replace(pace, lost[0]).unwrap();
+        let (served, clock) = checked.device.array().unwrap();
+        served.replace(clock, lost[1]).unwrap();
+        served.replace(clock, lost[0]).unwrap();
         let states = lost.map(|disk| checked.state(disk as usize));
         assert_eq!(states, ["rebuilding", "rebuilding"]);
         checked.write(20);
@@ -212,15 +212,15 @@ fn two_disks_are_lost_and_rebuilt() {
         let mut checked = Checked { device, plain, random };
         checked.rebuilt(lost[1] as usize, 0);
         checked.rebuilt(lost[0] as usize, 0);
-        let (served, pace) = checked.device.array().unwrap();
-        served.fail(pace, 2).unwrap();
+        let (served, clock) = checked.device.array().unwrap();
+        served.fail(clock, 2).unwrap();
         checked.check(&format!("{array}, rebuilt, and another disk dead"));
     }
     let dir = scratch();
     let checked = Checked::new(config("raid6,disks=5,chunk=8blk", "cmr", dir.path()));
-    let (served, pace) = checked.device.array().unwrap();
-    (0..3).for_each(|disk| _ = served.fail(pace, disk).unwrap());
-    let said = served.replace(pace, 1).unwrap_err().to_string();
+    let (served, clock) = checked.device.array().unwrap();
+    (0..3).for_each(|disk| _ = served.fail(clock, disk).unwrap());
+    let said = served.replace(clock, 1).unwrap_err().to_string();
     assert!(said.contains("disk 0 or 2 is not whole either"), "{said}");
 }
 
@@ -231,9 +231,9 @@ fn a_nearly_empty_array_is_rebuilt_over_a_restart() {
         let dir = scratch();
         let mut checked = Checked::new(config(array, "cmr", dir.path()));
         checked.write(3);
-        let (served, pace) = checked.device.array().unwrap();
-        served.fail(pace, 1).unwrap();
-        served.replace(pace, 1).unwrap();
+        let (served, clock) = checked.device.array().unwrap();
+        served.fail(clock, 1).unwrap();
+        served.replace(clock, 1).unwrap();
         let Checked { device, plain, random } = checked;
         drop(device);
         let device = Device::open(config(array, "cmr", dir.path())).unwrap();
@@ -257,8 +257,8 @@ fn a_missing_store_is_a_lost_disk() {
     assert_eq!(checked.state(2), "dead");
     assert_eq!(events(&checked.device, "disk-failed"), 1);
     checked.check("without disk 2");
-    let (served, pace) = checked.device.array().unwrap();
-    served.replace(pace, 2).unwrap();
+    let (served, clock) = checked.device.array().unwrap();
+    served.replace(clock, 2).unwrap();
     checked.rebuilt(2, 0);
     checked.check("rebuilt");
 }
@@ -290,9 +290,9 @@ fn without_redundancy_an_error_is_an_error() {
     assert!(checked.device.read(half, &mut out).unwrap_err().to_string().contains("unreadable"));
     checked.device.read(0, &mut out).unwrap();
     assert_eq!(out[..], checked.plain[..4096]);
-    let (served, pace) = checked.device.array().unwrap();
-    served.fail(pace, 1).unwrap();
-    assert!(served.replace(pace, 1).unwrap_err().to_string().contains("no redundancy"));
+    let (served, clock) = checked.device.array().unwrap();
+    served.fail(clock, 1).unwrap();
+    assert!(served.replace(clock, 1).unwrap_err().to_string().contains("no redundancy"));
     assert_eq!(checked.device.read(half, &mut out).unwrap_err().errno(), libc::EIO);
     checked.device.read(0, &mut out).unwrap();
 }
@@ -336,8 +336,8 @@ fn after_a_power_loss_parity_is_made_good() {
     device.read(0, &mut before).unwrap();
     let spoiled = before[..3 * 3 * 8 * 512].chunks(512).filter(|block| **block == [0x77; 512]).count();
     assert_eq!(spoiled, 3, "data stay as the power loss left them");
-    let (served, pace) = device.array().unwrap();
-    served.fail(pace, 0).unwrap();
+    let (served, clock) = device.array().unwrap();
+    served.fail(clock, 0).unwrap();
     let mut after = vec![0; device.size() as usize];
     device.read(0, &mut after).unwrap();
     assert!(before == after, "a disk was made from parity that does not fit");
@@ -399,20 +399,20 @@ fn dirty_data_outlive_a_disk_and_a_kill() {
         assert!((0..3).all(|d| written(&checked, d) == Value::Null), "{array}: {}", checked.device.stats());
         let ssd = checked.device.stats()["array"]["ssd"].clone();
         assert_eq!((&ssd["writes"], &ssd["blocks_written"]), (&pages.into(), &96.into()), "{array}");
-        let (served, pace) = checked.device.array().unwrap();
-        served.fail(pace, 1).unwrap();
+        let (served, clock) = checked.device.array().unwrap();
+        served.fail(clock, 1).unwrap();
         let Checked { device, plain, random } = checked;
         drop(device);
         checked = Checked { device: Device::open(config(array, "cmr", dir.path())).unwrap(), plain, random };
         checked.check(&format!("{array}, killed without disk 1"));
-        let (served, pace) = checked.device.array().unwrap();
-        assert!(served.fail(pace, 9).unwrap_err().to_string().contains("no disk 9"));
-        served.replace(pace, 1).unwrap();
+        let (served, clock) = checked.device.array().unwrap();
+        assert!(served.fail(clock, 9).unwrap_err().to_string().contains("no disk 9"));
+        served.replace(clock, 1).unwrap();
         checked.write(200);
         checked.rebuilt(1, 1);
         checked.check(&format!("{array}, rebuilt"));
-        let (served, pace) = checked.device.array().unwrap();
-        served.fail(pace, 2).unwrap();
+        let (served, clock) = checked.device.array().unwrap();
+        served.fail(clock, 2).unwrap();
         checked.check(&format!("{array}, another disk dead"));
         drop(checked);
         std::fs::rename(dir.path().join("store/ssd"), dir.path().join("gone")).unwrap();

@@ -3,7 +3,7 @@
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device};
-use smrlab_drive::{Drive, DriveSetup, Executed};
+use smrlab_drive::{Drive, DriveSetup, TimedPlan};
 use smrlab_stl::{BuildContext, Dir, HostRequest, MediaOp};
 use smrlab_trace::{Batch, TraceSource};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 struct Counts(std::collections::BTreeMap<(&'static str, bool), (u64, u64)>);
 
 impl Counts {
-    fn add(&mut self, executed: &Executed<'_>) {
+    fn add(&mut self, executed: &TimedPlan<'_>) {
         for MediaOp { dir, cause, blocks, .. } in &executed.plan.ops()[..executed.done] {
             let n = self.0.entry((cause.name(), *dir == Dir::Write)).or_default();
             n.0 += 1;

@@ -214,12 +214,12 @@ fn a_fence_is_of_the_disks_that_are_alive() {
         syncs.load(Ordering::SeqCst) - before
     };
     assert!(synced() > 0, "a journal needs fences");
-    let (array, pace) = device.array().unwrap();
-    array.fail(pace, 1).unwrap();
+    let (array, clock) = device.array().unwrap();
+    array.fail(clock, 1).unwrap();
     fails.store(true, Ordering::SeqCst);
     assert_eq!(synced(), 0);
     fails.store(false, Ordering::SeqCst);
-    array.replace(pace, 1).unwrap();
+    array.replace(clock, 1).unwrap();
     while device.info()["engine"]["disks"][1]["state"] != "whole" {
         device.housekeeping();
     }

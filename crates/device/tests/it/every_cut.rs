@@ -110,8 +110,8 @@ fn is_lost(array: &str, image: &TempDir, point: u64, (end, loss): (End, Loss), a
         while device.stats()["array"]["rows_in_doubt"].is_u64() {
             device.housekeeping();
         }
-        let (served, pace) = device.array().unwrap();
-        served.fail(pace, point % served.disks() as u64).unwrap();
+        let (served, clock) = device.array().unwrap();
+        served.fail(clock, point % served.disks() as u64).unwrap();
         lost |= all(&device) != found;
     }
     lost

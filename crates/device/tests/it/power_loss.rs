@@ -68,8 +68,8 @@ impl Lives {
         let device = open(self.layer, None, (&store, self.boot), &self.disk);
         if self.model.is_empty() {
             if self.degraded {
-                let (array, pace) = device.array().unwrap();
-                array.fail(pace, 1).unwrap();
+                let (array, clock) = device.array().unwrap();
+                array.fail(clock, 1).unwrap();
             }
             self.model = self.all(&device);
             self.allowed = Allowed::only(&self.model);
@@ -213,8 +213,8 @@ impl Lives {
             device.housekeeping();
         }
         let before = self.all(&device);
-        let (array, pace) = device.array().unwrap();
-        array.fail(pace, 1).unwrap();
+        let (array, clock) = device.array().unwrap();
+        array.fail(clock, 1).unwrap();
         assert!(self.all(&device) == before, "{}: a disk was made from parity that does not fit", self.layer);
     }
 }

@@ -153,8 +153,8 @@ fn an_array_that_is_not_whole_or_not_the_states_is_refused() {
         "{}",
         says("raid5,disks=4")
     );
-    let (served, pace) = device.array().unwrap();
-    served.fail(pace, 1).unwrap();
+    let (served, clock) = device.array().unwrap();
+    served.fail(clock, 1).unwrap();
     assert!(device.write_state(&file).unwrap_err().to_string().contains("disk 1 is not whole"));
     let one = Config { from_state: Some(file.clone()), ..config("cmr") };
     assert!(Device::open(one).err().unwrap().to_string().contains("array"));

@@ -3,8 +3,8 @@
 //! A request is served by [`Behind`], which has the drive's parts side by side; what it answers is written back to the drive in one place,
 //! [`Drive::finish`].
 
-use super::{Drive, Executed, Served, Work, on_account, passes, run};
-use crate::onboard::{Counters, Onboard, Track};
+use super::{Drive, Served, TimedPlan, Work, on_account, passes, run};
+use crate::buffer::{Counters, DriveBuffer, Track};
 use crate::{MemberId, Observer, OpDone, Tracks};
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::ControllerSpec;
@@ -39,7 +39,7 @@ pub(super) struct Done {
 pub(super) struct Behind<'a> {
     member: MemberId,
     layer: &'a mut dyn TranslationLayer,
-    buffer: &'a mut Onboard,
+    buffer: &'a mut DriveBuffer,
     mechanics: &'a mut Mechanics,
     plan: &'a mut Plan,
     ends: &'a mut Vec<SimTime>,
@@ -49,23 +49,23 @@ impl Drive {
     /// The same drive behind a buffer and a bus.
     #[must_use]
     pub fn behind(mut self, spec: Option<ControllerSpec>) -> Self {
-        self.onboard = spec.map(|spec| Box::new(Onboard::new(spec)));
+        self.buffer = spec.map(|spec| Box::new(DriveBuffer::new(spec)));
         self
     }
 
     /// Buffer and bus, where there are any.
-    pub fn onboard(&self) -> Option<&Onboard> {
-        self.onboard.as_deref()
+    pub fn buffer(&self) -> Option<&DriveBuffer> {
+        self.buffer.as_deref()
     }
 
     /// The same, for who puts a queue before it.
-    pub(crate) fn onboard_mut(&mut self) -> Option<&mut Onboard> {
-        self.onboard.as_deref_mut()
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut DriveBuffer> {
+        self.buffer.as_deref_mut()
     }
 
     /// What the buffer has done so far.
     pub fn buffer_counters(&self) -> Option<Counters> {
-        self.onboard.as_ref().map(|b| b.counters())
+        self.buffer.as_ref().map(|b| b.counters())
     }
 
     /// How long the blocks of a request need to pass the head where they are now, or begin: at the rate of that track.
@@ -76,14 +76,14 @@ impl Drive {
 
     /// The medium is needed at `at` for other work: reading ahead ends.
     pub(super) fn interfere(&mut self, at: SimTime) {
-        if let Some(b) = &mut self.onboard {
+        if let Some(b) = &mut self.buffer {
             b.stop(at, &mut self.mechanics);
         }
     }
 
     /// Notes how far reading ahead has come at `now`, when a scheduler looks where the head is.
     pub(crate) fn look(&mut self, now: SimTime) {
-        if let Some(b) = &mut self.onboard {
+        if let Some(b) = &mut self.buffer {
             b.choose(now, &mut self.mechanics);
         }
     }
@@ -91,21 +91,21 @@ impl Drive {
     /// Whether the buffer has everything that a read asks for.
     pub(crate) fn holds(&mut self, now: SimTime, request: &HostRequest) -> bool {
         let place = self.layer.locate(request);
-        let Some(b) = &mut self.onboard else { return false };
+        let Some(b) = &mut self.buffer else { return false };
         b.note(now, &mut self.mechanics);
         place.is_some_and(|(pba, dir)| dir == Dir::Read && b.holds(pba.0, request.blocks.0))
     }
 
     /// Takes a write into the buffer at `now`.
     pub(crate) fn accept(&mut self, now: SimTime, request: &HostRequest) -> Served {
-        let Some(b) = &mut self.onboard else { return Served { start: now, ack: now, end: now } };
+        let Some(b) = &mut self.buffer else { return Served { start: now, ack: now, end: now } };
         let (start, ack) = b.accept(now, request.blocks.0, &mut self.mechanics);
         Served { start, ack, end: ack }
     }
 
     /// Answers a read at `now` from what waits in the buffer to be written.
     pub(crate) fn answer(&mut self, now: SimTime, request: &HostRequest) -> Served {
-        let Some(b) = &mut self.onboard else { return Served { start: now, ack: now, end: now } };
+        let Some(b) = &mut self.buffer else { return Served { start: now, ack: now, end: now } };
         let (start, ack) = b.answer(now, request.blocks.0, &mut self.mechanics);
         Served { start, ack, end: ack }
     }
@@ -113,7 +113,7 @@ impl Drive {
     /// The parts that serve a request, where there is a buffer: its medium is busy with what was started before.
     #[inline(always)]
     pub(super) fn parts(&mut self) -> Option<Behind<'_>> {
-        let buffer = self.onboard.as_deref_mut()?;
+        let buffer = self.buffer.as_deref_mut()?;
         buffer.engaged(self.free_at);
         let (member, layer, mechanics) = (self.member, &mut *self.layer, &mut self.mechanics);
         Some(Behind { member, layer, buffer, mechanics, plan: &mut self.plan, ends: &mut self.ends })
@@ -126,7 +126,7 @@ impl Drive {
         placed: SimTime,
         request: &HostRequest,
         watch: &mut impl Observer,
-    ) -> Executed<'_> {
+    ) -> TimedPlan<'_> {
         let Some(mut behind) = self.parts() else { return self.dispatch(now, request, watch) };
         let done = behind.serve(now, placed, request, watch);
         self.finish(done)
@@ -139,7 +139,7 @@ impl Drive {
         accepted: Served,
         request: &HostRequest,
         watch: &mut impl Observer,
-    ) -> Executed<'_> {
+    ) -> TimedPlan<'_> {
         let Some(mut behind) = self.parts() else { return self.dispatch(now, request, watch) };
         let done = behind.destage(now, accepted, request, watch);
         self.finish(done)
@@ -147,11 +147,11 @@ impl Drive {
 
     /// A request was served: when the drive is free, and idle.
     #[inline(always)]
-    pub(super) fn finish(&mut self, Done { began, served, buffered }: Done) -> Executed<'_> {
-        self.free_at = self.onboard.as_ref().map_or(served.end, |b| b.free_at());
+    pub(super) fn finish(&mut self, Done { began, served, buffered }: Done) -> TimedPlan<'_> {
+        self.free_at = self.buffer.as_ref().map_or(served.end, |b| b.free_at());
         self.idle_since = self.free_at.max(served.ack);
         let (plan, ends, done) = (&self.plan, &*self.ends, self.ends.len());
-        Executed { member: self.member, plan, done, served, began, ends, whole: true, buffered }
+        TimedPlan { member: self.member, plan, done, served, began, ends, whole: true, buffered }
     }
 }
 
@@ -374,7 +374,7 @@ impl Behind<'_> {
 
 impl Walked {
     /// From now on the medium is needed: it has to be free for the first time.
-    fn needs_medium(&mut self, buffer: &mut Onboard, mechanics: &mut Mechanics) {
+    fn needs_medium(&mut self, buffer: &mut DriveBuffer, mechanics: &mut Mechanics) {
         if !self.moved {
             self.end = buffer.stop(self.end, mechanics).max(buffer.free_at());
             self.began = self.end;

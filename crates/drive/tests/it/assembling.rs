@@ -1,6 +1,6 @@
 //! What stands against a drive, and what the media log says of one that stands.
 
-use smrlab_drive::{Controller, Observer, OpDone, Tracks, Wanted, assemble};
+use smrlab_drive::{Observer, OpDone, ScheduledDrive, Tracks, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -52,7 +52,7 @@ fn an_operation_says_where_it_began_and_where_it_ended() {
     let drive =
         assemble(&wanted("tiny", "cmr", "fcfs"), |_| Err(String::new()), &smrlab_stl::build, &mut problems);
     let (drive, chosen) = drive.unwrap_or_else(|| panic!("{problems}")).start(false, false);
-    let (mut c, mut seen) = (Controller::new(drive, &chosen), Moves::default());
+    let (mut c, mut seen) = (ScheduledDrive::new(drive, &chosen), Moves::default());
     for (lba, blocks) in [(100, 70), (40, 4)] {
         let request = HostRequest::new(HostOp::Read, Lba(lba), Blocks(blocks));
         let Ok(_) = c.submit(SimTime::ZERO, &request, &mut seen);

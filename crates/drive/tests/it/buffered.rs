@@ -4,7 +4,7 @@
 mod presets;
 mod queued;
 
-use smrlab_drive::{Controller, Executed, MemberId, Observer, OpDone, Served, Wanted, assemble};
+use smrlab_drive::{MemberId, Observer, OpDone, ScheduledDrive, Served, TimedPlan, Wanted, assemble};
 use smrlab_stl::{Dir, Facts, HostRequest};
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -13,12 +13,12 @@ use std::convert::Infallible;
 
 const COSTS: &str = "tiny,command=1ms,bus=1.024";
 
-fn drive(text: &str, layer: &str, scheduler: &str, mechanics: Option<&str>) -> Controller {
+fn drive(text: &str, layer: &str, scheduler: &str, mechanics: Option<&str>) -> ScheduledDrive {
     let mut problems = Problems::default();
     let wanted = Wanted { drive: text, layer, scheduler, metadata: "nv", mechanics, medium: None, seed: 1 };
     let drive = assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems);
     let (drive, chosen) = drive.unwrap_or_else(|| panic!("{problems}")).start(false, false);
-    Controller::new(drive, &chosen)
+    ScheduledDrive::new(drive, &chosen)
 }
 
 /// A media operation: direction, first block, blocks, begin and end.
@@ -45,7 +45,7 @@ impl Observer for Seen {
         self.ops.push((d.op.dir, d.op.pba.0, d.op.blocks.0, d.start, d.end));
     }
 
-    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
+    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
         assert_eq!((e.ends.len(), e.whole), (e.plan.ops().len(), true));
         self.dispatched.push((r.id, e.served));
         if e.buffered {
@@ -78,7 +78,7 @@ impl Observer for Seen {
         Ok(())
     }
 
-    fn background(&mut self, e: &Executed<'_>) -> Result<(), Infallible> {
+    fn background(&mut self, e: &TimedPlan<'_>) -> Result<(), Infallible> {
         assert_eq!(e.ends.len(), e.done, "each operation that was done has its end");
         self.steps.push((e.done, e.plan.ops().len(), e.whole));
         Ok(())
@@ -103,7 +103,7 @@ fn request(op: HostOp, lba: u64, blocks: u64) -> HostRequest {
 
 /// Submits (arrival in us, request), numbered from 0 on, and lets the drive finish; what was seen, and when each was answered
 /// in microseconds.
-fn go(mut c: Controller, requests: &[(u64, HostRequest)]) -> (Seen, Vec<u64>, Controller) {
+fn go(mut c: ScheduledDrive, requests: &[(u64, HostRequest)]) -> (Seen, Vec<u64>, ScheduledDrive) {
     let mut seen = Seen::default();
     for (id, (at, r)) in (0..).zip(requests) {
         let Ok(_) = c.submit(us(*at), &r.numbered(id), &mut seen);
@@ -354,7 +354,7 @@ fn background_work_ends_reading_ahead_and_leaves_nothing_old() {
     let Ok(_) = c.submit(us(0), &request(Read, 0, 1).numbered(0), &mut seen);
     let Ok(_) = c.submit(us(0), &request(Write, 3, 4).numbered(1), &mut seen);
     let Ok(_) = c.submit(us(0), &request(Read, 600, 1).numbered(2), &mut seen);
-    let ahead = |c: &Controller| c.drive().buffer_counters().unwrap().read_ahead;
+    let ahead = |c: &ScheduledDrive| c.drive().buffer_counters().unwrap().read_ahead;
     let before = ahead(&c);
     let Ok(()) = c.wake(us(5_000_000), &mut seen);
     assert!(!seen.steps.is_empty());

@@ -1,6 +1,6 @@
 //! What is known without this project: queueing theory, and what a maker states.
 
-use smrlab_drive::{Controller, Executed, Observer, Wanted, assemble};
+use smrlab_drive::{Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -14,20 +14,20 @@ struct Times(Vec<(f64, f64)>);
 impl Observer for Times {
     type Error = Infallible;
 
-    fn dispatched(&mut self, came: SimTime, _: &HostRequest, e: &Executed<'_>) -> Result<(), Infallible> {
+    fn dispatched(&mut self, came: SimTime, _: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
         let ms = |t: SimTime| t.0 as f64 / 1e6;
         self.0.push((ms(e.served.ack.since(e.served.start)), ms(e.served.ack.since(came))));
         Ok(())
     }
 }
 
-fn drive(text: &str, scheduler: &str) -> Controller {
+fn drive(text: &str, scheduler: &str) -> ScheduledDrive {
     let mut problems = Problems::default();
     let (layer, metadata) = ("cmr", "nv");
     let wanted = Wanted { drive: text, layer, scheduler, metadata, mechanics: None, medium: None, seed: 1 };
     let drive = assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems);
     let (drive, chosen) = drive.unwrap_or_else(|| panic!("{problems}")).start(false, false);
-    Controller::new(drive, &chosen)
+    ScheduledDrive::new(drive, &chosen)
 }
 
 fn read(rng: &mut Rng, blocks: u64) -> HostRequest {

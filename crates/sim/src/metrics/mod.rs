@@ -13,7 +13,7 @@ use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
 use refusals::Refusals;
-use smrlab_drive::{Executed, OpDone, Served};
+use smrlab_drive::{OpDone, Served, TimedPlan};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Outcome, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
 use timeline::Timeline;
@@ -302,7 +302,7 @@ impl Metrics {
 
     /// A request that arrived at `arrival` was served.
     #[inline]
-    pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &Executed<'_>) {
+    pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) {
         self.executed(executed);
         let plan = executed.plan;
         if let Outcome::Refused { why, lba } = plan.outcome() {
@@ -373,7 +373,7 @@ impl Metrics {
 
     /// A plan was carried out, or the part of a step that will be.
     #[inline]
-    pub fn executed(&mut self, executed: &Executed<'_>) {
+    pub fn executed(&mut self, executed: &TimedPlan<'_>) {
         if !executed.plan.cleanings().is_empty() {
             self.cleaned(executed);
         }
@@ -411,7 +411,7 @@ impl Metrics {
 
     #[cold]
     #[inline(never)]
-    fn cleaned(&mut self, executed: &Executed<'_>) {
+    fn cleaned(&mut self, executed: &TimedPlan<'_>) {
         self.fill.cleaned();
         for c in executed.plan.cleanings() {
             let end = (c.end as usize).min(executed.done);

@@ -8,8 +8,8 @@ use super::tags::{CONSTANT, NEVER, Run, Tags, nth};
 use super::taken::Taken;
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};
-use smrlab_drive::Executed;
-use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Plan, Source};
+use smrlab_drive::TimedPlan;
+use smrlab_stl::{Cause, Endpoint, HostRequest, MediaOp, OpId, Plan};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -114,7 +114,7 @@ impl Disk {
     }
 
     /// A request that was served before the run.
-    pub fn prefilled(&mut self, request: &HostRequest, executed: &Executed<'_>) {
+    pub fn prefilled(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) {
         self.carry_out(executed.plan, executed.done, Some(request));
         self.unknown = 0;
     }
@@ -159,16 +159,16 @@ impl Disk {
         for piece in plan.pieces(id) {
             let (first, blocks) = (at, piece.blocks.0);
             match piece.end {
-                Source::Host(from) => self.medium.set(Run { first, blocks, tag: nth(base, from.0) }),
-                Source::Zero => self.medium.set(Run { first, blocks, tag: NEVER }),
-                Source::Records => self.medium.set(Run { first, blocks, tag: RECORDS }),
-                Source::Held(from) => {
+                Endpoint::Host(from) => self.medium.set(Run { first, blocks, tag: nth(base, from.0) }),
+                Endpoint::Zero => self.medium.set(Run { first, blocks, tag: NEVER }),
+                Endpoint::Records => self.medium.set(Run { first, blocks, tag: RECORDS }),
+                Endpoint::Held(from) => {
                     self.moved.clear();
                     self.medium.runs(from.span(piece.blocks), &mut self.moved);
                     self.moved.iter_mut().for_each(|run| run.first = run.first - from.0 + first);
                     self.medium.put(first..first + blocks, &self.moved);
                 }
-                Source::Staged(read, from) => {
+                Endpoint::Staged(read, from) => {
                     let source = plan.ops()[read.0 as usize].pba.0 + from.0;
                     let range = source..source + blocks;
                     let staged = &self.staged[self.runs_of(read)];
@@ -221,7 +221,7 @@ impl Disk {
     fn read_in_one_piece(&self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[Run]) -> bool {
         let ([op], 1, []) = (plan.ops(), done, plan.zeroes()) else { return false };
         let [piece] = plan.pieces(OpId(0)) else { return false };
-        let whole = piece.end == Source::Host(Blocks::ZERO) && op.blocks == r.blocks && op.dir == Dir::Read;
+        let whole = piece.end == Endpoint::Host(Blocks::ZERO) && op.blocks == r.blocks && op.dir == Dir::Read;
         let here = |run: &Run| Run { first: run.first.wrapping_sub(op.pba.0).wrapping_add(r.lba.0), ..*run };
         whole && self.staged.iter().map(here).eq(wanted.iter().copied())
     }
@@ -232,7 +232,7 @@ impl Disk {
         for (i, op) in plan.ops()[..done].iter().enumerate().filter(|(_, op)| op.dir == Dir::Read) {
             let id = OpId(i as u32);
             let [piece] = plan.pieces(id) else { continue };
-            let Source::Host(from) = piece.end else { continue };
+            let Endpoint::Host(from) = piece.end else { continue };
             let to = from.0 as usize;
             for (j, cell) in got[to..to + op.blocks.0 as usize].iter_mut().enumerate() {
                 *cell = (NEVER, Some(Pba(op.pba.0 + j as u64)));
@@ -260,7 +260,7 @@ impl Disk {
     }
 
     /// A step was carried out for no request; its writes stay without one.
-    pub fn background(&mut self, executed: &Executed<'_>) {
+    pub fn background(&mut self, executed: &TimedPlan<'_>) {
         self.carry_out(executed.plan, executed.done, None);
         self.unknown = 0;
     }
@@ -269,7 +269,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block, and the operation that destroyed it where there is one.
-    pub fn served(&mut self, request: &HostRequest, executed: &Executed<'_>) -> Result<(), RunError> {
+    pub fn served(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<(), RunError> {
         self.taken.dispatched(request)?;
         self.carry_out(executed.plan, executed.done, Some(request));
         let id = request.id;

@@ -1,7 +1,7 @@
 //! Identity of data without bytes: what the host reads is what it last wrote there.
 //!
 //! Each drive is followed on its [medium](disk): a media operation moves what blocks hold as the plan says, and destroys what
-//! interferes with it. Of an array what [the host sees](array) is followed too, through the array's plans.
+//! interferes with it. Of an array what [the host sees](mod@array) is followed too, through the array's plans.
 
 mod array;
 mod disk;
@@ -14,7 +14,7 @@ pub use disk::Disk;
 
 use crate::error::RunError;
 use smrlab_array::{MemberId, MemberOp, MemberPlan, Ticket};
-use smrlab_drive::Executed;
+use smrlab_drive::TimedPlan;
 use smrlab_stl::HostRequest;
 
 /// See the [module](self).
@@ -73,7 +73,7 @@ impl Verify {
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block and what destroyed it.
-    pub fn dispatched(&mut self, request: &HostRequest, executed: &Executed<'_>) -> Result<(), RunError> {
+    pub fn dispatched(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<(), RunError> {
         match executed.plan.refusal() {
             None => self.of(executed.member, |disk| disk.served(request, executed)),
             Some(_) => Ok(()),
@@ -81,7 +81,7 @@ impl Verify {
     }
 
     /// The same before the run, without time.
-    pub fn prefilled(&mut self, request: &HostRequest, executed: &Executed<'_>) {
+    pub fn prefilled(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) {
         self.disks[executed.member.at()].prefilled(request, executed);
     }
 
@@ -104,7 +104,7 @@ impl Verify {
     }
 
     /// A drive took a background step.
-    pub fn background(&mut self, step: &Executed<'_>) {
+    pub fn background(&mut self, step: &TimedPlan<'_>) {
         self.disks[step.member.at()].background(step);
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use smrlab_disk::{DriveModel, TrackNo};
-use smrlab_drive::{Controller, Drive as Simulated, DriveSetup, Executed, Observer, sched};
+use smrlab_drive::{Drive as Simulated, DriveSetup, Observer, ScheduledDrive, TimedPlan, sched};
 use smrlab_sim::engine::{self, Arrivals, Feed};
 use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest};
@@ -24,7 +24,7 @@ impl Observer for Order {
         &mut self,
         arrival: SimTime,
         request: &HostRequest,
-        executed: &Executed<'_>,
+        executed: &TimedPlan<'_>,
     ) -> Result<(), RunError> {
         self.0.push((request.id, arrival, executed.served.start, executed.served.ack));
         Ok(())
@@ -45,9 +45,14 @@ fn serve(records: Vec<Record>, arrivals: Arrivals, scheduler: &str) -> (Order, O
     let mut feed = Feed::new(Box::new(Memory::new(records)), Steps::default(), host).unwrap();
     let mut order = Order::default();
     let chosen = sched::parse(scheduler).unwrap();
-    let backlog =
-        engine::run(&mut Controller::new(drive, &chosen), &mut feed, arrivals, &mut order, &Control::new())
-            .unwrap();
+    let backlog = engine::run(
+        &mut ScheduledDrive::new(drive, &chosen),
+        &mut feed,
+        arrivals,
+        &mut order,
+        &Control::new(),
+    )
+    .unwrap();
     (order, backlog)
 }
 
@@ -201,7 +206,7 @@ fn of_equals_the_oldest_is_served_first() {
     }
 }
 
-/// A layer moves what other requests wait for; the controller asserts that it knows where they start.
+/// A layer moves what other requests wait for; the queue asserts that it knows where they start.
 #[test]
 fn places_are_looked_up_again_after_a_layer_moved_them() {
     for layer in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.locates).flat_map(|e| e.texts()) {

@@ -3,7 +3,7 @@
 
 use crate::support::shared::shared;
 use smrlab_disk::model::DriveModel;
-use smrlab_drive::{Controller, Drive, Wanted, assemble};
+use smrlab_drive::{Drive, ScheduledDrive, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -100,7 +100,8 @@ fn the_maxtors_requests_take_what_disksim_says() {
 fn iops(toml: &str, scheduler: &str, depth: u64) -> f64 {
     let (drive, chosen) = started(toml, &format!("{scheduler},depth={depth}"));
     let blocks = drive.layer().host_blocks().0 / 8;
-    let (mut c, mut rng, mut now, n) = (Controller::new(drive, &chosen), Rng::new(9), SimTime::ZERO, 10_000);
+    let (mut c, mut rng, mut now, n) =
+        (ScheduledDrive::new(drive, &chosen), Rng::new(9), SimTime::ZERO, 10_000);
     for done in 0..depth + n {
         if done >= depth {
             let at = c.next_decision().map_or(now, |at| at.max(now));

@@ -10,7 +10,7 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::split::{ReadRuns, unset_runs};
-use crate::{Counted, Facts, HostRequest, Parts, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{Counted, Endpoint, Facts, HostRequest, Parts, Plan, Record, Refusal, StepEnd, TranslationLayer};
 use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
@@ -304,7 +304,7 @@ impl DiskCache {
         let from = Blocks(part.host + (host.start - part.offset));
         let blocks = Blocks(span.end - span.start);
         if host == span {
-            plan.write(crate::Cause::Host, at, blocks, Source::Host(from));
+            plan.write(crate::Cause::Host, at, blocks, Endpoint::Host(from));
             return;
         }
         self.plan_filled(part.native, span, host, from, at, plan);

@@ -13,7 +13,7 @@ use crate::parts::live::Live;
 use crate::parts::ring::{Laid, Ring};
 use crate::parts::split::ReadRuns;
 use crate::{
-    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::collections::VecDeque;
@@ -174,7 +174,7 @@ impl ERegion {
             let lba = r.lba.0 + done;
             let n = (r.blocks.0 - done).min(self.longest());
             self.fence_before(n, plan);
-            extents += self.plan_append(n, plan, |from| (Cause::Host, Source::Host(Blocks(done + from))));
+            extents += self.plan_append(n, plan, |from| (Cause::Host, Endpoint::Host(Blocks(done + from))));
             let record = records::appended(lba, n);
             plan.record(record);
             self.apply(&record);
@@ -186,7 +186,7 @@ impl ERegion {
     }
 
     /// Plans the write of `n` blocks at the head of the ring: an operation for each part that lies in one piece.
-    fn plan_append(&self, n: u64, plan: &mut Plan, source: impl Fn(u64) -> (Cause, Source)) -> u32 {
+    fn plan_append(&self, n: u64, plan: &mut Plan, source: impl Fn(u64) -> (Cause, Endpoint)) -> u32 {
         let (mut from, mut position, mut ops) = (0, self.ring.head(), 0);
         while from < n {
             let (pba, room) = self.places.ring.at(position);

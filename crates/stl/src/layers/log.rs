@@ -27,7 +27,7 @@ use crate::parts::units::UnitSpan;
 use crate::parts::victim::Victim;
 use crate::parts::window::Window;
 use crate::{
-    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
 use options::classes;
 use smrlab_blockmap::BlockSet;
@@ -291,7 +291,7 @@ impl LogLayer {
             let blocks = Blocks((end - unit) * span.unit);
             if span.before + span.behind == 0 {
                 let host = Blocks((unit - span.first) * span.unit);
-                plan.write(Cause::Host, at, blocks, Source::Host(host));
+                plan.write(Cause::Host, at, blocks, Endpoint::Host(host));
             } else {
                 plan.write_pieces(Cause::Host, at, blocks, |out| span.pieces(unit..end, fill, out));
             }

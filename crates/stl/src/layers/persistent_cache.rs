@@ -12,7 +12,7 @@ pub use entry::ENTRY;
 pub(super) use entry::{IDLE, LOG, MAP_LIMIT, MAP_TRIGGER, MEMORY, PACKET, ROUND, before_zones};
 
 use crate::parts::split::unset_runs;
-use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer};
+use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
 use clean::Job;
 use layout::Layout;
 use log::{Head, Log};
@@ -261,7 +261,7 @@ impl PersistentCache {
     /// elsewhere the mechanics bring the head there.
     fn plan_commit(&self, at: Head, blocks: u64, joined: bool, host: u64, plan: &mut Plan) {
         let pba = self.log_at(at.lap, at.offset);
-        plan.write(Cause::Host, pba, Blocks(blocks), Source::Host(Blocks(host)));
+        plan.write(Cause::Host, pba, Blocks(blocks), Endpoint::Host(Blocks(host)));
         let media = self.layout.turns(blocks, self.layout.track);
         if joined {
             let data = self.commit_time(blocks).0 - self.commit_time(0).0;
@@ -301,7 +301,7 @@ impl PersistentCache {
         }
         let blocks = Blocks(span.end - span.start);
         let home = self.layout.home(span.start);
-        plan.write(Cause::Host, home, blocks, Source::Host(Blocks(host)));
+        plan.write(Cause::Host, home, blocks, Endpoint::Host(Blocks(host)));
         plan.record(Record { tag: records::DIRECT, words: [span.start, blocks.0, 0] });
         self.counters.bypassed_blocks += blocks.0;
         self.written_directly(span);

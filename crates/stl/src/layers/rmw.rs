@@ -4,7 +4,7 @@ use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_T
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{JOURNAL, Journal, Update, stage, two_bands};
-use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
@@ -130,14 +130,14 @@ impl Rmw {
         self.update.start(part.pba(before.start));
         let data = Blocks(part.to - part.from);
         if relocated.0 == 0 {
-            self.update.piece(data, Source::Host(Blocks(host)));
+            self.update.piece(data, Endpoint::Host(Blocks(host)));
         } else {
             let read = if self.whole { 0..part.blocks.0 } else { behind.clone() };
             let op = stage(plan, part.pba(read.start), Blocks(read.end - read.start));
             let behind_read = Blocks(behind.start - read.start);
-            self.update.piece(Blocks(before.end - before.start), Source::Staged(op, Blocks::ZERO));
-            self.update.piece(data, Source::Host(Blocks(host)));
-            self.update.piece(Blocks(behind.end - behind.start), Source::Staged(op, behind_read));
+            self.update.piece(Blocks(before.end - before.start), Endpoint::Staged(op, Blocks::ZERO));
+            self.update.piece(data, Endpoint::Host(Blocks(host)));
+            self.update.piece(Blocks(behind.end - behind.start), Endpoint::Staged(op, behind_read));
         }
         let live = &mut self.live;
         self.update.emit(&mut self.journal, plan, |plan| live.insert(lba..lba + data.0, plan));

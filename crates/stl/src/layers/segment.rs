@@ -10,7 +10,7 @@ pub use layout::Layout;
 use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
 use crate::parts::update::{Journal, Update, advanced};
-use crate::{Cause, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub struct Segments {
     live: Live,
     update: Update,
     /// What the present update puts back: offset in the segment, length, source.
-    pieces: Vec<(Range<u64>, Source)>,
+    pieces: Vec<(Range<u64>, Endpoint)>,
 }
 
 impl Segments {
@@ -128,11 +128,11 @@ impl Segments {
         self.kept(part, |k| {
             let op = plan.read_staged(k.cause, k.pba, k.blocks);
             let at = k.chunk * chunk + k.from;
-            pieces.push((at..at + k.blocks.0, Source::Staged(op, Blocks::ZERO)));
+            pieces.push((at..at + k.blocks.0, Endpoint::Staged(op, Blocks::ZERO)));
             relocated += k.blocks;
         });
         let before = pieces.partition_point(|p| p.0.start < part.blocks.start);
-        pieces.insert(before, (part.blocks.clone(), Source::Host(Blocks(part.host))));
+        pieces.insert(before, (part.blocks.clone(), Endpoint::Host(Blocks(part.host))));
         self.list(part.segment, &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
@@ -143,7 +143,7 @@ impl Segments {
     }
 
     /// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
-    fn list(&mut self, segment: u64, pieces: &[(Range<u64>, Source)]) {
+    fn list(&mut self, segment: u64, pieces: &[(Range<u64>, Endpoint)]) {
         let (chunk, column) = (self.layout.chunk(), self.layout.column(segment));
         self.update.clear();
         let (mut next, mut at) = (0, pieces[0].0.start);

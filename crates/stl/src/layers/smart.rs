@@ -12,7 +12,7 @@ pub use entry::ENTRY;
 use crate::parts::live::Live;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Counted, Dir, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Cause, Counted, Dir, Endpoint, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_blockmap::UnitMap;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use space::Space;
@@ -120,7 +120,7 @@ impl Smart {
         if let Some(row) = row.filter(|&r| self.space.is_updatable(part.pool, r)) {
             self.space.fence_before(row, plan);
             let at = self.pba(row) + Blocks(part.from);
-            plan.write(Cause::Host, at, Blocks(part.blocks), Source::Host(Blocks(part.host)));
+            plan.write(Cause::Host, at, Blocks(part.blocks), Endpoint::Host(Blocks(part.host)));
             self.counters.in_place += 1;
         } else {
             self.write_elsewhere(part, row, plan);
@@ -139,7 +139,7 @@ impl Smart {
         if let Some(at) = at {
             span.stage(self.live.set(), part.first..lbas.start, at, plan);
         }
-        span.push(part.from..part.from + part.blocks, Source::Host(Blocks(part.host)));
+        span.push(part.from..part.from + part.blocks, Endpoint::Host(Blocks(part.host)));
         if let Some(at) = at {
             span.stage(self.live.set(), lbas.end..part.first + part.length, at, plan);
         }

@@ -6,7 +6,7 @@ use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{JOURNAL, Journal, Update, two_bands};
-use crate::{Capabilities, Cause, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Capabilities, Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
@@ -244,7 +244,7 @@ impl StaticMap {
         if first.blocks >= r.blocks && !self.journal.is_on() {
             let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
             if !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run) {
-                plan.write(Cause::Host, run.pba, run.blocks, Source::Host(Blocks::ZERO));
+                plan.write(Cause::Host, run.pba, run.blocks, Endpoint::Host(Blocks::ZERO));
                 let new = self.live.insert(run.pba.span(run.blocks), plan);
                 self.last += self.of_last(r.lba, new);
                 return;

@@ -18,7 +18,7 @@ use crate::parts::holdings::{Holdings, Loss};
 use crate::parts::slots::no_sectors;
 use crate::parts::split::unset_runs;
 use crate::{
-    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
 use read::Piece;
 use smrlab_blockmap::BlockSet;
@@ -255,7 +255,7 @@ impl SteadyLog {
         while done < r.blocks.0 {
             let (band, room) = self.open(HOST, plan);
             let n = room.min(r.blocks.0 - done);
-            plan.write(Cause::Host, self.holdings.end(band), Blocks(n), Source::Host(Blocks(done)));
+            plan.write(Cause::Host, self.holdings.end(band), Blocks(n), Endpoint::Host(Blocks(done)));
             let lbas = r.lba.0 + done..r.lba.0 + done + n;
             plan.record(records::appended(&lbas, HOST));
             self.written(lbas);

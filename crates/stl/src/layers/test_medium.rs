@@ -1,7 +1,7 @@
 //! A one-dimensional shingled medium for the tests of single layers: a number a block, and Cassuto's block interference
 //! profile, so that every write destroys the `interference - 1` blocks behind each block written.
 
-use crate::{Dir, HostRequest, OpId, Plan, Record, Source, TranslationLayer};
+use crate::{Dir, Endpoint, HostRequest, OpId, Plan, Record, TranslationLayer};
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -37,7 +37,7 @@ impl Medium {
             assert!(at + n <= self.blocks.len(), "{op:?} lies outside the medium");
             if op.dir == Dir::Read {
                 let data = self.blocks[at..at + n].to_vec();
-                if let Source::Host(o) = pieces[0].end {
+                if let Endpoint::Host(o) = pieces[0].end {
                     host[o.0 as usize..o.0 as usize + n].copy_from_slice(&data);
                 }
                 staged.push(data);
@@ -47,9 +47,9 @@ impl Medium {
             for p in pieces {
                 let n = p.blocks.0 as usize;
                 match p.end {
-                    Source::Host(o) => data.extend_from_slice(&host[o.0 as usize..o.0 as usize + n]),
-                    Source::Held(pba) => data.extend_from_slice(&self.blocks[pba.0 as usize..][..n]),
-                    Source::Staged(op, o) => {
+                    Endpoint::Host(o) => data.extend_from_slice(&host[o.0 as usize..o.0 as usize + n]),
+                    Endpoint::Held(pba) => data.extend_from_slice(&self.blocks[pba.0 as usize..][..n]),
+                    Endpoint::Staged(op, o) => {
                         data.extend_from_slice(&staged[op.0 as usize][o.0 as usize..][..n])
                     }
                     _ => data.extend(std::iter::repeat_n(0, n)),

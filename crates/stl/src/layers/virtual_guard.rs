@@ -13,7 +13,7 @@ use crate::parts::live::Live;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
 use crate::{
-    Cause, Counted, Dir, Facts, HostRequest, Plan, Record, Refusal, Source, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
 use smrlab_blockmap::UnitMap;
 use smrlab_disk::{BandId, Bands, DriveModel};
@@ -275,7 +275,7 @@ impl VirtualGuard {
     /// Plans the write of what was joined so far.
     fn write_run(&mut self, run: &mut Option<Run>, plan: &mut Plan) {
         if let Some(Run { pba, part }) = run.take() {
-            plan.write(Cause::Host, pba, part.blocks, Source::Host(part.host));
+            plan.write(Cause::Host, pba, part.blocks, Endpoint::Host(part.host));
             self.live.insert(part.home.span(part.blocks), plan);
         }
     }

@@ -10,7 +10,7 @@ pub use aware_entry::ENTRY as ENTRY_HOST_AWARE;
 pub use entry::ENTRY;
 pub(crate) use entry::model;
 
-use crate::{Cause, Counted, Facts, HostRequest, Plan, Record, Refusal, Source, TranslationLayer};
+use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use places::Places;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
@@ -82,7 +82,7 @@ impl Zoned {
         let mut done = 0;
         while done < blocks.0 {
             let (pba, n) = self.places.place(lba.0 + done, blocks.0 - done);
-            plan.write(Cause::Host, pba, Blocks(n), Source::Host(Blocks(done)));
+            plan.write(Cause::Host, pba, Blocks(n), Endpoint::Host(Blocks(done)));
             done += n;
         }
         if let Some(zone) = self.table.wrote(lba, blocks)

@@ -6,7 +6,7 @@
 //! of a track.
 
 use crate::parts::update::{Update, stage};
-use crate::{OpId, Plan, Source};
+use crate::{Endpoint, OpId, Plan};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, Geometry, Interference};
 use smrlab_units::{Blocks, Pba};
@@ -104,7 +104,7 @@ impl Amplifier {
         update.clear();
         let mut host = host.iter().peekable();
         let mut end = None;
-        let mut write = |range: Range<u64>, source: Source| {
+        let mut write = |range: Range<u64>, source: Endpoint| {
             if end != Some(range.start) || starts_track(g, range.start) {
                 update.start(Pba(range.start));
             }
@@ -113,11 +113,11 @@ impl Amplifier {
         };
         for (i, run) in self.impacted.iter().enumerate() {
             while let Some(h) = host.next_if(|h| h.pba.0 < run.start) {
-                write(h.range(), Source::Host(h.host));
+                write(h.range(), Endpoint::Host(h.host));
             }
-            write(run.clone(), Source::Staged(OpId(first + i as u32), Blocks::ZERO));
+            write(run.clone(), Endpoint::Staged(OpId(first + i as u32), Blocks::ZERO));
         }
-        host.for_each(|h| write(h.range(), Source::Host(h.host)));
+        host.for_each(|h| write(h.range(), Endpoint::Host(h.host)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Moving what is live in a band: it is read in as few operations as it lies in, and written in one.
 
 use super::homes::{Homes, Live};
-use crate::{Cause, OpId, Piece, Plan, Source};
+use crate::{Cause, Endpoint, OpId, Piece, Plan};
 use smrlab_units::{Blocks, Pba};
 
 /// A live unit, and where the plan has it staged.
@@ -34,7 +34,7 @@ pub fn write(homes: &Homes, pba: Pba, units: &[Staged], cause: Cause, plan: &mut
         let follows = |a: &Staged, b: &Staged| a.op == b.op && a.offset + unit == b.offset;
         out.extend(units.chunk_by(follows).map(|run| Piece {
             blocks: Blocks(run.len() as u64 * unit),
-            end: Source::Staged(run[0].op, Blocks(run[0].offset)),
+            end: Endpoint::Staged(run[0].op, Blocks(run[0].offset)),
         }));
     });
 }
@@ -67,7 +67,7 @@ mod tests {
         write(&homes, homes.slots().pba_in(1, 1), &staged[1..], Cause::Defrag, &mut plan);
         assert_eq!(plan.ops()[2].pba, homes.slots().pba_in(1, 1));
         let pieces: Vec<_> = plan.pieces(OpId(2)).iter().map(|p| (p.blocks, p.end)).collect();
-        let part = |op, at, n| (Blocks(n), Source::Staged(OpId(op), Blocks(at)));
+        let part = |op, at, n| (Blocks(n), Endpoint::Staged(OpId(op), Blocks(at)));
         assert_eq!(pieces, [part(0, 2, 2), part(1, 0, 4)]);
     }
 }

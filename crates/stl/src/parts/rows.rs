@@ -2,7 +2,7 @@
 //!
 //! The row behind a row of the same stroke is the one that a write to it destroys first.
 
-use crate::{Cause, OpId, Piece, Plan, Source};
+use crate::{Cause, Endpoint, OpId, Piece, Plan};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::geometry::Geometry;
 use smrlab_disk::{DriveModel, TrackNo};
@@ -80,13 +80,13 @@ impl Span {
     }
 
     /// Goes on with blocks `part` of the row, and zeroes up to there.
-    pub fn push(&mut self, part: Range<u64>, source: Source) {
+    pub fn push(&mut self, part: Range<u64>, source: Endpoint) {
         if self.pieces.is_empty() {
             self.from = Blocks(part.start);
         }
         let gap = part.start - (self.from.0 + self.blocks().0);
         if gap > 0 {
-            self.pieces.push(Piece { blocks: Blocks(gap), end: Source::Zero });
+            self.pieces.push(Piece { blocks: Blocks(gap), end: Endpoint::Zero });
         }
         self.pieces.push(Piece { blocks: Blocks(part.end - part.start), end: source });
     }
@@ -97,7 +97,7 @@ impl Span {
             let part = run.start - row.number..run.end - row.number;
             let op: OpId =
                 plan.read_staged(row.cause, row.pba + Blocks(part.start), Blocks(run.end - run.start));
-            self.push(part, Source::Staged(op, Blocks::ZERO));
+            self.push(part, Endpoint::Staged(op, Blocks::ZERO));
         }
     }
 
@@ -137,8 +137,8 @@ mod tests {
         span.write(Pba(70), Cause::Clean, &mut plan);
         let ops: Vec<_> = plan.ops().iter().map(|o| (o.pba.0, o.blocks.0)).collect();
         assert_eq!(ops, [(53, 2), (58, 1), (73, 6)]);
-        let staged = |op| Source::Staged(OpId(op), Blocks::ZERO);
+        let staged = |op| Endpoint::Staged(OpId(op), Blocks::ZERO);
         let pieces: Vec<_> = plan.pieces(OpId(2)).iter().map(|p| (p.blocks.0, p.end)).collect();
-        assert_eq!(pieces, [(2, staged(0)), (3, Source::Zero), (1, staged(1))]);
+        assert_eq!(pieces, [(2, staged(0)), (3, Endpoint::Zero), (1, staged(1))]);
     }
 }

@@ -1,6 +1,6 @@
 //! Splitting a host's request into units that a layer maps as a whole, and completing the first and the last one.
 
-use crate::{Cause, OpId, Piece, Plan, Source};
+use crate::{Cause, Endpoint, OpId, Piece, Plan};
 use smrlab_units::{Blocks, Lba, Pba};
 use std::ops::Range;
 
@@ -68,9 +68,9 @@ impl UnitSpan {
     /// zeroes where nothing was.
     pub fn pieces(&self, part: Range<u64>, fill: Fill, out: &mut Vec<Piece>) {
         let source = |from: Option<(OpId, u64)>, at: u64| {
-            from.map_or(Source::Zero, |(op, first)| Source::Staged(op, Blocks(at - first)))
+            from.map_or(Endpoint::Zero, |(op, first)| Endpoint::Staged(op, Blocks(at - first)))
         };
-        let mut piece = |blocks: u64, end: Source| {
+        let mut piece = |blocks: u64, end: Endpoint| {
             if blocks > 0 {
                 out.push(Piece { blocks: Blocks(blocks), end });
             }
@@ -79,7 +79,7 @@ impl UnitSpan {
         let behind = if part.end == self.end { self.behind } else { 0 };
         piece(before, source(fill.front, 0));
         let host = part.start * self.unit + before - (self.first * self.unit + self.before);
-        piece((part.end - part.start) * self.unit - before - behind, Source::Host(Blocks(host)));
+        piece((part.end - part.start) * self.unit - before - behind, Endpoint::Host(Blocks(host)));
         piece(behind, source(fill.back, self.unit - behind));
     }
 }
@@ -117,10 +117,10 @@ mod tests {
         };
         let fill = s.fill(|_| Some(Pba(100)), &mut plan);
         assert_eq!((plan.ops().len(), plan.ops()[0].pba, plan.ops()[0].blocks), (1, Pba(100), Blocks(8)));
-        let staged = |at| Source::Staged(OpId(0), Blocks(at));
-        assert_eq!(pieces(fill), [(2, staged(0)), (2, Source::Host(Blocks(0))), (4, staged(4))]);
+        let staged = |at| Endpoint::Staged(OpId(0), Blocks(at));
+        assert_eq!(pieces(fill), [(2, staged(0)), (2, Endpoint::Host(Blocks(0))), (4, staged(4))]);
         let none = s.fill(|_| None, &mut plan);
-        assert_eq!(pieces(none), [(2, Source::Zero), (2, Source::Host(Blocks(0))), (4, Source::Zero)]);
+        assert_eq!(pieces(none), [(2, Endpoint::Zero), (2, Endpoint::Host(Blocks(0))), (4, Endpoint::Zero)]);
     }
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
         let fill = s.fill(|unit| Some(Pba(100 * unit)), &mut plan);
         let mut out = Vec::new();
         s.pieces(1..4, fill, &mut out);
-        let back = Piece { blocks: Blocks(3), end: Source::Staged(OpId(1), Blocks(0)) };
-        assert_eq!(out, [Piece { blocks: Blocks(21), end: Source::Host(Blocks(5)) }, back]);
+        let back = Piece { blocks: Blocks(3), end: Endpoint::Staged(OpId(1), Blocks(0)) };
+        assert_eq!(out, [Piece { blocks: Blocks(21), end: Endpoint::Host(Blocks(5)) }, back]);
         assert_eq!(plan.ops()[1].pba, Pba(305));
     }
 }

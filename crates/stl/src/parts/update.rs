@@ -5,7 +5,7 @@
 //! it belongs, and [`Journal::recover`] writes it there again. Both the journal and what it held must be durable, one before
 //! the update in place and the other before the journal is overwritten: fences say so.
 
-use crate::{Cause, OpId, Piece, Plan, Record, Source};
+use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Pba};
@@ -60,7 +60,7 @@ impl Update {
     /// # Panics
     /// When none was started.
     #[inline]
-    pub fn piece(&mut self, blocks: Blocks, source: Source) {
+    pub fn piece(&mut self, blocks: Blocks, source: Endpoint) {
         if blocks.0 > 0 {
             self.homes.last_mut().expect("a write was started").blocks += blocks;
             self.pieces.push(Piece { blocks, end: source });
@@ -97,7 +97,7 @@ impl Update {
     fn write_home(&self, plan: &mut Plan) {
         for (i, home) in self.homes.iter().enumerate() {
             let pieces = self.pieces_of(i);
-            let of_host = pieces.iter().all(|p| matches!(p.end, Source::Host(_)));
+            let of_host = pieces.iter().all(|p| matches!(p.end, Endpoint::Host(_)));
             let cause = if of_host { Cause::Host } else { Cause::Clean };
             plan.write_pieces(cause, home.pba, home.blocks, |out| out.extend_from_slice(pieces));
         }
@@ -244,7 +244,7 @@ impl Journal {
         }
         let read = |(pba, blocks): (Pba, Blocks)| {
             let op = plan.read_staged(Cause::Journal, pba, blocks);
-            Piece { blocks, end: Source::Staged(op, Blocks::ZERO) }
+            Piece { blocks, end: Endpoint::Staged(op, Blocks::ZERO) }
         };
         let held: Vec<_> = self.runs(self.last.0, self.last.1).map(read).collect();
         let mut from = Blocks::ZERO;
@@ -259,12 +259,12 @@ impl Journal {
 }
 
 /// `source`, `by` blocks further on.
-pub(crate) fn advanced(source: Source, by: Blocks) -> Source {
+pub(crate) fn advanced(source: Endpoint, by: Blocks) -> Endpoint {
     match source {
-        Source::Host(at) => Source::Host(at + by),
-        Source::Staged(op, at) => Source::Staged(op, at + by),
-        Source::Held(pba) => Source::Held(pba + by),
-        Source::Zero | Source::Records => source,
+        Endpoint::Host(at) => Endpoint::Host(at + by),
+        Endpoint::Staged(op, at) => Endpoint::Staged(op, at + by),
+        Endpoint::Held(pba) => Endpoint::Held(pba + by),
+        Endpoint::Zero | Endpoint::Records => source,
     }
 }
 

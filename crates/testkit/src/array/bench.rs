@@ -2,7 +2,7 @@
 
 use crate::PlainMedium;
 use smrlab_array::{ArrayObserver, Buffers, MemberId, MemberOp, MemberPlan, Part, Records, Ticket};
-use smrlab_drive::{Executed, Observer};
+use smrlab_drive::{Observer, TimedPlan};
 use smrlab_stl::{Executor, HostBuffer, HostRequest, OpId};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::collections::{BTreeMap, VecDeque};
@@ -89,7 +89,12 @@ impl Bench {
 impl Observer for Bench {
     type Error = Infallible;
 
-    fn dispatched(&mut self, _: SimTime, r: &HostRequest, executed: &Executed<'_>) -> Result<(), Infallible> {
+    fn dispatched(
+        &mut self,
+        _: SimTime,
+        r: &HostRequest,
+        executed: &TimedPlan<'_>,
+    ) -> Result<(), Infallible> {
         let mut sent = self.sent.remove(&(executed.member, r.id)).expect("it was sent");
         let host = match r.op {
             HostOp::Write => HostBuffer::Write(&sent.data),
@@ -103,7 +108,7 @@ impl Observer for Bench {
         Ok(())
     }
 
-    fn background(&mut self, step: &Executed<'_>) -> Result<(), Infallible> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), Infallible> {
         let Disk { medium, exec } = &mut self.disks[step.member.at()];
         exec.begin();
         for op in 0..step.done as u32 {
@@ -123,7 +128,7 @@ impl ArrayObserver for Bench {
         _: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), Infallible> {
         assert!(executed.is_none(), "all drives are behind schedulers");
         let sent = self.asked(op, plan);

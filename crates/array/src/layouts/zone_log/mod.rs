@@ -12,7 +12,9 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use smrlab_stl::layers::log::{LogLayer, skipped};
 use smrlab_stl::walk::Step;
-use smrlab_stl::{Cause, Counted, HostRequest, OpId, Piece, Plan, Record, Refusal, Source, TranslationLayer};
+use smrlab_stl::{
+    Cause, Counted, Endpoint, HostRequest, OpId, Piece, Plan, Record, Refusal, TranslationLayer,
+};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneKind};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -169,11 +171,11 @@ impl ZoneLog {
 /// Where the bytes of a piece are.
 fn end(dir: Dir, id: OpId, piece: &Piece) -> End {
     match piece.end {
-        Source::Host(at) => End::Host(at),
+        Endpoint::Host(at) => End::Host(at),
         _ if dir == Dir::Read => End::Slot(id.0, Blocks::ZERO),
-        Source::Staged(op, at) => End::Slot(op.0, at),
-        Source::Records => End::Records,
-        Source::Zero | Source::Held(_) => End::Zero,
+        Endpoint::Staged(op, at) => End::Slot(op.0, at),
+        Endpoint::Records => End::Records,
+        Endpoint::Zero | Endpoint::Held(_) => End::Zero,
     }
 }
 

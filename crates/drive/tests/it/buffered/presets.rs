@@ -13,7 +13,7 @@ fn presets_of_current_drives_stream_at_their_rate() {
         ("seagate-st8000dm004", "cmr", 190.0),
     ] {
         let mut c = drive(name, layer, "fcfs", None);
-        assert!(c.drive().onboard().is_some(), "{name}");
+        assert!(c.drive().buffer().is_some(), "{name}");
         let mut now = SimTime::ZERO;
         let (from, each, count) = (1 << 20, 256, 8000);
         let mut begin = SimTime::ZERO;

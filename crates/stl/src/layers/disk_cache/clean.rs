@@ -2,7 +2,7 @@
 
 use super::{Cleaning, DiskCache, Found, Part, recover};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, HostRequest, OpId, Piece, Plan, Record, Source, StepEnd};
+use crate::{Cause, Endpoint, HostRequest, OpId, Piece, Plan, Record, StepEnd};
 use smrlab_units::{Blocks, Dir, HostOp, Pba};
 use std::ops::Range;
 
@@ -36,13 +36,16 @@ impl Patch<'_> {
         for &(key, position) in self.entries {
             let offset = u64::from(key - self.first_key) * g;
             if offset > at {
-                out.push(Piece { blocks: Blocks(offset - at), end: Source::Staged(self.band, Blocks(at)) });
+                out.push(Piece { blocks: Blocks(offset - at), end: Endpoint::Staged(self.band, Blocks(at)) });
             }
             push_joined(out, first, self.cached, u64::from(position) * g, g);
             at = offset + g;
         }
         if at < self.blocks {
-            out.push(Piece { blocks: Blocks(self.blocks - at), end: Source::Staged(self.band, Blocks(at)) });
+            out.push(Piece {
+                blocks: Blocks(self.blocks - at),
+                end: Endpoint::Staged(self.band, Blocks(at)),
+            });
         }
     }
 }
@@ -50,12 +53,12 @@ impl Patch<'_> {
 /// Appends `n` blocks staged by `op` at `from`, joined to the last piece since `first` where they continue it.
 fn push_joined(out: &mut Vec<Piece>, first: usize, op: OpId, from: u64, n: u64) {
     match out[first..].last_mut() {
-        Some(Piece { blocks, end: Source::Staged(last, start) })
+        Some(Piece { blocks, end: Endpoint::Staged(last, start) })
             if *last == op && start.0 + blocks.0 == from =>
         {
             blocks.0 += n;
         }
-        _ => out.push(Piece { blocks: Blocks(n), end: Source::Staged(op, Blocks(from)) }),
+        _ => out.push(Piece { blocks: Blocks(n), end: Endpoint::Staged(op, Blocks(from)) }),
     }
 }
 
@@ -250,9 +253,9 @@ impl DiskCache {
         let before = stage(span.start..host.start, plan);
         let behind = stage(host.end..span.end, plan);
         plan.write_pieces(Cause::Host, at, Blocks(span.end - span.start), |out| {
-            let staged = |(op, n)| Piece { blocks: Blocks(n), end: Source::Staged(op, Blocks::ZERO) };
+            let staged = |(op, n)| Piece { blocks: Blocks(n), end: Endpoint::Staged(op, Blocks::ZERO) };
             out.extend(before.map(staged));
-            out.push(Piece { blocks: Blocks(host.end - host.start), end: Source::Host(from) });
+            out.push(Piece { blocks: Blocks(host.end - host.start), end: Endpoint::Host(from) });
             out.extend(behind.map(staged));
         });
     }

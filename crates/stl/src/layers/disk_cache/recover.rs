@@ -1,7 +1,7 @@
 //! What survives a power cut: the records of the disk cache, and how a fresh layer is rebuilt from them.
 
 use super::{DiskCache, Part};
-use crate::{Cause, Plan, Record, Source};
+use crate::{Cause, Endpoint, Plan, Record};
 use smrlab_units::{Blocks, Lba};
 
 /// Units `words[0]` (counted over the host's space) and those behind it were appended to set `words[2] >> 32` at
@@ -103,7 +103,7 @@ impl DiskCache {
             Pending::Set(set, units) => (self.sets[set as usize].base, units * self.options.granularity),
         };
         let staged = plan.read_staged(Cause::Journal, scratch, Blocks(blocks));
-        plan.write(Cause::Journal, at, Blocks(blocks), Source::Staged(staged, Blocks::ZERO));
+        plan.write(Cause::Journal, at, Blocks(blocks), Endpoint::Staged(staged, Blocks::ZERO));
         if let Pending::Set(set, _) = pending {
             plan.record(Record { tag: COMPACTED, words: [set, 0, 0] });
             self.renumber(set as usize);

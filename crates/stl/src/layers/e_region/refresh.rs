@@ -4,7 +4,7 @@
 //! all are there the place that it left is the spare one. So nothing is ever written over that is needed.
 
 use super::{ERegion, records};
-use crate::{Cause, OpId, Piece, Plan, Record, Source};
+use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
 use smrlab_units::Blocks;
 use std::ops::Range;
 
@@ -46,18 +46,18 @@ impl ERegion {
         let (mut at, mut moved) = (lbas.start, 0);
         for live in self.live.set().runs_in(lbas.clone()) {
             if live.start > at {
-                pieces.push(Piece { blocks: Blocks(live.start - at), end: Source::Zero });
+                pieces.push(Piece { blocks: Blocks(live.start - at), end: Endpoint::Zero });
             }
             at = live.end;
             self.for_runs(live, |run, pba, _| {
                 let blocks = Blocks(run.end - run.start);
                 let op: OpId = plan.read_staged(Cause::Destage, pba, blocks);
-                pieces.push(Piece { blocks, end: Source::Staged(op, Blocks::ZERO) });
+                pieces.push(Piece { blocks, end: Endpoint::Staged(op, Blocks::ZERO) });
                 moved += blocks.0;
             });
         }
         if at < lbas.end {
-            pieces.push(Piece { blocks: Blocks(lbas.end - at), end: Source::Zero });
+            pieces.push(Piece { blocks: Blocks(lbas.end - at), end: Endpoint::Zero });
         }
         let to = self.places.regions[self.spare as usize] + Blocks(step.part.start);
         let blocks = Blocks(lbas.end - lbas.start);
@@ -133,7 +133,7 @@ impl ERegion {
         });
         for (from, n, op) in staged {
             self.fence_before(n, plan);
-            self.plan_append(n, plan, |at| (Cause::Defrag, Source::Staged(op, Blocks(at))));
+            self.plan_append(n, plan, |at| (Cause::Defrag, Endpoint::Staged(op, Blocks(at))));
             let record = records::appended(lbas.start + from, n);
             plan.record(record);
             self.apply(&record);

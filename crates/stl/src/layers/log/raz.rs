@@ -9,7 +9,7 @@ use crate::parts::homes::Live;
 use crate::parts::rows::Rows;
 use crate::parts::slots::Slots;
 use crate::parts::units::{Fill, UnitSpan};
-use crate::{Cause, Counted, Dir, Plan, Record, Source};
+use crate::{Cause, Counted, Dir, Endpoint, Plan, Record};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, DriveModel};
 use smrlab_units::{Blocks, Pba};
@@ -212,7 +212,7 @@ impl LogLayer {
         let behind = if end == span.end { span.behind } else { 0 };
         let (lba, blocks) = (unit * g + before, Blocks((end - unit) * g - before - behind));
         let host = Blocks(lba - span.first * g - span.before);
-        plan.write(Cause::Host, at + Blocks(before), blocks, Source::Host(host));
+        plan.write(Cause::Host, at + Blocks(before), blocks, Endpoint::Host(host));
         plan.record(records::updated(lba, blocks));
         self.updated(unit..end);
         end
@@ -244,7 +244,7 @@ impl LogLayer {
         let head = self.host_head(0, 0);
         let (band, _) = self.open(head, plan);
         let at = self.slots().pba_in(band, self.homes.written(band));
-        plan.write(Cause::Defrag, at, unit, Source::Staged(op, Blocks::ZERO));
+        plan.write(Cause::Defrag, at, unit, Endpoint::Staged(op, Blocks::ZERO));
         plan.record(records::demoted(victim.unit, head));
         self.demoted(victim.unit, head);
         plan.cleaned("demotion", first, unit);

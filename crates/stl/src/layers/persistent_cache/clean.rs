@@ -6,7 +6,7 @@
 
 use super::{PersistentCache, records};
 use crate::parts::extents::Extent;
-use crate::{Cause, Piece, Plan, Record, Source};
+use crate::{Cause, Endpoint, Piece, Plan, Record};
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
 
@@ -268,7 +268,7 @@ impl PersistentCache {
             return self.merged(job, r, out);
         }
         let blocks = Blocks(r.end - r.start);
-        out.push(Piece { blocks, end: Source::Held(self.scratch_at(job, r.start)) });
+        out.push(Piece { blocks, end: Endpoint::Held(self.scratch_at(job, r.start)) });
     }
 
     /// The scratch band's block for an offset in the band: it holds the band as if it were the band itself.
@@ -282,7 +282,7 @@ impl PersistentCache {
         let mut at = r.start;
         let mut push = |blocks: u64, from: Pba| {
             if blocks > 0 {
-                out.push(Piece { blocks: Blocks(blocks), end: Source::Held(from) });
+                out.push(Piece { blocks: Blocks(blocks), end: Endpoint::Held(from) });
             }
         };
         for e in &job.taken {

@@ -8,7 +8,7 @@ use super::records::{
 };
 use super::{At, PersistentCache};
 use crate::parts::extents::Extent;
-use crate::{Cause, Piece, Plan, Record, Source};
+use crate::{Cause, Endpoint, Piece, Plan, Record};
 use smrlab_units::Blocks;
 
 fn pair(high: u64, low: u64) -> u64 {
@@ -75,9 +75,9 @@ impl PersistentCache {
         let staged: Vec<Piece> = sources
             .iter()
             .map(|p| match p.end {
-                Source::Held(from) => {
+                Endpoint::Held(from) => {
                     let op = plan.read_staged(Cause::Journal, from, p.blocks);
-                    Piece { blocks: p.blocks, end: Source::Staged(op, Blocks::ZERO) }
+                    Piece { blocks: p.blocks, end: Endpoint::Staged(op, Blocks::ZERO) }
                 }
                 _ => *p,
             })

@@ -9,7 +9,7 @@ use super::spare::Spare;
 use super::work::Work;
 use super::{Rules, records};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, OpId, Plan, Record, Source};
+use crate::{Cause, Endpoint, OpId, Plan, Record};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -215,7 +215,7 @@ impl Section {
                 self.spend_blocks(n, work, plan);
                 let from = Blocks(host.1 + (at.max(host.0.start) - host.0.start));
                 match &fills {
-                    None => plan.write(Cause::Host, pba, Blocks(n), Source::Host(from)),
+                    None => plan.write(Cause::Host, pba, Blocks(n), Endpoint::Host(from)),
                     Some(f) => plan.write_pieces(Cause::Host, pba, Blocks(n), |out| {
                         f.pieces(at..at + n, &given, host.1 + (given.start - host.0.start), out);
                     }),
@@ -249,14 +249,14 @@ impl Section {
             let first = plan.ops().len();
             if !gap.is_empty() && !self.holds(x, gap.start) {
                 // Units are cached as a whole, so nothing in the gap is.
-                return vec![(Source::Zero, gap.end - gap.start)];
+                return vec![(Endpoint::Zero, gap.end - gap.start)];
             }
             if !gap.is_empty() {
                 let mut runs = ReadRuns::staged(Cause::Fill);
                 self.read_runs(x, gap.start, gap.end - gap.start, &mut work.parts, &mut runs, plan);
                 runs.end(plan);
             }
-            let staged = |i: usize| Source::Staged(OpId((first + i) as u32), Blocks::ZERO);
+            let staged = |i: usize| Endpoint::Staged(OpId((first + i) as u32), Blocks::ZERO);
             plan.ops()[first..].iter().enumerate().map(|(i, o)| (staged(i), o.blocks.0)).collect()
         };
         let before = stage(span.start..given.start, plan);
@@ -325,7 +325,7 @@ impl Section {
         if n > 0 {
             self.spend_blocks(n, work, plan);
             let staged = plan.read_staged(Cause::Defrag, from.0, Blocks(n));
-            plan.write(Cause::Defrag, to.0, Blocks(n), Source::Staged(staged, Blocks::ZERO));
+            plan.write(Cause::Defrag, to.0, Blocks(n), Endpoint::Staged(staged, Blocks::ZERO));
             Self::record(plan, records::MOVE, [self.first, n, 0]);
         }
         n

@@ -4,7 +4,7 @@ use super::blocks::NONE;
 use super::section::Section;
 use super::work::Work;
 use super::{Rules, records};
-use crate::{Cause, Plan, Source};
+use crate::{Cause, Endpoint, Plan};
 use smrlab_units::{Blocks, Dir, Pba};
 
 /// Invalid slots that are freed at the most before an S-block is written, as long as there is room.
@@ -48,7 +48,12 @@ impl Section {
                     let staged = plan.read_staged(Cause::Defrag, self.slots.pba(slot), Blocks(rules.size));
                     self.spend_slot(work, plan);
                     let head = self.slots.pba(self.slots.ring.head() as u32);
-                    plan.write(Cause::Defrag, head, Blocks(rules.size), Source::Staged(staged, Blocks::ZERO));
+                    plan.write(
+                        Cause::Defrag,
+                        head,
+                        Blocks(rules.size),
+                        Endpoint::Staged(staged, Blocks::ZERO),
+                    );
                     Self::record(plan, records::PLACED, [self.first + u64::from(y), 0, 0]);
                     self.placed(y, false);
                     self.pop_slot(rules, plan);
@@ -98,7 +103,7 @@ impl Section {
         self.make_slot(x, rules, work, plan);
         self.spend_slot(work, plan);
         let head = self.slots.pba(self.slots.ring.head() as u32);
-        plan.write(Cause::Host, head, Blocks(rules.size), Source::Host(Blocks(host)));
+        plan.write(Cause::Host, head, Blocks(rules.size), Endpoint::Host(Blocks(host)));
         Self::record(plan, records::PLACED, [self.first + u64::from(x), 2, 0]);
         self.placed(x, true);
         self.pop_slot(rules, plan);

@@ -6,7 +6,7 @@
 use super::{AHEAD, SURVIVORS, State, SteadyLog, Victim, records};
 use crate::parts::holdings::Run;
 use crate::parts::victim::{Candidate, Victim as Rule};
-use crate::{Cause, OpId, Piece, Plan, Record, Source};
+use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
 use smrlab_disk::BandId;
 use smrlab_units::{Blocks, Pba};
 
@@ -158,9 +158,10 @@ fn write(at: Pba, staged: &[Staged], plan: &mut Plan) {
     let blocks = Blocks(staged.iter().map(|s| s.run.blocks).sum());
     plan.write_pieces(Cause::Defrag, at, blocks, |out| {
         out.extend(
-            staged
-                .iter()
-                .map(|s| Piece { blocks: Blocks(s.run.blocks), end: Source::Staged(s.op, Blocks(s.offset)) }),
+            staged.iter().map(|s| Piece {
+                blocks: Blocks(s.run.blocks),
+                end: Endpoint::Staged(s.op, Blocks(s.offset)),
+            }),
         );
     });
 }

@@ -1,11 +1,11 @@
 //! Reads of one media operation: out of the buffer, from the medium, or the beginning from the one and the rest from the other.
 
-use super::Onboard;
+use super::DriveBuffer;
 use super::medium::Read;
 use smrlab_disk::Mechanics;
 use smrlab_units::{Dir, Pba, SimTime};
 
-impl Onboard {
+impl DriveBuffer {
     /// Serves a read whose overhead begins at `now`; answers when its last block has gone over the bus.
     #[inline]
     pub(super) fn read(&mut self, now: SimTime, lba: u64, blocks: u64, m: &mut Mechanics) -> SimTime {

@@ -1,11 +1,11 @@
 //! What a request of several media operations, or of none, needs of the buffer: its operations are timed one by one as without one.
 
-use super::Onboard;
+use super::DriveBuffer;
 use super::dirty::Dirty;
 use smrlab_disk::Mechanics;
 use smrlab_units::{Dir, SimTime};
 
-impl Onboard {
+impl DriveBuffer {
     /// When the overhead of a read is over, of whose `all` operations the buffer has `held`.
     pub(crate) fn several_read(&mut self, start: SimTime, held: usize, all: usize) -> SimTime {
         let (counter, overhead) = match held {

@@ -1,16 +1,16 @@
 //! The bytes of member requests: gathered, carried out, scattered, and kept for the host.
 
 use super::ssd::SsdBytes;
-use crate::carry::Bytes;
 use crate::error::{DeviceError, Result};
 use crate::ledger::Ledger;
 use crate::one_drive::stopped;
+use crate::plan_bytes::Bytes;
 use crate::stats::Events;
 use crate::store::Store;
 use crate::table::{Requests, part};
 use smrlab_array::plan::Outcome;
 use smrlab_array::{ArrayObserver, Done, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
-use smrlab_drive::{Executed, Observer, Served};
+use smrlab_drive::{Observer, Served, TimedPlan};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) struct Sent {
 }
 
 /// Does with member requests what is to be done beside timing them.
-pub(super) struct Carry {
+pub(super) struct MemberBytes {
     pub(super) disks: Vec<Bytes>,
     pub(super) ssds: Vec<SsdBytes>,
     /// Which disks are dead: they are not made durable.
@@ -55,7 +55,7 @@ pub(super) struct Carry {
     pub(super) broken: Option<DeviceError>,
 }
 
-impl Carry {
+impl MemberBytes {
     /// Of these disks and SSDs; `redundant`: a disk that fails can be done without.
     pub(super) fn new(
         (disks, ssds): (Vec<Bytes>, Vec<Arc<dyn Store>>),
@@ -100,7 +100,7 @@ impl Carry {
     fn carry_out(
         &mut self,
         op: &MemberOp,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
         (data, parts): (&[u8], &[Part]),
     ) -> Result<()> {
         match op.request.op {
@@ -118,7 +118,7 @@ impl Carry {
     fn on_member(
         &mut self,
         op: &MemberOp,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
         host: HostBuffer<'_>,
     ) -> Result<()> {
         let Some(executed) = executed else {
@@ -192,14 +192,14 @@ impl Carry {
     }
 }
 
-impl Observer for Carry {
+impl Observer for MemberBytes {
     type Error = Infallible;
 
     fn dispatched(
         &mut self,
         _: SimTime,
         request: &HostRequest,
-        executed: &Executed<'_>,
+        executed: &TimedPlan<'_>,
     ) -> std::result::Result<(), Infallible> {
         if let Some(Sent { op, parts, data, .. }) = self.sent.remove(&(executed.member, request.id))
             && let Err(e) = self.carry_out(&op, Some(executed), (&data, &parts))
@@ -227,7 +227,7 @@ impl Observer for Carry {
         Ok(())
     }
 
-    fn background(&mut self, step: &Executed<'_>) -> std::result::Result<(), Infallible> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> std::result::Result<(), Infallible> {
         let (disk, done) = (&mut self.disks[step.member.at()], (step.done, step.whole));
         match disk.carry_out(step.plan, done, Cause::Host, HostBuffer::None) {
             Err(e) if self.redundant && e.errno() == libc::EIO => self.throw_out(step.member, &e),
@@ -238,13 +238,13 @@ impl Observer for Carry {
     }
 }
 
-impl ArrayObserver for Carry {
+impl ArrayObserver for MemberBytes {
     fn issued(
         &mut self,
         _: SimTime,
         op: &MemberOp,
         plan: &MemberPlan,
-        executed: Option<&Executed<'_>>,
+        executed: Option<&TimedPlan<'_>>,
     ) -> std::result::Result<(), Infallible> {
         self.begins(op);
         let data = self.gathered(op, plan);

@@ -1,6 +1,6 @@
 //! Works under way: what each waits for, and what its members answered.
 
-use super::{Controller, Done, Event};
+use super::{Done, Event, EventLoop};
 use crate::member::Answer;
 use crate::plan::Outcome;
 use crate::{ArrayObserver, Locks, MemberId, Ticket, Work};
@@ -34,7 +34,7 @@ pub(super) struct Running {
     pub(super) cleaning: Option<(&'static str, u64)>,
 }
 
-impl Controller {
+impl EventLoop {
     pub(super) fn enter(&mut self, work: Work) {
         let ticket = self.free.pop().unwrap_or_else(|| {
             self.tickets += 1;

@@ -4,7 +4,7 @@
 //! at the end of the request; in pieces, each as soon as it could begin on the bus, they take their turns. The request ends when its
 //! last piece has passed.
 
-use super::{Controller, Event};
+use super::{Event, EventLoop};
 use crate::{MemberId, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, SimTime};
@@ -53,7 +53,7 @@ pub(super) struct Piece {
     last: bool,
 }
 
-impl Controller {
+impl EventLoop {
     /// A member would have answered a request, which it began at `start`, at `ack` if the bus were its own; `true`: it shares it, and
     /// the request ends later, by [`Event::Piece`].
     pub(super) fn takes_turns(
@@ -71,7 +71,7 @@ impl Controller {
         let block = self.buses[on].of.block.0;
         let (all, now) = (request.blocks.0, self.now);
         let dir = usize::from(request.op == HostOp::Write);
-        let own = drive.onboard().map_or(0, |b| b.spec().bus[dir].0 * all);
+        let own = drive.buffer().map_or(0, |b| b.spec().bus[dir].0 * all);
         // What the buffer answers is there sooner than it would pass the head.
         let flow = drive.passing(request).max(SimTime(own)).min(ack.since(start));
         // When so many of the blocks are there. Exact: a product of 64 bits.
@@ -101,7 +101,7 @@ impl Controller {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ArrayContext, Controller, Member};
+    use crate::{ArrayContext, EventLoop, Member};
     use smrlab_drive::{Wanted, assemble};
     use smrlab_stl::HostRequest;
     use smrlab_units::problems::Problems;
@@ -121,7 +121,7 @@ mod tests {
         let (first, second) = (half(), half());
         let chosen = crate::parse(array).unwrap();
         let all = chosen.build(&ArrayContext::new(&[first.0, second.0])).unwrap().array;
-        let mut c = Controller::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
+        let mut c = EventLoop::new(all, vec![first.1, second.1], vec![], chosen.schedule, false);
         for (id, &(op, half, lba, blocks)) in (0..).zip(requests) {
             let lba = Lba(half * first.0.0 + lba);
             let Ok(()) =

@@ -2,7 +2,7 @@
 //!
 //! How far it has come is worked out when a command needs to know, in closed form: no event is spent on a sector.
 
-use super::Onboard;
+use super::DriveBuffer;
 use super::medium::cylinder_end;
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::ReadAhead;
@@ -51,7 +51,7 @@ impl Ahead {
     }
 }
 
-impl Onboard {
+impl DriveBuffer {
     /// Notes how far reading ahead had come when the present command began.
     #[inline]
     pub(crate) fn catch_up(&mut self, m: &mut Mechanics) {

@@ -1,4 +1,4 @@
-//! Prefills that are kept in files, for the next run that begins with the same: by what was written onto which drive
+//! The prefill cache: states after a prefill in files, for the next run that begins with the same, by what was written onto which drive
 //! and layer, and by which program.
 //!
 //! A file is an [`ArrayState`], of one drive too; in the place of a drive's name stands everything that the state depends on, and it is
@@ -29,15 +29,15 @@ const MOST_RECORDS: usize = 1 << 24;
 const BLOCKS_A_RECORD: u64 = 32;
 const ENDING: &str = "prefill";
 
-/// A prefill that may be kept.
-pub(crate) struct Kept<'a> {
+/// A prefill whose state may be in the cache.
+pub(crate) struct CachedPrefill<'a> {
     keep: &'a Keep,
     spec: &'a Spec,
     what: String,
     path: PathBuf,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> CachedPrefill<'a> {
     /// `None` where it is not to be kept.
     pub(crate) fn new(
         keep: &'a Keep,
@@ -132,18 +132,18 @@ fn hash(bytes: &[u8]) -> u64 {
 /// A cancelled run; those of the run's observers.
 pub(crate) fn write<V: Runs<E>, const E: bool>(
     prefill: &Prefill,
-    kept: Option<&Kept<'_>>,
+    cached: Option<&CachedPrefill<'_>>,
     rig: &mut Rig<V, E>,
     (reads, control): (&BlockSet, &Control),
 ) -> Result<(), RunError> {
-    if let Some(kept) = kept
-        && kept.take(rig)?
+    if let Some(cached) = cached
+        && cached.take(rig)?
     {
         return Ok(());
     }
     rig.prefill(prefill, reads, control)?;
-    if let (Some(kept), Some(volume)) = (kept, prefill.volume()) {
-        kept.put(rig, volume);
+    if let (Some(cached), Some(volume)) = (cached, prefill.volume()) {
+        cached.put(rig, volume);
     }
     Ok(())
 }

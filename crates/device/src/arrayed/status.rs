@@ -23,7 +23,7 @@ pub(super) fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> 
 impl State {
     /// What the array itself counted.
     fn counted(&self) -> Counted {
-        smrlab_array::counted(self.controller.array())
+        smrlab_array::counted(self.event_loop.array())
     }
 }
 
@@ -39,11 +39,11 @@ impl Arrayed {
                 json!({"disk": disk, "state": "rebuilding", "rebuilt": done, "of": of, "share": share})
             }
         };
-        (0..state.carry.disks.len()).map(of).collect()
+        (0..state.bytes.disks.len()).map(of).collect()
     }
 
     /// What it is.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn stats(&self) -> Value {
         json!({"drive": self.members.drive, "layer": self.layer, "array": self.array, "keeps_data": true, "survives_cut": self.survives_cut,
                "discards": self.discards, "losses": self.capabilities.losses, "disks": self.health()})
     }
@@ -56,15 +56,15 @@ impl Arrayed {
         for (name, n) in state.counted().since(&state.before).iter() {
             array.insert(name.to_owned(), n.into());
         }
-        array.insert("map_bytes".into(), state.controller.array().map_bytes().into());
-        match &*state.carry.ssds {
+        array.insert("map_bytes".into(), state.event_loop.array().map_bytes().into());
+        match &*state.bytes.ssds {
             [] => {}
-            [ssd] => _ = array.insert("ssd".into(), ssd.told()),
-            all => _ = array.insert("ssds".into(), all.iter().map(SsdBytes::told).collect()),
+            [ssd] => _ = array.insert("ssd".into(), ssd.stats()),
+            all => _ = array.insert("ssds".into(), all.iter().map(SsdBytes::stats).collect()),
         }
-        array.insert("fences".into(), state.carry.fences.into());
-        for (i, own) in state.carry.disks.iter().enumerate() {
-            for (key, value) in own.told(drive(&state.controller, i)) {
+        array.insert("fences".into(), state.bytes.fences.into());
+        for (i, own) in state.bytes.disks.iter().enumerate() {
+            for (key, value) in own.stats(drive(&state.event_loop, i)) {
                 disks[i][key] = value;
             }
             disks[i]["medium"] = map_stats(&own.medium, budget);
@@ -76,10 +76,10 @@ impl Arrayed {
     pub(super) fn count_anew(&self) {
         let state = &mut *self.table.lock();
         state.before = state.counted();
-        state.carry.fences = 0;
-        state.carry.ssds.iter_mut().for_each(SsdBytes::count_anew);
-        for (i, own) in state.carry.disks.iter_mut().enumerate() {
-            own.count_anew(drive(&state.controller, i));
+        state.bytes.fences = 0;
+        state.bytes.ssds.iter_mut().for_each(SsdBytes::count_anew);
+        for (i, own) in state.bytes.disks.iter_mut().enumerate() {
+            own.count_anew(drive(&state.event_loop, i));
         }
     }
 }

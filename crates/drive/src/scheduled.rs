@@ -7,7 +7,7 @@
 //! Where the drive has a buffer, what can be answered from it does not wait; writes that it took wait among the requests of
 //! the host until the scheduler has them written.
 
-use crate::onboard::Onboard;
+use crate::buffer::DriveBuffer;
 use crate::sched::{Chosen, Policy, View};
 use crate::waiting::{Concern, WaitingList, affected};
 use crate::{Drive, Observer, Served};
@@ -23,7 +23,7 @@ pub fn show<O: Observer>(drive: &Drive, at: SimTime, watch: &mut O) {
 }
 
 /// See the [module](self).
-pub struct Controller {
+pub struct ScheduledDrive {
     drive: Drive,
     /// `None`: first come, first served; nothing waits then, because no later request changes when a request is served.
     policy: Option<Box<dyn Policy>>,
@@ -34,16 +34,16 @@ pub struct Controller {
     accepted: (usize, u64),
     /// What left them last, and until when it is being written.
     leaving: (SimTime, u64),
-    /// Background work only by [`step`](Controller::step).
+    /// Background work only by [`step`](ScheduledDrive::step).
     by_step: bool,
 }
 
-impl Controller {
+impl ScheduledDrive {
     /// A drive behind a queue.
     pub fn new(mut drive: Drive, chosen: &Chosen) -> Self {
         let policy = chosen.entry.build.map(|build| build());
-        if let Some(onboard) = drive.onboard_mut().filter(|_| policy.is_some()) {
-            onboard.behind_queue();
+        if let Some(buffer) = drive.buffer_mut().filter(|_| policy.is_some()) {
+            buffer.behind_queue();
         }
         let (depth, max_wait) = (chosen.depth, chosen.max_wait);
         let (waiting, accepted, leaving) = Default::default();
@@ -122,7 +122,7 @@ impl Controller {
         }
         self.decide(now, false, watch)?;
         self.catch_up(now, watch)?;
-        if self.drive.onboard().is_some()
+        if self.drive.buffer().is_some()
             && let Some(served) = self.at_once(now, (came, request), watch)?
         {
             return Ok(Some(served));
@@ -170,13 +170,13 @@ impl Controller {
 
     /// Whether the buffer takes a write now.
     fn takes(&self, now: SimTime, request: &HostRequest) -> bool {
-        let Some(b) = self.drive.onboard() else { return false };
+        let Some(b) = self.drive.buffer() else { return false };
         b.takes(request.blocks.0, request.fua)
             && self.write_room(now, b).is_some_and(|n| request.blocks.0 <= n)
     }
 
     /// How many blocks of another write have room in the buffer; `None`: there is no room for one.
-    fn write_room(&self, now: SimTime, b: &Onboard) -> Option<u64> {
+    fn write_room(&self, now: SimTime, b: &DriveBuffer) -> Option<u64> {
         let (most, blocks) = b.write_room();
         let leaving = if self.leaving.0 > now { self.leaving.1 } else { 0 };
         let room = self.accepted.0 + usize::from(leaving > 0) < most;
@@ -276,7 +276,7 @@ impl Controller {
         now: SimTime,
         watch: &mut O,
     ) -> Result<Option<Served>, O::Error> {
-        if self.drive.onboard().is_none_or(|b| !b.takes(0, false) || self.write_room(now, b).is_none()) {
+        if self.drive.buffer().is_none_or(|b| !b.takes(0, false) || self.write_room(now, b).is_none()) {
             return Ok(None);
         }
         let Some(w) = self.waiting.oldest_write().copied().filter(|w| self.takes(now, &w.request)) else {

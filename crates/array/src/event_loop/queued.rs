@@ -1,11 +1,11 @@
 //! Members behind schedulers: their decisions are events of the loop, and a phase is over when the last of its requests is answered.
 
-use super::Controller;
+use super::EventLoop;
 use crate::member::Member;
 use crate::{ArrayObserver, MemberId};
 use smrlab_units::SimTime;
 
-impl Controller {
+impl EventLoop {
     /// The next decision of a member's scheduler.
     pub(super) fn next_decision(&self) -> Option<(SimTime, MemberId)> {
         if self.queued { self.decisions().min() } else { None }

@@ -60,7 +60,7 @@ enum Event {
 }
 
 /// See the [module](self).
-pub struct Controller {
+pub struct EventLoop {
     array: Box<dyn Array>,
     members: Vec<Slot>,
     spares: Vec<Member>,
@@ -78,7 +78,7 @@ pub struct Controller {
     hosts: u64,
     idle_since: SimTime,
     how: How,
-    /// See [`records_wait`](Controller::records_wait).
+    /// See [`records_wait`](EventLoop::records_wait).
     records_wait: bool,
     /// No job begins: those that were to.
     held: Option<Vec<Job>>,
@@ -88,7 +88,7 @@ pub struct Controller {
     buses: Vec<Bus>,
 }
 
-impl Controller {
+impl EventLoop {
     /// An array at time 0. `spares` take the places of dead members, the last first.
     pub fn new(
         array: Box<dyn Array>,

@@ -60,7 +60,7 @@ fn spec(read_ahead: ReadAhead, write_back: WriteBack) -> ControllerSpec {
 
 /// Serves (arrival in us, direction, LBA, blocks); the durations in us.
 fn durations(spec: ControllerSpec, commands: &[(u64, Dir, u64, u64)]) -> (Vec<u64>, Counters) {
-    let (mut m, mut c) = (mechanics(), Onboard::new(spec));
+    let (mut m, mut c) = (mechanics(), DriveBuffer::new(spec));
     let times = commands
         .iter()
         .map(|&(at, dir, lba, blocks)| c.serve(us(at), dir, lba, blocks, &mut m).since(us(at)).0 / 1000)
@@ -261,7 +261,7 @@ fn what_is_noted_late_is_what_is_noted_at_once() {
         s.buffer.written_hits = round / 16 % 2 == 0;
         s.buffer.segments = 1 + (round / 32 % 3) as u32;
         (s.buffer.segment_blocks, s.buffer.read_ahead_blocks) = (150, 140);
-        let (mut late, mut early) = (Onboard::new(s), Onboard::new(s));
+        let (mut late, mut early) = (DriveBuffer::new(s), DriveBuffer::new(s));
         let (mut m, mut n) = (mechanics(), mechanics());
         let mut now = SimTime::ZERO;
         for _ in 0..300 {
@@ -289,7 +289,7 @@ fn reading_ahead_keeps_its_segment() {
         let mut spec = spec(ReadAhead::Segment, WriteBack::On);
         (spec.buffer.segments, spec.buffer.write_segments, spec.buffer.ahead_on_hit) =
             (segments, write_segments, true);
-        let (mut m, mut c, mut at) = (mechanics(), Onboard::new(spec), SimTime::ZERO);
+        let (mut m, mut c, mut at) = (mechanics(), DriveBuffer::new(spec), SimTime::ZERO);
         for _ in 0..5000 {
             at += us(rng.below(20_000));
             let dir = if rng.below(2) == 0 { Read } else { Write };
@@ -313,7 +313,7 @@ fn a_forced_write_finds_nothing_dirty() {
     let mut s = spec(ReadAhead::Off, WriteBack::On);
     s.buffer.write_segments = 2;
     let after = |lba| {
-        let (mut m, mut c) = (mechanics(), Onboard::new(s));
+        let (mut m, mut c) = (mechanics(), DriveBuffer::new(s));
         c.serve(us(0), Read, 1000, 1, &mut m);
         c.serve(us(20_000), Write, 50, 8, &mut m);
         let start = c.begin(us(21_000));
@@ -334,7 +334,7 @@ fn what_was_destaged_is_read_from_the_medium() {
     let mut s = spec(ReadAhead::Off, WriteBack::On);
     s.buffer.written_hits = false;
     for (lba, hits) in [(52, 0), (60, 1)] {
-        let (mut m, mut c) = (mechanics(), Onboard::new(s));
+        let (mut m, mut c) = (mechanics(), DriveBuffer::new(s));
         c.serve(us(0), Read, 50, 4, &mut m);
         c.choose(us(20_000), &mut m);
         c.destage(us(20_000), us(20_000), (lba, 1), &mut m);
@@ -347,7 +347,7 @@ fn what_was_destaged_is_read_from_the_medium() {
 /// written at 6.0 ms begins behind that: it misses block 85 of its track at 8.5 ms.
 #[test]
 fn nothing_begins_before_what_was_noted_has_passed() {
-    let (mut m, mut c) = (mechanics(), Onboard::new(spec(ReadAhead::Segment, WriteBack::On)));
+    let (mut m, mut c) = (mechanics(), DriveBuffer::new(spec(ReadAhead::Segment, WriteBack::On)));
     c.behind_queue();
     c.serve(us(0), Read, 50, 4, &mut m);
     c.accept(us(5500), 32, &mut m);
@@ -379,7 +379,7 @@ fn what_passed_is_what_the_head_waited_for() {
 /// A scheduler chooses it at 20 ms: its overhead of 0.3 ms has passed by then, and four blocks go over the bus.
 #[test]
 fn what_waited_in_a_queue_begins_when_it_is_chosen() {
-    let (mut m, mut c) = (mechanics(), Onboard::new(spec(ReadAhead::Off, WriteBack::Off)));
+    let (mut m, mut c) = (mechanics(), DriveBuffer::new(spec(ReadAhead::Off, WriteBack::Off)));
     c.behind_queue();
     c.serve(us(0), Read, 50, 4, &mut m);
     c.choose(us(20_000), &mut m);
@@ -393,7 +393,7 @@ fn what_waited_in_a_queue_begins_when_it_is_chosen() {
 fn only_what_is_as_old_has_to_be_on_the_medium() {
     let mut s = spec(ReadAhead::Off, WriteBack::On);
     s.buffer.write_segments = 2;
-    let (mut m, mut c) = (mechanics(), Onboard::new(s));
+    let (mut m, mut c) = (mechanics(), DriveBuffer::new(s));
     c.serve(us(0), Write, 50, 8, &mut m);
     c.serve(us(2000), Write, 5000, 1, &mut m);
     c.serve(us(3000), Read, 54, 8, &mut m);

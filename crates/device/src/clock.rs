@@ -19,7 +19,7 @@ const SPIN: Duration = Duration::from_micros(60);
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// The clock.
-    pub pace: &'a Pace,
+    pub clock: &'a ModelClock,
     /// When it came.
     pub came: SimTime,
 }
@@ -32,12 +32,12 @@ impl Call<'_> {
     /// When the capture cannot be written on.
     #[inline]
     pub fn arrive(&self, request: &HostRequest) -> Result<SimTime> {
-        let Self { pace, came } = *self;
-        match &pace.recorder {
-            None if !pace.modelled() => Ok(came),
-            None => Ok(pace.now()),
+        let Self { clock, came } = *self;
+        match &clock.recorder {
+            None if !clock.modelled() => Ok(came),
+            None => Ok(clock.now()),
             Some(recorder) => {
-                let now = pace.now();
+                let now = clock.now();
                 recorder.note(now, request).map(|()| now)
             }
         }
@@ -46,7 +46,7 @@ impl Call<'_> {
 
 /// What Linux has on its steady clock, in ns: what [`Instant`] has, without turning it into parts and back.
 #[inline]
-fn clock() -> u64 {
+fn monotonic_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the clock exists, and `t` is ours.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
@@ -54,9 +54,9 @@ fn clock() -> u64 {
 }
 
 /// See the [module](self).
-pub struct Pace {
+pub struct ModelClock {
     start: Instant,
-    /// The same on [`clock`].
+    /// The same on [`monotonic_ns`].
     begun: u64,
     speed: f64,
     timing: Timing,
@@ -65,10 +65,10 @@ pub struct Pace {
     recorder: Option<Recorder>,
 }
 
-impl Pace {
+impl ModelClock {
     /// The model's time 0 is now.
     pub fn new(timing: Timing, speed: f64, recorder: Option<Recorder>) -> Self {
-        Self { start: Instant::now(), begun: clock(), speed, timing, late: Mutex::default(), recorder }
+        Self { start: Instant::now(), begun: monotonic_ns(), speed, timing, late: Mutex::default(), recorder }
     }
 
     /// Whether requests complete in model time.
@@ -79,14 +79,14 @@ impl Pace {
     /// The model's time.
     #[inline]
     pub fn now(&self) -> SimTime {
-        let ns = clock().saturating_sub(self.begun);
+        let ns = monotonic_ns().saturating_sub(self.begun);
         SimTime(if self.speed == 1.0 { ns } else { (ns as f64 * self.speed) as u64 })
     }
 
     /// A command comes now.
     #[inline]
     pub fn call(&self) -> Call<'_> {
-        Call { pace: self, came: self.now() }
+        Call { clock: self, came: self.now() }
     }
 
     /// Finishes the capture.
@@ -156,22 +156,22 @@ mod tests {
 
     #[test]
     fn a_deadline_is_kept_and_counted() {
-        let pace = Pace::new(Timing::Model, 2.0, None);
-        pace.wait(SimTime::from_ms(20));
-        assert!(pace.start.elapsed() >= Duration::from_millis(10));
-        assert_eq!(pace.lateness()["requests"], 1);
+        let clock = ModelClock::new(Timing::Model, 2.0, None);
+        clock.wait(SimTime::from_ms(20));
+        assert!(clock.start.elapsed() >= Duration::from_millis(10));
+        assert_eq!(clock.lateness()["requests"], 1);
     }
 
     /// At double speed 20 ms of the model pass in 10 ms, and the other way round.
     #[test]
     fn the_models_time_goes_by_the_speed() {
         for speed in [0.25, 1.0, 4.0] {
-            let pace = Pace::new(Timing::Model, speed, None);
-            let due = pace.instant(SimTime::from_ms(20)) - pace.start;
+            let clock = ModelClock::new(Timing::Model, speed, None);
+            let due = clock.instant(SimTime::from_ms(20)) - clock.start;
             assert_eq!(due, Duration::from_millis(20).div_f64(speed), "speed {speed}");
             std::thread::sleep(Duration::from_millis(10));
-            let model = || ((clock() - pace.begun) as f64 * speed) as u64;
-            let (from, now, to) = (model(), pace.now().0, model());
+            let model = || ((monotonic_ns() - clock.begun) as f64 * speed) as u64;
+            let (from, now, to) = (model(), clock.now().0, model());
             assert!((from..=to).contains(&now), "speed {speed}: {now} is not in {from}..={to}");
         }
     }
@@ -183,10 +183,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (timing, records) in [(Timing::None, false), (Timing::None, true), (Timing::Model, false)] {
             let recorder = || Recorder::create(&folder.path().join("t.parquet"), "t").unwrap();
-            let pace = Pace::new(timing, 1.0, records.then(recorder));
+            let clock = ModelClock::new(timing, 1.0, records.then(recorder));
             let [first, second] = [(); 2].map(|()| {
                 std::thread::sleep(Duration::from_millis(1));
-                pace.call()
+                clock.call()
             });
             let served = [second, first].map(|call| call.arrive(&HostRequest::flush()).unwrap());
             let as_they_came = served == [second.came, first.came];
@@ -198,24 +198,24 @@ mod tests {
     /// Nobody waits for a model that does not set the time, and nothing can be late.
     #[test]
     fn without_the_models_time_nobody_waits() {
-        let pace = Pace::new(Timing::None, 1.0, None);
-        pace.wait(SimTime::from_ms(100));
-        assert_eq!(pace.lateness(), json!({"requests": 0}));
+        let clock = ModelClock::new(Timing::None, 1.0, None);
+        clock.wait(SimTime::from_ms(100));
+        assert_eq!(clock.lateness(), json!({"requests": 0}));
     }
 
     /// Lateness is kept in nanoseconds and told in microseconds.
     #[test]
     fn lateness_is_told_in_microseconds() {
-        let pace = Pace::new(Timing::None, 1.0, None);
-        assert_eq!(pace.lateness(), json!({"requests": 0}));
-        (0..99).for_each(|_| pace.late.lock().add(40_000));
-        pace.late.lock().add(2_000_000);
-        let told = pace.lateness();
+        let clock = ModelClock::new(Timing::None, 1.0, None);
+        assert_eq!(clock.lateness(), json!({"requests": 0}));
+        (0..99).for_each(|_| clock.late.lock().add(40_000));
+        clock.late.lock().add(2_000_000);
+        let told = clock.lateness();
         assert_eq!((&told["requests"], &told["max_us"]), (&json!(100), &json!(2000.0)));
         for (name, us) in [("p50_us", 40.0), ("p99_us", 40.0)] {
             assert!((told[name].as_f64().unwrap() / us - 1.0).abs() < 0.01, "{name}: {told}");
         }
-        pace.reset();
-        assert_eq!(pace.lateness(), json!({"requests": 0}));
+        clock.reset();
+        assert_eq!(clock.lateness(), json!({"requests": 0}));
     }
 }

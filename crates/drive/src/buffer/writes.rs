@@ -1,12 +1,12 @@
 //! Writes of one media operation: into the buffer and from there to the medium, or to the medium at once.
 
-use super::Onboard;
+use super::DriveBuffer;
 use super::dirty::Dirty;
 use smrlab_disk::Mechanics;
 use smrlab_disk::model::WriteBack;
 use smrlab_units::{Dir, Pba, SimTime};
 
-impl Onboard {
+impl DriveBuffer {
     /// Whether a write of so many blocks is acknowledged when it is in the buffer.
     #[inline]
     pub(crate) fn takes(&self, blocks: u64, through: bool) -> bool {

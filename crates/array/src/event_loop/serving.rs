@@ -1,14 +1,14 @@
 //! What a served array asks of the event loop beyond a simulated one: recovery, deaths and replacements on command, background
 //! work in steps.
 
-use super::{Controller, Event};
+use super::{Event, EventLoop};
 use crate::member::{How, Slot};
 use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Records, Stop, Work};
 use smrlab_drive::Drive;
 use smrlab_stl::zones_of;
 use smrlab_units::SimTime;
 
-impl Controller {
+impl EventLoop {
     /// Goes on until every host request is acknowledged and the array has finished what it does not want to leave
     /// unfinished.
     ///

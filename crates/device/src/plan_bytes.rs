@@ -146,24 +146,24 @@ impl Bytes {
 
     /// What was counted: media operations, and where there is a drive what its layer and its buffer did, and how full its
     /// cache is.
-    pub(crate) fn told(&self, drive: Option<&Drive>) -> Map<String, Value> {
-        let mut told = Map::new();
-        told.insert("by_cause".into(), self.media.json());
-        told.insert("fences".into(), self.media.fences.into());
-        let Some(drive) = drive else { return told };
+    pub(crate) fn stats(&self, drive: Option<&Drive>) -> Map<String, Value> {
+        let mut stats = Map::new();
+        stats.insert("by_cause".into(), self.media.json());
+        stats.insert("fences".into(), self.media.fences.into());
+        let Some(drive) = drive else { return stats };
         let layer = drive.layer();
-        told.insert("layer".into(), object(&counted(layer).since(&self.before.0)));
-        told.insert("map_bytes".into(), layer.map_bytes().into());
+        stats.insert("layer".into(), object(&counted(layer).since(&self.before.0)));
+        stats.insert("map_bytes".into(), layer.map_bytes().into());
         if let Some((cached, cache)) = layer.facts().fill() {
-            told.insert("cache".into(), json!({"blocks": cache.0, "cached_blocks": cached.0}));
+            stats.insert("cache".into(), json!({"blocks": cache.0, "cached_blocks": cached.0}));
         }
         if let Some((used, all)) = layer.facts().last_tracks {
-            told.insert("third_track_fill".into(), json!(used.0 as f64 / all.0 as f64));
+            stats.insert("third_track_fill".into(), json!(used.0 as f64 / all.0 as f64));
         }
         if let Some(buffer) = of_buffer(drive) {
-            told.insert("buffer".into(), object(&buffer.since(&self.before.1)));
+            stats.insert("buffer".into(), object(&buffer.since(&self.before.1)));
         }
-        told
+        stats
     }
 
     /// Begins counting anew.

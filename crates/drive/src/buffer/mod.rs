@@ -1,4 +1,4 @@
-//! The drive's own controller: command overheads, the bus, and a buffer in segments with read-ahead and write-back.
+//! The drive's own buffer: command overheads, the bus, and a buffer in segments with read-ahead and write-back.
 //!
 //! A pure state machine over the mechanics. The medium goes on by itself after a command: it reads ahead, it writes what the
 //! buffer took. What was read is kept by its place on the medium, so that reading ahead works behind any translation layer
@@ -9,7 +9,7 @@
 //! is not on the medium yet. Commands of one media operation are in `reads.rs` and `writes.rs`, those of several in `several.rs`.
 //!
 //! First come, first served, commands are served one at a time, in the order in which they are given. Behind a scheduler the
-//! [controller](crate::controller) keeps what is to be written, and has it written when its turn comes.
+//! [queue](crate::scheduled) keeps what is to be written, and has it written when its turn comes.
 
 mod ahead;
 mod counters;
@@ -38,7 +38,7 @@ use smrlab_units::{Dir, SimTime};
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct Onboard {
+pub struct DriveBuffer {
     spec: ControllerSpec,
     front: Front,
     medium: AtMedium,
@@ -50,7 +50,7 @@ pub struct Onboard {
     counters: Counters,
 }
 
-impl Onboard {
+impl DriveBuffer {
     /// An empty buffer.
     pub fn new(spec: ControllerSpec) -> Self {
         Self {
