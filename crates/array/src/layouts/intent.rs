@@ -11,7 +11,7 @@ const REMEMBERED: u64 = 1024;
 
 /// What is recorded. The tags are the same in all layouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum IntentChange {
     /// These stripes may not fit.
     Dirty(Range<u64>),
     /// They fit again.
@@ -20,7 +20,7 @@ pub(super) enum Event {
     Doubt(u64),
 }
 
-impl Event {
+impl IntentChange {
     /// As a record.
     pub(super) fn put(&self, to: &mut Records) {
         match self {
@@ -62,12 +62,12 @@ impl Intent {
 
     /// These stripes may not fit from here on.
     pub(super) fn dirty(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
-        Event::Dirty(stripes).put(plan.records_mut());
+        IntentChange::Dirty(stripes).put(plan.records_mut());
     }
 
     /// They fit again.
     pub(super) fn clean(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
-        Event::Clean(stripes).put(plan.records_mut());
+        IntentChange::Clean(stripes).put(plan.records_mut());
     }
 
     /// The server ended badly; where it was killed and works are `remembered`, their records say what was under way, else all is in
@@ -75,7 +75,7 @@ impl Intent {
     pub(super) fn unclean(&mut self, stop: Stop, remembered: bool, plan: &mut MemberPlan) {
         if stop != Stop::Killed || !remembered {
             self.doubt = 0..self.stripes;
-            Event::Doubt(0).put(plan.records_mut());
+            IntentChange::Doubt(0).put(plan.records_mut());
         }
     }
 
@@ -108,17 +108,17 @@ impl Intent {
             self.looking = false;
             self.doubt.start += 1;
             if self.left() == 0 || self.doubt.start.is_multiple_of(REMEMBERED) {
-                Event::Doubt(self.doubt.start).put(plan.records_mut());
+                IntentChange::Doubt(self.doubt.start).put(plan.records_mut());
             }
         }
     }
 
     /// Takes up an event that was recorded.
-    pub(super) fn recover(&mut self, event: Event) {
+    pub(super) fn recover(&mut self, event: IntentChange) {
         match event {
-            Event::Dirty(stripes) => stripes.for_each(|stripe| _ = self.dirty.insert(stripe)),
-            Event::Clean(stripes) => stripes.for_each(|stripe| _ = self.dirty.remove(&stripe)),
-            Event::Doubt(from) => self.doubt = from..self.stripes,
+            IntentChange::Dirty(stripes) => stripes.for_each(|stripe| _ = self.dirty.insert(stripe)),
+            IntentChange::Clean(stripes) => stripes.for_each(|stripe| _ = self.dirty.remove(&stripe)),
+            IntentChange::Doubt(from) => self.doubt = from..self.stripes,
         }
     }
 
@@ -137,7 +137,7 @@ impl Intent {
     /// The present state as records, beside the stripes of works under way.
     pub(super) fn checkpoint(&self, out: &mut Records) {
         if self.left() > 0 {
-            Event::Doubt(self.doubt.start).put(out);
+            IntentChange::Doubt(self.doubt.start).put(out);
         }
     }
 }

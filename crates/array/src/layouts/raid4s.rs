@@ -1,7 +1,7 @@
 //! RAID 4S: data on shingled drives that write out of place, parity on a conventional one.
 
 use super::parity::rows::Rotation;
-use super::parity::{INTENT, JOURNAL, Options, WRITE, built, common};
+use super::parity::{INTENT, JOURNAL, ParityOptions, WRITE, built, common};
 use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, CHUNK, MOST_DISKS, Takes};
@@ -42,6 +42,6 @@ not reach the drives: a log reads zeroes where a conventional drive keeps what i
         let chunk = context.chunk(values)?;
         let least = context.disks().iter().copied().min().unwrap_or_default();
         let (rows, options) = common(context, values, (Rotation::ParityLast, 1), chunk, least.0 / chunk.0)?;
-        built(rows, Options { mixed: true, ..options })
+        built(rows, ParityOptions { mixed: true, ..options })
     },
 };

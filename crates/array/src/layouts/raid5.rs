@@ -1,7 +1,7 @@
 //! RAID-5: rows of chunks, each with a parity chunk.
 
 use super::parity::method::Preference;
-use super::parity::{INTENT, JOURNAL, LAYOUT, Options, WRITE, built, common, log, rotation};
+use super::parity::{INTENT, JOURNAL, LAYOUT, ParityOptions, WRITE, built, common, log, rotation};
 use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS, Takes};
@@ -77,11 +77,11 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
 };
 
 /// Where parity is logged, and how many rows are left.
-fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::Settings, u64), SpecError> {
+fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::LogSettings, u64), SpecError> {
     let region = values.size("log_region", least).unwrap_or(Blocks(1 << 17));
     let rows = (region.0 / chunk.0).max(1);
     let ssd = values.text("log_on") == Some("ssd");
-    let off = log::Settings { rows, ..log::Settings::OFF };
+    let off = log::LogSettings { rows, ..log::LogSettings::OFF };
     if values.text("parity") != Some("log") {
         return Ok((off, least.0 / chunk.0));
     }
@@ -99,7 +99,7 @@ fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::Settings,
         return Err(values.bad("chunk", "with parity=log less than 2 TiB"));
     }
     if ssd {
-        return Ok((log::Settings { blocks, ssd, ..off }, least.0 / chunk.0));
+        return Ok((log::LogSettings { blocks, ssd, ..off }, least.0 / chunk.0));
     }
     let whole = least.0 / (rows * chunk.0 + blocks);
     let rest = least.0 - whole * (rows * chunk.0 + blocks);
@@ -107,7 +107,7 @@ fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::Settings,
     if all == 0 {
         return Err(values.bad("log", format!("less than the {least} blocks of a drive")));
     }
-    Ok((log::Settings { blocks, ..off }, all))
+    Ok((log::LogSettings { blocks, ..off }, all))
 }
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
@@ -119,5 +119,5 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         Preference::Cheapest { .. } => Preference::Cheapest { logged: log.blocks > 0 },
         always @ Preference::Always(_) => always,
     };
-    built(rows, Options { preference, log, ..options })
+    built(rows, ParityOptions { preference, log, ..options })
 }

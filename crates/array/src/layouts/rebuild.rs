@@ -5,7 +5,7 @@ use smrlab_units::rng::splitmix;
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
-/// The parameters of layouts whose units are rows of chunks; see [`Settings`].
+/// The parameters of layouts whose units are rows of chunks; see [`RebuildSettings`].
 pub(super) const PARAMS: [Param; 5] = [
     Param {
         name: "rebuild_unit",
@@ -41,7 +41,7 @@ pub(super) const PARAMS: [Param; 5] = [
 
 /// How a layout of rows of chunks rebuilds a disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct RebuildSettings {
     /// Rows in a unit.
     pub rows: u64,
     /// Units under way at a time.
@@ -54,7 +54,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Settings {
+impl RebuildSettings {
     /// As a user wants it, for disks of `rows` rows.
     pub fn of(context: &ArrayContext<'_>, values: &Values, chunk: Blocks, rows: u64) -> Self {
         let least = context.disks().iter().copied().min().unwrap_or_default();

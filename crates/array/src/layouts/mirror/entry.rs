@@ -60,7 +60,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return Err(values.bad("copies", format!("at most the {disks} drives of disks=")));
     }
     let rows = least.0 / chunk.0;
-    let rebuild = rebuild::Settings::of(context, values, chunk, rows);
+    let rebuild = rebuild::RebuildSettings::of(context, values, chunk, rows);
     let reads = Reads::named(values.text("reads").unwrap_or_default());
     let shape = Shape { chunk: chunk.0, disks, copies, rows };
     Ok(Box::new(Mirror::new(shape, reads, values.on("intent"), rebuild)))

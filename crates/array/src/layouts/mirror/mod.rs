@@ -86,7 +86,7 @@ pub struct Mirror {
     shape: Shape,
     reads: Reads,
     remembers: bool,
-    rebuild: rebuild::Settings,
+    rebuild: rebuild::RebuildSettings,
     disks: Disks,
     intent: Intent,
     works: Tickets<(Doing, u64)>,
@@ -97,7 +97,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    fn new(shape: Shape, reads: Reads, remembers: bool, rebuild: rebuild::Settings) -> Self {
+    fn new(shape: Shape, reads: Reads, remembers: bool, rebuild: rebuild::RebuildSettings) -> Self {
         let disks = shape.disks as usize;
         Self {
             shape,
@@ -386,7 +386,7 @@ impl Array for Mirror {
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         let (settings, rows) = (self.rebuild, self.shape.rows);
         for record in records.iter() {
-            match intent::Event::of(record) {
+            match intent::IntentChange::of(record) {
                 Some(event) => self.intent.recover(event),
                 None => {
                     let fresh = |disk| settings.begin(disk, rows, SimTime::ZERO);
@@ -402,7 +402,7 @@ impl Array for Mirror {
         self.intent.checkpoint(out);
         for (_, (doing, _)) in self.works.iter() {
             if let Doing::Host(r) = doing {
-                self.changing(r).into_iter().for_each(|chunks| intent::Event::Dirty(chunks).put(out));
+                self.changing(r).into_iter().for_each(|chunks| intent::IntentChange::Dirty(chunks).put(out));
             }
         }
     }

@@ -3,9 +3,9 @@
 use super::log;
 use super::method::{Method, Preference};
 use super::rows::{Rotation, Rows};
-use super::{Options, Parity};
+use super::{Parity, ParityOptions};
 use crate::entry::{ArrayContext, BuildResult};
-use crate::layouts::rebuild::Settings;
+use crate::layouts::rebuild::RebuildSettings;
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
@@ -23,14 +23,14 @@ pub const WRITE: Param = Param {
     default: "cheapest",
     doc: "how a part of a row is written: read-modify-write, reconstruct-write, or the one with fewer reads",
 };
-/// See [`Options::intent`].
+/// See [`ParityOptions::intent`].
 pub const INTENT: Param = Param {
     name: "intent",
     kind: Kind::Switch,
     default: "off",
     doc: "rows that are being written are remembered, and resynchronised after a power cut",
 };
-/// See [`Options::journal`].
+/// See [`ParityOptions::journal`].
 pub const JOURNAL: Param = Param {
     name: "journal",
     kind: Kind::Switch,
@@ -51,7 +51,7 @@ pub(crate) fn common(
     (rotation, parities): (Rotation, u64),
     chunk: Blocks,
     rows: u64,
-) -> Result<(Rows, Options), SpecError> {
+) -> Result<(Rows, ParityOptions), SpecError> {
     let disks = context.disks().len() as u64;
     let preference = match values.text("write") {
         Some("modify") => Preference::Always(Method::Modify),
@@ -62,12 +62,15 @@ pub(crate) fn common(
     if journal && disks * chunk.0 > u64::from(u32::MAX) {
         return Err(values.bad("chunk", "with journal=on rows of less than 2 TiB"));
     }
-    let rebuild = Settings::of(context, values, chunk, rows);
+    let rebuild = RebuildSettings::of(context, values, chunk, rows);
     let rows = Rows { chunk: chunk.0, disks, parities, rotation, rows };
-    Ok((rows, Options { preference, rebuild, intent, journal, log: log::Settings::OFF, mixed: false }))
+    Ok((
+        rows,
+        ParityOptions { preference, rebuild, intent, journal, log: log::LogSettings::OFF, mixed: false },
+    ))
 }
 
 /// The array of this shape.
-pub fn built(rows: Rows, options: Options) -> BuildResult {
+pub fn built(rows: Rows, options: ParityOptions) -> BuildResult {
     Ok(Box::new(Parity::new(rows, options)))
 }

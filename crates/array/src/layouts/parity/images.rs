@@ -5,7 +5,7 @@ use smrlab_stl::Counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The role of an image among what was read.
+/// What stands for a role where a read is one of an image.
 pub(super) const IMAGE: u64 = u64::MAX;
 
 /// What a log has of a row's parity.
@@ -19,14 +19,14 @@ pub(super) struct Image {
 
 /// Which log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LogOf {
+pub(super) struct LogId {
     pub region: u64,
     pub disk: u64,
 }
 
-/// What is recorded of logs.
+/// A change of the logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum LogChange {
     /// The log has this of a row.
     Logged(u64, Image),
     /// Of the parity of these rows these blocks lack nothing any more.
@@ -37,7 +37,7 @@ pub(super) enum Event {
 const LOGGED: u32 = 10;
 const VOID: u32 = 11;
 
-impl Change for Event {
+impl Change for LogChange {
     fn put(&self, to: &mut Records) {
         let packed = |blocks: &Range<u64>| blocks.start << 32 | blocks.end;
         match self {
@@ -61,7 +61,7 @@ impl Change for Event {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Logs {
     /// Blocks of a log that are in use.
-    pub used: BTreeMap<LogOf, u64>,
+    pub used: BTreeMap<LogId, u64>,
     /// By row, in the order in which they were written.
     pub images: BTreeMap<u64, Vec<Image>>,
     /// Regions whose logs will be put into the parity, and those of them of which nobody was told.

@@ -2,22 +2,20 @@
 //! together with the loss of a disk, loses nothing (the write hole).
 
 use super::Parity;
-use super::method::Planned;
-use super::state::{Doing, State, Writing};
+use super::method::SegmentPlan;
+use super::operation::{Operation, Task, WriteOp, WritePhase};
 use crate::layouts::places::Places;
 use crate::{Change, End, MemberId, MemberPlan, Record, Records, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
-use super::task::Task;
-
 /// Rows that the journal holds at a time; a longer write goes through it batch by batch.
 const ROWS: u64 = 64;
 
 /// A row in the journal: its new blocks, one after the other, and behind them its new parities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct Entry {
     row: u64,
     /// Blocks of the row that are written, from its start; none before the journal holds them all.
     part: Range<u64>,
@@ -25,51 +23,51 @@ pub(super) struct Kept {
     parities: u64,
 }
 
-/// What is recorded of the journal.
+/// A change of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Event {
+enum JournalChange {
     /// A place holds this.
-    Kept(u64, Kept),
+    Taken(u64, Entry),
     /// The disks hold it too: the place is free.
-    Free(u64),
+    Freed(u64),
 }
 
 /// Tags of records.
-const KEPT: u32 = 8;
-const FREE: u32 = 9;
+const TAKEN: u32 = 8;
+const FREED: u32 = 9;
 
-impl Change for Event {
+impl Change for JournalChange {
     fn put(&self, to: &mut Records) {
         match self {
-            Self::Kept(place, Kept { row, part, parities }) => {
+            Self::Taken(place, Entry { row, part, parities }) => {
                 let words = [*row, place << 1 | parities & 1, part.start << 32 | part.end, parities >> 1];
                 // RAID-5 has one parity, and no more to say.
-                to.push(KEPT, words.into_iter().take(if parities >> 1 == 0 { 3 } else { 4 }));
+                to.push(TAKEN, words.into_iter().take(if parities >> 1 == 0 { 3 } else { 4 }));
             }
-            Self::Free(place) => to.push(FREE, [*place]),
+            Self::Freed(place) => to.push(FREED, [*place]),
         }
     }
 
     fn of(record: Record<'_>) -> Option<Self> {
         let [row, place, part, more] = std::array::from_fn(|i| record.word(i));
         match record.tag {
-            KEPT => {
+            TAKEN => {
                 let part = part >> 32..u64::from(part as u32);
-                Some(Self::Kept(place >> 1, Kept { row, part, parities: place & 1 | more << 1 }))
+                Some(Self::Taken(place >> 1, Entry { row, part, parities: place & 1 | more << 1 }))
             }
-            FREE => Some(Self::Free(row)),
+            FREED => Some(Self::Freed(row)),
             _ => None,
         }
     }
 }
 
 /// Places of a journal, if there is one.
-pub(super) fn places(journal: bool) -> Places<Kept> {
+pub(super) fn places(journal: bool) -> Places<Entry> {
     Places::new(if journal { ROWS } else { 0 })
 }
 
 /// Blocks of a parity of these segments.
-fn parity_blocks(planned: &[Planned]) -> u64 {
+fn parity_blocks(planned: &[SegmentPlan]) -> u64 {
     planned.iter().map(|p| p.segment.blocks().0).sum()
 }
 
@@ -97,120 +95,121 @@ impl Parity {
         Blocks(if self.options.journal { ROWS * self.place_blocks() } else { 0 })
     }
 
-    /// The next rows of a write go to the journal, or wait for room there.
-    pub(super) fn journal(&mut self, ticket: Ticket, from: u64, state: &mut State, plan: &mut MemberPlan) {
-        let Doing::Write(r, _) = state.doing else { return };
-        let all = self.rows.rows_of(r.lba.span(r.blocks));
-        state.batch = from..all.end.min(from + ROWS);
-        state.doing = Doing::Write(r, Writing::Room);
-        if self.places.admit(ticket, (state.batch.end - from) as usize) {
-            self.write_journal(ticket, &r, state, plan);
+    /// The rows of a write from `first` on go to the journal, as many as it holds, or wait for free places there.
+    pub(super) fn enter_journal(&mut self, mut op: Box<WriteOp>, first: u64, plan: &mut MemberPlan) {
+        let end = self.rows.rows_of(op.span()).end;
+        op.journalled = first..end.min(first + ROWS);
+        op.phase = WritePhase::AwaitPlaces;
+        match self.places.admit(op.ticket, (op.journalled.end - first) as usize) {
+            true => self.write_journal(op, plan),
+            false => self.wait(op),
         }
     }
 
     /// The parities of a row that are written.
-    fn parities_there(&self, planned: &[Planned]) -> impl Iterator<Item = u64> + use<> {
-        let lost = planned.first().map(|p| p.lost);
-        lost.into_iter().flat_map({
-            let code = self.rows.code();
-            move |lost| code.parities_without(lost)
-        })
+    fn parities_written(&self, planned: &[SegmentPlan]) -> impl Iterator<Item = u64> + use<> {
+        let (code, lost) = (self.rows.code(), planned.first().map(|p| p.lost));
+        lost.into_iter().flat_map(move |lost| code.parities_without(lost))
     }
 
-    fn write_journal(&mut self, ticket: Ticket, r: &HostRequest, state: &mut State, plan: &mut MemberPlan) {
-        state.doing = Doing::Write(*r, Writing::Journal);
-        let span = r.lba.span(r.blocks);
-        for row in state.batch.clone() {
-            let Some(place) = self.places.take(Kept { row, ..Kept::default() }, plan) else { continue };
-            state.places.push(place);
-            let part = self.rows.within(row, &span);
-            let own = state.parity_of(row);
-            let parities: Vec<u64> = self.parities_there(own).collect();
-            let n = part.end - part.start;
-            let host = row * self.rows.host_blocks() + part.start - span.start;
-            let blocks = Blocks(n + parities.len() as u64 * parity_blocks(own));
-            let write = HostRequest::new(HostOp::Write, Lba(place * self.place_blocks()), blocks);
-            plan.ask(ticket, self.ssd(), HostRequest { why: Cause::Journal, ..write }, |out| {
-                out.push(Blocks(n), End::Host(Blocks(host)));
-                for (parity, planned) in parities.iter().flat_map(|p| own.iter().map(move |s| (*p, s))) {
-                    let end = out.sum(&self.parity_terms(r, parity, planned, state));
-                    out.push(planned.segment.blocks(), end);
-                }
-            });
+    /// The places are there: writes the rows to them.
+    fn write_journal(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
+        op.phase = WritePhase::WriteJournal;
+        for row in op.journalled.clone() {
+            let Some(place) = self.places.take(Entry { row, ..Entry::default() }, plan) else { continue };
+            op.places.push(place);
+            self.write_place(row, place, &op, plan);
         }
-        self.counts.journalled += state.places.len() as u64;
+        self.counts.journalled += op.places.len() as u64;
+        self.wait(op);
+    }
+
+    /// Writes the new blocks of a row and its new parities to a place.
+    fn write_place(&self, row: u64, place: u64, op: &WriteOp, plan: &mut MemberPlan) {
+        let (span, own) = (op.span(), op.segments_of(row));
+        let part = self.rows.within(row, &span);
+        let parities: Vec<u64> = self.parities_written(own).collect();
+        let n = part.end - part.start;
+        let host = row * self.rows.host_blocks() + part.start - span.start;
+        let blocks = Blocks(n + parities.len() as u64 * parity_blocks(own));
+        let write = HostRequest::new(HostOp::Write, Lba(place * self.place_blocks()), blocks);
+        plan.ask(op.ticket, self.ssd(), HostRequest { why: Cause::Journal, ..write }, |out| {
+            out.push(Blocks(n), End::Host(Blocks(host)));
+            for (parity, planned) in parities.iter().flat_map(|p| own.iter().map(move |s| (*p, s))) {
+                let end = out.sum(&self.parity_terms(parity, planned, op));
+                out.push(planned.segment.blocks(), end);
+            }
+        });
     }
 
     /// The journal holds these rows: from here on a cut is followed by the same writes.
-    pub(super) fn kept(&mut self, r: &HostRequest, state: &State, plan: &mut MemberPlan) {
-        let span = r.lba.span(r.blocks);
-        for (row, place) in state.batch.clone().zip(&state.places) {
-            let part = self.rows.within(row, &span);
-            let there = self.parities_there(state.parity_of(row));
-            let parities = there.map(|p| 1 << (p - self.rows.data())).sum();
-            let kept = Kept { row, part, parities };
-            plan.record(&Event::Kept(*place, kept.clone()));
-            self.places.put(*place, kept);
+    pub(super) fn journal_holds(&mut self, op: &WriteOp, plan: &mut MemberPlan) {
+        for (row, place) in op.journalled.clone().zip(&op.places) {
+            let part = self.rows.within(row, &op.span());
+            let written = self.parities_written(op.segments_of(row));
+            let parities = written.map(|p| 1 << (p - self.rows.data())).sum();
+            let entry = Entry { row, part, parities };
+            plan.record(&JournalChange::Taken(*place, entry.clone()));
+            self.places.put(*place, entry);
         }
         plan.fence();
         self.places.durable();
     }
 
     /// The disks hold what these places do: those that waited for them go on, in their order.
-    pub(super) fn give(&mut self, places: &mut Vec<u64>, plan: &mut MemberPlan) {
+    pub(super) fn free_places(&mut self, places: &mut Vec<u64>, plan: &mut MemberPlan) {
         for place in places.drain(..) {
             self.places.give(place);
-            plan.record(&Event::Free(place));
+            plan.record(&JournalChange::Freed(place));
         }
-        let rows = |state: &State| (state.batch.end - state.batch.start) as usize;
-        while let Some(ticket) = self.places.next(|t| self.states.get(t).map(|state| rows(state))) {
-            let Some(mut state) = self.states.take(ticket) else { continue };
-            if let Doing::Write(r, _) = state.doing {
-                self.write_journal(ticket, &r, &mut state, plan);
+        let wants = |op: &Operation| match op {
+            Operation::Write(op) => (op.journalled.end - op.journalled.start) as usize,
+            _ => 0,
+        };
+        while let Some(ticket) = self.places.next(|ticket| self.operations.get(ticket).map(wants)) {
+            if let Some(Operation::Write(op)) = self.operations.take(ticket) {
+                self.write_journal(op, plan);
             }
-            self.states.put(ticket, state);
         }
     }
 
     /// Takes up a record, if it is one of the journal.
     pub(super) fn recover_journal(&mut self, record: Record<'_>) -> bool {
-        let event = Event::of(record);
-        let found = event.is_some();
-        match event {
-            Some(Event::Kept(place, kept)) => self.places.put(place, kept),
-            Some(Event::Free(place)) => _ = self.places.give(place),
-            None => {}
+        match JournalChange::of(record) {
+            Some(JournalChange::Taken(place, entry)) => self.places.put(place, entry),
+            Some(JournalChange::Freed(place)) => _ = self.places.give(place),
+            None => return false,
         }
-        found
+        true
     }
 
-    /// The jobs that do again what the journal holds.
-    pub(super) fn redo(&self, plan: &mut MemberPlan) {
-        self.places.open().for_each(|(place, _)| plan.job(Task::Redo(place)));
+    /// After a cut: what the journal holds is written to the disks again.
+    pub(super) fn plan_replays(&self, plan: &mut MemberPlan) {
+        self.places.open().for_each(|(place, _)| plan.job(Task::Replay(place)));
     }
 
     /// The journal's rows as records.
-    pub(super) fn keep_journal(&self, out: &mut Records) {
-        let whole = self.places.open().filter(|(_, kept)| !kept.part.is_empty());
-        whole.for_each(|(place, kept)| out.add(&Event::Kept(place, kept.clone())));
+    pub(super) fn checkpoint_journal(&self, out: &mut Records) {
+        let whole = self.places.open().filter(|(_, entry)| !entry.part.is_empty());
+        whole.for_each(|(place, entry)| out.add(&JournalChange::Taken(place, entry.clone())));
     }
 
     /// The row that a place holds.
-    pub(super) fn kept_row(&self, place: u64) -> u64 {
-        self.places.get(place).map_or(0, |kept| kept.row)
+    pub(super) fn journalled_row(&self, place: u64) -> u64 {
+        self.places.get(place).map_or(0, |entry| entry.row)
     }
 
     /// What a place holds, in its order, and how many blocks that are.
-    fn pieces(&self, kept: &Kept) -> (Vec<Piece>, Blocks) {
+    fn pieces(&self, entry: &Entry) -> (Vec<Piece>, Blocks) {
         let (rows, mut all) = (self.rows, Vec::new());
-        for chunk in rows.chunks(&kept.part) {
-            let blocks = rows.of_chunk(chunk, &kept.part);
-            let at = chunk * rows.chunk + blocks.start - kept.part.start;
+        for chunk in rows.chunks(&entry.part) {
+            let blocks = rows.of_chunk(chunk, &entry.part);
+            let at = chunk * rows.chunk + blocks.start - entry.part.start;
             all.push(Piece { role: chunk, blocks, at });
         }
-        let mut at = kept.part.end - kept.part.start;
-        for parity in (0..rows.parities).filter(|j| kept.parities >> j & 1 == 1) {
-            rows.segments(&kept.part, |s| {
+        let mut at = entry.part.end - entry.part.start;
+        for parity in (0..rows.parities).filter(|j| entry.parities >> j & 1 == 1) {
+            rows.segments(&entry.part, |s| {
                 all.push(Piece { role: rows.data() + parity, blocks: s.lo..s.hi, at });
                 at += s.hi - s.lo;
             });
@@ -220,17 +219,17 @@ impl Parity {
 
     /// Reads a place; answers whether it holds anything.
     pub(super) fn read_journal(&self, ticket: Ticket, place: u64, plan: &mut MemberPlan) -> bool {
-        let Some(kept) = self.places.get(place) else { return false };
-        let from = (Lba(place * self.place_blocks()), self.pieces(kept).1);
+        let Some(entry) = self.places.get(place) else { return false };
+        let from = (Lba(place * self.place_blocks()), self.pieces(entry).1);
         plan.read_slot(ticket, self.ssd(), Cause::Journal, from, 0);
         true
     }
 
     /// Writes what a place holds to the disks that are alive; answers whether there are any.
-    pub(super) fn write_again(&mut self, ticket: Ticket, place: u64, plan: &mut MemberPlan) -> bool {
-        let Some(kept) = self.places.get(place).cloned() else { return false };
-        let (row, rows) = (kept.row, self.rows);
-        for Piece { role, blocks, at } in self.pieces(&kept).0 {
+    pub(super) fn replay(&mut self, ticket: Ticket, place: u64, plan: &mut MemberPlan) -> bool {
+        let Some(entry) = self.places.get(place).cloned() else { return false };
+        let (row, rows) = (entry.row, self.rows);
+        for Piece { role, blocks, at } in self.pieces(&entry).0 {
             if self.has(rows.disk(row, role), row) {
                 let (lba, n) = rows.on_member(row, &blocks);
                 let why = if role < rows.data() { Cause::Host } else { Cause::Parity };
@@ -240,7 +239,7 @@ impl Parity {
         }
         let any = !plan.ops().is_empty();
         if !any {
-            self.give(&mut vec![place], plan);
+            self.free_places(&mut vec![place], plan);
         }
         any
     }
@@ -262,17 +261,17 @@ mod tests {
         let (mut plan, discard) =
             (MemberPlan::new(true), HostRequest::new(HostOp::Discard, Lba(2), Blocks(10)));
         array.start(SimTime::ZERO, Ticket(0), &Work::Host(discard), &mut plan);
-        let events: Vec<_> = plan.records().iter().map(intent::Event::of).collect();
-        assert_eq!(events, [Some(intent::Event::Dirty(1..3))]);
+        let events: Vec<_> = plan.records().iter().map(intent::IntentChange::of).collect();
+        assert_eq!(events, [Some(intent::IntentChange::Dirty(1..3))]);
     }
 
     #[test]
     fn what_is_kept_comes_back() {
         for parities in [0, 1, 2, 3] {
-            let event = Event::Kept(63, Kept { row: 1 << 40, part: 5..900, parities });
+            let event = JournalChange::Taken(63, Entry { row: 1 << 40, part: 5..900, parities });
             let mut records = Records::default();
             records.add(&event);
-            assert_eq!(records.iter().map(Event::of).collect::<Vec<_>>(), [Some(event)]);
+            assert_eq!(records.iter().map(JournalChange::of).collect::<Vec<_>>(), [Some(event)]);
         }
     }
 }

@@ -7,10 +7,9 @@
 //! their rows, which is written again.
 
 use super::Parity;
-use super::images::{Event, IMAGE, Image, LogOf, cut};
-use super::method::{Method, Old};
-use super::state::{Logged, Missing, State};
-use super::task::Task;
+use super::images::{IMAGE, Image, LogChange, LogId, cut};
+use super::method::{Method, RowRead};
+use super::operation::{LogWrite, LostPiece, Task, TaskOp, WriteOp};
 use crate::{Change, MemberId, MemberPlan, Record, Records, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
@@ -18,7 +17,7 @@ use std::ops::Range;
 
 /// Where logs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct LogSettings {
     /// Rows in a region.
     pub rows: u64,
     /// Blocks of the log that a region has for each disk; none: parity is written at once.
@@ -27,7 +26,7 @@ pub struct Settings {
     pub ssd: bool,
 }
 
-impl Settings {
+impl LogSettings {
     /// No logs.
     pub const OFF: Self = Self { rows: 1, blocks: 0, ssd: false };
 }
@@ -40,7 +39,7 @@ impl Parity {
 
     /// Blocks of all logs on the SSD.
     pub(super) fn log_size(&self) -> Blocks {
-        let Settings { rows, blocks, ssd } = self.options.log;
+        let LogSettings { rows, blocks, ssd } = self.options.log;
         Blocks(if ssd { self.rows.rows.div_ceil(rows) * self.rows.disks * blocks } else { 0 })
     }
 
@@ -50,11 +49,11 @@ impl Parity {
     }
 
     /// The log of a row's parity.
-    fn log_of(&self, row: u64) -> LogOf {
-        LogOf { region: row / self.options.log.rows, disk: self.rows.disk(row, self.rows.data()) }
+    fn log_of(&self, row: u64) -> LogId {
+        LogId { region: row / self.options.log.rows, disk: self.rows.disk(row, self.rows.data()) }
     }
 
-    fn in_log(&self, LogOf { region, disk }: LogOf, blocks: Range<u64>) -> (MemberId, (Lba, Blocks)) {
+    fn in_log(&self, LogId { region, disk }: LogId, blocks: Range<u64>) -> (MemberId, (Lba, Blocks)) {
         let log = self.options.log;
         let (member, first) = match log.ssd {
             true => (self.ssd(), (region * self.rows.disks + disk) * log.blocks),
@@ -63,10 +62,9 @@ impl Parity {
         (member, (Lba(first + blocks.start), Blocks(blocks.end - blocks.start)))
     }
 
-    /// A row that was planned last, by reads from `olds` on, goes to the log where that has room: then the old parity is not
-    /// read.
-    pub(super) fn log_row(&mut self, row: u64, state: &mut State) {
-        let own = state.parity_of(row);
+    /// The row that was planned last goes to the log where that has room: then the old parity is not read.
+    pub(super) fn log_row(&mut self, row: u64, op: &mut WriteOp) {
+        let own = op.segments_of(row);
         let modify = own.first().is_some_and(|p| p.method == Some(Method::Modify));
         if !self.logs_parity() || !modify || self.disks.degraded() {
             return;
@@ -81,59 +79,62 @@ impl Parity {
             }
             return;
         }
-        state.logged.push(Logged { row, at: *used });
+        op.logged.push(LogWrite { row, at: *used });
         *used += blocks;
         let parity = self.rows.data();
-        while state.needs.olds.pop_if(|o| o.row == row && o.role == parity).is_some() {}
+        while op.plan.reads.pop_if(|o| o.row == row && o.role == parity).is_some() {}
     }
 
     /// Logs that are full are put into the parity as soon as their rows are free.
     pub(super) fn apply_full(&mut self, plan: &mut MemberPlan) {
-        self.logs.due.drain(..).for_each(|region| plan.job(Task::Apply(region)));
+        self.logs.due.drain(..).for_each(|region| plan.job(Task::ApplyLogs(region)));
     }
 
     /// Writes what a row lacks of its parity to the log.
-    pub(super) fn write_image(
-        &self,
-        ticket: Ticket,
-        r: &HostRequest,
-        Logged { row, at }: Logged,
-        state: &State,
-        plan: &mut MemberPlan,
-    ) {
-        let own = state.parity_of(row);
+    pub(super) fn write_image(&self, LogWrite { row, at }: LogWrite, op: &WriteOp, plan: &mut MemberPlan) {
+        let own = op.segments_of(row);
         let blocks: u64 = own.iter().map(|p| p.segment.hi - p.segment.lo).sum();
         let (member, (lba, n)) = self.in_log(self.log_of(row), at..at + blocks);
-        plan.ask(ticket, member, HostRequest { lba, blocks: n, why: Cause::Journal, ..*r }, |out| {
-            for planned in own {
-                let end = out.sum(&self.parity_terms(r, self.rows.data(), planned, state));
-                out.push(planned.segment.blocks(), end);
-            }
-        });
+        plan.ask(
+            op.ticket,
+            member,
+            HostRequest { lba, blocks: n, why: Cause::Journal, ..op.request },
+            |out| {
+                for planned in own {
+                    let end = out.sum(&self.parity_terms(self.rows.data(), planned, op));
+                    out.push(planned.segment.blocks(), end);
+                }
+            },
+        );
     }
 
     /// A write is done: its images count, and where the parity is all new, older ones do not any more.
-    pub(super) fn logged(&mut self, state: &State, plan: &mut MemberPlan) {
+    pub(super) fn log_written(&mut self, op: &WriteOp, plan: &mut MemberPlan) {
         if !self.logs_parity() {
             return;
         }
-        // Of the last row: where in the log its next image is.
-        let mut next = None;
-        for planned in state.needs.planned.iter().filter(|p| p.method.is_some()) {
-            let (row, blocks) = (planned.row, planned.segment.lo..planned.segment.hi);
+        for segments in op.plan.segments.chunk_by(|a, b| a.row == b.row) {
+            let row = segments[0].row;
             // The disk of the parity died meanwhile, and the log is void with it.
             if !self.has(self.rows.disk(row, self.rows.data()), row) {
                 continue;
             }
-            if let Some(Logged { at: first, .. }) = state.logged.iter().find(|l| l.row == row) {
-                let at = next.filter(|n: &Logged| n.row == row).map_or(*first, |n| n.at);
-                next = Some(Logged { row, at: at + blocks.end - blocks.start });
-                self.logs.logged += u64::from(at == *first);
-                let image = Image { blocks, at };
-                plan.record(&Event::Logged(row, image.clone()));
-                self.logs.log(row, image);
-            } else if planned.method == Some(Method::Reconstruct) {
-                self.void(row..row + 1, &blocks, plan);
+            let mut log = op.logged.iter().copied().find(|l| l.row == row);
+            self.logs.logged += u64::from(log.is_some());
+            for planned in segments {
+                let blocks = planned.segment.lo..planned.segment.hi;
+                match &mut log {
+                    Some(LogWrite { at, .. }) => {
+                        let image = Image { blocks, at: *at };
+                        *at += planned.segment.blocks().0;
+                        plan.record(&LogChange::Logged(row, image.clone()));
+                        self.logs.log(row, image);
+                    }
+                    None if planned.method == Some(Method::Reconstruct) => {
+                        self.void(row..row + 1, &blocks, plan)
+                    }
+                    None => {}
+                }
             }
         }
     }
@@ -142,7 +143,7 @@ impl Parity {
     pub(super) fn void(&mut self, rows: Range<u64>, blocks: &Range<u64>, plan: &mut MemberPlan) {
         if self.logs.has(rows.clone()) {
             self.logs.void(rows.clone(), blocks);
-            plan.record(&Event::Void(rows, blocks.clone()));
+            plan.record(&LogChange::Void(rows, blocks.clone()));
         }
     }
 
@@ -154,32 +155,31 @@ impl Parity {
 
     /// Takes up a record, if it is one of the logs.
     pub(super) fn recover_log(&mut self, record: Record<'_>) -> bool {
-        let event = Event::of(record);
-        let found = event.is_some();
-        match event {
-            Some(Event::Logged(row, image)) => {
+        match LogChange::of(record) {
+            Some(LogChange::Logged(row, image)) => {
                 let used = self.logs.used.entry(self.log_of(row)).or_default();
                 *used = (*used).max(image.at + image.blocks.end - image.blocks.start);
                 self.logs.log(row, image);
             }
-            Some(Event::Void(rows, blocks)) => self.logs.void(rows, &blocks),
-            None => {}
+            Some(LogChange::Void(rows, blocks)) => self.logs.void(rows, &blocks),
+            None => return false,
         }
-        found
+        true
     }
 
-    pub(super) fn keep_log(&self, out: &mut Records) {
+    /// The images as records.
+    pub(super) fn checkpoint_log(&self, out: &mut Records) {
         let images = self.logs.images.iter().flat_map(|(row, of)| of.iter().map(move |i| (*row, i)));
-        images.for_each(|(row, image)| out.add(&Event::Logged(row, image.clone())));
+        images.for_each(|(row, image)| out.add(&LogChange::Logged(row, image.clone())));
     }
 
-    /// Reads the images of `blocks` of a row, the next of them into slot `first` and as many on as there are `olds` already.
+    /// Reads the images of `blocks` of a row, the next of them into slot `first` and as many on as there are `reads` already.
     fn read_images_of(
         &self,
         ticket: Ticket,
-        of: &Old,
+        of: &RowRead,
         (first, why): (u32, Cause),
-        olds: &mut Vec<Old>,
+        reads: &mut Vec<RowRead>,
         plan: &mut MemberPlan,
     ) {
         for image in self.logs.images.get(&of.row).into_iter().flatten() {
@@ -187,8 +187,8 @@ impl Parity {
             if !own.is_empty() {
                 let at = image.at + own.start - image.blocks.start;
                 let (member, place) = self.in_log(self.log_of(of.row), at..at + own.end - own.start);
-                plan.read_slot(ticket, member, why, place, first + olds.len() as u32);
-                olds.push(Old { blocks: own, ..of.clone() });
+                plan.read_slot(ticket, member, why, place, first + reads.len() as u32);
+                reads.push(RowRead { blocks: own, ..of.clone() });
             }
         }
     }
@@ -197,36 +197,35 @@ impl Parity {
     pub(super) fn read_images(
         &self,
         ticket: Ticket,
-        wanted: &Missing,
-        olds: &mut Vec<Old>,
+        wanted: &LostPiece,
+        reads: &mut Vec<RowRead>,
         plan: &mut MemberPlan,
     ) {
-        let of = Old { row: wanted.row, role: IMAGE, blocks: wanted.blocks.clone() };
-        self.read_images_of(ticket, &of, (0, Cause::Parity), olds, plan);
+        let of = RowRead { row: wanted.row, role: IMAGE, blocks: wanted.blocks.clone() };
+        self.read_images_of(ticket, &of, (0, Cause::Parity), reads, plan);
     }
 
     /// Reads the images of a row that is rebuilt, into slots behind those of its sources.
-    pub(super) fn read_images_to_rebuild(
-        &self,
-        ticket: Ticket,
-        row: u64,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) {
-        let of = Old { row, role: IMAGE, blocks: 0..self.rows.chunk };
-        let first = state.sources.len() as u32;
-        self.read_images_of(ticket, &of, (first, Cause::Rebuild), &mut state.needs.olds, plan);
+    pub(super) fn read_images_to_rebuild(&self, row: u64, op: &mut TaskOp, plan: &mut MemberPlan) {
+        let of = RowRead { row, role: IMAGE, blocks: 0..self.rows.chunk };
+        let first = op.sources.len() as u32;
+        self.read_images_of(op.ticket, &of, (first, Cause::Rebuild), &mut op.images, plan);
     }
 
     /// Blocks of a row, cut where images of it that were read begin and end.
-    pub(super) fn cut_at_images(olds: &[Old], row: u64, blocks: &Range<u64>) -> Vec<Range<u64>> {
-        cut(blocks, olds.iter().filter(|o| o.row == row && o.role == IMAGE).map(|o| &o.blocks))
+    pub(super) fn cut_at_images(reads: &[RowRead], row: u64, blocks: &Range<u64>) -> Vec<Range<u64>> {
+        cut(blocks, reads.iter().filter(|o| o.row == row && o.role == IMAGE).map(|o| &o.blocks))
     }
 
     /// The images of block `at` of a row among what was read, the first of it into slot `first`.
-    pub(super) fn image_terms(olds: &[Old], first: u32, row: u64, at: u64) -> impl Iterator<Item = Term> {
-        let own = move |o: &Old| o.row == row && o.role == IMAGE && o.blocks.contains(&at);
-        let slots = (first..).zip(olds).filter(move |(_, o)| own(o));
+    pub(super) fn image_terms(
+        reads: &[RowRead],
+        first: u32,
+        row: u64,
+        at: u64,
+    ) -> impl Iterator<Item = Term> {
+        let own = move |o: &RowRead| o.row == row && o.role == IMAGE && o.blocks.contains(&at);
+        let slots = (first..).zip(reads).filter(move |(_, o)| own(o));
         slots.map(move |(slot, o)| Term::slot(slot, Blocks(at - o.blocks.start)))
     }
 
@@ -248,7 +247,7 @@ impl Parity {
             return false;
         }
         for disk in 0..self.rows.disks {
-            let log = LogOf { region, disk };
+            let log = LogId { region, disk };
             let used = self.logs.used.get(&log).copied().unwrap_or(0);
             if used > 0 {
                 let (member, place) = self.in_log(log, 0..used);
@@ -344,16 +343,16 @@ mod tests {
         let (asked, jobs) = carry_out(&mut *array, write(4));
         assert_eq!(
             (asked, jobs),
-            (vec![(r, 0, 4, 2), (r, 4, 4, 2), (w, 0, 4, 2), (w, 4, 4, 2)], vec![Task::Apply(0).into()])
+            (vec![(r, 0, 4, 2), (r, 4, 4, 2), (w, 0, 4, 2), (w, 4, 4, 2)], vec![Task::ApplyLogs(0).into()])
         );
         // Blocks 0 to 4 of the parity lack something: three requests for four writes.
-        let (asked, _) = carry_out(&mut *array, Work::Job(Task::Apply(0).into()));
+        let (asked, _) = carry_out(&mut *array, Work::Job(Task::ApplyLogs(0).into()));
         assert_eq!(asked, [(r, 4, 80, 8), (r, 4, 0, 4), (w, 4, 0, 4)]);
         let (asked, _) = carry_out(&mut *array, write(4));
         assert_eq!(asked[2], (w, 4, 80, 2));
         let mut kept = Records::default();
         array.checkpoint(&mut kept);
-        assert_eq!(kept.iter().filter_map(Event::of).count(), 1);
+        assert_eq!(kept.iter().filter_map(LogChange::of).count(), 1);
     }
 
     /// On an SSD the disks see one read and one write.

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// How the new parities of a segment come about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Old data of the chunks that are written, and the old parities.
+    /// RowRead data of the chunks that are written, and the old parities.
     Modify,
     /// The chunks that are not written.
     Reconstruct,
@@ -28,9 +28,9 @@ pub enum Preference {
     Always(Method),
 }
 
-/// A read that a write needs before it.
+/// A read of old data or an old parity, into a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Old {
+pub struct RowRead {
     /// Row.
     pub row: u64,
     /// Chunk, or parity from the number of data chunks on.
@@ -39,12 +39,12 @@ pub struct Old {
     pub blocks: Range<u64>,
 }
 
-/// A segment and how its parities come about.
+/// A segment that is written, and how its parities come about.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct SegmentPlan {
     /// Row.
     pub row: u64,
-    /// Where.
+    /// Its blocks and chunks.
     pub segment: Segment,
     /// How; `None`: the disks of all parities are dead.
     pub method: Option<Method>,
@@ -54,7 +54,7 @@ pub struct Planned {
 
 /// The part of a row that is written.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct RowWrite {
     /// Row.
     pub row: u64,
     /// Blocks from its start.
@@ -65,35 +65,35 @@ pub struct Written {
 
 /// What a write does to its rows, and what it reads first.
 #[derive(Clone, Debug, Default)]
-pub struct Needs {
+pub struct WritePlan {
     /// Segments, row by row.
-    pub planned: Vec<Planned>,
+    pub segments: Vec<SegmentPlan>,
     /// Reads, each into the slot of its place in this list.
-    pub olds: Vec<Old>,
+    pub reads: Vec<RowRead>,
 }
 
 /// Whether a segment needs a role to have been read.
-fn needs(rows: &Rows, planned: &Planned, method: Method, role: u64) -> bool {
-    let (is_chunk, written) = (role < rows.data(), planned.segment.chunks.contains(&role));
+fn needs(rows: &Rows, of: &SegmentPlan, method: Method, role: u64) -> bool {
+    let (is_chunk, written) = (role < rows.data(), of.segment.chunks.contains(&role));
     let wanted = match method {
         Method::Modify => written || !is_chunk,
         Method::Reconstruct => is_chunk && !written,
         Method::Decode => true,
     };
-    wanted && !planned.lost.contains(role)
+    wanted && !of.lost.contains(role)
 }
 
 /// The reads that segments of one row need by `method`, adjacent ones of a chunk as one; `out` is told role and blocks.
 fn reads(
     rows: &Rows,
-    row: &[Planned],
-    method: impl Fn(&Planned) -> Option<Method>,
+    row: &[SegmentPlan],
+    method: impl Fn(&SegmentPlan) -> Option<Method>,
     mut out: impl FnMut(u64, Range<u64>),
 ) {
     for role in 0..rows.disks {
         let mut open: Option<Range<u64>> = None;
-        let needed = |p: &&Planned| method(p).is_some_and(|m| needs(rows, p, m, role));
-        for Planned { segment, .. } in row.iter().filter(needed) {
+        let needed = |p: &&SegmentPlan| method(p).is_some_and(|m| needs(rows, p, m, role));
+        for SegmentPlan { segment, .. } in row.iter().filter(needed) {
             match &mut open {
                 Some(range) if range.end == segment.lo => range.end = segment.hi,
                 _ => {
@@ -117,7 +117,7 @@ struct Cost {
 }
 
 /// The cost of one method for all segments; of the first `roles` roles.
-fn cost(rows: &Rows, row: &[Planned], method: Method, roles: u64) -> Cost {
+fn cost(rows: &Rows, row: &[SegmentPlan], method: Method, roles: u64) -> Cost {
     let mut cost = Cost::default();
     reads(
         rows,
@@ -134,28 +134,27 @@ fn cost(rows: &Rows, row: &[Planned], method: Method, roles: u64) -> Cost {
 }
 
 /// The method of a segment of a row that has lost chunks.
-fn degraded(rows: &Rows, planned: &Planned) -> Method {
-    let written = |chunk: u64| planned.segment.chunks.contains(&chunk);
-    let mut chunks = planned.lost.iter().filter(|role| *role < rows.data());
+fn degraded(rows: &Rows, of: &SegmentPlan) -> Method {
+    let written = |chunk: u64| of.segment.chunks.contains(&chunk);
+    let mut chunks = of.lost.iter().filter(|role| *role < rows.data());
     if !chunks.any(written) {
         return Method::Modify;
     }
-    match planned.lost.iter().any(|role| role < rows.data() && !written(role)) {
+    match of.lost.iter().any(|role| role < rows.data() && !written(role)) {
         true => Method::Decode,
         false => Method::Reconstruct,
     }
 }
 
 /// Plans the write of a part of a row.
-pub fn plan(rows: &Rows, write: &Written, preference: Preference, to: &mut Needs) {
-    let Needs { planned, olds } = to;
-    let (first, row, lost) = (planned.len(), write.row, write.lost);
-    rows.segments(&write.part, |segment| planned.push(Planned { row, segment, method: None, lost }));
-    let own = &mut planned[first..];
+pub fn plan(rows: &Rows, write: &RowWrite, preference: Preference, to: &mut WritePlan) {
+    let (first, row, lost) = (to.segments.len(), write.row, write.lost);
+    rows.segments(&write.part, |segment| to.segments.push(SegmentPlan { row, segment, method: None, lost }));
+    let own = &mut to.segments[first..];
     if lost.iter().any(|role| role < rows.data()) {
-        for planned in &mut *own {
+        for segment in &mut *own {
             let parities = rows.code().parities_without(lost).next().is_some();
-            planned.method = parities.then(|| degraded(rows, planned));
+            segment.method = parities.then(|| degraded(rows, segment));
         }
     } else if lost.count() < rows.parities {
         let method = match preference {
@@ -170,7 +169,7 @@ pub fn plan(rows: &Rows, write: &Written, preference: Preference, to: &mut Needs
         };
         own.iter_mut().for_each(|p| p.method = Some(method));
     }
-    reads(rows, own, |p| p.method, |role, blocks| olds.push(Old { row, role, blocks }));
+    reads(rows, own, |p| p.method, |role, blocks| to.reads.push(RowRead { row, role, blocks }));
 }
 
 #[cfg(test)]
@@ -182,10 +181,10 @@ mod tests {
         Rows { chunk, disks, parities, rotation: Rotation::LeftAsymmetric, rows: 1 }
     }
 
-    fn planned(rows: &Rows, part: Range<u64>, lost: Lost, preference: Preference) -> Needs {
-        let mut needs = Needs::default();
-        plan(rows, &Written { row: 0, part, lost }, preference, &mut needs);
-        needs
+    fn planned(rows: &Rows, part: Range<u64>, lost: Lost, preference: Preference) -> WritePlan {
+        let mut to = WritePlan::default();
+        plan(rows, &RowWrite { row: 0, part, lost }, preference, &mut to);
+        to
     }
 
     const CHEAPEST: Preference = Preference::Cheapest { logged: false };
@@ -197,12 +196,12 @@ mod tests {
             let rows = rows(8, disks, parities);
             let n = disks - parities;
             for w in 1..=n {
-                let needs = planned(&rows, 0..w * 8, Lost::NONE, CHEAPEST);
-                assert_eq!(needs.olds.len() as u64, (w + parities).min(n - w), "{disks} disks, {w} chunks");
+                let to = planned(&rows, 0..w * 8, Lost::NONE, CHEAPEST);
+                assert_eq!(to.reads.len() as u64, (w + parities).min(n - w), "{disks} disks, {w} chunks");
                 // Where the old parity is not read, one of four disks is modified, too.
-                let needs = planned(&rows, 0..w * 8, Lost::NONE, Preference::Cheapest { logged: true });
+                let to = planned(&rows, 0..w * 8, Lost::NONE, Preference::Cheapest { logged: true });
                 let wanted = if w + parities - 1 < n - w { Method::Modify } else { Method::Reconstruct };
-                assert_eq!(needs.planned[0].method, Some(wanted), "{disks} disks, {w} chunks");
+                assert_eq!(to.segments[0].method, Some(wanted), "{disks} disks, {w} chunks");
             }
         }
     }
@@ -217,7 +216,7 @@ mod tests {
             CHEAPEST,
             Preference::Cheapest { logged: true },
         ] {
-            let reads = |part: Range<u64>| planned(&rows, part, Lost::NONE, preference).olds.len();
+            let reads = |part: Range<u64>| planned(&rows, part, Lost::NONE, preference).reads.len();
             assert_eq!((reads(0..32), reads(0..31) > 0, reads(1..32) > 0), (0, true, true));
         }
     }
@@ -233,9 +232,9 @@ mod tests {
                     if parities == 2 && one != two {
                         lost = lost.and(two).unwrap();
                     }
-                    let needs = planned(&rows, start..end, lost, CHEAPEST);
-                    let fine = |o: &Old| !lost.contains(o.role);
-                    assert!(needs.olds.iter().all(fine), "{start}..{end} without {lost:?}: {needs:?}");
+                    let to = planned(&rows, start..end, lost, CHEAPEST);
+                    let fine = |o: &RowRead| !lost.contains(o.role);
+                    assert!(to.reads.iter().all(fine), "{start}..{end} without {lost:?}: {to:?}");
                 }
             }
         }
@@ -246,8 +245,8 @@ mod tests {
     fn two_lost_chunks_are_written_by_what_there_is() {
         let (rows, lost) = (rows(4, 6, 2), Lost::NONE.and(0).and_then(|l| l.and(1)).unwrap());
         let with = |part| {
-            let needs = planned(&rows, part, lost, Preference::Always(Method::Modify));
-            (needs.planned[0].method.unwrap(), needs.olds.iter().map(|o| o.role).collect::<Vec<_>>())
+            let to = planned(&rows, part, lost, Preference::Always(Method::Modify));
+            (to.segments[0].method.unwrap(), to.reads.iter().map(|o| o.role).collect::<Vec<_>>())
         };
         assert_eq!(with(0..8), (Method::Reconstruct, vec![2, 3]));
         assert_eq!(with(8..12), (Method::Modify, vec![2, 4, 5]));

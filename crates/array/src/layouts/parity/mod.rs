@@ -9,10 +9,9 @@ mod images;
 mod journal;
 pub mod log;
 pub mod method;
+mod operation;
 mod reads;
 pub mod rows;
-mod state;
-mod task;
 mod tasks;
 mod writes;
 
@@ -22,34 +21,32 @@ pub(crate) use entry::{common, rotation};
 use crate::layouts::disks::Disks;
 use crate::layouts::intent::{self, Intent};
 use crate::layouts::places::Places;
-use crate::layouts::rebuild::{Rebuild, Settings};
+use crate::layouts::rebuild::{Rebuild, RebuildSettings};
 use crate::tickets::Tickets;
 use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
 use code::Lost;
 use method::Preference;
+use operation::{Operation, Task, WriteOp, WritePhase};
 use rows::Rows;
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
-use state::{Doing, State, Writing};
-use std::ops::Range;
-use task::Task;
 
 /// The first of four tags of records about disks.
 const DISKS: u32 = 1;
 
 /// How an array behaves beyond its shape.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct ParityOptions {
     /// How parity follows a write.
     pub preference: Preference,
     /// How a disk is rebuilt.
-    pub rebuild: Settings,
+    pub rebuild: RebuildSettings,
     /// Rows whose parity is in doubt are remembered, and made good after a power cut.
     pub intent: bool,
     /// Rows are on an SSD before the disks are written.
     pub journal: bool,
     /// Parity of small writes is logged.
-    pub log: log::Settings,
+    pub log: log::LogSettings,
     /// Disks make different things of a discard, so that data and parity would not stay in step: none reaches them.
     pub mixed: bool,
 }
@@ -71,21 +68,21 @@ struct TooManyDead;
 /// See the [module](self).
 pub struct Parity {
     rows: Rows,
-    options: Options,
+    options: ParityOptions,
     disks: Disks,
     intent: Intent,
-    places: Places<journal::Kept>,
+    places: Places<journal::Entry>,
     logs: images::Logs,
-    /// Boxed: they are large, and handed from hand to hand.
-    states: Tickets<Box<State>>,
-    #[expect(clippy::vec_box, reason = "the same boxes go back to `states`")]
-    pool: Vec<Box<State>>,
+    operations: Tickets<Operation>,
+    /// Writes that are over, whose memory the next ones use.
+    #[expect(clippy::vec_box, reason = "the same boxes go back to `operations`")]
+    pool: Vec<Box<WriteOp>>,
     counts: Counts,
 }
 
 impl Parity {
     /// Of this shape.
-    pub fn new(rows: Rows, options: Options) -> Self {
+    pub fn new(rows: Rows, options: ParityOptions) -> Self {
         Self {
             rows,
             options,
@@ -93,7 +90,7 @@ impl Parity {
             intent: Intent::new(rows.rows),
             places: journal::places(options.journal),
             logs: images::Logs::default(),
-            states: Tickets::default(),
+            operations: Tickets::default(),
             pool: Vec::new(),
             counts: Counts::default(),
         }
@@ -118,59 +115,55 @@ impl Parity {
 
     /// Begins a request of the host's.
     fn start_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
-        let mut state = match r.op {
-            HostOp::Write => self.begin(Doing::Write(*r, Writing::Olds)),
-            _ => self.begin(Doing::Once(*r)),
-        };
-        let goes_on = match r.op {
-            HostOp::Read => self.read(ticket, r, &mut state, plan).map(|()| true),
-            HostOp::Write => self.start_write(ticket, r, &mut state, plan),
-            HostOp::Flush if self.disks.answering().next().is_none() => Err(TooManyDead),
-            HostOp::Flush => {
-                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
-                Ok(true)
+        let started = match r.op {
+            HostOp::Read => self.start_read(ticket, r, plan),
+            HostOp::Write => self.start_write(ticket, r, plan),
+            HostOp::Flush => self.start_flush(ticket, r, plan),
+            HostOp::Discard => {
+                self.start_discard(ticket, r, plan);
+                Ok(())
             }
-            HostOp::Discard => Ok(self.discard(ticket, r, plan)),
             HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
         };
-        match goes_on {
-            Ok(goes_on) => {
-                self.go_on(ticket, state, goes_on, plan);
-                self.apply_full(plan);
+        if started == Err(TooManyDead) {
+            plan.clear();
+            plan.refuse(ticket, Refusal::Lost);
+        }
+        self.apply_full(plan);
+    }
+
+    fn start_flush(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        plan: &mut MemberPlan,
+    ) -> Result<(), TooManyDead> {
+        if self.disks.answering().next().is_none() {
+            return Err(TooManyDead);
+        }
+        self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
+        self.operations.put(ticket, Operation::Simple(*r));
+        Ok(())
+    }
+
+    /// A read of a phase got nothing. Where a disk died meanwhile, the operation, which has written nothing yet, begins again without it.
+    fn restart(&mut self, ticket: Ticket, op: Operation, plan: &mut MemberPlan) {
+        let changes = self.disks.changes();
+        match op {
+            Operation::Read(op) if op.changes != changes => self.start_host(ticket, &op.request, plan),
+            Operation::Write(op) if op.changes != changes => {
+                let request = op.request;
+                self.pool.push(op);
+                self.start_host(ticket, &request, plan);
             }
-            Err(TooManyDead) => {
-                plan.clear();
-                self.refuse(ticket, state, plan);
+            Operation::Task(op) if op.changes != changes => self.start_task(ticket, op.task, plan),
+            op => {
+                if let Operation::Task(_) = op {
+                    self.disks.give_up(plan);
+                }
+                plan.refuse(ticket, Refusal::Lost);
             }
         }
-    }
-
-    /// Begins work of its own.
-    fn start_task(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
-        let mut state = self.begin(Doing::Task(task, task::At::Sources));
-        let goes_on = self.read_sources(ticket, task, &mut state, plan);
-        self.go_on(ticket, state, goes_on, plan);
-    }
-
-    /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
-    fn again(&mut self, ticket: Ticket, state: Box<State>, plan: &mut MemberPlan) {
-        if state.changes == self.disks.changes() {
-            return self.refuse(ticket, state, plan);
-        }
-        let doing = state.doing;
-        self.pool.push(state);
-        match doing {
-            Doing::Once(r) | Doing::Write(r, _) => self.start_host(ticket, &r, plan),
-            Doing::Task(task, _) => self.start_task(ticket, task, plan),
-        }
-    }
-
-    fn refuse(&mut self, ticket: Ticket, state: Box<State>, plan: &mut MemberPlan) {
-        if matches!(state.doing, Doing::Task(..)) {
-            self.disks.give_up(plan);
-        }
-        self.pool.push(state);
-        plan.refuse(ticket, Refusal::Lost);
     }
 
     /// What the rebuild of a disk begins with.
@@ -181,7 +174,7 @@ impl Parity {
 
     /// Takes up a record.
     fn recovered(&mut self, record: Record<'_>) {
-        if let Some(event) = intent::Event::of(record) {
+        if let Some(event) = intent::IntentChange::of(record) {
             return self.intent.recover(event);
         }
         if self.recover_journal(record) || self.recover_log(record) {
@@ -231,33 +224,20 @@ impl Array for Parity {
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
-        if phase.lost {
-            return self.again(ticket, state, plan);
+        match self.operations.take(ticket) {
+            Some(op) if phase.lost => self.restart(ticket, op, plan),
+            Some(Operation::Write(op)) => self.go_on_with_write(op, plan),
+            Some(Operation::Task(op)) => self.go_on_with_task(now, op, plan),
+            Some(Operation::Read(op)) => {
+                self.deliver_lost(ticket, &op, plan);
+                plan.end(ticket);
+            }
+            Some(Operation::Simple(request)) => {
+                self.clean(&request, plan);
+                plan.end(ticket);
+            }
+            None => plan.end(ticket),
         }
-        let goes_on = match state.doing {
-            Doing::Once(r) => {
-                self.deliver(ticket, &r, &state, plan);
-                self.clean(&r, plan);
-                false
-            }
-            Doing::Write(r, at) => self.write_on(ticket, (&r, at), &mut state, plan),
-            // What was read is not what the target is made from any more.
-            Doing::Task(Task::Rebuild(_) | Task::Resync(_), task::At::Sources)
-                if state.changes != self.disks.changes() =>
-            {
-                return self.again(ticket, state, plan);
-            }
-            Doing::Task(task, task::At::Sources) => {
-                state.doing = Doing::Task(task, task::At::Target);
-                self.write_target(ticket, task, &mut state, plan)
-            }
-            Doing::Task(task, task::At::Target) => {
-                self.task_done(now, task, state.changes, plan);
-                false
-            }
-        };
-        self.go_on(ticket, state, goes_on, plan);
     }
 
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
@@ -307,7 +287,7 @@ impl Array for Parity {
 
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         records.iter().for_each(|record| self.recovered(record));
-        self.redo(plan);
+        self.plan_replays(plan);
         let dirty = self.intent.take_dirty().into_iter();
         dirty.filter(|row| !self.resynced(*row).is_empty()).for_each(|row| plan.job(Task::Resync(row)));
     }
@@ -315,13 +295,14 @@ impl Array for Parity {
     fn checkpoint(&self, out: &mut Records) {
         self.disks.checkpoint(out);
         self.intent.checkpoint(out);
-        self.keep_journal(out);
-        self.keep_log(out);
-        let writes = self.states.iter().filter_map(|(_, state)| match state.doing {
-            Doing::Write(r, Writing::Disks) | Doing::Once(r) => self.changing(&r),
+        self.checkpoint_journal(out);
+        self.checkpoint_log(out);
+        let changing = self.operations.iter().filter_map(|(_, op)| match op {
+            Operation::Write(op) if op.phase == WritePhase::WriteRows => self.changing(&op.request),
+            Operation::Simple(request) => self.changing(request),
             _ => None,
         });
-        writes.for_each(|rows: Range<u64>| intent::Event::Dirty(rows).put(out));
+        changing.for_each(|rows| intent::IntentChange::Dirty(rows).put(out));
     }
 
     fn map_bytes(&self) -> u64 {

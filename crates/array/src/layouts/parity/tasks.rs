@@ -3,8 +3,7 @@
 
 use super::Parity;
 use super::code::Lost;
-use super::state::State;
-use super::task::Task;
+use super::operation::{Operation, Task, TaskOp, TaskPhase};
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -17,67 +16,82 @@ impl Parity {
         match task {
             Task::Rebuild(unit) => self.options.rebuild.rows_of(unit, self.rows.rows),
             Task::Resync(row) => row..row + 1,
-            Task::Apply(region) => self.region_rows(region),
-            Task::Redo(place) => {
-                let row = self.kept_row(place);
+            Task::ApplyLogs(region) => self.region_rows(region),
+            Task::Replay(place) => {
+                let row = self.journalled_row(place);
                 row..row + 1
             }
         }
     }
 
-    /// Plans the reads of a task; answers whether it goes on.
-    pub(super) fn read_sources(
-        &mut self,
-        ticket: Ticket,
-        task: Task,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
-        match task {
-            Task::Rebuild(unit) => self.read_for_rebuild(ticket, unit, state, plan),
-            Task::Resync(row) => self.read_for_resync(ticket, row, state, plan),
-            Task::Apply(region) => self.read_logs(ticket, region, plan),
-            Task::Redo(place) => self.read_journal(ticket, place, plan),
+    /// Begins work of its own.
+    pub(super) fn start_task(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
+        let (changes, phase) = (self.disks.changes(), TaskPhase::ReadSources);
+        let mut op = TaskOp { ticket, task, changes, phase, sources: Vec::new(), images: Vec::new() };
+        match self.read_sources(&mut op, plan) {
+            true => self.operations.put(ticket, Operation::Task(op)),
+            false => plan.end(ticket),
+        }
+    }
+
+    /// A phase of a task is over.
+    pub(super) fn go_on_with_task(&mut self, now: SimTime, mut op: TaskOp, plan: &mut MemberPlan) {
+        if op.phase == TaskPhase::WriteTargets {
+            self.task_done(now, &op, plan);
+            return plan.end(op.ticket);
+        }
+        let made_from_others = matches!(op.task, Task::Rebuild(_) | Task::Resync(_));
+        if made_from_others && op.changes != self.disks.changes() {
+            // A disk died meanwhile: what was read is not what the target is made from any more.
+            return self.start_task(op.ticket, op.task, plan);
+        }
+        op.phase = TaskPhase::WriteTargets;
+        match self.write_targets(&op, plan) {
+            true => self.operations.put(op.ticket, Operation::Task(op)),
+            false => plan.end(op.ticket),
+        }
+    }
+
+    /// Plans the reads of a task; answers whether there are any.
+    fn read_sources(&mut self, op: &mut TaskOp, plan: &mut MemberPlan) -> bool {
+        match op.task {
+            Task::Rebuild(unit) => self.read_for_rebuild(unit, op, plan),
+            Task::Resync(row) => self.read_for_resync(row, op, plan),
+            Task::ApplyLogs(region) => self.read_logs(op.ticket, region, plan),
+            Task::Replay(place) => self.read_journal(op.ticket, place, plan),
         }
     }
 
     /// They are read: plans the writes; answers whether there are any.
-    pub(super) fn write_target(
-        &mut self,
-        ticket: Ticket,
-        task: Task,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
-        match task {
-            Task::Rebuild(unit) => self.write_rebuilt(ticket, unit, state, plan),
-            Task::Resync(row) => self.write_resynced(ticket, row, state, plan),
-            Task::Apply(region) => self.write_applied(ticket, region, plan),
-            Task::Redo(place) => self.write_again(ticket, place, plan),
+    fn write_targets(&mut self, op: &TaskOp, plan: &mut MemberPlan) -> bool {
+        match op.task {
+            Task::Rebuild(unit) => self.write_rebuilt(unit, op, plan),
+            Task::Resync(row) => self.write_resynced(row, op, plan),
+            Task::ApplyLogs(region) => self.write_applied(op.ticket, region, plan),
+            Task::Replay(place) => self.replay(op.ticket, place, plan),
         }
     }
 
     /// They are written.
-    pub(super) fn task_done(&mut self, now: SimTime, task: Task, changes: u64, plan: &mut MemberPlan) {
-        match task {
-            Task::Rebuild(unit) => self.disks.rebuilt(now, unit, changes, plan),
+    fn task_done(&mut self, now: SimTime, op: &TaskOp, plan: &mut MemberPlan) {
+        match op.task {
+            Task::Rebuild(unit) => self.disks.rebuilt(now, unit, op.changes, plan),
             Task::Resync(row) => {
                 self.intent.clean(row..row + 1, plan);
                 self.void(row..row + 1, &(0..self.rows.chunk), plan);
                 self.intent.looked_at(row, plan);
             }
-            Task::Apply(region) => self.applied(region, true, plan),
-            Task::Redo(place) => self.give(&mut vec![place], plan),
+            Task::ApplyLogs(region) => self.applied(region, true, plan),
+            Task::Replay(place) => self.free_places(&mut vec![place], plan),
         }
     }
 
-    /// Reads these rows of the disks that do one of the roles that `wanted` of a row is made of.
+    /// Reads these rows, for each the roles that `wanted` names, one request a disk. Answers `false` where `wanted` has no answer.
     fn read_rows(
         &self,
-        ticket: Ticket,
         rows: &Range<u64>,
         why: Cause,
-        state: &mut State,
+        op: &mut TaskOp,
         plan: &mut MemberPlan,
         wanted: impl Fn(u64) -> Option<BTreeSet<u64>>,
     ) -> bool {
@@ -89,9 +103,9 @@ impl Parity {
                 None => return false,
             }
         }
-        state.sources.extend(&disks);
+        op.sources.extend(&disks);
         for (slot, disk) in disks.into_iter().enumerate() {
-            plan.read_slot(ticket, MemberId(disk as u32), why, self.chunks_of(rows), slot as u32);
+            plan.read_slot(op.ticket, MemberId(disk as u32), why, self.chunks_of(rows), slot as u32);
         }
         true
     }
@@ -102,20 +116,14 @@ impl Parity {
     }
 
     /// The terms of a role of a row, from block `at` of the rows that were read.
-    fn source_terms(&self, row: u64, role: u64, lost: Lost, state: &State, at: u64) -> Vec<Term> {
-        let slot = |disk: u64| state.sources.iter().position(|d| *d == disk).unwrap_or(usize::MAX) as u32;
+    fn source_terms(&self, row: u64, role: u64, lost: Lost, op: &TaskOp, at: u64) -> Vec<Term> {
+        let slot = |disk: u64| op.sources.iter().position(|d| *d == disk).unwrap_or(usize::MAX) as u32;
         let shares = self.rows.code().made_of(role, lost).into_iter();
         shares.map(|s| Term::slot(slot(self.rows.disk(row, s.role)), Blocks(at)).times(s.times)).collect()
     }
 
     /// Reads all that a unit of the replaced disk is made from.
-    fn read_for_rebuild(
-        &mut self,
-        ticket: Ticket,
-        unit: u64,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
+    fn read_for_rebuild(&mut self, unit: u64, op: &mut TaskOp, plan: &mut MemberPlan) -> bool {
         let rows = self.options.rebuild.rows_of(unit, self.rows.rows);
         let target = self.disks.target();
         let wanted = |row: u64| {
@@ -123,29 +131,29 @@ impl Parity {
             let shares = self.rows.code().made_of(role, lost).into_iter();
             Some(shares.map(|s| s.role).collect())
         };
-        if !self.read_rows(ticket, &rows, Cause::Rebuild, state, plan, wanted) {
+        if !self.read_rows(&rows, Cause::Rebuild, op, plan, wanted) {
             self.disks.give_up(plan);
             return false;
         }
         for row in rows {
-            self.read_images_to_rebuild(ticket, row, state, plan);
+            self.read_images_to_rebuild(row, op, plan);
         }
         true
     }
 
-    fn write_rebuilt(&self, ticket: Ticket, unit: u64, state: &State, plan: &mut MemberPlan) -> bool {
+    fn write_rebuilt(&self, unit: u64, op: &TaskOp, plan: &mut MemberPlan) -> bool {
         let Some(target) = self.disks.target() else { return false };
         let rows = self.options.rebuild.rows_of(unit, self.rows.rows);
         let (lba, blocks) = self.chunks_of(&rows);
         let write = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
-        plan.ask(ticket, MemberId(target as u32), write, |out| {
+        plan.ask(op.ticket, MemberId(target as u32), write, |out| {
             for row in rows.clone() {
                 let (role, lost) = (self.rows.role(row, target), self.lost(row).unwrap_or_default());
-                for piece in Self::cut_at_images(&state.needs.olds, row, &(0..self.rows.chunk)) {
+                for piece in Self::cut_at_images(&op.images, row, &(0..self.rows.chunk)) {
                     let at = (row - rows.start) * self.rows.chunk + piece.start;
-                    let mut terms = self.source_terms(row, role, lost, state, at);
-                    let first = state.sources.len() as u32;
-                    terms.extend(Self::image_terms(&state.needs.olds, first, row, piece.start));
+                    let mut terms = self.source_terms(row, role, lost, op, at);
+                    let first = op.sources.len() as u32;
+                    terms.extend(Self::image_terms(&op.images, first, row, piece.start));
                     let end = out.sum(&terms);
                     out.push(Blocks(piece.end - piece.start), end);
                 }
@@ -167,32 +175,26 @@ impl Parity {
         self.resynced(row).into_iter().try_fold(lost, Lost::and)
     }
 
-    fn read_for_resync(
-        &mut self,
-        ticket: Ticket,
-        row: u64,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
+    fn read_for_resync(&mut self, row: u64, op: &mut TaskOp, plan: &mut MemberPlan) -> bool {
         let wanted = |row: u64| {
             let (code, unknown) = (self.rows.code(), self.unknown(row)?);
             let shares = self.resynced(row).into_iter().flat_map(|p| code.made_of(p, unknown));
             Some(shares.map(|s| s.role).collect::<BTreeSet<u64>>()).filter(|roles| !roles.is_empty())
         };
-        let goes_on = self.read_rows(ticket, &(row..row + 1), Cause::Parity, state, plan, wanted);
+        let goes_on = self.read_rows(&(row..row + 1), Cause::Parity, op, plan, wanted);
         if !goes_on {
             self.intent.looked_at(row, plan);
         }
         goes_on
     }
 
-    fn write_resynced(&mut self, ticket: Ticket, row: u64, state: &State, plan: &mut MemberPlan) -> bool {
+    fn write_resynced(&self, row: u64, op: &TaskOp, plan: &mut MemberPlan) -> bool {
         let (lba, blocks) = self.chunks_of(&(row..row + 1));
         let write = HostRequest { why: Cause::Parity, ..HostRequest::new(HostOp::Write, lba, blocks) };
         let Some(unknown) = self.unknown(row) else { return false };
         for parity in self.resynced(row) {
-            plan.ask(ticket, self.rows.member(row, parity), write, |out| {
-                let end = out.sum(&self.source_terms(row, parity, unknown, state, 0));
+            plan.ask(op.ticket, self.rows.member(row, parity), write, |out| {
+                let end = out.sum(&self.source_terms(row, parity, unknown, op, 0));
                 out.push(blocks, end);
             });
         }

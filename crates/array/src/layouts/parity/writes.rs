@@ -1,7 +1,7 @@
 //! Writes: what is read before, and what is written then.
 
-use super::method::{self, Method, Planned, Written};
-use super::state::{Doing, State, Writing};
+use super::method::{self, Method, RowWrite, SegmentPlan};
+use super::operation::{Operation, WriteOp, WritePhase, slot_term};
 use super::{Parity, TooManyDead};
 use crate::{End, MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
@@ -9,167 +9,149 @@ use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
 impl Parity {
-    /// Plans a write, and its reads where it needs some; answers whether it goes on.
+    /// Decides how the parities of each row follow, and plans the reads for that.
     pub(super) fn start_write(
         &mut self,
         ticket: Ticket,
-        r: &HostRequest,
-        state: &mut State,
+        request: &HostRequest,
         plan: &mut MemberPlan,
-    ) -> Result<bool, TooManyDead> {
-        let span = r.lba.span(r.blocks);
+    ) -> Result<(), TooManyDead> {
+        let mut op = self.new_write(ticket, *request);
+        let span = op.span();
         for row in self.rows.rows_of(span.clone()) {
             let (part, lost) = (self.rows.within(row, &span), self.lost(row)?);
-            let olds = state.needs.olds.len();
-            let write = Written { row, part, lost };
-            method::plan(&self.rows, &write, self.options.preference, &mut state.needs);
-            self.log_row(row, state);
+            let reads = op.plan.reads.len();
+            let write = RowWrite { row, part, lost };
+            method::plan(&self.rows, &write, self.options.preference, &mut op.plan);
+            self.log_row(row, &mut op);
             self.counts.degraded += u64::from(lost.count() > 0);
-            match state.needs.planned.last().and_then(|p| p.method) {
-                _ if state.needs.olds.len() == olds => self.counts.full += 1,
+            match op.plan.segments.last().and_then(|p| p.method) {
+                _ if op.plan.reads.len() == reads => self.counts.full += 1,
                 Some(Method::Modify) => self.counts.modified += 1,
                 _ => self.counts.reconstructed += 1,
             }
         }
-        if state.needs.olds.is_empty() {
-            return Ok(self.begin_writes(ticket, r, state, plan));
+        if op.plan.reads.is_empty() {
+            self.begin_writing(op, plan);
+            return Ok(());
         }
-        for (slot, old) in state.needs.olds.iter().enumerate() {
+        for (slot, old) in op.plan.reads.iter().enumerate() {
             let (member, place) =
                 (self.rows.member(old.row, old.role), self.rows.on_member(old.row, &old.blocks));
             plan.read_slot(ticket, member, Cause::Parity, place, slot as u32);
         }
-        Ok(true)
+        self.wait(op);
+        Ok(())
     }
 
-    /// A phase of a write is over; answers whether it goes on.
-    pub(super) fn write_on(
-        &mut self,
-        ticket: Ticket,
-        (r, at): (&HostRequest, Writing),
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
-        match at {
-            Writing::Olds => self.begin_writes(ticket, r, state, plan),
-            Writing::Room => true,
-            Writing::Journal => {
-                self.kept(r, state, plan);
-                self.write(ticket, r, state.batch.clone(), state, plan)
+    /// A phase of a write is over: plans the next one.
+    pub(super) fn go_on_with_write(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
+        match op.phase {
+            WritePhase::ReadOld => self.begin_writing(op, plan),
+            WritePhase::AwaitPlaces => self.wait(op),
+            WritePhase::WriteJournal => {
+                self.journal_holds(&op, plan);
+                let rows = op.journalled.clone();
+                self.write_rows(op, rows, plan);
             }
-            Writing::Disks => self.written(ticket, r, state, plan),
+            WritePhase::WriteRows => self.rows_written(op, plan),
         }
     }
 
-    /// What a write needed is read: its rows are written, or go to the journal first.
-    fn begin_writes(
-        &mut self,
-        ticket: Ticket,
-        r: &HostRequest,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
-        let rows = self.rows.rows_of(r.lba.span(r.blocks));
-        self.dirty(r, plan);
-        if self.options.journal {
-            self.journal(ticket, rows.start, state, plan);
-            return true;
+    /// All that a write needs is read: its rows are written, or go to the journal first.
+    fn begin_writing(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
+        let rows = self.rows.rows_of(op.span());
+        self.dirty(&op.request, plan);
+        match self.options.journal {
+            true => self.enter_journal(op, rows.start, plan),
+            false => self.write_rows(op, rows, plan),
         }
-        self.write(ticket, r, rows, state, plan)
     }
 
-    /// Rows are written: the next ones follow where they go through the journal, or all is done.
-    fn written(&mut self, ticket: Ticket, r: &HostRequest, state: &mut State, plan: &mut MemberPlan) -> bool {
-        self.give(&mut state.places, plan);
-        if self.options.journal && state.batch.end < self.rows.rows_of(r.lba.span(r.blocks)).end {
-            self.journal(ticket, state.batch.end, state, plan);
-            return true;
+    /// Rows are written: the next ones go to the journal, or the write is over.
+    fn rows_written(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
+        self.free_places(&mut op.places, plan);
+        let next = op.journalled.end;
+        if self.options.journal && next < self.rows.rows_of(op.span()).end {
+            return self.enter_journal(op, next, plan);
         }
-        self.logged(state, plan);
-        self.clean(r, plan);
-        false
+        self.log_written(&op, plan);
+        self.clean(&op.request, plan);
+        plan.end(op.ticket);
+        self.pool.push(op);
     }
 
-    /// Writes these rows; where all the disks that have something of them are dead, that is done already.
-    fn write(
-        &mut self,
-        ticket: Ticket,
-        r: &HostRequest,
-        of: Range<u64>,
-        state: &mut State,
-        plan: &mut MemberPlan,
-    ) -> bool {
-        let (rows, span) = (self.rows, r.lba.span(r.blocks));
-        state.doing = Doing::Write(*r, Writing::Disks);
-        let base = plan.ops().len();
-        for row in of {
-            let part = rows.within(row, &span);
-            for chunk in rows.chunks(&part) {
-                let blocks = rows.of_chunk(chunk, &part);
-                let host = Blocks(rows.of_host(row, chunk, blocks.start) - span.start);
-                let (lba, n) = rows.on_member(row, &blocks);
-                if self.has(rows.disk(row, chunk), row) {
-                    let own = HostRequest { lba, blocks: n, ..*r };
-                    plan.ask(ticket, rows.member(row, chunk), own, |p| p.push(n, End::Host(host)));
-                }
+    /// Writes these rows to the disks; where all that have something of them are dead, that is done already.
+    fn write_rows(&mut self, mut op: Box<WriteOp>, rows: Range<u64>, plan: &mut MemberPlan) {
+        op.phase = WritePhase::WriteRows;
+        let before = plan.ops().len();
+        for row in rows {
+            self.write_chunks(row, &op, plan);
+            self.write_parities(row, &op, plan);
+        }
+        match plan.ops().len() > before {
+            true => self.wait(op),
+            false => self.rows_written(op, plan),
+        }
+    }
+
+    /// Writes the host's data in a row.
+    fn write_chunks(&self, row: u64, op: &WriteOp, plan: &mut MemberPlan) {
+        let (rows, span) = (self.rows, op.span());
+        let part = rows.within(row, &span);
+        for chunk in rows.chunks(&part).filter(|chunk| self.has(rows.disk(row, *chunk), row)) {
+            let blocks = rows.of_chunk(chunk, &part);
+            let host = Blocks(rows.of_host(row, chunk, blocks.start) - span.start);
+            let (lba, n) = rows.on_member(row, &blocks);
+            let own = HostRequest { lba, blocks: n, ..op.request };
+            plan.ask(op.ticket, rows.member(row, chunk), own, |p| p.push(n, End::Host(host)));
+        }
+    }
+
+    /// Writes the parities of a row, or what they lack from now on to the log.
+    fn write_parities(&self, row: u64, op: &WriteOp, plan: &mut MemberPlan) {
+        let segments = op.segments_of(row);
+        let Some(SegmentPlan { lost, .. }) = segments.first() else { return };
+        let log = op.logged.iter().find(|l| l.row == row);
+        for parity in self.rows.code().parities_without(*lost) {
+            if !self.has(self.rows.disk(row, parity), row) {
+                continue;
             }
-            let planned = state.parity_of(row);
-            let lost = planned.first().map_or_else(Default::default, |p| p.lost);
-            for parity in rows.code().parities_without(lost) {
-                if planned.is_empty() || !self.has(rows.disk(row, parity), row) {
-                    continue;
-                }
-                match state.logged.iter().find(|l| l.row == row) {
-                    Some(log) => self.write_image(ticket, r, *log, state, plan),
-                    None => self.write_parity(ticket, r, parity, planned, state, plan),
-                }
+            match log {
+                Some(log) => self.write_image(*log, op, plan),
+                None => self.write_parity(parity, segments, op, plan),
             }
         }
-        plan.ops().len() > base || self.written(ticket, r, state, plan)
     }
 
     /// Writes a parity of a row, adjacent segments as one.
-    fn write_parity(
-        &self,
-        ticket: Ticket,
-        r: &HostRequest,
-        parity: u64,
-        planned: &[Planned],
-        state: &State,
-        plan: &mut MemberPlan,
-    ) {
-        for run in planned.chunk_by(|a, b| a.segment.hi == b.segment.lo) {
+    fn write_parity(&self, parity: u64, segments: &[SegmentPlan], op: &WriteOp, plan: &mut MemberPlan) {
+        for run in segments.chunk_by(|a, b| a.segment.hi == b.segment.lo) {
             let blocks = run[0].segment.lo..run[run.len() - 1].segment.hi;
             let (lba, n) = self.rows.on_member(run[0].row, &blocks);
-            let own = HostRequest { lba, blocks: n, why: Cause::Parity, ..*r };
-            plan.ask(ticket, self.rows.member(run[0].row, parity), own, |out| {
-                for planned in run {
-                    let end = out.sum(&self.parity_terms(r, parity, planned, state));
-                    out.push(planned.segment.blocks(), end);
+            let own = HostRequest { lba, blocks: n, why: Cause::Parity, ..op.request };
+            plan.ask(op.ticket, self.rows.member(run[0].row, parity), own, |out| {
+                for segment in run {
+                    let end = out.sum(&self.parity_terms(parity, segment, op));
+                    out.push(segment.segment.blocks(), end);
                 }
             });
         }
     }
 
     /// What a parity of a segment is the sum of; where the old one was not read, what is to be added to it.
-    pub(super) fn parity_terms(
-        &self,
-        r: &HostRequest,
-        parity: u64,
-        planned: &Planned,
-        state: &State,
-    ) -> Vec<Term> {
-        let (rows, code, row, lost) = (self.rows, self.rows.code(), planned.row, planned.lost);
-        let (written, lo) = (planned.segment.chunks.clone(), planned.segment.lo);
-        let old = |role: u64| state.slot(row, role, lo);
+    pub(super) fn parity_terms(&self, parity: u64, of: &SegmentPlan, op: &WriteOp) -> Vec<Term> {
+        let (rows, code, row, lost) = (self.rows, self.rows.code(), of.row, of.lost);
+        let (written, lo) = (of.segment.chunks.clone(), of.segment.lo);
+        let old = |role: u64| slot_term(&op.plan.reads, row, role, lo);
         let mut terms = Vec::new();
         for chunk in 0..rows.data() {
             let times = code.times(parity, chunk);
             let is_written = written.contains(&chunk);
             if is_written {
-                terms.push(Term::host(rows.of_host(row, chunk, lo) - r.lba.0).times(times));
+                terms.push(Term::host(rows.of_host(row, chunk, lo) - op.request.lba.0).times(times));
             }
-            match planned.method {
+            match of.method {
                 Some(Method::Modify) if is_written => terms.extend(old(chunk).map(|t| t.times(times))),
                 Some(Method::Reconstruct | Method::Decode) if !is_written && !lost.contains(chunk) => {
                     terms.extend(old(chunk).map(|t| t.times(times)));
@@ -181,7 +163,7 @@ impl Parity {
                 _ => {}
             }
         }
-        if planned.method == Some(Method::Modify) {
+        if of.method == Some(Method::Modify) {
             terms.extend(old(parity));
         }
         terms
@@ -212,13 +194,12 @@ impl Parity {
         self.changing(r).into_iter().for_each(|rows| self.intent.clean(rows, plan));
     }
 
-    /// Discards reach the disks where they take whole rows: then data and parity stay in step whatever a disk makes of it. Answers
-    /// whether some do.
-    pub(super) fn discard(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> bool {
+    /// Discards reach the disks where they take whole rows: then data and parity stay in step whatever a disk makes of it.
+    pub(super) fn start_discard(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         let whole = self.whole_rows(r);
         // What disks make of parity and of blocks that their logs are about is anybody's guess.
         if self.options.mixed || whole.is_empty() || self.disks.degraded() || self.logs.has(whole.clone()) {
-            return false;
+            return plan.end(ticket);
         }
         self.dirty(r, plan);
         let (lba, blocks) =
@@ -226,6 +207,6 @@ impl Parity {
         for disk in 0..self.rows.disks {
             plan.ask(ticket, MemberId(disk as u32), HostRequest { lba, blocks, ..*r }, |_| {});
         }
-        true
+        self.operations.put(ticket, Operation::Simple(*r));
     }
 }
