@@ -1,8 +1,8 @@
 //! The registry entry.
 
 use super::group::Group;
-use super::shape::{Shape, Zone};
-use super::{Dvs, Options, Stripes, victim};
+use super::shape::{Shape, TableZone};
+use super::{Dvs, DvsOptions, Stripes, victim};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS, Takes};
 use crate::layouts::full_stripe::{BATCH, FILL, moving};
@@ -147,7 +147,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let mut zone = None;
     if values.text("tables") == Some("zone") {
         let every = values.time("tables_every").unwrap_or(SimTime::from_ms(1000));
-        zone = Zone::new(&shape, all_groups, every);
+        zone = TableZone::new(&shape, all_groups, every);
         if zone.is_none() {
             return Err(values.bad(
                 "tables",
@@ -171,7 +171,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         Some((Some(zone), room)) => Some(room.0 / zone.table),
         None => None,
     };
-    let options = Options {
+    let options = DvsOptions {
         idle: values.time("idle"),
         obsolete: values.share("obsolete").unwrap_or(0.25),
         victim: victim::named(values.text("victim").unwrap_or_default()),

@@ -4,18 +4,18 @@
 //! append pointer; old data and parity are never read or overwritten. A group without room is collected: its live chunks
 //! are read, its segments reset, and all is striped anew. A group is locked from the first read to the last write.
 
-pub mod destage;
+pub mod cached_tables;
 mod entry;
 pub mod group;
+pub mod group_write;
 pub mod groups;
-pub mod held;
 mod journal;
+mod operation;
 mod options;
 pub mod pack;
 mod reads;
 mod rebuild;
 pub mod shape;
-mod state;
 pub mod tables;
 #[cfg(test)]
 mod tests;
@@ -24,45 +24,29 @@ mod wait;
 mod writes;
 
 pub use entry::ENTRY;
-pub use options::{Options, Stripes};
+pub use options::{DvsOptions, Stripes};
 
 use crate::layouts::chunks::Lost;
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
-use crate::layouts::rebuild::Order;
-use crate::plan::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Records, Term, Ticket, Work};
-use destage::Destage;
+use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
+use cached_tables::CachedTables;
 use group::{Cell, Group};
+use group_write::GroupWrite;
 use groups::Groups;
-use held::Held;
-use journal::{Event, Kept};
+use journal::{Entry, TableChange};
+use operation::{Operation, Purpose, Task, WriteOp};
 use pack::Packer;
 use shape::Shape;
-use smrlab_stl::{Cause, Counted, HostRequest, Refusal};
+use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-use state::{At, Doing, State};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use tables::Changed;
+use tables::DirtyTables;
 
 /// The first of four tags of records about disks.
 const DISKS: u32 = 4;
-
-tasks! {
-    /// What the array does by itself.
-    enum Task from 0 {
-        /// Rebuilds this group of the disk whose turn it is.
-        Rebuild,
-        /// Collects this group in idle time.
-        Collect,
-        /// Does again the collection that this place of the journal holds.
-        Redo,
-        /// Writes the tables that changed to their zone.
-        Tables,
-    }
-}
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,47 +65,46 @@ struct Counts {
 /// See the [module](self).
 pub struct Dvs {
     shape: Shape,
-    options: Options,
+    options: DvsOptions,
     groups: Groups,
     /// Requests that touched each group, and the number of the last; none where nothing is collected in idle time.
     touched: Vec<(u32, u64)>,
     disks: Disks,
-    /// Boxed: they are large, and handed from hand to hand.
-    states: Tickets<Box<State>>,
-    /// States and destages of works that are over, for use again.
-    #[expect(clippy::vec_box, reason = "the same boxes go back to `states`")]
-    pool: Vec<Box<State>>,
-    spare: Vec<Destage>,
+    operations: Tickets<Operation>,
+    /// Writes that are over, whose memory the next ones use.
+    #[expect(clippy::vec_box, reason = "the same boxes go back to `operations`")]
+    pool: Vec<Box<WriteOp>>,
+    spare: Vec<GroupWrite>,
     packer: Packer,
     /// What the rule says, and group, of those worth collecting.
     victims: BTreeSet<(u64, std::cmp::Reverse<u64>)>,
     collecting: bool,
     /// Requests of the host's so far.
     touches: u64,
-    changed: Changed,
-    held: Held,
-    places: Places<Kept>,
+    dirty_tables: DirtyTables,
+    cached_tables: CachedTables,
+    places: Places<Entry>,
     counts: Counts,
 }
 
 impl Dvs {
     /// Of this shape.
-    pub fn new(shape: Shape, options: Options) -> Self {
+    pub fn new(shape: Shape, options: DvsOptions) -> Self {
         Self {
             shape,
             options,
             groups: Groups::new(shape.groups),
             touched: vec![(0, 0); options.idle.map_or(0, |_| shape.groups as usize)],
             disks: Disks::new(shape.disks as usize, 1, DISKS),
-            states: Tickets::default(),
+            operations: Tickets::default(),
             pool: Vec::new(),
             spare: Vec::new(),
             packer: Packer::default(),
             victims: BTreeSet::new(),
             collecting: false,
             touches: 0,
-            changed: Changed::default(),
-            held: Held::new(options.tables),
+            dirty_tables: DirtyTables::default(),
+            cached_tables: CachedTables::new(options.tables),
             places: Places::new(if options.journal { journal::PLACES } else { 0 }),
             counts: Counts::default(),
         }
@@ -150,120 +133,99 @@ impl Dvs {
         self.groups.begin(group, &self.shape)
     }
 
-    fn start_collection(
-        &mut self,
-        ticket: Ticket,
-        group: u64,
-        plan: &mut MemberPlan,
-    ) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(Doing::Task(Task::Collect(group)), At::Olds);
-        state.destages.push(self.destage(group, true));
-        self.pack(&mut state, true)?;
-        match state.slots.reads.is_empty() {
-            true => self.write(ticket, &mut state, plan),
-            false => state.slots.plan(ticket, Cause::Clean, plan),
+    /// The groups that an operation needs the tables of, besides those that are in the journal.
+    fn groups_needed(&self, purpose: &Purpose) -> BTreeSet<u64> {
+        match purpose {
+            Purpose::Host(r) => self.groups_of(&r.lba.span(r.blocks)).collect(),
+            Purpose::Runs(runs) => runs.iter().flat_map(|run| self.groups_of(run)).collect(),
+            Purpose::Task(Task::Rebuild(group) | Task::Collect(group)) => [*group].into(),
+            Purpose::Task(Task::Replay(_) | Task::WriteTables(_)) => BTreeSet::new(),
         }
-        Ok(state)
     }
 
-    /// Begins a work; tables that the SSD does not have are read first.
-    fn begin_work(&mut self, now: SimTime, ticket: Ticket, doing: Doing, plan: &mut MemberPlan) {
-        let groups = match doing {
-            Doing::Host(r) => self.groups_of(&r.lba.span(r.blocks)),
-            Doing::Task(Task::Rebuild(group) | Task::Collect(group)) => group..group + 1,
-            Doing::Runs | Doing::Task(Task::Redo(_) | Task::Tables(_)) => 0..0,
+    /// Begins an operation; tables that the SSD does not have are read first.
+    fn begin(&mut self, now: SimTime, ticket: Ticket, purpose: Purpose, plan: &mut MemberPlan) {
+        if self.cached_tables.bounded() && self.read_tables(now, ticket, &self.groups_needed(&purpose), plan)
+        {
+            let operation = Operation::ReadTables(purpose, self.disks.changes());
+            return self.operations.put(ticket, operation);
+        }
+        self.begin_with_tables(now, ticket, purpose, plan);
+    }
+
+    /// Begins an operation whose tables the SSD has.
+    fn begin_with_tables(&mut self, now: SimTime, ticket: Ticket, purpose: Purpose, plan: &mut MemberPlan) {
+        let task = purpose.task();
+        let begun = match purpose {
+            Purpose::Host(r) => self.begin_host(now, ticket, &r, plan),
+            Purpose::Runs(runs) => self.begin_runs(ticket, runs, plan),
+            Purpose::Task(Task::Rebuild(group)) => {
+                self.begin_rebuild(ticket, group, plan);
+                Ok(())
+            }
+            Purpose::Task(Task::Collect(group)) => self.begin_collection(ticket, group, plan),
+            Purpose::Task(Task::Replay(place)) => self.begin_replay(ticket, place, plan),
+            Purpose::Task(Task::WriteTables(_)) => {
+                self.write_tables(ticket, plan);
+                Ok(())
+            }
         };
-        if self.read_tables(now, ticket, groups, plan) {
-            let state = self.begin(doing, At::Tables);
-            return self.states.put(ticket, state);
-        }
-        self.with_tables(now, ticket, doing, plan);
-    }
-
-    /// Begins a work whose tables the SSD has.
-    fn with_tables(&mut self, now: SimTime, ticket: Ticket, doing: Doing, plan: &mut MemberPlan) {
-        let state = match doing {
-            Doing::Host(r) if matches!(r.op, HostOp::Append | HostOp::Zone(_)) => {
-                return plan.refuse(ticket, Refusal::Unsupported);
-            }
-            Doing::Host(r) => {
-                self.touch(self.groups_of(&r.lba.span(r.blocks)));
-                self.start_host(now, ticket, &r, plan)
-            }
-            Doing::Runs => return plan.end(ticket),
-            Doing::Task(Task::Rebuild(group)) => Ok(self.start_rebuild(ticket, group, plan)),
-            Doing::Task(Task::Collect(group)) => self.start_collection(ticket, group, plan),
-            Doing::Task(Task::Redo(place)) => self.start_redo(ticket, place, plan),
-            Doing::Task(Task::Tables(_)) => match self.write_tables(ticket, plan) {
-                true => Ok(self.begin(doing, At::Last)),
-                false => return plan.end(ticket),
-            },
-        };
-        match state {
-            Ok(state) => self.states.put(ticket, state),
-            Err(Lost) => {
-                plan.clear();
-                self.refuse(ticket, doing, plan);
-            }
+        if begun == Err(Lost) {
+            plan.clear();
+            self.refuse(ticket, task, plan);
         }
     }
 
-    fn start_host(
+    fn begin_host(
         &mut self,
         now: SimTime,
         ticket: Ticket,
         r: &HostRequest,
         plan: &mut MemberPlan,
-    ) -> Result<Box<State>, Lost> {
-        match r.op {
-            HostOp::Read => self.read(ticket, r, plan),
-            HostOp::Write | HostOp::Discard => self.start_write(now, ticket, r, plan),
-            _ => {
-                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
-                Ok(self.begin(Doing::Host(*r), At::Last))
-            }
+    ) -> Result<(), Lost> {
+        if !matches!(r.op, HostOp::Append | HostOp::Zone(_)) {
+            self.touch(self.groups_of(&r.lba.span(r.blocks)));
         }
+        match r.op {
+            HostOp::Read => return self.begin_read(ticket, r, plan),
+            HostOp::Write => return self.begin_write(ticket, r, plan),
+            HostOp::Discard => {
+                self.unmap(now, r, plan);
+                return self.begin_write(ticket, r, plan);
+            }
+            HostOp::Flush => {
+                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
+                self.operations.put(ticket, Operation::Simple);
+            }
+            HostOp::Append | HostOp::Zone(_) => plan.refuse(ticket, Refusal::Unsupported),
+        }
+        Ok(())
     }
 
-    /// A work cannot be done.
-    fn refuse(&mut self, ticket: Ticket, doing: Doing, plan: &mut MemberPlan) {
-        match doing {
-            Doing::Task(Task::Collect(_)) => self.collecting = false,
-            Doing::Task(Task::Rebuild(_)) => self.disks.give_up(plan),
-            Doing::Host(_) | Doing::Runs | Doing::Task(Task::Redo(_) | Task::Tables(_)) => {}
+    /// An operation cannot be done; `task`: it is one of the array's own.
+    fn refuse(&mut self, ticket: Ticket, task: Option<Task>, plan: &mut MemberPlan) {
+        match task {
+            Some(Task::Collect(_)) => self.collecting = false,
+            Some(Task::Rebuild(_)) => self.disks.give_up(plan),
+            Some(Task::Replay(_) | Task::WriteTables(_)) | None => {}
         }
         plan.refuse(ticket, Refusal::Lost);
     }
 
-    /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
-    fn again(&mut self, now: SimTime, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
-        match state.doing {
-            doing if state.changes == self.disks.changes() => self.refuse(ticket, doing, plan),
-            Doing::Runs => _ = self.start_runs(now, ticket, &state.runs, plan),
-            doing => self.begin_work(now, ticket, doing, plan),
+    /// A read of a phase got nothing. Where a disk died meanwhile, the operation, which has written nothing yet, begins again without it.
+    fn restart(&mut self, now: SimTime, ticket: Ticket, operation: Operation, plan: &mut MemberPlan) {
+        let (purpose, changes) = match operation {
+            Operation::ReadTables(purpose, changes) => (purpose, changes),
+            Operation::Read(op) => (Purpose::Host(op.request), op.changes),
+            Operation::Write(op) => (op.purpose, op.changes),
+            Operation::Rebuild(op) => (Purpose::Task(Task::Rebuild(op.group)), op.changes),
+            // It reads nothing.
+            Operation::Simple => return plan.end(ticket),
+        };
+        if changes != self.disks.changes() {
+            return self.begin(now, ticket, purpose, plan);
         }
-    }
-
-    /// Stripes of a work are written: they hold, and what the journal had no room for follows.
-    fn written(&mut self, now: SimTime, ticket: Ticket, mut state: Box<State>, plan: &mut MemberPlan) {
-        self.commit(now, &state, plan);
-        self.collecting &= !matches!(state.doing, Doing::Task(Task::Collect(_)));
-        self.room(plan);
-        if state.rest.is_empty() {
-            return self.end(ticket, state, plan);
-        }
-        state.destages = std::mem::take(&mut state.rest);
-        self.write(ticket, &mut state, plan);
-        self.states.put(ticket, state);
-    }
-
-    /// What a read of lost chunks brought is put together.
-    fn deliver(&mut self, ticket: Ticket, state: Box<State>, plan: &mut MemberPlan) {
-        for lost in &state.missing {
-            let terms: Vec<Term> = lost.slots.clone().map(|s| Term::slot(s, Blocks::ZERO)).collect();
-            plan.deliver(ticket, Blocks(lost.host), Blocks(lost.blocks), &terms);
-        }
-        self.end(ticket, state, plan);
+        self.refuse(ticket, purpose.task(), plan);
     }
 }
 
@@ -281,8 +243,8 @@ impl Array for Dvs {
             Work::Job(job) => {
                 let group = match Task::of(*job) {
                     Some(Task::Rebuild(group) | Task::Collect(group)) => group,
-                    Some(Task::Redo(place)) => self.places.get(place).map_or(0, |kept| kept.group),
-                    Some(Task::Tables(_)) | None => return Locks::NONE,
+                    Some(Task::Replay(place)) => self.places.get(place).map_or(0, |entry| entry.group),
+                    Some(Task::WriteTables(_)) | None => return Locks::NONE,
                 };
                 Locks { stripes: group..group + 1, shared: false }
             }
@@ -296,9 +258,9 @@ impl Array for Dvs {
 
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
-            Work::Host(r) => self.begin_work(now, ticket, Doing::Host(*r), plan),
+            Work::Host(r) => self.begin(now, ticket, Purpose::Host(*r), plan),
             Work::Job(job) => match Task::of(*job) {
-                Some(task) => self.begin_work(now, ticket, Doing::Task(task), plan),
+                Some(task) => self.begin(now, ticket, Purpose::Task(task), plan),
                 None => plan.end(ticket),
             },
         }
@@ -311,14 +273,7 @@ impl Array for Dvs {
         runs: &[Range<u64>],
         plan: &mut MemberPlan,
     ) -> bool {
-        let touched: BTreeSet<u64> = runs.iter().flat_map(|r| self.groups_of(r)).collect();
-        if self.read_tables(now, ticket, touched.iter().copied(), plan) {
-            let mut state = self.begin(Doing::Runs, At::Tables);
-            state.runs = runs.to_vec();
-            self.states.put(ticket, state);
-        } else {
-            self.write_runs(ticket, runs, plan);
-        }
+        self.begin(now, ticket, Purpose::Runs(runs.to_vec()), plan);
         true
     }
 
@@ -336,38 +291,21 @@ impl Array for Dvs {
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        let Some(mut state) = self.states.take(ticket) else { return plan.end(ticket) };
-        if phase.lost {
-            return self.again(now, ticket, &state, plan);
-        }
-        match (state.at, state.doing) {
-            (At::Olds | At::Tables, Doing::Task(Task::Collect(_))) if phase.busy => {
+        match self.operations.take(ticket) {
+            Some(op) if phase.lost => self.restart(now, ticket, op, plan),
+            Some(op) if phase.busy && op.is_begun_collection() => {
                 self.collecting = false;
                 self.counts.given_up += 1;
                 plan.end(ticket);
             }
-            (At::Tables, Doing::Runs) => self.write_runs(ticket, &state.runs, plan),
-            (At::Tables, doing) => self.with_tables(now, ticket, doing, plan),
-            (At::Room, _) => self.states.put(ticket, state),
-            (At::Olds, _) => {
-                self.write(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            (At::Journal, _) => {
-                self.journalled(&state, plan);
-                self.write(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            (At::Sources, _) => {
-                self.write_rebuilt(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            (At::Writes, Doing::Task(Task::Rebuild(group))) => {
-                self.disks.rebuilt(now, group, state.changes, plan);
+            Some(Operation::ReadTables(purpose, _)) => self.begin_with_tables(now, ticket, purpose, plan),
+            Some(Operation::Write(op)) => self.go_on_with_write(now, op, plan),
+            Some(Operation::Rebuild(op)) => self.go_on_with_rebuild(now, ticket, op, plan),
+            Some(Operation::Read(op)) => {
+                self.deliver_lost(ticket, &op, plan);
                 plan.end(ticket);
             }
-            (At::Writes, _) => self.written(now, ticket, state, plan),
-            (At::Last, _) => self.deliver(ticket, state, plan),
+            Some(Operation::Simple) | None => plan.end(ticket),
         }
     }
 
@@ -399,13 +337,13 @@ impl Array for Dvs {
         let collect = || Some(idle? + self.options.idle?);
         let next = self.disks.next_at(self.options.depth).or_else(|| if may { collect() } else { None });
         // The earlier of the two.
-        self.changed.due.into_iter().chain(next).min()
+        self.dirty_tables.due.into_iter().chain(next).min()
     }
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        if self.changed.due.is_some_and(|due| due <= now) {
-            self.changed.due = None;
-            return plan.job(Task::Tables(0));
+        if self.dirty_tables.due.is_some_and(|due| due <= now) {
+            self.dirty_tables.due = None;
+            return plan.job(Task::WriteTables(0));
         }
         if let Some(group) = self.disks.begin(now, SimTime::ZERO) {
             return plan.job(Task::Rebuild(group));
@@ -428,27 +366,27 @@ impl Array for Dvs {
         let rebuild = self.rebuilds(SimTime::ZERO);
         let mut cells: Vec<Cell> = Vec::new();
         for record in records.iter() {
-            match Event::of(record) {
+            match TableChange::of(record) {
                 Some(event) => self.recovered(event, &mut cells),
                 None => _ = self.disks.recover(record, &rebuild),
             }
         }
         (0..self.shape.groups).for_each(|g| self.list(g));
-        self.places.open().for_each(|(place, _)| plan.job(Task::Redo(place)));
+        self.places.open().for_each(|(place, _)| plan.job(Task::Replay(place)));
     }
 
     fn checkpoint(&self, out: &mut Records) {
         for (group, tables) in self.groups.iter() {
-            tables.stripes().for_each(|stripe| out.add(&Event::Stripe(group, stripe.into())));
+            tables.stripes().for_each(|stripe| out.add(&TableChange::Stripe(group, stripe.into())));
             let chunks = tables.stripes().flatten().filter_map(|c| match c.holds() {
                 group::Holds::Chunk(lcn) => Some(u64::from(lcn)),
                 _ => None,
             });
             let gone: BTreeSet<u64> = chunks.filter(|lcn| tables.place(*lcn).is_none()).collect();
-            gone.into_iter().for_each(|lcn| out.add(&Event::Unmap { group, lcn }));
+            gone.into_iter().for_each(|lcn| out.add(&TableChange::Unmap { group, lcn }));
         }
-        let whole = self.places.open().filter(|(_, kept)| !kept.lcns.is_empty());
-        whole.for_each(|(place, kept)| out.add(&Event::Kept(place, kept.clone())));
+        let whole = self.places.open().filter(|(_, entry)| !entry.lcns.is_empty());
+        whole.for_each(|(place, entry)| out.add(&TableChange::Journalled(place, entry.clone())));
         self.disks.checkpoint(out);
     }
 
@@ -473,12 +411,12 @@ impl Array for Dvs {
             out.count("chunks_filled", c.filled);
         }
         if self.shape.zone.is_some() {
-            out.count("tables_written", self.changed.written);
-            out.count("table_writes", self.changed.writes);
+            out.count("tables_written", self.dirty_tables.written);
+            out.count("table_writes", self.dirty_tables.writes);
         }
-        if self.held.bounded() {
-            out.count("tables_read", self.held.read);
-            out.count("table_reads", self.held.reads);
+        if self.cached_tables.bounded() {
+            out.count("tables_read", self.cached_tables.read);
+            out.count("table_reads", self.cached_tables.reads);
         }
         out.count("collections_foreground", c.foreground);
         out.count("collections_background", c.background);
@@ -491,6 +429,3 @@ impl Array for Dvs {
         self.disks.counters(out);
     }
 }
-
-/// In the order of [`Rebuild`]: by address.
-const ORDER: Order = Order::Address;

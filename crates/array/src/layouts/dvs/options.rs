@@ -30,7 +30,7 @@ impl Stripes {
 
 /// How an array behaves beyond its shape.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct DvsOptions {
     /// Idle time before groups are collected; `None`: never.
     pub idle: Option<SimTime>,
     /// Only groups of whose written data chunks at least this share is obsolete.
@@ -50,7 +50,7 @@ pub struct Options {
 }
 
 #[cfg(test)]
-impl Options {
+impl DvsOptions {
     /// What tests begin with: nothing in idle time, and all else as users get it.
     pub fn plain() -> Self {
         Self {

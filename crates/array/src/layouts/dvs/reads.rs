@@ -1,20 +1,23 @@
-//! Reads of the host's: what a dead disk held is put together from its stripe.
+//! Reads of the host's: what a dead disk held is made from the rest of its stripe.
 
 use super::Dvs;
-use super::state::{At, Doing, Missing, State};
-use crate::layouts::chunks::Lost;
+use super::operation::{LostPiece, Operation, ReadOp};
+use crate::layouts::chunks::{Lost, Slots};
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, Lba};
 
 impl Dvs {
-    pub(super) fn read(
+    /// Reads what the host wants, and for chunks that are lost the rest of their stripes.
+    pub(super) fn begin_read(
         &mut self,
         ticket: Ticket,
         r: &HostRequest,
         plan: &mut MemberPlan,
-    ) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(Doing::Host(*r), At::Last);
+    ) -> Result<(), Lost> {
+        let before = plan.ops().len();
+        let changes = self.disks.changes();
+        let mut op = ReadOp { request: *r, changes, slots: Slots::default(), lost: Vec::new() };
         for (group, lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
             let n = blocks.end - blocks.start;
             let found = self.group(group).and_then(|g| Some((g, g.place(lcn)?)));
@@ -30,15 +33,16 @@ impl Dvs {
                 plan.ask(ticket, member, own, |p| p.push(Blocks(n), End::Host(Blocks(host))));
                 continue;
             }
-            let first = state.slots.reads.len() as u32;
-            state.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks)?;
-            let slots = first..state.slots.reads.len() as u32;
-            state.missing.push(Missing { host, blocks: n, slots });
+            let first = op.slots.reads.len() as u32;
+            op.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks)?;
+            let slots = first..op.slots.reads.len() as u32;
+            op.lost.push(LostPiece { host, blocks: n, slots });
         }
-        state.slots.plan(ticket, Cause::Parity, plan);
-        if plan.ops().is_empty() {
-            plan.end(ticket);
+        op.slots.plan(ticket, Cause::Parity, plan);
+        match plan.ops().len() > before {
+            true => self.operations.put(ticket, Operation::Read(op)),
+            false => plan.end(ticket),
         }
-        Ok(state)
+        Ok(())
     }
 }

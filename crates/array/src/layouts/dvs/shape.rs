@@ -16,7 +16,7 @@ pub struct Shape {
     /// Groups of the host's.
     pub groups: u64,
     /// Groups that have the tables instead.
-    pub zone: Option<Zone>,
+    pub zone: Option<TableZone>,
 }
 
 impl Shape {
@@ -44,9 +44,9 @@ pub(super) fn home(lcn: u64, disks: u64) -> u64 {
     u64::from(i + u32::from(i >= parity))
 }
 
-/// Where tables are.
+/// The groups that have tables instead of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zone {
+pub struct TableZone {
     /// Blocks of a table.
     pub table: u64,
     /// Its first group, in the order on the disks.
@@ -57,7 +57,7 @@ pub struct Zone {
     pub every: SimTime,
 }
 
-impl Zone {
+impl TableZone {
     /// For this many groups in all, its own among them; `None`: a table is larger than a chunk, or there is no room.
     pub fn new(shape: &Shape, all: u64, every: SimTime) -> Option<Self> {
         let bytes = 4 * shape.logical + shape.disks * (4 * shape.length + 2);

@@ -5,7 +5,8 @@
 //! the segment's length no other data follow, so that nothing is rewritten for a table. A group's table is on one disk.
 
 use super::Dvs;
-use super::shape::Zone;
+use super::operation::Operation;
+use super::shape::TableZone;
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Adjacent tables of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct TableRun {
     /// The disk.
     pub member: MemberId,
     /// The first block.
@@ -24,7 +25,7 @@ pub struct Run {
 
 /// Tables that changed since they were last written to the zone.
 #[derive(Clone, Debug, Default)]
-pub struct Changed {
+pub struct DirtyTables {
     /// Their groups.
     pub groups: BTreeSet<u64>,
     /// When they are written.
@@ -39,9 +40,9 @@ impl Dvs {
     /// The table of a group changed. What was written before the run begins, at time 0, is in the zone already.
     pub(super) fn table_changed(&mut self, now: SimTime, group: u64) {
         if let Some(zone) = self.shape.zone.filter(|_| now > SimTime::ZERO) {
-            self.changed.groups.insert(group);
-            self.held.put(group);
-            self.changed.due.get_or_insert(now + zone.every);
+            self.dirty_tables.groups.insert(group);
+            self.cached_tables.put(group);
+            self.dirty_tables.due.get_or_insert(now + zone.every);
         }
     }
 
@@ -53,45 +54,46 @@ impl Dvs {
     }
 
     /// Where the tables of groups are, adjacent ones together. Those of a dead disk are on the SSD alone.
-    pub(super) fn in_zone(&self, zone: Zone, groups: &mut dyn Iterator<Item = u64>) -> Vec<Run> {
+    pub(super) fn in_zone(&self, zone: TableZone, groups: &mut dyn Iterator<Item = u64>) -> Vec<TableRun> {
         let mut places: Vec<(u64, u64)> = groups.map(|g| zone.place(&self.shape, g)).collect();
         places.sort_unstable();
         let runs = places.chunk_by(|a, b| a.0 == b.0 && a.1 + zone.table == b.1);
-        let of = |places: &[(u64, u64)]| Run {
+        let of = |places: &[(u64, u64)]| TableRun {
             member: MemberId(places[0].0 as u32),
             lba: Lba(places[0].1),
             tables: places.len() as u64,
         };
-        let alive = |run: &Run| !self.disks.is_dead(run.member);
+        let alive = |run: &TableRun| !self.disks.is_dead(run.member);
         runs.map(of).filter(alive).collect()
     }
 
-    /// Writes the tables that changed; answers whether there are any.
-    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> bool {
-        self.changed.due = None;
-        let groups = std::mem::take(&mut self.changed.groups);
-        let Some(zone) = self.shape.zone else { return false };
-        for Run { member, lba, tables } in self.in_zone(zone, &mut groups.into_iter()) {
+    /// Writes the tables that changed, if there are any.
+    pub(super) fn write_tables(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
+        self.dirty_tables.due = None;
+        let groups = std::mem::take(&mut self.dirty_tables.groups);
+        let runs = self.shape.zone.map(|zone| (zone, self.in_zone(zone, &mut groups.into_iter())));
+        let Some((zone, runs)) = runs.filter(|(_, runs)| !runs.is_empty()) else { return plan.end(ticket) };
+        for TableRun { member, lba, tables } in runs {
             let blocks = Blocks(tables * zone.table);
             let write = HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Write, lba, blocks) };
             plan.ask(ticket, member, write, |p| p.push(blocks, End::Records));
-            self.changed.written += tables;
-            self.changed.writes += 1;
+            self.dirty_tables.written += tables;
+            self.dirty_tables.writes += 1;
         }
-        !plan.ops().is_empty()
+        self.operations.put(ticket, Operation::Simple);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::held::Held;
+    use super::super::cached_tables::CachedTables;
     use super::super::shape::Shape;
-    use super::super::{Options, Task};
+    use super::super::{DvsOptions, Task};
     use super::*;
     use crate::{Array, Job, Phase, Work};
 
     fn write_tables() -> Job {
-        Task::Tables(0).into()
+        Task::WriteTables(0).into()
     }
 
     /// Luo et al.'s shape: 200 entries of 4 bytes, 50 stripes of 5 cells of 4, 5 pointers of 2: 1810 bytes, 4 blocks, 32 tables
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn a_table_is_where_nothing_follows_it() {
         let shape = Shape { chunk: 128, disks: 5, length: 50, logical: 200, groups: 0, zone: None };
-        let zone = Zone::new(&shape, 1610, SimTime(1)).unwrap();
+        let zone = TableZone::new(&shape, 1610, SimTime(1)).unwrap();
         assert_eq!((zone.table, zone.first, zone.groups), (4, 800, 10));
         // Group 7 is the second of disk 2, group 160 the 33rd of disk 0.
         assert_eq!(zone.place(&shape, 7), (2, (800 * 50 + 49) * 128 + 4));
@@ -107,12 +109,12 @@ mod tests {
         // The last group's is within the zone.
         let (_, last) = zone.place(&shape, 1599);
         assert!(last + 4 <= 810 * 50 * 128, "{last}");
-        assert_eq!(Zone::new(&Shape { chunk: 3, ..shape }, 1610, SimTime(1)), None);
+        assert_eq!(TableZone::new(&Shape { chunk: 3, ..shape }, 1610, SimTime(1)), None);
     }
 
-    fn dvs(zone: Option<Zone>) -> Dvs {
+    fn dvs(zone: Option<TableZone>) -> Dvs {
         let shape = Shape { chunk: 2, disks: 3, length: 4, logical: 8, groups: 9, zone };
-        Dvs::new(shape, Options::plain())
+        Dvs::new(shape, DvsOptions::plain())
     }
 
     /// Does all phases of a work; what was asked of the disks: member, first block, blocks, cause.
@@ -136,7 +138,7 @@ mod tests {
     #[test]
     fn tables_that_changed_are_written_once_and_together() {
         let shape = dvs(None).shape;
-        let zone = Zone::new(&shape, 11, SimTime::from_ms(1000)).unwrap();
+        let zone = TableZone::new(&shape, 11, SimTime::from_ms(1000)).unwrap();
         assert_eq!((zone.table, zone.first, zone.groups), (1, 4, 2));
         let mut dvs = dvs(Some(zone));
         let write = |lba| Work::Host(HostRequest::new(HostOp::Write, Lba(lba), Blocks(2)));
@@ -154,7 +156,7 @@ mod tests {
         // Group 4 on the disks begins at block 32 and ends at 40; its last chunk is 38 and 39.
         let asked = carry_out(&mut dvs, at(1010), Work::Job(write_tables()));
         assert_eq!(asked, [(0, 38, 2, Cause::Metadata)]);
-        assert_eq!((dvs.changed.written, dvs.changed.writes, dvs.wake_at(None)), (2, 1, None));
+        assert_eq!((dvs.dirty_tables.written, dvs.dirty_tables.writes, dvs.wake_at(None)), (2, 1, None));
         // Group 4 of the host's is behind the zone.
         let asked = carry_out(&mut dvs, at(2000), write(64));
         assert_eq!(asked[0].1, 48, "{asked:?}");
@@ -164,9 +166,9 @@ mod tests {
     /// group 1 on disk 1, group 2 on disk 2. A group has 16 blocks of the host's.
     #[test]
     fn tables_that_the_ssd_has_no_room_for_are_read_back() {
-        let (zone, at) = (Zone::new(&dvs(None).shape, 11, SimTime::from_ms(1000)), SimTime::from_ms);
+        let (zone, at) = (TableZone::new(&dvs(None).shape, 11, SimTime::from_ms(1000)), SimTime::from_ms);
         let mut dvs = dvs(zone);
-        dvs.held = Held::new(Some(2));
+        dvs.cached_tables = CachedTables::new(Some(2));
         let of = |op, group: u64, blocks| Work::Host(HostRequest::new(op, Lba(group * 16), Blocks(blocks)));
         let (read, write) = (|g| of(HostOp::Read, g, 2), |g| of(HostOp::Write, g, 2));
         let tables = |asked: Vec<(u32, u64, u64, Cause)>| {
@@ -192,6 +194,6 @@ mod tests {
         assert_eq!(tables(carry_out(&mut dvs, at(7), read(1))), [(1, 38, 1)]);
         assert_eq!(tables(carry_out(&mut dvs, at(8), read(2))), [(2, 38, 1)]);
         assert_eq!(tables(carry_out(&mut dvs, at(9), all)), [(0, 38, 2)]);
-        assert_eq!((dvs.held.read, dvs.held.reads), (9, 8));
+        assert_eq!((dvs.cached_tables.read, dvs.cached_tables.reads), (9, 8));
     }
 }

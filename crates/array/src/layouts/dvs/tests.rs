@@ -1,14 +1,15 @@
 //! Groups, tables and stripes, work by work.
 
 use super::group::Holds;
-use super::shape::Zone;
+use super::shape::TableZone;
 use super::*;
+use smrlab_stl::Cause;
 
 /// Three disks, chunks of two blocks, eight of the host's in a group, segments of `length`.
-fn dvs(length: u64, zone: bool, options: impl FnOnce(&mut Options)) -> Dvs {
+fn dvs(length: u64, zone: bool, options: impl FnOnce(&mut DvsOptions)) -> Dvs {
     let shape = Shape { chunk: 2, disks: 3, length, logical: 8, groups: 9, zone: None };
-    let zone = if zone { Zone::new(&shape, 11, SimTime::from_ms(1000)) } else { None };
-    let mut all = Options { idle: Some(SimTime::from_ms(50)), ..Options::plain() };
+    let zone = if zone { TableZone::new(&shape, 11, SimTime::from_ms(1000)) } else { None };
+    let mut all = DvsOptions { idle: Some(SimTime::from_ms(50)), ..DvsOptions::plain() };
     options(&mut all);
     Dvs::new(Shape { zone, ..shape }, all)
 }
@@ -124,15 +125,15 @@ fn a_fresh_disk_gets_its_tables() {
     let mut dvs = dvs(4, true, |o| o.idle = None);
     (0..4).for_each(|g| _ = carry_out(&mut dvs, 1, host(HostOp::Write, g * 16, 2)));
     assert_eq!(
-        carry_out(&mut dvs, 1001, Work::Job(Task::Tables(0).into())),
+        carry_out(&mut dvs, 1001, Work::Job(Task::WriteTables(0).into())),
         [(0, 38, 2), (1, 38, 1), (2, 38, 1)]
     );
     let mut plan = MemberPlan::new(true);
     dvs.failed(SimTime::from_ms(1002), MemberId(1), &mut plan);
     (0..2).for_each(|g| _ = carry_out(&mut dvs, 1003, host(HostOp::Write, g * 16, 2)));
-    assert_eq!(carry_out(&mut dvs, 2003, Work::Job(Task::Tables(0).into())), [(0, 38, 1)]);
+    assert_eq!(carry_out(&mut dvs, 2003, Work::Job(Task::WriteTables(0).into())), [(0, 38, 1)]);
     dvs.replaced(SimTime::from_ms(2004), MemberId(1), &mut plan);
-    assert_eq!(dvs.changed.due, Some(SimTime::from_ms(3004)));
+    assert_eq!(dvs.dirty_tables.due, Some(SimTime::from_ms(3004)));
     // It does not answer before some of it is rebuilt; then the tables are written.
-    assert_eq!(dvs.changed.groups, BTreeSet::from([1]));
+    assert_eq!(dvs.dirty_tables.groups, BTreeSet::from([1]));
 }

@@ -1,5 +1,9 @@
 //! Which group is collected in idle time: one line a rule, in [`NAMES`] and [`named`].
 
+use super::Dvs;
+use std::cmp::Reverse;
+use std::ops::Range;
+
 /// What a rule may know of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
@@ -27,6 +31,47 @@ pub fn named(name: &str) -> Rule {
         "recent" => |seen| seen.last,
         "least-recent" => |seen| u64::MAX - seen.last,
         _ => |seen| seen.obsolete,
+    }
+}
+
+impl Dvs {
+    /// Where the group stands among those worth collecting.
+    fn rank(&self, group: u64) -> Option<(u64, Reverse<u64>)> {
+        self.options.idle?;
+        let tables = self.group(group)?;
+        let (accesses, last) = self.touched[group as usize];
+        let seen = Seen { accesses: u64::from(accesses), last, ..tables.seen() };
+        let share = seen.obsolete as f64 / (seen.obsolete + seen.live).max(1) as f64;
+        let worth = seen.obsolete > 0 && share >= self.options.obsolete;
+        worth.then_some(((self.options.victim)(&seen), Reverse(group)))
+    }
+
+    /// A request of the host's touches these groups.
+    pub(super) fn touch(&mut self, groups: Range<u64>) {
+        if self.options.idle.is_none() {
+            return;
+        }
+        self.touches += 1;
+        for group in groups {
+            self.unlist(group);
+            if self.group(group).is_some() {
+                let (accesses, last) = &mut self.touched[group as usize];
+                (*accesses, *last) = (accesses.saturating_add(1), self.touches);
+            }
+            self.list(group);
+        }
+    }
+
+    pub(super) fn unlist(&mut self, group: u64) {
+        if let Some(rank) = self.rank(group) {
+            self.victims.remove(&rank);
+        }
+    }
+
+    pub(super) fn list(&mut self, group: u64) {
+        if let Some(rank) = self.rank(group) {
+            self.victims.insert(rank);
+        }
     }
 }
 

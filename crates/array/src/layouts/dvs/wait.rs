@@ -37,14 +37,14 @@ impl Dvs {
 #[cfg(test)]
 mod tests {
     use super::super::shape::Shape;
-    use super::super::{Options, Stripes};
+    use super::super::{DvsOptions, Stripes};
     use super::*;
 
     /// Luo et al.'s example: of D0 to D4 the first four make a stripe, D8 and D9 none; the second group's chunks are its own.
     #[test]
     fn what_makes_no_full_stripe_waits() {
         let shape = Shape { chunk: 2, disks: 5, length: 5, logical: 20, groups: 2, zone: None };
-        let dvs = Dvs::new(shape, Options { stripes: Stripes::Wait, ..Options::plain() });
+        let dvs = Dvs::new(shape, DvsOptions { stripes: Stripes::Wait, ..DvsOptions::plain() });
         let full = |run: Range<u64>| dvs.full_stripes(std::slice::from_ref(&run));
         assert_eq!(full(0..10), [0..2, 2..4, 4..6, 6..8]);
         assert_eq!(full(16..20), []);

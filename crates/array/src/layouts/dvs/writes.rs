@@ -1,57 +1,66 @@
-//! Writes and discards, and the tables that follow them.
+//! Writes, discards and collections: chunks are packed into new stripes, and the tables follow when these are written.
 
-use super::destage::Destage;
 use super::group::{self, Cell};
-use super::journal::{self, Event};
-use super::state::{At, Doing, State};
-use super::victim::Seen;
+use super::group_write::GroupWrite;
+use super::journal::TableChange;
+use super::operation::{Purpose, Task, WriteOp, WritePhase};
 use super::{Dvs, Stripes};
 use crate::layouts::chunks::{Chunk, Lost, missing};
 use crate::{MemberPlan, Ticket};
-use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 impl Dvs {
-    /// What is written to each group, with what must be read for it.
-    pub(super) fn prepare(&mut self, r: &HostRequest, host: bool) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(Doing::Host(*r), At::Olds);
-        self.prepare_run(&mut state, r.lba.span(r.blocks), 0, host)?;
-        self.pack(&mut state, false)?;
-        Ok(state)
+    /// Begins a write of the host's, or a discard: where that takes a chunk in part it writes zeroes.
+    pub(super) fn begin_write(
+        &mut self,
+        ticket: Ticket,
+        r: &HostRequest,
+        plan: &mut MemberPlan,
+    ) -> Result<(), Lost> {
+        let mut op = self.new_write(ticket, Purpose::Host(*r));
+        self.add_range(&mut op, r.lba.span(r.blocks), 0, r.op == HostOp::Write)?;
+        self.pack_and_read(op, plan)
     }
 
-    /// Several runs, of which the host's buffer holds one after the other.
-    pub(super) fn prepare_runs(&mut self, runs: &[Range<u64>]) -> Result<Box<State>, Lost> {
-        let mut state = self.begin(Doing::Runs, At::Olds);
-        let mut at = 0;
-        for run in runs {
-            self.prepare_run(&mut state, run.clone(), at, true)?;
-            at += run.end - run.start;
-        }
-        state.runs = runs.to_vec();
-        self.pack(&mut state, false)?;
-        Ok(state)
-    }
-
-    /// Begins a write of several runs whose groups' tables the SSD has.
-    pub(super) fn write_runs(&mut self, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
+    /// Begins a write of several ranges, of which the host's buffer holds one after the other.
+    pub(super) fn begin_runs(
+        &mut self,
+        ticket: Ticket,
+        runs: Vec<Range<u64>>,
+        plan: &mut MemberPlan,
+    ) -> Result<(), Lost> {
         let touched: BTreeSet<u64> = runs.iter().flat_map(|r| self.groups_of(r)).collect();
         touched.into_iter().for_each(|group| self.touch(group..group + 1));
-        match self.prepare_runs(runs) {
-            Ok(mut state) => {
-                self.first_phase(ticket, &mut state, plan);
-                self.states.put(ticket, state);
-            }
-            Err(Lost) => plan.refuse(ticket, Refusal::Lost),
+        let mut op = self.new_write(ticket, Purpose::Runs(Vec::new()));
+        let mut at = 0;
+        for run in &runs {
+            self.add_range(&mut op, run.clone(), at, true)?;
+            at += run.end - run.start;
         }
+        op.purpose = Purpose::Runs(runs);
+        self.pack_and_read(op, plan)
     }
 
-    fn prepare_run(&mut self, state: &mut State, run: Range<u64>, at: u64, host: bool) -> Result<(), Lost> {
-        for (group, lcn, new, offset) in self.chunks(run) {
-            // What the first run of a chunk leaves to be read holds the gaps before the others too.
-            let last = state.destages.last_mut().filter(|d| d.group == group);
+    /// Begins the collection of a group in idle time.
+    pub(super) fn begin_collection(
+        &mut self,
+        ticket: Ticket,
+        group: u64,
+        plan: &mut MemberPlan,
+    ) -> Result<(), Lost> {
+        let mut op = self.new_write(ticket, Purpose::Task(Task::Collect(group)));
+        op.groups.push(self.new_group_write(group, true));
+        self.pack_and_read(op, plan)
+    }
+
+    /// Adds the chunks of a range; `at`: where its first block is in the host's buffer; `host`: the host has data for them.
+    fn add_range(&mut self, op: &mut WriteOp, range: Range<u64>, at: u64, host: bool) -> Result<(), Lost> {
+        for (group, lcn, new, offset) in self.chunks(range) {
+            // What the first range of a chunk leaves to be read holds the gaps before the others too.
+            let last = op.groups.last_mut().filter(|d| d.group == group);
             if let Some(chunk) = last.and_then(|d| d.chunks.last_mut()).filter(|c| c.lcn == lcn) {
                 chunk.more.push((new, at + offset));
                 continue;
@@ -63,32 +72,41 @@ impl Dvs {
             }
             let old = match (missing(self.shape.chunk, &new), place, self.group(group)) {
                 (Some(range), Some(place), Some(tables)) => {
-                    Some(state.slots.chunk(&self.shape, (group, tables), place, range, &self.disks)?)
+                    Some(op.slots.chunk(&self.shape, (group, tables), place, range, &self.disks)?)
                 }
                 _ => None,
             };
             self.counts.fills += u64::from(old.is_some());
             let chunk = Chunk { lcn, new, host: host.then_some(at + offset), more: Vec::new(), old };
-            match state.destages.last_mut().filter(|d| d.group == group) {
-                Some(destage) => destage.chunks.push(chunk),
+            match op.groups.last_mut().filter(|write| write.group == group) {
+                Some(write) => write.chunks.push(chunk),
                 None => {
-                    let mut destage = self.destage(group, false);
-                    destage.chunks.push(chunk);
-                    state.destages.push(destage);
+                    let mut write = self.new_group_write(group, false);
+                    write.chunks.push(chunk);
+                    op.groups.push(write);
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn pack(&mut self, state: &mut State, collect: bool) -> Result<(), Lost> {
-        let fill = self.options.stripes == Stripes::Fill;
-        for destage in &mut state.destages {
-            destage.fresh = destage.chunks.len();
-            let shape = self.shape;
-            let tables = self.groups.begin(destage.group, &shape);
-            let packer = &mut self.packer;
-            destage.prepare(&shape, tables, (collect, fill), (&mut state.slots, packer), &self.disks)?;
+    /// Packs the chunks into stripes and reads what these need, or writes them at once.
+    fn pack_and_read(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) -> Result<(), Lost> {
+        let (shape, fill) = (self.shape, self.options.stripes == Stripes::Fill);
+        for write in &mut op.groups {
+            write.fresh = write.chunks.len();
+            let tables = self.groups.begin(write.group, &shape);
+            write.prepare(&shape, tables, fill, (&mut op.slots, &mut self.packer), &self.disks)?;
+        }
+        if op.groups.is_empty() {
+            plan.end(op.ticket);
+            self.recycle(op);
+        } else if op.slots.reads.is_empty() {
+            self.write(op, plan);
+        } else {
+            let why = if op.purpose.is_idle_collection() { Cause::Clean } else { Cause::Fill };
+            op.slots.plan(op.ticket, why, plan);
+            self.wait(op);
         }
         Ok(())
     }
@@ -102,146 +120,97 @@ impl Dvs {
                 self.group_mut(group).unmap(lcn);
                 self.list(group);
                 self.table_changed(now, group);
-                plan.record(&Event::Unmap { group, lcn });
+                plan.record(&TableChange::Unmap { group, lcn });
             }
         }
     }
 
-    pub(super) fn start_write(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        r: &HostRequest,
-        plan: &mut MemberPlan,
-    ) -> Result<Box<State>, Lost> {
-        let host = r.op == HostOp::Write;
-        if !host {
-            self.unmap(now, r, plan);
-        }
-        let mut state = self.prepare(r, host)?;
-        self.first_phase(ticket, &mut state, plan);
-        Ok(state)
-    }
-
-    pub(super) fn first_phase(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
-        if state.destages.is_empty() {
-            plan.end(ticket);
-        } else if state.slots.reads.is_empty() {
-            self.write(ticket, state, plan);
-        } else {
-            state.slots.plan(ticket, Cause::Fill, plan);
+    /// A phase of a write is over: plans the next one.
+    pub(super) fn go_on_with_write(&mut self, now: SimTime, op: Box<WriteOp>, plan: &mut MemberPlan) {
+        match op.phase {
+            WritePhase::ReadOld => self.write(op, plan),
+            WritePhase::AwaitPlaces => self.wait(op),
+            WritePhase::WriteJournal => {
+                self.journal_holds(&op, plan);
+                self.write(op, plan);
+            }
+            WritePhase::WriteStripes => self.stripes_written(now, op, plan),
         }
     }
 
-    /// Writes what is prepared; a collection has its chunks in the journal first.
-    pub(super) fn write(&mut self, ticket: Ticket, state: &mut State, plan: &mut MemberPlan) {
-        let open = |d: &&Destage| d.collect && d.journal.is_none();
-        if self.options.journal && state.destages.iter().any(|d| open(&d)) {
-            let mut collected = 0;
-            let fits = state.destages.iter().position(|d| {
-                collected += u64::from(d.collect);
-                collected > journal::PLACES
-            });
-            let rest = state.destages.split_off(fits.unwrap_or(state.destages.len()));
-            state.rest.splice(0..0, rest);
-            let count = state.destages.iter().filter(open).count();
-            return self.journal(ticket, state, count, plan);
+    /// Writes the stripes, or first the chunks of collections to the journal.
+    fn write(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
+        if self.options.journal && op.groups.iter().any(GroupWrite::wants_journal) {
+            return self.enter_journal(op, plan);
         }
-        state.at = At::Writes;
-        let request = match state.doing {
-            Doing::Host(r) => r,
-            Doing::Runs | Doing::Task(_) => HostRequest::new(HostOp::Write, Lba(0), Blocks(0)),
+        op.phase = WritePhase::WriteStripes;
+        let request = match op.purpose {
+            Purpose::Host(r) => r,
+            Purpose::Runs(_) | Purpose::Task(_) => HostRequest::new(HostOp::Write, Lba(0), Blocks(0)),
         };
         let before = plan.ops().len();
-        for destage in &state.destages {
-            destage.write(&self.shape, ticket, &request, &self.disks, plan);
-            if destage.collect {
-                let moved = Blocks((destage.chunks.len() - destage.fresh) as u64 * self.shape.chunk);
-                plan.cleaning("group-collection", ticket, moved);
+        for write in &op.groups {
+            write.write(&self.shape, op.ticket, &request, &self.disks, plan);
+            if write.collect {
+                let moved = Blocks((write.chunks.len() - write.fresh) as u64 * self.shape.chunk);
+                plan.cleaning("group-collection", op.ticket, moved);
             }
         }
-        if plan.ops().len() == before {
-            // All disks of its stripes are dead.
-            self.refuse(ticket, state.doing, plan);
-            state.destages.clear();
+        if plan.ops().len() > before {
+            return self.wait(op);
         }
+        // All disks of its stripes are dead.
+        self.refuse(op.ticket, op.purpose.task(), plan);
+        self.recycle(op);
     }
 
-    /// The writes are done: the new stripes hold.
-    pub(super) fn commit(&mut self, now: SimTime, state: &State, plan: &mut MemberPlan) {
-        for destage in &state.destages {
-            let group = destage.group;
-            self.unlist(group);
-            if destage.collect {
-                let shape = self.shape;
-                self.group_mut(group).reset(&shape);
-                plan.record(&Event::Reset(group));
-            }
-            if let Some(place) = destage.journal {
-                self.places.give(place);
-            }
-            let (disks, tables) = (self.shape.disks as usize, self.group_mut(group));
-            for stripe in destage.stripes.chunks(disks) {
-                plan.record(&Event::Stripe(group, stripe.into()));
-                tables.append(stripe);
-            }
-            self.list(group);
-            self.table_changed(now, group);
-            self.count(destage, matches!(state.doing, Doing::Task(_)));
+    /// Stripes are written: the tables have them, and what the journal had no room for follows.
+    fn stripes_written(&mut self, now: SimTime, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
+        let background = op.purpose.task().is_some();
+        op.groups.iter().for_each(|write| self.commit(now, write, background, plan));
+        self.collecting &= !op.purpose.is_idle_collection();
+        self.use_free_places(plan);
+        if op.rest.is_empty() {
+            plan.end(op.ticket);
+            return self.recycle(op);
         }
+        op.groups = std::mem::take(&mut op.rest);
+        self.write(op, plan);
     }
 
-    pub(super) fn count(&mut self, destage: &Destage, background: bool) {
+    /// The new stripes of a group hold.
+    fn commit(&mut self, now: SimTime, write: &GroupWrite, background: bool, plan: &mut MemberPlan) {
+        let (group, shape) = (write.group, self.shape);
+        self.unlist(group);
+        if write.collect {
+            self.group_mut(group).reset(&shape);
+            plan.record(&TableChange::Reset(group));
+        }
+        if let Some(place) = write.journal {
+            self.places.give(place);
+        }
+        let tables = self.group_mut(group);
+        for stripe in write.stripes.chunks(shape.disks as usize) {
+            plan.record(&TableChange::Stripe(group, stripe.into()));
+            tables.append(stripe);
+        }
+        self.list(group);
+        self.table_changed(now, group);
+        self.count(write, background);
+    }
+
+    fn count(&mut self, write: &GroupWrite, background: bool) {
         let counts = &mut self.counts;
         let nothing = |s: &[Cell]| s.iter().any(|c| c.holds() == group::Holds::Nothing);
-        for stripe in destage.stripes.chunks(self.shape.disks as usize) {
+        for stripe in write.stripes.chunks(self.shape.disks as usize) {
             *(if nothing(stripe) { &mut counts.partial } else { &mut counts.full }) += 1;
         }
-        if !destage.collect {
-            counts.filled += (destage.chunks.len() - destage.fresh) as u64;
-        }
-        if destage.collect {
-            counts.moved += (destage.chunks.len() - destage.fresh) as u64;
-            *(if background { &mut counts.background } else { &mut counts.foreground }) += 1;
-        }
-    }
-
-    /// Where the group stands among those worth collecting.
-    pub(super) fn rank(&self, group: u64) -> Option<(u64, std::cmp::Reverse<u64>)> {
-        self.options.idle?;
-        let tables = self.group(group)?;
-        let (accesses, last) = self.touched[group as usize];
-        let seen = Seen { accesses: u64::from(accesses), last, ..tables.seen() };
-        let share = seen.obsolete as f64 / (seen.obsolete + seen.live).max(1) as f64;
-        let worth = seen.obsolete > 0 && share >= self.options.obsolete;
-        worth.then_some(((self.options.victim)(&seen), std::cmp::Reverse(group)))
-    }
-
-    /// A request of the host's touches these groups.
-    pub(super) fn touch(&mut self, groups: Range<u64>) {
-        if self.options.idle.is_none() {
+        let moved = (write.chunks.len() - write.fresh) as u64;
+        if !write.collect {
+            counts.filled += moved;
             return;
         }
-        self.touches += 1;
-        for group in groups {
-            self.unlist(group);
-            if self.group(group).is_some() {
-                let (accesses, last) = &mut self.touched[group as usize];
-                (*accesses, *last) = (accesses.saturating_add(1), self.touches);
-            }
-            self.list(group);
-        }
-    }
-
-    pub(super) fn unlist(&mut self, group: u64) {
-        if let Some(rank) = self.rank(group) {
-            self.victims.remove(&rank);
-        }
-    }
-
-    pub(super) fn list(&mut self, group: u64) {
-        if let Some(rank) = self.rank(group) {
-            self.victims.insert(rank);
-        }
+        counts.moved += moved;
+        *(if background { &mut counts.background } else { &mut counts.foreground }) += 1;
     }
 }

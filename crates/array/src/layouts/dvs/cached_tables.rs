@@ -6,10 +6,11 @@ use crate::{End, MemberPlan, Ticket};
 use lru::LruCache;
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, SimTime};
+use std::collections::BTreeSet;
 
 /// The tables used last.
 #[derive(Debug)]
-pub struct Held {
+pub struct CachedTables {
     /// Room for so many tables; `None`: for all.
     room: Option<usize>,
     list: LruCache<u64, ()>,
@@ -19,7 +20,7 @@ pub struct Held {
     pub reads: u64,
 }
 
-impl Held {
+impl CachedTables {
     /// With room for so many tables, or for all.
     pub fn new(room: Option<u64>) -> Self {
         Self { room: room.map(|n| n as usize), list: LruCache::unbounded(), read: 0, reads: 0 }
@@ -48,22 +49,22 @@ impl Held {
 }
 
 impl Dvs {
-    /// Reads those tables of `groups` that are in the zone alone; `false`: there are none, and the work may begin. Before the
+    /// Reads those tables of `groups` that are in the zone alone; `false`: there are none, and the operation may begin. Before the
     /// run, at time 0, nothing is read.
     pub(super) fn read_tables(
         &mut self,
         now: SimTime,
         ticket: Ticket,
-        groups: impl Iterator<Item = u64>,
+        groups: &BTreeSet<u64>,
         plan: &mut MemberPlan,
     ) -> bool {
-        let Some(zone) = self.shape.zone.filter(|_| self.held.bounded()) else { return false };
-        let absent = |g: &u64| !self.held.put(*g) && self.groups.get(*g).is_some();
-        let wanted: Vec<u64> = groups.filter(absent).collect();
-        let changed = &self.changed.groups;
-        if !self.held.shrink(|g| changed.contains(&g)) {
+        let Some(zone) = self.shape.zone else { return false };
+        let absent = |g: &u64| !self.cached_tables.put(*g) && self.groups.get(*g).is_some();
+        let wanted: Vec<u64> = groups.iter().copied().filter(absent).collect();
+        let changed = &self.dirty_tables.groups;
+        if !self.cached_tables.shrink(|g| changed.contains(&g)) {
             // It is written before it goes.
-            self.changed.due = Some(now);
+            self.dirty_tables.due = Some(now);
         }
         if now == SimTime::ZERO {
             return false;
@@ -74,8 +75,8 @@ impl Dvs {
             let read =
                 HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Read, run.lba, blocks) };
             plan.ask(ticket, run.member, read, |p| p.push(blocks, End::Zero));
-            self.held.read += run.tables;
-            self.held.reads += 1;
+            self.cached_tables.read += run.tables;
+            self.cached_tables.reads += 1;
         }
         !runs.is_empty()
     }

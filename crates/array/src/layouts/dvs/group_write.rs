@@ -1,4 +1,4 @@
-//! Writing chunks to a group: what must be read before, and what the stripes are made of.
+//! The write of chunks to one group: what must be read before, and what the stripes are made of.
 
 use super::group::{Cell, Group, Holds, Place};
 use super::pack::{Packer, pack_all};
@@ -10,9 +10,9 @@ use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
-/// What is written to one group by one work.
+/// What one operation writes to one group.
 #[derive(Clone, Debug)]
-pub struct Destage {
+pub struct GroupWrite {
     /// The group.
     pub group: u64,
     /// The chunks; first those of the host's, then what a collection moves.
@@ -61,18 +61,18 @@ impl Slots {
     }
 }
 
-impl Destage {
-    /// Packs the chunks behind the group's pointers, or, where they do not fit or `collect` says so, all live chunks into
-    /// the emptied group.
+impl GroupWrite {
+    /// Packs the chunks behind the group's pointers, narrow stripes filled with old chunks where `fill` says so; or, where they do
+    /// not fit or the group is collected anyhow, all live chunks into the emptied group.
     pub fn prepare(
         &mut self,
         shape: &Shape,
         tables: &Group,
-        (collect, fill): (bool, bool),
+        fill: bool,
         (slots, packer): (&mut Slots, &mut Packer),
         alive: &Disks,
     ) -> Result<(), Lost> {
-        if !collect {
+        if !self.collect {
             let mut fillers = Vec::new();
             let more = |disk, row| {
                 let taken = |lcn| fillers.contains(&lcn) || self.chunks.iter().any(|c| c.lcn == lcn);
@@ -113,6 +113,11 @@ impl Destage {
         let old = slots.chunk(shape, (self.group, tables), place, 0..shape.chunk, alive)?;
         self.chunks.push(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
         Ok(())
+    }
+
+    /// A collection that the journal does not have.
+    pub(super) fn wants_journal(&self) -> bool {
+        self.collect && self.journal.is_none()
     }
 
     fn chunk(&self, lcn: u16) -> &Chunk {
