@@ -112,6 +112,15 @@ impl Term {
         Self { times: times * self.times, ..self }
     }
 
+    /// The same where what is called the host's buffer is in a slot, from block `at` of it on.
+    #[must_use]
+    pub(crate) fn with_host_in(self, slot: u32, at: Blocks) -> Self {
+        match self.from {
+            Source::Host(from) => Self { from: Source::Slot(slot, from + at), ..self },
+            Source::Slot(..) => self,
+        }
+    }
+
     /// The same so many blocks further on.
     #[must_use]
     pub(crate) fn moved(self, on: Blocks) -> Self {
@@ -199,6 +208,13 @@ impl MemberPlan {
     /// An empty plan that collects parts only where asked to.
     pub fn new(wants_data: bool) -> Self {
         Self { wants_data, ..Self::default() }
+    }
+
+    /// The same memory for an empty plan that collects parts where `like` does.
+    pub(crate) fn reuse(self, like: &Self) -> Self {
+        let mut plan = Self { wants_data: like.wants_data, ..self };
+        plan.clear();
+        plan
     }
 
     /// Empties it for the next call.
@@ -321,10 +337,20 @@ impl MemberPlan {
         self.jobs.push(Job { awaited: true, ..job.into() });
     }
 
-    /// Takes over what another plan says of its works: a fence, cleaning events.
+    /// Takes over what another plan says of its works beside requests and outcomes: a fence, cleaning events.
     pub(crate) fn take_marks(&mut self, other: &Self) {
         self.fence |= other.fence;
         self.cleanings.extend_from_slice(&other.cleanings);
+    }
+
+    /// The same, and its changes of state and deliveries.
+    pub(crate) fn take_effects(&mut self, other: &Self) {
+        self.take_marks(other);
+        self.records.append(&other.records);
+        for delivery in &other.deliveries {
+            let terms = other.terms_of(delivery.part.end);
+            self.deliver_to(delivery.ticket, delivery.to, delivery.part.blocks, &terms);
+        }
     }
 
     /// A durable change of the array's state, in its own memory: durable now, before the requests of this plan begin.
@@ -347,34 +373,6 @@ impl MemberPlan {
     /// The work as a whole is a cleaning event that moves `relocated` live blocks.
     pub fn cleaning(&mut self, kind: &'static str, ticket: Ticket, relocated: Blocks) {
         self.cleanings.push((kind, ticket, relocated));
-    }
-
-    /// Takes back that a work is over, and tells how it ended: for an array around the one that planned it.
-    pub(crate) fn take_outcome(&mut self, ticket: Ticket) -> Option<Outcome> {
-        let ends = |o: &Outcome| matches!(o, Outcome::Ended(t) | Outcome::Refused(t, _) if *t == ticket);
-        let i = self.outcomes.iter().position(ends)?;
-        Some(self.outcomes.remove(i))
-    }
-
-    /// What the writes of `ticket` take from the host's buffer comes from a slot, `at` blocks behind its start.
-    pub(crate) fn redirect(&mut self, ticket: Ticket, slot: u32, at: u64) {
-        let Self { ops, parts, terms, .. } = self;
-        let own = ops.iter().filter(|o| o.ticket == ticket && o.request.op == HostOp::Write);
-        for op in own {
-            for part in &mut parts[op.parts.0 as usize..op.parts.1 as usize] {
-                match part.end {
-                    End::Host(from) => part.end = End::Slot(slot, from + Blocks(at)),
-                    End::Sum(first, end) => {
-                        for term in &mut terms[first as usize..end as usize] {
-                            if let Source::Host(from) = term.from {
-                                term.from = Source::Slot(slot, from + Blocks(at));
-                            }
-                        }
-                    }
-                    End::Slot(..) | End::Zero | End::Records => {}
-                }
-            }
-        }
     }
 
     /// Member requests, in the order in which they are issued.
@@ -465,19 +463,5 @@ impl Parts<'_> {
                 End::Sum(first, self.terms.len() as u32)
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Outcomes keep their order when one is taken out.
-    #[test]
-    fn outcomes_are_told_in_their_order() {
-        let mut plan = MemberPlan::new(false);
-        (0..4).for_each(|n| plan.end(Ticket(n)));
-        assert_eq!(plan.take_outcome(Ticket(1)), Some(Outcome::Ended(Ticket(1))));
-        assert_eq!(plan.outcomes(), [0, 2, 3].map(|n| Outcome::Ended(Ticket(n))));
     }
 }

@@ -2,17 +2,16 @@
 
 use super::evict::Dirty;
 use super::pages::{self, Page};
-use super::{Cached, Doing, Event, Place, SLOT, Settings, Task};
+use super::{Cached, DirtyChange, Place, SLOT, Settings, Stage, Task};
 use crate::plan::Outcome;
-use crate::{End, MemberPlan, Phase, Ticket, Work};
+use crate::{End, MemberPlan, Phase, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A page that was read.
 #[derive(Clone, Copy, Debug)]
-struct Read {
+struct PageRead {
     page: u64,
     stamp: u64,
 }
@@ -22,13 +21,13 @@ struct Read {
 pub(super) struct Destage {
     group: u64,
     /// Its pages, as they were when they were read.
-    pages: Vec<Read>,
+    pages: Vec<PageRead>,
     /// Runs of the host's blocks, ascending and apart; the slot holds one after the other.
     runs: Vec<Range<u64>>,
     /// Runs that the array within has done or is doing; all at once where it takes them so.
     next: usize,
     /// Where in the slot that is which it is doing.
-    at: u64,
+    pub(super) at: u64,
 }
 
 impl Cached {
@@ -143,7 +142,7 @@ impl Cached {
         let mut destage = Destage { group, ..Destage::default() };
         let mut at = 0;
         for (page, found) in chosen {
-            destage.pages.push(Read { page, stamp: found.stamp });
+            destage.pages.push(PageRead { page, stamp: found.stamp });
             pages::runs(found.valid, |r| {
                 let n = Blocks(r.end - r.start);
                 let lba = self.on_ssd(Place { of_reads: false, slot: found.slot }, r.start);
@@ -163,97 +162,87 @@ impl Cached {
         if destage.runs.is_empty() {
             return self.destaged(ticket, destage, false, plan);
         }
-        self.doing.put(ticket, Doing::Destage(destage));
+        self.stages.put(ticket, Stage::Destage(destage));
     }
 
-    /// A phase of a destage is over: what was read from the SSD is written, all at once or run by run.
+    /// A phase of a destage is over.
     pub(super) fn destage_phase(
         &mut self,
         now: SimTime,
         phase: Phase,
-        mut destage: Destage,
+        destage: Destage,
         plan: &mut MemberPlan,
     ) {
         let ticket = phase.ticket;
-        if destage.next > 0 {
-            self.inner.complete(now, phase, plan);
-        } else if self.inner.start_runs(now, ticket, &destage.runs, plan) {
-            destage.next = destage.runs.len();
-        } else {
-            self.next_run(now, ticket, &mut destage, plan);
-        }
-        self.after_run(now, ticket, destage, plan);
-    }
-
-    /// The array within was asked for a run: the next one follows where it is done.
-    fn after_run(&mut self, now: SimTime, ticket: Ticket, mut destage: Destage, plan: &mut MemberPlan) {
-        loop {
-            match plan.take_outcome(ticket) {
-                None => return self.doing.put(ticket, Doing::Destage(destage)),
-                Some(Outcome::Refused(..)) => return self.destaged(ticket, destage, true, plan),
-                Some(_) if destage.next == destage.runs.len() => {
-                    return self.destaged(ticket, destage, false, plan);
-                }
-                Some(_) => self.next_run(now, ticket, &mut destage, plan),
+        let outcome = match destage.next {
+            0 => self.write_runs(now, ticket, destage, plan),
+            _ => {
+                self.stages.put(ticket, Stage::Destage(destage));
+                self.within(Some(ticket), plan, |inner, own| inner.complete(now, phase, own))
             }
-        }
-    }
-
-    /// An array within that keeps works waiting may have gone on with them, whoever was asked about: those that it ended
-    /// are over here too, and what destages write is in their slots.
-    pub(super) fn others(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        while let Some(ticket) = self.ended(plan) {
-            match self.doing.take(ticket) {
-                Some(Doing::Destage(destage)) => self.after_run(now, ticket, destage, plan),
-                Some(Doing::Within(asked)) => self.after_within(ticket, asked, plan),
-                _ => return,
-            }
-        }
-        self.redirect(plan);
-    }
-
-    /// A work that only the array within knows to be over.
-    fn ended(&self, plan: &MemberPlan) -> Option<Ticket> {
-        let tickets = plan.outcomes().iter().filter_map(|outcome| match outcome {
-            Outcome::Ended(ticket) | Outcome::Refused(ticket, _) => Some(*ticket),
-            Outcome::Acknowledged(_) => None,
-        });
-        let within = |ticket: &Ticket| match self.doing.get(*ticket) {
-            Some(Doing::Within(asked)) => !asked.done,
-            Some(Doing::Destage(_)) => true,
-            _ => false,
         };
-        tickets.into_iter().find(within)
+        self.run_over(now, ticket, outcome, plan);
     }
 
-    /// What destages write is in their slots; a plan may have the writes of one that waited for the array within.
-    fn redirect(&self, plan: &mut MemberPlan) {
-        if !plan.wants_data() {
-            return;
-        }
-        let tickets: BTreeSet<Ticket> = plan.ops().iter().map(|op| op.ticket).collect();
-        for ticket in tickets {
-            if let Some(Doing::Destage(destage)) = self.doing.get(ticket) {
-                plan.redirect(ticket, SLOT, destage.at);
+    /// All is read from the SSD: it is written at once where the array within takes it so, else run by run.
+    fn write_runs(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        destage: Destage,
+        plan: &mut MemberPlan,
+    ) -> Option<Outcome> {
+        let (runs, mut at_once) = (destage.runs.clone(), true);
+        self.stages.put(ticket, Stage::Destage(Destage { next: runs.len(), ..destage }));
+        let outcome = self.within(Some(ticket), plan, |inner, own| {
+            at_once = inner.start_runs(now, ticket, &runs, own);
+        });
+        match self.stages.get_mut(ticket) {
+            Some(Stage::Destage(destage)) if !at_once => {
+                destage.next = 0;
+                self.write_next_run(now, ticket, plan)
             }
+            _ => outcome,
         }
     }
 
-    fn next_run(&mut self, now: SimTime, ticket: Ticket, destage: &mut Destage, plan: &mut MemberPlan) {
+    fn write_next_run(&mut self, now: SimTime, ticket: Ticket, plan: &mut MemberPlan) -> Option<Outcome> {
+        let Some(Stage::Destage(destage)) = self.stages.get_mut(ticket) else { return None };
         destage.at = destage.runs[..destage.next].iter().map(|r| r.end - r.start).sum();
         let run = destage.runs[destage.next].clone();
         destage.next += 1;
-        let r = HostRequest::new(HostOp::Write, Lba(run.start), Blocks(run.end - run.start));
-        self.inner.start(now, ticket, &Work::Host(r), plan);
+        let write = HostRequest::new(HostOp::Write, Lba(run.start), Blocks(run.end - run.start));
+        self.ask_inner(now, ticket, write, plan)
+    }
+
+    /// The array within went on with a run, or ended it: then the next one follows.
+    pub(super) fn run_over(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        mut outcome: Option<Outcome>,
+        plan: &mut MemberPlan,
+    ) {
+        while let Some(ended) = outcome {
+            let refused = matches!(ended, Outcome::Refused(..));
+            match self.stages.take(ticket) {
+                Some(Stage::Destage(destage)) if refused || destage.next == destage.runs.len() => {
+                    return self.destaged(ticket, destage, refused, plan);
+                }
+                Some(stage) => self.stages.put(ticket, stage),
+                None => return,
+            }
+            outcome = self.write_next_run(now, ticket, plan);
+        }
     }
 
     /// The pages that were not written again meanwhile are clean, and their places are free.
     fn destaged(&mut self, ticket: Ticket, destage: Destage, refused: bool, plan: &mut MemberPlan) {
-        for Read { page, stamp } in destage.pages {
+        for PageRead { page, stamp } in destage.pages {
             // What the array cannot take any more is lost: the cache does not wait for it for ever.
             if self.dirty.get(page).is_some_and(|p| p.stamp == stamp || refused) {
                 self.dirty.remove(page);
-                plan.record(&Event::Gone(page));
+                plan.record(&DirtyChange::Gone(page));
             }
         }
         self.destaging.retain(|g| *g != destage.group);

@@ -4,10 +4,13 @@
 //! the array within, and asks it under the ticket of the host's request (or of the job, where it destages). Writes
 //! wait, in their order, while there is no room, or while a read of the same blocks is under way; so does what overlaps a
 //! write that waits.
+//!
+//! The array within plans into a plan of its own, which [`inner`] takes over.
 
 mod destage;
 mod entry;
 mod evict;
+mod inner;
 mod lists;
 mod pages;
 mod params;
@@ -18,7 +21,7 @@ mod tests;
 pub(crate) use entry::{before, ssd};
 pub(crate) use params::PARAMS;
 
-use crate::plan::tasks;
+use crate::plan::{Outcome, tasks};
 use crate::tickets::Tickets;
 use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
 use destage::Destage;
@@ -35,17 +38,17 @@ tasks! {
     enum Task from 0x1_0000 {
         /// Destages this group.
         Destage,
-        /// Gives the host request of this ticket the stripes that it needs on the disks.
-        Ask,
+        /// Takes the stripes that the host request of this ticket needs on the disks.
+        TakeStripes,
     }
 }
 
 /// The slot of what comes from the SSD; the array within counts its own from 0.
 const SLOT: u32 = u32::MAX;
 
-/// What is recorded, beside what the array within records.
+/// A change of the dirty pages; the array within has changes of its own.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum DirtyChange {
     /// This page is dirty: where it is, and its valid sectors.
     Put { page: u64, slot: u64, valid: pages::Mask },
     /// This page is not dirty any more.
@@ -56,13 +59,13 @@ enum Event {
 const PUT: u32 = 1 << 16;
 const GONE: u32 = PUT + 1;
 
-impl Event {
+impl DirtyChange {
     fn of_page(page: u64, found: &Page) -> Self {
         Self::Put { page, slot: found.slot, valid: found.valid }
     }
 }
 
-impl Change for Event {
+impl Change for DirtyChange {
     fn put(&self, to: &mut Records) {
         match *self {
             // 40 and 24 bits.
@@ -117,19 +120,20 @@ pub(crate) struct Settings {
     pub discards: bool,
 }
 
-/// What a ticket is at.
+/// What a ticket waits for.
 #[derive(Clone, Debug)]
-enum Doing {
-    /// A host request that waits, of which so many blocks are done.
-    Waiting(HostRequest, u64),
-    /// The last phase: a read from the SSD alone, or what a read brought being written to the read cache.
+enum Stage {
+    /// A host request waits for its turn, or for room; so many blocks of it are done.
+    Turn(HostRequest, u64),
+    /// Blocks of a write, by their offsets, are written to the SSD.
+    WriteSsd(HostRequest, Range<u64>),
+    /// A read, write or discard that needs the disks waits for its stripes.
+    Stripes(HostRequest),
+    /// The array within does it.
+    Inner(InnerRequest),
+    /// The last phase: a read from the SSD alone, or the read cache takes what a read brought.
     Last,
-    /// Blocks of a write, by their offsets, are being written to the SSD.
-    Write(HostRequest, Range<u64>),
-    /// A read, write or discard that needs the disks and waits for its job.
-    Asked(HostRequest),
-    /// It is being done by the array within.
-    Within(Asked),
+    /// A group is destaged.
     Destage(Destage),
     /// Work of the array within.
     Passed,
@@ -137,13 +141,13 @@ enum Doing {
 
 /// A host request that the array within does.
 #[derive(Clone, Debug)]
-struct Asked {
+struct InnerRequest {
     request: HostRequest,
     /// The job that has the stripes for it.
     job: Ticket,
     /// Of a read: dirty blocks that are laid over what it brings, by their offsets in the request.
     dirty: Vec<Range<u64>>,
-    /// The array within is done.
+    /// The array within is done; dirty blocks are still being read.
     done: bool,
 }
 
@@ -154,11 +158,11 @@ struct Place {
     slot: u64,
 }
 
-/// Host requests under way.
+/// Host requests under way, and their blocks.
 #[derive(Clone, Debug, Default)]
-struct Under(Vec<(Ticket, Range<u64>)>);
+struct UnderWay(Vec<(Ticket, Range<u64>)>);
 
-impl Under {
+impl UnderWay {
     fn add(&mut self, ticket: Ticket, r: &HostRequest) {
         self.0.push((ticket, r.lba.span(r.blocks)));
     }
@@ -193,13 +197,17 @@ pub(crate) struct Cached {
     reads: Box<dyn ReadPolicy>,
     evict: Box<dyn Evict>,
     stamp: u64,
-    doing: Tickets<Doing>,
+    stages: Tickets<Stage>,
+    /// Works that the array within ended, of which the cache has more to do.
+    ended: VecDeque<Outcome>,
+    /// An emptied plan, for use again.
+    inner_plan: MemberPlan,
     /// Host requests that wait, in their order.
     waiting: VecDeque<Ticket>,
     /// Reads that need the disks, writes to the SSD, and what else changes the disks, under way.
-    reading: Under,
-    writing: Under,
-    changing: Under,
+    reading: UnderWay,
+    writing: UnderWay,
+    changing: UnderWay,
     /// Groups that are being destaged, or about to be.
     destaging: Vec<u64>,
     /// Groups of which a destage left what a discard is under way for.
@@ -225,11 +233,13 @@ impl Cached {
             reads,
             evict,
             stamp: 0,
-            doing: Tickets::default(),
+            stages: Tickets::default(),
+            ended: VecDeque::new(),
+            inner_plan: MemberPlan::default(),
             waiting: VecDeque::new(),
-            reading: Under::default(),
-            writing: Under::default(),
-            changing: Under::default(),
+            reading: UnderWay::default(),
+            writing: UnderWay::default(),
+            changing: UnderWay::default(),
             destaging: Vec::new(),
             late: BTreeSet::new(),
             draining: false,
@@ -293,8 +303,8 @@ impl Array for Cached {
             Work::Host(_) => Locks::NONE,
             Work::Job(job) => match Task::of(*job) {
                 Some(Task::Destage(group)) => self.inner.destage_locks(&self.group_request(group)),
-                Some(Task::Ask(of)) => match self.doing.get(Ticket(of as u32)) {
-                    Some(Doing::Asked(r)) => self.inner.locks(&Work::Host(*r)),
+                Some(Task::TakeStripes(of)) => match self.stages.get(Ticket(of as u32)) {
+                    Some(Stage::Stripes(r)) => self.inner.locks(&Work::Host(*r)),
                     _ => Locks::NONE,
                 },
                 None => self.inner.locks(work),
@@ -311,39 +321,36 @@ impl Array for Cached {
             Work::Host(r) => self.arrive(now, ticket, r, plan),
             Work::Job(job) => match Task::of(*job) {
                 Some(Task::Destage(group)) => self.start_destage(ticket, group, plan),
-                Some(Task::Ask(of)) => self.granted(now, Ticket(of as u32), ticket, plan),
-                None => {
-                    self.doing.put(ticket, Doing::Passed);
-                    self.inner.start(now, ticket, work, plan);
-                }
+                Some(Task::TakeStripes(of)) => self.start_inner(now, Ticket(of as u32), ticket, plan),
+                None => self.pass(now, ticket, work, plan),
             },
         }
-        self.others(now, plan);
+        self.go_on(now, plan);
     }
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        match self.doing.take(ticket) {
-            Some(Doing::Write(r, done)) => self.written(ticket, r, &done, plan),
-            Some(Doing::Within(asked)) => self.within(now, phase, asked, plan),
-            Some(Doing::Destage(destage)) => self.destage_phase(now, phase, destage, plan),
-            Some(Doing::Passed) => {
-                self.doing.put(ticket, Doing::Passed);
-                self.inner.complete(now, phase, plan);
+        match self.stages.take(ticket) {
+            Some(Stage::WriteSsd(r, done)) => self.written(ticket, r, &done, plan),
+            Some(Stage::Inner(request)) => self.inner_phase(now, phase, request, plan),
+            Some(Stage::Destage(destage)) => self.destage_phase(now, phase, destage, plan),
+            Some(Stage::Passed) => {
+                self.stages.put(ticket, Stage::Passed);
+                self.within(None, plan, |inner, own| inner.complete(now, phase, own));
             }
             _ => plan.end(ticket),
         }
-        self.others(now, plan);
+        self.go_on(now, plan);
     }
 
     fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.inner.failed(now, member, plan);
-        self.others(now, plan);
+        self.within(None, plan, |inner, own| inner.failed(now, member, own));
+        self.go_on(now, plan);
     }
 
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.inner.replaced(now, member, plan);
-        self.others(now, plan);
+        self.within(None, plan, |inner, own| inner.replaced(now, member, own));
+        self.go_on(now, plan);
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
@@ -351,8 +358,8 @@ impl Array for Cached {
     }
 
     fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        self.inner.wake(now, plan);
-        self.others(now, plan);
+        self.within(None, plan, |inner, own| inner.wake(now, own));
+        self.go_on(now, plan);
     }
 
     fn unfinished(&self) -> bool {
@@ -362,12 +369,12 @@ impl Array for Cached {
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         let mut within = Records::default();
         for record in records.iter() {
-            match Event::of(record) {
-                Some(Event::Put { page, slot, valid }) => {
+            match DirtyChange::of(record) {
+                Some(DirtyChange::Put { page, slot, valid }) => {
                     let stamp = self.stamp();
                     self.dirty.restore(page, Page { slot, valid, stamp });
                 }
-                Some(Event::Gone(page)) => self.dirty.remove(page),
+                Some(DirtyChange::Gone(page)) => self.dirty.remove(page),
                 None => within.push(record.tag, record.words.iter().copied()),
             }
         }
@@ -378,7 +385,7 @@ impl Array for Cached {
     }
 
     fn checkpoint(&self, out: &mut Records) {
-        self.dirty.range(0..u64::MAX).for_each(|(page, found)| out.add(&Event::of_page(page, found)));
+        self.dirty.range(0..u64::MAX).for_each(|(page, found)| out.add(&DirtyChange::of_page(page, found)));
         self.inner.checkpoint(out);
     }
 

@@ -1,10 +1,10 @@
 //! Host requests: what the SSD has, what it takes, and what has to wait.
 
 use super::pages;
-use super::{Asked, Cached, Doing, Event, Place, SLOT, Task};
+use super::{Cached, DirtyChange, InnerRequest, Place, SLOT, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Term, Ticket, Work};
-use smrlab_stl::{Cause, HostRequest, Refusal};
+use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, SimTime};
 use std::ops::Range;
 
@@ -17,19 +17,18 @@ impl Cached {
     pub(super) fn arrive(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         if r.op == HostOp::Flush {
             // The SSD keeps what it has; the disks may not.
-            self.doing.put(ticket, Doing::Passed);
-            return self.inner.start(now, ticket, &Work::Host(*r), plan);
+            return self.pass(now, ticket, &Work::Host(*r), plan);
         }
         let span = r.lba.span(r.blocks);
-        let waits = |other: &Ticket| match self.doing.get(*other) {
-            Some(Doing::Waiting(o, _)) => {
+        let waits = |other: &Ticket| match self.stages.get(*other) {
+            Some(Stage::Turn(o, _)) => {
                 meet(&o.lba.span(o.blocks), &span) || (self.caches(o) && self.caches(r))
             }
             _ => false,
         };
         if self.waiting.iter().any(waits) || !self.may_begin(r, 0) {
             self.counts.write_waits += u64::from(r.op == HostOp::Write);
-            self.doing.put(ticket, Doing::Waiting(*r, 0));
+            self.stages.put(ticket, Stage::Turn(*r, 0));
             self.waiting.push_back(ticket);
             return self.destage_more(plan);
         }
@@ -71,7 +70,7 @@ impl Cached {
     /// Lets those go on that waited.
     pub(super) fn admit(&mut self, plan: &mut MemberPlan) {
         while let Some(&ticket) = self.waiting.front() {
-            let Some(Doing::Waiting(r, done)) = self.doing.get(ticket).cloned() else {
+            let Some(Stage::Turn(r, done)) = self.stages.get(ticket).cloned() else {
                 self.waiting.pop_front();
                 continue;
             };
@@ -92,14 +91,15 @@ impl Cached {
                     self.forget(r, plan);
                 }
                 self.changing.add(ticket, r);
-                self.ask(ticket, r, plan);
+                self.take_stripes(ticket, r, plan);
             }
         }
     }
 
-    fn ask(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
-        self.doing.put(ticket, Doing::Asked(*r));
-        plan.awaited_job(Task::Ask(u64::from(ticket.0)));
+    /// The request needs the disks: a job takes its stripes.
+    fn take_stripes(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+        self.stages.put(ticket, Stage::Stripes(*r));
+        plan.awaited_job(Task::TakeStripes(u64::from(ticket.0)));
     }
 
     /// What the SSD has of these blocks is out of date.
@@ -108,14 +108,14 @@ impl Cached {
             let sectors = pages::mask(&within);
             self.forget_clean(page, sectors);
             if self.dirty.valid(page) & sectors != 0 {
-                plan.record(&Event::Gone(page));
+                plan.record(&DirtyChange::Gone(page));
                 // More of it may be on its way to its place on the SSD.
                 let size = self.settings.page;
                 let stay = self.writing.meets(&(page * size..(page + 1) * size));
                 if !self.dirty.drop_sectors(page, sectors, stay)
                     && let Some(found) = self.dirty.get(page).filter(|p| p.valid != 0)
                 {
-                    plan.record(&Event::of_page(page, found));
+                    plan.record(&DirtyChange::of_page(page, found));
                 }
             }
         }
@@ -151,7 +151,7 @@ impl Cached {
         if !self.pages(&span).all(all) {
             self.counts.read_misses += 1;
             self.reading.add(ticket, r);
-            return self.ask(ticket, r, plan);
+            return self.take_stripes(ticket, r, plan);
         }
         self.counts.read_hits += 1;
         for (page, within, at) in self.pages(&span) {
@@ -169,7 +169,7 @@ impl Cached {
                 self.reads.hit(page);
             }
         }
-        self.doing.put(ticket, Doing::Last);
+        self.stages.put(ticket, Stage::Last);
     }
 
     /// Writes the blocks from offset `done` on to the SSD, as far as there is room.
@@ -198,7 +198,7 @@ impl Cached {
         }
         self.counts.write_hits += u64::from(hit && done == 0);
         self.writing.add(ticket, r);
-        self.doing.put(ticket, Doing::Write(*r, done..end));
+        self.stages.put(ticket, Stage::WriteSsd(*r, done..end));
     }
 
     /// The SSD has these blocks of a write.
@@ -215,7 +215,7 @@ impl Cached {
             let stamp = self.stamp();
             self.dirty.put(page, pages::mask(&sectors), stamp);
             if let Some(found) = self.dirty.get(page) {
-                plan.record(&Event::of_page(page, found));
+                plan.record(&DirtyChange::of_page(page, found));
             }
             self.evict.touched(page / self.settings.group);
         }
@@ -225,7 +225,7 @@ impl Cached {
         } else if self.may_begin(&r, done.end) {
             self.write(ticket, &r, done.end, plan);
         } else {
-            self.doing.put(ticket, Doing::Waiting(r, done.end));
+            self.stages.put(ticket, Stage::Turn(r, done.end));
             self.waiting.push_front(ticket);
         }
         self.admit(plan);
@@ -234,54 +234,60 @@ impl Cached {
 
     /// A request that needs the disks has the stripes for it, by `job`: the array within begins with it, and of a read what is dirty
     /// is read beside it.
-    pub(super) fn granted(&mut self, now: SimTime, ticket: Ticket, job: Ticket, plan: &mut MemberPlan) {
-        let Some(Doing::Asked(request)) = self.doing.take(ticket) else { return plan.end(job) };
-        self.inner.start(now, ticket, &Work::Host(request), plan);
-        let mut asked = Asked { request, job, dirty: Vec::new(), done: false };
-        match plan.take_outcome(ticket) {
-            Some(Outcome::Refused(_, why)) => return self.refused(ticket, &asked, why, plan),
-            outcome => asked.done = outcome.is_some(),
-        }
-        if request.op == HostOp::Read {
+    pub(super) fn start_inner(&mut self, now: SimTime, ticket: Ticket, job: Ticket, plan: &mut MemberPlan) {
+        let Some(Stage::Stripes(request)) = self.stages.take(ticket) else { return plan.end(job) };
+        let outcome = self.ask_inner(now, ticket, request, plan);
+        let mut inner = InnerRequest { request, job, dirty: Vec::new(), done: outcome.is_some() };
+        if request.op == HostOp::Read && !matches!(outcome, Some(Outcome::Refused(..))) {
             for (page, within, at) in self.pages(&request.lba.span(request.blocks)) {
                 let Some(found) = self.dirty.get(page) else { continue };
                 let sectors = found.valid & pages::mask(&within);
                 let offset = |block: u64| at + block - within.start;
                 let place = Place { of_reads: false, slot: found.slot };
                 self.read_ssd(ticket, place, sectors, plan, |run| End::Slot(SLOT, Blocks(offset(run.start))));
-                pages::runs(sectors, |run| asked.dirty.push(offset(run.start)..offset(run.end)));
+                pages::runs(sectors, |run| inner.dirty.push(offset(run.start)..offset(run.end)));
             }
         }
-        if asked.done && asked.dirty.is_empty() {
-            return self.done(ticket, &asked, plan);
+        if inner.done && !inner.dirty.is_empty() {
+            return self.stages.put(ticket, Stage::Inner(inner));
         }
-        self.doing.put(ticket, Doing::Within(asked));
+        self.inner_over(ticket, inner, outcome, plan);
     }
 
     /// A phase of a request that needs the disks is over.
-    pub(super) fn within(&mut self, now: SimTime, phase: Phase, asked: Asked, plan: &mut MemberPlan) {
-        if !asked.done {
-            self.inner.complete(now, phase, plan);
-            return self.after_within(phase.ticket, asked, plan);
+    pub(super) fn inner_phase(
+        &mut self,
+        now: SimTime,
+        phase: Phase,
+        inner: InnerRequest,
+        plan: &mut MemberPlan,
+    ) {
+        let ticket = phase.ticket;
+        if inner.done {
+            return self.inner_done(ticket, &inner, plan);
         }
-        self.done(phase.ticket, &asked, plan);
+        let outcome = self.within(Some(ticket), plan, |array, own| array.complete(now, phase, own));
+        self.inner_over(ticket, inner, outcome, plan);
     }
 
-    /// The array within went on with such a request.
-    pub(super) fn after_within(&mut self, ticket: Ticket, asked: Asked, plan: &mut MemberPlan) {
-        match plan.take_outcome(ticket) {
-            None => self.doing.put(ticket, Doing::Within(asked)),
-            Some(Outcome::Refused(_, why)) => self.refused(ticket, &asked, why, plan),
-            Some(_) => self.done(ticket, &asked, plan),
+    /// The array within went on with such a request, or ended it.
+    pub(super) fn inner_over(
+        &mut self,
+        ticket: Ticket,
+        inner: InnerRequest,
+        outcome: Option<Outcome>,
+        plan: &mut MemberPlan,
+    ) {
+        match outcome {
+            None => self.stages.put(ticket, Stage::Inner(inner)),
+            Some(Outcome::Refused(_, why)) => {
+                self.over(ticket, plan);
+                plan.refuse(ticket, why);
+                plan.end(inner.job);
+                self.admit(plan);
+            }
+            Some(_) => self.inner_done(ticket, &inner, plan),
         }
-    }
-
-    /// The array within cannot do it.
-    fn refused(&mut self, ticket: Ticket, asked: &Asked, why: Refusal, plan: &mut MemberPlan) {
-        self.over(ticket, plan);
-        plan.refuse(ticket, why);
-        plan.end(asked.job);
-        self.admit(plan);
     }
 
     fn over(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
@@ -294,24 +300,24 @@ impl Cached {
     }
 
     /// The disks have done their part: dirty blocks are laid over a read, and what it brought is cached.
-    fn done(&mut self, ticket: Ticket, asked: &Asked, plan: &mut MemberPlan) {
+    fn inner_done(&mut self, ticket: Ticket, inner: &InnerRequest, plan: &mut MemberPlan) {
         // Where discarded blocks keep what they held, dirty ones may too.
-        if asked.request.op == HostOp::Discard && self.settings.write > 0 && self.settings.discards {
-            self.forget(&asked.request, plan);
+        if inner.request.op == HostOp::Discard && self.settings.write > 0 && self.settings.discards {
+            self.forget(&inner.request, plan);
         }
         self.over(ticket, plan);
-        plan.end(asked.job);
-        for run in &asked.dirty {
+        plan.end(inner.job);
+        for run in &inner.dirty {
             let at = Blocks(run.start);
             plan.deliver(ticket, at, Blocks(run.end - run.start), &[Term::slot(SLOT, at)]);
         }
-        let (r, before) = (&asked.request, plan.ops().len());
+        let (r, before) = (&inner.request, plan.ops().len());
         if r.op == HostOp::Read && self.settings.read > 0 && !self.changing.meets(&r.lba.span(r.blocks)) {
             self.fill(ticket, r, plan);
         }
         if plan.ops().len() > before {
             plan.acknowledge(ticket);
-            self.doing.put(ticket, Doing::Last);
+            self.stages.put(ticket, Stage::Last);
         } else {
             plan.end(ticket);
         }

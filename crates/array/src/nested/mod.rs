@@ -161,12 +161,6 @@ impl Nested {
         self.queue.get(at as usize)?.as_ref()
     }
 
-    fn plan(&mut self, like: &MemberPlan) -> MemberPlan {
-        let mut plan = self.spare.pop().unwrap_or_else(|| MemberPlan::new(like.wants_data()));
-        plan.clear();
-        plan
-    }
-
     /// Has the array above do something.
     fn above(
         &mut self,
@@ -174,13 +168,9 @@ impl Nested {
         plan: &mut MemberPlan,
         act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
     ) {
-        let mut own = self.plan(plan);
+        let mut own = self.spare.pop().unwrap_or_default().reuse(plan);
         act(&mut *self.above, &mut own);
-        plan.records_mut().append(own.records());
-        plan.take_marks(&own);
-        own.deliveries()
-            .iter()
-            .for_each(|d| plan.deliver_to(d.ticket, d.to, d.part.blocks, &own.terms_of(d.part.end)));
+        plan.take_effects(&own);
         own.outcomes().iter().for_each(|outcome| self.above_ends(now, *outcome, plan));
         let mut on_ssd = BTreeSet::new();
         for op in own.ops() {
@@ -237,7 +227,7 @@ impl Nested {
         plan: &mut MemberPlan,
         act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
     ) {
-        let mut own = self.plan(plan);
+        let mut own = self.spare.pop().unwrap_or_default().reuse(plan);
         act(&mut *self.within[at].array, &mut own);
         state::wrap(at, own.records(), plan);
         plan.take_marks(&own);

@@ -1,0 +1,82 @@
+//! What the array within plans, and what becomes of the works that it ends.
+
+use super::{Cached, SLOT, Stage};
+use crate::plan::Outcome;
+use crate::{Array, MemberOp, MemberPlan, Ticket, Work};
+use smrlab_stl::HostRequest;
+use smrlab_units::{Blocks, HostOp, SimTime};
+
+impl Cached {
+    /// Has the array within plan something, and takes its plan over. Answers how `ticket` ended, if it did: that is the caller's; others
+    /// that ended and of which the cache has more to do wait for [`Self::go_on`].
+    pub(super) fn within(
+        &mut self,
+        ticket: Option<Ticket>,
+        plan: &mut MemberPlan,
+        act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
+    ) -> Option<Outcome> {
+        let mut own = std::mem::take(&mut self.inner_plan).reuse(plan);
+        act(&mut *self.inner, &mut own);
+        own.ops().iter().for_each(|op| self.take_over(&own, op, plan));
+        plan.take_effects(&own);
+        own.jobs().iter().for_each(|job| plan.job(*job));
+        let mut ended = None;
+        for outcome in own.outcomes() {
+            let over = !matches!(outcome, Outcome::Acknowledged(_));
+            match self.stages.get(outcome.ticket()) {
+                _ if over && ticket == Some(outcome.ticket()) => ended = Some(*outcome),
+                Some(Stage::Inner(_) | Stage::Destage(_)) if over => self.ended.push_back(*outcome),
+                _ => plan.becomes(*outcome),
+            }
+        }
+        self.inner_plan = own;
+        ended
+    }
+
+    /// Takes over a request: what a destage writes comes from the slot that its pages were read into.
+    fn take_over(&self, own: &MemberPlan, op: &MemberOp, plan: &mut MemberPlan) {
+        match self.stages.get(op.ticket) {
+            Some(Stage::Destage(destage)) if op.request.op == HostOp::Write => plan.ask_as(*op, |out| {
+                for part in own.parts(op) {
+                    let terms = own.terms_of(part.end).into_iter();
+                    let terms: Vec<_> = terms.map(|t| t.with_host_in(SLOT, Blocks(destage.at))).collect();
+                    let end = out.sum(&terms);
+                    out.push(part.blocks, end);
+                }
+            }),
+            _ => plan.ask_again(own, op, op.member),
+        }
+    }
+
+    /// Goes on with works that the array within ended.
+    pub(super) fn go_on(&mut self, now: SimTime, plan: &mut MemberPlan) {
+        while let Some(outcome) = self.ended.pop_front() {
+            let ticket = outcome.ticket();
+            match self.stages.take(ticket) {
+                Some(Stage::Inner(request)) => self.inner_over(ticket, request, Some(outcome), plan),
+                Some(stage) => {
+                    self.stages.put(ticket, stage);
+                    self.run_over(now, ticket, Some(outcome), plan);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Work that the array within does as it is.
+    pub(super) fn pass(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+        self.stages.put(ticket, Stage::Passed);
+        self.within(None, plan, |inner, own| inner.start(now, ticket, work, own));
+    }
+
+    /// Has the array within begin with a request under a ticket; answers how that ended, if it did.
+    pub(super) fn ask_inner(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        request: HostRequest,
+        plan: &mut MemberPlan,
+    ) -> Option<Outcome> {
+        self.within(Some(ticket), plan, |inner, own| inner.start(now, ticket, &Work::Host(request), own))
+    }
+}
