@@ -89,17 +89,15 @@ pub trait Array: Send {
     /// Plans the first phase of `work`, whose stripes are its own now.
     fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
 
-    /// Plans the first phase of a write of several ranges of the host's blocks, ascending and apart, of which the host's
-    /// buffer holds one after the other. `false`: it takes one range at a time.
-    fn start_runs(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        runs: &[Range<u64>],
-        plan: &mut MemberPlan,
-    ) -> bool {
-        let _ = (now, ticket, runs, plan);
+    /// Whether it writes several ranges at a time, by [`start_runs`](Self::start_runs).
+    fn takes_runs(&self) -> bool {
         false
+    }
+
+    /// Plans the first phase of a write of several ranges of the host's blocks, ascending and apart, of which the host's
+    /// buffer holds one after the other. Asked for only where it [takes them](Self::takes_runs).
+    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
+        let _ = (now, ticket, runs, plan);
     }
 
     /// Blocks of the host's that are best written together.

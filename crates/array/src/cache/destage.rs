@@ -173,41 +173,24 @@ impl Cached {
         destage: Destage,
         plan: &mut MemberPlan,
     ) {
-        let ticket = phase.ticket;
-        let outcome = match destage.next {
-            0 => self.write_runs(now, ticket, destage, plan),
-            _ => {
-                self.stages.put(ticket, Stage::Destage(destage));
-                self.within(Some(ticket), plan, |inner, own| inner.complete(now, phase, own))
-            }
+        let (ticket, begun) = (phase.ticket, destage.next > 0);
+        self.stages.put(ticket, Stage::Destage(destage));
+        let outcome = match begun {
+            true => self.within(Some(ticket), plan, |inner, own| inner.complete(now, phase, own)),
+            // All is read from the SSD.
+            false => self.write_next(now, ticket, plan),
         };
         self.run_over(now, ticket, outcome, plan);
     }
 
-    /// All is read from the SSD: it is written at once where the array within takes it so, else run by run.
-    fn write_runs(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        destage: Destage,
-        plan: &mut MemberPlan,
-    ) -> Option<Outcome> {
-        let (runs, mut at_once) = (destage.runs.clone(), true);
-        self.stages.put(ticket, Stage::Destage(Destage { next: runs.len(), ..destage }));
-        let outcome = self.within(Some(ticket), plan, |inner, own| {
-            at_once = inner.start_runs(now, ticket, &runs, own);
-        });
-        match self.stages.get_mut(ticket) {
-            Some(Stage::Destage(destage)) if !at_once => {
-                destage.next = 0;
-                self.write_next_run(now, ticket, plan)
-            }
-            _ => outcome,
-        }
-    }
-
-    fn write_next_run(&mut self, now: SimTime, ticket: Ticket, plan: &mut MemberPlan) -> Option<Outcome> {
+    /// Has the array within write the next run, or all of them where it takes them so.
+    fn write_next(&mut self, now: SimTime, ticket: Ticket, plan: &mut MemberPlan) -> Option<Outcome> {
         let Some(Stage::Destage(destage)) = self.stages.get_mut(ticket) else { return None };
+        if self.inner.takes_runs() {
+            let runs = destage.runs.clone();
+            destage.next = runs.len();
+            return self.within(Some(ticket), plan, |inner, own| inner.start_runs(now, ticket, &runs, own));
+        }
         destage.at = destage.runs[..destage.next].iter().map(|r| r.end - r.start).sum();
         let run = destage.runs[destage.next].clone();
         destage.next += 1;
@@ -232,7 +215,7 @@ impl Cached {
                 Some(stage) => self.stages.put(ticket, stage),
                 None => return,
             }
-            outcome = self.write_next_run(now, ticket, plan);
+            outcome = self.write_next(now, ticket, plan);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::Cause;
 use smrlab_units::{Blocks, Lba};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Slots that together, by XOR, are the old copy of a chunk from block `from` on.
@@ -89,6 +90,39 @@ impl Slots {
             plan.read_slot(ticket, MemberId(disk as u32), why, place, slot as u32);
         }
     }
+}
+
+/// Blocks of a lost chunk that a read of the host's wants.
+#[derive(Clone, Debug)]
+pub struct LostPiece {
+    /// Where they are in the host's buffer.
+    pub host: Blocks,
+    /// How many.
+    pub blocks: Blocks,
+    /// The slots of which they are the XOR.
+    pub slots: Range<u32>,
+}
+
+/// All slots are filled: makes what dead disks held.
+pub fn deliver_lost(lost: &[LostPiece], ticket: Ticket, plan: &mut MemberPlan) {
+    for piece in lost {
+        let terms: Vec<Term> = piece.slots.clone().map(|s| Term::slot(s, Blocks::ZERO)).collect();
+        plan.deliver(ticket, piece.host, piece.blocks, &terms);
+    }
+}
+
+/// The numbers of the chunks that ranges of the host's blocks touch.
+pub fn touched(runs: &[Range<u64>], chunk: u64) -> BTreeSet<u64> {
+    runs.iter().flat_map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect()
+}
+
+/// Those parts of ranges of the host's blocks that are in `chunks`, a chunk at a time.
+pub fn parts_in(runs: &[Range<u64>], chunk: u64, chunks: &BTreeSet<u64>) -> Vec<Range<u64>> {
+    let parts = runs.iter().flat_map(|r| {
+        let of = |c: u64| r.start.max(c * chunk)..r.end.min((c + 1) * chunk);
+        (r.start / chunk..r.end.div_ceil(chunk)).filter(|c| chunks.contains(c)).map(of)
+    });
+    parts.collect()
 }
 
 /// The blocks of a chunk that must be read where `new` are written: one range.

@@ -1,6 +1,8 @@
 //! Layouts without redundancy: every block of the host's has one place, and a request has one phase.
 
-use crate::{Array, Change, End, Health, MemberId, MemberPlan, Phase, Record, Records, Ticket, Work};
+use super::disks::Disks;
+use super::rebuild::{Order, Rebuild};
+use crate::{Array, End, Health, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -29,28 +31,14 @@ pub trait Map: Send {
 /// A layout by its map.
 pub struct Mapped<M> {
     map: M,
-    members: u32,
-    dead: Vec<bool>,
+    disks: Disks,
     extents: Vec<Extent>,
-}
-
-/// What is recorded: this member is dead.
-struct Dead(MemberId);
-
-impl Change for Dead {
-    fn put(&self, to: &mut Records) {
-        to.push(1, [u64::from(self.0.0)]);
-    }
-
-    fn of(record: Record<'_>) -> Option<Self> {
-        (record.tag == 1).then(|| Self(MemberId(record.word(0) as u32)))
-    }
 }
 
 impl<M: Map> Mapped<M> {
     /// On so many members.
     pub fn new(map: M, members: u32) -> Self {
-        Self { map, members, dead: vec![false; members as usize], extents: Vec::new() }
+        Self { map, disks: Disks::new(members as usize, 0, 1), extents: Vec::new() }
     }
 
     fn plan(&mut self, ticket: Ticket, request: &HostRequest, plan: &mut MemberPlan) {
@@ -90,13 +78,13 @@ impl<M: Map> Array for Mapped<M> {
     fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         let Work::Host(request) = work else { return plan.end(ticket) };
         if request.op == HostOp::Flush {
-            for member in (0..self.members).map(MemberId).filter(|m| !self.dead[m.at()]) {
-                plan.ask(ticket, member, *request, |_| {});
+            if self.disks.answering().next().is_none() {
+                return plan.refuse(ticket, Refusal::Lost);
             }
-            return;
+            return self.disks.answering().for_each(|member| plan.ask(ticket, member, *request, |_| {}));
         }
         self.plan(ticket, request, plan);
-        if self.extents.iter().any(|e| self.dead[e.member.at()]) {
+        if self.extents.iter().any(|e| self.disks.is_dead(e.member)) {
             plan.clear();
             plan.refuse(ticket, Refusal::Lost);
         }
@@ -110,20 +98,20 @@ impl<M: Map> Array for Mapped<M> {
     }
 
     fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.dead[member.at()] = true;
-        plan.record(&Dead(member));
+        self.disks.failed(member, plan);
     }
 
     fn health(&self, member: MemberId) -> Health {
-        if self.dead[member.at()] { Health::Dead } else { Health::Whole }
+        self.disks.health(member)
     }
 
     fn recover(&mut self, records: &Records, _: &mut MemberPlan) {
-        records.iter().filter_map(Dead::of).for_each(|dead| self.dead[dead.0.at()] = true);
+        // Nothing is ever rebuilt.
+        let none = |disk| Rebuild::new(disk, 0, Order::Address, 0, SimTime::ZERO);
+        records.iter().for_each(|record| _ = self.disks.recover(record, none));
     }
 
     fn checkpoint(&self, out: &mut Records) {
-        let dead = (0..self.members).map(MemberId).filter(|m| self.dead[m.at()]);
-        dead.for_each(|member| out.add(&Dead(member)));
+        self.disks.checkpoint(out);
     }
 }

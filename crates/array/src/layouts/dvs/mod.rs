@@ -26,7 +26,7 @@ mod writes;
 pub use entry::ENTRY;
 pub use options::{DvsOptions, Stripes};
 
-use crate::layouts::chunks::Lost;
+use crate::layouts::chunks::{Lost, deliver_lost};
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
 use crate::tickets::Tickets;
@@ -266,15 +266,12 @@ impl Array for Dvs {
         }
     }
 
-    fn start_runs(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        runs: &[Range<u64>],
-        plan: &mut MemberPlan,
-    ) -> bool {
-        self.begin(now, ticket, Purpose::Runs(runs.to_vec()), plan);
+    fn takes_runs(&self) -> bool {
         true
+    }
+
+    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
+        self.begin(now, ticket, Purpose::Runs(runs.to_vec()), plan);
     }
 
     fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
@@ -302,7 +299,7 @@ impl Array for Dvs {
             Some(Operation::Write(op)) => self.go_on_with_write(now, op, plan),
             Some(Operation::Rebuild(op)) => self.go_on_with_rebuild(now, ticket, op, plan),
             Some(Operation::Read(op)) => {
-                self.deliver_lost(ticket, &op, plan);
+                deliver_lost(&op.lost, ticket, plan);
                 plan.end(ticket);
             }
             Some(Operation::Simple) | None => plan.end(ticket),

@@ -2,11 +2,10 @@
 
 use super::Dvs;
 use super::group_write::GroupWrite;
-use crate::layouts::chunks::{SlotRead, Slots};
+use crate::Ticket;
+use crate::layouts::chunks::{LostPiece, SlotRead, Slots};
 use crate::plan::tasks;
-use crate::{MemberPlan, Term, Ticket};
 use smrlab_stl::HostRequest;
-use smrlab_units::Blocks;
 use std::ops::Range;
 
 tasks! {
@@ -56,16 +55,6 @@ pub(super) struct ReadOp {
     pub changes: u64,
     pub slots: Slots,
     pub lost: Vec<LostPiece>,
-}
-
-/// Blocks of a lost chunk that a read wants.
-#[derive(Clone, Debug)]
-pub(super) struct LostPiece {
-    /// Where they are in the host's buffer.
-    pub host: u64,
-    pub blocks: u64,
-    /// The slots of which they are the XOR.
-    pub slots: Range<u32>,
 }
 
 /// Chunks that are written to new stripes: a write or a partial discard of the host's, or a collection.
@@ -169,13 +158,5 @@ impl Dvs {
         let new = || GroupWrite { group, chunks, fresh: 0, collect, stripes, journal: None };
         let write = self.spare.pop().unwrap_or_else(new);
         GroupWrite { group, fresh: 0, collect, journal: None, ..write }
-    }
-
-    /// All is read: makes what dead disks held.
-    pub(super) fn deliver_lost(&self, ticket: Ticket, op: &ReadOp, plan: &mut MemberPlan) {
-        for lost in &op.lost {
-            let terms: Vec<Term> = lost.slots.clone().map(|s| Term::slot(s, Blocks::ZERO)).collect();
-            plan.deliver(ticket, Blocks(lost.host), Blocks(lost.blocks), &terms);
-        }
     }
 }

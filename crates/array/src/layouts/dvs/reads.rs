@@ -1,8 +1,8 @@
 //! Reads of the host's: what a dead disk held is made from the rest of its stripe.
 
 use super::Dvs;
-use super::operation::{LostPiece, Operation, ReadOp};
-use crate::layouts::chunks::{Lost, Slots};
+use super::operation::{Operation, ReadOp};
+use crate::layouts::chunks::{Lost, LostPiece, Slots};
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, Lba};
@@ -36,7 +36,7 @@ impl Dvs {
             let first = op.slots.reads.len() as u32;
             op.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks)?;
             let slots = first..op.slots.reads.len() as u32;
-            op.lost.push(LostPiece { host, blocks: n, slots });
+            op.lost.push(LostPiece { host: Blocks(host), blocks: Blocks(n), slots });
         }
         op.slots.plan(ticket, Cause::Parity, plan);
         match plan.ops().len() > before {

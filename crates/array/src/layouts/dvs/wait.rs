@@ -3,6 +3,7 @@
 use super::Dvs;
 use super::group::Holds;
 use super::pack::pack_all;
+use crate::layouts::chunks::{parts_in, touched};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -10,10 +11,8 @@ impl Dvs {
     /// Those of `runs` that are chunks of full stripes, whole chunks at a time.
     pub(super) fn full_stripes(&self, runs: &[Range<u64>]) -> Vec<Range<u64>> {
         let chunk = self.shape.chunk;
-        let chunks: BTreeSet<u64> =
-            runs.iter().flat_map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
         let mut full = BTreeSet::new();
-        let all: Vec<u64> = chunks.into_iter().collect();
+        let all: Vec<u64> = touched(runs, chunk).into_iter().collect();
         for of_group in all.chunk_by(|a, b| a / self.shape.logical == b / self.shape.logical) {
             let first = of_group[0] / self.shape.logical * self.shape.logical;
             let lcns: Vec<u64> = of_group.iter().map(|c| c - first).collect();
@@ -26,11 +25,7 @@ impl Dvs {
                 }));
             }
         }
-        let parts = runs.iter().flat_map(|r| {
-            let of = |c: u64| r.start.max(c * chunk)..r.end.min((c + 1) * chunk);
-            (r.start / chunk..r.end.div_ceil(chunk)).filter(|c| full.contains(c)).map(of)
-        });
-        parts.collect()
+        parts_in(runs, chunk, &full)
     }
 }
 

@@ -20,11 +20,11 @@ mod writes;
 pub use entry::ENTRY;
 pub(super) use entry::{BATCH, FILL, moving};
 
-use crate::layouts::chunks::Lost;
+use crate::layouts::chunks::{Lost, deliver_lost, parts_in, touched};
 use crate::layouts::disks::Disks;
 use crate::plan::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Term, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use records::{DISKS, Event};
 use shape::Shape;
 use smrlab_stl::{Counted, HostRequest, Refusal};
@@ -181,24 +181,20 @@ impl FullStripe {
             Doing::Collect(_) => self.collected(ticket, plan),
             _ if same => plan.refuse(ticket, Refusal::Lost),
             Doing::Host(r) => self.start_host(now, ticket, r, plan),
-            Doing::Runs(runs) => _ = self.start_runs(now, ticket, runs, plan),
+            Doing::Runs(runs) => self.start_runs(now, ticket, runs, plan),
         }
     }
 
     /// What a read of lost chunks brought is put together.
     fn deliver(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
-        for lost in &state.missing {
-            let terms: Vec<Term> = lost.slots.clone().map(|s| Term::slot(s, Blocks::ZERO)).collect();
-            plan.deliver(ticket, lost.host, lost.blocks, &terms);
-        }
+        deliver_lost(&state.missing, ticket, plan);
         self.over(ticket, state);
         plan.end(ticket);
     }
 
     /// The chunks that a write cache had better give now: whole stripes of what is dirty, from the hand on.
     fn full_stripes(&self, runs: &[Range<u64>]) -> BTreeSet<u64> {
-        let chunk = self.shape.chunk;
-        let dirty: BTreeSet<u64> = runs.iter().flat_map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
+        let dirty = touched(runs, self.shape.chunk);
         let wide = self.shape.disks as usize - 1;
         let n = dirty.len() / wide * wide;
         let round = dirty.range(self.hand..).chain(dirty.range(..self.hand));
@@ -240,32 +236,22 @@ impl Array for FullStripe {
         }
     }
 
-    fn start_runs(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        runs: &[Range<u64>],
-        plan: &mut MemberPlan,
-    ) -> bool {
+    fn takes_runs(&self) -> bool {
+        true
+    }
+
+    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
         self.hand = runs.last().map_or(0, |r| r.end.div_ceil(self.shape.chunk));
         if self.disks.too_many()
             || self.start_write(now, ticket, Doing::Runs(runs.to_vec()), plan) == Err(Lost)
         {
             plan.refuse(ticket, Refusal::Lost);
         }
-        true
     }
 
     fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
         let wait = self.options.stripes == Stripes::Wait;
-        wait.then(|| {
-            let (chunk, full) = (self.shape.chunk, self.full_stripes(runs));
-            let parts = runs.iter().flat_map(|r| {
-                let of = |lcn: u64| r.start.max(lcn * chunk)..r.end.min((lcn + 1) * chunk);
-                (r.start / chunk..r.end.div_ceil(chunk)).filter(|lcn| full.contains(lcn)).map(of)
-            });
-            parts.collect()
-        })
+        wait.then(|| parts_in(runs, self.shape.chunk, &self.full_stripes(runs)))
     }
 
     fn group_blocks(&self) -> Option<Blocks> {

@@ -1,8 +1,8 @@
 //! Reads of the host's: what a dead disk held is put together from its stripe.
 
 use super::FullStripe;
-use super::work::{At, Doing, Missing, State, Wanted, ask};
-use crate::layouts::chunks::{Lost, SlotRead};
+use super::work::{At, Doing, State, Wanted, ask};
+use crate::layouts::chunks::{Lost, LostPiece, SlotRead};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::Blocks;
@@ -56,7 +56,7 @@ impl FullStripe {
             let first = state.reads.len() as u32;
             self.read_chunk(state, place, &blocks)?;
             let slots = first..state.reads.len() as u32;
-            state.missing.push(Missing { host, blocks: n, slots });
+            state.missing.push(LostPiece { host, blocks: n, slots });
         }
         ask(ticket, r, direct, plan);
         self.read_slots(ticket, &HostRequest { why: Cause::Parity, ..*r }, state, plan);

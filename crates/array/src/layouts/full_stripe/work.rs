@@ -2,7 +2,7 @@
 
 use super::FullStripe;
 use super::table::{Place, Stripe};
-use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead};
+use crate::layouts::chunks::{Chunk, Lost, LostPiece, Old, SlotRead};
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Blocks, HostOp, Lba};
@@ -37,17 +37,6 @@ pub(super) enum At {
     Writes,
 }
 
-/// What a read of the host's wants of a lost chunk: where in its buffer, how much, and the slots that are put together.
-#[derive(Clone, Debug)]
-pub(super) struct Missing {
-    /// Where in the request.
-    pub(super) host: Blocks,
-    /// How much.
-    pub(super) blocks: Blocks,
-    /// The slots.
-    pub(super) slots: Range<u32>,
-}
-
 /// A work under way.
 #[derive(Clone, Debug)]
 pub(super) struct State {
@@ -66,7 +55,7 @@ pub(super) struct State {
     /// Reads, one slot each.
     pub(super) reads: Vec<SlotRead>,
     /// Of a read: what is put together at the end.
-    pub(super) missing: Vec<Missing>,
+    pub(super) missing: Vec<LostPiece>,
     /// Groups that must stay as they are.
     pub(super) pins: Vec<u64>,
 }

@@ -281,7 +281,7 @@ impl FullStripe {
             match state.doing {
                 Doing::Rebuild(unit) => self.rebuild(now, ticket, unit, plan),
                 Doing::Host(r) if state.at == At::Turn => self.start_host(now, ticket, &r, plan),
-                Doing::Runs(runs) if state.at == At::Turn => _ = self.start_runs(now, ticket, &runs, plan),
+                Doing::Runs(runs) if state.at == At::Turn => self.start_runs(now, ticket, &runs, plan),
                 _ if self.stuck => self.refuse(ticket, &state, plan),
                 _ => self.write(now, ticket, state, plan),
             }
