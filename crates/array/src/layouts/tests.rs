@@ -125,7 +125,7 @@ fn a_mirror_counts_chunks_with_fewer_copies() {
 /// With no disk that answers a flush has nobody to wait for: it is refused.
 #[test]
 fn a_flush_that_no_disk_can_do_is_refused() {
-    for (text, disks) in [("mirror", 2), ("raid5,disks=3,chunk=4blk", 3)] {
+    for (text, disks) in [("mirror", 2), ("raid5,disks=3,chunk=4blk", 3), ("striped,disks=2", 2)] {
         let mut array = array(text, &vec![480; disks]);
         let mut dead = MemberPlan::new(true);
         (0..disks as u32).for_each(|disk| array.failed(SimTime::ZERO, MemberId(disk), &mut dead));

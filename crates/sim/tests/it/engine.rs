@@ -1,6 +1,7 @@
 //! The engine by formula: what a request takes, who is served next, how load and backlog are told.
 
 use serde_json::Value;
+use smrlab_array::{ArrayContext, ArrayObserver, EventLoop, Member, MemberId, Schedule};
 use smrlab_disk::{DriveModel, TrackNo};
 use smrlab_drive::{Drive as Simulated, DriveSetup, Observer, ScheduledDrive, TimedPlan, sched};
 use smrlab_sim::engine::{self, Arrivals, Feed};
@@ -8,6 +9,7 @@ use smrlab_sim::{Control, RunError, Spec, run};
 use smrlab_stl::{BuildContext, HostRequest};
 use smrlab_trace::{Memory, Record, Steps};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 fn tiny() -> Arc<DriveModel> {
@@ -101,6 +103,44 @@ fn background_work_begins_after_its_time_not_at_it() {
     assert!(drive.next_step(due, &mut ()).is_none() && drive.interrupt().is_none());
     assert!(drive.next_step(SimTime(due.0 + 1), &mut ()).is_none(), "it takes longer than that");
     assert!(drive.interrupt().is_some_and(|step| step.began == due && step.done == 1 && !step.whole));
+}
+
+/// Background steps, by when they began: operations that were carried out, and whether those were all.
+#[derive(Default)]
+struct Background(Vec<(SimTime, usize, bool)>);
+
+impl Observer for Background {
+    type Error = Infallible;
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), Infallible> {
+        self.0.push((step.began, step.done, step.whole));
+        Ok(())
+    }
+}
+
+impl ArrayObserver for Background {}
+
+/// An array is left while its drive cleans in idle time: whoever follows the data is told of the operation that the drive has done,
+/// once, before the state is taken.
+#[test]
+fn what_a_drive_has_done_in_idle_time_is_told_when_its_array_winds_up() {
+    let layer = "disk-cache,band=16blk,cache=20%,idle=10ms";
+    let built = smrlab_stl::build(layer, &BuildContext::new(tiny())).unwrap();
+    let sizes = [built.layer.host_blocks()];
+    let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
+    let drive = Simulated::new(built.layer, mechanics, DriveSetup::default());
+    let member = Member::of_drive(drive, &sched::parse("fcfs").unwrap());
+    let spanning = smrlab_array::parse("spanning,disks=1").unwrap();
+    let array = spanning.build(&ArrayContext::new(&sizes)).unwrap().array;
+    let mut event_loop = EventLoop::new(array, vec![member], Vec::new(), Schedule::default(), false);
+    let mut told = Background::default();
+    let write = HostRequest::new(HostOp::Write, Lba(0), Blocks(4));
+    event_loop.submit(SimTime::ZERO, &write, &mut told).unwrap();
+    event_loop.finish(&mut told).unwrap();
+    let due = event_loop.drive_mut(MemberId(0)).unwrap().next_wake().unwrap();
+    assert!(!event_loop.idle_step(SimTime(due.0 + 1), &mut told).unwrap(), "it takes longer than that");
+    assert_eq!(told.0, []);
+    (0..2).for_each(|_| event_loop.wind_up(&mut told).unwrap());
+    assert_eq!(told.0, [(due, 1, false)]);
 }
 
 fn ids(order: &Order) -> Vec<u64> {
