@@ -1,20 +1,86 @@
-//! Arrays in scenarios: one host operation after the other, each carried out phase by phase.
+//! Arrays in scenarios: one host operation after the other, over the event loop that runs and served devices use. Members answer at
+//! once, whatever they are asked for: their requests are all that counts.
 
 use super::{Done, request};
 use smrlab_array::plan::Outcome;
-use smrlab_array::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work};
+use smrlab_array::{
+    ArrayContext, ArrayObserver, EventLoop, Member, MemberId, MemberPlan, Schedule, Ssd, Ticket,
+};
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, zones_of};
-use smrlab_units::{Blocks, HostOp, SimTime};
-use std::collections::VecDeque;
+use smrlab_drive::Observer;
+use smrlab_stl::{BuildContext, HostRequest, zones_of};
+use smrlab_units::{Blocks, SimTime};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// An array of disks that hold nothing: its member requests are all that counts.
+/// A member that takes no time and holds nothing.
+fn instant(blocks: Blocks) -> Member {
+    Member::Ssd(Ssd::new(SimTime::ZERO, 0, blocks))
+}
+
+/// Writes down what members are asked for.
+#[derive(Default)]
+struct Log {
+    disks: usize,
+    dead: BTreeSet<MemberId>,
+    /// Works that have asked for something.
+    begun: BTreeSet<Ticket>,
+    /// The next plan is the first one of a request of the host's.
+    arrives: bool,
+    text: String,
+    done: Done,
+}
+
+impl Observer for Log {
+    type Error = Infallible;
+}
+
+impl ArrayObserver for Log {
+    fn began(&mut self, _: Ticket, _: &HostRequest) {
+        self.arrives = true;
+    }
+
+    fn died(&mut self, member: MemberId) {
+        self.dead.insert(member);
+    }
+
+    fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
+        for outcome in plan.outcomes() {
+            match outcome {
+                Outcome::Acknowledged(_) => self.text.push_str("  acknowledged\n"),
+                Outcome::Refused(_, why) => _ = writeln!(self.text, "  refused: {why:?}"),
+                Outcome::Ended(_) => {}
+            }
+            // Tickets are used again.
+            if !matches!(outcome, Outcome::Acknowledged(_)) {
+                self.begun.remove(&outcome.ticket());
+            }
+        }
+        let goes_on = plan.ops().iter().any(|op| self.begun.contains(&op.ticket));
+        let arrives = std::mem::take(&mut self.arrives);
+        if !plan.ops().is_empty() && !arrives {
+            self.text.push_str(if goes_on { "  then\n" } else { "  by itself\n" });
+        }
+        for op in plan.ops() {
+            self.begun.insert(op.ticket);
+            let (r, disk) = (&op.request, op.member.at());
+            let name = if disk < self.disks { format!("disk {disk}") } else { "ssd".to_owned() };
+            let answer = if self.dead.contains(&op.member) { ": dead" } else { "" };
+            let (word, why) = (r.op.name(), r.why.name());
+            let _ = writeln!(self.text, "  {name} {word} {why} {} {}{answer}", r.lba, r.blocks);
+            let counts = self.done.entry((word, why)).or_default();
+            *counts = (counts.0 + 1, counts.1 + r.blocks.0);
+        }
+    }
+}
+
+/// An array whose members hold nothing.
 pub(super) struct Rig {
-    array: Box<dyn Array>,
-    dead: Vec<bool>,
-    tickets: u32,
+    event_loop: EventLoop,
+    disk: Blocks,
+    log: Log,
 }
 
 impl Rig {
@@ -29,84 +95,43 @@ impl Rig {
             (each, zones) = (built.layer.host_blocks(), zones_of(&*built.layer));
         }
         let (sizes, zones) = (vec![each; chosen.disks as usize], vec![zones; chosen.disks as usize]);
-        let array = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map_err(|e| e.to_string())?.array;
-        Ok((Self { array, dead: vec![false; sizes.len()], tickets: 0 }, chosen.entry.name))
+        let built = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map_err(|e| e.to_string())?;
+        let ssds = built.ssds.iter().map(|ssd| ssd.blocks);
+        let members = sizes.iter().copied().chain(ssds).map(instant).collect();
+        let event_loop = EventLoop::new(built.array, members, Vec::new(), Schedule::default(), false);
+        let log = Log { disks: sizes.len(), ..Log::default() };
+        Ok((Self { event_loop, disk: each, log }, chosen.entry.name))
     }
 
-    /// Does a line; answers with what members are asked for.
+    /// Does a line, and all that comes of it at once; answers with what members are asked for.
     pub(super) fn act(&mut self, line: &str, done: &mut Done) -> Result<String, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let mut plan = MemberPlan::new(false);
-        match word {
+        let now = self.event_loop.now();
+        let (event_loop, log) = (&mut self.event_loop, &mut self.log);
+        let Ok(()) = match word {
             "fail" | "replace" => {
-                let disk = rest.trim().parse().ok().filter(|&i: &usize| i < self.dead.len());
-                let i =
-                    disk.ok_or_else(|| format!("'{}' is none of {} disks", rest.trim(), self.dead.len()))?;
-                self.dead[i] = word == "fail";
-                match word {
-                    "fail" => self.array.failed(SimTime::ZERO, MemberId(i as u32), &mut plan),
-                    _ => self.array.replaced(SimTime::ZERO, MemberId(i as u32), &mut plan),
+                let disk = rest.trim().parse().ok().filter(|i| *i < log.disks as u32).map(MemberId);
+                let disk = disk.ok_or_else(|| format!("'{}' is none of {} disks", rest.trim(), log.disks))?;
+                if word == "fail" {
+                    event_loop.fail(now, disk, log)
+                } else {
+                    log.dead.remove(&disk);
+                    event_loop.replace(now, disk, instant(self.disk), log)
                 }
             }
-            "background" => match self.array.wake_at(Some(SimTime::ZERO)) {
-                Some(at) => self.array.wake(at, &mut plan),
+            "background" => match event_loop.next_event() {
+                // It wakes before this time.
+                Some(at) => event_loop.step(Some(at + SimTime(1)), log).map(|_| ()),
                 None => return Ok("  nothing to do\n".to_owned()),
             },
-            _ => {
-                let request = request(line, self.array.host_blocks())?;
-                let ticket = self.ticket();
-                self.array.start(SimTime::ZERO, ticket, &Work::Host(request), &mut plan);
-            }
+            _ => event_loop.submit(now, &request(line, event_loop.array().host_blocks())?, log),
+        };
+        let Ok(()) = event_loop.advance(event_loop.now(), log);
+        while event_loop.next_done().is_some() {}
+        for (what, (requests, blocks)) in std::mem::take(&mut log.done) {
+            let counts = done.entry(what).or_default();
+            *counts = (counts.0 + requests, counts.1 + blocks);
         }
-        Ok(self.carry_out(plan, done))
-    }
-
-    fn ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(self.tickets)
-    }
-
-    /// All phases of what a plan began, and of the jobs that come of it.
-    fn carry_out(&mut self, mut plan: MemberPlan, done: &mut Done) -> String {
-        let (mut out, mut phases, mut jobs) = (String::new(), VecDeque::new(), VecDeque::new());
-        let mut heading = "";
-        loop {
-            for outcome in plan.outcomes() {
-                match outcome {
-                    Outcome::Acknowledged(_) => out.push_str("  acknowledged\n"),
-                    Outcome::Refused(_, why) => _ = writeln!(out, "  refused: {why:?}"),
-                    Outcome::Ended(_) => {}
-                }
-            }
-            if !plan.ops().is_empty() {
-                out.push_str(std::mem::take(&mut heading));
-            }
-            for op in plan.ops() {
-                let (r, disk) = (&op.request, op.member.at());
-                let dead = self.dead.get(disk).is_some_and(|dead| *dead);
-                let name = if disk < self.dead.len() { format!("disk {disk}") } else { "ssd".to_owned() };
-                let word = r.op.name();
-                let answer = if dead { ": dead" } else { "" };
-                let _ = writeln!(out, "  {name} {word} {} {} {}{answer}", r.why.name(), r.lba, r.blocks);
-                let (n, Blocks(blocks)) = (done.entry((word, r.why.name())).or_default(), r.blocks);
-                (n.0, n.1) = (n.0 + 1, n.1 + blocks);
-                match phases.iter_mut().find(|p: &&mut (Ticket, bool)| p.0 == op.ticket) {
-                    Some(phase) => phase.1 |= dead && r.op == HostOp::Read,
-                    None => phases.push_back((op.ticket, dead && r.op == HostOp::Read)),
-                }
-            }
-            jobs.extend(plan.jobs());
-            plan.clear();
-            if let Some((ticket, lost)) = phases.pop_front() {
-                heading = "  then\n";
-                self.array.complete(SimTime::ZERO, Phase { ticket, lost, busy: false }, &mut plan);
-            } else if let Some(job) = jobs.pop_front() {
-                heading = "  by itself\n";
-                let ticket = self.ticket();
-                self.array.start(SimTime::ZERO, ticket, &Work::Job(job), &mut plan);
-            } else {
-                return out;
-            }
-        }
+        Ok(std::mem::take(&mut log.text))
     }
 }
