@@ -1,7 +1,7 @@
 //! Collecting: what is live in a group moves to the group of what has outlived others, some chunks at a time, and the group is free.
 
 use super::table::{Cell, Holds, Place};
-use super::work::{Doing, State};
+use super::work::{Operation, Purpose};
 use super::{FullStripe, Task};
 use crate::layouts::chunks::{Chunk, Lost};
 use crate::{MemberPlan, Ticket};
@@ -20,11 +20,11 @@ impl FullStripe {
         if self.victim.replace(victim) != Some(victim) {
             self.counts.collections += 1;
         }
-        let mut state = State::new(Doing::Collect(BTreeMap::new()), self.disks.changes());
+        let mut op = Operation::new(Purpose::Collect(BTreeMap::new()), self.disks.changes());
         let batch = self.live_of(victim);
         for (lcn, place) in &batch {
-            match self.read_chunk(&mut state, *place, &(0..self.shape.chunk)) {
-                Ok(old) => state.left.push_back(Chunk {
+            match self.read_chunk(&mut op, *place, &(0..self.shape.chunk)) {
+                Ok(old) => op.left.push_back(Chunk {
                     lcn: *lcn,
                     new: 0..0,
                     host: None,
@@ -34,15 +34,15 @@ impl FullStripe {
                 Err(Lost) => {
                     // What is lost cannot be moved: no group is freed any more.
                     (self.stuck, self.collecting) = (true, false);
-                    self.over(ticket, &state);
+                    self.over(ticket, &op);
                     plan.end(ticket);
                     return self.go_on(now, plan);
                 }
             }
         }
         plan.cleaning("group-collection", ticket, Blocks(batch.len() as u64 * self.shape.chunk));
-        state.doing = Doing::Collect(batch.into_iter().collect());
-        self.first_phase(now, ticket, state, Cause::Clean, plan);
+        op.purpose = Purpose::Collect(batch.into_iter().collect());
+        self.first_phase(now, ticket, op, Cause::Clean, plan);
     }
 
     /// The first live chunks of a group, as many as are moved at a time, and where they are.

@@ -1,7 +1,7 @@
 //! The registry entry, and the option of `dvs` that is the same log with stripes of any width.
 
 use super::shape::{FEWEST, LONGEST, Shape};
-use super::{FullStripe, Options, Stripes};
+use super::{FullStripe, FullStripeOptions, Stripes};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS, Takes};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -185,6 +185,7 @@ fn built(context: &ArrayContext<'_>, values: &Values, asked: &Asked) -> BuildRes
     let unit = (asked.unit.0 / chunk).clamp(1, length);
     let shape = Shape { logical: shape.logical(asked.reserve), unit, ..shape };
     let depth = if zones.is_empty() { values.count("rebuild_depth").unwrap_or(1) } else { 1 };
-    let options = Options { stripes: asked.stripes, batch: values.count("batch").unwrap_or(64), depth };
+    let options =
+        FullStripeOptions { stripes: asked.stripes, batch: values.count("batch").unwrap_or(64), depth };
     Ok(Box::new(FullStripe::new(shape, options, context.seed, &zones)))
 }

@@ -32,7 +32,7 @@ use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use table::Table;
-use work::{At, Claim, Doing, State};
+use work::{Claim, Operation, Purpose, Stage};
 
 /// Stripes that a write cache gives at a time, where chunks wait in it.
 const TOGETHER: usize = 16;
@@ -60,7 +60,7 @@ enum Stripes {
 
 /// What users set beside the shape.
 #[derive(Clone, Copy, Debug)]
-struct Options {
+struct FullStripeOptions {
     stripes: Stripes,
     /// Chunks that the collector moves at a time.
     batch: u64,
@@ -92,13 +92,13 @@ struct Counts {
 /// See the [module](self).
 pub struct FullStripe {
     shape: Shape,
-    options: Options,
+    options: FullStripeOptions,
     seed: u64,
     table: Table,
     disks: Disks,
     /// Of each disk its zones; nothing where segments are no zones.
     zones: Vec<Vec<OnDrive>>,
-    works: Tickets<State>,
+    operations: Tickets<Operation>,
     /// Works that wait for room, or for writes to a group that they rebuild, the first that came first.
     parked: VecDeque<Ticket>,
     /// The chunks of writes under way, where a write cache gathers its own from everywhere.
@@ -115,7 +115,7 @@ pub struct FullStripe {
 }
 
 impl FullStripe {
-    fn new(shape: Shape, options: Options, seed: u64, zones: &[Vec<Zone>]) -> Self {
+    fn new(shape: Shape, options: FullStripeOptions, seed: u64, zones: &[Vec<Zone>]) -> Self {
         let mut array = Self {
             shape,
             options,
@@ -123,7 +123,7 @@ impl FullStripe {
             table: Table::new(shape),
             disks: Disks::new(shape.disks as usize, 1, DISKS),
             zones: vec![Vec::new(); zones.len()],
-            works: Tickets::default(),
+            operations: Tickets::default(),
             parked: VecDeque::new(),
             claims: Vec::new(),
             resets: Vec::new(),
@@ -152,12 +152,15 @@ impl FullStripe {
             HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
             HostOp::Flush => {
                 self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
-                let state = State { at: At::Last, ..State::new(Doing::Host(*r), self.disks.changes()) };
-                return self.works.put(ticket, state);
+                let op = Operation {
+                    stage: Stage::Last,
+                    ..Operation::new(Purpose::Host(*r), self.disks.changes())
+                };
+                return self.operations.put(ticket, op);
             }
             HostOp::Read => self.read(ticket, r, plan),
             HostOp::Write | HostOp::Discard if self.disks.too_many() => Err(Lost),
-            HostOp::Write | HostOp::Discard => self.start_write(now, ticket, Doing::Host(*r), plan),
+            HostOp::Write | HostOp::Discard => self.start_write(now, ticket, Purpose::Host(*r), plan),
         };
         if done == Err(Lost) {
             plan.refuse(ticket, Refusal::Lost);
@@ -165,30 +168,30 @@ impl FullStripe {
     }
 
     /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
-    fn again(&mut self, now: SimTime, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
-        self.over(ticket, state);
-        let same = state.changes == self.disks.changes();
-        match &state.doing {
-            Doing::Rebuild(unit) if !same && self.disks.is_own(state.changes) => {
+    fn restart(&mut self, now: SimTime, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+        self.over(ticket, op);
+        let same = op.changes == self.disks.changes();
+        match &op.purpose {
+            Purpose::Rebuild(unit) if !same && self.disks.is_own(op.changes) => {
                 self.rebuild(now, ticket, *unit, plan);
             }
-            Doing::Rebuild(_) => {
+            Purpose::Rebuild(_) => {
                 if same {
                     self.disks.give_up(plan);
                 }
                 plan.end(ticket);
             }
-            Doing::Collect(_) => self.collected(ticket, plan),
+            Purpose::Collect(_) => self.collected(ticket, plan),
             _ if same => plan.refuse(ticket, Refusal::Lost),
-            Doing::Host(r) => self.start_host(now, ticket, r, plan),
-            Doing::Runs(runs) => self.start_runs(now, ticket, runs, plan),
+            Purpose::Host(r) => self.start_host(now, ticket, r, plan),
+            Purpose::Runs(runs) => self.start_runs(now, ticket, runs, plan),
         }
     }
 
     /// What a read of lost chunks brought is put together.
-    fn deliver(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
-        deliver_lost(&state.missing, ticket, plan);
-        self.over(ticket, state);
+    fn deliver(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+        deliver_lost(&op.missing, ticket, plan);
+        self.over(ticket, op);
         plan.end(ticket);
     }
 
@@ -243,7 +246,7 @@ impl Array for FullStripe {
     fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
         self.hand = runs.last().map_or(0, |r| r.end.div_ceil(self.shape.chunk));
         if self.disks.too_many()
-            || self.start_write(now, ticket, Doing::Runs(runs.to_vec()), plan) == Err(Lost)
+            || self.start_write(now, ticket, Purpose::Runs(runs.to_vec()), plan) == Err(Lost)
         {
             plan.refuse(ticket, Refusal::Lost);
         }
@@ -260,25 +263,25 @@ impl Array for FullStripe {
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        let Some(state) = self.works.take(ticket) else { return plan.end(ticket) };
+        let Some(op) = self.operations.take(ticket) else { return plan.end(ticket) };
         if phase.lost {
-            self.again(now, ticket, &state, plan);
+            self.restart(now, ticket, &op, plan);
             return self.go_on(now, plan);
         }
-        match (state.at, &state.doing) {
-            (At::Last, _) => self.deliver(ticket, &state, plan),
-            (At::Olds, Doing::Rebuild(unit)) => {
+        match (op.stage, &op.purpose) {
+            (Stage::Last, _) => self.deliver(ticket, &op, plan),
+            (Stage::ReadOld, Purpose::Rebuild(unit)) => {
                 let unit = *unit;
-                self.write_rebuilt(now, ticket, state, unit, plan);
+                self.write_rebuilt(now, ticket, op, unit, plan);
             }
-            (At::Writes, Doing::Rebuild(unit)) => {
-                self.over(ticket, &state);
-                self.disks.rebuilt(now, *unit, state.changes, plan);
+            (Stage::Write, Purpose::Rebuild(unit)) => {
+                self.over(ticket, &op);
+                self.disks.rebuilt(now, *unit, op.changes, plan);
                 plan.end(ticket);
             }
-            (At::Olds, _) => self.write(now, ticket, state, plan),
-            (At::Writes, _) => self.written(now, ticket, state, plan),
-            (At::Room | At::Turn, _) => self.works.put(ticket, state),
+            (Stage::ReadOld, _) => self.write(now, ticket, op, plan),
+            (Stage::Write, _) => self.written(now, ticket, op, plan),
+            (Stage::Room | Stage::Turn, _) => self.operations.put(ticket, op),
         }
         self.go_on(now, plan);
     }

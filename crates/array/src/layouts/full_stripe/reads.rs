@@ -1,7 +1,7 @@
 //! Reads of the host's: what a dead disk held is put together from its stripe.
 
 use super::FullStripe;
-use super::work::{At, Doing, State, Wanted, ask};
+use super::work::{Operation, Purpose, Stage, Wanted, ask};
 use crate::layouts::chunks::{Lost, LostPiece, SlotRead};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
@@ -14,15 +14,16 @@ impl FullStripe {
         r: &HostRequest,
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
-        let mut state = State { at: At::Last, ..State::new(Doing::Host(*r), self.disks.changes()) };
-        match self.plan_read(ticket, r, &mut state, plan) {
+        let mut op =
+            Operation { stage: Stage::Last, ..Operation::new(Purpose::Host(*r), self.disks.changes()) };
+        match self.plan_read(ticket, r, &mut op, plan) {
             Ok(()) if plan.of(ticket).next().is_none() => {
-                self.over(ticket, &state);
+                self.over(ticket, &op);
                 plan.end(ticket);
             }
-            Ok(()) => self.works.put(ticket, state),
+            Ok(()) => self.operations.put(ticket, op),
             Err(Lost) => {
-                self.over(ticket, &state);
+                self.over(ticket, &op);
                 return Err(Lost);
             }
         }
@@ -33,7 +34,7 @@ impl FullStripe {
         &mut self,
         ticket: Ticket,
         r: &HostRequest,
-        state: &mut State,
+        op: &mut Operation,
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
         let mut direct = Vec::new();
@@ -47,19 +48,19 @@ impl FullStripe {
             let cell = self.table.group(group).and_then(|g| g.stripe(place.stripe).nth(place.disk as usize));
             let at = u64::from(cell.ok_or(Lost)?.at);
             if self.has(u64::from(place.disk), group, at) {
-                self.pin(state, group);
+                self.pin(op, group);
                 let start = self.shape.start(group) + at * self.shape.chunk + blocks.start;
                 let from = SlotRead { disk: u64::from(place.disk), start, blocks: n.0 };
                 direct.push(Wanted { from, to: End::Host(host) });
                 continue;
             }
-            let first = state.reads.len() as u32;
-            self.read_chunk(state, place, &blocks)?;
-            let slots = first..state.reads.len() as u32;
-            state.missing.push(LostPiece { host, blocks: n, slots });
+            let first = op.reads.len() as u32;
+            self.read_chunk(op, place, &blocks)?;
+            let slots = first..op.reads.len() as u32;
+            op.missing.push(LostPiece { host, blocks: n, slots });
         }
         ask(ticket, r, direct, plan);
-        self.read_slots(ticket, &HostRequest { why: Cause::Parity, ..*r }, state, plan);
+        self.read_slots(ticket, &HostRequest { why: Cause::Parity, ..*r }, op, plan);
         Ok(())
     }
 }

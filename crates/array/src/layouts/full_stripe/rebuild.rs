@@ -4,7 +4,7 @@ use super::FullStripe;
 use super::records::Event;
 use super::shape::Shape;
 use super::table::{Cell, Table};
-use super::work::{At, Doing, State};
+use super::work::{Operation, Purpose, Stage};
 use crate::layouts::chunks::SlotRead;
 use crate::layouts::rebuild::{Order, Rebuild};
 use crate::{Change as _, MemberId, MemberPlan, Records, Term, Ticket};
@@ -34,12 +34,12 @@ impl FullStripe {
 
     /// Reads what a unit of the replaced disk is made from.
     pub(super) fn rebuild(&mut self, now: SimTime, ticket: Ticket, unit: u64, plan: &mut MemberPlan) {
-        let mut state = State::new(Doing::Rebuild(unit), self.disks.changes());
+        let mut op = Operation::new(Purpose::Rebuild(unit), self.disks.changes());
         let Some(target) = self.disks.target() else { return plan.end(ticket) };
         let (group, places) = self.places(target, unit);
         if self.table.group(group).is_some_and(|g| g.writing > 0) {
-            state.at = At::Room;
-            self.works.put(ticket, state);
+            op.stage = Stage::Room;
+            self.operations.put(ticket, op);
             return self.parked.push_back(ticket);
         }
         let base = self.shape.start(group);
@@ -50,16 +50,16 @@ impl FullStripe {
                     return plan.end(ticket);
                 }
                 let start = base + u64::from(cell.at) * self.shape.chunk;
-                state.reads.push(SlotRead { disk, start, blocks: self.shape.chunk });
+                op.reads.push(SlotRead { disk, start, blocks: self.shape.chunk });
             }
         }
-        self.pin(&mut state, group);
-        if state.reads.is_empty() {
-            return self.write_rebuilt(now, ticket, state, unit, plan);
+        self.pin(&mut op, group);
+        if op.reads.is_empty() {
+            return self.write_rebuilt(now, ticket, op, unit, plan);
         }
         let like = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Read, Lba(0), Blocks(0)) };
-        self.read_slots(ticket, &like, &state, plan);
-        self.works.put(ticket, state);
+        self.read_slots(ticket, &like, &op, plan);
+        self.operations.put(ticket, op);
     }
 
     /// The stripes that have something on a disk at these places.
@@ -79,18 +79,18 @@ impl FullStripe {
         &mut self,
         now: SimTime,
         ticket: Ticket,
-        mut state: State,
+        mut op: Operation,
         unit: u64,
         plan: &mut MemberPlan,
     ) {
-        let Some(target) = self.disks.target().filter(|_| self.disks.is_own(state.changes)) else {
-            self.over(ticket, &state);
+        let Some(target) = self.disks.target().filter(|_| self.disks.is_own(op.changes)) else {
+            self.over(ticket, &op);
             return plan.end(ticket);
         };
         let (group, places) = self.places(target, unit);
         if places.is_empty() {
-            self.over(ticket, &state);
-            self.disks.rebuilt(now, unit, state.changes, plan);
+            self.over(ticket, &op);
+            self.disks.rebuilt(now, unit, op.changes, plan);
             return plan.end(ticket);
         }
         let chunk = self.shape.chunk;
@@ -117,8 +117,8 @@ impl FullStripe {
                 out.push(Blocks(chunk), end);
             }
         });
-        state.at = At::Writes;
-        self.works.put(ticket, state);
+        op.stage = Stage::Write;
+        self.operations.put(ticket, op);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::records::Event;
 use super::shape::{LEFT, Shape};
 use super::table::{Cell, Holds, Opened, Stream, Table};
-use super::{FullStripe, Options, Stripes};
+use super::{FullStripe, FullStripeOptions, Stripes};
 use crate::{Array as _, Records};
 
 use smrlab_units::rng::Rng;
@@ -160,7 +160,7 @@ fn the_table_agrees_with_a_plain_map() {
             (0..shape.logical).filter_map(of).collect::<BTreeMap<_, _>>()
         };
         assert_eq!((&found(&table), table.live()), (&plain, plain.len() as u64));
-        let options = Options { stripes: Stripes::Pad, batch: 1, depth: 1 };
+        let options = FullStripeOptions { stripes: Stripes::Pad, batch: 1, depth: 1 };
         let mut again = FullStripe::new(shape, options, 1, &[]);
         again.restore(&records);
         assert_eq!((found(&again.table), again.table.live()), (plain.clone(), table.live()));
@@ -175,7 +175,7 @@ fn the_table_agrees_with_a_plain_map() {
 /// Waiting chunks are offered in whole stripes of three, round and round from where the last offer ended.
 #[test]
 fn what_makes_no_full_stripe_waits() {
-    let options = Options { stripes: Stripes::Wait, batch: 1, depth: 1 };
+    let options = FullStripeOptions { stripes: Stripes::Wait, batch: 1, depth: 1 };
     let mut array = FullStripe::new(shape(4, 5, 14), options, 1, &[]);
     let ripe = |array: &FullStripe, runs: &[Range<u64>]| array.ripe(runs).unwrap();
     let two = 0..4;

@@ -9,9 +9,9 @@ use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// What a work is.
+/// What an operation is for.
 #[derive(Clone, Debug)]
-pub(super) enum Doing {
+pub(super) enum Purpose {
     /// A request of the host's.
     Host(HostRequest),
     /// A write of several runs, of which the host's buffer holds one after the other.
@@ -22,28 +22,28 @@ pub(super) enum Doing {
     Rebuild(u64),
 }
 
-/// What a work is at.
+/// What an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum Stage {
     /// The reads of the host's, or a flush: nothing follows.
     Last,
     /// The reads before a write.
-    Olds,
+    ReadOld,
     /// Waits for another work that writes some of the same chunks.
     Turn,
     /// Waits for a free group, or for writes to a group that it rebuilds.
     Room,
     /// The writes.
-    Writes,
+    Write,
 }
 
-/// A work under way.
+/// An operation under way.
 #[derive(Clone, Debug)]
-pub(super) struct State {
-    /// What it is.
-    pub(super) doing: Doing,
-    /// What it is at.
-    pub(super) at: At,
+pub(super) struct Operation {
+    /// What it is for.
+    pub(super) purpose: Purpose,
+    /// What it waits for.
+    pub(super) stage: Stage,
     /// Deaths when it began.
     pub(super) changes: u64,
     /// Chunks that are not on their way yet.
@@ -60,12 +60,12 @@ pub(super) struct State {
     pub(super) pins: Vec<u64>,
 }
 
-impl State {
+impl Operation {
     /// Nothing done yet.
-    pub(super) fn new(doing: Doing, changes: u64) -> Self {
+    pub(super) fn new(purpose: Purpose, changes: u64) -> Self {
         Self {
-            doing,
-            at: At::Olds,
+            purpose,
+            stage: Stage::ReadOld,
             changes,
             left: VecDeque::new(),
             chunks: Vec::new(),
@@ -113,19 +113,19 @@ impl FullStripe {
         &self,
         ticket: Ticket,
         like: &HostRequest,
-        state: &State,
+        op: &Operation,
         plan: &mut MemberPlan,
     ) {
-        let slots = (0..).zip(&state.reads);
+        let slots = (0..).zip(&op.reads);
         let wanted =
             slots.map(|(slot, from)| Wanted { from: *from, to: End::Slot(slot, Blocks::ZERO) }).collect();
         ask(ticket, like, wanted, plan);
     }
 
     /// The group stays as it is until this work is over.
-    pub(super) fn pin(&mut self, state: &mut State, group: u64) {
-        if !state.pins.contains(&group) {
-            state.pins.push(group);
+    pub(super) fn pin(&mut self, op: &mut Operation, group: u64) {
+        if !op.pins.contains(&group) {
+            op.pins.push(group);
             self.table.pin(group);
         }
     }
@@ -138,12 +138,12 @@ impl FullStripe {
     /// Reads blocks of the chunk that is at `place`, or of what it can be made from.
     pub(super) fn read_chunk(
         &mut self,
-        state: &mut State,
+        op: &mut Operation,
         place: Place,
         range: &Range<u64>,
     ) -> Result<Old, Lost> {
-        let (group, first) = (u64::from(place.group), state.reads.len() as u32);
-        self.pin(state, group);
+        let (group, first) = (u64::from(place.group), op.reads.len() as u32);
+        self.pin(op, group);
         let tables = self.table.group(group).ok_or(Lost)?;
         let base = self.shape.start(group) + range.start;
         let read = |disk: u64, at: u32| SlotRead {
@@ -155,31 +155,31 @@ impl FullStripe {
         let own = |(disk, _): &&(u64, _)| *disk == u64::from(place.disk);
         let (disk, cell) = *cells.iter().find(own).ok_or(Lost)?;
         if self.has(disk, group, u64::from(cell.at)) {
-            state.reads.push(read(disk, cell.at));
+            op.reads.push(read(disk, cell.at));
         } else {
             for (disk, cell) in cells.into_iter().filter(|c| !own(&c)) {
                 if !self.has(disk, group, u64::from(cell.at)) {
                     return Err(Lost);
                 }
-                state.reads.push(read(disk, cell.at));
+                op.reads.push(read(disk, cell.at));
             }
         }
-        Ok(Old::new(first..state.reads.len() as u32, range.start))
+        Ok(Old::new(first..op.reads.len() as u32, range.start))
     }
 
     /// A work is over.
-    pub(super) fn over(&mut self, ticket: Ticket, state: &State) {
-        state.pins.iter().for_each(|group| self.table.unpin(*group));
+    pub(super) fn over(&mut self, ticket: Ticket, op: &Operation) {
+        op.pins.iter().for_each(|group| self.table.unpin(*group));
         self.claims.retain(|claim| claim.ticket != ticket);
     }
 
     /// Destages of a cache that gathers chunks from everywhere lock nothing: of them and of the host's own writes one at a time has a
     /// chunk. `false`: it is another's turn.
-    pub(super) fn claim(&mut self, ticket: Ticket, doing: &Doing) -> bool {
-        let runs = match doing {
-            Doing::Host(r) => vec![r.lba.span(r.blocks)],
-            Doing::Runs(runs) => runs.clone(),
-            Doing::Collect(_) | Doing::Rebuild(_) => return true,
+    pub(super) fn claim(&mut self, ticket: Ticket, purpose: &Purpose) -> bool {
+        let runs = match purpose {
+            Purpose::Host(r) => vec![r.lba.span(r.blocks)],
+            Purpose::Runs(runs) => runs.clone(),
+            Purpose::Collect(_) | Purpose::Rebuild(_) => return true,
         };
         let chunk = self.shape.chunk;
         let chunks: Vec<Range<u64>> = runs.iter().map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();

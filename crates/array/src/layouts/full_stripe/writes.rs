@@ -2,7 +2,7 @@
 
 use super::records::Event;
 use super::table::{Cell, Holds, Opened, Stream, Stripe};
-use super::work::{At, Doing, State};
+use super::work::{Operation, Purpose, Stage};
 use super::{FullStripe, Stripes, Task};
 use crate::layouts::chunks::{Chunk, Lost, missing, pieces};
 use crate::plan::Parts;
@@ -25,29 +25,29 @@ impl FullStripe {
         &mut self,
         now: SimTime,
         ticket: Ticket,
-        doing: Doing,
+        purpose: Purpose,
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
-        if self.options.stripes == Stripes::Wait && !self.claim(ticket, &doing) {
-            let state = State { at: At::Turn, ..State::new(doing, self.disks.changes()) };
-            self.works.put(ticket, state);
+        if self.options.stripes == Stripes::Wait && !self.claim(ticket, &purpose) {
+            let op = Operation { stage: Stage::Turn, ..Operation::new(purpose, self.disks.changes()) };
+            self.operations.put(ticket, op);
             self.parked.push_back(ticket);
             return Ok(());
         }
-        let (runs, host) = match &doing {
-            Doing::Host(r) => (vec![r.lba.span(r.blocks)], r.op == HostOp::Write),
-            Doing::Runs(runs) => (runs.clone(), true),
-            Doing::Collect(_) | Doing::Rebuild(_) => return Err(Lost),
+        let (runs, host) = match &purpose {
+            Purpose::Host(r) => (vec![r.lba.span(r.blocks)], r.op == HostOp::Write),
+            Purpose::Runs(runs) => (runs.clone(), true),
+            Purpose::Collect(_) | Purpose::Rebuild(_) => return Err(Lost),
         };
         if !host {
             runs.iter().for_each(|run| self.unmap(run, plan));
         }
-        let mut state = State::new(doing, self.disks.changes());
-        if let Err(lost) = self.prepare(&mut state, &runs, host) {
-            self.over(ticket, &state);
+        let mut op = Operation::new(purpose, self.disks.changes());
+        if let Err(lost) = self.prepare(&mut op, &runs, host) {
+            self.over(ticket, &op);
             return Err(lost);
         }
-        self.first_phase(now, ticket, state, Cause::Fill, plan);
+        self.first_phase(now, ticket, op, Cause::Fill, plan);
         Ok(())
     }
 
@@ -62,13 +62,13 @@ impl FullStripe {
     }
 
     /// What is written to each chunk, with what must be read for it.
-    fn prepare(&mut self, state: &mut State, runs: &[Range<u64>], host: bool) -> Result<(), Lost> {
+    fn prepare(&mut self, op: &mut Operation, runs: &[Range<u64>], host: bool) -> Result<(), Lost> {
         let mut base = 0;
         for run in runs {
             for (lcn, new, offset) in self.chunks(run.clone()) {
                 let at = base + offset;
                 // What the first run of a chunk leaves to be read holds the gaps before the others too.
-                if let Some(chunk) = state.left.back_mut().filter(|c| c.lcn == lcn) {
+                if let Some(chunk) = op.left.back_mut().filter(|c| c.lcn == lcn) {
                     chunk.more.push((new, at));
                     continue;
                 }
@@ -77,11 +77,11 @@ impl FullStripe {
                     continue;
                 }
                 let old = match (missing(self.shape.chunk, &new), place) {
-                    (Some(range), Some(place)) => Some(self.read_chunk(state, place, &range)?),
+                    (Some(range), Some(place)) => Some(self.read_chunk(op, place, &range)?),
                     _ => None,
                 };
                 self.counts.fills += u64::from(old.is_some());
-                state.left.push_back(Chunk { lcn, new, host: host.then_some(at), more: Vec::new(), old });
+                op.left.push_back(Chunk { lcn, new, host: host.then_some(at), more: Vec::new(), old });
             }
             base += run.end - run.start;
         }
@@ -93,44 +93,44 @@ impl FullStripe {
         &mut self,
         now: SimTime,
         ticket: Ticket,
-        state: State,
+        op: Operation,
         why: Cause,
         plan: &mut MemberPlan,
     ) {
-        if state.reads.is_empty() {
-            return self.write(now, ticket, state, plan);
+        if op.reads.is_empty() {
+            return self.write(now, ticket, op, plan);
         }
         let like = HostRequest { why, ..HostRequest::new(HostOp::Read, Lba(0), Blocks(0)) };
-        self.read_slots(ticket, &like, &state, plan);
-        self.works.put(ticket, state);
+        self.read_slots(ticket, &like, &op, plan);
+        self.operations.put(ticket, op);
     }
 
     /// Writes as many of the chunks that are left as there is room for; where there is none the work waits for a free group.
-    pub(super) fn write(&mut self, now: SimTime, ticket: Ticket, mut state: State, plan: &mut MemberPlan) {
-        if state.left.is_empty() {
-            self.over(ticket, &state);
+    pub(super) fn write(&mut self, now: SimTime, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
+        if op.left.is_empty() {
+            self.over(ticket, &op);
             plan.end(ticket);
             return self.go_on(now, plan);
         }
-        let stream = if matches!(state.doing, Doing::Collect(_)) { Stream::Cold } else { Stream::Host };
-        while !state.left.is_empty() {
-            let Some(stripe) = self.stripe(now, stream, &state, plan) else { break };
+        let stream = if matches!(op.purpose, Purpose::Collect(_)) { Stream::Cold } else { Stream::Host };
+        while !op.left.is_empty() {
+            let Some(stripe) = self.stripe(now, stream, &op, plan) else { break };
             let n = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count();
-            state.chunks.extend(state.left.drain(..n));
-            state.stripes.push(stripe);
+            op.chunks.extend(op.left.drain(..n));
+            op.stripes.push(stripe);
         }
-        if state.stripes.is_empty() && self.stuck {
-            return self.refuse(ticket, &state, plan);
+        if op.stripes.is_empty() && self.stuck {
+            return self.refuse(ticket, &op, plan);
         }
-        if state.stripes.is_empty() {
-            state.at = At::Room;
-            self.works.put(ticket, state);
+        if op.stripes.is_empty() {
+            op.stage = Stage::Room;
+            self.operations.put(ticket, op);
             self.parked.push_back(ticket);
             return self.collect_more(plan);
         }
-        state.at = At::Writes;
-        self.plan_writes(ticket, &state, plan);
-        self.works.put(ticket, state);
+        op.stage = Stage::Write;
+        self.plan_writes(ticket, &op, plan);
+        self.operations.put(ticket, op);
         self.collect_more(plan);
     }
 
@@ -139,11 +139,11 @@ impl FullStripe {
         &mut self,
         now: SimTime,
         stream: Stream,
-        state: &State,
+        op: &Operation,
         plan: &mut MemberPlan,
     ) -> Option<Stripe> {
         let most = self.shape.disks as usize - 1;
-        let lcns: Vec<u64> = state.left.iter().take(most).map(|c| c.lcn).collect();
+        let lcns: Vec<u64> = op.left.iter().take(most).map(|c| c.lcn).collect();
         let full = self.options.stripes != Stripes::Variable;
         if let Some(stripe) = self.table.append(stream, &lcns, full) {
             return Some(stripe);
@@ -173,23 +173,23 @@ impl FullStripe {
     }
 
     /// Plans the writes of a work's stripes: consecutive chunks of a disk with the same cause are one request.
-    fn plan_writes(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
+    fn plan_writes(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
         let (shape, before) = (self.shape, plan.ops().len());
         for group in std::mem::take(&mut self.resets) {
             let (at, blocks) = (Lba(shape.start(group)), Blocks(shape.length * shape.chunk));
             let reset = HostRequest { why: Cause::Clean, ..HostRequest::new(HostOp::Discard, at, blocks) };
             self.disks.answering().for_each(|disk| plan.ask(ticket, disk, reset, |_| {}));
         }
-        let of: BTreeMap<u64, &Chunk> = state.chunks.iter().map(|c| (c.lcn, c)).collect();
-        let (like, own) = match &state.doing {
-            Doing::Host(r) => (*r, Cause::Host),
-            Doing::Collect(_) => (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Clean),
-            Doing::Runs(_) | Doing::Rebuild(_) => {
+        let of: BTreeMap<u64, &Chunk> = op.chunks.iter().map(|c| (c.lcn, c)).collect();
+        let (like, own) = match &op.purpose {
+            Purpose::Host(r) => (*r, Cause::Host),
+            Purpose::Collect(_) => (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Clean),
+            Purpose::Runs(_) | Purpose::Rebuild(_) => {
                 (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Host)
             }
         };
         for disk in 0..shape.disks {
-            let cells = state.stripes.iter().filter_map(|stripe| {
+            let cells = op.stripes.iter().filter_map(|stripe| {
                 let cell = stripe.cells[disk as usize];
                 let why = match cell.holds {
                     Holds::Nothing => return None,
@@ -247,14 +247,14 @@ impl FullStripe {
     }
 
     /// The writes are done: the new stripes hold.
-    pub(super) fn written(&mut self, now: SimTime, ticket: Ticket, mut state: State, plan: &mut MemberPlan) {
-        for stripe in std::mem::take(&mut state.stripes) {
+    pub(super) fn written(&mut self, now: SimTime, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
+        for stripe in std::mem::take(&mut op.stripes) {
             let wide = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count() as u64;
             *(if wide + 1 == self.shape.disks { &mut self.counts.full } else { &mut self.counts.partial }) +=
                 1;
             self.counts.padded += stripe.cells.iter().filter(|c| c.holds == Holds::Pad).count() as u64;
-            let moved = match &state.doing {
-                Doing::Collect(from) => Some(from),
+            let moved = match &op.purpose {
+                Purpose::Collect(from) => Some(from),
                 _ => None,
             };
             let stripe = self.table.written(stripe, |table, lcn| {
@@ -262,35 +262,35 @@ impl FullStripe {
             });
             plan.record(&Event::Stripe(stripe.group, stripe.cells));
         }
-        if matches!(state.doing, Doing::Collect(_)) {
-            self.counts.moved += state.chunks.len() as u64;
+        if matches!(op.purpose, Purpose::Collect(_)) {
+            self.counts.moved += op.chunks.len() as u64;
         }
-        state.chunks.clear();
-        let is_collection = matches!(state.doing, Doing::Collect(_));
-        if state.left.is_empty() && is_collection {
-            self.over(ticket, &state);
+        op.chunks.clear();
+        let is_collection = matches!(op.purpose, Purpose::Collect(_));
+        if op.left.is_empty() && is_collection {
+            self.over(ticket, &op);
             return self.collected(ticket, plan);
         }
-        self.write(now, ticket, state, plan);
+        self.write(now, ticket, op, plan);
     }
 
     /// Works that waited go on: those for whose stripes there is room again, and rebuilds of groups that nothing is on its way to.
     pub(super) fn go_on(&mut self, now: SimTime, plan: &mut MemberPlan) {
         for ticket in std::mem::take(&mut self.parked) {
-            let Some(state) = self.works.take(ticket) else { continue };
-            match state.doing {
-                Doing::Rebuild(unit) => self.rebuild(now, ticket, unit, plan),
-                Doing::Host(r) if state.at == At::Turn => self.start_host(now, ticket, &r, plan),
-                Doing::Runs(runs) if state.at == At::Turn => self.start_runs(now, ticket, &runs, plan),
-                _ if self.stuck => self.refuse(ticket, &state, plan),
-                _ => self.write(now, ticket, state, plan),
+            let Some(op) = self.operations.take(ticket) else { continue };
+            match op.purpose {
+                Purpose::Rebuild(unit) => self.rebuild(now, ticket, unit, plan),
+                Purpose::Host(r) if op.stage == Stage::Turn => self.start_host(now, ticket, &r, plan),
+                Purpose::Runs(runs) if op.stage == Stage::Turn => self.start_runs(now, ticket, &runs, plan),
+                _ if self.stuck => self.refuse(ticket, &op, plan),
+                _ => self.write(now, ticket, op, plan),
             }
         }
     }
 
     /// A work cannot be done.
-    pub(super) fn refuse(&mut self, ticket: Ticket, state: &State, plan: &mut MemberPlan) {
-        self.over(ticket, state);
+    pub(super) fn refuse(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+        self.over(ticket, op);
         plan.refuse(ticket, Refusal::Lost);
     }
 

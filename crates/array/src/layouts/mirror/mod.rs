@@ -51,20 +51,20 @@ tasks! {
     }
 }
 
-/// What a work is at.
+/// What is under way, and the phase that it waits for.
 #[derive(Clone, Copy, Debug)]
-enum Doing {
+enum Operation {
     /// A request of the host's: its one phase.
     Host(HostRequest),
-    /// The reads of a task.
-    Sources(Task),
-    /// Its writes.
-    Target(Task),
+    /// A task reads.
+    ReadSources(Task),
+    /// A task writes.
+    WriteTarget(Task),
 }
 
 /// Consecutive chunks of a disk that a rebuild reads, into one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Run {
+struct RowRun {
     disk: u64,
     rows: Range<u64>,
 }
@@ -72,7 +72,7 @@ struct Run {
 /// What a unit of a disk is made from.
 #[derive(Clone, Debug, Default)]
 struct Sources {
-    runs: Vec<Run>,
+    runs: Vec<RowRun>,
     /// Of each of its rows: the slot, and where in it.
     rows: Vec<End>,
 }
@@ -89,7 +89,7 @@ pub struct Mirror {
     rebuild: rebuild::RebuildSettings,
     disks: Disks,
     intent: Intent,
-    works: Tickets<(Doing, u64)>,
+    operations: Tickets<(Operation, u64)>,
     /// Where the last request to each disk ended.
     tails: Vec<u64>,
     turn: u64,
@@ -107,7 +107,7 @@ impl Mirror {
             // Whether a copy of each chunk is left is found out chunk by chunk.
             disks: Disks::new(disks, shape.disks - 1, 1),
             intent: Intent::new(shape.chunks()),
-            works: Tickets::default(),
+            operations: Tickets::default(),
             tails: vec![0; disks],
             turn: 0,
             degraded: 0,
@@ -184,7 +184,7 @@ impl Mirror {
         } else if self.ask(ticket, r, plan) == Err(NoCopy) {
             return plan.refuse(ticket, Refusal::Lost);
         }
-        self.works.put(ticket, (Doing::Host(*r), self.disks.changes()));
+        self.operations.put(ticket, (Operation::Host(*r), self.disks.changes()));
     }
 
     /// What a unit of the disk whose turn it is is made from; `None`: of some of it no copy is left.
@@ -193,10 +193,10 @@ impl Mirror {
         for row in self.rebuild.rows_of(unit, self.shape.rows) {
             let Some(chunk) = self.shape.chunk_at(Copied { disk: target, row }) else { break };
             let from = self.copies(chunk).find(|copy| copy.disk != target)?;
-            let follows = |run: &Run| run.disk == from.disk && run.rows.end == from.row;
+            let follows = |run: &RowRun| run.disk == from.disk && run.rows.end == from.row;
             let slot = all.runs.iter().position(follows).unwrap_or(all.runs.len());
             if slot == all.runs.len() {
-                all.runs.push(Run { disk: from.disk, rows: from.row..from.row });
+                all.runs.push(RowRun { disk: from.disk, rows: from.row..from.row });
             }
             let run = &mut all.runs[slot];
             all.rows.push(End::Slot(slot as u32, Blocks((from.row - run.rows.start) * self.shape.chunk)));
@@ -268,18 +268,27 @@ impl Mirror {
 
     fn start_task(&mut self, now: SimTime, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
         match self.read_sources(now, ticket, task, plan) {
-            true => self.works.put(ticket, (Doing::Sources(task), self.disks.changes())),
+            true => self.operations.put(ticket, (Operation::ReadSources(task), self.disks.changes())),
             false => plan.end(ticket),
         }
     }
 
     /// What was read is lost or out of date, because a disk died: the same without it, where that died just now.
-    fn again(&mut self, now: SimTime, ticket: Ticket, doing: Doing, changed: bool, plan: &mut MemberPlan) {
-        match doing {
-            Doing::Host(r) if changed => self.start_host(ticket, &r, plan),
-            Doing::Sources(task) | Doing::Target(task) if changed => self.start_task(now, ticket, task, plan),
-            Doing::Host(_) => plan.refuse(ticket, Refusal::Lost),
-            Doing::Sources(_) | Doing::Target(_) => {
+    fn restart(
+        &mut self,
+        now: SimTime,
+        ticket: Ticket,
+        operation: Operation,
+        changed: bool,
+        plan: &mut MemberPlan,
+    ) {
+        match operation {
+            Operation::Host(r) if changed => self.start_host(ticket, &r, plan),
+            Operation::ReadSources(task) | Operation::WriteTarget(task) if changed => {
+                self.start_task(now, ticket, task, plan)
+            }
+            Operation::Host(_) => plan.refuse(ticket, Refusal::Lost),
+            Operation::ReadSources(_) | Operation::WriteTarget(_) => {
                 self.disks.give_up(plan);
                 plan.refuse(ticket, Refusal::Lost);
             }
@@ -323,20 +332,22 @@ impl Array for Mirror {
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        let Some((doing, changes)) = self.works.take(ticket) else { return plan.end(ticket) };
+        let Some((operation, changes)) = self.operations.take(ticket) else { return plan.end(ticket) };
         let changed = changes != self.disks.changes();
-        match doing {
-            _ if phase.lost => return self.again(now, ticket, doing, changed, plan),
-            Doing::Sources(_) if changed => return self.again(now, ticket, doing, changed, plan),
-            Doing::Sources(task) => {
-                self.works.put(ticket, (Doing::Target(task), changes));
+        match operation {
+            _ if phase.lost => return self.restart(now, ticket, operation, changed, plan),
+            Operation::ReadSources(_) if changed => {
+                return self.restart(now, ticket, operation, changed, plan);
+            }
+            Operation::ReadSources(task) => {
+                self.operations.put(ticket, (Operation::WriteTarget(task), changes));
                 return self.write_target(ticket, task, plan);
             }
-            Doing::Host(r) => {
+            Operation::Host(r) => {
                 self.changing(&r).into_iter().for_each(|chunks| self.intent.clean(chunks, plan));
             }
-            Doing::Target(Task::Rebuild(unit)) => self.disks.rebuilt(now, unit, changes, plan),
-            Doing::Target(Task::Resync(chunk)) => {
+            Operation::WriteTarget(Task::Rebuild(unit)) => self.disks.rebuilt(now, unit, changes, plan),
+            Operation::WriteTarget(Task::Resync(chunk)) => {
                 self.intent.clean(chunk..chunk + 1, plan);
                 self.intent.looked_at(chunk, plan);
             }
@@ -400,8 +411,8 @@ impl Array for Mirror {
     fn checkpoint(&self, out: &mut Records) {
         self.disks.checkpoint(out);
         self.intent.checkpoint(out);
-        for (_, (doing, _)) in self.works.iter() {
-            if let Doing::Host(r) = doing {
+        for (_, (operation, _)) in self.operations.iter() {
+            if let Operation::Host(r) = operation {
                 self.changing(r).into_iter().for_each(|chunks| intent::IntentChange::Dirty(chunks).put(out));
             }
         }
