@@ -32,7 +32,8 @@ impl Slots {
     pub fn chunk(
         &mut self,
         shape: &Shape,
-        (group, tables): (u64, &Group),
+        group: u64,
+        tables: &Group,
         place: Place,
         range: Range<u64>,
         alive: &Disks,
@@ -110,7 +111,7 @@ impl GroupWrite {
         alive: &Disks,
     ) -> Result<(), Lost> {
         let place = tables.place(lcn).ok_or(Lost)?;
-        let old = slots.chunk(shape, (self.group, tables), place, 0..shape.chunk, alive)?;
+        let old = slots.chunk(shape, self.group, tables, place, 0..shape.chunk, alive)?;
         self.chunks.push(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
         Ok(())
     }

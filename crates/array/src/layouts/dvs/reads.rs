@@ -34,7 +34,7 @@ impl Dvs {
                 continue;
             }
             let first = op.slots.reads.len() as u32;
-            op.slots.chunk(&self.shape, (group, tables), place, blocks, &self.disks)?;
+            op.slots.chunk(&self.shape, group, tables, place, blocks, &self.disks)?;
             let slots = first..op.slots.reads.len() as u32;
             op.lost.push(LostPiece { host: Blocks(host), blocks: Blocks(n), slots });
         }

@@ -72,7 +72,7 @@ impl Dvs {
             }
             let old = match (missing(self.shape.chunk, &new), place, self.group(group)) {
                 (Some(range), Some(place), Some(tables)) => {
-                    Some(op.slots.chunk(&self.shape, (group, tables), place, range, &self.disks)?)
+                    Some(op.slots.chunk(&self.shape, group, tables, place, range, &self.disks)?)
                 }
                 _ => None,
             };
