@@ -109,6 +109,8 @@ pub(super) struct PersistentCache {
     written: Option<BlockSet>,
     /// Bands that are written directly, ascending, each with the next block of the host's: one at most, but with [`Bypass::EachBand`].
     streams: Vec<(usize, u64)>,
+    /// What lay natively behind the one stream was forgotten since its last fence, which is perhaps not durable.
+    forgot_behind: bool,
     /// A step of idle time that is planned, with the band that it begins.
     idle_step: Option<Option<usize>>,
     counters: Counters,
@@ -130,6 +132,7 @@ impl PersistentCache {
             at: At::Log(0),
             discarded: BlockSet::new(),
             streams: Vec::new(),
+            forgot_behind: false,
             idle_step: None,
             counters: Counters::default(),
         }
@@ -253,6 +256,12 @@ impl PersistentCache {
             self.discarded.remove(span.clone());
         }
         if let Some(written) = &mut self.written {
+            let behind = self.streams.first().map(|(band, next)| *next..self.layout.host(*band).end);
+            let forgets = |behind: Range<u64>| {
+                let (from, to) = (behind.start.max(span.start), behind.end.min(span.end));
+                from < to && written.contains_any(from..to)
+            };
+            self.forgot_behind |= self.o.bypass == Bypass::Stream && behind.is_some_and(forgets);
             written.remove(span);
         }
     }
@@ -294,7 +303,7 @@ impl PersistentCache {
 
     fn write_directly(&mut self, span: Range<u64>, host: u64, plan: &mut Plan) {
         let (band, offset) = self.layout.native_of(span.start);
-        if self.next_of(band) != Some(span.start) || offset == 0 {
+        if self.next_of(band) != Some(span.start) || offset == 0 || self.forgot_behind {
             plan.record(Record { tag: records::OPEN, words: [band as u64, offset, 0] });
             plan.fence();
             self.open_stream(band, offset);
@@ -321,6 +330,7 @@ impl PersistentCache {
             self.streams.clear();
         }
         self.set_next(band, host.start);
+        self.forgot_behind = false;
     }
 
     /// The next block of the stream that is written directly to a band.

@@ -1,7 +1,9 @@
 //! The persistent cache with the options that make it clean at every turn: on bytes, cut everywhere, stopped and gone on.
 
-use smrlab_stl::{BuildContext, Cause, Facts, HostRequest, Metadata, OpId, Plan};
-use smrlab_testkit::{Cuts, Harness, Workload, drives};
+use smrlab_stl::{
+    BuildContext, Cause, Executor, Facts, HostBuffer, HostRequest, Metadata, OpId, Plan, StepEnd,
+};
+use smrlab_testkit::{Cuts, Harness, PlainMedium, Workload, drives};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
 const VARIANTS: &[&str] = &[
@@ -223,5 +225,78 @@ fn a_packet_is_collected_once_for_a_band() {
         };
         assert_eq!(collected(&[0, 10, 20, 30]), collected(&[0]), "{memory}");
         assert_eq!(collected(&[0]).len(), 1, "{memory}");
+    }
+}
+
+/// What the power leaves of blocks that were flushed at home, behind a stream that is written directly, after `change` made them forgettable
+/// and the stream went on over the track before them: the medium has that write, and no record behind the last fence or flush.
+fn left_behind_a_stream(change: HostOp) -> (Vec<u8>, [Vec<u8>; 2]) {
+    let context = BuildContext::new(drives::preset("tiny"));
+    let text = "persistent-cache,bypass=on,idle=10ms";
+    let build = || smrlab_stl::build(text, &context).unwrap().layer;
+    let (mut layer, drive) = (build(), &context.drive);
+    let mut medium = PlainMedium::new(drive.geometry(), drive.interference());
+    let (mut plan, mut exec, mut records) = (Plan::new(true, true), Executor::default(), Vec::new());
+    let (mut durable, now) = (0, SimTime::ZERO);
+    let behind = |op| HostRequest::new(op, Lba(32), Blocks(32));
+    let steps = [
+        (Some(HostRequest::new(HostOp::Write, Lba(0), Blocks(8))), 1u8),
+        (Some(behind(HostOp::Write)), 2),
+        (None, 0),
+        (Some(HostRequest::flush()), 0),
+        (Some(behind(change)), 3),
+        (Some(HostRequest::new(HostOp::Write, Lba(8), Blocks(24))), 4),
+    ];
+    for (request, fill) in steps {
+        let mut go = |layer: &mut dyn smrlab_stl::TranslationLayer, plan: &Plan, data: &[u8]| {
+            if plan.fences().contains(&0) {
+                durable = records.len() + plan.records().iter().filter(|r| r.0 == 0).count();
+            }
+            let Ok(()) = exec.run(plan, HostBuffer::Write(data), &mut medium);
+            records.extend(plan.records().iter().map(|r| r.1));
+            if request.is_some_and(|r| r.op == HostOp::Flush) {
+                durable = records.len();
+                layer.durable();
+            }
+        };
+        if let Some(r) = request {
+            plan.clear();
+            layer.submit(now, &r, &mut plan);
+            go(&mut *layer, &plan, &vec![fill; r.blocks.bytes() as usize]);
+            continue;
+        }
+        while layer.background_after().is_some() {
+            plan.clear();
+            layer.background(now, &mut plan);
+            go(&mut *layer, &plan, &[]);
+            layer.background_end(StepEnd::Done);
+        }
+    }
+    assert_eq!(
+        smrlab_stl::counted(&*layer).get("bypassed_blocks"),
+        Some(32),
+        "both writes of the stream are direct"
+    );
+    let mut after = build();
+    plan.clear();
+    after.recover(&mut records[..durable].iter().copied(), &mut plan);
+    let Ok(()) = exec.run(&plan, HostBuffer::None, &mut medium);
+    let mut read = |layer: &mut dyn smrlab_stl::TranslationLayer| {
+        let mut out = vec![0x11; 32 * 512];
+        plan.clear();
+        layer.submit(now, &behind(HostOp::Read), &mut plan);
+        let Ok(()) = exec.run(&plan, HostBuffer::Read(&mut out), &mut medium);
+        out
+    };
+    let left = read(&mut *after);
+    let new = if change == HostOp::Write { 3 } else { 0 };
+    (left, [vec![2; 32 * 512], vec![new; 32 * 512]])
+}
+
+#[test]
+fn what_lies_behind_a_stream_survives_until_its_successor_is_durable() {
+    for change in [HostOp::Discard, HostOp::Write] {
+        let (left, may) = left_behind_a_stream(change);
+        assert!(may.contains(&left), "{change:?}: {:02x?}", &left[..8]);
     }
 }
