@@ -12,8 +12,9 @@ use crate::buffer::DriveBuffer;
 use crate::{MemberId, Observer, OpDone, Tracks};
 use smrlab_disk::mechanics::Model;
 use smrlab_disk::{Mechanics, Target};
-use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Pause, Plan, Step, StepEnd, TranslationLayer};
-use smrlab_units::{Blocks, Dir, Pba, SimTime};
+use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Pause, Plan, Refusal, Step, StepEnd, TranslationLayer};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
+use std::ops::Range;
 
 /// When a host request was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,6 +254,26 @@ impl Drive {
         let (plan, done, member) = (&self.plan, self.plan.ops().len(), self.member);
         let served = Served { start: at, ack: at, end: at };
         TimedPlan { member, plan, done, served, began: at, ends: &[], whole: true, buffered: false }
+    }
+
+    /// Has the layer judge a request that comes to the queue; answers the blocks within which it keeps its order.
+    ///
+    /// # Errors
+    /// Why the layer refuses it, and the block that stands against it.
+    #[inline]
+    pub(crate) fn admit(&mut self, request: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        self.layer.admit(request)
+    }
+
+    /// Answers a request at `now` that the layer did not [admit](Self::admit): that takes no time and nothing of the medium.
+    pub(crate) fn refuse(&mut self, now: SimTime, (why, lba): (Refusal, Lba)) -> TimedPlan<'_> {
+        self.plan.clear();
+        self.plan.refuse(why, lba);
+        self.ends.clear();
+        self.idle_since = self.idle_since.max(now);
+        let served = Served { start: now, ack: now, end: now };
+        let (plan, ends, member) = (&self.plan, &*self.ends, self.member);
+        TimedPlan { member, plan, done: 0, served, began: now, ends, whole: true, buffered: false }
     }
 
     /// When [`next_step`](Self::next_step) has something to do, if no request comes before.

@@ -9,7 +9,7 @@
 
 use crate::buffer::DriveBuffer;
 use crate::sched::{Chosen, Policy, View};
-use crate::waiting::{Concern, WaitingList, affected};
+use crate::waiting::{Came, Concern, WaitingList, affected};
 use crate::{Drive, Observer, Served};
 use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, SimTime};
@@ -72,8 +72,9 @@ impl ScheduledDrive {
         &mut self.drive
     }
 
-    /// The drive without what waits for it.
-    pub fn into_drive(self) -> Drive {
+    /// The drive without what waits for it, as after a loss of power.
+    pub fn into_drive(mut self) -> Drive {
+        self.drive.layer_mut().power_lost();
         self.drive
     }
 
@@ -122,26 +123,36 @@ impl ScheduledDrive {
         }
         self.decide(now, false, watch)?;
         self.catch_up(now, watch)?;
+        let order = match self.drive.admit(request) {
+            Ok(order) => order,
+            Err(refused) => {
+                let executed = self.drive.refuse(now, refused);
+                let served = executed.served;
+                return watch.dispatched(came, request, &executed).map(|()| Some(served));
+            }
+        };
+        let came = Came { at: came, placed: now, order };
         if self.drive.buffer().is_some()
-            && let Some(served) = self.at_once(now, (came, request), watch)?
+            && let Some(served) = self.at_once(&came, request, watch)?
         {
             return Ok(Some(served));
         }
-        self.waiting.admit((came, now), *request, None, &self.drive);
+        self.waiting.admit(&came, *request, None, &self.drive);
         Ok(None)
     }
 
     /// Does with the buffer what it can do without the medium.
     fn at_once<O: Observer>(
         &mut self,
-        now: SimTime,
-        (came, request): (SimTime, &HostRequest),
+        place: &Came,
+        request: &HostRequest,
         watch: &mut O,
     ) -> Result<Option<Served>, O::Error> {
+        let (now, came) = (place.placed, place.at);
         match request.op {
             HostOp::Write if self.takes(now, request) => {
                 let served = self.drive.accept(now, request);
-                self.waiting.admit((came, now), *request, Some(served), &self.drive);
+                self.waiting.admit(place, *request, Some(served), &self.drive);
                 self.accepted.0 += 1;
                 self.accepted.1 += request.blocks.0;
                 watch.accepted(self.drive.member(), came, request, &served).map(|()| Some(served))
@@ -298,7 +309,7 @@ impl ScheduledDrive {
             let view = View { now, mechanics, candidates: self.waiting.candidates() };
             self.policy.as_mut().map(|p| p.pick(&view))
         });
-        let w = self.waiting.take(pick.unwrap_or(0), &self.drive);
+        let w = self.waiting.take(pick.unwrap_or(0));
         let how = w.accepted.map_or(How::Queued(w.placed), How::Accepted);
         let served = self.dispatch(now, (w.arrival, &w.request), how, watch)?;
         if w.accepted.is_some() {
@@ -306,6 +317,7 @@ impl ScheduledDrive {
             self.accepted.1 -= w.request.blocks.0;
             self.leaving = (self.drive.free_at(), w.request.blocks.0);
         }
+        self.waiting.free_behind(&w, &self.drive);
         if !self.drive.stable_locations() {
             self.waiting.relocate(&self.drive, affected(&self.drive, &w.request));
         }

@@ -1,10 +1,22 @@
-//! The requests that wait in a drive. Overlapping requests of which one writes keep their order.
+//! The requests that wait in a drive. Overlapping requests of which one writes keep their order; those that change something keep it within the
+//! blocks that the layer says: a zone that must be written in order.
 
 use crate::sched::Candidate;
 use crate::{Drive, Served};
 use smrlab_stl::{Dir, HostRequest};
 use smrlab_units::{HostOp, SimTime};
 use std::ops::Range;
+
+/// How a request came.
+#[derive(Clone, Debug)]
+pub struct Came {
+    /// When it came.
+    pub at: SimTime,
+    /// When it got its place in the queue: later, where that was full.
+    pub placed: SimTime,
+    /// The blocks within which it keeps its order with others that change something.
+    pub order: Range<u64>,
+}
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +31,7 @@ pub struct Waiting {
     pub request: HostRequest,
     /// A write that the drive's buffer took: it was acknowledged then, and waits to be written.
     pub accepted: Option<Served>,
+    reach: Reach,
     /// Older waiting requests that it must not overtake.
     blockers: u32,
 }
@@ -26,27 +39,39 @@ pub struct Waiting {
 /// What of a request decides whom it must not overtake.
 #[derive(Clone, Copy, Debug)]
 struct Reach {
+    /// What it reads or changes.
     start: u64,
     end: u64,
+    /// Within these blocks it keeps its order with what else changes something; none where it reads.
+    from: u64,
+    to: u64,
     reads: bool,
 }
 
 impl Reach {
-    fn of(r: &HostRequest) -> Self {
-        let span = if r.op == HostOp::Flush { 0..u64::MAX } else { r.lba.span(r.blocks) };
-        Self { start: span.start, end: span.end, reads: r.op == HostOp::Read }
+    fn of(r: &HostRequest, order: &Range<u64>) -> Self {
+        let own = match r.op {
+            HostOp::Flush => 0..u64::MAX,
+            // Where an append goes, and which zones a command changes, is the layer's to say.
+            HostOp::Append | HostOp::Zone(_) => order.clone(),
+            _ => r.lba.span(r.blocks),
+        };
+        let reads = r.op == HostOp::Read;
+        let order = match r.op {
+            HostOp::Read => 0..0,
+            HostOp::Flush => own.clone(),
+            _ => order.clone(),
+        };
+        Self { start: own.start, end: own.end, from: order.start, to: order.end, reads }
     }
 
     /// Whether the order of the two matters. Without a branch: it is asked of everything that waits.
     #[inline]
     fn conflicts(&self, o: &Self) -> bool {
-        (self.start < o.end) & (o.start < self.end) & !(self.reads & o.reads)
+        let overlap = (self.start < o.end) & (o.start < self.end);
+        let ordered = (self.from < o.to) & (o.from < self.to);
+        (overlap & (self.reads ^ o.reads)) | ordered
     }
-}
-
-/// Whether the order of the two matters.
-fn conflict(a: &HostRequest, b: &HostRequest) -> bool {
-    Reach::of(a).conflicts(&Reach::of(b))
 }
 
 /// What of the waiting writes a read concerns.
@@ -95,44 +120,44 @@ impl WaitingList {
         &self.candidates
     }
 
-    /// Takes in a request that comes after all others: when it came, and when it got its place.
-    pub fn admit(
-        &mut self,
-        (arrival, placed): (SimTime, SimTime),
-        request: HostRequest,
-        accepted: Option<Served>,
-        drive: &Drive,
-    ) {
-        let reach = Reach::of(&request);
+    /// Takes in a request that comes after all others.
+    pub fn admit(&mut self, came: &Came, request: HostRequest, accepted: Option<Served>, drive: &Drive) {
+        let reach = Reach::of(&request, &came.order);
         let free = self.reaches.iter().map(|e| u32::from(e.conflicts(&reach))).sum::<u32>();
-        let blocked = self.blocked.iter().filter(|e| conflict(&e.request, &request)).count() as u32;
+        let blocked = self.blocked.iter().filter(|e| e.reach.conflicts(&reach)).count() as u32;
         let blockers = free + blocked;
-        let w = Waiting { seq: self.seen, arrival, placed, request, accepted, blockers };
+        let (arrival, placed) = (came.at, came.placed);
+        let w = Waiting { seq: self.seen, arrival, placed, request, accepted, reach, blockers };
         self.seen += 1;
         if blockers == 0 { self.release(w, drive) } else { self.blocked.push(w) }
     }
 
     fn release(&mut self, w: Waiting, drive: &Drive) {
         self.candidates.push(candidate(drive, &w));
-        self.reaches.push(Reach::of(&w.request));
+        self.reaches.push(w.reach);
         if self.oldest.is_none_or(|o| w.seq < o.0) {
             self.oldest = Some((w.seq, w.placed));
         }
         self.free.push(w);
     }
 
-    /// Takes the `i`-th candidate out and frees those that waited only for it.
-    pub fn take(&mut self, i: usize, drive: &Drive) -> Waiting {
+    /// Takes the `i`-th candidate out; [`free_behind`](Self::free_behind) follows when it was dispatched.
+    pub fn take(&mut self, i: usize) -> Waiting {
         let taken = self.free.swap_remove(i);
         self.candidates.swap_remove(i);
         self.reaches.swap_remove(i);
         if self.oldest.is_some_and(|o| o.0 == taken.seq) {
             self.oldest = self.free.iter().map(|w| (w.seq, w.placed)).min();
         }
+        taken
+    }
+
+    /// Frees those that waited only for what was taken out, and is done: they start where the layer says now.
+    pub fn free_behind(&mut self, taken: &Waiting, drive: &Drive) {
         let mut j = 0;
         while j < self.blocked.len() {
             let w = &mut self.blocked[j];
-            if w.seq > taken.seq && conflict(&taken.request, &w.request) {
+            if w.seq > taken.seq && taken.reach.conflicts(&w.reach) {
                 w.blockers -= 1;
                 if w.blockers == 0 {
                     let w = self.blocked.swap_remove(j);
@@ -142,7 +167,6 @@ impl WaitingList {
             }
             j += 1;
         }
-        taken
     }
 
     /// The oldest write that waits for the medium, or for room in the buffer.
@@ -160,12 +184,12 @@ impl WaitingList {
 
     /// What of the waiting writes a read concerns.
     pub fn concerns(&self, read: &HostRequest) -> Concern {
-        let reach = Reach::of(read);
+        let reach = Reach::of(read, &(0..0));
         if self.blocked.is_empty() && !self.reaches.iter().fold(false, |any, e| any | e.conflicts(&reach)) {
             return Concern::Nothing;
         }
         let all = self.free.iter().chain(&self.blocked);
-        let Some(newest) = all.filter(|w| conflict(&w.request, read)).max_by_key(|w| w.seq) else {
+        let Some(newest) = all.filter(|w| w.reach.conflicts(&reach)).max_by_key(|w| w.seq) else {
             return Concern::Nothing;
         };
         let (w, r) = (newest.request.lba.span(newest.request.blocks), read.lba.span(read.blocks));

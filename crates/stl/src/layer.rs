@@ -1,8 +1,8 @@
 //! The contract of a translation layer.
 
-use crate::{Counted, HostRequest, Plan};
+use crate::{Counted, HostRequest, Plan, Refusal};
 use smrlab_disk::Bands;
-use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneLimits};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneCounts, ZoneLimits};
 use std::ops::Range;
 
 /// One durable change of a layer's state, in the layer's own code: `tag` says which kind, `words` what.
@@ -50,6 +50,8 @@ pub struct Facts<'a> {
     pub parts: Option<Parts>,
     /// The host knows its zones, and these are their limits.
     pub zones: Option<ZoneLimits>,
+    /// How many of these zones are in which condition.
+    pub zone_counts: Option<ZoneCounts>,
 }
 
 impl Facts<'_> {
@@ -128,6 +130,19 @@ pub trait TranslationLayer: Send {
     fn location_reach(&self) -> Option<Blocks> {
         None
     }
+
+    /// Judges a request when it comes to the queue of a drive that reorders, before it waits there. Answers the blocks within which it
+    /// keeps its order with other requests that change something: its own, or those of its zone. What is admitted is
+    /// [submitted](Self::submit) later, in an order that heeds this.
+    ///
+    /// # Errors
+    /// Why it is refused, and the block that stands against it: it is not submitted.
+    fn admit(&mut self, request: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        Ok(request.lba.span(request.blocks))
+    }
+
+    /// The power is gone, and with it what was admitted and waits; what was submitted is as it is.
+    fn power_lost(&mut self) {}
 
     /// How long the drive must have been idle before the next step of background work; `None`: nothing to do.
     fn background_after(&self) -> Option<SimTime> {

@@ -8,7 +8,7 @@
 //! these writes: a layer may have a record made durable before anything else.
 
 use crate::{
-    Cause, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Plan, Record, Step, StepEnd,
+    Cause, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Plan, Record, Refusal, Step, StepEnd,
     TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
@@ -144,6 +144,7 @@ impl OnMedia {
         }
         inner.zeroes().iter().for_each(|&(at, blocks)| plan.zero_to_host(at, blocks));
         plan.set_extents(inner.extents());
+        plan.set_zones_reset(inner.zones_reset());
         full
     }
 
@@ -182,6 +183,14 @@ impl TranslationLayer for OnMedia {
 
     fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         self.inner.locate(request)
+    }
+
+    fn admit(&mut self, request: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        self.inner.admit(request)
+    }
+
+    fn power_lost(&mut self) {
+        self.inner.power_lost();
     }
 
     fn background_after(&self) -> Option<SimTime> {

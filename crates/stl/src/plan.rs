@@ -200,6 +200,7 @@ pub struct Plan {
     ack: Option<(u32, u32)>,
     outcome: Outcome,
     extents: u32,
+    zones_reset: u32,
     wants_data: bool,
     wants_records: bool,
 }
@@ -229,6 +230,7 @@ impl Plan {
         self.ack = None;
         self.outcome = Outcome::Done;
         self.extents = 1;
+        self.zones_reset = 0;
     }
 
     /// Whether pieces are collected.
@@ -375,6 +377,17 @@ impl Plan {
     #[inline]
     pub fn set_extents(&mut self, extents: u32) {
         self.extents = extents;
+    }
+
+    /// So many zones, none of which was empty, are reset.
+    pub fn set_zones_reset(&mut self, zones: u32) {
+        self.zones_reset = zones;
+    }
+
+    /// How many zones are reset that were not empty.
+    #[inline]
+    pub fn zones_reset(&self) -> u32 {
+        self.zones_reset
     }
 
     /// Adds operation `op` of `other`, whose own operations have other numbers here: `id` says which.

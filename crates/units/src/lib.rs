@@ -19,4 +19,4 @@ pub use quantity::{
 };
 pub use stalls::Stalls;
 pub use time::SimTime;
-pub use zone::{PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
+pub use zone::{PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind, ZoneLimits};

@@ -103,6 +103,32 @@ pub struct ZoneLimits {
     pub preferred: Option<PreferredZones>,
 }
 
+/// How many of the zones with a write pointer are in which condition; zones that failed are in none of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneCounts {
+    /// Nothing was written since they were reset.
+    pub empty: u64,
+    /// Open, by a write or by the host.
+    pub open: u64,
+    /// Written in part, and not open.
+    pub closed: u64,
+    /// Written to their end, or finished.
+    pub full: u64,
+}
+
+impl std::ops::Add for ZoneCounts {
+    type Output = Self;
+
+    fn add(self, o: Self) -> Self {
+        Self {
+            empty: self.empty + o.empty,
+            open: self.open + o.open,
+            closed: self.closed + o.closed,
+            full: self.full + o.full,
+        }
+    }
+}
+
 /// How many zones a host-aware drive recommends to use at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreferredZones {

@@ -125,3 +125,58 @@ fn a_layer_that_cannot_say_where_requests_start_is_not_reordered() {
     let text = Device::open(config).err().unwrap().to_string();
     assert!(text.contains("scheduler") && text.contains("from 1 to 4096"), "{text}");
 }
+
+/// Eight threads fill a zone each and begin another one: every write is judged when it comes, zones are reported with what is not on the medium yet,
+/// and after a close all of it is there.
+#[test]
+fn zones_behind_a_cache_and_a_scheduler_take_the_writes_of_many_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let layer = "zoned,zone=16KiB,conventional=0%,max_open=16";
+    let open = |scheduler: &str| {
+        of_drive(CACHED, layer, scheduler, 300.0, StoreKind::Directory(folder.path().to_owned()))
+    };
+    let device = open("sptf,depth=32");
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let device = &device;
+            scope.spawn(move || {
+                let data = |i: u64| [(thread * 8 + i) as u8 + 1; 4096];
+                let at = |i: u64| thread * 16_384 + i * 4096;
+                for i in 0..4 {
+                    let early = device.write(at((i + 1) % 4), &data(i), false);
+                    assert!(early.is_err(), "off the write pointer");
+                    device.write(at(i), &data(i), i == 2).unwrap();
+                    let mut out = [0; 4096];
+                    device.read(at(i), &mut out).unwrap();
+                    assert_eq!(out, data(i), "zone {thread}, {i}");
+                }
+                device.write((8 + thread) * 16_384, &data(4), false).unwrap();
+            });
+        }
+    });
+    let pointers = |device: &Device| {
+        let mut all = Vec::new();
+        let told = device.zones(smrlab_units::Lba(0), &mut |z| {
+            all.push((z.condition.name(), z.pointer.map(|p| p.0 - z.start.0)));
+            true
+        });
+        told.unwrap();
+        all.truncate(17);
+        all
+    };
+    let with = |begun| {
+        let mut all = vec![("full", None); 8];
+        all.extend([(begun, Some(8)); 8]);
+        all.push(("empty", Some(0)));
+        all
+    };
+    assert_eq!(pointers(&device), with("implicitly-open"));
+    device.close().unwrap();
+    drop(device);
+    let device = open("fcfs");
+    assert_eq!(pointers(&device), with("closed"));
+    let mut out = vec![0; 8 * 16_384];
+    device.read(0, &mut out).unwrap();
+    let want: Vec<u8> = (0..32u64).flat_map(|i| [(i / 4 * 8 + i % 4) as u8 + 1; 4096]).collect();
+    assert!(out == want, "what was acknowledged is on the medium");
+}

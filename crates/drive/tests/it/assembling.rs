@@ -1,7 +1,7 @@
 //! What stands against a drive, and what the media log says of one that stands.
 
 use smrlab_drive::{Observer, OpDone, ScheduledDrive, Tracks, Wanted, assemble};
-use smrlab_stl::HostRequest;
+use smrlab_stl::{BuildContext, Built, Capabilities, HostRequest};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::convert::Infallible;
@@ -28,10 +28,25 @@ fn all_faults_come_at_once() {
 
 #[test]
 fn a_scheduler_needs_a_layer_that_knows_where_requests_start() {
-    let drive = "wd-ultrastar-dc-hc680,write_cache=off";
-    let all = faults(drive, "zoned", "sptf");
-    assert!(all.contains("zoned cannot tell where requests start, which sptf asks for: use fcfs"), "{all}");
-    assert_eq!(faults(drive, "zoned", "fcfs"), "");
+    let mut problems = Problems::default();
+    // As a layer of a user's own may be.
+    let build = |text: &str, context: &BuildContext| {
+        let built = smrlab_stl::build(text, context)?;
+        Ok(Built { capabilities: Capabilities { locates: false, ..built.capabilities }, ..built })
+    };
+    assemble(&wanted("tiny", "cmr", "sptf"), |_| Err(String::new()), &build, &mut problems);
+    let all = problems.to_string();
+    assert!(all.contains("cmr cannot tell where requests start, which sptf asks for: use fcfs"), "{all}");
+}
+
+/// Host-managed presets have their write cache on, as the drives have; that and any scheduler go with zones as they are.
+#[test]
+fn presets_of_host_managed_drives_go_with_zones_as_they_are() {
+    for drive in ["wd-ultrastar-dc-hc680", "wd-ultrastar-dc-hc690"] {
+        for scheduler in ["fcfs", "sptf", "look"] {
+            assert_eq!(faults(drive, "zoned", scheduler), "", "{drive}, {scheduler}");
+        }
+    }
 }
 
 #[derive(Default)]

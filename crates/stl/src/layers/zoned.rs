@@ -12,7 +12,7 @@ pub(crate) use entry::model;
 
 use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use places::Places;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
 use table::{State, Table, at_rest};
 
@@ -22,7 +22,11 @@ const STATE: u32 = 0x5a01;
 /// See the entry's page.
 struct Zoned {
     places: Places,
+    /// The zones as the requests leave them that were submitted.
     table: Table,
+    /// Behind a queue that reorders: the zones as all requests leave them that were admitted. It alone knows limits of open zones, because it
+    /// alone sees requests in the order in which they come.
+    admitted: Option<Table>,
     limits: ZoneLimits,
     /// Zones were reset, which is perhaps not durable: what they held may not be written over before it is.
     reset: bool,
@@ -42,7 +46,32 @@ fn condition(number: u64) -> ZoneCondition {
 
 impl Zoned {
     fn new(places: Places, table: Table, limits: ZoneLimits) -> Self {
-        Self { places, table, limits, reset: false, resets: 0 }
+        Self { places, table, admitted: None, limits, reset: false, resets: 0 }
+    }
+
+    /// The zones as the host knows them.
+    fn known(&self) -> &Table {
+        self.admitted.as_ref().unwrap_or(&self.table)
+    }
+
+    /// The blocks of all zones of which `range` has a block, with the gaps behind them.
+    fn zones_around(&self, range: &Range<u64>) -> Range<u64> {
+        let shape = &self.table.shape;
+        shape.slot(shape.zone_of(range.start)).start..shape.slot(shape.zone_of(range.end - 1)).end
+    }
+
+    /// Where an append to the zone that begins at `lba` goes.
+    ///
+    /// # Errors
+    /// No zone with a write pointer begins there.
+    fn append_at(table: &Table, lba: Lba) -> Result<Lba, (Refusal, Lba)> {
+        let zone = table.shape.zone_of(lba.0);
+        let span = table.shape.span(zone);
+        if span.start != lba.0 || table.state(zone).is_none() {
+            return Err((Refusal::NotAtPointer, lba));
+        }
+        // Behind a zone that is written to its end another one begins: its own condition refuses.
+        Ok(Lba(Some(table.readable(zone)).filter(|at| *at < span.end).unwrap_or(lba.0)))
     }
 
     /// Calls `each` with the parts of a range that lie in one zone, or in the gap behind it: zone, first block, blocks.
@@ -93,13 +122,10 @@ impl Zoned {
     }
 
     fn append(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        let zone = self.table.shape.zone_of(lba.0);
-        let span = self.table.shape.span(zone);
-        if span.start != lba.0 || self.table.state(zone).is_none() {
-            return plan.refuse(Refusal::NotAtPointer, lba);
-        }
-        // Behind a zone that is written to its end another one begins: its own condition refuses.
-        let at = Lba(Some(self.table.readable(zone)).filter(|at| *at < span.end).unwrap_or(lba.0));
+        let at = match Self::append_at(&self.table, lba) {
+            Ok(at) => at,
+            Err((why, at)) => return plan.refuse(why, at),
+        };
         self.write(at, blocks, plan);
         if plan.refusal().is_none() {
             plan.appended(at);
@@ -114,6 +140,7 @@ impl Zoned {
                 if action == ZoneAction::Reset && !records.is_empty() {
                     self.reset = true;
                     self.resets += records.len() as u64;
+                    plan.set_zones_reset(records.len() as u32);
                 }
                 records.into_iter().for_each(|r| plan.record(r));
             }
@@ -140,6 +167,58 @@ impl TranslationLayer for Zoned {
         }
     }
 
+    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
+        let table = &self.table;
+        let place = |lba: Lba| self.places.place(lba.0, r.blocks.0).0;
+        match r.op {
+            HostOp::Read => {
+                let mut first = None;
+                self.by_zone(r.lba.span(r.blocks), |zone, at, _| {
+                    first = first.or((at < table.readable(zone)).then_some(Lba(at)));
+                });
+                let read = table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads).is_ok();
+                first.filter(|_| read).map(|lba| (place(lba), Dir::Read))
+            }
+            HostOp::Write | HostOp::Append => {
+                let at = if r.op == HostOp::Append { Self::append_at(table, r.lba).ok()? } else { r.lba };
+                table.may_write(at, r.blocks).is_ok().then(|| (place(at), Dir::Write))
+            }
+            HostOp::Flush | HostOp::Discard | HostOp::Zone(_) => None,
+        }
+    }
+
+    fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        let span = r.lba.span(r.blocks);
+        if matches!(r.op, HostOp::Flush | HostOp::Discard) {
+            return Ok(span);
+        }
+        let table = self.admitted.get_or_insert_with(|| self.table.hand_over_limits());
+        let at = match r.op {
+            HostOp::Read => {
+                return table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads).map(|()| span);
+            }
+            HostOp::Zone(action) => {
+                table.act(action, span.clone(), &mut |_, _| {})?;
+                r.lba
+            }
+            HostOp::Append => Self::append_at(table, r.lba)?,
+            _ => r.lba,
+        };
+        if !matches!(r.op, HostOp::Zone(_)) {
+            table.may_write(at, r.blocks)?;
+            if table.wrote(at, r.blocks).is_none() {
+                return Ok(span);
+            }
+        }
+        Ok(self.zones_around(&span))
+    }
+
+    fn power_lost(&mut self) {
+        if let Some(admitted) = self.admitted.take() {
+            self.table.take_back_limits(&admitted);
+        }
+    }
+
     fn durable(&mut self) {
         self.reset = false;
     }
@@ -159,7 +238,7 @@ impl TranslationLayer for Zoned {
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
         self.by_zone(lba.span(blocks), |zone, first, blocks| {
-            let end = self.table.readable(zone).min(first + blocks);
+            let end = self.known().readable(zone).min(first + blocks);
             if end > first {
                 out(first..end);
             }
@@ -167,12 +246,13 @@ impl TranslationLayer for Zoned {
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.table.report(from, out);
+        self.known().report(from, out);
     }
 
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
         let zone = self.table.shape.zone_of(zone.0);
         let failed = self.table.fail(zone, condition);
+        self.admitted.iter_mut().for_each(|t| _ = t.fail(zone, condition));
         if let Some(state) = self.table.state(zone) {
             plan.record(record(zone, state));
         }
@@ -180,20 +260,21 @@ impl TranslationLayer for Zoned {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { bands: Some(&self.places.bands), zones: Some(self.limits), ..Facts::default() }
+        let zone_counts = Some(self.known().counts());
+        Facts { bands: Some(&self.places.bands), zones: Some(self.limits), zone_counts, ..Facts::default() }
     }
 
     fn map_bytes(&self) -> u64 {
-        self.table.bytes() + self.places.bytes()
+        self.table.bytes() + self.admitted.as_ref().map_or(0, Table::bytes) + self.places.bytes()
     }
 
     fn counters(&self, out: &mut Counted) {
-        let [empty, open, closed, full] = self.table.counts();
+        let counts = self.known().counts();
         out.count("zone_resets", self.resets);
-        out.count("zones_closed_for_others", self.table.evicted);
-        out.level("open_zones", open);
-        out.level("free_zones", empty);
-        out.level("used_zones_closed", closed);
-        out.level("used_zones_full", full);
+        out.count("zones_closed_for_others", self.known().evicted);
+        out.level("open_zones", counts.open);
+        out.level("free_zones", counts.empty);
+        out.level("used_zones_closed", counts.closed);
+        out.level("used_zones_full", counts.full);
     }
 }

@@ -15,3 +15,5 @@ mod war;
 mod waves;
 mod zoned;
 mod zoned_arrays;
+mod zoned_queue;
+mod zones_model;

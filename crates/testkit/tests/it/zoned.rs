@@ -1,213 +1,12 @@
 //! `zoned` against a second model of its zones, which shares no code with it: after each of many random commands conditions, write pointers,
 //! refusals and bytes are equal; and after a power cut at every media operation of each.
 
+use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng, drives};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, ZoneAction, ZoneKind};
+use smrlab_units::{HostOp, Pba, SimTime, ZoneKind};
 use std::sync::Arc;
-
-const BLOCK: usize = 512;
-
-/// One zone of the model: its condition in the words of the report, and the bytes that were written since it was reset.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Zone {
-    start: u64,
-    blocks: u64,
-    condition: &'static str,
-    /// Nothing can be done with it.
-    gap: bool,
-    bytes: Vec<u8>,
-}
-
-impl Zone {
-    fn pointer(&self) -> Option<u64> {
-        let valid = ["empty", "implicitly-open", "explicitly-open", "closed"].contains(&self.condition);
-        valid.then(|| self.start + (self.bytes.len() / BLOCK) as u64)
-    }
-
-    fn open(&self) -> bool {
-        self.condition.ends_with("-open")
-    }
-
-    fn conventional(&self) -> bool {
-        self.condition == "not-write-pointer" && !self.gap
-    }
-
-    fn rest(&mut self) {
-        if self.open() {
-            self.condition = if self.bytes.is_empty() { "empty" } else { "closed" };
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Model {
-    zones: Vec<Zone>,
-    /// Zones in the order in which writes opened them, and others that are so no more.
-    opened: Vec<usize>,
-    most_open: usize,
-    most_active: usize,
-    zeroes: bool,
-}
-
-impl Model {
-    fn of(layer: &dyn TranslationLayer, limits: (usize, usize), zeroes: bool) -> Self {
-        let mut zones = Vec::new();
-        layer.zones(Lba(0), &mut |z| {
-            let condition = z.condition.name();
-            let bytes = if z.pointer.is_none() { vec![0; z.blocks.bytes() as usize] } else { Vec::new() };
-            let gap = z.kind == ZoneKind::Gap;
-            zones.push(Zone { start: z.start.0, blocks: z.blocks.0, condition, gap, bytes });
-            true
-        });
-        Self { zones, opened: Vec::new(), most_open: limits.0, most_active: limits.1, zeroes }
-    }
-
-    fn at(&self, lba: u64) -> usize {
-        self.zones.iter().position(|z| (z.start..z.start + z.blocks).contains(&lba)).expect("in a zone")
-    }
-
-    fn is(&self, zone: usize, condition: &str) -> bool {
-        self.zones[zone].condition == condition
-    }
-
-    /// Takes resources for one more open zone.
-    fn take(&mut self, zone: usize) -> Result<(), &'static str> {
-        let count = |f: fn(&Zone) -> bool| self.zones.iter().filter(|z| f(z)).count();
-        if self.zones[zone].open() {
-            return Ok(());
-        }
-        if self.is(zone, "empty") && count(|z| z.open() || z.condition == "closed") >= self.most_active {
-            return Err("too-many-open");
-        }
-        if count(Zone::open) >= self.most_open {
-            let oldest = self.opened.iter().copied().find(|&z| self.is(z, "implicitly-open"));
-            self.zones[oldest.ok_or("too-many-open")?].rest();
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, lba: u64, data: &[u8]) -> Result<(), &'static str> {
-        let i = self.at(lba);
-        let end = lba + (data.len() / BLOCK) as u64;
-        if self.zones[i].conventional() {
-            if self.zones.iter().any(|z| !z.conventional() && end > z.start) {
-                return Err("crosses-zone");
-            }
-            for (k, block) in data.chunks(BLOCK).enumerate() {
-                let zone = self.at(lba + k as u64);
-                let at = (lba + k as u64 - self.zones[zone].start) as usize * BLOCK;
-                self.zones[zone].bytes[at..at + BLOCK].copy_from_slice(block);
-            }
-            return Ok(());
-        }
-        if self.zones[i].gap {
-            return Err("gap");
-        }
-        if self.is(i, "full") {
-            return Err("zone-full");
-        }
-        if self.zones[i].pointer() != Some(lba) || !data.len().is_multiple_of(4096) {
-            return Err("not-at-pointer");
-        }
-        if end > self.zones[i].start + self.zones[i].blocks {
-            return Err("crosses-zone");
-        }
-        self.take(i)?;
-        let zone = &mut self.zones[i];
-        zone.bytes.extend_from_slice(data);
-        if zone.bytes.len() as u64 == zone.blocks * BLOCK as u64 {
-            zone.condition = "full";
-        } else if !zone.open() {
-            zone.condition = "implicitly-open";
-            self.opened.retain(|z| *z != i);
-            self.opened.push(i);
-        }
-        Ok(())
-    }
-
-    fn read(&self, lba: u64, out: &mut [u8]) -> Result<(), &'static str> {
-        let end = lba + (out.len() / BLOCK) as u64;
-        let zones = self.at(lba)..self.at(end - 1) + 1;
-        if !self.zeroes {
-            if zones.len() > 1 && zones.clone().any(|z| !self.zones[z].conventional()) {
-                return Err("crosses-zone");
-            }
-            let zone = &self.zones[zones.start];
-            if zone.gap {
-                return Err("gap");
-            }
-            if zone.pointer().is_some_and(|p| end > p) {
-                return Err("above-pointer");
-            }
-        }
-        if zones.into_iter().any(|z| self.zones[z].gap) {
-            return Err("gap");
-        }
-        for (k, block) in out.chunks_mut(BLOCK).enumerate() {
-            let zone = &self.zones[self.at(lba + k as u64)];
-            let at = (lba + k as u64 - zone.start) as usize * BLOCK;
-            block.fill(0);
-            if let Some(bytes) = zone.bytes.get(at..at + BLOCK) {
-                block.copy_from_slice(bytes);
-            }
-        }
-        Ok(())
-    }
-
-    fn one(&mut self, action: ZoneAction, i: usize) -> Result<(), &'static str> {
-        match (action, self.zones[i].condition) {
-            (_, "not-write-pointer") => return Err("unsupported"),
-            (ZoneAction::Reset, _) => {
-                self.zones[i].bytes.clear();
-                self.zones[i].condition = "empty";
-            }
-            (ZoneAction::Close, _) => self.zones[i].rest(),
-            (_, "full") => {}
-            (ZoneAction::Open, _) => {
-                self.take(i)?;
-                self.zones[i].condition = "explicitly-open";
-            }
-            (ZoneAction::Finish, _) => {
-                self.take(i)?;
-                self.zones[i].condition = "full";
-            }
-        }
-        Ok(())
-    }
-
-    fn act(&mut self, action: ZoneAction, lba: u64, blocks: u64) -> Result<(), &'static str> {
-        let all = self.at(lba)..self.at(lba + blocks - 1) + 1;
-        let zones: Vec<usize> = all.filter(|z| !self.zones[*z].gap).collect();
-        match zones[..] {
-            [] => return Err("unsupported"),
-            [zone] => return self.one(action, zone),
-            _ => {}
-        }
-        let explicit = self.zones.iter().filter(|z| z.condition == "explicitly-open").count();
-        let closed = zones.iter().filter(|&&z| self.is(z, "closed")).count();
-        if action == ZoneAction::Open && explicit + closed > self.most_open {
-            return Err("too-many-open");
-        }
-        let meant: Vec<usize> = zones
-            .into_iter()
-            .filter(|&z| match action {
-                ZoneAction::Open => self.is(z, "closed"),
-                ZoneAction::Finish => self.zones[z].open() || self.is(z, "closed"),
-                _ => !self.zones[z].conventional(),
-            })
-            .collect();
-        for zone in meant {
-            if action == ZoneAction::Finish {
-                self.zones[zone].condition = "full";
-            } else {
-                self.one(action, zone)?;
-            }
-        }
-        Ok(())
-    }
-}
 
 struct Rig {
     text: &'static str,
@@ -219,30 +18,6 @@ struct Rig {
     model: Model,
 }
 
-/// Conditions and pointers as the layer reports them are those of the model.
-fn same_zones(layer: &dyn TranslationLayer, model: &Model, what: &str) {
-    let mut i = 0;
-    layer.zones(Lba(0), &mut |z| {
-        let own = &model.zones[i];
-        let told = (z.start.0, z.blocks.0, z.condition.name(), z.pointer.map(|p| p.0));
-        assert_eq!(told, (own.start, own.blocks, own.condition, own.pointer()), "zone {i} after {what}");
-        i += 1;
-        true
-    });
-    assert_eq!(i, model.zones.len());
-}
-
-fn read_zone(layer: &mut dyn TranslationLayer, medium: &mut PlainMedium, zone: &Zone) -> Vec<u8> {
-    let mut out = vec![0x11; zone.blocks as usize * BLOCK];
-    let mut plan = Plan::new(true, false);
-    let request = HostRequest::new(HostOp::Read, Lba(zone.start), Blocks(zone.blocks));
-    layer.submit(SimTime::ZERO, &request, &mut plan);
-    if plan.refusal().is_none() {
-        let Ok(()) = Executor::default().run(&plan, HostBuffer::Read(&mut out), medium);
-    }
-    out
-}
-
 impl Rig {
     fn new(text: &'static str, drive: &Arc<DriveModel>, limits: (usize, usize)) -> Self {
         let layer = build(text, drive);
@@ -250,44 +25,6 @@ impl Rig {
         let model = Model::of(&*layer, limits, !text.contains("urswrz=off"));
         let (drive, plan) = (drive.clone(), Plan::new(true, true));
         Self { text, drive, layer, medium, records: Vec::new(), plan, model }
-    }
-
-    fn random_command(&self, rng: &mut Rng) -> HostRequest {
-        let all = self.layer.host_blocks().0;
-        let zone = &self.model.zones[rng.below(self.model.zones.len() as u64) as usize];
-        let actions = ZoneAction::ALL;
-        let (op, lba, blocks) = match rng.below(20) {
-            0..=8 => {
-                (HostOp::Write, zone.pointer().unwrap_or(zone.start), 8 * (1 + rng.below(zone.blocks / 8)))
-            }
-            9 => (HostOp::Write, zone.start + rng.below(zone.blocks), 1 + rng.below(20)),
-            10 => (HostOp::Append, zone.start, 8 * (1 + rng.below(3))),
-            11..=13 => (HostOp::Read, rng.below(all), 1 + rng.below(3 * zone.blocks)),
-            14 => (HostOp::Zone(actions[rng.below(4) as usize]), rng.below(all), 1 + rng.below(all)),
-            15 => (HostOp::Zone(ZoneAction::Open), zone.start, zone.blocks),
-            _ => (HostOp::Zone(actions[rng.below(4) as usize]), zone.start, zone.blocks),
-        };
-        HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)))
-    }
-
-    /// What the model makes of a command; reads fill `data`.
-    fn expected(model: &mut Model, r: &HostRequest, data: &mut [u8]) -> Option<&'static str> {
-        let (lba, blocks) = (r.lba.0, r.blocks.0);
-        let done = match r.op {
-            HostOp::Write => model.write(lba, data),
-            HostOp::Append => {
-                let zone = &model.zones[model.at(lba)];
-                if zone.conventional() || zone.gap || zone.start != lba {
-                    Err("not-at-pointer")
-                } else {
-                    model.write(zone.pointer().unwrap_or(lba), data)
-                }
-            }
-            HostOp::Read => model.read(lba, data),
-            HostOp::Zone(action) => model.act(action, lba, blocks),
-            _ => Ok(()),
-        };
-        done.err()
     }
 
     /// Does a command, with the layer and with the model, and compares; `cuts` also cuts the power everywhere in it.
@@ -299,7 +36,7 @@ impl Rig {
         }
         let mut next = self.model.clone();
         let mut wanted = data.clone();
-        let expected = Self::expected(&mut next, r, &mut wanted);
+        let expected = next.expected(r, &mut wanted);
         self.plan.clear();
         self.layer.submit(SimTime::ZERO, r, &mut self.plan);
         let refused = self.plan.refusal().map(|why| why.name());
@@ -402,7 +139,7 @@ fn random_commands_do_what_a_second_model_says() {
             fits += 1;
             let (mut rig, mut rng) = (Rig::new(text, &drive, (3, 5)), Rng::new(fits));
             for _ in 0..3000 {
-                let r = rig.random_command(&mut rng);
+                let r = rig.model.random_command(&mut rng);
                 refusals.extend(rig.go(&r, &mut rng, false));
             }
         }
@@ -428,7 +165,7 @@ fn write_pointers_and_bytes_survive_a_cut_at_every_media_operation() {
         for (text, commands) in [(SMALL, 150), (GAPS, 60), (RUNT, 60)] {
             let (mut rig, mut rng) = (Rig::new(text, &drive, (3, 5)), Rng::new(9));
             for _ in 0..commands {
-                let r = rig.random_command(&mut rng);
+                let r = rig.model.random_command(&mut rng);
                 rig.go(&r, &mut rng, true);
             }
         }

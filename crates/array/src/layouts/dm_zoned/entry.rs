@@ -31,8 +31,8 @@ The first conventional zones hold two sets of metadata: a superblock, the map of
 changed since the last one to the second set, its superblock with FUA, and then the same to the first set; writes that come meanwhile \
 wait. Here that costs time and space, and nothing else: what is recorded survives by itself. What was acknowledged survives a power cut at any \
 request of the drive's, where the kernel promises that only for what was flushed. Validity is kept by blocks of 512 bytes and not of 4 KiB; a write of \
-less than 4 KiB reads what completes it, as a page cache does (cause `fill`). What the drive is told is in the order in which it is planned, so the \
-drive has no scheduler that reorders. The last zone is left out where it is shorter than the others.",
+less than 4 KiB reads what completes it, as a page cache does (cause `fill`). What the drive is told is in the order in which it is planned; a \
+scheduler that reorders keeps that order within each zone. The last zone is left out where it is shorter than the others.",
     params: &[
         Param {
             name: "reserved",

@@ -28,6 +28,9 @@ impl HostAware {
         {
             return plan.refuse(why, at);
         }
+        if action == ZoneAction::Reset {
+            plan.set_zones_reset(changed.len() as u32);
+        }
         for (zone, state) in changed {
             plan.record(record(zone, state));
             if action == ZoneAction::Reset {
@@ -127,7 +130,7 @@ impl TranslationLayer for HostAware {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { zones: Some(self.limits), ..self.cache.facts() }
+        Facts { zones: Some(self.limits), zone_counts: Some(self.table.counts()), ..self.cache.facts() }
     }
 
     fn map_bytes(&self) -> u64 {
@@ -136,11 +139,11 @@ impl TranslationLayer for HostAware {
 
     fn counters(&self, out: &mut Counted) {
         self.cache.counters(out);
-        let [empty, open, closed, full] = self.table.counts();
+        let counts = self.table.counts();
         out.count("zone_resets", self.resets);
-        out.level("open_zones", open);
-        out.level("free_zones", empty);
-        out.level("used_zones_closed", closed);
-        out.level("used_zones_full", full);
+        out.level("open_zones", counts.open);
+        out.level("free_zones", counts.empty);
+        out.level("used_zones_closed", counts.closed);
+        out.level("used_zones_full", counts.full);
     }
 }

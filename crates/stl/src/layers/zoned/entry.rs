@@ -5,7 +5,6 @@ use super::places::{Lengths, Places, lay};
 use super::table::{PHYSICAL, Shape, Table};
 use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
-use smrlab_disk::model::{ControllerSpec, WriteBack};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, ZoneKind, ZoneLimits};
 
@@ -28,8 +27,11 @@ refused changes nothing; a run counts the refusals by reason: `not-at-pointer`, 
 
 A power cut leaves every zone that was open closed, with its write pointer behind the last write that was done; what was written behind it by a
 write that was cut is not read. Write pointers are kept at no cost (metadata=nv), also with metadata=media. Discards are accepted and do nothing.
-Schedulers that reorder cannot be used: a drive keeps the order of writes to one zone. Nor can a drive's write cache, which would acknowledge
-writes before the zones have refused them: `--drive wd-ultrastar-dc-hc680,write_cache=off`.
+
+Requests are judged in the order in which they come, before they wait or the drive's write cache takes them: a write that is refused was never
+acknowledged, and zones are reported with everything in them that was acknowledged. A scheduler that reorders (`--scheduler sptf`) keeps the order of what
+changes one zone; reads, and other zones, go past it. With the drive's write cache on (as the presets of host-managed drives have it) a power cut
+takes a write pointer back to what is on the medium: what was written with FUA, or before a flush, is below it.
 ";
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
@@ -84,8 +86,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
     capabilities: Capabilities {
         keeps_data: false,
         survives_cut: false,
-        locates: false,
-        stable_location: false,
+        locates: true,
+        stable_location: true,
         discards: false,
     },
     tested: &[
@@ -118,11 +120,6 @@ pub(crate) fn model(name: &str, pairs: &[(&str, &str)]) -> Option<String> {
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let fail = |e| does_not_fit(&ENTRY, &e);
-    let caches = |c: ControllerSpec| c.buffer.write_back != WriteBack::Off;
-    if context.drive.spec().controller.is_some_and(caches) {
-        let text = "zoned: the drive's write cache would acknowledge what the zones refuse; switch it off: add write_cache=off to the drive";
-        return Err(SpecError::Other(text.to_owned()));
-    }
     let share = values.share("conventional").unwrap_or(0.0);
     let drive = context.drive.counted_blocks();
     let places = match values.size("zone", drive) {

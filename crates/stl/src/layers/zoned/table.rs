@@ -1,7 +1,7 @@
 //! The state machine of the zones: conditions, write pointers, the limit of open zones. It knows nothing of the medium.
 
 use crate::Refusal;
-use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -80,6 +80,8 @@ pub(super) struct Table {
     implicit: VecDeque<u64>,
     explicit: u64,
     closed: u64,
+    empty: u64,
+    full: u64,
     /// How often a zone was closed to make room for another one.
     pub evicted: u64,
 }
@@ -87,8 +89,10 @@ pub(super) struct Table {
 impl Table {
     /// All zones empty.
     pub(super) fn new(shape: Shape) -> Self {
-        let states = vec![FRESH; (shape.zones() - shape.conventional) as usize];
-        Self { shape, states, implicit: VecDeque::new(), explicit: 0, closed: 0, evicted: 0 }
+        let empty = shape.zones() - shape.conventional;
+        let states = vec![FRESH; empty as usize];
+        let (implicit, explicit, closed, full) = Default::default();
+        Self { shape, states, implicit, explicit, closed, empty, full, evicted: 0 }
     }
 
     /// How a zone is; `None`: it has no write pointer.
@@ -152,6 +156,20 @@ impl Table {
         }
     }
 
+    /// The same table for who sees requests earlier: it minds how many zones are open from now on, and this one no more.
+    pub(super) fn hand_over_limits(&mut self) -> Self {
+        let earlier = self.clone();
+        (self.shape.most_open, self.shape.most_active) = (u64::MAX, u64::MAX);
+        earlier
+    }
+
+    /// The other table is no more; zones are open no longer, of which this one may have had more than there can be.
+    pub(super) fn take_back_limits(&mut self, earlier: &Self) {
+        self.shape = earlier.shape;
+        let open: Vec<_> = self.used().filter(|(_, s)| s.condition.is_open()).collect();
+        open.into_iter().for_each(|(zone, state)| self.restore(zone, state));
+    }
+
     /// Zones that are open.
     pub(super) fn open(&self) -> u64 {
         self.implicit.len() as u64 + self.explicit
@@ -168,12 +186,16 @@ impl Table {
             ImplicitlyOpen => self.implicit.retain(|z| *z != zone),
             ExplicitlyOpen => self.explicit -= 1,
             Closed => self.closed -= 1,
+            Empty => self.empty -= 1,
+            Full => self.full -= 1,
             _ => {}
         }
         match to.condition {
             ImplicitlyOpen => self.implicit.push_back(zone),
             ExplicitlyOpen => self.explicit += 1,
             Closed => self.closed += 1,
+            Empty => self.empty += 1,
+            Full => self.full += 1,
             _ => {}
         }
     }
@@ -407,10 +429,10 @@ impl Table {
         (first..).zip(self.states.iter().copied()).filter(|(_, s)| *s != FRESH)
     }
 
-    /// Zones by condition: empty, open, closed, full.
-    pub(super) fn counts(&self) -> [u64; 4] {
-        let of = |c: ZoneCondition| self.states.iter().filter(|s| s.condition == c).count() as u64;
-        [of(Empty), self.open(), self.closed, of(Full)]
+    /// Zones by condition.
+    #[inline]
+    pub(super) fn counts(&self) -> ZoneCounts {
+        ZoneCounts { empty: self.empty, open: self.open(), closed: self.closed, full: self.full }
     }
 
     /// Bytes on the heap.
