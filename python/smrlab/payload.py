@@ -23,7 +23,16 @@ KINDS = ("response", "read_response", "write_response", "service")
 _ALIASES = {"read": "read_response", "write": "write_response"}
 
 # How windows that are merged for display combine: column -> rule.
-_SUMS = ("arrivals", "completions", "read_blocks", "write_blocks", "media_blocks_read", "media_blocks_written")
+_SUMS = (
+    "arrivals",
+    "completions",
+    "read_blocks",
+    "write_blocks",
+    "media_blocks_read",
+    "media_blocks_written",
+    "zone_resets",
+    "refused",
+)
 # Weighted by the width of their windows.
 _SHARES = ("busy_share", "cleaning_share", "stalled_share", "iops", "mb_per_s")
 
@@ -69,7 +78,7 @@ def columns(table: pa.Table) -> dict[str, Floats]:
 
 
 def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | None]] | None:
-    """Series over time: `t` (window middles, s), `iops`, `mean`/`max` (ms), `wa`, shares, `backlog`, head tracks.
+    """Series over time: `t` (window middles, s), `iops`, `mean`/`max` (ms), `wa`, shares, `backlog`, head, zones.
 
     What the `drives` of an array did at the same time adds up in its table; here it is their mean.
     """
@@ -90,6 +99,9 @@ def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | 
         "head_min": "head_track_min",
         "head_max": "head_track_max",
         "head": "head_track_mean",
+        "zones_open": "open_zones",
+        "zones_closed": "closed_zones",
+        "zones_full": "full_zones",
     }
     series |= {short: merged[long] for short, long in names.items() if long in merged}
     series |= {short: series[short] / drives for short in ("busy", "clean") if short in series}
@@ -99,6 +111,11 @@ def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | 
     if "write_blocks" in merged and "media_blocks_written" in merged:
         host = merged["write_blocks"]
         series["wa"] = np.where(host > 0, merged["media_blocks_written"] / np.maximum(host, 1), np.nan)
+    for short, long in (("resets", "zone_resets"), ("refused", "refused")):
+        if long in merged:
+            series[short] = merged[long] / width
+    if not merged.get("refused", np.zeros(1)).any():
+        series.pop("refused", None)
     # A column without a value is no series: a layer without a cache has no cache that fills.
     return {name: rounded(values) for name, values in series.items() if not np.isnan(values).all()}
 
@@ -124,7 +141,8 @@ def merge_windows(cols: dict[str, Floats], factor: int) -> dict[str, Floats]:
     out = {"start_s": cols["start_s"][cuts], "end_s": cols["end_s"][last]}
     for name, values in cols.items():
         if name in _SUMS:
-            out[name] = np.add.reduceat(np.nan_to_num(values), cuts)
+            # Missing where it does not apply, and then everywhere.
+            out[name] = values[cuts] if np.isnan(values).all() else np.add.reduceat(np.nan_to_num(values), cuts)
         elif name in _SHARES:
             out[name] = _weighted(values, width, cuts)
         elif name.endswith("_max"):

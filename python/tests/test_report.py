@@ -196,6 +196,48 @@ def test_what_drives_of_an_array_do_side_by_side_is_their_mean() -> None:
     assert (of_array["busy"], of_array["stalled"]) == ([1.0, 0.25], [1.0, 0.5])
 
 
+def test_zones_are_drawn_where_the_host_knows_some(browser: WebDriver, tmp_path: Path) -> None:
+    layer = "zoned,zone=16KiB,conventional=0%,max_open=4"
+    zoned = run("synth:zoned,writers=4,zone=16KiB,requests=2000", drive="tiny", layer=layer)
+    plain = run("synth:uniform,requests=200", drive="tiny", layer="cmr", wrap="capacity")
+    refused = run("synth:uniform,requests=200,align=4KiB", drive="tiny", layer=layer, wrap="capacity")
+    Results([zoned, plain, refused]).save(tmp_path)
+    browser.get(write_report(tmp_path).as_uri())
+    assert curves(browser, "zones") == 2
+    for word, lines in (("resets", 2), ("refused", 1)):
+        browser.execute_script(
+            f"[...document.querySelectorAll('#fig-zones button')].find(b => b.textContent == '{word}').click()"
+        )
+        assert curves(browser, "zones") == lines, word
+    assert console(browser) == []
+    assert (tmp_path / "zones.svg").exists()
+    browser.get(write_report(write_single(tmp_path / "other"), svg=False).as_uri())
+    assert browser.find_elements("css selector", "#fig-zones") == []
+
+
+def test_zones_of_merged_windows_are_the_last_ones_and_resets_add_up() -> None:
+    n = 2400
+    table = pa.table(
+        {
+            "start_s": [float(i) for i in range(n)],
+            "end_s": [float(i + 1) for i in range(n)],
+            "open_zones": [float(i % 7) for i in range(n)],
+            "closed_zones": pa.array([None] * n, pa.float64()),
+            "zone_resets": [float(i % 2) for i in range(n)],
+            "refused": [3] * n,
+        }
+    )
+    merged = timeline(table)
+    assert merged is not None
+    assert (merged["zones_open"][:3], merged["resets"][:3], merged["refused"][:3]) == ([1, 3, 5], [0.5] * 3, [3] * 3)
+    assert "zones_closed" not in merged
+    none = timeline(
+        table.set_column(4, "zone_resets", table["closed_zones"]).set_column(5, "refused", pa.array([0] * n))
+    )
+    assert none is not None
+    assert not {"resets", "refused"} & set(none)
+
+
 def test_each_drive_of_an_array_has_its_own_line() -> None:
     columns = {
         "start_s": [0.0, 1.0, 0.0],

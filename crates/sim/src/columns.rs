@@ -29,6 +29,12 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("timeline.parquet.head_track_min", "lowest track", "track", "lowest track on which an operation of the window ended, along the drive's blocks"),
     key("timeline.parquet.head_track_max", "highest track", "track", "highest track on which an operation of the window ended"),
     key("timeline.parquet.head_track_mean", "mean track", "track", "mean track on which operations of the window ended"),
+    key("timeline.parquet.open_zones", "open zones in a window", "zones", "zones that were open when the window ended, as the drive was seen last within it; of an array the sum over its drives; \
+         missing where the host knows no zones"),
+    key("timeline.parquet.closed_zones", "closed zones in a window", "zones", "zones that were written in part and not open then"),
+    key("timeline.parquet.full_zones", "full zones in a window", "zones", "zones that were full then"),
+    key("timeline.parquet.zone_resets", "zone resets in a window", "zones", "zones, not empty ones, that commands reset which were completed in the window; missing where the host knows no zones"),
+    key("timeline.parquet.refused", "refused in a window", "requests", "of the requests that were completed in the window, those that were refused"),
     key("members.parquet.disk", "disk of a window", "", "drive of an array whose window this is, from 0; the other columns are those of timeline.parquet, \
          of the requests that the array sent to this drive"),
     key("histogram.parquet.kind", "kind of time", "", "read or write: response times of these; service: of all, waiting excluded"),
@@ -46,7 +52,7 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("requests.parquet.arrival_ns", "arrival", "ns", "when it came"),
     key("requests.parquet.start_ns", "start", "ns", "when the drive began with it"),
     key("requests.parquet.completion_ns", "completion", "ns", "when it was answered"),
-    key("requests.parquet.op", "operation of the host", "", "read, write, flush or discard"),
+    key("requests.parquet.op", "operation of the host", "", "read, write, flush, discard, append, or a command of zones"),
     key("requests.parquet.lba", "LBA", "blocks of 512 B", "first block that it asked for"),
     key("requests.parquet.blocks", "length of a request", "blocks of 512 B", "how many blocks it asked for"),
     key("requests.parquet.stream", "stream", "", "which of several traces it came from, from 0"),
@@ -57,6 +63,7 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("requests.parquet.clean_ns", "cleaning of a request", "ns", "operations and pauses before the completion that made room: causes clean, destage, defrag"),
     key("requests.parquet.other_ns", "other time", "ns", "the rest: overhead, buffer and bus, journal, passes whose whole duration is stated; in an array waiting for its drives, too")
         .is("completion_ns - start_ns - seek_ns - rotation_ns - transfer_ns - clean_ns"),
+    key("requests.parquet.refusal", "refusal", "", "why it was refused, such as not-at-pointer; empty where it was done"),
     key("media.parquet.seq", "number of an operation", "", "number of the operation, from 0"),
     key("media.parquet.request_id", "operation's request", "", "for which request it was done; -1: in idle time, for none"),
     key("media.parquet.disk", "disk", "", "on which drive of an array it was done, from 0"),

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(paths("count"), counts);
         assert_eq!(paths("seek_ns"), ["requests.parquet.seek_ns"]);
         assert_eq!(paths("iops"), ["iops"]);
-        assert_eq!(paths("requests").len(), 13);
+        assert_eq!(paths("requests").len(), 14);
         assert!(meant("nonsense").is_empty());
     }
 }

@@ -5,7 +5,7 @@ use crate::spent;
 use crate::table::{Column, Table, TableWriter, clear};
 use parquet::errors::ParquetError;
 use smrlab_drive::{OpDone, Served};
-use smrlab_stl::HostRequest;
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Dir, SimTime};
 use std::fs::File;
 use std::io::BufWriter;
@@ -114,16 +114,18 @@ impl RequestLog {
             ints(&["id", "arrival_ns", "start_ns", "completion_ns", "op", "lba", "blocks", "stream"]);
         columns[4].1 = Column::Text(Vec::new());
         columns.extend(ints(&spent::COLUMNS));
+        columns.push(("refusal", Column::Text(Vec::new())));
         Ok(Self { log: Log::create(dir, Table { name: "requests", columns })? })
     }
 
-    /// `spent`: see [`spent::COLUMNS`].
+    /// `spent`: see [`spent::COLUMNS`]; `refusal`: why it was not done, where it was not.
     pub(crate) fn add(
         &mut self,
         arrival: SimTime,
         r: &HostRequest,
         served: &Served,
         spent: [u64; spent::COLUMNS.len()],
+        refusal: Option<Refusal>,
     ) -> Result<(), RunError> {
         let log = &mut self.log;
         log.column(4).push_text(r.op.name());
@@ -134,6 +136,7 @@ impl RequestLog {
         for (column, value) in (8..).zip(spent) {
             log.column(column).push_int(value);
         }
+        log.column(8 + spent.len()).push_text(refusal.map_or("", Refusal::name));
         if log.full() { log.flush() } else { Ok(()) }
     }
 

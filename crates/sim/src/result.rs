@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use smrlab_drive::buffer::Counters;
 use smrlab_stl::{Cause, Counted, Dir};
 use smrlab_units::histogram::{Histogram, RELATIVE_ERROR};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime, ZoneCounts};
 
 /// What the result says besides what was counted.
 pub(crate) struct Facts {
@@ -371,6 +371,14 @@ fn timeline(m: &Metrics) -> Table {
         *held = w.cached.or(*held);
         Some(held.map(|n| n as f64 / m.fill.capacity.max(1) as f64))
     });
+    let zones = rows.iter().scan(None, |held: &mut Option<ZoneCounts>, (w, _)| {
+        *held = w.zones.or(*held);
+        Some(*held)
+    });
+    let zones: Vec<Option<ZoneCounts>> = zones.collect();
+    let zoned = zones.iter().any(Option::is_some);
+    let in_condition =
+        |f: &dyn Fn(ZoneCounts) -> u64| Column::Maybe(zones.iter().map(|z| z.map(|z| f(z) as f64)).collect());
     let columns = vec![
         ("start_s", Column::Real((0..rows.len()).map(|i| i as f64 * width).collect())),
         ("end_s", Column::Real((0..rows.len()).map(|i| (i + 1) as f64 * width).collect())),
@@ -399,6 +407,11 @@ fn timeline(m: &Metrics) -> Table {
         ("head_track_min", track(&|(lo, _, _)| lo as f64)),
         ("head_track_max", track(&|(_, hi, _)| hi as f64)),
         ("head_track_mean", track(&|(_, _, mean)| mean)),
+        ("open_zones", in_condition(&|z| z.open)),
+        ("closed_zones", in_condition(&|z| z.closed)),
+        ("full_zones", in_condition(&|z| z.full)),
+        ("zone_resets", Column::Maybe(rows.iter().map(|(w, _)| zoned.then_some(w.resets as f64)).collect())),
+        ("refused", int(&|w| w.refused)),
     ];
     Table { name: "timeline", columns }
 }

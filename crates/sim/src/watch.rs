@@ -7,7 +7,7 @@ use crate::spent::Spent;
 use crate::verify::Verify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::{Observer, OpDone, Served, TimedPlan};
-use smrlab_stl::{Counted, Facts, HostRequest, Pause};
+use smrlab_stl::{Counted, Facts, HostRequest, Pause, Refusal};
 use smrlab_units::{HostOp, SimTime};
 
 /// See the [module](self). Without `EXTRAS` it is of one drive and has metrics alone, which costs that drive's run nothing.
@@ -57,7 +57,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
     /// A log that cannot be written.
     pub(crate) fn finish(mut self) -> Result<Self, RunError> {
         if !self.members.is_empty() {
-            self.total.cached_by(&self.members);
+            self.total.looked_by(&self.members);
         }
         std::mem::take(&mut self.logs).finish()?;
         Ok(self)
@@ -68,10 +68,17 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         if EXTRAS { self.members.get(member.at()).unwrap_or(&self.total) } else { &self.total }
     }
 
-    fn log(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
+    fn log(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+        refusal: Option<Refusal>,
+    ) -> Result<(), RunError> {
         match &mut self.logs.requests {
             Some(log) => {
-                log.add(arrival, request, served, self.spent.of(request.id, served.start, served.ack))
+                let spent = self.spent.of(request.id, served.start, served.ack);
+                log.add(arrival, request, served, spent, refusal)
             }
             None => Ok(()),
         }
@@ -94,7 +101,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         if executed.buffered {
             self.spent.hidden();
         }
-        self.log(came, request, &executed.served)
+        self.log(came, request, &executed.served, executed.plan.refusal())
     }
 }
 
@@ -197,7 +204,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
             return Ok(());
         }
         self.total.counted(came, read, served, Work::default());
-        self.log(came, read, served)
+        self.log(came, read, served, None)
     }
 
     fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), RunError> {
@@ -233,9 +240,10 @@ impl ArrayObserver for Watch<true> {
         let served = Served { start: done.start, ack: done.ack, end: done.ack };
         if done.refusal.is_some() {
             self.total.refused += 1;
+            self.total.refused_at(done.ack);
         }
         self.total.counted(done.arrival, &done.request, &served, Work { ops: done.ops, extents: 1 });
-        self.log(done.arrival, &done.request, &served)?;
+        self.log(done.arrival, &done.request, &served, done.refusal)?;
         match &mut self.verify {
             Some(verify) => verify.done(&done.request, done.refusal.is_some()),
             None => Ok(()),

@@ -27,6 +27,7 @@ FIGURES: dict[str, Callable[[Payload], Figure | None]] = {
     "drives": figures.drives,
     "stalls": figures.stalls,
     "cache": figures.cache,
+    "zones": figures.zones,
     "backlog": figures.backlog,
     "heatmap": figures.heat,
     "head": figures.head,
@@ -79,6 +80,10 @@ class Plotter:
     def cache(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """How full the layer's cache is, over time."""
         return self.draw("cache", path)
+
+    def zones(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
+        """Open and full zones, resets and refusals over time, where drives have zones."""
+        return self.draw("zones", path)
 
     def distribution(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """Response-time distribution, from below and of the tail."""

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from .. import text
-from .style import COLORS, HATCHES, SETTINGS, legend, line_style, log_axis, new_figure
+from .style import COLORS, HATCHES, SETTINGS, legend, line_style, log_axis, new_figure, tiled
 
 Payload = list[dict[str, Any]]
 Writer = Callable[[float], str]
@@ -127,6 +127,37 @@ def stalls(runs: Payload) -> Figure | None:
 def cache(runs: Payload) -> Figure | None:
     """Fill of the layer's cache."""
     return over_time(runs, "cache", "cache fill (%)", factor=100)
+
+
+# What is drawn of zones: the series, and what its axis says.
+ZONES = (
+    ("zones_open", "open zones"),
+    ("zones_full", "full zones"),
+    ("resets", "zone resets (1/s)"),
+    ("refused", "refused requests (1/s)"),
+)
+
+
+def zones(runs: Payload) -> Figure | None:
+    """Open and full zones, resets and refusals over time, of the runs whose drives have zones."""
+    found = _having(runs, "zones_open")
+    if not found:
+        return None
+    end = shown_end([r["timeline"]["t"][-1] for _, r in found])
+    unit, name = time_unit(end)
+    with mpl.rc_context(SETTINGS):
+        figure, grid = tiled(2, 2)
+        for axes, (key, label) in zip(grid, ZONES, strict=True):
+            for i, run in found:
+                t, line = numbers(run["timeline"]["t"]) / unit, run["timeline"]
+                axes.plot(t, numbers(line[key]) if key in line else 0 * t, label=run["name"], **line_style(i))
+            axes.set_xlim(-0.01 * end / unit, 1.01 * end / unit)
+            axes.set_ylabel(label)
+            _from_zero(axes, False, text.number)
+        for axes in grid[2:]:
+            axes.set_xlabel(f"time ({name})")
+        legend(figure, grid[0], len(found))
+    return figure
 
 
 def backlog(runs: Payload) -> Figure | None:

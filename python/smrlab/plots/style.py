@@ -21,6 +21,8 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "----", "||||")
 MARKERS = ("o", "s", "^", "D", "v", "x", "P", "*")
 SIZE = (5.0, 2.8)
+# Characters of a legend that fit into that width, marks left out.
+LINE = 75
 
 SETTINGS: Any = {
     "font.size": 8,
@@ -58,6 +60,14 @@ def new_figure(columns: int = 1, height: float = SIZE[1]) -> tuple[Figure, list[
     return figure, axes
 
 
+def tiled(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
+    """A figure with panels over and beside each other that share the axis of time, row by row."""
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(SIZE[0] * 1.3, 2.0 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    return figure, list(grid.flat)
+
+
 def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.number) -> None:
     """A logarithmic axis with plain numbers, not 6.25 x 10^0; `which`: x or y."""
     (axes.set_yscale if which == "y" else axes.set_xscale)("log")
@@ -82,7 +92,9 @@ def legend(figure: Figure, axes: Axes, count: int) -> None:
     """Names the runs above the panels, where there is more than one."""
     if count > 1:
         handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=min(3, count), frameon=False, fontsize=7)
+        # Beside each other where they have room in the width of a figure.
+        columns = max(1, min(3, count, LINE // max(map(len, labels), default=1)))
+        figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=7)
 
 
 def save_svg(figure: Figure, path: Path) -> None:

@@ -29,6 +29,11 @@ impl Fill {
         self.cleaned = self.next != SimTime::MAX;
     }
 
+    /// There is no cache, and something else to look at, next at `next`.
+    pub fn again(&mut self, next: SimTime) {
+        (self.next, self.cleaned) = (next, false);
+    }
+
     /// There is no cache to look at.
     pub fn absent(&mut self) {
         *self = Self { next: SimTime::MAX, ..Self::default() };

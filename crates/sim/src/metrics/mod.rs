@@ -16,7 +16,7 @@ use refusals::Refusals;
 use smrlab_drive::{OpDone, Served, TimedPlan};
 use smrlab_stl::{Cause, Dir, Facts, HostRequest, Outcome, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
-use timeline::Timeline;
+use timeline::{Timeline, Window};
 use times::Times;
 use updates::Updates;
 
@@ -307,10 +307,17 @@ impl Metrics {
         let plan = executed.plan;
         if let Outcome::Refused { why, lba } = plan.outcome() {
             self.refusals.add(request, why, lba);
+            self.refused_at(executed.served.ack);
             return self.timed(arrival, request, &executed.served);
         }
         let work = Work { ops: plan.ops().len() as u64, extents: u64::from(plan.extents()) };
         self.counted(arrival, request, &executed.served, work);
+    }
+
+    /// A request was answered at `ack` that was not done.
+    #[cold]
+    pub fn refused_at(&mut self, ack: SimTime) {
+        self.timeline.refused(ack.since(self.origin));
     }
 
     /// A request that arrived at `arrival` was served with so much work.
@@ -377,36 +384,49 @@ impl Metrics {
         if !executed.plan.cleanings().is_empty() {
             self.cleaned(executed);
         }
+        if executed.plan.zones_reset() > 0 {
+            let at = executed.served.ack.since(self.origin);
+            self.timeline.reset(at, u64::from(executed.plan.zones_reset()));
+        }
     }
 
     /// The layer is like this at `at`.
     #[cold]
     pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
-        match facts.fill() {
-            Some((used, capacity)) => {
-                let origin = self.origin;
-                let next = self.timeline.cached(at.since(origin), used.0) + origin;
-                self.fill.looked(at, used.0, capacity.0, next);
-            }
-            None => self.fill.absent(),
+        let (fill, zones, origin) = (facts.fill(), facts.zone_counts, self.origin);
+        if fill.is_none() && zones.is_none() {
+            return self.fill.absent();
+        }
+        let next = self.timeline.looked(at.since(origin), fill.map(|f| f.0.0), zones) + origin;
+        match fill {
+            Some((used, capacity)) => self.fill.looked(at, used.0, capacity.0, next),
+            None => self.fill.again(next),
         }
     }
 
-    /// The caches of the drives of an array, as each was watched, are those of the whole.
-    pub fn cached_by(&mut self, members: &[Self]) {
+    /// The caches, and the zones, of the drives of an array, as each was watched, are those of the whole.
+    pub fn looked_by(&mut self, members: &[Self]) {
         self.fill = Fill::together(members.iter().map(|m| &m.fill));
-        if self.fill.capacity == 0 {
-            return;
-        }
+        let cached = self.together(members, &|w| w.cached);
+        let zones = self.together(members, &|w| w.zones);
+        self.timeline.set(|w, end| (w.cached, w.zones) = (cached(end), zones(end)));
+    }
+
+    /// What all members have together at a time, each what it had at the end of the last window of which `of` says something.
+    fn together<T: Copy + std::ops::Add<Output = T>>(
+        &self,
+        members: &[Self],
+        of: &dyn Fn(&Window) -> Option<T>,
+    ) -> impl Fn(SimTime) -> Option<T> + use<T> {
         let origin = self.origin;
-        let seen = |m: &Self| -> Vec<_> {
-            m.timeline.cached_at().map(|(start, used)| ((start + m.origin).since(origin), used)).collect()
+        let seen = |m: &Self| -> Vec<(SimTime, T)> {
+            m.timeline.seen(of).map(|(start, n)| ((start + m.origin).since(origin), n)).collect()
         };
-        let seen: Vec<Vec<(SimTime, u64)>> = members.iter().map(seen).collect();
-        self.timeline.set_cached(|end| {
-            let last = |of: &Vec<(SimTime, u64)>| of[..of.partition_point(|x| x.0 < end)].last().map(|x| x.1);
+        let seen: Vec<_> = members.iter().map(seen).collect();
+        move |end| {
+            let last = |of: &Vec<(SimTime, T)>| of[..of.partition_point(|x| x.0 < end)].last().map(|x| x.1);
             seen.iter().filter_map(last).reduce(|a, b| a + b)
-        });
+        }
     }
 
     #[cold]

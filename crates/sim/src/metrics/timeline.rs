@@ -2,7 +2,7 @@
 
 use super::windows::{Cell, Windows};
 use smrlab_drive::OpDone;
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::{HostOp, SimTime, ZoneCounts};
 
 /// At most so many windows where the user gave no width.
 pub const ADAPTIVE_LIMIT: usize = 2000;
@@ -42,6 +42,12 @@ pub struct Window {
     pub stalled_ns: u64,
     /// Blocks that the layer's cache held when it was looked at last within the window.
     pub cached: Option<u64>,
+    /// The zones as they were when they were looked at last within the window.
+    pub zones: Option<ZoneCounts>,
+    /// Zones that were reset.
+    pub resets: u64,
+    /// Of the completions: requests that were refused.
+    pub refused: u64,
     /// Media operations that ended.
     pub ops: u64,
     /// Sum, over those, of the track on which the head stood at the end.
@@ -64,6 +70,9 @@ impl Cell for Window {
         self.cleaning_ns += later.cleaning_ns;
         self.stalled_ns += later.stalled_ns;
         self.cached = later.cached.or(self.cached);
+        self.zones = later.zones.or(self.zones);
+        self.resets += later.resets;
+        self.refused += later.refused;
         self.ops += later.ops;
         self.track_sum += later.track_sum;
         self.track_max = self.track_max.max(later.track_max);
@@ -141,23 +150,35 @@ impl Timeline {
         self.windows.spread(STALLS, from, to, |w, ns| w.stalled_ns += ns);
     }
 
-    /// The layer's cache holds `used` blocks at `at`; returns when to look again, a small part of a window later.
-    pub fn cached(&mut self, at: SimTime, used: u64) -> SimTime {
-        self.windows.at(CACHE, at).cached = Some(used);
+    /// The layer's cache holds so many blocks at `at`, and its zones are like this; returns when to look again, a small part of a window
+    /// later.
+    pub fn looked(&mut self, at: SimTime, cached: Option<u64>, zones: Option<ZoneCounts>) -> SimTime {
+        let w = self.windows.at(CACHE, at);
+        (w.cached, w.zones) = (cached, zones);
         at + SimTime((self.windows.width().0 / LOOKS).max(1))
     }
 
-    /// What the cache held at the end of every window in which it was looked at, with the window's beginning.
-    pub fn cached_at(&self) -> impl Iterator<Item = (SimTime, u64)> {
-        let start = |i: usize| SimTime(self.width().0 * i as u64);
-        self.windows.cells().iter().enumerate().filter_map(move |(i, w)| Some((start(i), w.cached?)))
+    /// So many zones were reset at `at`.
+    pub fn reset(&mut self, at: SimTime, zones: u64) {
+        self.windows.at(COMPLETIONS, at).resets += zones;
     }
 
-    /// In each window, what all caches hold together: `of` says it for the window's end.
-    pub fn set_cached(&mut self, mut of: impl FnMut(SimTime) -> Option<u64>) {
+    /// A request was answered at `at` that was refused.
+    pub fn refused(&mut self, at: SimTime) {
+        self.windows.at(COMPLETIONS, at).refused += 1;
+    }
+
+    /// What `of` says of every window of which it says something, with the window's beginning.
+    pub fn seen<T>(&self, of: impl Fn(&Window) -> Option<T>) -> impl Iterator<Item = (SimTime, T)> {
+        let start = |i: usize| SimTime(self.width().0 * i as u64);
+        self.windows.cells().iter().enumerate().filter_map(move |(i, w)| Some((start(i), of(w)?)))
+    }
+
+    /// Has `set` say of each window what holds at its end.
+    pub fn set(&mut self, mut set: impl FnMut(&mut Window, SimTime)) {
         let width = self.windows.width().0;
         for (i, w) in self.windows.cells_mut().iter_mut().enumerate() {
-            w.cached = of(SimTime(width * (i as u64 + 1)));
+            set(w, SimTime(width * (i as u64 + 1)));
         }
     }
 
@@ -199,6 +220,9 @@ mod tests {
             cleaning_ns: 12 * k,
             stalled_ns: 13 * k,
             cached: Some(14 * k),
+            zones: Some(ZoneCounts { open: 17 * k, ..ZoneCounts::default() }),
+            resets: 18 * k,
+            refused: 19 * k,
             ops: 15 * k,
             track_sum: 16 * k,
             track_max,
@@ -211,9 +235,9 @@ mod tests {
         };
         let (small, large) = (one(10, (6, 30)), one(100, (4, 20)));
         let same = |a: &Window, b: &Window| assert_eq!(format!("{a:?}"), format!("{b:?}"));
-        let both = Window { response_max: 1000, cached: Some(1400), ..one(110, (4, 30)) };
+        let both = Window { response_max: 1000, cached: Some(1400), zones: large.zones, ..one(110, (4, 30)) };
         same(&together(&small, &large), &both);
-        same(&together(&large, &small), &Window { cached: Some(140), ..both });
+        same(&together(&large, &small), &Window { cached: Some(140), zones: small.zones, ..both });
         let none = Window::default();
         same(&together(&none, &small), &small);
         same(&together(&small, &none), &small);

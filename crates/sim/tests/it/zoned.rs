@@ -73,3 +73,87 @@ fn zone_commands_of_a_trace_are_carried_out() {
     assert_eq!(cache("zone_resets"), 3);
     assert_eq!((cache("open_zones"), cache("used_zones_closed")), (1, 1));
 }
+
+/// Windows of a second, by hand: which zones are open, closed and full at the end of each, how many were reset, and how many requests were refused.
+#[test]
+fn zones_over_time_are_those_that_were_opened_filled_and_reset_by_then() {
+    let all = [
+        // Zones of 32 blocks: the first is begun.
+        (0, "W", "0 + 8"),
+        // The second is begun and filled.
+        (1200, "W", "32 + 8"),
+        (1500, "W", "40 + 24"),
+        // One is off its write pointer, the third is begun.
+        (3200, "W", "72 + 8"),
+        (3500, "W", "64 + 8"),
+        (4500, "ZC", "0"),
+        // A full zone is reset, and an empty one.
+        (5200, "ZR", "32"),
+        (5500, "ZR", "160"),
+        (6500, "ZRA", ""),
+        (8000, "R", "0 + 8"),
+    ];
+    let line = |(ms, rwbs, rest): &(u64, &str, &str)| {
+        format!(
+            "  8,16   3        1     {}.{:03}000000   697  D  {rwbs} {rest} [fio]\n",
+            ms / 1000,
+            ms % 1000
+        )
+    };
+    let path = std::env::temp_dir().join(format!("zones-over-time-{}.txt", std::process::id()));
+    std::fs::write(&path, all.iter().map(line).collect::<String>()).unwrap();
+    let text = format!("{DRIVE}window = '1s'\ntrace = '{}:blkparse'", path.display());
+    let of = |text: &str| {
+        let found = done(text);
+        let timeline = found.tables.iter().find(|t| t.name == "timeline").unwrap();
+        ["open_zones", "closed_zones", "full_zones", "zone_resets", "refused"].map(|name| {
+            crate::support::real(timeline, name)
+                .into_iter()
+                .map(|n| n.unwrap_or(-1.0) as i64)
+                .collect::<Vec<_>>()
+        })
+    };
+    let want = [
+        vec![1, 1, 1, 2, 1, 1, 0, 0, 0],
+        vec![0, 0, 0, 0, 1, 1, 0, 0, 0],
+        vec![0, 1, 1, 1, 1, 0, 0, 0, 0],
+        vec![0, 0, 0, 0, 0, 1, 2, 0, 0],
+        vec![0, 0, 0, 1, 0, 0, 0, 0, 0],
+    ];
+    assert_eq!(of(&text), want);
+    // The same with the drive's write cache on, and behind a scheduler.
+    let cached =
+        text.replace("'tiny'", "'tiny,write_cache=on,cache_size=64KiB,segments=8,command=200us,bus=5'");
+    assert_eq!(of(&cached), want);
+    assert_eq!(of(&format!("{cached}\nscheduler = 'sptf'")), want);
+    let plain = of(&text.replace("zoned,zone=16KiB,conventional=0%,max_open=4", "cmr"));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(plain[..4], [-1; 4].map(|n| vec![n; 9]), "missing where the host knows no zones");
+}
+
+/// Of an array the table of the whole has the sum over its drives, and that of each drive what the array did to it.
+#[test]
+fn zones_below_a_host_are_seen_too() {
+    let hosts =
+        [("zone-log", "zone=16KiB,conventional=30%"), ("dm-zoned,reserved=1", "zone=32KiB,conventional=50%")];
+    for (host, zones) in hosts {
+        let text = format!(
+            "drive = 'tiny'\nstack = '{host} / zoned,{zones},max_open=4'\nwrap = 'capacity'\nwindow = '2s'\n\
+             trace = 'synth:uniform,requests=3000,size=4KiB,align=4KiB,write=100%'"
+        );
+        let found = done(&text);
+        let column = |table: &str, name: &str| {
+            let table = found.tables.iter().find(|t| t.name == table).unwrap();
+            crate::support::real(table, name)
+        };
+        for name in ["open_zones", "closed_zones", "full_zones", "zone_resets"] {
+            let (whole, member) = (column("timeline", name), column("members", name));
+            let n = whole.len().min(member.len());
+            assert_eq!(whole[1..n - 1], member[1..n - 1], "{host}: {name}: one drive is all drives");
+        }
+        let all: f64 = column("timeline", "zone_resets").iter().flatten().sum();
+        assert_eq!(all, found.json["members"][0]["cache"]["zone_resets"].as_f64().unwrap(), "{host}");
+        assert!(all > 0.0, "{host}");
+        assert!(column("timeline", "full_zones").iter().flatten().any(|n| *n > 0.0), "{host}");
+    }
+}

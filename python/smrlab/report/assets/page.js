@@ -271,6 +271,10 @@ causes();
 over("stalls", "Stalls", "share of time in which a request was waiting for longer than --stall", [
   { key: "stalled", name: "stalled", format: percent, max: 1 }, { key: "max", name: "worst response", format: msTick, tip: ms }], { log: false });
 over("cache", "Cache fill", "blocks in the layer's cache, of what it holds: cleaning has them still before it", [{ key: "cache", name: "cache", format: percent, max: 1 }]);
+// Of drives with zones; refusals of others are refused requests of an array, say.
+if (RUNS.some((r) => r.timeline && r.timeline.zones_open)) over("zones", "Zones", "zones by condition at the end of each window; resets and refused requests a second", [
+  { key: "zones_open", name: "open" }, { key: "zones_closed", name: "closed" }, { key: "zones_full", name: "full" },
+  { key: "resets", name: "resets" }, { key: "refused", name: "refused" }], { log: false });
 over("war", "Write amplification", "blocks written on the medium per block written by the host", [{ key: "wa", name: "WA" }], { log: false });
 over("load", "Load", "shares of time (of an array: the mean of its drives), and requests waiting", [
   { key: "busy", name: "busy", format: percent, max: 1 }, { key: "clean", name: "cleaning", format: percent, max: 1 }, { key: "backlog", name: "backlog" }]);

@@ -10,6 +10,7 @@ use figures::*;
 use layers::{bands, cleaning, war};
 use smrlab_stl::LAYERS as ALL;
 use spent::spent;
+use std::collections::BTreeSet;
 
 /// What other tests look at: sums of these are worked out here, or they are not results.
 const ELSEWHERE: [&str; 9] = [
@@ -29,6 +30,7 @@ const LAYERS: [&str; 3] = ["rmw", "static-1234", "disk-cache,band=24blk,cache=10
 /// What holds for every layer.
 fn everywhere(d: &Done) {
     counts(d);
+    refusals(d);
     costs(d);
     times(d);
     rates(d);
@@ -67,14 +69,16 @@ fn every_figure_is_what_it_is_by_hand() {
 /// The identities hold for every layer with every option of its tests.
 #[test]
 fn figures_agree_with_the_logs_on_every_layer() {
-    // What a drive refuses is in the log of requests, and was not done: tests of its own count that.
-    let refuses = ["zoned", "caveat-scriptor"];
-    for text in ALL.iter().filter(|e| !refuses.contains(&e.name)).flat_map(|e| e.texts()) {
+    let mut refused = BTreeSet::new();
+    for (name, text) in ALL.iter().flat_map(|e| e.texts().into_iter().map(|text| (e.name, text))) {
         println!("{text}");
-        everywhere(&go(&text, 300, "window = '250ms'"));
+        let d = go(&text, 300, "window = '250ms'");
+        everywhere(&d);
+        refused.extend(d.requests.iter().any(|r| !r.refusal.is_empty()).then_some(name));
         // Windows that double, and the other rule for units.
         everywhere(&go(&text, 300, "prefill = '100%'\nstall = '30ms'\nadjusted_rule = 'floor+1'"));
     }
+    assert_eq!(refused, BTreeSet::from(["caveat-scriptor", "zoned"]));
 }
 
 /// The first request comes in the middle of what the drive does in a pause: the part before it is in no window.

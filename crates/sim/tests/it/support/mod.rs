@@ -23,7 +23,7 @@ pub(crate) struct Asked {
     pub blocks: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub id: usize,
     pub arrival: u64,
@@ -31,6 +31,8 @@ pub(crate) struct Served {
     pub completion: u64,
     /// Where the time from start to completion went: seek, rotation, transfer, cleaning, other.
     pub spent: [u64; 5],
+    /// Why it was not done; empty where it was.
+    pub refusal: String,
 }
 
 #[derive(Clone, Debug)]
@@ -160,6 +162,7 @@ pub(crate) fn go_from(from: u64, layer: &str, span: u64, more: &str) -> Done {
         start: int(&r[2]) as u64,
         completion: int(&r[3]) as u64,
         spent: std::array::from_fn(|i| int(&r[8 + i]) as u64),
+        refusal: text(&r[13]).to_owned(),
     };
     let media = rows(&dir, "media.parquet");
     let op = |(i, r): (usize, &Vec<Field>)| {
