@@ -140,9 +140,14 @@ def geometry_extract(
     """A target's geometry, measured from outside; kept in the file `keep` at every step, and gone on with from it."""
 
 def identify(
-    target: str, keep_cache: bool, keep: str | None, control: Control, say: Callable[[str], None] | None = None
+    target: str,
+    keep_cache: bool,
+    keep: str | None,
+    control: Control,
+    say: Callable[[str], None] | None = None,
+    zones: str | None = None,
 ) -> str:
-    """What kind of drive a target is; its data are destroyed."""
+    """What kind of drive a target is; its data are destroyed. `zones`: what a served device says of its zones."""
 
 def device_pages(path: str) -> dict[str, bytes]:
     """The pages in which a block device says what it is; none where it takes no commands for that."""

@@ -66,8 +66,21 @@ def folder(out: Path) -> Path:
     return out
 
 
-def told(text: str, resolved: str) -> dict[str, Any]:
-    """What a device says of itself; nothing for what is no block device. What does not exist is refused."""
+def zones(text: str) -> dict[str, Any] | None:
+    """The zones of a served device of this name; None where it has none, or is not served."""
+    served = next((d for d in devices.every() if d.name == text), None)
+    try:
+        answer: dict[str, Any] | None = served.ask("zones") if served else None
+    except InputError:
+        return None
+    return answer
+
+
+def told(text: str, resolved: str, zones: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a block device says of itself, or a served one of its `zones`. What does not exist is refused."""
+    if zones:
+        limits = {key: value for key, value in zones.items() if key not in ("model", "zones") and value is not None}
+        return {"zones": {"count": len(zones["zones"])} | limits, "kind": zones["model"]}
     if not resolved.startswith("sim:") and "://" not in resolved and not Path(resolved).exists():
         raise InputError(f"'{text}' is no device's name, and there is no such file: write an NBD URI, or a path")
     return sysfs.says(resolved)

@@ -224,3 +224,20 @@ def test_the_timing_of_a_served_device_is_seen_through_a_block_device(make: Make
     _unless_busy(done.stderr)
     assert done.returncode == 0, done.stderr
     assert abs(json.loads(done.stdout)["rpm"]["value"] / 15000 - 1) < 1e-3
+
+
+@pytest.mark.parametrize(("layer", "kind"), [("zoned", "host-managed"), ("host-aware", "host-aware")])
+def test_a_served_drive_says_which_zones_it_has(make: Make, layer: str, kind: str) -> None:
+    device = make(drive="tiny", layer=f"{layer},zone=64KiB", timing="none", store="memory", size=None)
+    said = json.loads(smrlab("probe", device.name, "--json").stdout)["says"]
+    assert said["kind"] == kind
+    assert said["zones"]["count"] > 8
+    assert ("max_open" in said["zones"]) == (kind == "host-managed")
+
+
+def test_a_served_drive_that_refuses_is_told_by_that(make: Make) -> None:
+    """NBD has no words for zones: the server says which there are, and the export refuses what is out of order."""
+    device = make(drive="tiny", layer="zoned,zone=64KiB", timing="none", store="memory", size=None)
+    doc = json.loads(smrlab("probe", device.name, "--destroy", "--yes", "--json").stdout)
+    assert (doc["kind"], doc["confidence"], doc["says"]["kind"]) == ("host-managed", 1.0, "host-managed")
+    assert doc["evidence"][0]["points"] == [[8.0, 0.0], [0.0, 1.0]]

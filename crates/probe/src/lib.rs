@@ -23,5 +23,5 @@ pub use error::{Kind, ProbeError};
 pub use mirrored::Mirrored;
 pub use noise::Noisy;
 pub use sim::{Machine, SimTarget, open as open_simulated};
-pub use target::{TargetError, TimedTarget, Timing};
+pub use target::{TargetError, TimedTarget, Timing, zone_with_room};
 pub use watch::{Quiet, Watch};

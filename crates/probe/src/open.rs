@@ -11,6 +11,7 @@ mod file;
 mod nbd;
 mod pages;
 mod sg;
+mod zones;
 
 pub use file::DirectFile;
 pub use nbd::Nbd;

@@ -1,9 +1,9 @@
 //! A simulated drive as a target: its clock is virtual, so that a day of the drive's time passes in seconds.
 
-use crate::target::{TargetError, TimedTarget, Timing};
+use crate::target::{TargetError, TimedTarget, Timing, zone_with_room};
 use smrlab_drive::Drive;
 use smrlab_drive::assemble::{Wanted, assemble};
-use smrlab_stl::HostRequest;
+use smrlab_stl::{HostRequest, zones_of};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::SpecError;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone};
@@ -36,13 +36,7 @@ impl Machine for Drive {
     }
 
     fn zone(&self) -> Option<Zone> {
-        let mut found = None;
-        self.layer().zones(Lba(0), &mut |zone| {
-            let room = zone.pointer.is_some_and(|p| p.0 + 16 <= zone.end().0);
-            found = room.then_some(*zone);
-            !room
-        });
-        found
+        zone_with_room(zones_of(self.layer()))
     }
 }
 

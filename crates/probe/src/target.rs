@@ -1,6 +1,6 @@
 //! What a drive is to who looks from outside: requests that take time.
 
-use smrlab_units::{Blocks, Dir, Lba, SimTime, Zone};
+use smrlab_units::{Blocks, Dir, Lba, SimTime, Zone, ZoneKind};
 
 /// When a request was sent and when it had completed, on the target's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,16 @@ impl Timing {
     pub fn took(&self) -> f64 {
         self.end.since(self.start).0 as f64
     }
+}
+
+/// The first zone that has room for two physical blocks of 4 KiB behind its write pointer.
+pub fn zone_with_room(zones: impl IntoIterator<Item = Zone>) -> Option<Zone> {
+    zones.into_iter().find(|zone| zone.pointer.is_some_and(|p| p.0 + 16 <= zone.end().0))
+}
+
+/// Whether a write that failed was refused by the zone that the target reports.
+pub(crate) fn refuses(zone: Option<&Zone>, dir: Dir) -> bool {
+    dir == Dir::Write && zone.is_some_and(|zone| zone.kind == ZoneKind::SequentialRequired)
 }
 
 /// Why a target did not answer.
@@ -50,6 +60,12 @@ pub trait TimedTarget {
     /// A zone with room behind its write pointer, where the target reports zones.
     fn zone(&self) -> Option<Zone> {
         None
+    }
+
+    /// The target is known to report this zone, whatever carries its requests says: where it requires sequential writes, a write that fails is
+    /// one that the target refuses.
+    fn reports(&mut self, zone: Zone) {
+        let _ = zone;
     }
 
     /// What was done about the drive's own cache, one phrase.

@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smrlab_probe::geometry::{Extraction, Options, extract};
 use smrlab_probe::identify::{Sittings, identify_further};
-use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch};
+use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch, zone_with_room};
 use smrlab_scsi::says::Pages;
 use smrlab_sim::Control;
+use smrlab_units::{Blocks, Lba, Zone, ZoneCondition, ZoneKind};
 use std::path::Path;
 
 /// The control of another thread as who watches.
@@ -181,10 +182,47 @@ pub(crate) fn geometry_extract(
     handed(py, done, say)
 }
 
+/// What a served device says of its zones.
+#[derive(serde::Deserialize)]
+struct Report {
+    model: String,
+    zones: Vec<Listed>,
+}
+
+/// One of them, in blocks of 512 bytes.
+#[derive(serde::Deserialize)]
+struct Listed {
+    start: u64,
+    blocks: u64,
+    conventional: bool,
+    pointer: Option<u64>,
+}
+
+/// A zone of such a report that can be written behind its write pointer.
+fn reported(text: &str) -> Result<Option<Zone>, ProbeError> {
+    let report: Report = serde_json::from_str(text).map_err(input)?;
+    let preferred = report.model == "host-aware";
+    let kind = |z: &Listed| match (z.conventional, preferred) {
+        (true, _) => ZoneKind::Conventional,
+        (false, true) => ZoneKind::SequentialPreferred,
+        (false, false) => ZoneKind::SequentialRequired,
+    };
+    let zone = |z: Listed| Zone {
+        start: Lba(z.start),
+        blocks: Blocks(z.blocks),
+        kind: kind(&z),
+        condition: if z.pointer == Some(z.start) { ZoneCondition::Empty } else { ZoneCondition::Closed },
+        pointer: z.pointer.map(Lba),
+        non_sequential: false,
+    };
+    Ok(zone_with_room(report.zones.into_iter().map(zone)))
+}
+
 /// Finds out what kind of drive the target is; what was found out is kept in the file `keep` after every stage and when it is
-/// stopped, and gone on with from there. Its data are destroyed. `say` as in `geometry_extract`.
+/// stopped, and gone on with from there. Its data are destroyed. `say` as in `geometry_extract`; `zones`: what a served device says of its
+/// zones, as JSON.
 #[pyfunction]
-#[pyo3(signature = (target, keep_cache, keep, control, say=None))]
+#[pyo3(signature = (target, keep_cache, keep, control, say=None, zones=None))]
 pub(crate) fn identify(
     py: Python<'_>,
     target: &str,
@@ -192,11 +230,14 @@ pub(crate) fn identify(
     keep: Option<std::path::PathBuf>,
     control: &PyControl,
     say: Option<&Bound<'_, PyAny>>,
+    zones: Option<&str>,
 ) -> PyResult<String> {
+    let zone = zones.map(reported).transpose().map_err(|e| raised(py, &e))?.flatten();
     let named = Named { target, destroy: true, keep_cache, keep: keep.as_deref() };
     let control = &control.0;
     let (done, left) = py.detach(|| {
         measured(&named, |opened, known: &mut Sittings, keep| {
+            zone.into_iter().for_each(|zone| opened.reports(zone));
             identify_further(opened, &mut Controlled { control, requests: 0 }, known, keep)
         })
     });

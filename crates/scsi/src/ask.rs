@@ -33,6 +33,23 @@ pub fn parameters(page: &[u8]) -> Vec<u8> {
     out
 }
 
+/// READ CAPACITY(10).
+pub fn read_capacity() -> [u8; 10] {
+    let mut cdb = [0; 10];
+    cdb[0] = 0x25;
+    cdb
+}
+
+/// REPORT ZONES of all zones from the logical block `from` on, for an answer of `room` bytes that says how many zones are in it.
+pub fn report_zones(from: u64, room: u32) -> [u8; 16] {
+    let mut cdb = [0; 16];
+    cdb[0] = 0x95;
+    cdb[2..10].copy_from_slice(&from.to_be_bytes());
+    cdb[10..14].copy_from_slice(&room.to_be_bytes());
+    cdb[14] = 0x80;
+    cdb
+}
+
 /// IDENTIFY DEVICE as ATA PASS-THROUGH(16): PIO data-in of one block, its number in the count field.
 pub fn identify() -> [u8; 16] {
     let mut cdb = [0; 16];

@@ -3,7 +3,9 @@
 //! Parsers only; [`ask`](crate::ask) has the commands. Fields are those of SPC-5 (INQUIRY), SBC-4 (vital product data
 //! B0h, B1h, B2h), ZBC-2 (B6h), SAT-4 (89h), ACS-4 (IDENTIFY DEVICE) and ZAC-2 (the log page of zoned devices).
 
+use crate::number;
 use serde::Serialize;
+use smrlab_units::{BLOCK_BYTES, Blocks, Lba, Zone, ZoneCondition, ZoneKind};
 use std::collections::BTreeMap;
 
 /// Pages as bytes, each under the name that the kernel gives its file: `inquiry`, `vpd_pgb1`; `identify` and `zoned_log` are those
@@ -188,6 +190,48 @@ fn zone_log(page: &[u8]) -> Option<ZoneLimits> {
         optimal_open: count(24),
         optimal_unordered: count(32),
         most_open: count(40),
+    })
+}
+
+/// Bytes of a logical block in an answer to READ CAPACITY(10), where it is whole blocks of 512.
+pub fn logical_block(answer: &[u8]) -> Option<u32> {
+    let bytes = u32::from_be_bytes(answer.get(4..8)?.try_into().ok()?);
+    (bytes > 0 && bytes.is_multiple_of(BLOCK_BYTES as u32)).then_some(bytes)
+}
+
+/// The zones in an answer to REPORT ZONES of a disk with logical blocks of `logical` bytes; those of a type or condition that no standard has
+/// are left out.
+pub fn reported_zones(answer: &[u8], logical: u32) -> Vec<Zone> {
+    let length = answer.get(..4).map_or(0, |l| number(l, 0, 4) as usize);
+    let described = answer.get(64..).unwrap_or_default().chunks_exact(64).take(length / 64);
+    let ratio = u64::from(logical) / BLOCK_BYTES;
+    described.filter_map(|zone| reported_zone(zone, ratio)).collect()
+}
+
+fn reported_zone(data: &[u8], ratio: u64) -> Option<Zone> {
+    use ZoneCondition as C;
+    use ZoneKind as K;
+    let kinds = [K::Conventional, K::SequentialRequired, K::SequentialPreferred, K::Gap];
+    let conditions = [
+        C::NotWritePointer,
+        C::Empty,
+        C::ImplicitlyOpen,
+        C::ExplicitlyOpen,
+        C::Closed,
+        C::ReadOnly,
+        C::Full,
+        C::Offline,
+    ];
+    let blocks = |at| number(data, at, 8).checked_mul(ratio);
+    let condition = conditions.into_iter().find(|c| *c as u8 == data[1] >> 4)?;
+    let valid = condition.is_open() || matches!(condition, C::Empty | C::Closed);
+    Some(Zone {
+        start: Lba(blocks(16)?),
+        blocks: Blocks(blocks(8)?),
+        kind: kinds.into_iter().find(|k| *k as u8 == data[0] & 0xf)?,
+        condition,
+        pointer: if valid { Some(Lba(blocks(24)?)) } else { None },
+        non_sequential: data[1] & 2 != 0,
     })
 }
 

@@ -42,7 +42,8 @@ def probe(
 ) -> None:
     """Find out what kind of drive it is."""
     resolved = targets.resolve(target)
-    said = targets.told(target, resolved)
+    zones = targets.zones(target)
+    said = targets.told(target, resolved, zones)
     if not destroy:
         _without_writing(target, said, as_json)
         return
@@ -54,8 +55,11 @@ def probe(
     try:
         with targets.stoppable(), console.progress() as watch:
             place = str(keep) if keep else None
+            reported = json.dumps(zones) if zones else None
             text = attended(
-                lambda control: _core.identify(resolved, keep_cache, place, control, console.note), target, watch
+                lambda control: _core.identify(resolved, keep_cache, place, control, console.note, reported),
+                target,
+                watch,
             )
     except (KeyboardInterrupt, Interrupted):
         raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None

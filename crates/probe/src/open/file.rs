@@ -3,8 +3,9 @@
 use super::caching::Caching;
 use super::clock::Clock;
 use super::sg::Sg;
-use crate::target::{TargetError, TimedTarget, Timing};
-use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime};
+use super::zones::zone;
+use crate::target::{TargetError, TimedTarget, Timing, refuses};
+use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime, Zone};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
@@ -25,6 +26,8 @@ pub struct DirectFile {
     buffer: Vec<u8>,
     /// Of a block device.
     caching: Option<Caching<Sg>>,
+    /// A zone that it reports.
+    zone: Option<Zone>,
 }
 
 impl DirectFile {
@@ -68,14 +71,16 @@ impl DirectFile {
             clock: Clock::start(),
             buffer: Vec::new(),
             caching: None,
+            zone: None,
         };
         if out.access(Dir::Read, Lba(0), Blocks(1)).is_err() {
             out.grain = PAGE as u64 / BLOCK_BYTES;
             out.access(Dir::Read, Lba(0), Blocks(1))?;
         }
         if device {
-            let commands = out.file.try_clone().map_err(|e| out.fail(&e))?;
-            out.caching = Some(Caching::switch_off(Sg(commands), keep_cache));
+            let mut commands = Sg(out.file.try_clone().map_err(|e| out.fail(&e))?);
+            out.zone = zone(&mut commands);
+            out.caching = Some(Caching::switch_off(commands, keep_cache));
         }
         Ok(out)
     }
@@ -115,7 +120,11 @@ impl TimedTarget for DirectFile {
         };
         let end = self.clock.now();
         self.buffer = buffer;
-        done.map_err(|e| self.failed_at(&e, first * BLOCK_BYTES))?;
+        done.map_err(|e| {
+            let refused = refuses(self.zone.as_ref(), dir);
+            let error = self.failed_at(&e, first * BLOCK_BYTES);
+            TargetError { gone: error.gone && !refused, ..error }
+        })?;
         Ok(Timing { start, end })
     }
 
@@ -123,6 +132,14 @@ impl TimedTarget for DirectFile {
         let start = self.clock.now();
         self.file.sync_data().map_err(|e| self.fail(&e))?;
         Ok(Timing { start, end: self.clock.now() })
+    }
+
+    fn zone(&self) -> Option<Zone> {
+        self.zone
+    }
+
+    fn reports(&mut self, zone: Zone) {
+        self.zone = Some(zone);
     }
 
     fn own_cache(&self) -> String {

@@ -3,8 +3,8 @@
 //! Fixed newstyle handshake with `NBD_OPT_GO`, simple replies (protocol document of the NetworkBlockDevice project).
 
 use super::clock::Clock;
-use crate::target::{TargetError, TimedTarget, Timing};
-use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime};
+use crate::target::{TargetError, TimedTarget, Timing, refuses};
+use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Lba, SimTime, Zone};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -32,6 +32,10 @@ pub struct Nbd {
     clock: Clock,
     handle: u64,
     buffer: Vec<u8>,
+    /// A zone of the drive behind the export, which NBD has no words for.
+    zone: Option<Zone>,
+    /// The server answered the last request.
+    answers: bool,
 }
 
 fn gone(place: &str, e: &std::io::Error) -> TargetError {
@@ -144,6 +148,8 @@ impl Nbd {
             clock: Clock::start(),
             handle: 0,
             buffer: Vec::new(),
+            zone: None,
+            answers: false,
         };
         nbd.handshake(&export)?;
         Ok(nbd)
@@ -224,6 +230,7 @@ impl Nbd {
         if kind == 1 {
             header.resize(header.len() + length as usize, 0);
         }
+        self.answers = false;
         let start = self.clock.now();
         self.give(&header)?;
         let magic = u32::from_be_bytes(self.take()?);
@@ -232,6 +239,7 @@ impl Nbd {
         if magic != SIMPLE_REPLY_MAGIC || handle != self.handle {
             return Err(refused(&self.place, "the server's reply is not NBD"));
         }
+        self.answers = true;
         if error != 0 {
             return Err(failed(&self.place, error, length, offset));
         }
@@ -256,7 +264,18 @@ impl TimedTarget for Nbd {
         }
         let first = lba.0 / self.grain * self.grain;
         let end = (lba.0 + blocks.0).next_multiple_of(self.grain);
-        self.request(u16::from(dir == Dir::Write), first * BLOCK_BYTES, (end - first) * BLOCK_BYTES)
+        let done =
+            self.request(u16::from(dir == Dir::Write), first * BLOCK_BYTES, (end - first) * BLOCK_BYTES);
+        let refused = refuses(self.zone.as_ref(), dir) && self.answers;
+        done.map_err(|e| TargetError { gone: e.gone && !refused, ..e })
+    }
+
+    fn zone(&self) -> Option<Zone> {
+        self.zone
+    }
+
+    fn reports(&mut self, zone: Zone) {
+        self.zone = Some(zone);
     }
 
     fn flush(&mut self) -> Result<Timing, TargetError> {
