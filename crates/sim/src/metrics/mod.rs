@@ -3,6 +3,7 @@
 pub mod band_walk;
 pub mod fill;
 pub mod heatmap;
+mod looks;
 pub mod refusals;
 pub mod timeline;
 pub mod times;
@@ -14,9 +15,9 @@ use fill::Fill;
 use heatmap::HeatMap;
 use refusals::Refusals;
 use smrlab_drive::{OpDone, Served, TimedPlan};
-use smrlab_stl::{Cause, Dir, Facts, HostRequest, Outcome, Pause};
+use smrlab_stl::{Cause, Dir, HostRequest, Outcome, Pause};
 use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
-use timeline::{Timeline, Window};
+use timeline::Timeline;
 use times::Times;
 use updates::Updates;
 
@@ -387,45 +388,6 @@ impl Metrics {
         if executed.plan.zones_reset() > 0 {
             let at = executed.served.ack.since(self.origin);
             self.timeline.reset(at, u64::from(executed.plan.zones_reset()));
-        }
-    }
-
-    /// The layer is like this at `at`.
-    #[cold]
-    pub fn looked(&mut self, at: SimTime, facts: &Facts<'_>) {
-        let (fill, zones, origin) = (facts.fill(), facts.zone_counts, self.origin);
-        if fill.is_none() && zones.is_none() {
-            return self.fill.absent();
-        }
-        let next = self.timeline.looked(at.since(origin), fill.map(|f| f.0.0), zones) + origin;
-        match fill {
-            Some((used, capacity)) => self.fill.looked(at, used.0, capacity.0, next),
-            None => self.fill.again(next),
-        }
-    }
-
-    /// The caches, and the zones, of the drives of an array, as each was watched, are those of the whole.
-    pub fn looked_by(&mut self, members: &[Self]) {
-        self.fill = Fill::together(members.iter().map(|m| &m.fill));
-        let cached = self.together(members, &|w| w.cached);
-        let zones = self.together(members, &|w| w.zones);
-        self.timeline.set(|w, end| (w.cached, w.zones) = (cached(end), zones(end)));
-    }
-
-    /// What all members have together at a time, each what it had at the end of the last window of which `of` says something.
-    fn together<T: Copy + std::ops::Add<Output = T>>(
-        &self,
-        members: &[Self],
-        of: &dyn Fn(&Window) -> Option<T>,
-    ) -> impl Fn(SimTime) -> Option<T> + use<T> {
-        let origin = self.origin;
-        let seen = |m: &Self| -> Vec<(SimTime, T)> {
-            m.timeline.seen(of).map(|(start, n)| ((start + m.origin).since(origin), n)).collect()
-        };
-        let seen: Vec<_> = members.iter().map(seen).collect();
-        move |end| {
-            let last = |of: &Vec<(SimTime, T)>| of[..of.partition_point(|x| x.0 < end)].last().map(|x| x.1);
-            seen.iter().filter_map(last).reduce(|a, b| a + b)
         }
     }
 
