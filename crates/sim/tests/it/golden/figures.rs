@@ -318,9 +318,7 @@ pub(super) fn timeline(d: &Done) {
         add("iops", window(r.completion), 1e9 / width as f64);
         add("mb_per_s", window(r.completion), (a.blocks * 512) as f64 / 1e6 / (width as f64 / 1e9));
         add(if a.write { "write_blocks" } else { "read_blocks" }, window(r.completion), a.blocks as f64);
-        for i in window(a.at)..window(r.completion) {
-            add("backlog", i, 1.0);
-        }
+        (window(a.at)..window(r.completion)).for_each(|i| add("backlog", i, 1.0));
     }
     for o in &d.media {
         let name = if o.write { "media_blocks_written" } else { "media_blocks_read" };
