@@ -46,8 +46,8 @@ pub struct Facts<'a> {
     pub last_tracks: Option<(Blocks, Blocks)>,
     /// LBA equals PBA.
     pub identity: bool,
-    /// Parts of the host's space that know nothing of each other.
-    pub parts: Option<Parts>,
+    /// The parts of the host's space that know nothing of each other, where there are several.
+    pub independent: Option<Independent>,
     /// The host knows its zones, and these are their limits.
     pub zones: Option<ZoneLimits>,
     /// How many of these zones are in which condition.
@@ -69,14 +69,14 @@ impl Facts<'_> {
 /// Parts of the host's space of which each has its own cache and maps: writes to different parts can change places, those to
 /// one part keeping their order, and the layer's state is the same after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct Independent {
     /// How many there are.
     pub count: u64,
     /// So many blocks belong to a part, the next so many to the next one, and so round and round.
     pub each: Blocks,
 }
 
-impl Parts {
+impl Independent {
     /// The part to which a block belongs.
     #[inline]
     pub fn of(&self, lba: Lba) -> u64 {
@@ -185,12 +185,6 @@ pub trait TranslationLayer: Send {
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
         let _ = request;
-    }
-
-    /// A hint that so many small writes follow to the [part](Parts) of `lba`, before any to another: room for them in its
-    /// maps can be made at once.
-    fn expect(&mut self, lba: Lba, writes: u64) {
-        let _ = (lba, writes);
     }
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`; none where it has no zones that the host

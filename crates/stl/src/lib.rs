@@ -18,7 +18,7 @@ pub mod walk;
 pub use bytes::{Executor, HostBuffer, Medium, Part};
 pub use counted::{Counted, counted};
 pub use entry::{BuildContext, LayerEntry, Metadata};
-pub use layer::{Capabilities, Facts, Parts, Record, StepEnd, TranslationLayer, zones_of};
+pub use layer::{Capabilities, Facts, Independent, Record, StepEnd, TranslationLayer, zones_of};
 pub use plan::{Cause, Dir, Endpoint, MediaOp, OpId, Pause, Piece, Plan};
 pub use registry::{Built, LAYERS, build};
 pub use request::{HostRequest, Outcome, Refusal};

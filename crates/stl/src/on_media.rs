@@ -226,10 +226,6 @@ impl TranslationLayer for OnMedia {
         self.inner.prefetch(request);
     }
 
-    fn expect(&mut self, lba: Lba, writes: u64) {
-        self.inner.expect(lba, writes);
-    }
-
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
         self.inner.zones(from, out);
     }

@@ -10,7 +10,9 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::parts::split::{ReadRuns, unset_runs};
-use crate::{Counted, Endpoint, Facts, HostRequest, Parts, Plan, Record, Refusal, StepEnd, TranslationLayer};
+use crate::{
+    Counted, Endpoint, Facts, HostRequest, Independent, Plan, Record, Refusal, StepEnd, TranslationLayer,
+};
 use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
@@ -465,12 +467,6 @@ impl TranslationLayer for DiskCache {
         set.index.prefetch_item(key);
     }
 
-    fn expect(&mut self, lba: Lba, writes: u64) {
-        if let Some((set, _)) = self.homes.of(self.by_band.div_wide(lba.0)) {
-            self.sets[set].index.reserve(writes);
-        }
-    }
-
     fn map_bytes(&self) -> u64 {
         let sets: u64 = self.sets.iter().map(Set::bytes).sum();
         sets + self.homes.bytes() + self.bands.bytes() + self.discarded.bytes() as u64
@@ -481,8 +477,8 @@ impl TranslationLayer for DiskCache {
         let cached = Some(Blocks(self.cached * self.options.granularity));
         // Where association is dynamic, or there is one scratch band for all, sets know of each other.
         let apart = !self.options.dynamic && !self.options.journal;
-        let parts = apart.then_some(Parts { count: self.shares.cache, each });
-        Facts { cache, cached, bands: Some(&self.bands), parts, ..Facts::default() }
+        let independent = apart.then_some(Independent { count: self.shares.cache, each });
+        Facts { cache, cached, bands: Some(&self.bands), independent, ..Facts::default() }
     }
 
     fn counters(&self, out: &mut Counted) {

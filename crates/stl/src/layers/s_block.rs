@@ -1,13 +1,16 @@
 //! `s-block`: sections of two rings, one of cached blocks and one of S-blocks (Cassuto et al. 2010, section V).
 
+mod ahead;
 mod blocks;
 mod cache;
 mod choose;
+mod clean;
 mod entry;
 mod items;
 mod leaves;
 mod lists;
 mod pieces;
+mod read;
 mod records;
 mod section;
 mod slots;
@@ -18,6 +21,7 @@ mod tables;
 mod tests;
 mod turn;
 mod work;
+mod write;
 
 pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
@@ -25,7 +29,7 @@ pub use entry::ENTRY;
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
-use crate::{Counted, Facts, HostRequest, Parts, Plan, Record, Refusal, TranslationLayer};
+use crate::{Counted, Facts, HostRequest, Independent, Plan, Record, Refusal, TranslationLayer};
 use cache::CacheRing;
 use choose::Queue;
 use section::Section;
@@ -438,8 +442,8 @@ impl TranslationLayer for SBlockLayer {
         let cache = self.sections.iter().map(|s| s.cache.capacity()).sum();
         let cached = self.sections.iter().map(|s| s.cache.live()).sum();
         let each = Blocks(self.by_section.divisor() * self.rules.size);
-        let parts = Some(Parts { count: self.sections.len() as u64, each });
-        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), parts, ..Facts::default() }
+        let independent = Some(Independent { count: self.sections.len() as u64, each });
+        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), independent, ..Facts::default() }
     }
 
     fn counters(&self, out: &mut Counted) {

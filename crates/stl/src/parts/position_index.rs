@@ -158,15 +158,6 @@ impl PositionIndex {
         (first, hits)
     }
 
-    /// Makes room for so many more items at once, or for as many as there are positions left.
-    pub fn reserve(&mut self, items: u64) {
-        let more = items.min(self.free().into()) as usize;
-        if self.items.capacity() - self.items.len() < more {
-            self.items.reserve_exact(more);
-            self.rehash();
-        }
-    }
-
     /// Drops items that hold nothing; makes room for more if few are.
     #[cold]
     #[inline(never)]
@@ -356,23 +347,6 @@ mod tests {
         assert!(index.bytes() < 5 * 9_000_000, "{} bytes", index.bytes());
         index.clear();
         assert_eq!((index.bytes(), index.find(0), index.remove(0)), (0, None, false));
-    }
-
-    #[test]
-    fn room_that_is_made_at_once_is_no_more_than_is_needed() {
-        let (mut index, mut grown) = (PositionIndex::new(48_000), PositionIndex::new(48_000));
-        index.append(88, 8);
-        grown.append(88, 8);
-        index.reserve(5000);
-        let room = index.bytes();
-        assert!(room < 23 * 5013, "{room} bytes");
-        (0..5000).for_each(|i| {
-            assert_eq!(index.append(i * 72, 8), grown.append(i * 72, 8));
-        });
-        assert_eq!(index.bytes(), room, "and suffices");
-        assert!(index.live().eq(grown.live()) && (0..360_000).all(|key| index.find(key) == grown.find(key)));
-        index.reserve(u64::MAX);
-        assert!(index.bytes() < 23 * 48_000, "{} bytes: positions are scarcer", index.bytes());
     }
 
     #[test]

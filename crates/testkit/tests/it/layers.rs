@@ -122,7 +122,7 @@ fn parts_of_the_space_know_nothing_of_each_other() {
     let mut with_parts = 0;
     for text in layers().into_iter().flat_map(smrlab_stl::LayerEntry::texts) {
         let fresh = || smrlab_stl::build(&text, &BuildContext::new(drive.clone())).unwrap().layer;
-        let Some(parts) = fresh().facts().parts else { continue };
+        let Some(parts) = fresh().facts().independent else { continue };
         let (each, host) = (parts.each.0, fresh().host_blocks().0);
         let mut rng = Rng::new(5);
         // Enough for caches to be cleaned many times; within one part each.
