@@ -118,8 +118,8 @@ pub struct HostData {
     /// Blocks that may hold anything: discarded where that promises nothing.
     vague: Space,
     buffers: Buffers,
-    /// What reads under way must bring.
-    wanted: BTreeMap<u64, Vec<u8>>,
+    /// What reads under way must bring, and from which block on.
+    wanted: BTreeMap<u64, (u64, Vec<u8>)>,
     writes: u64,
     prefills: u64,
 }
@@ -174,7 +174,7 @@ impl HostData {
                     let vague = self.vague.get(&blocks);
                     want.iter_mut().zip(vague).for_each(|(w, v)| *w |= v);
                 }
-                self.wanted.insert(request.id, want);
+                self.wanted.insert(request.id, (blocks.start, want));
             }
             HostOp::Discard if self.discards.of_array => self.expected.clear(&blocks),
             HostOp::Discard => self.vague.set(&blocks, &vec![u8::MAX; n]),
@@ -210,15 +210,30 @@ impl HostData {
         self.buffers.planned(plan);
     }
 
+    /// A write or a discard was refused: what is there is old or new, for reads under way too.
+    fn refused(&mut self, blocks: &Range<u64>) {
+        let n = (blocks.end - blocks.start) as usize * BLOCK;
+        self.vague.set(blocks, &vec![u8::MAX; n]);
+        for (first, want) in self.wanted.values_mut() {
+            let both = blocks.start.max(*first)..blocks.end.min(*first + (want.len() / BLOCK) as u64);
+            if !both.is_empty() {
+                let at = |block: u64| (block - *first) as usize * BLOCK;
+                want[at(both.start)..at(both.end)].fill(u8::MAX);
+            }
+        }
+    }
+
     /// The host has the answer to a request: whether it is the right one.
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block.
     pub fn done(&mut self, r: &HostRequest, refused: bool) -> Result<(), RunError> {
         let got = self.buffers.answered(r.id);
-        let Some(want) = self.wanted.remove(&r.id).filter(|want| !refused && *want != got) else {
-            return Ok(());
-        };
+        if refused && matches!(r.op, HostOp::Write | HostOp::Discard) {
+            self.refused(&r.lba.span(r.blocks));
+        }
+        let wanted = self.wanted.remove(&r.id).map(|(_, want)| want);
+        let Some(want) = wanted.filter(|want| !refused && *want != got) else { return Ok(()) };
         let vague = [u8::MAX; BLOCK];
         let mut pairs = got.chunks(BLOCK).zip(want.chunks(BLOCK));
         let Some(at) = pairs.position(|(got, want)| got != want && want != vague) else { return Ok(()) };

@@ -105,6 +105,21 @@ fn arrays_return_what_was_written() {
 }
 
 /// The same run without following anything.
+/// With more drives dead than they can stand arrays refuse reads, and writes too: what a refused write was to change is old or new.
+#[test]
+fn arrays_that_lost_too_much_deliver_nothing_wrong() {
+    for array in [
+        "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%",
+        "full-stripe,disks=4,chunk=1blk,segment=8,batch=5",
+        "raid5,disks=4",
+    ] {
+        let lost = format!("{array},fail=0@1s+2@2s,replace=1s");
+        let r = array_run(&lost, "log", "").unwrap_or_else(|e| panic!("{lost}: {e}"));
+        assert_eq!(r.json["verify"]["ok"], true);
+        assert!(r.json["array"]["refused"].as_u64() > Some(0), "{lost}: {}", r.json["array"]);
+    }
+}
+
 #[test]
 fn following_an_array_changes_nothing_else() {
     let array = "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,ssd_write=1MiB,ssd_read=1MiB";
