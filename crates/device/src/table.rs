@@ -104,7 +104,7 @@ impl Requests {
     }
 
     /// The answer to a request, and into `host` what it read; its thread asks.
-    fn hear(&mut self, id: u64, host: &mut HostBuffer<'_>) -> Option<Result<SimTime>> {
+    pub(crate) fn hear(&mut self, id: u64, host: &mut HostBuffer<'_>) -> Option<Result<SimTime>> {
         let request = self.open.get_mut(&id)?;
         let answer = request.answer.take()?;
         if let (Ok(_), HostBuffer::Read(out)) = (&answer, host) {

@@ -305,3 +305,37 @@ impl ArrayObserver for MemberBytes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Memory;
+    use smrlab_units::{Blocks, Lba};
+
+    /// An array acknowledges a write and then writes its data once more: the thread that brought them has its answer by then.
+    #[test]
+    fn the_data_of_a_write_stay_until_its_work_is_over() {
+        let store: Arc<dyn Store> = Arc::new(Memory::new(1 << 20).unwrap());
+        let mut bytes = MemberBytes::new((Vec::new(), vec![store.clone()]), None, Arc::default(), false);
+        let (now, ticket, data) = (SimTime::ZERO, Ticket(3), [7; 512]);
+        let request = HostRequest::new(HostOp::Write, Lba(0), Blocks(1)).numbered(9);
+        bytes.requests.enter(9, &HostBuffer::Write(&data));
+        let ask = |bytes: &mut MemberBytes, lba| {
+            let mut plan = MemberPlan::new(true);
+            let own = HostRequest { lba: Lba(lba), ..request };
+            plan.ask(ticket, MemberId(0), own, |p| p.push(Blocks(1), End::Host(Blocks(0))));
+            let Ok(()) = bytes.issued(now, &plan.ops()[0], &plan, None);
+        };
+        ask(&mut bytes, 0);
+        bytes.answer(&Done { request, arrival: now, start: now, ack: now, ops: 0, refusal: None });
+        assert!(bytes.requests.hear(9, &mut HostBuffer::Write(&data)).is_some_and(|answer| answer.is_ok()));
+        ask(&mut bytes, 5);
+        let mut there = [0; 512];
+        store.read(5 * 512, &mut there).unwrap();
+        assert_eq!(there, data);
+        let mut plan = MemberPlan::new(true);
+        plan.end(ticket);
+        bytes.planned(now, &plan);
+        assert!(bytes.requests.data(9).is_none());
+    }
+}
