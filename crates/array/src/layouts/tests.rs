@@ -122,6 +122,26 @@ fn a_mirror_counts_chunks_with_fewer_copies() {
     assert_eq!(degraded(&*array), 2);
 }
 
+/// With one disk too many dead nobody knows where a write would have to be: it is refused, and not acknowledged and lost.
+#[test]
+fn a_write_to_what_cannot_be_kept_is_refused() {
+    for text in [
+        "raid5,disks=4,chunk=8blk",
+        "dvs,disks=4,chunk=8blk,segment=4",
+        "full-stripe,disks=4,chunk=8blk,segment=4",
+    ] {
+        let mut array = array(text, &[960; 4]);
+        carry_out(&mut *array, host(HostOp::Write, 0, 8));
+        [0, 2]
+            .into_iter()
+            .for_each(|disk| array.failed(SimTime::ZERO, MemberId(disk), &mut MemberPlan::new(true)));
+        for lba in [0, 8, 16, 24] {
+            let plan = start(&mut *array, host(HostOp::Write, lba, 8));
+            assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}: {lba}");
+        }
+    }
+}
+
 /// With no disk that answers a flush has nobody to wait for: it is refused.
 #[test]
 fn a_flush_that_no_disk_can_do_is_refused() {

@@ -158,6 +158,7 @@ impl Dvs {
         let task = purpose.task();
         let begun = match purpose {
             Purpose::Host(r) => self.begin_host(now, ticket, &r, plan),
+            Purpose::Runs(_) if self.disks.too_many() => Err(Lost),
             Purpose::Runs(runs) => self.begin_runs(ticket, runs, plan),
             Purpose::Task(Task::Rebuild(group)) => {
                 self.begin_rebuild(ticket, group, plan);
@@ -188,6 +189,8 @@ impl Dvs {
         }
         match r.op {
             HostOp::Read => return self.begin_read(ticket, r, plan),
+            // Chunk and parity could both fall to dead disks.
+            HostOp::Write | HostOp::Discard if self.disks.too_many() => return Err(Lost),
             HostOp::Write => return self.begin_write(ticket, r, plan),
             HostOp::Discard => {
                 self.unmap(now, r, plan);
