@@ -78,6 +78,7 @@ pub struct Drive {
     layer: Box<dyn TranslationLayer>,
     mechanics: Mechanics,
     stable_locations: bool,
+    heeds_head: bool,
     /// Its own buffer and bus, where it has any.
     buffer: Option<Box<DriveBuffer>>,
     plan: Plan,
@@ -95,6 +96,7 @@ impl Drive {
         let DriveSetup { wants_data, wants_records, stable_locations } = setup;
         Self {
             member: MemberId::default(),
+            heeds_head: layer.heeds_head(),
             layer,
             mechanics,
             stable_locations,
@@ -191,6 +193,9 @@ impl Drive {
         }
         let start = now.max(self.free_at);
         self.plan.clear();
+        if self.heeds_head {
+            self.layer.head(self.mechanics.head().next);
+        }
         self.layer.submit(start, request, &mut self.plan);
         self.ends.clear();
         let mut at = start;

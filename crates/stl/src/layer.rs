@@ -118,6 +118,16 @@ pub trait TranslationLayer: Send {
     /// Plans a host request that is dispatched at `now`. A flush plans nothing unless the layer holds back data.
     fn submit(&mut self, now: SimTime, request: &HostRequest, plan: &mut Plan);
 
+    /// Whether it wants to be told of the head, by [`head`](Self::head) before each [`submit`](Self::submit).
+    fn heeds_head(&self) -> bool {
+        false
+    }
+
+    /// The head is before this block, where the last operation ended: a hint, which says nothing of what is where.
+    fn head(&mut self, next: Pba) {
+        let _ = next;
+    }
+
     /// Where the first media operation of `request` would begin if it were dispatched now, cleaning included, and its
     /// direction; valid until the next dispatch. `None`: unknown, or no media operation.
     fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {

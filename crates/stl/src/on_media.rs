@@ -222,6 +222,14 @@ impl TranslationLayer for OnMedia {
         self.inner.allocated(lba, blocks, out);
     }
 
+    fn heeds_head(&self) -> bool {
+        self.inner.heeds_head()
+    }
+
+    fn head(&mut self, next: Pba) {
+        self.inner.head(next);
+    }
+
     fn prefetch(&self, request: &HostRequest) {
         self.inner.prefetch(request);
     }

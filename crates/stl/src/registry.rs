@@ -4,8 +4,8 @@
 
 use crate::entry::{BuildContext, LayerEntry, Metadata, does_not_fit};
 use crate::layers::{
-    caveat_scriptor, cmr, disk_cache, e_region, log, persistent_cache, raw, rmw, s_block, segment, smart,
-    static_map, steady_log, virtual_guard, zoned,
+    caveat_scriptor, cmr, disk_cache, e_region, floating, log, persistent_cache, raw, rmw, s_block, segment,
+    smart, static_map, steady_log, virtual_guard, zoned,
 };
 use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
@@ -38,6 +38,7 @@ impl std::fmt::Debug for Built {
 /// Every layer.
 pub static LAYERS: &[&LayerEntry] = &[
     &cmr::ENTRY,
+    &floating::ENTRY,
     &raw::ENTRY,
     &caveat_scriptor::ENTRY,
     &rmw::ENTRY,

@@ -302,6 +302,12 @@ impl ArrayHarness {
         out
     }
 
+    /// What the layer of a disk counted.
+    pub fn counted(&mut self, disk: usize) -> smrlab_stl::Counted {
+        let drive = self.event_loop.drive_mut(MemberId(disk as u32)).expect("a disk");
+        smrlab_stl::counted(drive.layer())
+    }
+
     /// Blocks at which the XOR over all disks is not zero.
     pub fn parity_faults(&mut self) -> usize {
         let mut sum = self.disk(0);

@@ -1,5 +1,7 @@
 //! Which group of the write cache is destaged next: one type a policy, one line each in [`named`].
 
+use super::ring::OneRing;
+use super::stow::Stow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a policy may know of a group.
@@ -13,23 +15,40 @@ pub(super) struct Dirty {
     pub of: u64,
 }
 
+/// A page that the host wrote.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wrote {
+    /// Its group.
+    pub group: u64,
+    /// Its number in the host's space.
+    pub page: u64,
+    /// Some of the blocks were dirty before.
+    pub again: bool,
+}
+
 /// Chooses among the groups that have dirty pages.
 pub(super) trait Evict: Send {
-    /// A page of this group was written.
+    /// A group has dirty pages that nobody wrote now: it was destaged in part, or comes from a record.
     fn touched(&mut self, group: u64);
+    /// The host wrote a page.
+    fn wrote(&mut self, wrote: Wrote) {
+        self.touched(wrote.group);
+    }
     /// The group to destage next; it is forgotten until it is touched again. `dirty` tells about a group.
     fn victim(&mut self, dirty: &dyn Fn(u64) -> Dirty) -> Option<u64>;
 }
 
 /// Names of the policies.
-pub(super) const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan"];
+pub(super) const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan", "wow", "stow"];
 
 /// The policy of this name. `age`: accesses after which references are halved.
 pub(super) fn named(name: &str, age: u64) -> Box<dyn Evict> {
     match name {
         "lru" => Box::new(Recent { lru: Order::default(), rewrite: false }),
         "least-rewrite" => Box::new(Recent { lru: Order::default(), rewrite: true }),
-        "scan" => Box::new(Scan { groups: BTreeMap::new(), at: 0 }),
+        "scan" => Box::new(OneRing::new(false)),
+        "wow" => Box::new(OneRing::new(true)),
+        "stow" => Box::new(Stow::default()),
         _ => Box::new(LruLfu {
             age,
             accesses: 0,
@@ -146,34 +165,6 @@ impl Evict for Recent {
     }
 }
 
-/// WOW and STOW (Gill et al.): groups in the order of their addresses, round and round; one that was touched since the hand
-/// last came by is passed over once.
-struct Scan {
-    /// Whether it was touched again.
-    groups: BTreeMap<u64, bool>,
-    at: u64,
-}
-
-impl Evict for Scan {
-    fn touched(&mut self, group: u64) {
-        self.groups.entry(group).and_modify(|again| *again = true).or_insert(false);
-    }
-
-    fn victim(&mut self, _: &dyn Fn(u64) -> Dirty) -> Option<u64> {
-        for _ in 0..=2 * self.groups.len() {
-            let next = self.groups.range(self.at..).next().or_else(|| self.groups.iter().next());
-            let (group, again) = next.map(|(g, a)| (*g, *a))?;
-            self.at = group + 1;
-            if !again {
-                self.groups.remove(&group);
-                return Some(group);
-            }
-            self.groups.insert(group, false);
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,8 +184,11 @@ mod tests {
         assert_eq!(order("lru-lfu", &touches, &dirty), [1, 2, 5, 3, 4]);
         // Pages rewritten for each page freed: 8/3 for 2 and 5, 9/2 for 1 and 4, 10 for 3.
         assert_eq!(order("least-rewrite", &touches, &dirty), [2, 5, 1, 4, 3]);
-        // By address; 2 and 5 were touched again and are passed over once.
-        assert_eq!(order("scan", &touches, &dirty), [1, 3, 4, 2, 5]);
+        // By address; with WOW 2 and 5, which were touched again, are passed over once.
+        assert_eq!(order("scan", &touches, &dirty), [1, 2, 3, 4, 5]);
+        assert_eq!(order("wow", &touches, &dirty), [1, 3, 4, 2, 5]);
+        // Nothing is known of streams and of what was written again.
+        assert_eq!(order("stow", &touches, &dirty), [1, 2, 3, 4, 5]);
     }
 
     #[test]

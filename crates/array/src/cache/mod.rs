@@ -15,6 +15,8 @@ mod lists;
 mod pages;
 mod params;
 mod requests;
+mod ring;
+mod stow;
 #[cfg(test)]
 mod tests;
 

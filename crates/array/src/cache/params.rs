@@ -52,7 +52,9 @@ pub(crate) const PARAMS: &[Param] = &[
         kind: Kind::Choice(evict::NAMES),
         default: "lru-lfu",
         doc: "which group is destaged: by recency and then frequency (Luo et al.), lru, least-rewrite (fewest pages rewritten in \
-              place for each page freed; Wan et al.), scan (by address, as WOW and STOW)",
+              place for each page freed; Wan et al.), scan (by address, CSCAN), wow (by address, what was touched since is passed over once; \
+              Gill & Modha), stow (sequential and random writes in a queue each, as WOW's, of sizes that adapt; Gill et al.: take \
+              ssd_control=rate with it)",
     },
     Param {
         name: "ssd_high",

@@ -1,5 +1,6 @@
 //! Host requests: what the SSD has, what it takes, and what has to wait.
 
+use super::evict::Wrote;
 use super::pages;
 use super::{Cached, DirtyChange, InnerRequest, Place, SLOT, Stage, Task};
 use crate::plan::Outcome;
@@ -212,12 +213,13 @@ impl Cached {
         for (page, within, _) in self.pages(&(r.lba.0 + done.start..r.lba.0 + done.end)) {
             let whole = self.settings.round && !plan.wants_data();
             let sectors = if whole { 0..self.settings.page } else { within };
-            let stamp = self.stamp();
-            self.dirty.put(page, pages::mask(&sectors), stamp);
+            let (stamp, sectors) = (self.stamp(), pages::mask(&sectors));
+            let again = self.dirty.valid(page) & sectors != 0;
+            self.dirty.put(page, sectors, stamp);
             if let Some(found) = self.dirty.get(page) {
                 plan.record(&DirtyChange::of_page(page, found));
             }
-            self.evict.touched(page / self.settings.group);
+            self.evict.wrote(Wrote { group: page / self.settings.group, page, again });
         }
         self.writing.remove(ticket);
         if done.end == r.blocks.0 {

@@ -90,3 +90,20 @@ fn a_page_waits_for_all_of_its_chunks() {
     // The next page's three chunks and these are three stripes.
     assert_eq!(rig.write(6, 6).len(), 1);
 }
+
+/// Pages of one block in groups of two, destaged from the seventh on. Pages 4 to 7 are a stream's by then, and go first with STOW; with
+/// WOW all groups were touched twice, and the first goes. Pages lie on the SSD in the order in which they came.
+#[test]
+fn stow_destages_streams_by_themselves() {
+    let first = |policy: &str, pages: &[u64]| {
+        let text = "striped,disks=2,chunk=8blk,ssd_write=12blk,ssd_page=1blk,ssd_group=2blk,ssd_high=50%,ssd_low=25%";
+        let mut rig = Rig::new(&format!("{text},ssd_write_policy={policy}"));
+        let jobs: Vec<Job> = pages.iter().flat_map(|page| rig.write(*page, 1)).collect();
+        rig.begin(1, Work::Job(jobs[0])).0
+    };
+    let stream = [20, 20, 2, 3, 4, 5, 6, 7];
+    assert_eq!((first("stow", &stream), first("wow", &stream)), (vec![3, 4], vec![1, 2]));
+    // No stream: page 20 was written again, and the next one goes.
+    let random = [20, 20, 30, 40, 50, 60, 70, 80];
+    assert_eq!((first("stow", &random), first("scan", &random)), (vec![1], vec![0]));
+}

@@ -4,6 +4,7 @@ pub mod caveat_scriptor;
 pub mod cmr;
 pub mod disk_cache;
 pub mod e_region;
+pub mod floating;
 pub mod log;
 pub mod persistent_cache;
 pub mod raw;

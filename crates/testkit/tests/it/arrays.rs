@@ -55,7 +55,7 @@ const ARRAYS: &[&str] = &[
     "striped,disks=3,chunk=7blk,ssd_read=20blk,ssd_page=5blk,ssd_read_policy=arc",
     "striped,disks=2,chunk=4blk,ssd_write=12blk,ssd_page=3blk,ssd_high=100%,ssd_low=100%",
     "raid5,disks=4,chunk=4blk,ssd_write=40blk,ssd_page=4blk,ssd_high=50%,ssd_low=20%",
-    "raid5,disks=4,chunk=4blk,ssd_write=64blk,ssd_read=30blk,ssd_page=3blk,ssd_write_policy=scan,ssd_control=rate",
+    "raid5,disks=4,chunk=4blk,ssd_write=64blk,ssd_read=30blk,ssd_page=3blk,ssd_write_policy=stow,ssd_control=rate",
     "dvs,disks=5,chunk=2blk,segment=5,overprovision=30%,ssd_write=24blk,ssd_page=2blk,ssd_read=10blk,ssd_batch=3",
     "dvs,overprovision=0%,disks=3,chunk=1blk,segment=2,journal=on",
     "dvs,overprovision=0%,disks=4,chunk=2blk,segment=5,journal=on",

@@ -4,6 +4,7 @@ mod arrays;
 mod bijection;
 mod caveat_scriptor;
 mod cuts;
+mod floating;
 mod host_aware;
 mod layers;
 mod persistent_cache;

@@ -74,3 +74,20 @@ fn cold_tracks_gather_at_the_beginning() {
     let mean = |of: &[u64]| of.iter().sum::<u64>() / of.len() as u64;
     assert!(mean(&cold) < mean(&hot), "cold at {}, hot at {}", mean(&cold), mean(&hot));
 }
+
+/// While there is room updated tracks keep a free one between them, so that both can be updated in place from then on; where they are
+/// to do so only on an empty drive, they lie side by side.
+#[test]
+fn updated_tracks_keep_their_distance_while_there_is_room() {
+    for (options, apart) in [("", 2), (",spread=100%", 1)] {
+        let (mut layer, mut plan) = (layer(400, options), Plan::new(false, false));
+        write(&mut *layer, &mut plan, 0, 16);
+        let mut places = [0, 4].map(|lba| {
+            write(&mut *layer, &mut plan, lba, 1);
+            let read = HostRequest::new(HostOp::Read, Lba(lba), Blocks(1));
+            layer.locate(&read).unwrap().0.0 / 4
+        });
+        places.sort_unstable();
+        assert_eq!(places[1] - places[0], apart, "{options}: {places:?}");
+    }
+}
