@@ -1,4 +1,4 @@
-"""A served drive that tells what a write destroyed: its map beside what is destroyed on a raw medium of the same drive."""
+"""A served drive that tells what a write destroyed: its map beside what a raw medium of the same drive lost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def states(client: Client) -> list[bytes | None]:
 
 
 def test_the_map_says_what_the_medium_destroyed(make: Make, fast: Path) -> None:
-    """The same writes to both. What the host wrote is destroyed on the raw medium where the layer refuses to read it, and nowhere else, also after a
-    kill; what the host did not write, or discarded, is nothing that could be lost.
+    """The same writes to both. What the host wrote is destroyed on the raw medium where the layer refuses to read it,
+    and nowhere else, also after a kill; what the host did not write, or discarded, is nothing that could be lost.
     """
     rng = random.Random(11)
     told = make("told", store=str(fast / "told"), layer="caveat-scriptor,tracks=3")

@@ -1,4 +1,7 @@
-"""What a paper is made of: papers/ID/paper.toml and, beside it or in it, figures.toml and claims.toml."""
+"""What a paper is made of: papers/ID/paper.toml and, beside it or in it, figures.toml and claims.toml.
+
+A long list of experiments goes on in experiments-NAME.toml.
+"""
 
 from __future__ import annotations
 
@@ -158,6 +161,8 @@ def load(name: str) -> Paper:
         for more in ("figures.toml", "claims.toml"):
             if (beside := path.with_name(more)).is_file():
                 doc |= tomllib.loads(beside.read_text())
+        for more_experiments in sorted(path.parent.glob("experiments-*.toml")):
+            doc["experiment"] += tomllib.loads(more_experiments.read_text())["experiment"]
         return Paper(
             id=name,
             title=doc["title"],

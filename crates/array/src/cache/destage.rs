@@ -1,7 +1,7 @@
 //! Destaging: dirty pages of a group are read from the SSD and written to the array within.
 
-use super::evict::Dirty;
 use super::pages::{self, Page};
+use super::policy::Dirty;
 use super::{Cached, DirtyChange, Place, SLOT, Settings, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Ticket};

@@ -1,42 +1,9 @@
 //! Which group of the write cache is destaged next: one type a policy, one line each in [`named`].
 
+use super::policy::{Dirty, Evict};
 use super::ring::OneRing;
 use super::stow::Stow;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What a policy may know of a group.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dirty {
-    /// Dirty pages.
-    pub pages: u64,
-    /// Place of the first of them in the group.
-    pub first: u64,
-    /// Pages of a group.
-    pub of: u64,
-}
-
-/// A page that the host wrote.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wrote {
-    /// Its group.
-    pub group: u64,
-    /// Its number in the host's space.
-    pub page: u64,
-    /// Some of the blocks were dirty before.
-    pub again: bool,
-}
-
-/// Chooses among the groups that have dirty pages.
-pub(super) trait Evict: Send {
-    /// A group has dirty pages that nobody wrote now: it was destaged in part, or comes from a record.
-    fn touched(&mut self, group: u64);
-    /// The host wrote a page.
-    fn wrote(&mut self, wrote: Wrote) {
-        self.touched(wrote.group);
-    }
-    /// The group to destage next; it is forgotten until it is touched again. `dirty` tells about a group.
-    fn victim(&mut self, dirty: &dyn Fn(u64) -> Dirty) -> Option<u64>;
-}
 
 /// Names of the policies.
 pub(super) const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan", "wow", "stow"];

@@ -1,7 +1,7 @@
 //! Host requests: what the SSD has, what it takes, and what has to wait.
 
-use super::evict::Wrote;
 use super::pages;
+use super::policy::Wrote;
 use super::{Cached, DirtyChange, InnerRequest, Place, SLOT, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Term, Ticket, Work};

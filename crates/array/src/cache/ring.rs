@@ -1,6 +1,6 @@
 //! Groups in the order of their addresses, round and round, with a hand: the order of CSCAN and of WOW (Gill & Modha 2005).
 
-use super::evict::{Dirty, Evict};
+use super::policy::{Dirty, Evict};
 use std::collections::BTreeMap;
 
 /// Groups, and where the hand is.

@@ -5,7 +5,7 @@
 //! the time, and the rate of destages, which is `ssd_control=rate`. *Assumed* here: what is a stream, that sizes are counted in
 //! groups, and the two signs by which the sizes are adapted (the [module](self)'s constants say which).
 
-use super::evict::{Dirty, Evict, Wrote};
+use super::policy::{Dirty, Evict, Wrote};
 use super::ring::Ring;
 use std::collections::VecDeque;
 
