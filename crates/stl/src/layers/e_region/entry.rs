@@ -14,14 +14,14 @@ length. A cursor passes over the I-regions in the order of their positions, agai
 what the ring holds of it, and writes it to a spare place in steps of `step`. The place that the region had is the spare one for
 the next. So cleaning is spread over time instead of being done when the ring is full.
 
-Steps are done in idle time, from `idle` after the last request on; and after each write while more than `pace` of the ring is needed (the rest is
-free, or was written again since): one there, and up to nine where three quarters are. Where less than a quarter of the ring is free, and where there is no room for
-the next request, the oldest entries are retired, as much as a step brings home: what is needed of them is read together and written to the head. Where more than
-three quarters of the ring are needed, that gains too little, and the cursor goes on before the next request.
+Steps are done in idle time, from `idle` after the last request on; and after each write while more than `pace` of the ring is in
+use: one there, and up to nine where it is full. While less than a quarter of the ring is free and less than half of it is needed, each
+write also retires two of the ring's oldest entries: what is needed of them moves to the head. Where there is no room in spite of that, the cursor
+goes on before the next request.
 
-That last one is the cliff of this design. Each block that is written costs a share of a pass, 33 blocks of I-regions where the ring is 3 %: what comes in faster
-than steps make room, such as a file of the ring's size at once, waits for the cursor, which comes to its regions last when it has just passed them. Half a
-minute of it was seen (PostgreSQL making a log file on a drive of 0.5 GB). Idle time or a larger ring avoids it.
+That last one is the cliff of this design. A block that is written costs a share of a pass, 33 blocks of I-regions where the ring is 3 %, and the cursor comes last to
+where it has just been: what comes in faster than steps make room, such as a file of a tenth of the ring at once while more than half of the ring is needed, waits for hundreds of
+steps. PostgreSQL making a log file waited for 28 s on a full drive of 0.5 GB. Idle time or a larger `cache` avoids it; more or earlier steps only spread it over other writes.
 
 Published: the E-region takes all incoming writes, is circular, and 3 % of the drive or less; I-regions are refreshed in position
 order in the background. *Assumed* here: regions of which the ring holds nothing are passed over; a region goes to a spare place, not
@@ -55,8 +55,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
         Param {
             name: "pace",
             kind: Kind::Share(0.0, 1.0),
-            default: "25%",
-            doc: "share of the ring that is needed from which on a step follows each write",
+            default: "50%",
+            doc: "share of the ring in use from which on a step follows each write",
         },
         Param {
             name: "idle",
@@ -102,7 +102,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let step = values.size("step", Blocks(places.region)).map_or(places.region.div_ceil(4), |b| b.0);
     let options = Options {
         step: step.clamp(1, places.region),
-        pace: values.share("pace").unwrap_or(0.25),
+        pace: values.share("pace").unwrap_or(0.5),
         idle: values.time("idle"),
     };
     Ok(Box::new(ERegion::new(places, options)))

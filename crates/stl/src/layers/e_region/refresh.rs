@@ -8,12 +8,8 @@ use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
 use smrlab_units::Blocks;
 use std::ops::Range;
 
-/// Steps that follow a write where as much of the ring is needed as may be, but for the first.
+/// Steps that follow a write where the ring is nearly full, but for the first.
 const MOST_STEPS: f64 = 8.0;
-
-/// The share of the ring that may be needed where its oldest entries are retired: then a quarter of the ring at least is free, or
-/// becomes so on the way.
-const MOST_NEEDED: f64 = 0.75;
 
 /// Blocks of a region that go to the spare place next.
 #[derive(Clone, Debug)]
@@ -82,73 +78,63 @@ impl ERegion {
         self.apply(&record);
     }
 
-    /// After a write: steps while more of the ring is needed than should be, the more of them the more it is; and whatever the
-    /// next write needs.
+    /// After a write: steps where the ring is fuller than it should be, the more of them the fuller it is, and whatever
+    /// the next write needs.
     pub(super) fn make_room(&mut self, plan: &mut Plan) {
-        let (above, most) = (self.needed_share() - self.options.pace, MOST_NEEDED - self.options.pace);
-        let steps = if above > 0.0 { 1 + ((above / most.max(0.01)).min(1.0) * MOST_STEPS) as u32 } else { 0 };
+        let (used, size) = (self.ring.used() as f64, self.ring.size() as f64);
+        let above = used / size - self.options.pace;
+        let steps = if above > 0.0 { 1 + (above / (1.0 - self.options.pace) * MOST_STEPS) as u32 } else { 0 };
         for _ in 0..steps {
-            if self.needed_share() > self.options.pace {
+            if self.next_step().is_some() {
                 self.take_step(plan);
             }
         }
-        if 4 * self.ring.free() < self.ring.size() && self.needed_share() <= MOST_NEEDED {
-            self.retire(plan);
+        // Two for one: the ring's tail gains on its head.
+        for _ in 0..2 {
+            if 4 * self.ring.free() < self.ring.size() && 2 * self.in_ring <= self.ring.size() {
+                self.retire(plan);
+            }
         }
         self.make_room_for(self.room(), plan);
     }
 
-    /// The share of the ring that is needed: the rest is free, or was written again since.
-    fn needed_share(&self) -> f64 {
-        self.in_ring as f64 / self.ring.size() as f64
-    }
-
-    /// Until so many positions are free: retires the oldest entries while that gains room soon; else lets the cursor go on.
+    /// Until so many positions are free: retires the oldest entry while little of the ring is needed; else lets the cursor
+    /// go on.
     pub(super) fn make_room_for(&mut self, room: u64, plan: &mut Plan) {
         while self.ring.free() < room {
-            if self.needed_share() > MOST_NEEDED || !self.retire(plan) {
+            if 2 * self.in_ring > self.ring.size() || !self.retire(plan) {
                 self.take_step(plan);
             }
         }
     }
 
-    /// Moves what is needed of the oldest entries, of a step's length together, to the head: all is read, then all is written, for
-    /// one by one each would cost two seeks. `false`: there is no room for the first.
+    /// Moves what is needed of the oldest entry to the head; `false`: there is no room for it.
     fn retire(&mut self, plan: &mut Plan) -> bool {
-        let (first, most) = (plan.ops().len(), self.options.step.min(self.longest()));
-        let (mut lbas, mut passed, mut moved) = (Vec::new(), 0, 0);
-        for entry in &self.entries {
-            let needed = self.needed(entry);
-            let blocks: u64 = needed.iter().map(|e| e.blocks).sum();
-            let ends = !lbas.is_empty() && passed + entry.blocks > most;
-            if ends || moved + blocks + self.places.guard > self.ring.free() {
-                break;
-            }
-            (passed, moved) = (passed + entry.blocks, moved + blocks);
-            lbas.extend(needed.iter().map(|e| e.lba..e.lba + e.blocks));
-        }
-        if lbas.is_empty() {
+        let oldest = *self.entries.front().expect("a full ring has entries");
+        let needed = self.needed(&oldest);
+        let blocks: u64 = needed.iter().map(|e| e.blocks).sum();
+        if blocks + self.places.guard > self.ring.free() {
             return false;
         }
-        self.move_to_head(&lbas, plan);
-        plan.cleaned("ring-move", first, Blocks(moved));
+        let first = plan.ops().len();
+        for e in needed {
+            self.move_to_head(e.lba..e.lba + e.blocks, plan);
+        }
+        plan.cleaned("ring-move", first, Blocks(blocks));
         true
     }
 
     /// Writes blocks that the ring holds to its head.
-    fn move_to_head(&mut self, lbas: &[Range<u64>], plan: &mut Plan) {
-        let mut staged: Vec<(Range<u64>, OpId)> = Vec::new();
-        for lbas in lbas {
-            self.for_runs(lbas.clone(), |run, pba, _| {
-                let op = plan.read_staged(Cause::Defrag, pba, Blocks(run.end - run.start));
-                staged.push((run, op));
-            });
-        }
-        for (run, op) in staged {
+    fn move_to_head(&mut self, lbas: Range<u64>, plan: &mut Plan) {
+        let mut staged: Vec<(u64, u64, OpId)> = Vec::new();
+        self.for_runs(lbas.clone(), |run, pba, _| {
             let n = run.end - run.start;
+            staged.push((run.start - lbas.start, n, plan.read_staged(Cause::Defrag, pba, Blocks(n))));
+        });
+        for (from, n, op) in staged {
             self.fence_before(n, plan);
             self.plan_append(n, plan, |at| (Cause::Defrag, Endpoint::Staged(op, Blocks(at))));
-            let record = records::appended(run.start, n);
+            let record = records::appended(lbas.start + from, n);
             plan.record(record);
             self.apply(&record);
             self.counters.moved += n;

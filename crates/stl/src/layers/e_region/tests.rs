@@ -55,23 +55,3 @@ fn writes_without_a_pause_pay_step_by_step() {
     assert!(regions > 100, "{regions} regions");
     assert!(long < 30, "{long} of 3000 writes waited for more than 60 operations");
 }
-
-/// What is needed at the ring's tail moves in one go: all is read before anything is written, for one by one each would cost two
-/// seeks. Every second write goes to one of four blocks, so that half of the ring's tail is needed.
-#[test]
-fn the_oldest_entries_are_retired_together() {
-    let (mut layer, mut plan) = (layer(",cache=20%,pace=100%,band=2,step=32blk"), Plan::new(false, true));
-    let (mut most, mut cold) = (0, 4);
-    for n in 0..600 {
-        let lba = if n % 2 == 0 { n / 2 % 4 } else { cold };
-        cold += n % 2;
-        write(&mut *layer, &mut plan, lba);
-        for c in plan.cleanings().iter().filter(|c| c.kind == "ring-move") {
-            let ops = &plan.ops()[c.first as usize..c.end as usize];
-            let reads = ops.iter().take_while(|op| op.dir == Dir::Read).count();
-            assert!(ops[reads..].iter().all(|op| op.dir == Dir::Write), "{ops:?}");
-            most = most.max(reads);
-        }
-    }
-    assert!(most > 4, "{most} at most");
-}
