@@ -5,6 +5,7 @@ use crate::capture::Recorder;
 use crate::clock::{Call, ModelClock};
 use crate::config::Config;
 use crate::error::{DeviceError, Result};
+use crate::faults::PHYSICAL_OF_ZONES;
 use crate::layered::Layered;
 use crate::machine::Machine;
 use crate::medium::Medium;
@@ -264,6 +265,11 @@ impl Device {
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
         zoned(&self.engine).and_then(Layered::zone_limits)
+    }
+
+    /// Bytes of a physical block, which a power cut leaves as it was or writes whole.
+    pub fn physical_block(&self) -> u32 {
+        if self.zone_limits().is_some() { PHYSICAL_OF_ZONES } else { self.block_size() }
     }
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`.

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, StoreKind, Timing};
 use crate::error::{DeviceError, Result};
+use crate::faults::PHYSICAL_OF_ZONES;
 use crate::log::Log;
 use crate::medium::{Medium, Mode, Reading, recover};
 use crate::plan_bytes::Bytes;
@@ -176,6 +177,9 @@ pub(crate) fn opened(
         false => Reading { mode: Mode::Performance, errors: false },
     };
     let medium = Medium::new(shingle, store, log, reading);
+    if built.layer.facts().zones.is_some() {
+        medium.faults.sectors_of(Blocks(u64::from(PHYSICAL_OF_ZONES) / BLOCK_BYTES));
+    }
     if stale {
         medium.forget_unknown()?;
     }

@@ -3,8 +3,12 @@
 use crate::error::{DeviceError, Result};
 use parking_lot::Mutex;
 use serde::Deserialize;
+use smrlab_units::Blocks;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+/// Bytes of a physical block of drives with zones.
+pub(crate) const PHYSICAL_OF_ZONES: u32 = 4096;
 
 /// What to break; see `smrlab device inject`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -40,10 +44,23 @@ pub struct Faults {
     /// Operations to go; 0: none.
     error_in: AtomicU64,
     cut_in: AtomicU64,
+    /// Blocks of a sector of the medium; 0 counts as 1.
+    sector: AtomicU64,
     unreadable: Mutex<Vec<(u64, u64)>>,
 }
 
 impl Faults {
+    /// The medium has sectors of so many blocks: where the power goes, each holds what it held before, or all that is new.
+    pub(crate) fn sectors_of(&self, blocks: Blocks) {
+        self.sector.store(blocks.0, Relaxed);
+    }
+
+    /// How many of the blocks of a write that is cut are written: whole sectors, half of them.
+    pub(crate) fn first_half(&self, blocks: u64) -> u64 {
+        let sector = self.sector.load(Relaxed).max(1);
+        blocks / 2 / sector * sector
+    }
+
     /// Breaks, or mends.
     pub fn inject(&self, what: &Injection) {
         let mut unreadable = self.unreadable.lock();
@@ -102,5 +119,18 @@ impl Faults {
             ));
         }
         Ok(Fate::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_write_is_whole_sectors() {
+        let faults = Faults::default();
+        assert_eq!([0, 1, 8, 17].map(|n| faults.first_half(n)), [0, 0, 4, 8]);
+        faults.sectors_of(Blocks(8));
+        assert_eq!([1, 8, 15, 16, 24, 40].map(|n| faults.first_half(n)), [0, 0, 0, 8, 8, 16]);
     }
 }

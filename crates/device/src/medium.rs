@@ -187,7 +187,8 @@ impl Medium {
         };
         let end = start + parts.iter().map(bytes).sum::<u64>() / BLOCK_BYTES;
         let fate = self.faults.pass(true, start, end)?;
-        let stop = if fate == Fate::Cut { start + (end - start) / 2 } else { end } * BLOCK_BYTES;
+        let stop =
+            if fate == Fate::Cut { start + self.faults.first_half(end - start) } else { end } * BLOCK_BYTES;
         if !self.plain
             && let Some(state) = self.state.try_read()
         {
