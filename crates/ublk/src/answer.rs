@@ -141,3 +141,6 @@ fn described(zone: &Zone, pitch: Option<Blocks>) -> [u8; ZONE_BYTES] {
     let out = Packed::default().u64(start).u64(length).u64(pointer).u8(kind).u8(condition);
     out.u8(0).u8(0).u32(0).u64(blocks).array()
 }
+
+#[cfg(test)]
+mod tests;

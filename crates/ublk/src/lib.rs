@@ -134,7 +134,7 @@ fn shape(device: &Device) -> Result<Shape> {
     let open = limits.and_then(|l| l.most_open).unwrap_or(0);
     Ok(Shape {
         logical,
-        physical: if limits.is_some() { 4096 } else { logical },
+        physical: device.physical_block(),
         size: Blocks(device.size() / 512),
         transfer: Blocks(u64::from(TRANSFER) / 512),
         zone,
