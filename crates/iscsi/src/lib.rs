@@ -6,7 +6,7 @@
 pub mod chap;
 mod failure;
 pub mod keys;
-mod listener;
+pub mod listener;
 pub mod login;
 pub mod pdu;
 pub mod served;

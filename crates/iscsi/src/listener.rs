@@ -20,7 +20,7 @@ const MOST: usize = 256;
 ///
 /// # Errors
 /// When no thread can be started.
-pub(crate) fn listen(target: Arc<Target>, listener: TcpListener) -> io::Result<()> {
+pub fn listen(target: Arc<Target>, listener: TcpListener) -> io::Result<()> {
     let accept = move || {
         for stream in listener.incoming().flatten() {
             let target = target.clone();
@@ -43,6 +43,7 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(BUFFER, stream.try_clone()?);
     let Some(agreed) = login::login(target, &mut reader, &mut writer)? else { return Ok(()) };
     stream.set_read_timeout(None)?;
+    let port = agreed.port();
     let nexus = (agreed.initiator.clone(), agreed.isid);
     // A discovery session is nobody's, and lasts for a question or two.
     if !agreed.discovery {
@@ -53,12 +54,14 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
         // Who logs in again has lost its old session: its connection ends.
         if let Some((_, old)) = sessions.insert(nexus.clone(), (id, stream.try_clone()?)) {
             let _ = old.shutdown(std::net::Shutdown::Both);
+            target.disk.reserve(&mut |all| all.lost(&port));
         }
     }
     let done = Session::new(target, agreed, address, writer).serve(reader);
     let mut sessions = target.sessions.lock();
     if sessions.get(&nexus).is_some_and(|(own, _)| *own == id) {
         sessions.remove(&nexus);
+        target.disk.reserve(&mut |all| all.lost(&port));
     }
     let _ = stream.shutdown(std::net::Shutdown::Both);
     done

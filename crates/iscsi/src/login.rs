@@ -56,6 +56,14 @@ impl Agreed {
     }
 }
 
+impl Agreed {
+    /// The initiator port, as SCSI names it (RFC 7143, 4.2.7.1).
+    pub(crate) fn port(&self) -> String {
+        let isid: String = self.isid.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{},i,0x{isid}", self.initiator)
+    }
+}
+
 /// What was said, and is not said again.
 struct Said<'a> {
     whom: bool,

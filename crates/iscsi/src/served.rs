@@ -5,7 +5,7 @@ use crate::target::Target;
 use parking_lot::{Mutex, RwLock};
 use smrlab_device::config::Timing;
 use smrlab_device::{Device, DeviceError};
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Sense};
+use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, Sense};
 use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::net::TcpListener;
@@ -46,6 +46,8 @@ struct Served {
     device: Arc<Device>,
     facts: Facts,
     modes: Mutex<Modes>,
+    /// Held by all that commands do together, and alone by what changes it.
+    reservations: RwLock<Reservations>,
     /// Held by writes together, and alone by what reads and then writes.
     writers: RwLock<()>,
 }
@@ -56,7 +58,7 @@ impl Served {
         let facts = Facts {
             blocks: Blocks(device.size() / 512),
             logical: device.block_size(),
-            physical: if zones.is_some() { 4096 } else { device.block_size() },
+            physical: device.physical_block(),
             product: device.config().layer.split(',').next().unwrap_or_default().to_owned(),
             serial: device.config().name.clone(),
             rpm: None,
@@ -68,7 +70,13 @@ impl Served {
                 None => Kind::Conventional,
             },
         };
-        Self { device, facts, modes: Mutex::default(), writers: RwLock::default() }
+        Self {
+            device,
+            facts,
+            modes: Mutex::default(),
+            reservations: RwLock::default(),
+            writers: RwLock::default(),
+        }
     }
 }
 
@@ -153,6 +161,14 @@ impl Disk for Served {
 
     fn set_modes(&self, modes: Modes) {
         *self.modes.lock() = modes;
+    }
+
+    fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {
+        look(&self.reservations.read());
+    }
+
+    fn reserve(&self, change: &mut dyn FnMut(&mut Reservations)) {
+        change(&mut self.reservations.write());
     }
 
     fn flush(&self) -> Done {

@@ -1,11 +1,13 @@
 //! A session after its login: commands, data, tasks, and the numbers that keep them in order.
 
+mod answers;
+
 use crate::keys::{Keys, Text};
 use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
 use parking_lot::{Condvar, Mutex};
-use smrlab_scsi::{Sense, data_out, execute, execute_absent, takes_exactly};
+use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exactly};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -59,6 +61,8 @@ struct Work {
 pub struct Session<'a, W> {
     target: &'a Target,
     agreed: Agreed,
+    /// The initiator port, as SCSI names it.
+    port: String,
     /// Where the initiator reached this target.
     address: String,
     out: Mutex<Out<W>>,
@@ -87,7 +91,8 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let out = Out { to, status: agreed.status, command: agreed.command, open: 0 };
         let modes = AtomicU64::new(target.mode_changes.load(Relaxed));
         let (work, text) = (Mutex::default(), Mutex::default());
-        Self { target, agreed, address, out: Mutex::new(out), work, more: Condvar::new(), text, modes }
+        let port = agreed.port();
+        Self { target, agreed, port, address, out: Mutex::new(out), work, more: Condvar::new(), text, modes }
     }
 
     /// Serves it until one of the two sides ends it.
@@ -151,7 +156,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
             opcode::COMMAND if !self.agreed.discovery => self.command(pdu, tasks, resets)?,
             opcode::DATA_OUT if !self.agreed.discovery => self.data(&pdu, tasks)?,
             opcode::NOP_OUT => self.nop(&pdu)?,
-            opcode::TASK if !self.agreed.discovery => self.task(&pdu, tasks, resets)?,
+            opcode::TASK if !self.agreed.discovery => return self.task(&pdu, tasks),
             opcode::TEXT => self.text(&pdu)?,
             opcode::LOGOUT => return self.logout(&pdu),
             _ => self.reject(&pdu, 0x05)?,
@@ -219,12 +224,12 @@ impl<'a, W: Write + Send> Session<'a, W> {
         if !matches!(cdb[0], 0x03 | 0x12 | 0xa0)
             && let Some(attention) = self.attention(resets)
         {
-            return self.answer(&pdu, 0, Err(attention));
+            return self.answer(&pdu, 0, Err(attention.into()));
         }
         let here = unit_0(&pdu);
         let needed = if here { data_out(disk, cdb) } else { 0 };
         if here && takes_exactly(disk, cdb) && u64::from(pdu.word(20)) != needed {
-            return self.answer(&pdu, 0, Err(Sense::INVALID_FIELD));
+            return self.answer(&pdu, 0, Err(Sense::INVALID_FIELD.into()));
         }
         let wanted = if writes { needed.min(u64::from(pdu.word(20))) as usize } else { 0 };
         let mut header = pdu;
@@ -247,7 +252,16 @@ impl<'a, W: Write + Send> Session<'a, W> {
         if std::mem::replace(resets, now) != now {
             return Some(Sense::WAS_RESET);
         }
-        (self.modes.swap(modes, Relaxed) != modes).then_some(Sense::MODES_CHANGED)
+        if self.modes.swap(modes, Relaxed) != modes {
+            return Some(Sense::MODES_CHANGED);
+        }
+        let disk = &*self.target.disk;
+        let mut told = None;
+        disk.reserved(&mut |all| told = all.attention(&self.port));
+        if told.is_some() {
+            disk.reserve(&mut |all| told = all.take_attention(&self.port));
+        }
+        told
     }
 
     /// Sends an R2T for what comes next.
@@ -278,7 +292,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == task.data.len();
         if pdu.word(20) != task.transfer || !fits || !in_order {
             let Some(task) = tasks.remove(&pdu.tag()) else { return Ok(()) };
-            return self.answer(&task.header, 0, Err(Sense::DATA_PHASE));
+            return self.answer(&task.header, 0, Err(Sense::DATA_PHASE.into()));
         }
         task.data.extend_from_slice(&pdu.data);
         task.asked -= pdu.data.len();
@@ -319,80 +333,15 @@ impl<'a, W: Write + Send> Session<'a, W> {
     }
 
     /// Carries a command out; others hear of it where it changes mode pages.
-    fn executed(&self, cdb: &[u8], data: &[u8]) -> Result<Vec<u8>, Sense> {
+    fn executed(&self, cdb: &[u8], data: &[u8]) -> Result<Vec<u8>, Refused> {
         let disk = &*self.target.disk;
         let before = disk.modes();
-        let answer = execute(disk, cdb, data);
+        let answer = execute(disk, &self.port, cdb, data);
         if matches!(cdb[0], 0x15 | 0x55) && disk.modes() != before {
             self.target.mode_changes.fetch_add(1, Relaxed);
             self.modes.fetch_add(1, Relaxed);
         }
         answer
-    }
-
-    /// Sends what a command read and its status; `needed` bytes are what its CDB takes from the host.
-    fn answer(&self, task: &Pdu, needed: u64, answer: Result<Vec<u8>, Sense>) -> io::Result<()> {
-        let expected = u64::from(task.word(20));
-        let reads = task.flags() & 0x40 != 0;
-        let out = &mut self.out.lock();
-        out.open -= 1;
-        let (data, sense) = match &answer {
-            Ok(data) => (&data[..], None),
-            Err(sense) => (&[][..], Some(sense)),
-        };
-        let moved = if needed > 0 { needed } else { data.len() as u64 };
-        let room = if reads { data.len().min(expected as usize) } else { 0 };
-        // O: the command has more data than the host said; U: less.
-        let (flag, left) = match moved.cmp(&expected) {
-            std::cmp::Ordering::Greater => (0x04, moved - expected),
-            std::cmp::Ordering::Less => (0x02, expected - moved),
-            std::cmp::Ordering::Equal => (0, 0),
-        };
-        if room > 0 {
-            return self.data_in(out, task, &data[..room], (flag, left as u32));
-        }
-        let mut pdu = Pdu::new(opcode::RESPONSE).with(16, task.tag()).with(44, left as u32);
-        pdu.header[1] |= flag;
-        let mut body = Vec::new();
-        if let Some(sense) = sense {
-            pdu.header[3] = 0x02;
-            let sense = sense.data(self.target.disk.modes().descriptors);
-            body.extend((sense.len() as u16).to_be_bytes());
-            body.extend(sense);
-        }
-        self.send_on(out, pdu, &body)
-    }
-
-    /// Data for the host; the last PDU has the status.
-    fn data_in(&self, out: &mut Out<W>, task: &Pdu, data: &[u8], residual: (u8, u32)) -> io::Result<()> {
-        let length = self.agreed.most_sent;
-        let mut at = 0;
-        let mut in_burst = 0;
-        for (number, piece) in data.chunks(length).enumerate() {
-            let end = at + piece.len() == data.len();
-            in_burst += piece.len();
-            // A sequence ends where the next piece would make it longer than a burst.
-            let last = end || in_burst + length > self.agreed.burst;
-            let mut pdu = Pdu::new(opcode::DATA_IN);
-            pdu.header[1] = u8::from(last) << 7 | if end { 0x01 | residual.0 } else { 0 };
-            pdu.header[8..16].copy_from_slice(&task.header[8..16]);
-            let pdu = pdu
-                .with(16, task.tag())
-                .with(20, NO_TAG)
-                .with(36, number as u32)
-                .with(40, at as u32)
-                .with(44, if end { residual.1 } else { 0 });
-            if end {
-                return self.send_on(out, pdu, piece);
-            }
-            let pdu = self.numbered(out, pdu);
-            pdu::write(&mut out.to, &pdu, piece, self.agreed.digests)?;
-            at += piece.len();
-            if last {
-                in_burst = 0;
-            }
-        }
-        Ok(())
     }
 
     fn nop(&self, pdu: &Pdu) -> io::Result<()> {
@@ -404,9 +353,10 @@ impl<'a, W: Write + Send> Session<'a, W> {
         self.send(response, &pdu.data[..pdu.data.len().min(self.agreed.most_sent)])
     }
 
-    /// Task management: what was asked for is not answered any more.
-    fn task(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>, resets: &mut u64) -> io::Result<()> {
-        let response = match (pdu.flags() & 0x7f, unit_0(pdu)) {
+    /// Task management: what was asked for is not answered any more. A cold reset ends all sessions.
+    fn task(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>) -> io::Result<Next> {
+        let function = pdu.flags() & 0x7f;
+        let response = match (function, unit_0(pdu)) {
             (1, _) => {
                 let tag = pdu.word(20);
                 let waited = tasks.remove(&tag).is_some();
@@ -424,13 +374,14 @@ impl<'a, W: Write + Send> Session<'a, W> {
             }
             // There is no logical unit but one; sets of tasks are those of this session.
             (2 | 4 | 5, false) => 2,
-            (how @ (2 | 4 | 5 | 6), _) => {
+            (how @ (2 | 4 | 5 | 6 | 7), _) => {
                 self.out.lock().open -= tasks.len() as u32;
                 tasks.clear();
                 self.work.lock().running.values_mut().for_each(|wanted| *wanted = false);
                 if how > 4 {
-                    // Others hear of it with their next command.
-                    *resets = self.target.resets.fetch_add(1, Relaxed) + 1;
+                    self.target.disk.reserve(&mut smrlab_scsi::Reservations::reset);
+                    // All hear of it with their next command, this one's initiator too.
+                    self.target.resets.fetch_add(1, Relaxed);
                 }
                 0
             }
@@ -439,7 +390,13 @@ impl<'a, W: Write + Send> Session<'a, W> {
         };
         let mut answer = Pdu::new(opcode::TASK_RESPONSE).with(16, pdu.tag());
         answer.header[2] = response;
-        self.send(answer, &[])
+        self.send(answer, &[])?;
+        if function != 7 {
+            return Ok(Next::GoOn);
+        }
+        self.out.lock().to.flush()?;
+        self.target.end_sessions();
+        Ok(Next::End)
     }
 
     /// A text request, whose text may go on in the next one (C).

@@ -4,7 +4,7 @@ use crate::chap::Secrets;
 use parking_lot::Mutex;
 use smrlab_scsi::Disk;
 use std::collections::BTreeMap;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 /// Who has a session: the initiator's name and its part of the session's identity.
@@ -54,6 +54,14 @@ impl Target {
     /// Its name, as initiators write it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Ends the connections of everybody.
+    pub(crate) fn end_sessions(&self) {
+        for (_, stream) in self.sessions.lock().values() {
+            // One that is gone has ended already.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     /// The number of a new session, never 0.

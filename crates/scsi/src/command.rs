@@ -1,12 +1,15 @@
 //! What a command is, and one that is being carried out.
 
-use crate::{Disk, Facts, Fault, Sense, number};
+use crate::reservations::{Access, Reservations};
+use crate::{Disk, Facts, Fault, Refused, Sense, number};
 
 /// A command that is being carried out.
 pub(crate) struct Call<'a> {
     pub disk: &'a dyn Disk,
     /// All commands that any disk knows.
     pub known: &'static [Command],
+    /// The initiator port that sent it.
+    pub host: &'a str,
     pub cdb: &'a [u8],
     /// What the host sent with it.
     pub out: &'a [u8],
@@ -54,6 +57,14 @@ pub(crate) enum Whose {
     Zoned,
 }
 
+/// How a command is carried out.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    Plain(fn(&Call<'_>) -> Answer),
+    /// With the reservations, while no other command is carried out.
+    Reserving(fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>),
+}
+
 /// One command.
 pub(crate) struct Command {
     pub code: u8,
@@ -70,7 +81,8 @@ pub(crate) struct Command {
     pub allocation: Option<(usize, usize)>,
     /// How many bytes the host sends with it.
     pub out: fn(&Call<'_>) -> u64,
-    pub run: fn(&Call<'_>) -> Answer,
+    pub access: Access,
+    pub run: Run,
 }
 
 impl Command {

@@ -1,7 +1,8 @@
 //! The commands that a disk knows: one table, from which commands are carried out and supported operation codes reported.
 
-use crate::command::{Answer, Call, Command, Whose};
-use crate::{Disk, Sense, blocks, inquiry, mode, opcodes, zones};
+use crate::command::{Answer, Call, Command, Run, Whose};
+use crate::reservations::{Access, Reservations};
+use crate::{Disk, Refused, Sense, blocks, inquiry, mode, opcodes, persistent, zones};
 
 const fn no_out(_: &Call<'_>) -> u64 {
     0
@@ -21,7 +22,8 @@ const fn plain(code: u8, usage: &'static [u8], run: fn(&Call<'_>) -> Answer) -> 
         exact: false,
         allocation: None,
         out: no_out,
-        run,
+        access: Access::Reads,
+        run: Run::Plain(run),
     }
 }
 
@@ -49,7 +51,7 @@ const fn writes(
     out: fn(&Call<'_>) -> u64,
     run: fn(&Call<'_>) -> Answer,
 ) -> Command {
-    Command { writes: true, ..brings(code, usage, out, run) }
+    Command { writes: true, access: Access::Writes, ..brings(code, usage, out, run) }
 }
 
 /// As [`writes`], with data of one length.
@@ -60,6 +62,54 @@ const fn changes(
     run: fn(&Call<'_>) -> Answer,
 ) -> Command {
     Command { exact: true, ..writes(code, usage, out, run) }
+}
+
+/// The same, carried out whatever other hosts reserved.
+const fn always(command: Command) -> Command {
+    Command { access: Access::Always, ..command }
+}
+
+/// The same, kept by RESERVE alone from other hosts.
+const fn free(command: Command) -> Command {
+    Command { access: Access::Asks, ..command }
+}
+
+/// The same, kept from other hosts as writes are.
+const fn alters(command: Command) -> Command {
+    Command { access: Access::Writes, ..command }
+}
+
+type Reserving = fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>;
+
+/// A command of reservations.
+const fn reserves(code: u8, usage: &'static [u8], out: fn(&Call<'_>) -> u64, run: Reserving) -> Command {
+    Command { access: Access::Reserves, run: Run::Reserving(run), ..brings(code, usage, out, nothing) }
+}
+
+/// PERSISTENT RESERVE IN, by its service action.
+macro_rules! tells {
+    ($action:literal) => {
+        Command {
+            service: Some($action),
+            allocation: Some((7, 2)),
+            ..reserves(0x5e, &[0x5e, $action, 0, 0, 0, 0, 0, 0xff, 0xff, 0], no_out, persistent::tell)
+        }
+    };
+}
+
+/// PERSISTENT RESERVE OUT, by its service action: scope and type, and the length of the list.
+macro_rules! persists {
+    ($action:literal) => {
+        Command {
+            service: Some($action),
+            ..reserves(
+                0x5f,
+                &[0x5f, $action, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0],
+                persistent::list,
+                persistent::change,
+            )
+        }
+    };
 }
 
 /// CDBs of reads and writes: DPO and FUA in byte 1 as `$flags`, a group number, no control bits.
@@ -93,30 +143,43 @@ macro_rules! zone {
 
 /// Every command, ascending.
 static COMMANDS: &[Command] = &[
-    plain(0x00, &[0x00, 0, 0, 0, 0, 0], nothing),
-    asks(0x03, &[0x03, 0x01, 0, 0, 0xff, 0], (4, 1), opcodes::request_sense),
+    free(plain(0x00, &[0x00, 0, 0, 0, 0, 0], nothing)),
+    always(asks(0x03, &[0x03, 0x01, 0, 0, 0xff, 0], (4, 1), opcodes::request_sense)),
     plain(0x08, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0], blocks::read),
     writes(0x0a, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0], blocks::length, blocks::write),
-    asks(0x12, &[0x12, 0x01, 0xff, 0xff, 0xff, 0], (3, 2), inquiry::inquiry),
-    brings(0x15, &[0x15, 0x11, 0, 0, 0xff, 0], mode::list_6, mode::select_6),
+    always(asks(0x12, &[0x12, 0x01, 0xff, 0xff, 0xff, 0], (3, 2), inquiry::inquiry)),
+    alters(brings(0x15, &[0x15, 0x11, 0, 0, 0xff, 0], mode::list_6, mode::select_6)),
+    reserves(0x16, &[0x16, 0, 0, 0, 0, 0], no_out, persistent::take),
+    always(reserves(0x17, &[0x17, 0, 0, 0, 0, 0], no_out, persistent::give_back)),
     asks(0x1a, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0], (4, 1), mode::sense_6),
-    plain(0x1b, &[0x1b, 0x01, 0, 0x0f, 0xf7, 0], blocks::start_stop),
-    plain(0x1d, &[0x1d, 0x04, 0, 0, 0, 0], nothing),
-    plain(0x25, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], blocks::capacity_10),
+    free(plain(0x1b, &[0x1b, 0x01, 0, 0x0f, 0xf7, 0], blocks::start_stop)),
+    alters(plain(0x1d, &[0x1d, 0x04, 0, 0, 0, 0], nothing)),
+    free(plain(0x25, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], blocks::capacity_10)),
     plain(0x28, cdb!(10, 0x28, 0x18), blocks::read),
     writes(0x2a, cdb!(10, 0x2a, 0x18), blocks::length, blocks::write),
     writes(0x2e, cdb!(10, 0x2e, 0x16), blocks::length, blocks::write),
     brings(0x2f, cdb!(10, 0x2f, 0x16), blocks::compared, blocks::verify),
     plain(0x34, cdb!(10, 0x34, 0x02), blocks::prefetch),
-    plain(0x35, cdb!(10, 0x35, 0x06), blocks::synchronize),
+    alters(plain(0x35, cdb!(10, 0x35, 0x06), blocks::synchronize)),
     asks(0x37, &[0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0], (7, 2), opcodes::defects),
     changes(0x41, cdb!(10, 0x41, 0x08), blocks::one, blocks::write_same),
     Command {
         whose: Whose::Discards,
         ..writes(0x42, &[0x42, 0, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0], blocks::list, blocks::unmap)
     },
-    brings(0x55, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0], mode::list_10, mode::select_10),
+    alters(brings(0x55, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0], mode::list_10, mode::select_10)),
     asks(0x5a, &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0], (7, 2), mode::sense_10),
+    tells!(0x00),
+    tells!(0x01),
+    tells!(0x02),
+    tells!(0x03),
+    persists!(0x00),
+    persists!(0x01),
+    persists!(0x02),
+    persists!(0x03),
+    persists!(0x04),
+    persists!(0x05),
+    persists!(0x06),
     plain(0x88, cdb!(16, 0x88, 0x18), blocks::read),
     changes(
         0x89,
@@ -129,7 +192,7 @@ static COMMANDS: &[Command] = &[
     writes(0x8e, cdb!(16, 0x8e, 0x16), blocks::length, blocks::write),
     brings(0x8f, cdb!(16, 0x8f, 0x16), blocks::compared, blocks::verify),
     plain(0x90, cdb!(16, 0x90, 0x02), blocks::prefetch),
-    plain(0x91, cdb!(16, 0x91, 0x06), blocks::synchronize),
+    alters(plain(0x91, cdb!(16, 0x91, 0x06), blocks::synchronize)),
     changes(0x93, cdb!(16, 0x93, 0x09), blocks::one, blocks::write_same),
     zone!(0x01),
     zone!(0x02),
@@ -147,6 +210,7 @@ static COMMANDS: &[Command] = &[
     },
     Command {
         service: Some(0x10),
+        access: Access::Asks,
         ..asks(
             0x9e,
             &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
@@ -164,9 +228,10 @@ static COMMANDS: &[Command] = &[
             blocks::status,
         )
     },
-    asks(0xa0, &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0], (6, 4), opcodes::report_luns),
+    always(asks(0xa0, &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0], (6, 4), opcodes::report_luns)),
     Command {
         service: Some(0x0c),
+        access: Access::Asks,
         ..asks(
             0xa3,
             &[0xa3, 0x0c, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
@@ -176,6 +241,7 @@ static COMMANDS: &[Command] = &[
     },
     Command {
         service: Some(0x0d),
+        access: Access::Asks,
         ..asks(
             0xa3,
             &[0xa3, 0x0d, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
@@ -208,7 +274,7 @@ fn find(disk: &dyn Disk, cdb: &[u8]) -> Result<&'static Command, Sense> {
 
 /// How many bytes the host sends with a command: none with one that is refused anyway. `cdb` may be padded.
 pub fn data_out(disk: &dyn Disk, cdb: &[u8]) -> u64 {
-    find(disk, cdb).map_or(0, |c| (c.out)(&Call { disk, known: COMMANDS, cdb, out: &[] }))
+    find(disk, cdb).map_or(0, |c| (c.out)(&Call { disk, known: COMMANDS, host: "", cdb, out: &[] }))
 }
 
 /// Whether the host sends exactly as many bytes as [`data_out`] says: more or less is an error, and not cut or filled up.
@@ -216,42 +282,58 @@ pub fn takes_exactly(disk: &dyn Disk, cdb: &[u8]) -> bool {
     find(disk, cdb).is_ok_and(|c| c.exact)
 }
 
-/// Carries out a command and answers with the data for the host. `out` is what the host sent with it; of a write that brought less than
-/// [`data_out`] the whole blocks that it brought are written. `cdb` may be padded.
+/// Carries out a command of the initiator port `host` and answers with the data for it. `out` is what it sent with the command; of a write that
+/// brought less than [`data_out`] the whole blocks that it brought are written. `cdb` may be padded.
 ///
 /// # Errors
-/// The sense of CHECK CONDITION.
-pub fn execute(disk: &dyn Disk, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
+/// Why it was not carried out.
+pub fn execute(disk: &dyn Disk, host: &str, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Refused> {
     let command = find(disk, cdb)?;
-    if command.writes && disk.modes().write_protected {
-        return Err(Sense::SOFTWARE_PROTECTED);
+    let call = Call { disk, known: COMMANDS, host, cdb, out };
+    let mut answer = Err(Refused::Conflict);
+    match command.run {
+        Run::Plain(run) => disk.reserved(&mut |all| {
+            if all.admits(host, command.access) {
+                answer = unprotected(command, disk).and_then(|()| run(&call)).map_err(Refused::from);
+            }
+        }),
+        Run::Reserving(run) => disk.reserve(&mut |all| {
+            if all.admits(host, command.access) {
+                answer = run(all, &call);
+            }
+        }),
     }
-    let call = Call { disk, known: COMMANDS, cdb, out };
-    let mut data = (command.run)(&call)?;
+    let mut data = answer?;
     if let Some((at, bytes)) = command.allocation {
         data.truncate(usize::try_from(call.number(at, bytes)).unwrap_or(usize::MAX));
     }
     Ok(data)
 }
 
+/// Fails where a host protected the disk against what a command does.
+fn unprotected(command: &Command, disk: &dyn Disk) -> Result<(), Sense> {
+    if command.writes && disk.modes().write_protected { Err(Sense::SOFTWARE_PROTECTED) } else { Ok(()) }
+}
+
 /// Carries out a command for a logical unit that is not there, of a target whose unit 0 is `disk`.
 ///
 /// # Errors
-/// The sense of CHECK CONDITION.
-pub fn execute_absent(disk: &dyn Disk, cdb: &[u8]) -> Result<Vec<u8>, Sense> {
+/// Why it was not carried out.
+pub fn execute_absent(disk: &dyn Disk, cdb: &[u8]) -> Result<Vec<u8>, Refused> {
+    let said = || execute(disk, "", cdb, &[]);
     match cdb.first() {
-        Some(0xa0) => execute(disk, cdb, &[]),
-        Some(0x03) => execute(disk, cdb, &[]).map(|mut data| {
+        Some(0xa0) => said(),
+        Some(0x03) => said().map(|mut data| {
             let absent = Sense::NO_SUCH_UNIT.fixed();
             let n = data.len().min(absent.len());
             data[..n].copy_from_slice(&absent[..n]);
             data
         }),
-        Some(0x12) => execute(disk, cdb, &[]).map(|mut data| {
+        Some(0x12) => said().map(|mut data| {
             // Peripheral qualifier 011b, and a type that nothing has.
             data.iter_mut().take(1).for_each(|b| *b = 0x7f);
             data
         }),
-        _ => Err(Sense::NO_SUCH_UNIT),
+        _ => Err(Sense::NO_SUCH_UNIT.into()),
     }
 }

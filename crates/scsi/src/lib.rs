@@ -10,12 +10,15 @@ mod commands;
 mod inquiry;
 mod mode;
 mod opcodes;
+mod persistent;
+mod reservations;
 pub mod says;
 mod sense;
 mod zones;
 
 pub use commands::{data_out, execute, execute_absent, takes_exactly};
 pub use mode::Modes;
+pub use reservations::{Keeps, Key, Reservations};
 pub use sense::Sense;
 
 use smrlab_units::{BLOCK_BYTES, Blocks, Lba, Zone, ZoneAction, ZoneLimits};
@@ -74,6 +77,21 @@ impl Facts {
     /// Blocks of 512 bytes in a logical one.
     fn ratio(&self) -> u64 {
         u64::from(self.logical) / BLOCK_BYTES
+    }
+}
+
+/// Why a command was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Status CHECK CONDITION, with sense data.
+    Check(Sense),
+    /// Status RESERVATION CONFLICT: another host reserved the disk.
+    Conflict,
+}
+
+impl From<Sense> for Refused {
+    fn from(sense: Sense) -> Self {
+        Self::Check(sense)
     }
 }
 
@@ -152,6 +170,12 @@ pub trait Disk {
 
     /// Keeps what a host changed.
     fn set_modes(&self, modes: Modes);
+
+    /// Has `look` look at who reserved the disk; nobody changes that meanwhile.
+    fn reserved(&self, look: &mut dyn FnMut(&Reservations));
+
+    /// Has `change` change who reserved the disk, at first nobody; no `look` is at work meanwhile.
+    fn reserve(&self, change: &mut dyn FnMut(&mut Reservations));
 }
 
 /// What is told of stretches of blocks: whether they hold data.

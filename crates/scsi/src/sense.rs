@@ -40,7 +40,7 @@ impl Sense {
     /// A read over the end of a zone with a write pointer.
     pub const READ_BOUNDARY: Self = sense(0x5, 0x21, 0x07);
     /// A read or write of blocks between two zones.
-    pub const GAP: Self = sense(0x5, 0x21, 0x08);
+    pub const GAP: Self = sense(0x5, 0x21, 0x09);
     /// Something in the CDB is not accepted.
     pub const INVALID_FIELD: Self = sense(0x5, 0x24, 0x00);
     /// There is no such logical unit.
@@ -49,6 +49,16 @@ impl Sense {
     pub const LIST_LENGTH: Self = sense(0x5, 0x1a, 0x00);
     /// Something in the list of parameters is not accepted.
     pub const INVALID_LIST: Self = sense(0x5, 0x26, 0x00);
+    /// The host's persistent reservation is one of another type.
+    pub const INVALID_RELEASE: Self = sense(0x5, 0x26, 0x04);
+    /// No more hosts can be registered.
+    pub const REGISTRATION_RESOURCES: Self = sense(0x5, 0x55, 0x04);
+    /// Another host ended all registrations and reservations.
+    pub const RESERVATIONS_PREEMPTED: Self = sense(0x6, 0x2a, 0x03);
+    /// The persistent reservation that the host shared is over, or another one.
+    pub const RESERVATIONS_RELEASED: Self = sense(0x6, 0x2a, 0x04);
+    /// Another host ended this one's registration.
+    pub const REGISTRATIONS_PREEMPTED: Self = sense(0x6, 0x2a, 0x05);
     /// Another initiator changed a mode page.
     pub const MODES_CHANGED: Self = sense(0x6, 0x2a, 0x01);
     /// The logical unit was reset since the initiator's last command.
@@ -131,6 +141,24 @@ mod tests {
         assert_eq!(about[..8], [0xf0, 0, 3, 1, 2, 3, 4, 10]);
         assert_eq!(Sense::UNRECOVERED_READ.about(1 << 32).fixed()[..8], [0x70, 0, 3, 0, 0, 0, 0, 10]);
         assert_eq!(Sense::at_field(14).fixed()[12..], [0x24, 0, 0, 0xc0, 0, 14]);
+    }
+
+    /// The list of T10, by number, for what drives with zones refuse.
+    #[test]
+    fn codes_of_zones_are_those_of_the_list() {
+        for (sense, key, code) in [
+            (Sense::OUT_OF_RANGE, 5, 0x2100),
+            (Sense::UNALIGNED_WRITE, 5, 0x2104),
+            (Sense::WRITE_BOUNDARY, 5, 0x2105),
+            (Sense::READ_INVALID, 5, 0x2106),
+            (Sense::READ_BOUNDARY, 5, 0x2107),
+            (Sense::GAP, 5, 0x2109),
+            (Sense::ZONE_READ_ONLY, 7, 0x2708),
+            (Sense::ZONE_OFFLINE, 7, 0x2c0e),
+            (Sense::ZONE_RESOURCES, 7, 0x550e),
+        ] {
+            assert_eq!((sense.key, u16::from_be_bytes(sense.code)), (key, code), "{sense:?}");
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ fn who_knows_the_secret_comes_in_and_learns_that_the_target_knows_its_own() {
 #[test]
 fn who_does_not_know_it_is_told_so_and_stays_outside() {
     type Attempt = fn(&mut Initiator) -> ([u8; 2], u8, Keys);
-    let attempts: [(&str, Attempt); 8] = [
+    let attempts: [(&str, Attempt); 9] = [
         ("another secret", |i| {
             let proof = response(&challenged(i), "correct-horse-batterx");
             i.says(0x81, &format!("CHAP_N=anna CHAP_R={proof}"))
@@ -115,6 +115,12 @@ fn who_does_not_know_it_is_told_so_and_stays_outside() {
         ("an algorithm that this side has not", |i| {
             i.says(0x00, WHO);
             i.says(0x00, "CHAP_A=6,7")
+        }),
+        ("the same proof again", |i| {
+            let proof = response(&challenged(i), "correct-horse-battery");
+            // Without leaving the stage.
+            assert_eq!(i.says(0x00, &format!("CHAP_N=anna CHAP_R={proof}")).0, [0, 0]);
+            i.says(0x81, &format!("CHAP_N=anna CHAP_R={proof}"))
         }),
         ("its own challenge back", |i| {
             let keys = challenged(i);

@@ -1,6 +1,7 @@
 //! Whole conversations, byte by byte: what an initiator sends goes in, what the target sends comes out.
 
 mod chap;
+mod reserving;
 mod text;
 
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use smrlab_iscsi::Target;
 use smrlab_iscsi::login::login;
 use smrlab_iscsi::pdu::{self, Digests, NO_TAG, Pdu, opcode};
 use smrlab_iscsi::session::{Session, Wire};
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes};
+use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes, Reservations};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::io::Read;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use std::sync::Mutex;
 
 const NAME: &str = "iqn.2026-01.smrlab:t";
 
-struct Memory(Facts, Mutex<Vec<u8>>, Mutex<Modes>);
+struct Memory(Facts, Mutex<Vec<u8>>, Mutex<Modes>, Mutex<Reservations>);
 
 impl Memory {
     fn boxed() -> Box<Self> {
@@ -30,7 +31,7 @@ impl Memory {
             discards: false,
             kind: Kind::Conventional,
         };
-        Box::new(Self(facts, Mutex::new(vec![0; 2048 * 512]), Mutex::default()))
+        Box::new(Self(facts, Mutex::new(vec![0; 2048 * 512]), Mutex::default(), Mutex::default()))
     }
 }
 
@@ -67,6 +68,14 @@ impl Disk for Memory {
 
     fn set_modes(&self, modes: Modes) {
         *self.2.lock().unwrap() = modes;
+    }
+
+    fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {
+        look(&self.3.lock().unwrap());
+    }
+
+    fn reserve(&self, change: &mut dyn FnMut(&mut Reservations)) {
+        change(&mut self.3.lock().unwrap());
     }
 
     fn flush(&self) -> Done {

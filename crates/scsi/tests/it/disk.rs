@@ -1,9 +1,22 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes, Sense, data_out, execute};
+use smrlab_scsi::{
+    Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, Sense, data_out, execute,
+};
 use smrlab_units::{Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
+
+/// Who sends the commands, where it is always the same host.
+pub(crate) const HOST: &str = "iqn.a,i,0x000000000001";
+
+/// Of a command that nobody's reservation is in the way of.
+pub(crate) fn checked<T>(answer: Result<T, Refused>) -> Result<T, Sense> {
+    answer.map_err(|why| match why {
+        Refused::Check(sense) => sense,
+        Refused::Conflict => panic!("nobody reserved the disk"),
+    })
+}
 
 pub(crate) struct Memory {
     pub facts: Facts,
@@ -11,6 +24,7 @@ pub(crate) struct Memory {
     pub zones: Vec<Zone>,
     pub acted: RefCell<Vec<(ZoneAction, Option<Range<Lba>>)>>,
     pub modes: Cell<Modes>,
+    pub reservations: RefCell<Reservations>,
     /// FUA of the writes.
     pub fua: RefCell<Vec<bool>>,
     pub flushes: Cell<u32>,
@@ -37,6 +51,7 @@ impl Memory {
             zones: Vec::new(),
             acted: RefCell::default(),
             modes: Cell::default(),
+            reservations: RefCell::default(),
             fua: RefCell::default(),
             flushes: Cell::new(0),
             fault: Cell::new(None),
@@ -78,13 +93,13 @@ impl Memory {
 
     /// Runs a command that brings no data.
     pub(crate) fn ask(&self, cdb: &[u8]) -> Result<Vec<u8>, Sense> {
-        execute(self, cdb, &[])
+        checked(execute(self, HOST, cdb, &[]))
     }
 
     /// Runs a command with as many bytes of `out` as it takes.
     pub(crate) fn tell(&self, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Sense> {
         let takes = data_out(self, cdb) as usize;
-        execute(self, cdb, &out[..takes.min(out.len())])
+        checked(execute(self, HOST, cdb, &out[..takes.min(out.len())]))
     }
 
     fn done(&self) -> Done {
@@ -134,6 +149,14 @@ impl Disk for Memory {
 
     fn set_modes(&self, modes: Modes) {
         self.modes.set(modes);
+    }
+
+    fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {
+        look(&self.reservations.borrow());
+    }
+
+    fn reserve(&self, change: &mut dyn FnMut(&mut Reservations)) {
+        change(&mut self.reservations.borrow_mut());
     }
 
     fn flush(&self) -> Done {

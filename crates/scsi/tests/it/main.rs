@@ -4,4 +4,5 @@ mod blocks;
 mod disk;
 mod pages;
 mod random;
+mod reservations;
 mod zones;

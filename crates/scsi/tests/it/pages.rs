@@ -215,7 +215,7 @@ fn the_unit_and_units_that_are_not_there() {
     assert_eq!(disk.ask(&[0x03, 0, 0, 0, 252, 0]).unwrap(), Sense::NONE.fixed());
     assert_eq!(execute_absent(&disk, &[0x03, 0, 0, 0, 252, 0]).unwrap(), Sense::NO_SUCH_UNIT.fixed());
     assert_eq!(execute_absent(&disk, &ask::inquiry(None, 96)).unwrap()[0], 0x7f);
-    assert_eq!(execute_absent(&disk, &[0; 6]), Err(Sense::NO_SUCH_UNIT));
+    assert_eq!(execute_absent(&disk, &[0; 6]), Err(Sense::NO_SUCH_UNIT.into()));
 }
 
 #[test]

@@ -1,0 +1,52 @@
+//! Reservations between two sessions, and task management that ends them.
+
+use super::*;
+
+/// Whether a host's first command is answered with status GOOD.
+fn ready(target: &Target, initiator: &str, cdb: &[u8]) -> u8 {
+    let text = NORMAL.replace("iqn.a", initiator);
+    let (_, out, _) = converse(target, &text, &[command(1, 10, 0, 0, cdb)]);
+    out[0].header[3]
+}
+
+/// PERSISTENT RESERVE OUT with its list.
+fn out(number: u32, action: u8, kind: u8, keys: [u64; 2]) -> Pdu {
+    let list = [&keys.map(u64::to_be_bytes).concat()[..], &[0; 8]].concat();
+    let pdu = command(number, number, 0x20, 24, &[0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0]);
+    Pdu { data: list, ..pdu }
+}
+
+#[test]
+fn another_initiators_reservation_is_the_status_of_a_conflict() {
+    let target = target();
+    let sent = [out(10, 0, 0, [0, 7]), out(11, 1, 1, [7, 0]), command(12, 12, 0x20, 512, &write_10(0, 1))];
+    let (_, told, _) = converse(&target, NORMAL, &sent);
+    assert_eq!(
+        told.iter().map(|p| (p.opcode(), p.header[3])).collect::<Vec<_>>(),
+        [(opcode::RESPONSE, 0), (opcode::RESPONSE, 0), (opcode::READY, 0),]
+    );
+    assert_eq!(ready(&target, "iqn.b", &write_10(0, 0)), 0x18);
+    assert_eq!(ready(&target, "iqn.b", &[0; 6]), 0);
+    // The port is the name and the ISID: the session is another one, the port the same.
+    assert_eq!(ready(&target, "iqn.a", &write_10(0, 0)), 0);
+}
+
+#[test]
+fn a_reset_ends_a_reservation_and_a_cold_one_the_session() {
+    for (function, ends) in [(5, false), (6, false), (7, true)] {
+        let target = target();
+        let reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 11);
+        let mut reset = reset;
+        reset.header[1] |= function;
+        let sent = [command(1, 10, 0, 0, &[0x16, 0, 0, 0, 0, 0]), reset, command(2, 12, 0, 0, &[0; 6])];
+        let (_, told, good) = converse(&target, NORMAL, &sent);
+        assert_eq!((told[0].header[3], told[1].opcode(), told[1].header[2]), (0, opcode::TASK_RESPONSE, 0));
+        assert_eq!((told.len(), good), if ends { (2, true) } else { (3, false) }, "function {function}");
+        assert_eq!(ready(&target, "iqn.b", &[0x16, 0, 0, 0, 0, 0]), 0, "it is free");
+        assert_eq!(
+            ready(&target, "iqn.c", &[0x16, 0, 0, 0, 0, 0]),
+            0x18,
+            "no listener says that its session is over"
+        );
+    }
+}
