@@ -1,0 +1,184 @@
+"""Served devices over iSCSI on loopback, in pairs: against plain memory behind the same target, and against tgt.
+
+Part of `make bench-device`: a minute and a half on a quiet machine. Server and client share one core, contestants take
+turns within every round, and a ratio is the median over rounds of the pairs' ratios. Plain memory runs twice: what
+differs there is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SIZE_MB = 256
+# name: read or write, bytes, commands in flight; the disk is written once from end to end before.
+JOBS = {
+    "128k read d16": ("read", 128 << 10, 16),
+    "1m read d16": ("read", 1 << 20, 16),
+    "4k write d16": ("write", 4 << 10, 16),
+    "128k write d16": ("write", 128 << 10, 16),
+    "1m write d16": ("write", 1 << 20, 16),
+}
+BASE = "memory"
+LAYERS = {
+    "zoned": "zoned,zone=16MiB,conventional=0%",
+    "host-aware": "host-aware,zone=16MiB",
+    "cmr": "cmr",
+}
+NAMES = [BASE, "memory again", "zoned", "host-aware", "cmr", "tgt"]
+TARGET = "iqn.2026-01.smrlab:bench"
+
+
+def free_port() -> int:
+    """A port that nobody has."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Server:
+    """One contestant, serving."""
+
+    def __init__(self, name: str, directory: Path, core: str, plugin: Path, memory: Path) -> None:
+        self.name = name
+        self.port = free_port()
+        address = f"127.0.0.1:{self.port}"
+        self.url = f"iscsi://{address}/{TARGET}/{1 if name == 'tgt' else 0}"
+        if name in LAYERS:
+            config = {
+                "name": "bench", "drive": "modern-7200", "layer": LAYERS[name], "size": (SIZE_MB + 256) << 20,
+                "store": "memory", "iscsi": address,
+            }  # fmt: skip
+            (directory / "config.json").write_text(json.dumps(config))
+            command = ["nbdkit", "-f", "-U", str(directory / "s"), str(plugin), f"config={directory / 'config.json'}"]
+        elif name == "tgt":
+            command = ["tgtd", "-f", "-C", str(self.port), "--iscsi", f"portal={address}"]
+        else:
+            command = [str(memory), address, str(SIZE_MB)]
+        self.process = subprocess.Popen(
+            ["taskset", "-c", core, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self.wait()
+        if name == "tgt":
+            with (directory / "disk").open("wb") as f:
+                f.truncate(SIZE_MB << 20)
+            self.tgtadm("--op", "new", "--mode", "target", "--tid", "1", "-T", TARGET)
+            self.tgtadm(
+                "--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", str(directory / "disk")
+            )
+            self.tgtadm("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
+
+    def wait(self) -> None:
+        """Until it listens."""
+        for _ in range(1000):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended with status {self.process.returncode}")
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.01)
+        raise RuntimeError(f"{self.name} does not listen")
+
+    def tgtadm(self, *words: str) -> None:
+        """Tells tgtd something."""
+        subprocess.run(["tgtadm", "-C", str(self.port), "--lld", "iscsi", *words], check=True)
+
+    def cpu_s(self) -> float:
+        """Processor time so far, by the clock that Linux keeps of every process."""
+        return time.clock_gettime(~self.process.pid << 3 | 2)
+
+    def stop(self) -> None:
+        """Ends it."""
+        self.process.kill()
+        self.process.wait()
+
+
+def load(server: Server, client: Path, job: tuple[str, int, int], seconds: float, core: str) -> tuple[float, float]:
+    """Commands a second, and the server's microseconds of processor time for each."""
+    how, size, depth = job
+    words = [server.url, how, str(size), str(depth), str(seconds), str(SIZE_MB << 11)]
+    before = server.cpu_s()
+    done = subprocess.run(
+        ["taskset", "-c", core, str(client), *words, *(["zoned"] if server.name == "zoned" else [])],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(f"{server.name}: {done.stderr}")
+    count, took = done.stdout.split()
+    return int(count) / float(took), (server.cpu_s() - before) / int(count) * 1e6
+
+
+def measure(args: argparse.Namespace, client: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """All jobs of all contestants, taking turns."""
+    names = [n for n in NAMES if n != "tgt" or shutil.which("tgtd")]
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {job: {n: [] for n in names} for job in JOBS}
+    with tempfile.TemporaryDirectory(prefix="bi-", dir="/dev/shm") as place:
+        servers: list[Server] = []
+        try:
+            for name in names:
+                directory = Path(place) / name.replace(" ", "-")
+                directory.mkdir()
+                servers.append(Server(name, directory, args.core, args.plugin, args.memory))
+                # Once from end to end.
+                load(servers[-1], client, ("write", 1 << 20, 4), 1.0, args.core)
+            for number in range(args.rounds):
+                for job, what in JOBS.items():
+                    for server in servers[number % len(servers) :] + servers[: number % len(servers)]:
+                        found[job][server.name].append(load(server, client, what, args.seconds, args.core))
+                    print(f"round {number + 1} of {args.rounds}: {job}   ", file=sys.stderr, end="\r")
+        finally:
+            for server in servers:
+                server.stop()
+    print(file=sys.stderr)
+    return found
+
+
+def report(found: dict[str, dict[str, list[tuple[float, float]]]]) -> dict[str, object]:
+    """Prints the table."""
+    result: dict[str, object] = {}
+    for job, by_name in found.items():
+        print(f"\n{job}")
+        for name, runs in by_name.items():
+            rate, cpu = (statistics.median(r[i] for r in runs) for i in range(2))
+            ratio = statistics.median(r[0] / b[0] for r, b in zip(runs, by_name[BASE], strict=True))
+            mb_per_s = rate * JOBS[job][1] / 1e6
+            print(f"  {name:14} {rate / 1e3:8.2f} k/s {mb_per_s:8.0f} MB/s  x{ratio:.3f}  {cpu:8.1f} us CPU")
+            result[f"{job}/{name}"] = {"per_s": rate, "mb_per_s": mb_per_s, "cpu_us": cpu, "ratio": ratio}
+    return result
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each job in each round")
+    parser.add_argument("--core", default="0")
+    parser.add_argument("--plugin", type=Path, required=True)
+    parser.add_argument("--memory", type=Path, required=True, help="crates/iscsi/examples/memory_target.rs, built")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        client = Path(place) / "iscsi_load"
+        source = Path(__file__).parent / "iscsi_load.c"
+        built = subprocess.run(["cc", "-O2", "-o", str(client), str(source), "-liscsi"], check=False)
+        if built.returncode != 0:
+            print("iscsi_load.c was not built: apt-get install gcc libiscsi-dev", file=sys.stderr)
+            sys.exit(3)
+        result = report(measure(args, client))
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        document = {"load": os.getloadavg(), "rounds": args.rounds, "seconds": args.seconds, "jobs": result}
+        args.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
