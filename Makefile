@@ -8,8 +8,9 @@
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
 # make soak    the random tests and the walk over media logs with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
+# make fuzz    bytes that nobody would send, to what reaches a served disk from outside: FUZZ=60 seconds each for FUZZED="scsi iscsi"
 # make bench   requests per second and memory of the engine; kept in benches/history.json
-# make bench-device   served devices against nbdkit's own plugins
+# make bench-device   served devices against nbdkit's own plugins, and over iSCSI against plain memory behind the same target
 # make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html. Recorded traces,
 #               where TRACES=../shared/traces has them, are run too
 # Set-up is remembered in .setup/; a second call does only what changed.
@@ -24,7 +25,7 @@ SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -nam
 # Downloads and compilers side by side.
 MAKEFLAGS += --jobs=3
 
-.PHONY: papers setup-test demo test test-changed test-full test-cluster wheel test-wheel soak bench bench-device setup lint test-rust test-python docs clean
+.PHONY: papers setup-test demo test test-changed test-full test-cluster wheel test-wheel soak fuzz bench bench-device setup lint test-rust test-python docs clean
 .DEFAULT_GOAL := demo
 
 setup: .setup/native
@@ -53,10 +54,13 @@ test-rust:
 soak: .setup/native
 	tools/soak.sh $(or $(SOAK),600)
 
+fuzz: .setup/cargo-fuzz/bin/cargo-fuzz
+	PATH="$(CURDIR)/.setup/cargo-fuzz/bin:$$PATH" tools/fuzz.sh $(or $(FUZZ),60) $(or $(FUZZED),scsi iscsi)
+
 test-python: .setup/venv-test .setup/native
 	$(BIN)/pytest -n 3
 
-test-zones: .setup/packages-zones .setup/guest-kernel .setup/venv-test .setup/native
+test-zones: .setup/packages-zones .setup/guest-kernel .setup/guest-kernel-6.1 .setup/venv-test .setup/native
 	cargo test --quiet -p smrlab-testkit --test it -- zoned
 	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py tests/device/test_guests.py \
 	    tests/device/test_dm_zoned.py
@@ -91,7 +95,10 @@ bench: .setup/venv
 
 bench-device: .setup/packages-test .setup/venv-test .setup/native
 	cargo build --release --quiet -p smrlab-nbdkit
+	cargo build --release --quiet -p smrlab-iscsi --example memory_target
 	$(BIN)/python benches/device/bench.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so --json out/bench-device.json
+	$(BIN)/python benches/device/iscsi.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so \
+	    --memory $(TARGET)/release/examples/memory_target --json out/bench-iscsi.json
 
 papers: .setup/packages-test .setup/native
 	$(BIN)/smrlab paper run all --out out/papers $(if $(wildcard $(TRACES)),--traces $(TRACES))
@@ -116,6 +123,11 @@ docs:
 # The kernel that guests of the tests run; nothing of it is installed.
 .setup/guest-kernel: tools/guest-kernel.sh | .setup/packages-test
 	tools/guest-kernel.sh 6.12 $(TARGET)/kernels/6.12
+	@touch $@
+
+# Bookworm's own: `make test-zones` has it see a host-managed disk, too.
+.setup/guest-kernel-6.1: tools/guest-kernel.sh | .setup/packages-test
+	tools/guest-kernel.sh 6.1 $(TARGET)/kernels/6.1
 	@touch $@
 
 .setup/components:
@@ -159,6 +171,11 @@ docs:
 	@mkdir -p .setup
 	@command -v cargo >/dev/null || { echo "Rust is missing: install it from https://rustup.rs (1.88 or newer)" >&2; exit 3; }
 	@touch $@
+
+# Fuzzing needs sanitizers, which only nightly Rust has.
+.setup/cargo-fuzz/bin/cargo-fuzz: | .setup/packages-build .setup/cargo
+	rustup toolchain list | grep -q '^nightly-' || rustup toolchain install nightly --profile minimal
+	cargo +nightly install --quiet --locked cargo-fuzz --root .setup/cargo-fuzz
 
 .setup/tests: .setup/native $(shell find crates -path '*/tests/*' -name '*.rs')
 	cargo test --workspace --no-run --quiet

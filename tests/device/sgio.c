@@ -95,6 +95,12 @@ static int opened(const char *path, int fd) {
 OPEN(open)
 OPEN(open64)
 
+/* What programs call that were built with checks of their arguments. */
+#define OPEN_2(name, plain) \
+	int name(const char *path, int flags) { return plain(path, flags, 0); }
+OPEN_2(__open_2, open)
+OPEN_2(__open64_2, open64)
+
 int ioctl(int fd, unsigned long request, ...) {
 	static int (*real)(int, unsigned long, ...);
 	va_list args;

@@ -57,6 +57,49 @@ def test_zonefs_f2fs_and_dm_zoned_over_kills(guest: tuple[Guest, Device, Answers
 
 
 @pytest.mark.full
+def test_btrfs_on_a_machine_that_loses_power(guest: tuple[Guest, Device, Answers]) -> None:
+    """First the host alone, then its disk as well, in the middle of an operation: what was synced is there."""
+    machine, device, _ = guest
+    durable = machine.shared / "durable"
+
+    def synced(files: int) -> bool:
+        return durable.exists() and durable.read_text().count("\n") >= files
+
+    machine.cut("power.sh", 120, lambda: synced(4), STEP=1, LAST=3)
+    known = len(durable.read_text().splitlines())
+    injected = False
+
+    def disk_is_off() -> bool:
+        nonlocal injected
+        if not injected and synced(known + 4):
+            device.ask("inject", cut_at=30)
+            injected = True
+        return injected and not device.running()
+
+    machine.cut("power.sh", 120, disk_is_off, STEP=2, LAST=3)
+    device.start()
+    machine.run("power.sh", 120, STEP=3, LAST=3)
+    assert len(durable.read_text().splitlines()) >= known + 4
+
+
+@pytest.mark.full
+def test_the_kernel_of_bookworm_sees_the_same(make: Make, fast: Path, tmp_path: Path) -> None:
+    """Linux 6.1, with the same script."""
+    machine = Guest(tmp_path, kernel="6.1")
+    device, port = serve(make, store=str(fast / "s"), drive="modern-7200", layer=LAYER, size=SIZE)
+    machine.scsi(url(device, port))
+
+    def kill() -> None:
+        device.kill()
+        device.start()
+
+    zones = device.ask("zones")["zones"]
+    first = next(i for i, z in enumerate(zones) if not z["conventional"])
+    known = {"ZONES": len(zones), "FIRST": first, "SECTORS": zones[first]["blocks"], "OPEN": 16}
+    machine.run("zones.sh", 240, {"kill": kill}, **known)
+
+
+@pytest.mark.full
 def test_block_devices_of_the_kernel_over_kills(tmp_path: Path) -> None:
     """The server runs in the guest, whose kernel has ublk."""
     need("nbdkit", "mkfs.ext4", "mkfs.btrfs")

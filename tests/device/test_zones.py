@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from guest import Guest
+from nbdclient import READ, WRITE, Client, Gone
 from served import Make, need, run
 from test_iscsi import serve, url
 
@@ -106,6 +108,20 @@ def suite() -> Path:
     return built
 
 
+def test_a_cut_writes_a_physical_block_whole_or_not_at_all(make: Make, fast: Path) -> None:
+    """In a zone where it lies over what was there before: file systems keep their superblocks so."""
+    device = make("z", store=str(fast / "s"), layer=LAYER)
+    with Client(device.socket()) as client:
+        assert client.ask(WRITE, 0, 16384, b"a" * 16384)[0] == 0
+    for length, written in ((4096, 0), (12288, 4096), (16384, 8192)):
+        device.ask("inject", cut_at=1)
+        with Client(device.socket()) as client, pytest.raises(Gone):
+            client.ask(WRITE, 0, length, b"b" * length)
+        device.start()
+        with Client(device.socket()) as client:
+            assert client.ask(READ, 0, 16384)[1] == b"b" * written + b"a" * (16384 - written), length
+
+
 def test_the_table_of_kinds_of_drives_is_what_runs_say() -> None:
     done = run(sys.executable, ROOT / "tools" / "which_drive.py", "--check", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -129,8 +145,28 @@ def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path:
         ["bash", str(copy / "test" / "zbc_test.sh"), str(node)],
         env=environment, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
-    shown = re.sub(r"\x1b\[[0-9;]*[mC]", "", done.stdout)
-    counts = [len(re.findall(rf"\[{word}", shown)) for word in ("Passed", "Failed", "N/A")]
-    said = re.search(r"libzbc 6.2.0, sections 00 to 02: (\d+) passed, (\d+) failed, (\d+) not appl", PAGE.read_text())
+    assert counted("libzbc 6.2.0, sections 00 to 02") == counts(done.stdout), (done.stdout[-3000:], done.stderr[-1000:])
+
+
+def counts(shown: str) -> list[int]:
+    """Tests of libzbc that passed, failed, and do not apply."""
+    plain = re.sub(r"\x1b\[[0-9;]*[mC]", "", shown)
+    return [len(re.findall(rf"\[{word}", plain)) for word in ("Passed", "Failed", "N/A")]
+
+
+def counted(where: str) -> list[int]:
+    """What the page says of them."""
+    said = re.search(rf"{where}: (\d+) passed, (\d+) failed, (\d+) not appl", PAGE.read_text())
     assert said, f"{PAGE} counts no tests"
-    assert [int(n) for n in said.groups()] == counts, (done.stdout[-3000:], done.stderr[-1000:])
+    return [int(n) for n in said.groups()]
+
+
+@pytest.mark.full
+def test_the_tests_of_libzbc_in_a_guest(make: Make, tmp_path: Path) -> None:
+    built = suite()
+    machine = Guest(tmp_path)
+    device, port = serve(make, layer=LAYER)
+    machine.scsi(url(device, port))
+    machine.run("libzbc.sh", 3600, SUITE=built / "test")
+    shown = (tmp_path / "shown").read_text(errors="replace")
+    assert counted("in a guest, through the kernel") == counts(shown), shown[-4000:]

@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # What the kernel starts first: mounts the host's root, and runs the test's script there. MODULES is replaced (guest.py).
 b=/bin/busybox
+$b echo "guest: started"
 for module in MODULES; do $b insmod /$module; done
 shared=trans=virtio,version=9p2000.L,msize=262144
 $b mount -t 9p -o $shared,ro,cache=loose root /host
