@@ -1,4 +1,4 @@
-"""Served devices over iSCSI on loopback, in pairs: against plain memory behind the same target, and against tgt.
+"""Served devices over iSCSI on loopback, in pairs: against plain memory behind the same target.
 
 Part of `make bench-device`: a minute and a half on a quiet machine. Server and client share one core, contestants take
 turns within every round, and a ratio is the median over rounds of the pairs' ratios. Plain memory runs twice: what
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -34,7 +33,7 @@ LAYERS = {
     "host-aware": "host-aware,zone=16MiB",
     "cmr": "cmr",
 }
-NAMES = [BASE, "memory again", "zoned", "host-aware", "cmr", "tgt"]
+NAMES = [BASE, "memory again", *LAYERS]
 TARGET = "iqn.2026-01.smrlab:bench"
 
 
@@ -52,30 +51,20 @@ class Server:
         self.name = name
         self.port = free_port()
         address = f"127.0.0.1:{self.port}"
-        self.url = f"iscsi://{address}/{TARGET}/{1 if name == 'tgt' else 0}"
+        self.url = f"iscsi://{address}/{TARGET}/0"
         if name in LAYERS:
             config = {
-                "name": "bench", "drive": "modern-7200", "layer": LAYERS[name], "size": (SIZE_MB + 256) << 20,
+                "name": "bench", "drive": "modern-7200", "layer": LAYERS[name], "size": 4 * SIZE_MB << 20,
                 "store": "memory", "iscsi": address,
             }  # fmt: skip
             (directory / "config.json").write_text(json.dumps(config))
             command = ["nbdkit", "-f", "-U", str(directory / "s"), str(plugin), f"config={directory / 'config.json'}"]
-        elif name == "tgt":
-            command = ["tgtd", "-f", "-C", str(self.port), "--iscsi", f"portal={address}"]
         else:
             command = [str(memory), address, str(SIZE_MB)]
         self.process = subprocess.Popen(
             ["taskset", "-c", core, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         self.wait()
-        if name == "tgt":
-            with (directory / "disk").open("wb") as f:
-                f.truncate(SIZE_MB << 20)
-            self.tgtadm("--op", "new", "--mode", "target", "--tid", "1", "-T", TARGET)
-            self.tgtadm(
-                "--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", str(directory / "disk")
-            )
-            self.tgtadm("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
 
     def wait(self) -> None:
         """Until it listens."""
@@ -87,10 +76,6 @@ class Server:
                     return
             time.sleep(0.01)
         raise RuntimeError(f"{self.name} does not listen")
-
-    def tgtadm(self, *words: str) -> None:
-        """Tells tgtd something."""
-        subprocess.run(["tgtadm", "-C", str(self.port), "--lld", "iscsi", *words], check=True)
 
     def cpu_s(self) -> float:
         """Processor time so far, by the clock that Linux keeps of every process."""
@@ -119,12 +104,11 @@ def load(server: Server, client: Path, job: tuple[str, int, int], seconds: float
 
 def measure(args: argparse.Namespace, client: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """All jobs of all contestants, taking turns."""
-    names = [n for n in NAMES if n != "tgt" or shutil.which("tgtd")]
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {job: {n: [] for n in names} for job in JOBS}
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {job: {n: [] for n in NAMES} for job in JOBS}
     with tempfile.TemporaryDirectory(prefix="bi-", dir="/dev/shm") as place:
         servers: list[Server] = []
         try:
-            for name in names:
+            for name in NAMES:
                 directory = Path(place) / name.replace(" ", "-")
                 directory.mkdir()
                 servers.append(Server(name, directory, args.core, args.plugin, args.memory))
