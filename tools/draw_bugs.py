@@ -1,4 +1,4 @@
-"""Draws bugs that nobody thought of from the lines of Rust sources, as `cargo mutants --list --json` would print them.
+"""Draws bugs that nobody thought of from lines of Rust or Python, as `cargo mutants --list --json` would print them.
 
 `python tools/draw_bugs.py --seed 41 --number 30 crates/drive/src > out/drive.json`, then
 `cargo xtask mutants --from out/drive.json --check 'cargo test -q -p smrlab-drive'`.
@@ -12,6 +12,7 @@ number that is one more, a negation that is missing, or a statement that is left
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import random
 import re
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-SLIPS: list[tuple[str, str]] = [
+COMMON: list[tuple[str, str]] = [
     (r" < ", " <= "),
     (r" <= ", " < "),
     (r" > ", " >= "),
@@ -33,24 +34,53 @@ SLIPS: list[tuple[str, str]] = [
     (r" % ", " / "),
     (r" \+= ", " -= "),
     (r" -= ", " += "),
-    (r" && ", " || "),
-    (r" \|\| ", " && "),
-    (r"\.max\(", ".min("),
-    (r"\.min\(", ".max("),
-    (r"\.any\(", ".all("),
-    (r"\.all\(", ".any("),
-    (r"\.first\(\)", ".last()"),
-    (r"\.last\(\)", ".first()"),
-    (r"is_some\(\)", "is_none()"),
-    (r"is_none\(\)", "is_some()"),
-    (r"\btrue\b", "false"),
-    (r"\bfalse\b", "true"),
-    (r"(?<=[\s(])!(?=[a-z(])", ""),
-    (r"\.\.=", ".."),
-    (r"(?<![\w.])\d[\d_]*(?![\w.]|\.\d)", "+1"),
-    (r"^\s*(?:self|[a-z_]+)[\w.\[\]]*(?:\(.*\)| [+*|-]?= .*);$", ""),
 ]
-"""What is written, and what slips in."""
+"""What is written, and what slips in, in either language."""
+
+NUMBER = (r"(?<![\w.])\d[\d_]*(?![\w.]|\.\d)", "+1")
+
+SLIPS: dict[str, list[tuple[str, str]]] = {
+    ".rs": [
+        (r" && ", " || "),
+        (r" \|\| ", " && "),
+        (r"\.max\(", ".min("),
+        (r"\.min\(", ".max("),
+        (r"\.any\(", ".all("),
+        (r"\.all\(", ".any("),
+        (r"\.first\(\)", ".last()"),
+        (r"\.last\(\)", ".first()"),
+        (r"is_some\(\)", "is_none()"),
+        (r"is_none\(\)", "is_some()"),
+        (r"\btrue\b", "false"),
+        (r"\bfalse\b", "true"),
+        (r"(?<=[\s(])!(?=[a-z(])", ""),
+        (r"\.\.=", ".."),
+    ],
+    ".py": [
+        (r" and ", " or "),
+        (r" or ", " and "),
+        (r"\bnot (?!in\b)", ""),
+        (r" not in ", " in "),
+        (r" is None", " is not None"),
+        (r" is not None", " is None"),
+        (r"\bmax\(", "min("),
+        (r"\bmin\(", "max("),
+        (r"\bany\(", "all("),
+        (r"\ball\(", "any("),
+        (r"\bTrue\b", "False"),
+        (r"\bFalse\b", "True"),
+        (r"\[0\]", "[-1]"),
+        (r"\[-1\]", "[0]"),
+        (r" // ", " * "),
+    ],
+}
+"""The same in one language."""
+
+STATEMENT = {
+    ".rs": (r"^\s*(?:self|[a-z_]+)[\w.\[\]]*(?:\(.*\)| [+*|-]?= .*);$", ""),
+    ".py": (r"^\s*(?P<rest>(?:self|[a-z_]+)[\w.\[\]]*(?:\(.*\)| [+*|-]?= .*))$", "pass"),
+}
+"""A statement, and what stands there when it is left out; in Python behind what it is indented by."""
 
 NOTHING = re.compile(
     r"^\s*(//|#\[|use |pub use |mod |pub mod |fn |pub fn |pub\(|const |static |impl|struct |enum |trait |type "
@@ -58,8 +88,28 @@ NOTHING = re.compile(
 )
 
 
+NO_PYTHON = re.compile(r"^\s*(#|@|def |async def |class |import |from |assert |pass$|\)|\"\"\"|r?\"\"\")")
+
+
+def python_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The same of Python: no docstrings, and only statements that stand in one line."""
+    text = path.read_text()
+    docs = {
+        n
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for n in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(" ") and number not in docs and not NO_PYTHON.match(line):
+            yield number, line
+
+
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file that do something, from 1."""
+    if path.suffix == ".py":
+        yield from python_lines(path)
+        return
     if path.name.endswith("tests.rs") or "tests" in path.parts:
         return
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -70,16 +120,16 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def slips(line: str) -> list[tuple[int, int, str]]:
+def slips(line: str, language: str) -> list[tuple[int, int, str]]:
     """Where a line can slip, and what stands there then."""
-    code = line.split(" // ")[0]
+    code = line.split("  # " if language == ".py" else " // ")[0]
     found = []
-    for pattern, wrong in SLIPS:
+    for pattern, wrong in [*COMMON, *SLIPS[language], NUMBER, STATEMENT[language]]:
         for m in re.finditer(pattern, code):
             if code[: m.start()].count('"') % 2:
                 continue
             text = str(int(m.group().replace("_", "")) + 1) if wrong == "+1" else wrong
-            found.append((m.start(), m.end(), text))
+            found.append((m.start("rest" if "rest" in m.groupdict() else 0), m.end(), text))
     return found
 
 
@@ -90,15 +140,15 @@ def main() -> None:
     parser.add_argument("--number", type=int, required=True, help="how many bugs")
     parser.add_argument("sources", type=Path, nargs="+", help="files and folders, from the root of the tree")
     wanted = parser.parse_args()
-    files = sorted(f for s in wanted.sources for f in ([s] if s.is_file() else s.rglob("*.rs")))
+    files = sorted(f for s in wanted.sources for f in ([s] if s.is_file() else s.rglob("*.*")) if f.suffix in SLIPS)
     drawn = [(f, n, line) for f in files for n, line in lines(f)]
     rng = random.Random(wanted.seed)
     rng.shuffle(drawn)
-    bugs = []
+    bugs: list[dict[str, object]] = []
     for file, number, line in drawn:
         if len(bugs) == wanted.number:
             break
-        if not (possible := slips(line)):
+        if not (possible := slips(line, file.suffix)):
             continue
         start, end, text = rng.choice(possible)
         shown = " ".join((line[:start] + text + line[end:]).split()) or "nothing"

@@ -7,6 +7,8 @@
 mod bus;
 mod queued;
 mod serving;
+#[cfg(test)]
+mod tests;
 mod works;
 
 use crate::locks::Table;

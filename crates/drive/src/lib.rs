@@ -8,6 +8,8 @@ pub mod events;
 pub mod sched;
 pub mod scheduled;
 pub mod state;
+#[cfg(test)]
+mod tests;
 pub mod waiting;
 
 pub use assemble::{Assembled, Wanted, assemble};

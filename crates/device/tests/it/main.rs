@@ -11,6 +11,7 @@ mod every_cut;
 mod exactness;
 mod fuzzed;
 mod large;
+mod parts;
 mod power;
 mod power_loss;
 mod queue;

@@ -41,7 +41,12 @@ pub(super) fn geometry(
                 .ok_or_else(|| format!("{file}: lbn {} lies on no sector of its zone: {:?}", e.lbn, e.at))
         };
         let places = extents.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-        let chain = ascending(&places);
+        // Sectors before an extent that hold none of the blocks before it: as many as there are in all at most.
+        let blocks = extents.last().map_or(0, |e| e.lbn + e.blocks);
+        let spare = |(e, place): (&Extent, &u64)| {
+            place.checked_sub(e.lbn).filter(|n| *n <= g.blocks().0.saturating_sub(blocks))
+        };
+        let chain = rising(&extents.iter().zip(&places).map(spare).collect::<Vec<_>>());
         if best.as_ref().is_none_or(|b| chain.len() > b.1.len()) {
             best = Some((plain, chain, places));
         }
@@ -111,11 +116,11 @@ fn zones(layout: &Block) -> Result<Vec<ZoneSpec>, String> {
     Ok(zones)
 }
 
-/// The indices of a longest ascending part.
-fn ascending(n: &[u64]) -> Vec<usize> {
+/// The indices of a longest part that never falls, of those that are numbers: what blocks are missing between two of them has room there.
+fn rising(n: &[Option<u64>]) -> Vec<usize> {
     let (mut tails, mut before) = (Vec::<usize>::new(), vec![usize::MAX; n.len()]);
-    for i in 0..n.len() {
-        let at = tails.partition_point(|&t| n[t] < n[i]);
+    for i in (0..n.len()).filter(|i| n[*i].is_some()) {
+        let at = tails.partition_point(|&t| n[t] <= n[i]);
         if at > 0 {
             before[i] = tails[at - 1];
         }
@@ -137,11 +142,7 @@ fn left_out(g: &mut GeometrySpec, extents: &[Extent], chain: &[usize], places: &
     let ends = chain.iter().map(|&i| (extents[i].lbn, places[i], extents[i].blocks));
     let blocks = extents.last().map_or(0, |e| e.lbn + e.blocks);
     for (next, place, length) in ends.chain([(blocks, all, 0)]) {
-        let missing = next - lbn;
-        if place < raw + missing {
-            return Err(format!("{missing} blocks before lbn {next} have no place between their neighbours"));
-        }
-        slip(g, &starts, raw + missing..place);
+        slip(g, &starts, raw + (next - lbn)..place);
         (lbn, raw) = (next + length, place + length);
     }
     let mut kept = chain.iter().peekable();

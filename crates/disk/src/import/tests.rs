@@ -1,3 +1,5 @@
+mod random;
+
 use super::disksim;
 use crate::mechanics::{Mechanics, SeekCurve};
 use crate::model::{DriveModel, ReadAhead, WriteBack};

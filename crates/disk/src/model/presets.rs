@@ -244,10 +244,7 @@ fn control(c: &mut ControllerSpec, key: &str, values: &Values) {
             let ns = values.real(key).map_or(0.0, |rate| 512e3 / rate);
             c.bus = [SimTime(ns.round() as u64); 2];
         }
-        "write_cache" => {
-            b.write_back = if values.on(key) { WriteBack::On } else { WriteBack::Off };
-            b.write_segments = b.write_segments.max(1);
-        }
+        "write_cache" => b.write_back = if values.on(key) { WriteBack::On } else { WriteBack::Off },
         "read_ahead" => {
             b.read_ahead = values.text(key).and_then(ReadAhead::parse).unwrap_or(ReadAhead::Off);
             if b.read_ahead_blocks == 0 {

@@ -1,3 +1,5 @@
+mod written;
+
 use super::*;
 use smrlab_units::{Dir, Pba, SimTime};
 

@@ -84,6 +84,12 @@ impl Writes {
         Some(start)
     }
 
+    /// All pieces, the oldest first.
+    #[cfg(test)]
+    pub(super) fn all(&self) -> impl Iterator<Item = &Dirty> {
+        self.pieces.iter()
+    }
+
     /// A piece is on its way to the medium, for whose place nobody has to wait.
     pub(super) fn note(&mut self, piece: Dirty) {
         self.pieces.push_back(piece);

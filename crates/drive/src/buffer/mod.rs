@@ -20,7 +20,7 @@ mod reads;
 mod segments;
 mod several;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writes;
 
 pub use counters::Counters;

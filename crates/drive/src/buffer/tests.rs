@@ -1,5 +1,7 @@
 //! Times by hand: 6000 rpm (10 ms), 100 blocks a track, seeks of 2 ms, a bus of 0.2 ms a block, half as fast as the medium.
 
+pub(crate) mod naive;
+
 use super::*;
 use smrlab_disk::mechanics::Distance;
 use smrlab_disk::model::{BufferSpec, ReadAhead, WriteBack};

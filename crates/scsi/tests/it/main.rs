@@ -2,6 +2,7 @@
 
 mod blocks;
 mod disk;
+mod naive;
 mod pages;
 mod random;
 mod reservations;

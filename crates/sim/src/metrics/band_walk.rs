@@ -62,7 +62,9 @@ mod tests {
             // It ends on the first block of the guard, goes on from there, and comes back.
             (Pba(end(0) - 1), 2, 2),
             (Pba(end(0)), 1, 2),
-            (first(0), 1, 3),
+            // Of a guard each block is a place of its own.
+            (Pba(end(0) + 1), 1, 3),
+            (first(0), 1, 4),
         ] {
             walk.op(pba, Blocks(blocks));
             assert_eq!(walk.switches, switches, "at {pba}");

@@ -83,4 +83,29 @@ mod tests {
         f.cleaned();
         assert!(!f.due(ms(1_000_000)));
     }
+
+    /// Of several caches: what all can hold, and when the last one was empty; not where one still holds what it held.
+    #[test]
+    fn several_caches_are_one() {
+        let ms = SimTime::from_ms;
+        let cache = |emptied: Option<u64>, held, capacity| Fill {
+            emptied: emptied.map(ms),
+            held,
+            capacity,
+            ..Fill::default()
+        };
+        let together = |all: &[Fill]| {
+            let one = Fill::together(all.iter());
+            (one.emptied, one.capacity)
+        };
+        let (early, late) = (cache(Some(5), false, 10), cache(Some(9), true, 20));
+        assert_eq!(together(&[early, late]), (Some(ms(9)), 30));
+        assert_eq!(
+            together(&[late, early, cache(None, false, 3)]),
+            (Some(ms(9)), 33),
+            "it never held anything"
+        );
+        assert_eq!(together(&[early, cache(None, true, 3)]), (None, 13), "it was never empty again");
+        assert_eq!(together(&[]), (None, 0));
+    }
 }

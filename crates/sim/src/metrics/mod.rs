@@ -5,6 +5,8 @@ pub mod fill;
 pub mod heatmap;
 mod looks;
 pub mod refusals;
+#[cfg(test)]
+mod tests;
 pub mod timeline;
 pub mod times;
 pub mod updates;
@@ -447,20 +449,5 @@ impl Metrics {
         if request.is_none() {
             self.background.ns += pause.time.0;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Units of 8 blocks, by either rule, below, at and above the edges.
-    #[test]
-    fn transfers_are_counted_in_units() {
-        let units = |floor_plus_one| {
-            [0, 1, 7, 8, 9, 15, 16, 17].map(|n| Adjusted { blocks: 8, floor_plus_one }.units(n))
-        };
-        assert_eq!(units(false), [1, 1, 1, 1, 2, 2, 2, 3]);
-        assert_eq!(units(true), [1, 1, 1, 2, 2, 2, 3, 3]);
     }
 }

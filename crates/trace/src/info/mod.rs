@@ -256,7 +256,8 @@ impl Characteriser {
         device.end = device.end.max(r.end().0);
         let follows = device.requests > 1 && device.next == r.lba.0;
         device.next = r.end().0;
-        if r.op == HostOp::Discard {
+        // Where the blocks of an append lie only the drive knows.
+        if matches!(r.op, HostOp::Discard | HostOp::Append) {
             return Ok(());
         }
         if follows {
