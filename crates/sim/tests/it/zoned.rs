@@ -157,3 +157,29 @@ fn zones_below_a_host_are_seen_too() {
         assert!(column("timeline", "full_zones").iter().flatten().any(|n| *n > 0.0), "{host}");
     }
 }
+
+/// As somebody writes it who knows no option: cache on, any scheduler, zones, and a host that logs.
+#[test]
+fn presets_of_host_managed_drives_work_at_the_first_try() {
+    for drive in ["wd-ultrastar-dc-hc680", "wd-ultrastar-dc-hc690"] {
+        for scheduler in ["fcfs", "sptf"] {
+            let head = format!("drive = '{drive}'\nscheduler = '{scheduler}'\nwrap = 'capacity'\n");
+            let zoned =
+                done(&format!("{head}layer = 'zoned'\ntrace = 'synth:zoned,writers=4,requests=300'")).json;
+            assert!(zoned.get("refusals").is_none(), "{drive}: {}", zoned["refusals"]);
+            assert!(
+                zoned["buffer"]["writes_buffered"].as_u64().unwrap() > 200,
+                "{drive}: {}",
+                zoned["buffer"]
+            );
+            let log = "trace = 'synth:uniform,requests=300,size=4KiB,write=70%'";
+            let log = done(&format!("{head}stack = 'zone-log / zoned'\n{log}")).json;
+            assert_eq!(log["array"]["refused"].as_u64().unwrap_or(0), 0, "{drive}");
+            assert!(
+                log["members"][0].get("refusals").is_none(),
+                "{drive}: {}",
+                log["members"][0]["refusals"]
+            );
+        }
+    }
+}

@@ -16,6 +16,8 @@ const ZONED: &[(&str, &str)] = &[
         "zoned,zone=64KiB,conventional=0%,max_open=3",
     ),
     ("zone-log,policy=cost-benefit", "zoned,zone=16KiB,conventional=0%,max_open=1"),
+    // Zones that are no whole number of units.
+    ("zone-log,granularity=16,overprovision=5%", "zoned,zone=44KiB,conventional=10%,max_open=2"),
     (
         "full-stripe,disks=3,chunk=8blk,batch=5,overprovision=0%",
         "zoned,zone=16KiB,conventional=0%,max_open=4",

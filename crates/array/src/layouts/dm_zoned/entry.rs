@@ -93,9 +93,16 @@ fn shape(zones: &[Zone], reserved: u32) -> Result<Shape, String> {
     }
     let shape = Shape::new(size.0, (conventional as u32, equal as u32), reserved);
     if shape.random().is_empty() {
+        let remedy = match conventional {
+            0 => {
+                "give zoned some with conventional=; a drive with a block profile, such as the presets of host-managed drives, has none \
+                  whatever is asked for: take one with tracks, such as modern-7200"
+            }
+            _ => "give zoned more with conventional=, or smaller ones with zone=",
+        };
         return Err(format!(
             "dm-zoned: the drive has {conventional} conventional zones, and two sets of metadata and one random zone need \
-             {}: give zoned more with conventional=, or smaller ones with zone=",
+             {}: {remedy}",
             2 * shape.set + 1
         ));
     }

@@ -16,7 +16,7 @@ pub const ENTRY: ArrayEntry = ArrayEntry {
     reference: "Rosenblum & Ousterhout (1992); as in zoned modes of log-structured filesystems",
     page: "\
 One drive with the layer `zoned` below it: `--stack 'zone-log / zoned'`. The host sees an ordinary drive. It is the layer `log` above the drive instead of in it: \
-what is written goes to the open zone, wherever it belongs; a map in units of 4 KiB says where each unit is. When fewer zones are free than the reserve, \
+what is written goes to the open zone, wherever it belongs; a map in units of 4 KiB, larger ones on drives of 17 TB and more, says where each unit is. When fewer zones are free than the reserve, \
 the one with the smallest share of live units is cleaned (`policy=greedy`), or the one that is best by age and share \
 (`policy=cost-benefit`): what is live in it is read and appended, then the zone is free. It is reset when it is written again. With `separate=on` what cleaning moves goes \
 to an open zone of its own. All zones are used, conventional ones as if they had a write pointer.
@@ -43,6 +43,12 @@ behind what the map knows, and these units count as dead. The drive's reads abov
             default: "10%",
             doc: "share of the space that the host does not see, beside open zones and reserve",
         },
+        Param {
+            name: "granularity",
+            kind: Kind::Count(UNIT, 1 << 15),
+            default: "",
+            doc: "blocks in a unit of the map, a multiple of 8; default: 8, or as many as a map of 2^32 units needs",
+        },
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,
@@ -68,7 +74,14 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         overprovision: values.share("overprovision").unwrap_or(0.1),
         ..Options::default()
     };
+    let unit = values.count("granularity").unwrap_or_else(|| {
+        let needed = (equal as u64 * size.0) >> 32;
+        (needed + 1).next_power_of_two().max(UNIT)
+    });
+    if !unit.is_multiple_of(UNIT) {
+        return Err(values.bad("granularity", "a multiple of 8: zones are written in whole 4 KiB"));
+    }
     let layer =
-        Slots::at(&starts, size, UNIT).and_then(|slots| LogLayer::new(slots, options)).map_err(wrong)?;
+        Slots::at(&starts, size, unit).and_then(|slots| LogLayer::new(slots, options)).map_err(wrong)?;
     Ok(Box::new(ZoneLog::new(layer, size, zones)))
 }

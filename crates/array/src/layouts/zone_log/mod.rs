@@ -21,7 +21,7 @@ use std::ops::Range;
 
 /// The drive.
 const DRIVE: MemberId = MemberId(0);
-/// Blocks in a unit of the map: what the drive writes at a time.
+/// What the drive writes at a time: units of the map are multiples of it.
 const UNIT: u64 = 8;
 /// Tag of the record that the drive is dead; the layer's are smaller.
 const DEAD: u32 = u32::MAX;
