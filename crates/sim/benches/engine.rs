@@ -1,8 +1,9 @@
 //! `cargo bench -p smrlab-sim [-- WORD...]`: requests per second of user CPU time on a Parquet trace of 10 M requests
-//! (uniform 4 KiB, 70 % writes) on `modern-7200`, all metrics included, and peak memory. Then every layer on what real
-//! work is like: as many requests, one third of them writes, over a hot 1, 9 and 100 GB of the same drive, uniform and
-//! Zipf, with the bytes of map that a cached block takes. Words choose contestants by part of their name (`hot` all of
-//! the second kind); `rounds=N` repeats them (medians are shown; three times where it is not given, hot ones once).
+//! (uniform 4 KiB, 70 % writes) on `modern-7200`, all metrics included, and peak memory; then as many writes in order to 32
+//! zones in turn. Then every layer on what real work is like: as many requests, one third of them writes, over a hot 1, 9
+//! and 100 GB of the same drive, uniform and Zipf, with the bytes of map that a cached block takes. Words choose contestants
+//! by part of their name (`hot` all of the second kind); `rounds=N` repeats them (medians are shown; three times where it is
+//! not given, hot ones once).
 
 mod support;
 
@@ -99,6 +100,10 @@ fn main() {
         if wanted.has(name) {
             measure(name, *target, rounds, || simulate(&file, fields));
         }
+    }
+    let (name, trace) = ("zoned, 32 writers", "synth:zoned,writers=32,requests=10000000,size=128KiB");
+    if wanted.has(name) {
+        measure(name, 3e6, rounds, || simulate(Path::new(trace), "layer = 'zoned'"));
     }
     let regions = HOT_GB.into_iter().flat_map(|gb| HOT_KINDS.map(|kind| (gb, kind)));
     for (gb, kind) in regions {

@@ -70,6 +70,8 @@ pub(super) struct Segments {
     /// When each was used last, counted in commands from 1 on (0: it is empty), and its number: the least of them is the first of
     /// those that go. What only fills up [`AT_ONCE`] is never the least.
     used: Vec<u64>,
+    /// The one that was used last.
+    last: usize,
     commands: u64,
 }
 
@@ -79,7 +81,7 @@ impl Segments {
         let rounded = (number as usize).next_multiple_of(AT_ONCE);
         let mut used: Vec<u64> = (0..u64::from(number)).collect();
         used.resize(rounded, u64::MAX);
-        Self { room: u64::from(room), held: vec![Segment::EMPTY; rounded], used, commands: 0 }
+        Self { room: u64::from(room), held: vec![Segment::EMPTY; rounded], used, last: 0, commands: 0 }
     }
 
     /// Another command: what it uses was used later than what those before it did.
@@ -97,6 +99,10 @@ impl Segments {
     /// The first that holds a block.
     #[inline(always)]
     pub(super) fn find(&self, lba: u64) -> Option<usize> {
+        // Reads in order have it in the one that was used last: then only those before that are looked at.
+        if self.held.get(self.last).is_some_and(|s| s.has(lba)) {
+            return Some(self.held[..self.last].iter().position(|s| s.has(lba)).unwrap_or(self.last));
+        }
         if count(&self.held, |s| s.has(lba)) == 0 {
             return None;
         }
@@ -112,6 +118,7 @@ impl Segments {
     #[inline]
     pub(super) fn touch(&mut self, i: usize) {
         self.used[i] = self.commands << NUMBER_BITS | i as u64;
+        self.last = i;
     }
 
     /// Puts blocks, the last of them where there are too many, into an empty segment or the one that was used longest ago, but not into

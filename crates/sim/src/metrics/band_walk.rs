@@ -4,11 +4,17 @@ use smrlab_disk::Bands;
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
+/// Bands that are kept in mind.
+const LATELY: usize = 4;
+
 /// Follows the head over the bands of a drive.
 pub struct BandWalk {
     bands: Bands,
-    /// The blocks of the band in which the last operation ended; one block where that was on a guard or outside.
-    here: Range<u64>,
+    /// The blocks of the band in which the last operation ended, one block where that was on a guard or outside; then others where
+    /// the head was lately: it mostly goes to and fro between a few, as a cache, a band and its new place.
+    lately: [Range<u64>; LATELY],
+    /// Which of these was replaced last.
+    replaced: usize,
     /// Operations that began in another band than the last one ended in.
     pub switches: u64,
 }
@@ -16,25 +22,37 @@ pub struct BandWalk {
 impl BandWalk {
     /// The head is in the first band, or before it.
     pub fn new(bands: Bands) -> Self {
-        let mut walk = Self { bands, here: 0..0, switches: 0 };
-        walk.here = walk.around(0);
+        let lately = std::array::from_fn(|_| 0..0);
+        let mut walk = Self { bands, lately, replaced: 0, switches: 0 };
+        walk.go_to(0);
         walk
     }
 
-    fn around(&self, pba: u64) -> Range<u64> {
-        self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1)
+    #[inline]
+    fn here(&self) -> &Range<u64> {
+        &self.lately[0]
+    }
+
+    /// The head leaves the band for that of another block.
+    fn go_to(&mut self, pba: u64) {
+        if let Some(i) = self.lately.iter().position(|band| band.contains(&pba)) {
+            return self.lately.swap(0, i);
+        }
+        self.replaced = self.replaced % (LATELY - 1) + 1;
+        self.lately.swap(0, self.replaced);
+        self.lately[0] = self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1);
     }
 
     /// An operation was done.
     #[inline]
     pub fn op(&mut self, pba: Pba, blocks: Blocks) {
-        if !self.here.contains(&pba.0) {
+        if !self.here().contains(&pba.0) {
             self.switches += 1;
-            self.here = self.around(pba.0);
+            self.go_to(pba.0);
         }
         let last = pba.0 + blocks.0 - 1;
-        if last >= self.here.end {
-            self.here = self.around(last);
+        if last >= self.here().end {
+            self.go_to(last);
         }
     }
 }
@@ -68,6 +86,27 @@ mod tests {
         ] {
             walk.op(pba, Blocks(blocks));
             assert_eq!(walk.switches, switches, "at {pba}");
+        }
+    }
+
+    /// Against a walk that works each band out: most operations in five bands, some anywhere, guards too.
+    #[test]
+    fn what_is_kept_in_mind_changes_nothing() {
+        let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+        let bands = drive.bands(None).unwrap();
+        let around = |pba: u64| bands.around(Pba(pba)).unwrap_or(pba..pba + 1);
+        let (mut walk, mut rng) = (BandWalk::new(bands.clone()), smrlab_units::rng::Rng::new(3));
+        let (mut here, mut switches) = (around(0), 0);
+        let all = drive.geometry().blocks().0;
+        for _ in 0..5000 {
+            let hot = bands.band(BandId(rng.below(5) * 2)).first.0 + rng.below(90);
+            let pba = if rng.one_in(8) { rng.below(all - 60) } else { hot };
+            let blocks = 1 + rng.below(60);
+            walk.op(Pba(pba), Blocks(blocks));
+            switches += u64::from(!here.contains(&pba));
+            here = around(pba);
+            here = if pba + blocks > here.end { around(pba + blocks - 1) } else { here };
+            assert_eq!((walk.switches, walk.here()), (switches, &here), "at {pba}");
         }
     }
 }

@@ -43,13 +43,15 @@ pub struct Places {
     pub guard: u64,
 }
 
-/// Blocks that were written to the ring together.
+/// Blocks that were written to the ring together: fewer than 2^32.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     lba: u64,
-    blocks: u64,
     /// Position of the first one in the ring.
     at: u64,
+    blocks: u32,
+    /// Blocks of which it holds the newest copy.
+    needed: u32,
 }
 
 /// How far the cursor is: regions before it were looked at, and so many blocks of its own are in the spare place.
@@ -74,8 +76,12 @@ pub struct ERegion {
     ring: Ring,
     /// What lies in the ring, oldest first; some of it is no longer needed.
     entries: VecDeque<Entry>,
-    /// The newest copies of blocks in the ring: `at` is the position.
+    /// Number of the oldest entry, modulo 2^32.
+    first: u32,
+    /// The newest copies of blocks in the ring: `at` is the position, `packet` the number of the entry.
     cached: Extents,
+    /// Those that a change of it takes out; empty between changes.
+    gone: Vec<Extent>,
     /// Blocks of each region that the ring holds, and of all.
     in_region: Vec<u32>,
     in_ring: u64,
@@ -103,7 +109,9 @@ impl ERegion {
             safe: ring.free(),
             ring,
             entries: VecDeque::new(),
+            first: 0,
             cached: Extents::default(),
+            gone: Vec::new(),
             in_region: vec![0; regions],
             in_ring: 0,
             place: (0..regions as u32).collect(),
@@ -215,7 +223,7 @@ impl ERegion {
     /// The blocks of an entry of which it holds the newest copy.
     fn needed(&self, entry: &Entry) -> Vec<Extent> {
         let here = |e: &Extent| e.at == self.ring.wrap(entry.at + (e.lba - entry.lba));
-        self.cached.within(entry.lba..entry.lba + entry.blocks).filter(here).collect()
+        self.cached.within(entry.lba..entry.lba + u64::from(entry.blocks)).filter(here).collect()
     }
 
     /// Blocks that must be free whenever a write begins.
@@ -257,7 +265,7 @@ impl TranslationLayer for ERegion {
     }
 
     fn background_after(&self) -> Option<SimTime> {
-        self.options.idle.filter(|_| self.next_step().is_some())
+        self.options.idle.filter(|_| self.has_step())
     }
 
     fn background(&mut self, _: SimTime, plan: &mut Plan) {

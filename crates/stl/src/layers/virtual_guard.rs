@@ -15,7 +15,6 @@ use crate::parts::split::ReadRuns;
 use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
-use smrlab_blockmap::UnitMap;
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::collections::{BTreeMap, VecDeque};
@@ -81,10 +80,10 @@ pub struct VirtualGuard {
     idle: Option<Idle>,
     /// PBAs at home that hold data, wherever their row is now.
     live: Live,
-    /// Slot of a row that is away, and one.
-    away: UnitMap,
+    /// Slot of a row that is away.
+    away: BTreeMap<Row, u32>,
     held: Vec<Option<Held>>,
-    /// Rows in the order in which they went away, with their number; of some of them this is over.
+    /// Rows in the order in which they went away, with their number; of some of them this is over, but not of the first.
     order: VecDeque<(Row, u64)>,
     /// How many rows of a band are away.
     by_band: BTreeMap<u64, u32>,
@@ -133,7 +132,7 @@ impl VirtualGuard {
             victim,
             idle,
             live: Live::default(),
-            away: UnitMap::new(),
+            away: BTreeMap::new(),
             held: vec![None; slots],
             order: VecDeque::new(),
             by_band: BTreeMap::new(),
@@ -153,12 +152,17 @@ impl VirtualGuard {
     }
 
     fn slot(&self, row: Row) -> Option<u32> {
-        self.away.get(row.0).checked_sub(1)
+        self.away.get(&row).copied()
     }
 
     /// Where a block is now whose home is `home`, in `row`.
     fn place(&self, row: Row, home: Pba) -> Pba {
-        match self.slot(row) {
+        self.place_in(self.slot(row), row, home)
+    }
+
+    /// The same where it is known whether the row is in a slot.
+    fn place_in(&self, slot: Option<u32>, row: Row, home: Pba) -> Pba {
+        match slot {
             Some(slot) => self.places.slots[slot as usize] + (home - self.rows.first(row)),
             None => home,
         }
@@ -246,9 +250,9 @@ impl VirtualGuard {
         while done < r.blocks.0 {
             let part = self.part(r.lba.0 + done, r.blocks.0 - done, done);
             (done, extents) = (done + part.blocks.0, extents + 1);
-            let cached = self.slot(part.row).is_some();
-            self.counters.cached_writes += u64::from(cached);
-            if !cached {
+            let slot = self.slot(part.row);
+            self.counters.cached_writes += u64::from(slot.is_some());
+            if slot.is_none() {
                 self.endangered(&part, &mut endangered);
                 if !endangered.is_empty() {
                     self.write_run(&mut run, plan);
@@ -259,7 +263,7 @@ impl VirtualGuard {
                     self.fence(plan);
                 }
             }
-            let next = Run { pba: self.place(part.row, part.home), part };
+            let next = Run { pba: self.place_in(slot, part.row, part.home), part };
             match &mut run {
                 Some(run) if run.goes_on_with(&next) => run.part.blocks += part.blocks,
                 _ => {
@@ -417,7 +421,9 @@ impl TranslationLayer for VirtualGuard {
     fn map_bytes(&self) -> u64 {
         let held = self.held.capacity() * size_of::<Option<Held>>();
         let order = self.order.capacity() * size_of::<(Row, u64)>();
-        (self.live.set().bytes() + self.away.bytes() + held + order) as u64 + self.free.bytes()
+        // Nodes of the tree are two thirds full on the average.
+        let away = self.away.len() * size_of::<(Row, u32)>() * 3 / 2;
+        (self.live.set().bytes() + away + held + order) as u64 + self.free.bytes()
     }
 
     fn counters(&self, out: &mut Counted) {

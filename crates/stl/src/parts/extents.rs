@@ -40,6 +40,8 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
     map: BTreeMap<u64, Place>,
+    /// Those that are being taken out; empty between changes.
+    found: Vec<Extent>,
 }
 
 fn extent((&lba, c): (&u64, &Place)) -> Extent {
@@ -74,24 +76,22 @@ impl Extents {
         if span.is_empty() {
             return;
         }
-        while let Some(e) = self.last_in(&span) {
+        // Only the last one can reach behind the span, and only the first one in front of it. So the map is looked at once for those
+        // that are in, and once for each of them.
+        let mut all = std::mem::take(&mut self.found);
+        all.extend(self.map.range(..span.end).rev().map(extent).take_while(|e| e.end() > span.start));
+        if let Some(last) = all.first().filter(|last| last.end() > span.end) {
+            self.put(last.within(&(span.end..last.end())));
+        }
+        for e in all.drain(..) {
             gone(e.within(&span));
             if e.lba < span.start {
                 self.put(Extent { blocks: span.start - e.lba, ..e });
             } else {
                 self.map.remove(&e.lba);
             }
-            self.keep_behind(e, span.end);
-            if e.lba <= span.start {
-                return;
-            }
         }
-    }
-
-    fn keep_behind(&mut self, e: Extent, end: u64) {
-        if e.end() > end {
-            self.put(e.within(&(end..e.end())));
-        }
+        self.found = all;
     }
 
     fn put(&mut self, e: Extent) {
@@ -146,6 +146,7 @@ impl Extents {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::rng::Rng;
 
     #[test]
     fn what_goes_on_is_one_extent() {
@@ -157,6 +158,37 @@ mod tests {
         // Joined: the second goes on in the first; not the third, elsewhere in the packet, nor the fourth, of another one.
         [10, 11, 12, 15, 16].into_iter().for_each(|lba| map.join(lba));
         assert_eq!(map.iter().collect::<Vec<_>>(), [e(10, 5, 1, 0), e(15, 1, 1, 6), e(16, 1, 2, 7)]);
+    }
+
+    /// Against a packet and an offset for each block.
+    #[test]
+    fn agrees_with_a_plain_array() {
+        let (mut map, mut plain, mut rng) = (Extents::default(), vec![None; 200], Rng::new(5));
+        for packet in 1..3000u32 {
+            let lba = rng.below(190);
+            let most = if rng.one_in(6) { 190 - lba } else { 9 };
+            let blocks = 1 + rng.below(most);
+            let span = lba as usize..(lba + blocks) as usize;
+            let mut gone: Vec<Extent> = Vec::new();
+            let removes = rng.one_in(3);
+            if removes {
+                map.remove(lba..lba + blocks, |e| gone.push(e));
+            } else {
+                map.replace(Extent { lba, blocks, packet, at: 7 }, |e| gone.push(e));
+            }
+            assert!(gone.is_sorted_by(|a, b| a.lba > b.lba));
+            let mut before = vec![None; 200];
+            for e in gone {
+                (0..e.blocks).for_each(|i| before[(e.lba + i) as usize] = Some((e.packet, e.at + i)));
+            }
+            assert_eq!(before[span.clone()], plain[span.clone()], "what is told is what was there");
+            plain[span].iter_mut().zip(7..).for_each(|(b, at)| *b = (!removes).then_some((packet, at)));
+            let mut now = vec![None; 200];
+            for e in map.iter() {
+                (0..e.blocks).for_each(|i| now[(e.lba + i) as usize] = Some((e.packet, e.at + i)));
+            }
+            assert_eq!(now, plain);
+        }
     }
 
     #[test]

@@ -42,11 +42,11 @@ impl ERegion {
         match record.tag {
             APPEND => {
                 let at = self.ring.head();
+                let packet = self.first.wrapping_add(self.entries.len() as u32);
                 self.ring.push(b);
                 self.safe = self.safe.saturating_sub(b);
-                self.entries.push_back(Entry { lba: a, blocks: b, at });
-                self.forget(a..a + b);
-                self.hold(Extent { lba: a, blocks: b, packet: 0, at });
+                self.entries.push_back(Entry { lba: a, at, blocks: b as u32, needed: 0 });
+                self.supersede(Extent { lba: a, blocks: b, packet, at });
                 self.trim();
             }
             REFRESH => self.refresh(a, b..c),
@@ -55,8 +55,8 @@ impl ERegion {
                 self.trim();
             }
             RING => self.ring = Ring::with(self.ring.size(), a, b),
-            ENTRY => self.entries.push_back(Entry { lba: a, blocks: b, at: c }),
-            CACHED => self.hold(Extent { lba: a, blocks: b, packet: 0, at: c }),
+            ENTRY => self.entries.push_back(Entry { lba: a, at: c, blocks: b as u32, needed: 0 }),
+            CACHED => self.hold(Extent { lba: a, blocks: b, packet: self.entry_at(c), at: c }),
             PLACE => self.place[a as usize] = b as u32,
             CURSOR => (self.cursor, self.spare) = (Cursor { region: a, done: b }, c as u32),
             _ => {
@@ -64,6 +64,14 @@ impl ERegion {
                 debug_assert!(known, "record {} is not e-region's", record.tag);
             }
         }
+    }
+
+    /// The number of the entry that holds a position: they lie in the ring without a gap.
+    fn entry_at(&self, at: u64) -> u32 {
+        let tail = self.ring.tail();
+        let ahead = self.ring.ahead(tail, at);
+        let behind = self.entries.partition_point(|entry| self.ring.ahead(tail, entry.at) <= ahead);
+        self.first.wrapping_add(behind as u32).wrapping_sub(1)
     }
 
     /// The ring holds the newest copy of these blocks. Positions go on at the beginning of the ring behind its end.
@@ -74,38 +82,54 @@ impl ERegion {
         if first < e.blocks {
             self.cached.insert(Extent { lba: e.lba + first, blocks: e.blocks - first, at: 0, ..e });
         }
-        self.count(e.lba..e.lba + e.blocks, u32::wrapping_add);
+        self.count(&e, true);
+    }
+
+    /// The ring holds the newest copy of these blocks, and perhaps an older one.
+    fn supersede(&mut self, e: Extent) {
+        if e.at + e.blocks > self.ring.size() {
+            self.forget(e.lba..e.lba + e.blocks);
+            return self.hold(e);
+        }
+        // What is written again is mostly written as it was: then the map is looked at once.
+        let mut gone = std::mem::take(&mut self.gone);
+        self.cached.replace(e, |old| gone.push(old));
+        gone.drain(..).for_each(|old| self.count(&old, false));
+        self.gone = gone;
+        self.count(&e, true);
     }
 
     /// The ring's copies of these blocks are not needed any more.
     fn forget(&mut self, lbas: Range<u64>) {
-        let mut gone = Vec::new();
-        self.cached.remove(lbas, |e| gone.push(e.lba..e.lba + e.blocks));
-        gone.into_iter().for_each(|lbas| self.count(lbas, u32::wrapping_sub));
+        let mut gone = std::mem::take(&mut self.gone);
+        self.cached.remove(lbas, |old| gone.push(old));
+        gone.drain(..).for_each(|old| self.count(&old, false));
+        self.gone = gone;
     }
 
-    /// Counts blocks that the ring holds from now on, or no longer.
-    fn count(&mut self, lbas: Range<u64>, change: fn(u32, u32) -> u32) {
-        let mut at = lbas.start;
-        while at < lbas.end {
+    /// Counts blocks of one entry that the ring holds from now on, or no longer.
+    fn count(&mut self, e: &Extent, held: bool) {
+        let change = |n: &mut u32, by: u64| *n = if held { *n + by as u32 } else { *n - by as u32 };
+        change(&mut self.entries[e.packet.wrapping_sub(self.first) as usize].needed, e.blocks);
+        self.in_ring = if held { self.in_ring + e.blocks } else { self.in_ring - e.blocks };
+        let (mut at, end) = (e.lba, e.lba + e.blocks);
+        while at < end {
             let region = at / self.places.region;
-            let end = lbas.end.min((region + 1) * self.places.region);
-            let held = &mut self.in_region[region as usize];
-            let before = *held;
-            *held = change(before, (end - at) as u32);
-            self.in_ring = self.in_ring - u64::from(before) + u64::from(*held);
-            at = end;
+            let next = end.min((region + 1) * self.places.region);
+            change(&mut self.in_region[region as usize], next - at);
+            at = next;
         }
     }
 
     /// Entries at the tail of which nothing is needed are over.
     fn trim(&mut self) {
         while let Some(oldest) = self.entries.front() {
-            if !self.needed(oldest).is_empty() {
+            if oldest.needed > 0 {
                 break;
             }
-            self.ring.pop(oldest.blocks);
+            self.ring.pop(oldest.blocks.into());
             self.entries.pop_front();
+            self.first = self.first.wrapping_add(1);
         }
     }
 
@@ -128,7 +152,7 @@ impl ERegion {
         let note = |tag, words| Record { tag, words };
         out(note(RING, [self.ring.tail(), self.ring.used(), 0]));
         for e in &self.entries {
-            out(note(ENTRY, [e.lba, e.blocks, e.at]));
+            out(note(ENTRY, [e.lba, e.blocks.into(), e.at]));
         }
         let host = self.in_region.len() as u64 * self.places.region;
         for e in self.cached.within(0..host) {

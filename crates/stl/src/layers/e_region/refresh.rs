@@ -20,16 +20,23 @@ pub(super) struct Step {
 }
 
 impl ERegion {
+    /// Whether there is a [next step](Self::next_step).
+    pub(super) fn has_step(&self) -> bool {
+        self.cursor.done > 0 || self.in_ring > 0
+    }
+
     /// The next step: of the region that was begun, or of the next one, in the order of positions, of which the ring
     /// holds something.
     pub(super) fn next_step(&self) -> Option<Step> {
-        let regions = self.in_region.len() as u64;
+        if !self.has_step() {
+            return None;
+        }
         let region = if self.cursor.done > 0 {
             self.cursor.region
         } else {
-            let ahead = (0..regions).map(|i| (self.cursor.region + i) % regions);
-            (self.in_ring > 0).then_some(())?;
-            ahead.into_iter().find(|&r| self.in_region[r as usize] > 0)?
+            let (before, ahead) = self.in_region.split_at(self.cursor.region as usize);
+            let held = |of: &[u32]| of.iter().position(|&blocks| blocks > 0);
+            held(ahead).map_or_else(|| held(before), |i| Some(before.len() + i))? as u64
         };
         let end = (self.cursor.done + self.options.step).min(self.places.region);
         Some(Step { region, part: self.cursor.done..end })
@@ -43,21 +50,26 @@ impl ERegion {
         let (first, base) = (plan.ops().len(), step.region * self.places.region);
         let lbas = base + step.part.start..base + step.part.end;
         let mut pieces: Vec<Piece> = Vec::new();
-        let (mut at, mut moved) = (lbas.start, 0);
+        let (mut at, mut moved, wants_data) = (lbas.start, 0, plan.wants_data());
+        let mut piece = |blocks: u64, end: Endpoint| {
+            if wants_data {
+                pieces.push(Piece { blocks: Blocks(blocks), end });
+            }
+        };
         for live in self.live.set().runs_in(lbas.clone()) {
             if live.start > at {
-                pieces.push(Piece { blocks: Blocks(live.start - at), end: Endpoint::Zero });
+                piece(live.start - at, Endpoint::Zero);
             }
             at = live.end;
             self.for_runs(live, |run, pba, _| {
-                let blocks = Blocks(run.end - run.start);
-                let op: OpId = plan.read_staged(Cause::Destage, pba, blocks);
-                pieces.push(Piece { blocks, end: Endpoint::Staged(op, Blocks::ZERO) });
-                moved += blocks.0;
+                let blocks = run.end - run.start;
+                let op: OpId = plan.read_staged(Cause::Destage, pba, Blocks(blocks));
+                piece(blocks, Endpoint::Staged(op, Blocks::ZERO));
+                moved += blocks;
             });
         }
         if at < lbas.end {
-            pieces.push(Piece { blocks: Blocks(lbas.end - at), end: Endpoint::Zero });
+            piece(lbas.end - at, Endpoint::Zero);
         }
         let to = self.places.regions[self.spare as usize] + Blocks(step.part.start);
         let blocks = Blocks(lbas.end - lbas.start);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::BuildContext;
+use crate::parts::ring::Stretch;
 use crate::registry::build;
 use smrlab_disk::model;
 use smrlab_units::rng::Rng;
@@ -54,4 +55,38 @@ fn writes_without_a_pause_pay_step_by_step() {
     let regions = counted(&*layer, "regions_refreshed");
     assert!(regions > 100, "{regions} regions");
     assert!(long < 30, "{long} of 3000 writes waited for more than 60 operations");
+}
+
+/// What an entry of the ring counts is what a look at the map says, and what a recovery makes of a checkpoint.
+#[test]
+fn entries_count_the_blocks_that_are_needed_of_them() {
+    let places = Places {
+        ring: Laid::over(&[Stretch { first: Pba(0), blocks: Blocks(96) }]),
+        regions: (0..=20).map(|i| Pba(200 + 10 * i)).collect(),
+        region: 10,
+        guard: 2,
+    };
+    let options = Options { step: 4, pace: 0.6, idle: None };
+    let new = || ERegion::new(places.clone(), options);
+    let (mut layer, mut plan, mut rng) = (new(), Plan::new(false, false), Rng::new(9));
+    let (mut wrapped, mut partly) = (0, 0);
+    let counts = |layer: &ERegion| layer.entries.iter().map(|e| (e.at, e.needed)).collect::<Vec<_>>();
+    for _ in 0..4000 {
+        let lba = rng.below(200);
+        let blocks = 1 + rng.below((200 - lba).min(9));
+        let op = if rng.one_in(8) { HostOp::Discard } else { HostOp::Write };
+        plan.clear();
+        layer.submit(SimTime::ZERO, &HostRequest::new(op, Lba(lba), Blocks(blocks)), &mut plan);
+        for entry in &layer.entries {
+            let needed: u64 = layer.needed(entry).iter().map(|e| e.blocks).sum();
+            assert_eq!(u64::from(entry.needed), needed, "{entry:?}");
+            wrapped += u64::from(entry.at + u64::from(entry.blocks) > 96);
+            partly += u64::from(0 < entry.needed && entry.needed < entry.blocks);
+        }
+        let (mut records, mut again) = (Vec::new(), new());
+        layer.checkpoint(&mut |record| records.push(record));
+        again.recover(&mut records.into_iter(), &mut plan);
+        assert_eq!(counts(&again), counts(&layer));
+    }
+    assert!(wrapped > 100 && partly > 1000, "{wrapped} {partly}");
 }

@@ -10,6 +10,9 @@ use crate::{Cause, Endpoint, Piece, Plan, Record};
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
 
+/// Sub-steps of most bands at most.
+const STEPS: usize = 8;
+
 /// What one sub-step does, over offsets in the band.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
@@ -139,8 +142,8 @@ impl PersistentCache {
         let place = self.layout.native[job.band];
         let way = SimTime(2 * self.layout.way_from(job.band).0);
         let tracks = self.tracks_of(&job.taken, job.band);
-        let mut steps = Vec::new();
-        let mut seen = Vec::new();
+        let mut steps = Vec::with_capacity(STEPS);
+        let mut seen = Vec::with_capacity(job.taken.len());
         if self.o.whole_bands && job.blocks() == place.blocks {
             self.collect(job, 0..place.blocks, &mut seen, &mut steps);
             steps.push(SubStep {

@@ -191,8 +191,14 @@ impl Log {
 
     /// Takes all blocks of `span` out for cleaning; their packets are kept until [`release`](Self::release).
     pub(super) fn take(&mut self, span: Range<u64>) -> Vec<Extent> {
-        let taken: Vec<Extent> = self.map.within(span.clone()).collect();
-        self.kill(span);
+        let mut taken = Vec::new();
+        self.superseding(|map, gone| {
+            map.remove(span, |e| {
+                gone(e);
+                taken.push(e);
+            });
+        });
+        taken.reverse();
         for e in &taken {
             self.packet_mut(e.packet).held += e.blocks as u32;
         }

@@ -14,11 +14,13 @@ impl VirtualGuard {
     pub(super) fn clean(&mut self, plan: &mut Plan) {
         let band = self.next_band().expect("slots are taken by rows of some band");
         let mut step = Vec::new();
-        if self.plan_copies(band, plan, &mut step) {
+        // The same rows behind the copies: those are away then.
+        let rows = self.rewritten(band);
+        if self.plan_copies(band, &rows, plan, &mut step) {
             step.drain(..).for_each(|r| self.apply(&r));
             self.settled();
         }
-        self.plan_return(band, plan, &mut step);
+        self.plan_return(&rows, plan, &mut step);
         self.discarded = false;
         step.iter().for_each(|r| self.apply(r));
     }
@@ -26,14 +28,14 @@ impl VirtualGuard {
     /// A step in idle time: the copies for a cleaning, or where all is in the cache the rest of it.
     pub(super) fn plan_step(&self, plan: &mut Plan, out: &mut Vec<Record>) {
         let Some(band) = self.next_band() else { return };
-        if !self.plan_copies(band, plan, out) {
-            self.plan_return(band, plan, out);
+        let rows = self.rewritten(band);
+        if !self.plan_copies(band, &rows, plan, out) {
+            self.plan_return(&rows, plan, out);
         }
     }
 
     fn next_band(&self) -> Option<u64> {
-        let of_oldest =
-            || self.order.iter().find(|went| self.is_held(went)).map(|&(row, _)| self.band_of(row));
+        let of_oldest = || self.order.front().map(|&(row, _)| self.band_of(row));
         let fullest = || self.by_band.iter().rev().max_by_key(|b| *b.1).map(|b| *b.0);
         self.cleaning.or_else(|| match self.victim {
             Victim::Oldest => of_oldest(),
@@ -62,11 +64,11 @@ impl VirtualGuard {
         rows
     }
 
-    /// Plans the copies of those rows that are at home; `false`: all are in the cache.
-    fn plan_copies(&self, band: u64, plan: &mut Plan, out: &mut Vec<Record>) -> bool {
+    /// Plans the copies of those `rows` of a band that are at home; `false`: all are in the cache.
+    fn plan_copies(&self, band: u64, rows: &[Row], plan: &mut Plan, out: &mut Vec<Record>) -> bool {
         let (first, mut moved, mut copied) = (plan.ops().len(), 0, 0);
         let mut fenced = false;
-        for row in self.rewritten(band) {
+        for &row in rows {
             if self.slot(row).is_some() {
                 continue;
             }
@@ -90,13 +92,13 @@ impl VirtualGuard {
         copied > 0
     }
 
-    /// Plans the way home of all rows of a band, which are in the cache.
-    fn plan_return(&self, band: u64, plan: &mut Plan, out: &mut Vec<Record>) {
+    /// Plans the way home of `rows`, which are in the cache.
+    fn plan_return(&self, rows: &[Row], plan: &mut Plan, out: &mut Vec<Record>) {
         if self.discarded {
             plan.fence();
         }
         let (first, mut moved) = (plan.ops().len(), 0);
-        for row in self.rewritten(band) {
+        for &row in rows {
             let slot = self.slot(row).expect("copied before");
             let home = self.rows.first(row);
             let all = home.0..self.rows.end(row).0;

@@ -90,7 +90,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
 }
 
 /// Makes room for the cache: bands from the first one on whose tracks are as long as the longest of the drive.
-fn places(drive: &DriveModel, bands: Bands, counted: u64, share: f64) -> Result<Places, String> {
+pub(super) fn places(drive: &DriveModel, bands: Bands, counted: u64, share: f64) -> Result<Places, String> {
     let (geometry, rows) = (drive.geometry(), Rows::of(drive));
     let longest = geometry.zones().map(|z| geometry.usable_sectors(z.first_track)).max().unwrap_or(1);
     let longest = longest * rows.unit();

@@ -47,7 +47,7 @@ impl VirtualGuard {
     }
 
     fn hold(&mut self, row: Row, slot: u32) {
-        self.away.set(row.0, slot + 1);
+        self.away.insert(row, slot);
         self.held[slot as usize] = Some(Held { row, since: self.evictions });
         if self.order.len() > 2 * self.held.len() {
             let order = std::mem::take(&mut self.order);
@@ -59,9 +59,13 @@ impl VirtualGuard {
     }
 
     fn give_back(&mut self, row: Row) {
-        let slot = self.away.set(row.0, 0).checked_sub(1).expect("the row is away");
+        let slot = self.away.remove(&row).expect("the row is away");
         self.held[slot as usize] = None;
         self.free.put(slot);
+        // So that the first of them is away, and nobody has to look for it.
+        while self.order.front().is_some_and(|went| !self.is_held(went)) {
+            self.order.pop_front();
+        }
         self.counters.returned += 1;
         let band = self.band_of(row);
         let left = self.by_band.get_mut(&band).expect("its band has rows that are away");

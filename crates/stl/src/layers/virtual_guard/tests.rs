@@ -9,6 +9,13 @@ fn layer(options: &str) -> Box<dyn TranslationLayer> {
     build(&format!("virtualguard{options}"), &BuildContext::new(Arc::new(tiny))).unwrap().layer
 }
 
+fn concrete(victim: Victim) -> VirtualGuard {
+    let tiny = Arc::new(model::load("tiny", |_| Err(String::new())).unwrap());
+    let bands = tiny.bands(None).unwrap();
+    let places = entry::places(&tiny, bands.clone(), bands.len(), 0.1).unwrap();
+    VirtualGuard::new(tiny, places, victim, None)
+}
+
 fn counted(layer: &dyn TranslationLayer, wanted: &str) -> u64 {
     crate::counted(layer).get(wanted).unwrap()
 }
@@ -64,4 +71,20 @@ fn a_discard_is_durable_before_what_it_forgot_is_destroyed() {
     assert_eq!(plan.fences(), [0]);
     write(&mut *layer, &mut plan, 0, 2);
     assert!(plan.fences().is_empty());
+}
+
+/// Whatever goes home first, the first row in the order of their going is away: the oldest one, which is cleaned next.
+#[test]
+fn the_first_row_in_the_order_is_always_away() {
+    for victim in [Victim::Oldest, Victim::Fullest] {
+        let (mut layer, mut plan, mut rng) = (concrete(victim), Plan::new(false, false), Rng::new(11));
+        let host = layer.host_blocks().0;
+        write(&mut layer, &mut plan, 0, host);
+        for _ in 0..2000 {
+            write(&mut layer, &mut plan, rng.below(host), 1);
+            let oldest = layer.held.iter().flatten().min_by_key(|h| h.since).map(|h| (h.row, h.since));
+            assert_eq!(layer.order.front().copied(), oldest, "{victim:?}");
+        }
+        assert!(layer.counters.returned > 100, "{}", layer.counters.returned);
+    }
 }
