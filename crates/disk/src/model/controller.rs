@@ -24,7 +24,7 @@ pub enum ReadAhead {
 pub enum WriteBack {
     /// None: the host waits for the medium.
     Off,
-    /// Those that follow what is in the buffer already.
+    /// Those that follow what is in the buffer already: a word of DiskSim's, modelled as [`On`](Self::On).
     Append,
     /// All for which there is room.
     On,
