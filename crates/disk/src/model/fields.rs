@@ -170,7 +170,10 @@ const DOCS: &[(&str, &str)] = &[
     ("controller.buffer.read_ahead", "how far the drive reads on after a read"),
     ("controller.buffer.read_ahead_blocks", "the most that is read ahead"),
     ("controller.buffer.keeps_requested", "reading ahead leaves what was asked for in the segment"),
-    ("controller.buffer.write_back", "which writes are acknowledged when they are in the buffer; append is modelled as on"),
+    (
+        "controller.buffer.write_back",
+        "which writes are acknowledged when they are in the buffer; append is modelled as on",
+    ),
     ("controller.buffer.zero_latency_reads", "reads may begin in the middle of what is asked for"),
     ("controller.buffer.zero_latency_writes", "writes may begin in the middle of what is to be written"),
     ("controller.buffer.written_hits", "what was written can be read from the buffer"),

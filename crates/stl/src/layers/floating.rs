@@ -11,7 +11,7 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
-use groups::Groups;
+use groups::{Groups, tree};
 use smrlab_disk::Mechanics;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::collections::BTreeSet;
@@ -217,7 +217,7 @@ impl TranslationLayer for Floating {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.groups.bytes() + 8 * self.left.len() as u64
+        self.groups.bytes() + tree::<u64>(self.left.len()) as u64
     }
 
     fn counters(&self, out: &mut Counted) {

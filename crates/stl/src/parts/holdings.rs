@@ -281,8 +281,11 @@ mod tests {
         h.remove(12..20, |_| ());
         h.allocated(0..30, &mut |lbas| seen.push((lbas, None)));
         assert_eq!((seen, h.live(0), h.live(1)), (vec![(10..12, None), (20..24, None)], 6, 0));
+        // What was appended twice to one band is in one place of it.
+        h.append(0, 20..22, |_| ());
+        assert_eq!(h.live_in(0, 0..99, Blocks(99)), [run(10, 2, 0), run(22, 2, 12), run(20, 2, 14)]);
         h.free(1);
-        assert_eq!((h.written(1), h.end(0)), (0, h.bands().start(BandId(0)) + Blocks(14)));
+        assert_eq!((h.written(1), h.end(0)), (0, h.bands().start(BandId(0)) + Blocks(16)));
     }
 
     #[test]

@@ -33,6 +33,12 @@ struct Changed {
     free: BTreeSet<u32>,
 }
 
+/// Bytes of a tree with so many entries: a node has room for eleven, and several are two thirds full on the average.
+pub(super) fn tree<T>(entries: usize) -> usize {
+    let nodes = if entries > 11 { entries.div_ceil(7) } else { entries.min(1) };
+    nodes * (11 * size_of::<T>() + 16)
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
@@ -171,8 +177,10 @@ impl Groups {
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
-        let moved: usize = self.changed.values().map(|c| 8 * c.moved.len() + 4 * c.free.len() + 48).sum();
-        (self.groups.len() * size_of::<Group>() + moved) as u64
+        let of = |c: &Changed| tree::<(u32, u32)>(c.moved.len()) + tree::<u32>(c.free.len());
+        let within: usize = self.changed.values().map(of).sum();
+        let changed = tree::<(usize, Changed)>(self.changed.len());
+        (self.groups.len() * size_of::<Group>() + changed + within) as u64
     }
 
     /// Blocks of the host's.

@@ -52,6 +52,8 @@ fn a_unit_goes_to_the_free_place_that_passes_first() {
     assert_eq!(write(&mut *layer(""), 7, 3, 1), (vec![4], 0));
     // Two units one after the other: the second one's begins behind the first one's.
     assert_eq!(write(&mut *layer(""), 4, 0, 2), (vec![3, 7], 0));
+    // Unit 1's own place passes before place 3 does; when unit 0 is written there, 7 is the next free one.
+    assert_eq!(write(&mut *layer(""), 1, 0, 2), (vec![3, 7], 0));
 }
 
 /// What an array does not write as parity, and what is longer than four units, stays.

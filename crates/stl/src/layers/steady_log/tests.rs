@@ -1,7 +1,7 @@
 //! What the tests of all layers do not ask: that no write waits for a whole band, that idle time is used, and in which order a read
 //! goes.
 
-use super::{Options, SteadyLog};
+use super::{Options, SteadyLog, Victim, records};
 use crate::{Cause, HostRequest, Plan, StepEnd, TranslationLayer};
 use smrlab_disk::geometry::GeometrySpec;
 use smrlab_disk::{BandLayout, Bands, Geometry, ZoneSpec};
@@ -58,6 +58,25 @@ fn no_short_write_waits_for_more_than_a_few_steps() {
     assert!(most <= 4 * STEP, "{most} blocks moved behind one write");
     let per = all as f64 / (8 * writes) as f64;
     assert!((4.0..10.0).contains(&per), "{per} blocks moved a block written");
+}
+
+/// A band of which only the last ten blocks are live: a step moves nothing and passes two steps' worth of dead ones; the one that comes to the
+/// end moves the ten.
+#[test]
+fn a_step_passes_no_more_than_twice_what_it_may_move() {
+    let mut layer = SteadyLog::new(bands(), options()).unwrap();
+    (0..1024).step_by(64).for_each(|lba| _ = request(&mut layer, HostOp::Write, lba, 64));
+    (0..1014).step_by(6).for_each(|lba| _ = request(&mut layer, HostOp::Write, lba, 6));
+    let band = (0..100).find(|&b| layer.holdings.live(b) == 10).unwrap();
+    let step = |done: u64| {
+        let (mut plan, mut out) = (Plan::new(false, true), Vec::new());
+        layer.plan_step(Victim { done, ..layer.begun(band) }, &mut plan, &mut out);
+        let read = plan.ops().iter().filter(|op| op.dir == Dir::Read).map(|op| op.blocks.0).sum::<u64>();
+        (read, *out.last().unwrap())
+    };
+    assert_eq!(step(0), (0, records::passed(band, 2 * STEP)));
+    assert_eq!(step(2 * STEP), (0, records::passed(band, 4 * STEP)));
+    assert_eq!(step(1024 - STEP), (10, records::freed(band)));
 }
 
 #[test]
