@@ -3,10 +3,10 @@
 
 use smrlab_disk::DriveModel;
 use smrlab_stl::{
-    BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, StepEnd, TranslationLayer,
+    BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
 use smrlab_testkit::{PlainMedium, Rng, drives};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction, ZoneKind};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction, ZoneCondition, ZoneKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -334,6 +334,31 @@ fn pointers_and_bytes_survive_a_cut_at_every_media_operation() {
 }
 
 /// Writers that take turns, each in a zone of its own, with FUA and without; a zone is reset before it is written again.
+/// A zone that failed takes no writes and no discards; one that can still be read is read.
+#[test]
+fn a_failed_zone_takes_no_writes() {
+    let drive = drives::plain(400, 64, 2, 16);
+    for (condition, why, reads) in [
+        (ZoneCondition::ReadOnly, Refusal::ZoneReadOnly, None),
+        (ZoneCondition::Offline, Refusal::ZoneOffline, Some(Refusal::ZoneOffline)),
+    ] {
+        let mut layer = build(&drive).unwrap();
+        let mut zone = None;
+        layer.zones(Lba(0), &mut |z| {
+            zone = zone.or(z.kind.has_pointer().then_some(z.start));
+            true
+        });
+        let (zone, mut plan) = (zone.unwrap(), Plan::new(false, true));
+        assert!(layer.fail_zone(zone, condition, &mut plan));
+        for (op, refused) in [(HostOp::Write, Some(why)), (HostOp::Discard, Some(why)), (HostOp::Read, reads)]
+        {
+            plan.clear();
+            layer.submit(SimTime::ZERO, &HostRequest::new(op, zone, Blocks(8)), &mut plan);
+            assert_eq!(plan.refusal(), refused, "{condition:?} {op:?}");
+        }
+    }
+}
+
 #[test]
 fn a_host_that_stays_sequential_never_cleans() {
     let (_, drive) = drives::all().into_iter().find(|d| d.0 == "tiny").expect("a drive");
