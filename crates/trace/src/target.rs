@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn numbers_in_names_count_as_numbers() {
-        let mut names = ["t.10", "t.9", "s.99", "t.9.b", "t"];
+        let mut names = ["t.10", "t.9", "s.99", "t.9.b", "t", "ca", "c11"];
         names.sort_by_cached_key(|n| by_numbers(n));
-        assert_eq!(names, ["s.99", "t", "t.9", "t.9.b", "t.10"]);
+        assert_eq!(names, ["c11", "ca", "s.99", "t", "t.9", "t.9.b", "t.10"]);
     }
 }

@@ -112,8 +112,11 @@ fn every_place_and_every_length_is_drawn() {
     let a = all("uniform,requests=20000,span=64KiB,size=uniform(4KiB;8KiB),align=4KiB");
     let lengths: std::collections::BTreeSet<u32> = a.blocks.iter().copied().collect();
     assert_eq!(lengths, (8..=16).collect(), "both ends of the range");
-    for g in ["uniform", "hotcold", "zipf", "local-space", "bursty", "idle-gaps", "back-to-back"] {
+    for g in
+        ["uniform", "hotcold", "zipf", "local-space", "local-time", "bursty", "idle-gaps", "back-to-back"]
+    {
         let a = all(&format!("{g},requests=20000,span=64KiB,size=4KiB"));
+        assert!(a.lba.iter().all(|l| l.0.is_multiple_of(8)), "{g}: aligned to 4 KiB");
         let places: std::collections::BTreeSet<u64> = a.lba.iter().map(|l| l.0 / 8).collect();
         assert_eq!(places, (0..16).collect(), "{g}: all 16 places, the last included");
     }

@@ -1,11 +1,15 @@
 //! The fast store gives back what was put in, refuses what is damaged, and leaves nothing half-written.
 
+use parquet::data_type::Int64Type;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use smrlab_trace::{
     Batch, OpenContext, Packing, ParquetSource, ParquetWriter, Record, TraceError, TraceSource, convert,
     open, read_all,
 };
 use smrlab_units::{HostOp, Lba, SimTime};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 fn scratch(name: &str) -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -51,6 +55,40 @@ fn every_packing_gives_back_what_was_put_in() {
         let back = read_all(&mut source).unwrap();
         assert!(back == rows, "{packing:?}");
         assert_eq!(source.device_name(0x3000_0000), format!("dev{}", 0x3000_0000));
+    }
+}
+
+/// As other tools write them: every column nullable, INT64 throughout. Without a null they are read; a null is refused.
+#[test]
+fn nullable_columns_are_read_where_nothing_is_null() {
+    let schema = "message other { optional int64 arrival_ns; optional int64 op; optional int64 lba; optional int64 blocks; }";
+    let columns: [[i64; 3]; 4] = [[0, 5, 9], [0, 1, 1], [8, 16, 1 << 40], [8, 16, 1]];
+    for null in [false, true] {
+        let path = scratch("nullable").join("t.parquet");
+        let file = std::fs::File::create(&path).unwrap();
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        for (at, values) in columns.iter().enumerate() {
+            let mut column = group.next_column().unwrap().unwrap();
+            let (values, levels): (&[i64], _) =
+                if null && at == 3 { (&values[..2], [1, 0, 1]) } else { (values, [1, 1, 1]) };
+            column.typed::<Int64Type>().write_batch(values, Some(&levels), None).unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        let read = open(path.to_str().unwrap(), &OpenContext::default()).and_then(|mut s| read_all(&mut s));
+        match null {
+            false => {
+                let rows = read.unwrap();
+                assert_eq!(rows.arrival.iter().map(|t| t.0).collect::<Vec<_>>(), [0, 5, 9]);
+                assert_eq!(rows.op, [HostOp::Read, HostOp::Write, HostOp::Write]);
+                assert_eq!(rows.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [8, 16, 1 << 40]);
+                assert_eq!(rows.blocks, [8, 16, 1]);
+            }
+            true => assert!(read.unwrap_err().to_string().contains("blocks")),
+        }
     }
 }
 
