@@ -3,7 +3,8 @@
 use serde_json::Value;
 use smrlab_device::config::{Config, StoreKind};
 use smrlab_device::device::Device;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const LAYERS: &[&str] = &[
@@ -54,6 +55,11 @@ fn media(device: &Device) -> Value {
     device.stats()["media"]["by_cause"].clone()
 }
 
+/// What the host wrote, as a file with a state says.
+fn written(file: &Path) -> Vec<Range<u64>> {
+    smrlab_drive::State::decode(&std::fs::read(file).unwrap()).unwrap().written
+}
+
 #[test]
 fn a_device_from_a_state_does_what_the_first_one_does_next() {
     let folder = folder("next");
@@ -83,8 +89,11 @@ fn a_device_from_a_state_does_what_the_first_one_does_next() {
         let store = StoreKind::Directory(folder.0.join(layer));
         let kept = Config { store, ..from_state };
         drop(Device::open(kept.clone()).unwrap());
+        let written = written(&file);
         std::fs::remove_file(&file).unwrap();
         let again = Device::open(kept).unwrap();
+        again.write_state(&file).unwrap();
+        assert!(!written.is_empty() && self::written(&file) == written, "{layer}: {written:?}");
         work(&again, 500, 800);
         assert_eq!(media(&again), media(&first), "{layer}, started again");
     }
