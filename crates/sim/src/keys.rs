@@ -202,10 +202,12 @@ pub const KEYS: &[Key] = &[
     key("array.ssd_fills", "SSD fills", "pages", "pages that reads brought to the read cache"),
     key("array.ssd_write_hits", "SSD write hits", "requests", "writes all of whose pages were dirty on the SSD already"),
     key("array.ssd_write_waits", "SSD write waits", "requests", "writes that waited for room on the SSD, or for a read or write of the same blocks"),
-    key("array.ssd_destages", "destages", "", "groups that were destaged from the SSD to the drives"),
+    key("array.ssd_destages", "destages", "", "groups that were destaged from the SSD to the drives, those that were refused among them"),
     key("array.ssd_destaged_pages", "pages destaged", "pages", "pages of these groups"),
     key("array.ssd_destaged_blocks", "blocks destaged", "blocks of 512 B", "dirty blocks of these pages"),
     key("array.used_ssd_pages", "pages dirty at the end", "pages", "pages of the write cache that hold what the drives do not have yet"),
+    key("array.ssd_refused_pages", "destages refused", "pages", "pages that the array below the SSD refused to take, each time that they were tried; missing where there was none"),
+    key("array.kept_ssd_pages", "pages kept at the end", "pages", "of the dirty pages those that were refused, which stay on the SSD; missing where none ever was"),
     key("members", "members", "", "for each disk of an array its own document, of the same form"),
 ];
 

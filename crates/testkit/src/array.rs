@@ -46,6 +46,10 @@ pub struct ArrayHarness {
     newest: Vec<u64>,
     /// Blocks that were discarded where that promises nothing, and not written since.
     vague: BTreeSet<u64>,
+    /// Blocks of writes that were refused, and not written since: which request was the last, and all that they may hold.
+    torn: BTreeMap<u64, (u64, Vec<Vec<u8>>)>,
+    /// Blocks that were written, and not discarded, since [`promises_begin`](Self::promises_begin).
+    promised: BTreeSet<u64>,
     last_read: Vec<u8>,
     /// Requests refused because data are lost.
     pub refused: u64,
@@ -115,6 +119,8 @@ impl ArrayHarness {
             acked: vec![0; bytes],
             newest: vec![0; bytes / BYTES],
             vague: BTreeSet::new(),
+            torn: BTreeMap::new(),
+            promised: BTreeSet::new(),
             last_read: Vec::new(),
             refused: 0,
             discards: chosen.discards(discards),
@@ -175,12 +181,21 @@ impl ArrayHarness {
                 continue;
             };
             match r.op {
-                _ if done.refusal.is_some() => self.refused += 1,
+                _ if done.refusal.is_some() => {
+                    self.refused += 1;
+                    if matches!(r.op, HostOp::Write | HostOp::Discard) {
+                        self.turned_down(&r, &data);
+                    }
+                }
                 HostOp::Read => {
                     for (i, (got, want)) in got.chunks(BYTES).zip(data.chunks(BYTES)).enumerate() {
                         let (text, a, b) = (&self.text, &got[..8], &want[..8]);
+                        let block = r.lba.0 + i as u64;
+                        let torn = self.torn.get(&block).is_some_and(|torn| {
+                            self.vague.contains(&block) || torn.1.iter().any(|may| got == may)
+                        });
                         assert!(
-                            !compared || got == want,
+                            !compared || got == want || torn,
                             "{text}: {r:?}: block {i} is {a:02x?}, not {b:02x?}"
                         );
                     }
@@ -198,12 +213,53 @@ impl ArrayHarness {
                 continue;
             }
             self.newest[block as usize] = r.id;
-            if r.op == HostOp::Discard && !self.discards {
-                self.vague.insert(block);
-                continue;
+            if r.op == HostOp::Discard {
+                self.promised.remove(&block);
+                if !self.discards {
+                    self.vague.insert(block);
+                    continue;
+                }
+            } else {
+                self.promised.insert(block);
             }
             self.acked[range(Lba(block), Blocks(1))].copy_from_slice(&data[i * BYTES..][..BYTES]);
             self.vague.remove(&block);
+            self.torn.remove(&block);
+        }
+    }
+
+    /// A write or discard was refused: its blocks may hold what they held, or what they were to hold.
+    fn turned_down(&mut self, r: &HostRequest, data: &[u8]) {
+        for (i, block) in (r.lba.0..r.lba.0 + r.blocks.0).enumerate() {
+            if r.id < self.newest[block as usize] {
+                continue;
+            }
+            if r.op == HostOp::Discard && !self.discards {
+                self.vague.insert(block);
+            }
+            let held = &self.acked[range(Lba(block), Blocks(1))];
+            let torn = self.torn.entry(block).or_insert_with(|| (r.id, vec![held.to_vec()]));
+            torn.0 = torn.0.max(r.id);
+            torn.1.push(data[i * BYTES..][..BYTES].to_vec());
+        }
+    }
+
+    /// From here on [`read_promised`](Self::read_promised) knows what was written.
+    pub fn promises_begin(&mut self) {
+        self.promised.clear();
+    }
+
+    /// Settles, then reads each block that was written since, one by one.
+    ///
+    /// # Panics
+    /// When one of them is refused.
+    pub fn read_promised(&mut self, rng: &mut Rng) {
+        self.settle(rng);
+        for block in self.promised.clone() {
+            let refused = self.refused;
+            self.submit(HostOp::Read, block, 1, rng);
+            self.settle(rng);
+            assert_eq!(self.refused, refused, "{}: block {block} was acknowledged and is lost", self.text);
         }
     }
 
@@ -347,25 +403,45 @@ impl ArrayHarness {
         self.settle(rng);
         self.checkpoint();
         self.model.copy_from_slice(&self.acked);
-        let all = HostRequest::new(HostOp::Read, Lba(0), self.array().host_blocks());
-        self.send(all, Vec::new(), false);
-        self.settle(rng);
-        let found = std::mem::take(&mut self.last_read);
-        for (i, block) in found.chunks(BYTES).enumerate() {
+        for (i, block) in self.found(rng).into_iter().enumerate() {
             let at = i * BYTES..(i + 1) * BYTES;
-            let new = may
-                .iter()
-                .filter(|(r, _)| r.contains(&at.start))
-                .any(|(r, data)| block == &data[at.start - r.start..][..BYTES]);
+            let new = may.iter().filter(|(r, _)| r.contains(&at.start));
+            let mut new = new.map(|(r, data)| &data[at.start - r.start..][..BYTES]);
+            let Some(block) = block else {
+                // Nobody knows: what it may be, it may be later.
+                let held = self.acked[at.clone()].to_vec();
+                let torn = self.torn.entry(i as u64).or_insert_with(|| (0, vec![held]));
+                torn.1.extend(new.map(<[u8]>::to_vec));
+                continue;
+            };
+            let torn = self.torn.remove(&(i as u64)).is_some_and(|torn| torn.1.contains(&block));
             assert!(
-                new || block == &self.acked[at.clone()] || self.vague.contains(&(i as u64)),
+                torn || new.any(|new| block == new)
+                    || block == self.acked[at.clone()]
+                    || self.vague.contains(&(i as u64)),
                 "{}: block {i} is neither old nor new",
                 self.text
             );
+            self.model[at.clone()].copy_from_slice(&block);
+            self.acked[at].copy_from_slice(&block);
         }
-        self.model.copy_from_slice(&found);
-        self.acked.copy_from_slice(&found);
         self.vague.clear();
+    }
+
+    /// What each block holds; none where its read is refused.
+    fn found(&mut self, rng: &mut Rng) -> Vec<Option<Vec<u8>>> {
+        let space = self.array().host_blocks();
+        let mut read = |lba: u64, blocks: Blocks| {
+            self.last_read.clear();
+            self.send(HostRequest::new(HostOp::Read, Lba(lba), blocks), Vec::new(), false);
+            self.settle(rng);
+            std::mem::take(&mut self.last_read)
+        };
+        let all = read(0, space);
+        if !all.is_empty() {
+            return all.chunks(BYTES).map(|block| Some(block.to_vec())).collect();
+        }
+        (0..space.0).map(|lba| Some(read(lba, Blocks(1))).filter(|block| !block.is_empty())).collect()
     }
 
     /// A fresh array takes up what the one before recorded, on the disks as they are.

@@ -5,7 +5,7 @@ use super::policy::Dirty;
 use super::{Cached, DirtyChange, Place, SLOT, Settings, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Ticket};
-use smrlab_stl::{Cause, HostRequest};
+use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
 
@@ -26,8 +26,34 @@ pub(super) struct Destage {
     runs: Vec<Range<u64>>,
     /// Runs that the array within has done or is doing; all at once where it takes them so.
     next: usize,
+    /// Those that it refused, and why.
+    refused: Vec<Range<u64>>,
+    why: Option<Refusal>,
     /// Where in the slot that is which it is doing.
     pub(super) at: u64,
+}
+
+impl Destage {
+    /// The array within refused what it was asked for last. A run of several pages is tried page by page.
+    fn turned_down(&mut self, why: Refusal, size: u64, at_once: bool) {
+        self.why = Some(why);
+        if at_once {
+            return self.refused.clone_from(&self.runs);
+        }
+        let last = self.next - 1;
+        let run = self.runs[last].clone();
+        let pages = run.start / size..run.end.div_ceil(size);
+        if pages.end - pages.start == 1 {
+            return self.refused.push(run);
+        }
+        self.next = last;
+        let each = pages.map(|page| run.start.max(page * size)..run.end.min((page + 1) * size));
+        self.runs.splice(last..=last, each);
+    }
+
+    fn is_refused(&self, page: &Range<u64>) -> bool {
+        self.refused.iter().any(|run| run.start < page.end && page.start < run.end)
+    }
 }
 
 impl Cached {
@@ -40,6 +66,11 @@ impl Cached {
 
     fn group_pages(&self, group: u64) -> Range<u64> {
         group * self.settings.group..(group + 1) * self.settings.group
+    }
+
+    /// Dirty pages of a group that may be destaged.
+    fn own(&self, group: u64) -> impl Iterator<Item = (u64, &Page)> {
+        self.dirty.range(self.group_pages(group)).filter(|(page, _)| !self.refused.has(*page))
     }
 
     /// How many groups may be destaged at a time now.
@@ -70,20 +101,21 @@ impl Cached {
         // Groups that had better wait for more.
         let mut unripe = Vec::new();
         // What is on its way to the disks counts as gone: more at a time do not empty the cache below its low mark.
-        let going = self.destaging.iter().map(|g| self.dirty.range(self.group_pages(*g)).count() as u64);
+        let going = self.destaging.iter().map(|g| self.own(*g).count() as u64);
         let mut left = self.dirty.len() - going.sum::<u64>();
         let full = self.dirty.len() >= self.settings.write;
         while (self.destaging.len() as u64) < allowed
             && (left > self.settings.low || (full && self.destaging.is_empty()))
         {
-            let (dirty, size) = (&self.dirty, self.settings.group);
+            let (dirty, refused, size) = (&self.dirty, &self.refused, self.settings.group);
             let tell = |group: u64| {
-                let mut pages = dirty.range(group * size..(group + 1) * size);
+                let pages = dirty.range(group * size..(group + 1) * size);
+                let mut pages = pages.filter(|(page, _)| !refused.has(*page));
                 let first = pages.next().map_or(0, |p| p.0 - group * size);
                 Dirty { pages: 1 + pages.count() as u64, first, of: size }
             };
             let Some(group) = self.evict.victim(&tell) else { break };
-            let own: Vec<u64> = self.dirty.range(self.group_pages(group)).map(|(page, _)| page).collect();
+            let own: Vec<u64> = self.own(group).map(|(page, _)| page).collect();
             if self.destaging.contains(&group) || own.is_empty() {
                 continue;
             }
@@ -118,7 +150,7 @@ impl Cached {
     }
 
     pub(super) fn start_destage(&mut self, ticket: Ticket, group: u64, plan: &mut MemberPlan) {
-        let own = self.dirty.range(self.group_pages(group)).map(|(n, p)| (n, *p));
+        let own = self.own(group).map(|(n, p)| (n, *p));
         // A page that is being written keeps its place until that is done. What a discard is under way for is not wanted on the disks.
         let size = self.settings.page;
         let (late, own): (Vec<_>, Vec<_>) =
@@ -160,7 +192,7 @@ impl Cached {
         self.counts.destaged_pages += destage.pages.len() as u64;
         self.counts.destaged_blocks += at;
         if destage.runs.is_empty() {
-            return self.destaged(ticket, destage, false, plan);
+            return self.destaged(ticket, destage, plan);
         }
         self.stages.put(ticket, Stage::Destage(destage));
     }
@@ -207,34 +239,43 @@ impl Cached {
         plan: &mut MemberPlan,
     ) {
         while let Some(ended) = outcome {
-            let refused = matches!(ended, Outcome::Refused(..));
-            match self.stages.take(ticket) {
-                Some(Stage::Destage(destage)) if refused || destage.next == destage.runs.len() => {
-                    return self.destaged(ticket, destage, refused, plan);
-                }
-                Some(stage) => self.stages.put(ticket, stage),
-                None => return,
+            let Some(Stage::Destage(mut destage)) = self.stages.take(ticket) else { return };
+            if let Outcome::Refused(_, why) = ended {
+                destage.turned_down(why, self.settings.page, self.inner.takes_runs());
             }
+            if destage.next == destage.runs.len() {
+                return self.destaged(ticket, destage, plan);
+            }
+            self.stages.put(ticket, Stage::Destage(destage));
             outcome = self.write_next(now, ticket, plan);
         }
     }
 
-    /// The pages that were not written again meanwhile are clean, and their places are free.
-    fn destaged(&mut self, ticket: Ticket, destage: Destage, refused: bool, plan: &mut MemberPlan) {
-        for PageRead { page, stamp } in destage.pages {
-            // What the array cannot take any more is lost: the cache does not wait for it for ever.
-            if self.dirty.get(page).is_some_and(|p| p.stamp == stamp || refused) {
+    /// The pages that were not written again meanwhile are clean, and their places are free; those that were refused stay.
+    fn destaged(&mut self, ticket: Ticket, destage: Destage, plan: &mut MemberPlan) {
+        let (size, mut probed) = (self.settings.page, false);
+        for &PageRead { page, stamp } in &destage.pages {
+            let Some(found) = self.dirty.get(page) else { continue };
+            if let Some(why) = destage.why.filter(|_| destage.is_refused(&(page * size..(page + 1) * size))) {
+                self.refused.put(page, why);
+                continue;
+            }
+            probed |= self.refused.taken(page);
+            if found.stamp == stamp {
                 self.dirty.remove(page);
                 plan.record(&DirtyChange::Gone(page));
             }
         }
         self.destaging.retain(|g| *g != destage.group);
         // Pages that are being written come back when they are.
-        let left = self.dirty.range(self.group_pages(destage.group)).next().is_some();
+        let left = self.own(destage.group).next().is_some();
         if left && destage.next > 0 {
             self.evict.touched(destage.group);
         }
         plan.end(ticket);
+        if probed {
+            self.try_again(plan);
+        }
         self.admit(plan);
         self.destage_more(plan);
     }

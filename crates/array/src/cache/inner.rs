@@ -61,6 +61,7 @@ impl Cached {
                 None => {}
             }
         }
+        self.look_at_refused(plan);
     }
 
     /// Work that the array within does as it is.

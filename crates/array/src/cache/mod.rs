@@ -15,6 +15,9 @@ mod lists;
 mod pages;
 mod params;
 mod policy;
+mod refused;
+#[cfg(test)]
+mod refused_tests;
 mod requests;
 mod ring;
 mod stow;
@@ -31,6 +34,7 @@ use destage::Destage;
 use lists::ReadPolicy;
 use pages::{Page, Pages};
 use policy::Evict;
+use refused::Refused;
 use smrlab_stl::{Counted, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::collections::{BTreeSet, VecDeque};
@@ -215,6 +219,8 @@ pub(crate) struct Cached {
     destaging: Vec<u64>,
     /// Groups of which a destage left what a discard is under way for.
     late: BTreeSet<u64>,
+    /// Pages that the array within refused to take.
+    refused: Refused,
     /// Between high and low.
     draining: bool,
     counts: Counts,
@@ -245,6 +251,7 @@ impl Cached {
             changing: UnderWay::default(),
             destaging: Vec::new(),
             late: BTreeSet::new(),
+            refused: Refused::default(),
             draining: false,
             counts: Counts::default(),
         }
@@ -353,6 +360,7 @@ impl Array for Cached {
 
     fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
         self.within(None, plan, |inner, own| inner.replaced(now, member, own));
+        self.try_again(plan);
         self.go_on(now, plan);
     }
 
@@ -438,6 +446,10 @@ impl Array for Cached {
             out.count("ssd_destaged_pages", c.destaged_pages);
             out.count("ssd_destaged_blocks", c.destaged_blocks);
             out.level("used_ssd_pages", self.dirty.len());
+            if self.refused.count > 0 {
+                out.count("ssd_refused_pages", self.refused.count);
+                out.level("kept_ssd_pages", self.refused.len());
+            }
         }
         self.inner.counters(out);
     }

@@ -18,6 +18,7 @@ impl Cached {
     pub(super) fn arrive(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         if r.op == HostOp::Flush {
             // The SSD keeps what it has; the disks may not.
+            self.probe(plan);
             return self.pass(now, ticket, &Work::Host(*r), plan);
         }
         let span = r.lba.span(r.blocks);
@@ -31,14 +32,20 @@ impl Cached {
             self.counts.write_waits += u64::from(r.op == HostOp::Write);
             self.stages.put(ticket, Stage::Turn(*r, 0));
             self.waiting.push_back(ticket);
+            self.waits_for_room();
             return self.destage_more(plan);
         }
         self.begin(ticket, r, 0, plan);
     }
 
     /// Whether a request is a write to the SSD.
-    fn caches(&self, r: &HostRequest) -> bool {
+    pub(super) fn caches(&self, r: &HostRequest) -> bool {
         r.op == HostOp::Write && self.settings.write > 0
+    }
+
+    /// Whether the SSD has a place for a page, or has given it one.
+    pub(super) fn has_room(&self, page: u64) -> bool {
+        self.dirty.get(page).is_some() || self.dirty.len() < self.dirty.room()
     }
 
     /// Whether nothing under way, nor want of room, keeps a request from going on.
@@ -52,8 +59,7 @@ impl Cached {
         match r.op {
             HostOp::Read => !self.writing.meets(&span),
             HostOp::Write if self.caches(r) => {
-                let room = self.dirty.get(first).is_some() || self.dirty.len() < self.dirty.room();
-                room && !self.reading.meets(&span) && !self.writing.meets(&span)
+                self.has_room(first) && !self.reading.meets(&span) && !self.writing.meets(&span)
             }
             _ => !self.reading.meets(&span) && !self.writing.meets(&span) && !self.destages(&span),
         }
@@ -113,9 +119,9 @@ impl Cached {
                 // More of it may be on its way to its place on the SSD.
                 let size = self.settings.page;
                 let stay = self.writing.meets(&(page * size..(page + 1) * size));
-                if !self.dirty.drop_sectors(page, sectors, stay)
-                    && let Some(found) = self.dirty.get(page).filter(|p| p.valid != 0)
-                {
+                if self.dirty.drop_sectors(page, sectors, stay) {
+                    self.refused.forget(page);
+                } else if let Some(found) = self.dirty.get(page).filter(|p| p.valid != 0) {
                     plan.record(&DirtyChange::of_page(page, found));
                 }
             }
@@ -219,7 +225,9 @@ impl Cached {
             if let Some(found) = self.dirty.get(page) {
                 plan.record(&DirtyChange::of_page(page, found));
             }
-            self.evict.wrote(Wrote { group: page / self.settings.group, page, again });
+            if !self.refused.has(page) {
+                self.evict.wrote(Wrote { group: page / self.settings.group, page, again });
+            }
         }
         self.writing.remove(ticket);
         if done.end == r.blocks.0 {
@@ -229,6 +237,7 @@ impl Cached {
         } else {
             self.stages.put(ticket, Stage::Turn(r, done.end));
             self.waiting.push_front(ticket);
+            self.waits_for_room();
         }
         self.admit(plan);
         self.destage_more(plan);

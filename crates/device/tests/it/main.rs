@@ -3,6 +3,7 @@
 mod array_queue;
 mod arrays;
 mod bands;
+mod cache_refusals;
 mod capture;
 mod checkpoint;
 mod counting;

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod bijection;
+mod cache_refusals;
 mod caveat_scriptor;
 mod cuts;
 mod floating;
