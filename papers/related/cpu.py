@@ -1,4 +1,4 @@
-"""Processor time of requests beside that of a conventional drive: the only figures here that the machine has a part in."""
+"""Processor time of requests beside that of a conventional drive: the only figures that depend on the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIRS = 3
 
 
 def beside_cmr(spec: Doc, control: _core.Control) -> Doc:
-    """The median of the ratio of pairs, and its extremes. What a run of one request takes, its prefill, is taken off."""
+    """The median of the ratio of pairs, and its extremes, less what a run of one request takes: its prefill."""
 
     def took(layer: str, more: Doc) -> float:
         text = json.dumps(make_spec(None, {**spec, "layer": layer, **more}))
