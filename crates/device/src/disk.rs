@@ -148,7 +148,7 @@ pub(crate) fn opened(
     served(built.drive.interference())?;
     let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
     let mut shingle = match built.drive.interference() {
-        Interference::Blocks(reach) if reach > 1 => Shingle::of_blocks(tracks.clone(), reach),
+        Interference::Blocks(p) if p.reach > 1 => Shingle::of_blocks(tracks.clone(), p),
         _ => Shingle::new(tracks.clone(), built.drive.head_width()),
     };
     let mut records = Vec::new();

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::leaves::Room;
 use crate::run_map::{Run, RunMap};
 use crate::tracks::{Track, Tracks};
+use smrlab_disk::BlockProfile;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub struct Shingle {
     heads: u64,
     /// Following blocks that a write damages, where the head is described by blocks and not by tracks.
     following: Option<u64>,
+    /// The first shingled block: no write before it damages anything.
+    from: u64,
     map: RunMap,
     /// Per track: a number that no run on it exceeds. Memory is taken where there was a write.
     last: Vec<u64>,
@@ -59,13 +62,14 @@ impl Shingle {
         let last = vec![0; tracks.count() as usize];
         let restored = Run { start: 0, end: 0, seq: 0 };
         let (heads, map) = (head_width.max(1), RunMap::default());
-        Self { tracks, heads, following: None, map, last, seq: 0, restored }
+        Self { tracks, heads, following: None, from: 0, map, last, seq: 0, restored }
     }
 
-    /// A medium whose head damages the written block and the next `reach - 1` blocks, wherever tracks end.
-    pub fn of_blocks(tracks: Arc<Tracks>, reach: u64) -> Self {
-        let heads = if reach > 1 { 2 } else { 1 };
-        Self { following: Some(reach.max(1) - 1).filter(|n| *n > 0), ..Self::new(tracks, heads) }
+    /// A medium whose head damages following blocks, wherever tracks end.
+    pub fn of_blocks(tracks: Arc<Tracks>, profile: BlockProfile) -> Self {
+        let heads = if profile.reach > 1 { 2 } else { 1 };
+        let following = Some(profile.reach.max(1) - 1).filter(|n| *n > 0);
+        Self { following, from: profile.from, ..Self::new(tracks, heads) }
     }
 
     /// Keeps the map within `budget` bytes of memory; see [`RunMap::spill_into`].
@@ -286,7 +290,7 @@ impl Shingle {
 
     /// Whether `start..end` holds what was last written there, as far as can be said without allocating.
     pub fn clean(&self, start: u64, end: u64) -> bool {
-        if self.heads == 1 {
+        if self.heads == 1 || (self.following.is_some() && end <= self.from) {
             return true;
         }
         if let Some(n) = self.following {
@@ -372,7 +376,7 @@ impl Shingle {
     fn resolve_following(&self, start: u64, end: u64, n: u64, out: &mut Vec<Piece>) {
         let first = out.len();
         self.own(start, end, out);
-        for run in self.map.overlapping(start.saturating_sub(n), end) {
+        for run in self.map.overlapping(start.saturating_sub(n), end).filter(|run| run.end > self.from) {
             for at in run.end.max(start)..(run.end + n).min(end) {
                 cover(out, first, Piece { at, blocks: 1, from: run.end - 1, seq: run.seq });
             }

@@ -38,19 +38,40 @@ impl PhysicalProfile {
     }
 }
 
+/// `I_b` without tracks: what a write does to the blocks behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockProfile {
+    /// The written block itself and those behind it that it damages.
+    pub reach: u64,
+    /// The first shingled block: what lies before is written without overlap, and no write there damages another block.
+    pub from: u64,
+}
+
+impl BlockProfile {
+    /// The blocks that a write of `written` damages behind its end.
+    pub fn hit(&self, written: Range<u64>) -> Range<u64> {
+        if written.end <= self.from { 0..0 } else { written.end..written.end + self.reach.max(1) - 1 }
+    }
+}
+
 /// What a write destroys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interference {
     /// Neighbouring tracks.
     Physical(PhysicalProfile),
-    /// The block itself and the following `I_b - 1`.
-    Blocks(u64),
+    /// Following blocks.
+    Blocks(BlockProfile),
 }
 
 impl Interference {
     /// A head that covers `width` tracks, itself included, in the shingling direction; no angular reach.
     pub const fn tracks(width: u32) -> Self {
         Self::Physical(PhysicalProfile { s_id: width, s_od: 1, phi_cw: 0, phi_ccw: 0, wave: 0 })
+    }
+
+    /// Each write damages the following `reach - 1` blocks, wherever it is.
+    pub const fn blocks(reach: u64) -> Self {
+        Self::Blocks(BlockProfile { reach, from: 0 })
     }
 
     /// Checks it; places are given relative to `at` ("interference").
@@ -60,7 +81,7 @@ impl Interference {
     pub fn check(&self, at: &str) -> Result<(), DriveError> {
         let mut f = Faults::default();
         match self {
-            Self::Blocks(n) => f.range(format!("{at}.blocks"), *n, 1, 1 << 32),
+            Self::Blocks(p) => f.range(format!("{at}.blocks"), p.reach, 1, 1 << 32),
             Self::Physical(p) => {
                 f.range(format!("{at}.s_id"), u64::from(p.s_id), 1, 1024);
                 f.range(format!("{at}.s_od"), u64::from(p.s_od), 1, 1024);
@@ -81,7 +102,7 @@ impl Interference {
     pub const fn is_none(&self) -> bool {
         match self {
             Self::Physical(p) => p.s_id <= 1 && p.s_od <= 1,
-            Self::Blocks(n) => *n <= 1,
+            Self::Blocks(p) => p.reach <= 1,
         }
     }
 
@@ -101,10 +122,11 @@ impl Interference {
         }
         let end = pba.0 + blocks.0;
         match self {
-            Self::Blocks(n) => {
-                let reach = (end + n - 1).min(g.blocks().0);
-                if end < reach {
-                    hit(end..reach);
+            Self::Blocks(p) => {
+                let behind = p.hit(pba.0..end);
+                let behind = behind.start..behind.end.min(g.blocks().0);
+                if !behind.is_empty() {
+                    hit(behind);
                 }
             }
             Self::Physical(p) => {

@@ -140,11 +140,14 @@ proptest! {
     }
 
     #[test]
-    fn a_block_profile_hits_the_following_blocks(i in 1u64..50, at in 0u64..200, n in 1u64..50) {
+    fn a_block_profile_hits_the_following_blocks_behind_those_that_are_not_shingled(
+        i in 1u64..50, from in 0u64..100, at in 0u64..200, n in 1u64..50
+    ) {
         let g = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(20, 10)])).unwrap();
         let (at, n) = (at.min(199), n.min(200 - at.min(199)));
-        let want: BTreeSet<u64> = (at + n..(at + n + i - 1).min(200)).collect();
-        prop_assert_eq!(victims(&Interference::Blocks(i), &g, at, n), want);
+        let behind = if at + n > from { (at + n + i - 1).min(200) } else { 0 };
+        let profile = Interference::Blocks(BlockProfile { reach: i, from });
+        prop_assert_eq!(victims(&profile, &g, at, n), (at + n..behind).collect());
     }
 }
 

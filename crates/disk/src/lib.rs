@@ -11,6 +11,6 @@ pub mod model;
 pub use bands::{Band, BandId, BandLayout, Bands, RandomAccess};
 pub use fault::{DriveError, Fault};
 pub use geometry::{Geometry, GeometrySpec, Position, Slip, TrackNo, ZoneSkew, ZoneSpec};
-pub use interference::{Interference, PhysicalProfile};
+pub use interference::{BlockProfile, Interference, PhysicalProfile};
 pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, SeekCurve, Target};
 pub use model::{BandDefaults, DRIVES, DriveModel, DriveSpec};

@@ -54,7 +54,10 @@ pub(crate) fn layer_bands(drive: &Assembled) -> Option<Bands> {
 pub(crate) fn efficiency(assembled: &Assembled, own: f64) -> (f64, f64) {
     let (drive, geometry) = (&assembled.built.drive, assembled.built.drive.geometry());
     let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-    let aside = if assembled.built.entry.conventional { 0 } else { drive.spec().bands.random_access * unit };
+    // Conventional zones lie on them where they are not shingled.
+    let zones = drive.unshingled().0 > 0 && assembled.built.layer.facts().zones.is_some();
+    let aside =
+        if assembled.built.entry.conventional || zones { 0 } else { drive.spec().bands.random_access * unit };
     let aside = geometry.track_start(TrackNo(aside.min(geometry.tracks()))).0;
     let efficiency = own / drive.counted_blocks().0.saturating_sub(aside).max(1) as f64;
     (efficiency * drive.head_width() as f64, efficiency)

@@ -43,7 +43,7 @@ impl BuildContext {
     /// When no band fits; `entry` is the layer that asks.
     pub fn bands(&self, entry: &LayerEntry, size: Option<BandLength>) -> Result<Bands, SpecError> {
         let drive = &self.drive;
-        let of_blocks = matches!(drive.interference(), Interference::Blocks(n) if n > 1);
+        let of_blocks = matches!(drive.interference(), Interference::Blocks(p) if p.reach > 1);
         let bands = match (size, drive.spec().bands.blocks) {
             (Some(BandLength::Blocks(n)), _) if of_blocks => drive.block_bands(n),
             (None, Some(n)) if of_blocks => drive.block_bands(n),

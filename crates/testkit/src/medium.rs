@@ -26,8 +26,9 @@ impl PlainMedium {
     pub fn new(geometry: &Geometry, interference: Interference) -> Self {
         let blocks = geometry.blocks().0;
         let victims = match interference {
-            Interference::Blocks(n) => {
-                (0..blocks).map(|b| (b + 1..(b + n).min(blocks)).map(|v| v as u32).collect()).collect()
+            Interference::Blocks(p) => {
+                let victims = |b: u64| if b < p.from { 0..0 } else { b + 1..(b + p.reach).min(blocks) };
+                (0..blocks).map(|b| victims(b).map(|v| v as u32).collect()).collect()
             }
             Interference::Physical(p) => {
                 assert!(p.phi_cw == 0 && p.phi_ccw == 0, "the plain model has no angular reach");

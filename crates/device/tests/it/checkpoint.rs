@@ -5,7 +5,7 @@ use smrlab_device::run_map::Run;
 use smrlab_device::shingle::Shingle;
 use smrlab_device::tracks::Tracks;
 use smrlab_disk::geometry::{Layout, REVOLUTION};
-use smrlab_disk::{Geometry, GeometrySpec, ZoneSpec};
+use smrlab_disk::{BlockProfile, Geometry, GeometrySpec, ZoneSpec};
 use std::sync::Arc;
 
 /// A change of the medium, as the log has it.
@@ -99,7 +99,7 @@ proptest! {
         let tracks = geometry(&zones, layout.0, layout.1, layout.2);
         let blocks = tracks.blocks();
         let new = || match by_blocks {
-            Some(reach) => Shingle::of_blocks(tracks.clone(), reach),
+            Some(reach) => Shingle::of_blocks(tracks.clone(), BlockProfile { reach, from: 0 }),
             None => Shingle::new(tracks.clone(), k),
         };
         let (mut live, mut data, mut log) = (new(), vec![0; blocks as usize], Vec::new());

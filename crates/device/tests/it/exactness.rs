@@ -7,7 +7,7 @@ use smrlab_device::shingle::Shingle;
 use smrlab_device::store::Memory;
 use smrlab_device::tracks::Tracks;
 use smrlab_disk::geometry::{Layout, REVOLUTION, Toward};
-use smrlab_disk::{Geometry, GeometrySpec, Interference, ZoneSpec};
+use smrlab_disk::{BlockProfile, Geometry, GeometrySpec, Interference, ZoneSpec};
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ proptest! {
     fn reads_what_the_medium_holds(
         geometry in geometry(),
         k in 1u32..9,
-        by_blocks in prop::option::weighted(0.2, 2u64..40),
+        by_blocks in prop::option::weighted(0.2, (2u64..40, 0u64..60)),
         ops in prop::collection::vec((0u8..10, any::<u64>(), 1u64..30), 1..200),
     ) {
         let blocks = geometry.blocks().0;
@@ -69,11 +69,12 @@ proptest! {
                 Interference::Physical(smrlab_disk::PhysicalProfile { s_od: k, ..p })
             }
         };
+        let by_blocks = by_blocks.map(|(reach, from)| BlockProfile { reach, from });
         let head = by_blocks.map_or(head, Interference::Blocks);
         let mut plain = Plain { geometry: geometry.clone(), head, holds: vec![0; blocks as usize] };
         let tracks = Arc::new(Tracks::new(geometry).unwrap());
         let mut shingle = match by_blocks {
-            Some(reach) => Shingle::of_blocks(tracks, reach),
+            Some(profile) => Shingle::of_blocks(tracks, profile),
             None => Shingle::new(tracks, u64::from(k)),
         };
         // What lies at each address: the last write to it.

@@ -111,7 +111,10 @@ const DOCS: &[(&str, &str)] = &[
     ("interference.phi_cw", "how far along the track damage reaches behind a write"),
     ("interference.phi_ccw", "how far along the track damage reaches in front of a write"),
     ("bands.tracks", "tracks in a band where a layer is given none; default: 4"),
-    ("bands.random_access", "tracks from PBA 0 on that are set aside for random access; default: none"),
+    (
+        "bands.random_access",
+        "tracks from PBA 0 on that are set aside for random access, not shingled on a drive with a block profile; default: none",
+    ),
     ("bands.blocks", "blocks in a band, on drives with a block profile"),
     ("mechanics.rpm", "speed of rotation"),
     ("mechanics.model", "the model that the drive is meant for: `--mechanics` overrides it"),

@@ -25,7 +25,8 @@ use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, GeometrySpec, Layout, TrackNo, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
-use smrlab_units::{Blocks, SimTime};
+use smrlab_units::{Blocks, Pba, SimTime};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What layers take for their bands where the user gives nothing.
@@ -107,6 +108,9 @@ impl DriveModel {
                 *f = full;
             }
         }
+        if let Interference::Blocks(p) = &mut spec.interference {
+            p.from = first_shingled(&geometry, spec.bands.random_access)?;
+        }
         Ok(Self { spec, geometry, provenance, overrides: Vec::new() })
     }
 
@@ -158,9 +162,9 @@ impl DriveModel {
     pub fn head_width(&self) -> u64 {
         match self.spec.interference {
             Interference::Physical(p) => u64::from(p.s_id.max(p.s_od)),
-            Interference::Blocks(n) => {
+            Interference::Blocks(p) => {
                 let least = self.geometry.zone_runs().iter().map(|z| z.usable.divisor()).min().unwrap_or(1);
-                1 + (n - 1).div_ceil(least)
+                1 + (p.reach - 1).div_ceil(least)
             }
         }
     }
@@ -203,17 +207,32 @@ impl DriveModel {
     /// # Errors
     /// When no band fits, or the medium has no room for the guards.
     pub fn block_bands(&self, blocks: Blocks) -> Result<Bands, DriveError> {
-        let Interference::Blocks(n) = self.spec.interference else {
+        let most = self.counted_blocks().0.saturating_sub(self.unshingled().0) / blocks.0.max(1);
+        self.shingled_bands(blocks, most..=most)
+    }
+
+    /// The blocks before the first shingled one: those of the tracks set aside, on a drive with a block profile.
+    pub fn unshingled(&self) -> Blocks {
+        match self.spec.interference {
+            Interference::Blocks(p) => Blocks(p.from),
+            Interference::Physical(_) => Blocks::ZERO,
+        }
+    }
+
+    /// As [`block_bands`](Self::block_bands), so many of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn shingled_bands(&self, blocks: Blocks, number: RangeInclusive<u64>) -> Result<Bands, DriveError> {
+        let (least, most) = number.into_inner();
+        let Interference::Blocks(p) = self.spec.interference else {
             let reason = format!("{} has a physical profile: give the band's size in tracks", self.spec.name);
             return Err(DriveError::one("bands.blocks", reason));
         };
-        let unit = self.geometry.strokes().next().map_or(1, |s| s.unit);
-        let first = self.geometry.track_start(TrackNo(self.spec.bands.random_access * unit));
-        let most = self.counted_blocks().0.saturating_sub(first.0) / blocks.0.max(1);
-        let bands = Bands::of_blocks(&self.geometry, first, (blocks, Blocks(n - 1)), most)?;
-        if self.spec.counted.is_some() && bands.len() < most {
+        let bands = Bands::of_blocks(&self.geometry, Pba(p.from), (blocks, Blocks(p.reach - 1)), most)?;
+        if self.spec.counted.is_some() && bands.len() < least {
             let reason = format!(
-                "{most} bands of {blocks} blocks and their guards do not fit on the medium, only {}: use a larger band=",
+                "{least} bands of {blocks} blocks and their guards do not fit on the medium, only {}: use a larger band=",
                 bands.len()
             );
             return Err(DriveError::one("bands.blocks", reason));
@@ -242,7 +261,7 @@ impl DriveModel {
     /// When `k` is out of range, or the drive has a block profile and `k` is not 1.
     pub fn with_tracks(&self, k: u32) -> Result<Self, DriveError> {
         let interference = match self.spec.interference {
-            Interference::Blocks(_) if k == 1 => Interference::Blocks(1),
+            Interference::Blocks(_) if k == 1 => Interference::blocks(1),
             Interference::Blocks(_) => {
                 let reason = "this drive has a block profile: set interference_blocks, or k=1".to_owned();
                 return Err(DriveError::one("k", reason));
@@ -307,6 +326,7 @@ impl DriveModel {
     }
 
     /// The drive cut to its first cylinders (in PBA order of the zones), so that at least `blocks` count as its size.
+    /// Tracks that are set aside and not shingled keep their share, unless their number was given.
     /// A seek curve over cylinders stays as it is; one over blocks is relative to the size and shrinks with it (C2).
     ///
     /// # Errors
@@ -319,9 +339,13 @@ impl DriveModel {
         }
         let scaled = |n: u64| (u128::from(n) * u128::from(blocks.0)).div_ceil(u128::from(counted.0)) as u64;
         let medium = scaled(self.geometry.blocks().0);
+        let aside_given = self.overrides.iter().any(|(key, _)| key == "random_access");
         self.changed("capacity", format!("{blocks}blk"), |s| {
             cut(&mut s.geometry, medium);
             s.counted = s.counted.map(|_| blocks);
+            if matches!(s.interference, Interference::Blocks(_)) && !aside_given {
+                s.bands.random_access = scaled(s.bands.random_access);
+            }
             if s.mechanics.distance == Distance::Blocks {
                 for curve in [&mut s.mechanics.read_seek, &mut s.mechanics.write_seek] {
                     if let Some(full) = curve.full_mut() {
@@ -331,6 +355,17 @@ impl DriveModel {
             }
         })
     }
+}
+
+/// The first block behind `aside` tracks (cylinders on a cylinder layout).
+fn first_shingled(geometry: &Geometry, aside: u64) -> Result<u64, DriveError> {
+    let unit = geometry.strokes().next().map_or(1, |s| s.unit);
+    let rows = geometry.rows();
+    if aside >= rows {
+        let reason = format!("{aside} tracks are not accepted: from 0 to {}", rows.saturating_sub(1));
+        return Err(DriveError::one("bands.random_access", reason));
+    }
+    Ok(geometry.track_start(TrackNo(aside * unit)).0)
 }
 
 /// Keeps the first cylinders, as few as hold `blocks`; slipped sectors are made up for.

@@ -70,7 +70,7 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
 fn interference(r: Reader<'_>) -> Option<Interference> {
     let blocks = r.opt_number("blocks", BLOCKS);
     let out = if let Some(n) = blocks {
-        Some(Interference::Blocks(n as u64))
+        Some(Interference::blocks(n as u64))
     } else {
         let (s_id, s_od) = (r.number("s_id", TRACKS), r.number("s_od", TRACKS));
         let phi = |key| r.opt_number(key, ANGLE).map_or(0, angle);

@@ -179,7 +179,7 @@ fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel, DriveErro
     }
     if let Some(n) = values.count("interference_blocks") {
         drive = drive.changed("interference_blocks", n.to_string(), |s| {
-            s.interference = Interference::Blocks(n);
+            s.interference = Interference::blocks(n);
         })?;
     }
     if let Some(blocks) = values.size("capacity", drive.counted_blocks()) {

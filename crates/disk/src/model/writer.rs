@@ -147,7 +147,7 @@ impl Writer<'_> {
     fn interference(&mut self, i: &Interference) {
         self.begin("interference");
         match i {
-            Interference::Blocks(n) => self.number("blocks", &n.to_string(), "blk"),
+            Interference::Blocks(p) => self.number("blocks", &p.reach.to_string(), "blk"),
             Interference::Physical(p) => {
                 self.number("s_id", &p.s_id.to_string(), "tracks");
                 self.number("s_od", &p.s_od.to_string(), "tracks");

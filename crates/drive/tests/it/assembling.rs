@@ -49,6 +49,35 @@ fn presets_of_host_managed_drives_go_with_zones_as_they_are() {
     }
 }
 
+/// A drive that is cut short keeps its share of conventional zones; without that it could not be shorter than they are.
+#[test]
+fn presets_of_host_managed_drives_can_be_short() {
+    for drive in ["wd-ultrastar-dc-hc680", "wd-ultrastar-dc-hc690"] {
+        let zones = |text: &str, layer: &str| {
+            let preset = smrlab_disk::model::load(text, |_| Err(String::new())).unwrap();
+            let built = smrlab_stl::build(layer, &smrlab_stl::BuildContext::new(preset.into())).unwrap();
+            let zones = smrlab_stl::zones_of(&*built.layer);
+            let first = zones.iter().take_while(|z| z.pointer.is_none()).count();
+            (first, zones.len(), built.layer.host_blocks().0)
+        };
+        let (conventional, all, blocks) = zones(drive, "zoned");
+        let counted = if drive.ends_with("680") { (1006, 100_584) } else { (1192, 119_200) };
+        assert_eq!(
+            (conventional, all, blocks),
+            (counted.0, counted.1, counted.1 as u64 * 524_288),
+            "{drive}"
+        );
+        let short = |capacity, layer| zones(&format!("{drive},capacity={capacity}"), layer);
+        assert_eq!(
+            short("8GiB", "zoned"),
+            (0, 31, 31 * 524_288),
+            "{drive}: no zone has room on a hundredth of it"
+        );
+        assert_eq!(short("64GB", "zoned"), (2, 238, 238 * 524_288), "{drive}");
+        assert_eq!(short("64GB,random_access=4000", "zoned,conventional=10%").0, 24, "{drive}");
+    }
+}
+
 #[derive(Default)]
 struct Moves(Vec<Tracks>);
 

@@ -176,7 +176,7 @@ impl CaveatScriptor {
     fn isolation(&self) -> u64 {
         match self.drive.interference() {
             Interference::Physical(_) => self.drive.head_width() - 1,
-            Interference::Blocks(reach) => reach.saturating_sub(1),
+            Interference::Blocks(p) => p.reach.saturating_sub(1),
         }
     }
 }

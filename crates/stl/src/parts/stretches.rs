@@ -3,7 +3,7 @@
 
 use crate::parts::ring::Stretch;
 use smrlab_disk::{DriveModel, Interference, TrackNo};
-use smrlab_units::Blocks;
+use smrlab_units::{Blocks, Pba};
 
 /// A drive's stretches.
 #[derive(Clone, Debug)]
@@ -24,10 +24,9 @@ impl MediumSpace {
         let geometry = drive.geometry();
         let set_aside = drive.spec().bands.random_access;
         let (stretches, reach) = match drive.interference() {
-            Interference::Blocks(n) => {
-                let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-                let first = geometry.track_start(TrackNo(set_aside * unit));
-                (vec![Stretch { first, blocks: Blocks(geometry.blocks().0 - first.0) }], n)
+            Interference::Blocks(p) => {
+                let first = Pba(p.from);
+                (vec![Stretch { first, blocks: Blocks(geometry.blocks().0 - first.0) }], p.reach)
             }
             Interference::Physical(p) => {
                 let longest = geometry.zones().map(|z| u64::from(z.sectors)).max().unwrap_or(1);

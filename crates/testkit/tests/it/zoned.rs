@@ -2,7 +2,7 @@
 //! refusals and bytes are equal; and after a power cut at every media operation of each.
 
 use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
-use smrlab_disk::DriveModel;
+use smrlab_disk::{DriveModel, Interference};
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng, drives};
 use smrlab_units::{HostOp, Pba, SimTime, ZoneKind};
@@ -120,6 +120,13 @@ fn build(text: &str, drive: &Arc<DriveModel>) -> Box<dyn TranslationLayer> {
     smrlab_stl::build(text, &BuildContext::new(drive.clone())).unwrap_or_else(|e| panic!("{text}: {e}")).layer
 }
 
+/// A block profile that reaches over half a track, behind 24 tracks of 40 that are not shingled.
+fn unshingled() -> Arc<DriveModel> {
+    let mut spec = drives::plain(120, 20, 2, 4).spec().clone();
+    (spec.interference, spec.bands.tracks, spec.bands.random_access) = (Interference::blocks(11), None, 24);
+    Arc::new(DriveModel::new(spec, Vec::new()).unwrap())
+}
+
 const SMALL: &str = "zoned,zone=16KiB,max_open=3,max_active=5,conventional=10%";
 const GAPS: &str = "zoned,zone=16KiB,capacity=12KiB,max_open=3,max_active=5,conventional=10%";
 const RUNT: &str = "zoned,zone=16KiB,runt=4KiB,max_open=3,max_active=5,conventional=0%";
@@ -128,7 +135,7 @@ const RUNT: &str = "zoned,zone=16KiB,runt=4KiB,max_open=3,max_active=5,conventio
 fn random_commands_do_what_a_second_model_says() {
     let mut refusals = std::collections::BTreeSet::new();
     let mut fits = 0;
-    for (name, drive) in drives::all() {
+    for (name, drive) in drives::all().into_iter().chain([("not shingled in front", unshingled())]) {
         let refusing = "zoned,zone=16KiB,max_open=3,max_active=5,conventional=0%,urswrz=off";
         let gaps_refusing = "zoned,zone=16KiB,capacity=4KiB,max_open=3,max_active=5,urswrz=off";
         for text in [SMALL, GAPS, RUNT, refusing, gaps_refusing] {
@@ -159,9 +166,8 @@ fn random_commands_do_what_a_second_model_says() {
 
 #[test]
 fn write_pointers_and_bytes_survive_a_cut_at_every_media_operation() {
-    for (_, drive) in
-        drives::all().into_iter().filter(|d| ["tiny", "zones and skew", "wide head"].contains(&d.0))
-    {
+    let some = drives::all().into_iter().filter(|d| ["tiny", "zones and skew", "wide head"].contains(&d.0));
+    for drive in some.map(|d| d.1).chain([unshingled()]) {
         for (text, commands) in [(SMALL, 150), (GAPS, 60), (RUNT, 60)] {
             let (mut rig, mut rng) = (Rig::new(text, &drive, (3, 5)), Rng::new(9));
             for _ in 0..commands {
@@ -197,6 +203,24 @@ fn gaps_and_a_runt_lie_where_they_were_asked_for() {
         assert!(fails(text).contains("a multiple of 4KiB, at most a zone's 32 blocks"), "{}", fails(text));
     }
     assert!(fails("zoned,zone=16KiB,capacity=8KiB,runt=8KiB").contains("runt="));
+}
+
+/// As many conventional zones as fit on the tracks that are not shingled (480 blocks), or as many as are asked for.
+#[test]
+fn conventional_zones_of_a_drive_with_a_block_profile_lie_on_tracks_that_are_not_shingled() {
+    let drive = unshingled();
+    let kinds = |text: &str| {
+        let zones = smrlab_stl::zones_of(&*build(text, &drive));
+        let first = zones.iter().filter(|z| z.kind == ZoneKind::Conventional).count();
+        assert!(zones[first..].iter().all(|z| z.kind == ZoneKind::SequentialRequired));
+        (first, zones.len() - first)
+    };
+    // Each with a guard of 10 blocks: (2400 - 480) / (32 + 10).
+    assert_eq!(kinds("zoned,zone=16KiB"), (15, 45));
+    assert_eq!(kinds("zoned,zone=16KiB,conventional=10%"), (8, 45));
+    assert_eq!(kinds("zoned,zone=16KiB,conventional=0%"), (0, 45));
+    let more = smrlab_stl::build("zoned,zone=16KiB,conventional=30%", &BuildContext::new(drive.clone()));
+    assert!(more.unwrap_err().to_string().contains("give the drive random_access=37,"));
 }
 
 #[test]

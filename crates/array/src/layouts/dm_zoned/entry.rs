@@ -95,8 +95,7 @@ fn shape(zones: &[Zone], reserved: u32) -> Result<Shape, String> {
     if shape.random().is_empty() {
         let remedy = match conventional {
             0 => {
-                "give zoned some with conventional=; a drive with a block profile, such as the presets of host-managed drives, has none \
-                  whatever is asked for: take one with tracks, such as modern-7200"
+                "give zoned some with conventional=, and a drive with a block profile tracks for them with random_access="
             }
             _ => "give zoned more with conventional=, or smaller ones with zone=",
         };

@@ -11,7 +11,8 @@ use smrlab_units::{Blocks, ZoneKind, ZoneLimits};
 const PAGE: &str = "\
 A host-managed drive (ZBC, ZAC): the host writes each zone in order, and the drive refuses what is out of order. There is no
 translation: a zone lies on tracks of its own, with as many free tracks behind it as the head touches beside the one that it writes, so that
-no write harms another zone. Conventional zones come first; they can be written anywhere and lie on tracks that are a head's width apart.
+no write harms another zone. Conventional zones come first; they can be written anywhere and lie on tracks that are a head's width apart, or, on
+drives with a block profile, on the tracks that are set aside for random access and are not shingled.
 
 A zone that requires sequential writes is empty, open (a write opened it, or the host did), closed, full, read-only or offline. A write must begin
 at the write pointer, be whole physical blocks (4 KiB) and end in its zone. At most `max_open` zones are open: a write to one more closes the zone
@@ -63,8 +64,9 @@ pub static ENTRY: LayerEntry = LayerEntry {
         param(
             "conventional",
             Kind::Share(0.0, 0.5),
-            "1%",
-            "share of the zones that are conventional, at least one unless it is 0; drives with a block profile have none",
+            "",
+            "share of the zones that are conventional, at least one unless it is 0; default: 1%; on a drive with a block profile as many as its \
+             random_access tracks have room for",
         ),
         param(
             "capacity",
@@ -120,7 +122,7 @@ pub(crate) fn model(name: &str, pairs: &[(&str, &str)]) -> Option<String> {
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let fail = |e| does_not_fit(&ENTRY, &e);
-    let share = values.share("conventional").unwrap_or(0.0);
+    let share = values.share("conventional");
     let drive = context.drive.counted_blocks();
     let places = match values.size("zone", drive) {
         Some(size) if size.0 == 0 || !size.0.is_multiple_of(PHYSICAL) => {

@@ -1,9 +1,9 @@
-//! Where the zones lie: conventional ones on tracks that are far enough apart, the others each on tracks of their own with a guard behind
-//! them, so that no write harms another zone.
+//! Where the zones lie: conventional ones on tracks that are far enough apart, or that are not shingled, the others each on tracks of their
+//! own with a guard behind them, so that no write harms another zone.
 
 use crate::entry::BuildContext;
 use smrlab_disk::geometry::Stroke;
-use smrlab_disk::{BandId, Bands, DriveError, Geometry, Interference, RandomAccess, TrackNo};
+use smrlab_disk::{BandId, Bands, DriveError, DriveModel, Geometry, Interference, RandomAccess, TrackNo};
 use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba};
 
@@ -32,23 +32,59 @@ pub(super) struct Lengths {
     pub runt: Option<u64>,
 }
 
+/// The share of conventional zones where none is given: what drives have that are sold.
+const SHARE: f64 = 0.01;
+
 /// Zones of these lengths, of which `share` are conventional, and no more than the drive counts.
-pub(super) fn lay(context: &BuildContext, lengths: Lengths, share: f64) -> Result<Places, DriveError> {
+pub(super) fn lay(
+    context: &BuildContext,
+    lengths: Lengths,
+    share: Option<f64>,
+) -> Result<Places, DriveError> {
     let drive = &context.drive;
     let geometry = drive.geometry();
     let Lengths { size, capacity, .. } = lengths;
     if matches!(drive.interference(), Interference::Blocks(_)) {
-        let bands = drive.block_bands(Blocks(capacity))?;
-        return Ok(Places::new(bands, lengths, (Vec::new(), Vec::new())));
+        return lay_unshingled(drive, lengths, share);
     }
+    let share = share.unwrap_or(SHARE);
     let guard = drive.head_width() - 1;
     let most = drive.counted_blocks().0 / capacity;
     let all = (starts(geometry, capacity, guard, 0).len() as u64).min(most);
     let wanted = if share > 0.0 { ((all as f64 * share).round() as u64).max(1) } else { 0 };
     let (rows, tracks) = set_aside(geometry, wanted * size, guard + 1).unwrap_or_default();
+    // As many whole zones as were asked for lie on the tracks, or none; of the last track some may be left.
+    let found = if tracks.0.is_empty() { 0 } else { wanted };
     let mut places = starts(geometry, capacity, guard, rows);
     places.truncate(most.saturating_sub((wanted * size).div_ceil(capacity)) as usize);
-    Ok(Places::new(Bands::at(&places, Blocks(capacity))?, lengths, tracks))
+    Ok(Places::new(Bands::at(&places, Blocks(capacity))?, lengths, found, tracks))
+}
+
+/// The same on a drive with a block profile: conventional zones lie on the tracks that are not shingled, one behind the other.
+fn lay_unshingled(drive: &DriveModel, lengths: Lengths, share: Option<f64>) -> Result<Places, DriveError> {
+    let Lengths { size, capacity, .. } = lengths;
+    let (counted, aside) = (drive.counted_blocks().0, drive.unshingled().0);
+    let room = aside / size;
+    let wanted = match share {
+        Some(share) if share > 0.0 => ((counted as f64 * share / size as f64).round() as u64).max(1),
+        Some(_) => 0,
+        None => room,
+    };
+    if wanted > room {
+        let (tracks, each) = (drive.spec().bands.random_access, drive.geometry().track_blocks(TrackNo(0)).0);
+        let reason = format!(
+            "they do not fit on the {tracks} tracks of {} that are not shingled: give the drive random_access={}, or use a smaller \
+             conventional= or zone=",
+            drive.name(),
+            (wanted * size).div_ceil(each)
+        );
+        return Err(DriveError::one("conventional zones", reason));
+    }
+    // What is left of those tracks is less than a zone: where the medium has room for one more zone, there is one.
+    let number = counted.saturating_sub(aside) / capacity..=counted.saturating_sub(room * size) / capacity;
+    let bands = drive.shingled_bands(Blocks(capacity), number)?;
+    let tracks = if wanted > 0 { (vec![0], vec![Pba(0)]) } else { Tracks::default() };
+    Ok(Places::new(bands, lengths, wanted, tracks))
 }
 
 /// Bands of this many blocks, all there is room for behind the tracks that are set aside for random access.
@@ -126,9 +162,13 @@ fn set_aside(geometry: &Geometry, blocks: u64, width: u64) -> Option<(u64, Track
 }
 
 impl Places {
-    fn new(bands: Bands, Lengths { size, capacity, runt }: Lengths, (firsts, starts): Tracks) -> Self {
-        // As many whole zones as were asked for lie on the tracks; of the last track some may be left.
-        let conventional = firsts.last().map_or(0, |last| last / size + u64::from(last % size > 0)) * size;
+    fn new(
+        bands: Bands,
+        Lengths { size, capacity, runt }: Lengths,
+        conventional: u64,
+        (firsts, starts): Tracks,
+    ) -> Self {
+        let conventional = conventional * size;
         let firsts = if firsts.is_empty() { vec![0] } else { firsts };
         let tracks = RunIndex::new(firsts, conventional.max(1));
         let short = runt.map_or(0, |runt| capacity - runt);
