@@ -270,15 +270,22 @@ impl Drive {
         self.layer.admit(request)
     }
 
-    /// Answers a request at `now` that the layer did not [admit](Self::admit): that takes no time and nothing of the medium.
-    pub(crate) fn refuse(&mut self, now: SimTime, (why, lba): (Refusal, Lba)) -> TimedPlan<'_> {
+    /// Answers a request at `now` that the layer did not [admit](Self::admit): that takes nothing of the medium, and of time what the
+    /// drive's controller needs, where its file describes one.
+    pub(crate) fn refuse(
+        &mut self,
+        now: SimTime,
+        request: &HostRequest,
+        (why, lba): (Refusal, Lba),
+    ) -> TimedPlan<'_> {
         self.plan.clear();
         self.plan.refuse(why, lba);
         self.ends.clear();
-        self.idle_since = self.idle_since.max(now);
-        let served = Served { start: now, ack: now, end: now };
+        let (start, ack) = self.refusing(now, request);
+        self.idle_since = self.idle_since.max(ack);
+        let served = Served { start, ack, end: ack };
         let (plan, ends, member) = (&self.plan, &*self.ends, self.member);
-        TimedPlan { member, plan, done: 0, served, began: now, ends, whole: true, buffered: false }
+        TimedPlan { member, plan, done: 0, served, began: start, ends, whole: true, buffered: false }
     }
 
     /// When [`next_step`](Self::next_step) has something to do, if no request comes before.

@@ -126,7 +126,7 @@ impl ScheduledDrive {
         let order = match self.drive.admit(request) {
             Ok(order) => order,
             Err(refused) => {
-                let executed = self.drive.refuse(now, refused);
+                let executed = self.drive.refuse(now, request, refused);
                 let served = executed.served;
                 return watch.dispatched(came, request, &executed).map(|()| Some(served));
             }

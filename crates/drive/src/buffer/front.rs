@@ -39,6 +39,12 @@ impl Front {
         self.chosen = now;
     }
 
+    /// `start`, or when a scheduler chose the present command, whichever is later.
+    #[inline]
+    pub(super) fn chosen(&self, start: SimTime) -> SimTime {
+        start.max(self.chosen)
+    }
+
     /// Of times after a read and after a write, the one that holds for the present command.
     #[inline]
     pub(super) fn after(&self, times: [SimTime; 2]) -> SimTime {

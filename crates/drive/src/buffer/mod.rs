@@ -151,6 +151,11 @@ impl DriveBuffer {
         self.front.answered(&self.spec, dir, done, medium)
     }
 
+    /// `start`, or when a scheduler chose the present command, whichever is later.
+    pub(crate) fn chosen(&self, start: SimTime) -> SimTime {
+        self.front.chosen(start)
+    }
+
     /// What the bus needs for so many blocks.
     #[inline]
     pub(crate) fn bus(&self, dir: Dir, blocks: u64) -> SimTime {

@@ -125,6 +125,15 @@ impl DriveBuffer {
         (start, self.answered(Dir::Write, done, false))
     }
 
+    /// Answers a request that is refused and whose command begins at `start`, as quickly as one for which the medium is not needed; nothing
+    /// goes over the bus. Answers when it completes.
+    pub(crate) fn refuse(&mut self, start: SimTime, dir: Dir, m: &mut Mechanics) -> SimTime {
+        self.catch_up(m);
+        let hit = if dir == Dir::Read { self.spec.read_hit } else { self.spec.write_hit };
+        let over = self.front.over(start, hit);
+        self.answered(dir, over, false)
+    }
+
     /// Writes what was taken before, from `now` on but not before `data`.
     pub(crate) fn destage(
         &mut self,

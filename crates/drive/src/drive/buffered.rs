@@ -110,6 +110,17 @@ impl Drive {
         Served { start, ack, end: ack }
     }
 
+    /// When a request that is refused at `now` begins, and when it is answered.
+    pub(super) fn refusing(&mut self, now: SimTime, request: &HostRequest) -> (SimTime, SimTime) {
+        match &mut self.buffer {
+            Some(b) => {
+                let start = b.begin(now);
+                (start, b.refuse(start, dir(request.op), &mut self.mechanics))
+            }
+            None => (now, now),
+        }
+    }
+
     /// The parts that serve a request, where there is a buffer: its medium is busy with what was started before.
     #[inline(always)]
     pub(super) fn parts(&mut self) -> Option<Behind<'_>> {
@@ -198,6 +209,10 @@ impl Behind<'_> {
         watch: &mut impl Observer,
     ) -> Done {
         self.plan(now, request);
+        if self.plan.refusal().is_some() {
+            let ack = self.buffer.refuse(start, dir(request.op), self.mechanics);
+            return Done { began: start, served: Served { start, ack, end: ack }, buffered: false };
+        }
         let writes = matches!(request.op, HostOp::Write | HostOp::Append);
         let buffered =
             writes && self.buffer.takes(request.blocks.0, request.fua) && !self.plan.ops().is_empty();
@@ -293,6 +308,8 @@ impl Behind<'_> {
             }
             HostOp::Flush | HostOp::Discard | HostOp::Zone(_) => {
                 let waits = request.op == HostOp::Flush;
+                // Not before a scheduler chose it: what came before it to the same zone is done then.
+                let start = self.buffer.chosen(start);
                 let from = if waits { start.max(self.buffer.free_at()) } else { start };
                 let walked = self.walk(from, start, request, watch);
                 let (done, moved) = (walked.ack, walked.moved);

@@ -380,7 +380,8 @@ fn other_zones_and_reads_go_past_a_zone_whose_writes_keep_their_order() {
     }
     let (mut drive, _) =
         Rig { drive: "tiny,cache=off", scheduler: "sptf,depth=8", layer: "zoned,zone=16KiB", ..RIG }.start();
-    let (near, far) = (Lba(32), Lba(32 * 30));
+    // Behind the conventional zone.
+    let (near, far) = (Lba(64), Lba(32 * 31));
     let mut order = Order(Vec::new());
     let mut send = |id: u64, op: HostOp, lba: Lba| {
         let r = HostRequest::new(op, lba, Blocks(8)).numbered(id);
