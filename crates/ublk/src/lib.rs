@@ -121,7 +121,8 @@ fn serve(
 /// What the kernel is told of the disk.
 fn shape(device: &Device) -> Result<Shape> {
     let limits = device.zone_limits().filter(|limits| limits.preferred.is_none());
-    let logical = device.block_size();
+    // Zones are written in whole physical blocks, and a ublk disk can say that of its logical blocks alone.
+    let logical = if limits.is_some() { device.physical_block() } else { device.block_size() };
     let (mut zone, mut zones) = (Blocks::ZERO, 0);
     if limits.is_some() {
         device.zones(Lba(0), &mut |z| {

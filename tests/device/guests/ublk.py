@@ -118,6 +118,7 @@ def zoned() -> None:
     assert queue(path, "zoned") == "host-managed"
     assert (queue(path, "nr_zones"), queue(path, "chunk_sectors")) == (str(len(zones)), "16384")
     assert (queue(path, "max_open_zones"), queue(path, "physical_block_size")) == ("16", "4096")
+    assert (queue(path, "logical_block_size"), queue(path, "zone_write_granularity")) == ("4096", "4096")
     first = next(z["start"] for z in zones if not z["conventional"])
     run("blkzone", "open", "-o", str(first), "-c", "2", path)
     run("blkzone", "finish", "-o", str(first), "-c", "1", path)
