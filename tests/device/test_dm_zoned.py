@@ -1,7 +1,7 @@
 """The filter `dm-zoned` beside the kernel's target of that name: the same requests, and what each asks of the drive.
 
 The kernel's requests are what the served drive recorded, the filter's are media operations of a run. The recorded
-workload is the writes of a database, one after the other; drive, zones and metadata are the same.
+workloads are the writes of databases, one after the other; drive, zones and metadata are the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,10 +25,25 @@ DRIVE = "modern-7200"
 SIZE = 1 << 30  # also in media()
 LAYER = "zoned,zone=8MiB,conventional=12%,max_open=16"
 ZONE = (8 << 20) // 512
-# Requests, and chunks over which they go: a few more than there are random zones.
-REQUESTS = 2500
-CHUNKS = 12
 READ, WRITE, RESET = 0, 1, 8
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Writes of a shipped trace, in order, brought to some chunks."""
+
+    trace: str
+    requests: int
+    chunks: int
+    # Blocks written are compared, too; where not, docs/zones.md has the difference and what is known of it.
+    compared: bool = True
+
+
+WORKLOADS = {
+    # Over a few chunks more than there are random zones.
+    "postgres": Workload("postgres", 2500, 12),
+    "sqlite": Workload("sqlite", 2500, 12, compared=False),
+}
 
 
 @dataclass
@@ -58,20 +73,24 @@ class Asked:
         return self.to_random + self.to_sequential
 
 
-def iolog() -> Iterator[str]:
-    """The writes of the recorded database as fio replays them, brought to few chunks and whole blocks of 4 KiB."""
-    yield from ("fio version 2 iolog", "/dev/dm-0 add", "/dev/dm-0 open")
-    trace = pq.read_table(ROOT / "traces" / "postgres.parquet").to_pydict()
-    left = REQUESTS
+def requests(workload: Workload) -> Iterator[tuple[int, int]]:
+    """The writes, in whole blocks of 4 KiB: first byte and bytes."""
+    trace = pq.read_table(ROOT / "traces" / f"{workload.trace}.parquet").to_pydict()
+    left = workload.requests
     for op, lba, blocks in zip(trace["op"], trace["lba"], trace["blocks"], strict=True):
         first, end = lba // 8 * 8, -(-(lba + blocks) // 8) * 8
         if op != WRITE or blocks == 0 or first // ZONE != (end - 1) // ZONE:
             continue
-        yield f"/dev/dm-0 write {first % (CHUNKS * ZONE) * 512} {(end - first) * 512}"
+        yield first % (workload.chunks * ZONE) * 512, (end - first) * 512
         left -= 1
         if left == 0:
             break
-    yield "/dev/dm-0 close"
+
+
+def iolog(writes: Iterable[tuple[int, int]]) -> str:
+    """Writes as fio replays them, one after the other."""
+    lines = [f"/dev/dm-0 write {at} {length}" for at, length in writes]
+    return "\n".join(["fio version 2 iolog", "/dev/dm-0 add", "/dev/dm-0 open", *lines, "/dev/dm-0 close", ""])
 
 
 def kernels(capture: Path, conventional: int, metadata: int) -> Asked:
@@ -115,11 +134,12 @@ def media(out: Path, *words: str | Path) -> list[dict[str, object]]:
     return rows
 
 
-def filters(place: Path, log: Path, zones: int, conventional: int) -> Asked:
+def filters(place: Path, workload: Workload, zones: int, conventional: int) -> Asked:
     """What the filter asked for."""
+    log = place / "iolog"
+    log.write_text(iolog(requests(workload)))
     # Where each zone begins on the medium: by a write to each.
-    starts = [f"/dev/dm-0 write {zone * ZONE * 512} 4096" for zone in range(zones)]
-    (place / "starts").write_text("\n".join(["fio version 2 iolog", "/dev/dm-0 add", "/dev/dm-0 open", *starts, ""]))
+    (place / "starts").write_text(iolog((zone * ZONE * 512, 4096) for zone in range(zones)))
     bases = [row["pba"] for row in media(place / "a", "--layer", LAYER, "--trace", f"{place / 'starts'}:fio")]
     assert len(bases) == zones
     assert bases == sorted(bases)  # type: ignore[type-var]
@@ -143,7 +163,11 @@ def filters(place: Path, log: Path, zones: int, conventional: int) -> Asked:
 
 
 @pytest.mark.full
-def test_the_filter_asks_for_what_the_kernels_target_asks_for(make: Make, fast: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_filter_asks_for_what_the_kernels_target_asks_for(
+    make: Make, fast: Path, tmp_path: Path, name: str
+) -> None:
+    workload = WORKLOADS[name]
     need("fio", "dmsetup")
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -156,13 +180,14 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(make: Make, fast: 
     conventional = sum(z["conventional"] for z in zones)
     target = DmZoned(len(zones), conventional, ZONE * 512)
     (shared / "dm-zoned").write_bytes(target.image())
-    (shared / "iolog").write_text("\n".join(iolog()) + "\n")
+    (shared / "iolog").write_text(iolog(requests(workload)))
     machine.scsi(url(device, port))
     machine.run("dm_zoned.sh", 500, SECTORS=target.sectors)
     device.stop()
     kernel = kernels(record, conventional, 2 * target.sized(target.maps)[1])
-    ours = filters(tmp_path, shared / "iolog", len(zones), conventional)
+    ours = filters(tmp_path, workload, len(zones), conventional)
     print(kernel, ours, sep="\n")
     assert ours.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
-    assert ours.written == pytest.approx(kernel.written, rel=0.1)
+    if workload.compared:
+        assert ours.written == pytest.approx(kernel.written, rel=0.1)
     assert set(ours.begun) == set(kernel.begun)
