@@ -3,7 +3,8 @@
 # make test    set-up, then lints and every test that each change must pass
 # make test-changed   what tests of your change (against BASE=main, or HEAD) fit into two minutes; says what it left out
 # make test-full   besides: what takes long and finds little for most changes; its result is kept in tools/test-full.json
-# make test-zones   what is about zones alone: hosts of host-managed drives on bytes, libzbc's tests, iscsi-test-cu, guests with a kernel
+# make test-zones   what is about zones alone: hosts of host-managed drives on bytes, libzbc's tests, iscsi-test-cu, guests with a kernel,
+#               and fio's tests of zoned block devices where SMRLAB_FIO names its source
 # make test-cluster   studies that are disturbed: workers, schedulers killed, a store with errors (5 minutes)
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
@@ -63,7 +64,7 @@ test-python: .setup/venv-test .setup/native
 test-zones: .setup/packages-zones .setup/guest-kernel .setup/guest-kernel-6.1 .setup/venv-test .setup/native
 	cargo test --quiet -p smrlab-testkit --test it -- zoned
 	$(BIN)/pytest tests/device/test_zones.py tests/device/test_iscsi.py tests/device/test_guests.py \
-	    tests/device/test_dm_zoned.py
+	    tests/device/test_dm_zoned.py tests/device/test_suites.py
 
 test-cluster: .setup/venv-test .setup/native .setup/tests
 	$(BIN)/python tests/cluster/disturbed.py --rounds $(or $(ROUNDS),2) --page docs/studies-disturbed.md
