@@ -146,6 +146,15 @@ mod tests {
         assert_eq!((stow.sequential.len(), stow.random.len()), (0, 1));
     }
 
+    /// What is left of a group waits no longer than what was written once.
+    #[test]
+    fn what_is_left_of_a_group_is_not_passed_over() {
+        let mut stow = Stow::default();
+        stow.touched(1);
+        wrote(&mut stow, 20, false);
+        assert_eq!(victims(&mut stow, 9), [1, 5]);
+    }
+
     /// The run of groups 10, 11 goes on with 12; one that begins at 30 breaks it, and the sequential queue deserves a group more. A random
     /// group that is written again when its turn is near takes that away; one that is far does not.
     #[test]

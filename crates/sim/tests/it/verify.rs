@@ -104,14 +104,17 @@ fn arrays_return_what_was_written() {
     }
 }
 
-/// The same run without following anything.
-/// With more drives dead than they can stand arrays refuse reads, and writes too: what a refused write was to change is old or new.
+/// With more drives dead than they can stand arrays refuse reads, and writes too: what a refused write was to change is old or new. What an
+/// SSD has acknowledged is read from there.
 #[test]
 fn arrays_that_lost_too_much_deliver_nothing_wrong() {
     for array in [
         "dvs,disks=4,chunk=4blk,segment=8,overprovision=20%",
         "full-stripe,disks=4,chunk=1blk,segment=8,batch=5",
         "raid5,disks=4",
+        "raid5,disks=4,ssd_write=256KiB",
+        "striped,disks=3,chunk=8KiB,ssd_write=256KiB,ssd_read=128KiB,ssd_page=4KiB",
+        "spanning,disks=3,ssd_write=256KiB,ssd_write_policy=stow,ssd_control=rate",
     ] {
         let lost = format!("{array},fail=0@1s+2@2s,replace=1s");
         let r = array_run(&lost, "log", "").unwrap_or_else(|e| panic!("{lost}: {e}"));
@@ -120,6 +123,7 @@ fn arrays_that_lost_too_much_deliver_nothing_wrong() {
     }
 }
 
+/// The same run without following anything.
 #[test]
 fn following_an_array_changes_nothing_else() {
     let array = "dvs,disks=4,chunk=8KiB,segment=20,overprovision=30%,ssd_write=1MiB,ssd_read=1MiB";

@@ -4,7 +4,8 @@ use smrlab_stl::Metadata;
 use smrlab_testkit::{ArrayHarness, Harness, Rng, drives, layers};
 use smrlab_units::HostOp;
 
-const ARRAYS: &[&str] = &[
+/// Arrays of all kinds.
+pub(crate) const ARRAYS: &[&str] = &[
     "spanning,disks=3",
     "striped,disks=3,chunk=1blk",
     "striped,disks=4,chunk=7blk",
@@ -96,17 +97,12 @@ fn everything_is_read_back_over_every_layer() {
     }
 }
 
-/// A log, which needs no journal: nothing is written over that is needed.
-fn is_log(text: &str) -> bool {
-    text.starts_with("full-stripe") || text.contains("groups=moving")
-}
-
-fn redundant(text: &str) -> bool {
+pub(crate) fn redundant(text: &str) -> bool {
     losses(text) > 0
 }
 
 /// How many disks, whichever they are, may be dead at a time.
-fn losses(text: &str) -> usize {
+pub(crate) fn losses(text: &str) -> usize {
     smrlab_array::parse(text).unwrap().capabilities().losses as usize + usize::from(text.contains("copies=3"))
 }
 
@@ -115,38 +111,6 @@ fn in_step(text: &str) -> bool {
     (text.starts_with("raid5") || text.starts_with("raid4s"))
         && !text.contains("parity=log")
         && !text.contains(" / ")
-}
-
-/// The power fails at any member request, when images are logged and when they are put into the parity: with a remembered
-/// intent any disk may be lost afterwards.
-#[test]
-fn the_power_may_fail_while_parity_is_logged() {
-    let drive = drives::plain(24, 6, 1, 4);
-    for text in ARRAYS.iter().filter(|a| a.contains("parity=log") && a.contains("intent=on")) {
-        let mut applied = 0;
-        for point in 0..200 {
-            let mut rng = Rng::new(point);
-            let mut array = ArrayHarness::new(text, "cmr", &drive);
-            array.exercise(40, 8, &mut rng);
-            array.submit(HostOp::Write, point % 60, 6, &mut rng);
-            (0..point % 31).for_each(|_| _ = array.step(&mut rng));
-            applied += smrlab_array::counted(array.array()).get("parities_applied").unwrap();
-            array.cut(&mut rng);
-            array.exercise(6, 8, &mut rng);
-            array.settle(&mut rng);
-            array.cut(&mut rng);
-            let disk = point as usize % array.disks();
-            array.kill(disk);
-            array.read_back(&mut rng);
-            array.replace(disk);
-            array.exercise(6, 8, &mut rng);
-            array.settle(&mut rng);
-            array.kill((disk + 1) % array.disks());
-            array.read_back(&mut rng);
-            assert_eq!(array.refused, 0, "{text}");
-        }
-        assert!(applied > 100, "{text}: only {applied} parities were made from logs");
-    }
 }
 
 /// A disk dies at any point of a run, with requests under way; later it is replaced, while the run goes on.
@@ -248,26 +212,6 @@ fn a_mirror_lives_as_long_as_a_copy_does() {
     assert_eq!((array.refused, array.array().unfinished()), (2, false));
 }
 
-/// The power fails at any member request: with a remembered intent, as many disks may be lost afterwards as ever.
-#[test]
-fn copies_and_parities_fit_again_after_a_power_cut() {
-    let drive = drives::plain(24, 6, 1, 4);
-    for text in ARRAYS.iter().filter(|a| a.contains("intent=on") && !a.contains("parity=log")) {
-        for point in 0..80 {
-            let mut rng = Rng::new(point);
-            let mut array = ArrayHarness::new(text, "cmr", &drive);
-            array.exercise(10, 30, &mut rng);
-            array.submit(HostOp::Write, point % 40, 20, &mut rng);
-            (0..point % 19).for_each(|_| _ = array.step(&mut rng));
-            array.cut(&mut rng);
-            array.read_back(&mut rng);
-            (0..losses(text)).for_each(|i| array.kill((point as usize + 2 * i) % array.disks()));
-            array.read_back(&mut rng);
-            assert_eq!(array.refused, 0, "{text}: {point}");
-        }
-    }
-}
-
 /// RAID-5 over every layer of the registry: a disk dies at several points of a run and is rebuilt.
 #[test]
 fn raid5_loses_no_disk_over_any_layer() {
@@ -292,75 +236,6 @@ fn raid5_loses_no_disk_over_any_layer() {
     }
 }
 
-/// The power fails between any two member requests: what was acknowledged is there; with `intent=on` the parity fits
-/// again, so that any disk may be lost afterwards.
-#[test]
-fn the_power_may_fail_at_every_member_request() {
-    let drive = drives::plain(24, 6, 1, 4);
-    let (mut holes, mut cuts) = (0, 0);
-    for text in ["raid5,disks=4,chunk=4blk", "raid5,disks=4,chunk=4blk,intent=on"] {
-        for point in 0..60 {
-            let mut rng = Rng::new(point);
-            let mut array = ArrayHarness::new(text, "cmr", &drive);
-            array.exercise(10, 30, &mut rng);
-            array.submit(HostOp::Write, point, 20, &mut rng);
-            (0..point % 9).for_each(|_| _ = array.step(&mut rng));
-            array.cut(&mut rng);
-            cuts += 1;
-            if text.ends_with("intent=on") {
-                assert_eq!(array.parity_faults(), 0, "{point}");
-                array.kill((point % 4) as usize);
-                array.read_back(&mut rng);
-            } else {
-                holes += u64::from(array.parity_faults() > 0);
-            }
-        }
-    }
-    assert!(holes > 5, "{cuts} cuts without a remembered intent left only {holes} rows in doubt");
-}
-
-/// The write hole: the power fails at any member request and with it any disk is lost. With the journal what was
-/// acknowledged is there, on RAID-5 and on DVS; a remembered intent alone loses blocks that nobody was writing.
-#[test]
-fn a_power_cut_and_a_lost_disk_together_lose_nothing_with_the_journal() {
-    let drive = drives::plain(24, 6, 1, 4);
-    let survives = |text: &str, point: u64, disk: u64| {
-        let mut rng = Rng::new(point);
-        let mut array = ArrayHarness::new(text, "cmr", &drive);
-        let space = array.array().host_blocks().0;
-        array.exercise(10, 30, &mut rng);
-        // Every fourth write is longer than the journal has rows.
-        let blocks = if point % 4 == 3 { (space - 40).min(160) } else { 20 };
-        array.submit(HostOp::Write, point % 40, blocks, &mut rng);
-        (0..point * 7 % (9 + blocks)).for_each(|_| _ = array.step(&mut rng));
-        let disk = disk as usize % array.disks();
-        array.cut_losing(Some(disk), &mut rng);
-        array.exercise(6, 30, &mut rng);
-        array.read_back(&mut rng);
-        array.replace(disk);
-        array.exercise(6, 30, &mut rng);
-        array.settle(&mut rng);
-        // A second cut, after which all is whole.
-        array.cut(&mut rng);
-        array.read_back(&mut rng);
-        if text.starts_with("raid5") {
-            assert_eq!(array.parity_faults(), 0, "{text}: {point}");
-        }
-        array.kill((disk + 1) % array.disks());
-        array.read_back(&mut rng);
-        assert_eq!(array.refused, 0, "{text}");
-    };
-    for text in ARRAYS.iter().filter(|a| a.contains("journal=on") || is_log(a)) {
-        (0..60).for_each(|point| (0..4).for_each(|disk| survives(text, point, disk)));
-    }
-    let lost = (0..60).filter(|point| {
-        let hole = || survives("raid5,disks=4,chunk=4blk,intent=on", *point, point % 3);
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(hole)).is_err()
-    });
-    let lost = lost.count();
-    assert!(lost > 5, "without the journal only {lost} of 60 cuts lost something");
-}
-
 /// A hundred rows, of which the journal holds 64.
 #[test]
 fn a_write_of_more_rows_than_the_journal_holds_is_written_whole() {
@@ -371,30 +246,6 @@ fn a_write_of_more_rows_than_the_journal_holds_is_written_whole() {
     array.settle(&mut rng);
     array.read_back(&mut rng);
     assert_eq!((array.refused, array.parity_faults()), (0, 0));
-}
-
-/// Tables recover from their records: after a restart between requests everything is there, and a disk may be lost.
-#[test]
-fn tables_recover_from_records_and_from_a_checkpoint() {
-    let drive = drives::plain(24, 6, 1, 4);
-    for text in ARRAYS.iter().filter(|a| redundant(a)) {
-        for seed in 0..10 {
-            let mut rng = Rng::new(seed);
-            let mut array = ArrayHarness::new(text, "cmr", &drive);
-            for round in 0..4 {
-                array.exercise(12, 30, &mut rng);
-                if round == 2 {
-                    array.settle(&mut rng);
-                    array.kill(1);
-                }
-                array.settle(&mut rng);
-                // The first round recovers from records, the later ones from a checkpoint and records.
-                array.cut(&mut rng);
-                array.read_back(&mut rng);
-            }
-            assert_eq!(array.refused, 0, "{text}");
-        }
-    }
 }
 
 /// Two dead disks: what needs them is refused, and nothing else is made up.
@@ -411,71 +262,6 @@ fn what_is_lost_is_refused() {
     array.submit(HostOp::Write, 0, 12, &mut rng);
     array.settle(&mut rng);
     assert_eq!(array.refused, 2);
-}
-
-/// With a write cache that acknowledges, the power fails between any two member requests: what was acknowledged is there.
-#[test]
-fn the_power_may_fail_at_every_request_to_a_cached_array() {
-    let drive = drives::plain(24, 6, 1, 4);
-    for text in ARRAYS.iter().filter(|a| a.starts_with("raid5") && a.contains("ssd_write")) {
-        for point in 0..80 {
-            let mut rng = Rng::new(point);
-            let mut array = ArrayHarness::new(text, "cmr", &drive);
-            array.exercise(12, 30, &mut rng);
-            array.submit(HostOp::Write, point, 20, &mut rng);
-            (0..point % 23).for_each(|_| _ = array.step(&mut rng));
-            array.cut(&mut rng);
-            array.exercise(6, 30, &mut rng);
-            array.read_back(&mut rng);
-        }
-    }
-}
-
-/// A discard of all that a page holds, while more of the page is being written: its place on the SSD stays its own.
-#[test]
-fn a_page_that_is_being_written_keeps_its_place() {
-    let drive = drives::plain(60, 8, 2, 4);
-    let text = "dvs,overprovision=0%,disks=4,chunk=2blk,segment=5,ssd_write=24blk,ssd_page=2blk";
-    let layer = "s-block,sblock_blocks=24,cache=20%,overprovision=30%,sections=1";
-    let mut rng = Rng::new(1);
-    let mut array = ArrayHarness::new(text, layer, &drive);
-    array.submit(HostOp::Write, 0, 1, &mut rng);
-    array.settle(&mut rng);
-    array.submit(HostOp::Write, 1, 1, &mut rng);
-    array.submit(HostOp::Discard, 0, 1, &mut rng);
-    array.submit(HostOp::Write, 8, 2, &mut rng);
-    array.read_back(&mut rng);
-    array.cut(&mut rng);
-    array.read_back(&mut rng);
-}
-
-/// A power cut of DVS at any member request, in mid-collection too: with the journal what was acknowledged is there and any
-/// disk may be lost afterwards; without it live chunks are gone.
-#[test]
-fn the_power_may_fail_in_mid_collection() {
-    let drive = drives::plain(24, 6, 1, 4);
-    let survives = |text: &str, point: u64| {
-        let mut rng = Rng::new(point);
-        let mut array = ArrayHarness::new(text, "cmr", &drive);
-        array.exercise(14, 30, &mut rng);
-        array.submit(HostOp::Write, point % 40, 20, &mut rng);
-        (0..point % 29).for_each(|_| _ = array.step(&mut rng));
-        array.cut(&mut rng);
-        array.exercise(6, 30, &mut rng);
-        array.settle(&mut rng);
-        array.cut(&mut rng);
-        array.kill(point as usize % array.disks());
-        array.read_back(&mut rng);
-    };
-    for text in ARRAYS.iter().filter(|a| a.contains("journal=on") || is_log(a)) {
-        (0..120).for_each(|point| survives(text, point));
-    }
-    let lost = (0..120).filter(|point| {
-        let off = || survives("dvs,overprovision=0%,disks=4,chunk=2blk,segment=5", *point);
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(off)).is_err()
-    });
-    let lost = lost.count();
-    assert!(lost > 5, "without the journal only {lost} of 120 cuts lost something");
 }
 
 /// Two drives of a member die, which throws it out. When fresh ones are there it begins anew with them and with what the others

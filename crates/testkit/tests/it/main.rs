@@ -4,6 +4,7 @@ mod arrays;
 mod bijection;
 mod cache_refusals;
 mod caveat_scriptor;
+mod cut_arrays;
 mod cuts;
 mod floating;
 mod host_aware;
