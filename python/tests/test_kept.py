@@ -28,6 +28,9 @@ def test_it_can_be_switched_off_and_moved(smrlab: Invoke, tmp_path: Path, monkey
     assert not list(tmp_path.rglob("*.prefill"))
     smrlab(*RUN, "--prefill", "30%", "--json")
     assert [p.parent for p in tmp_path.rglob("*.prefill")] == [tmp_path / "smrlab" / "prefills"]
+    # A comparison keeps them as well.
+    smrlab("compare", *RUN[1:], "--prefill", "20%", "--json")
+    assert len(list(tmp_path.rglob("*.prefill"))) == 2
 
 
 def test_a_comparison_fills_the_caches_that_there_are_and_says_so(smrlab: Invoke) -> None:
@@ -39,3 +42,10 @@ def test_a_comparison_fills_the_caches_that_there_are_and_says_so(smrlab: Invoke
     alone = smrlab(*RUN[:5], "--layer", "cmr", "--prefill", "10%,of=cache")
     assert alone.status == 2
     assert "cmr has no cache" in alone.err
+
+
+def test_a_run_that_begins_with_full_caches_says_so(smrlab: Invoke) -> None:
+    layer = ("--layer", "rmw", "--prefill", "100%", "--arrivals", "closed")
+    for command in ("run", "compare"):
+        ended = smrlab(command, "--trace", "synth:uniform,requests=50", "--drive", "he2014-example", *layer)
+        assert "The caches of rmw were full at the start" in " ".join(ended.err.split()), command
