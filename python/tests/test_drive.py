@@ -54,6 +54,10 @@ def test_check_says_size_zones_bands_and_draws_them(smrlab: Invoke, mine: Path, 
     assert ended.status == 0, ended.err
     for words in ("2 TB", "5,400 rpm", "210 to 100 MB/s in 25 zones", "bands", "assumed", "█"):
         assert words in ended.out, words
+    # First of all which file it is, and what drive.
+    assert ended.out.startswith(f"{mine}: ")
+    assert "2 TB, 5400 rpm, 2 surfaces" in ended.out.splitlines()[0]
+    assert all(name in smrlab("drive", "list").out for name in ("modern-7200", "he2014-example"))
     assert "<svg" in (tmp_path / "mine.svg").read_text()
     assert "as in modern-7200" in smrlab("drive", "show", mine).out
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import smrlab
-from smrlab.errors import InputError
-from smrlab.outdir import filling
+from smrlab.errors import InputError, MissingError
+from smrlab.outdir import filling, write_whole
 
 
 def fill(wanted: Path, document: str) -> Path:
@@ -76,3 +76,10 @@ def test_standard_input_of_a_comparison_keeps_its_name(tmp_path: Path) -> None:
     for run in json.loads(done.stdout)["runs"]:
         assert run["provenance"]["skipped_bad"] == 1
         assert run["spec"]["trace"] == ["-:csv,columns=time:ms;op;lba;size"]
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(MissingError, match="cannot be written"):
+        write_whole(tmp_path / "a", b"all of it")
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]

@@ -250,6 +250,8 @@ def test_measurements_become_a_drive_that_runs(tmp_path: Path) -> None:
     shown = answer("geometry", "show", str(drive), "--out", str(tmp_path / "show"))
     assert [(z["tracks"], z["usable"]) for z in shown["zones"]] == [(10100, 100)]
     assert {p.name for p in (tmp_path / "show").iterdir()} == {"zones.svg", "skew.svg"}
+    said = run.invoke(build([]), ["geometry", "show", str(drive), "--out", str(tmp_path / "show")]).stdout
+    assert f"figures: {tmp_path / 'show'}/*.svg" in said.replace("\n", "")
     ran = answer("run", "--drive", str(drive), "--layer", "cmr", "--trace", "synth:uniform,requests=100")
     assert ran["host"]["reads"] + ran["host"]["writes"] == 100
 

@@ -8,6 +8,7 @@ import importlib.util
 import shutil
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,22 @@ def test_pages_are_made_from_the_record() -> None:
     for paper in map(papers.load, papers.known()):
         path = record.markdown_path(paper)
         assert path.read_text() == record.markdown(paper, record.recorded(paper)), f"{path} is stale: run with --record"
+
+
+def test_what_is_recorded_is_what_was_found(tmp_path: Path) -> None:
+    home = tmp_path / "papers" / "he2014"
+    home.mkdir(parents=True)
+    (tmp_path / "docs/papers").mkdir(parents=True)
+    paper = replace(papers.load("he2014"), folder=home)
+    claims = [c.id for c in paper.claims]
+    found = [Verdict(i, "s", "p", f'{n} of "all"', "t", "partly", "a\\b") for n, i in enumerate(claims)]
+    record.record(paper, "full", found[:1])
+    record.record(paper, "quick", found)
+    again = record.recorded(paper)
+    assert list(again) == ["quick", "full"]
+    assert again["quick"] == {v.id: {"verdict": v.verdict, "ours": v.ours, "why": v.why} for v in found}
+    assert list(again["full"]) == claims[:1]
+    assert record.markdown_path(paper).read_text() == record.markdown(paper, again)
 
 
 def test_verdicts_by_hand() -> None:

@@ -158,6 +158,9 @@ def test_svg_figures_are_drawn_and_reproducible(tmp_path: Path) -> None:
         *("iops", "response", "response-max", "distribution", "write-amplification", "causes", "cleaning"),
         *("backlog", "heatmap", "head", "space"),
     }
+    heat = (tmp_path / "heatmap.svg").read_text()
+    assert "<!-- LBA (blocks of 512 B) -->" in heat
+    assert "<!-- time (" in heat
     first = (tmp_path / "iops.svg").read_bytes()
     write_report(tmp_path)
     assert (tmp_path / "iops.svg").read_bytes() == first

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import smrlab
-from smrlab import _core
+from smrlab import _core, _version
 from smrlab.cli import GROUPS, NAMED, build, options
 
 ONE = ("run", "--trace", "synth:uniform,requests=1", "--drive", "tiny", "--json")
@@ -136,3 +136,27 @@ def test_the_stub_file_says_what_the_module_has() -> None:
             assert stub[name][0] == parameters, name
         assert name.endswith("__init__") or stub[name][1], f"{name} is not documented in _core.pyi"
         assert "." in name or words, f"{name} is not documented in crates/py"
+
+
+def test_the_commit_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
+    git = tmp_path / ".git"
+    git.mkdir()
+    # Nothing is checked out but a commit.
+    (git / "HEAD").write_text("0123456789abcdef\n")
+    assert _version._head(git) == "0123456"
+    # A branch, in a file of its own or among others.
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "packed-refs").write_text("# pack-refs\n89abcdef01234567 refs/heads/main\n1111111111111111 refs/heads/b\n")
+    assert _version._head(git) == "89abcde"
+    (git / "refs/heads").mkdir(parents=True)
+    (git / "refs/heads/main").write_text("fedcba9876543210\n")
+    assert _version._head(git) == "fedcba9"
+    # Another work tree of the same repository, which is on another branch.
+    tree = git / "worktrees/two"
+    tree.mkdir(parents=True)
+    (tree / "HEAD").write_text("ref: refs/heads/b\n")
+    (tree / "commondir").write_text("../..\n")
+    (tmp_path / "two").mkdir()
+    pointer = tmp_path / "two/.git"
+    pointer.write_text(f"gitdir: {tree}\n")
+    assert _version._head(pointer) == "1111111"

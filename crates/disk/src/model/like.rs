@@ -72,11 +72,14 @@ pub fn like(base: &DriveModel, wanted: &Like) -> Result<String, DriveError> {
 fn summary(drive: &DriveModel) -> String {
     let zones = &drive.spec().geometry.zones;
     let rate = |z: Option<&ZoneSpec>| z.map_or(0.0, |z| rate_of(z, drive.spec().mechanics.rpm)) / 1e6;
+    let (bytes, surfaces) = (drive.counted_blocks().bytes() as f64, drive.geometry().surfaces());
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB")];
+    let (size, unit) = units.into_iter().find(|(size, _)| bytes >= *size).unwrap_or((1e3, "kB"));
     format!(
-        "{:.3} TB, {} rpm, {} surfaces, {} zones from {:.0} to {:.0} MB/s, head width {}",
-        drive.counted_blocks().bytes() as f64 / 1e12,
+        "{} {unit}, {} rpm, {surfaces} surface{}, {} zones from {:.0} to {:.0} MB/s, head width {}",
+        (bytes / size * 1e3).round() / 1e3,
         drive.spec().mechanics.rpm,
-        drive.geometry().surfaces(),
+        if surfaces == 1 { "" } else { "s" },
         zones.len(),
         rate(zones.first()),
         rate(zones.last()),

@@ -212,8 +212,8 @@ fn zones_of_a_drive_made_after_another_lie_on_a_line() {
     let with = |cylinders, sectors: &[u32]| sectors.iter().map(|n| (cylinders, *n)).collect::<Vec<_>>();
     let five = made(Like { zones: Some(5), ..plain.clone() });
     assert_eq!(zones(&five), (1, with(24, &[32, 28, 24, 20, 16])));
-    // 32 and 16 blocks of 512 bytes, 100 times a second.
-    let summary = "0.000 TB, 6000 rpm, 1 surfaces, 5 zones from 2 to 1 MB/s, head width 2";
+    // 24 tracks of each of 120 blocks of 512 bytes in all; 32 and 16 of them, 100 times a second.
+    let summary = "1.475 MB, 6000 rpm, 1 surface, 5 zones from 2 to 1 MB/s, head width 2";
     assert_eq!(five.spec().summary, summary);
     let large = made(Like { zones: Some(5), capacity: Some(Blocks(10_000)), ..plain.clone() });
     assert_eq!(zones(&large), (3, with(28, &[32, 28, 24, 20, 16])), "3.5 times the size");
