@@ -1,20 +1,22 @@
 //! How often the head goes to another band.
 
-use smrlab_disk::Bands;
+use smrlab_disk::{BandId, Bands};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
 /// Bands that are kept in mind.
-const LATELY: usize = 4;
+const KNOWN: usize = 256;
 
 /// Follows the head over the bands of a drive.
 pub struct BandWalk {
     bands: Bands,
-    /// The blocks of the band in which the last operation ended, one block where that was on a guard or outside; then others where
-    /// the head was lately: it mostly goes to and fro between a few, as a cache, a band and its new place.
-    lately: [Range<u64>; LATELY],
-    /// Which of these was replaced last.
-    replaced: usize,
+    /// The blocks of the band in which the last operation ended, one block where that was on a guard or outside.
+    here: Range<u64>,
+    /// Others that were looked up, each at the number of the stretch of blocks in which it was asked for: to work a band out takes as long
+    /// as to time an operation, and there is no need to where the head was lately.
+    known: Box<[Range<u64>; KNOWN]>,
+    /// A stretch has two to this power of blocks: no more than a band.
+    shift: u32,
     /// Operations that began in another band than the last one ended in.
     pub switches: u64,
 }
@@ -22,36 +24,32 @@ pub struct BandWalk {
 impl BandWalk {
     /// The head is in the first band, or before it.
     pub fn new(bands: Bands) -> Self {
-        let lately = std::array::from_fn(|_| 0..0);
-        let mut walk = Self { bands, lately, replaced: 0, switches: 0 };
+        let first = bands.band(BandId(0)).blocks.0;
+        let known = Box::new(std::array::from_fn(|_| 0..0));
+        let mut walk = Self { bands, here: 0..0, known, shift: first.max(1).ilog2(), switches: 0 };
         walk.go_to(0);
         walk
     }
 
-    #[inline]
-    fn here(&self) -> &Range<u64> {
-        &self.lately[0]
-    }
-
     /// The head leaves the band for that of another block.
+    #[inline]
     fn go_to(&mut self, pba: u64) {
-        if let Some(i) = self.lately.iter().position(|band| band.contains(&pba)) {
-            return self.lately.swap(0, i);
+        let stretch = (pba >> self.shift) as usize % KNOWN;
+        if !self.known[stretch].contains(&pba) {
+            self.known[stretch] = self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1);
         }
-        self.replaced = self.replaced % (LATELY - 1) + 1;
-        self.lately.swap(0, self.replaced);
-        self.lately[0] = self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1);
+        self.here = self.known[stretch].clone();
     }
 
     /// An operation was done.
     #[inline]
     pub fn op(&mut self, pba: Pba, blocks: Blocks) {
-        if !self.here().contains(&pba.0) {
+        if !self.here.contains(&pba.0) {
             self.switches += 1;
             self.go_to(pba.0);
         }
         let last = pba.0 + blocks.0 - 1;
-        if last >= self.here().end {
+        if last >= self.here.end {
             self.go_to(last);
         }
     }
@@ -60,7 +58,6 @@ impl BandWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_disk::BandId;
 
     #[test]
     fn only_beginnings_in_another_band_count() {
@@ -106,7 +103,7 @@ mod tests {
             switches += u64::from(!here.contains(&pba));
             here = around(pba);
             here = if pba + blocks > here.end { around(pba + blocks - 1) } else { here };
-            assert_eq!((walk.switches, walk.here()), (switches, &here), "at {pba}");
+            assert_eq!((walk.switches, &walk.here), (switches, &here), "at {pba}");
         }
     }
 }
