@@ -26,6 +26,10 @@ pub const KEYS: &[Key] = &[
         .from(HE),
     key("host.flushes", "flushes", "requests", "flushes that the host sent"),
     key("host.discards", "discards", "requests", "discards that the host sent"),
+    key("host.refused_blocks_read", "blocks of refused reads", "blocks of 512 B", "of the blocks read those of reads that were refused; missing where there are none"),
+    key("host.refused_blocks_written", "blocks of refused writes", "blocks of 512 B", "of the blocks written those of writes that were refused; missing where there are none"),
+    key("host.refused_adjusted_reads", "adjusted refused reads", "operations", "of the adjusted reads those that were refused; missing where there are none"),
+    key("host.refused_adjusted_writes", "adjusted refused writes", "operations", "of the adjusted writes those that were refused; missing where there are none"),
     key("host.reads_unwritten", "reads of unwritten data", "requests",
         "reads of blocks that nothing had written: a layer that logs answers them from where nothing had to be cleaned, so \
          they make it look fast; give --prefill"),
@@ -47,12 +51,12 @@ pub const KEYS: &[Key] = &[
     key("write_overloading", "write overloading", "", "adjusted media operations for each adjusted host write; reads of the \
          host count as one each")
         .also(&["overloading"])
-        .is("(media.adjusted_reads + media.adjusted_writes - host.adjusted_reads) / host.adjusted_writes")
+        .is("(media.adjusted_reads + media.adjusted_writes - (host.adjusted_reads - host.refused_adjusted_reads)) / (host.adjusted_writes - host.refused_adjusted_writes)")
         .from(CASSUTO),
-    key("write_amplification", "write amplification", "", "blocks written on the medium for each block that the host wrote: \
-         the usual meaning of the word, in bytes; not WAR, which counts operations")
+    key("write_amplification", "write amplification", "", "blocks written on the medium for each block that the host wrote \
+         (what was refused it did not write): the usual meaning of the word, in bytes; not WAR, which counts operations")
         .also(&["WA", "WAF", "byte write amplification"])
-        .is("media.blocks_written / host.blocks_written"),
+        .is("media.blocks_written / (host.blocks_written - host.refused_blocks_written)"),
     key("war.per_update", "WAR per update", "", "media operations for each extent of a write that updates: sub-requests, in \
          operations and not in bytes")
         .also(&["WAR", "write amplification ratio"])

@@ -130,6 +130,17 @@ fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
             host.insert(name.into(), json!(t.commands));
         }
     }
+    let [r, w] = m.undone;
+    for (name, n) in [
+        ("refused_blocks_read", r.blocks),
+        ("refused_blocks_written", w.blocks),
+        ("refused_adjusted_reads", r.adjusted),
+        ("refused_adjusted_writes", w.adjusted),
+    ] {
+        if n > 0 {
+            host.insert(name.into(), json!(n));
+        }
+    }
     host.into()
 }
 
@@ -162,16 +173,18 @@ fn media(m: &Metrics, background: bool) -> Value {
 
 /// Three ways to say what writes cost, where there are any: blocks written on the medium for each one of the host's
 /// (`write_amplification`), media operations for each write (`war`, He & Du), and adjusted media operations, reads
-/// included, for each of the host's writes (`write_overloading`, Cassuto).
+/// included, for each of the host's writes (`write_overloading`, Cassuto). What was refused is not among the host's.
 fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
-    let [r, w, ..] = m.host;
-    if w.blocks > 0 {
+    let ([r, w, ..], [no_r, no_w]) = (m.host, m.undone);
+    let (blocks, reads) = (w.blocks - no_w.blocks, (r.adjusted - no_r.adjusted) as f64);
+    let writes = w.adjusted - no_w.adjusted;
+    if blocks > 0 {
         let written = m.media_total(Dir::Write).blocks as f64;
-        out.insert("write_amplification".into(), json!(written / w.blocks as f64));
+        out.insert("write_amplification".into(), json!(written / blocks as f64));
     }
-    if w.adjusted > 0 {
+    if writes > 0 {
         let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
-        out.insert("write_overloading".into(), json!((media as f64 - r.adjusted as f64) / w.adjusted as f64));
+        out.insert("write_overloading".into(), json!((media as f64 - reads) / writes as f64));
     }
     let mut war = Json::new();
     let per = |ops: u64, n: u64| json!(ops as f64 / n as f64);

@@ -240,7 +240,7 @@ impl ArrayObserver for Watch<true> {
         let served = Served { start: done.start, ack: done.ack, end: done.ack };
         if done.refusal.is_some() {
             self.total.refused += 1;
-            self.total.refused_at(done.ack);
+            self.total.undone(&done.request, done.ack);
         }
         self.total.counted(done.arrival, &done.request, &served, Work { ops: done.ops, extents: 1 });
         self.log(done.arrival, &done.request, &served, done.refusal)?;

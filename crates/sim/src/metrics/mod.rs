@@ -208,6 +208,8 @@ pub struct Metrics {
     pub refusals: Refusals,
     /// Requests that were not done.
     pub refused: u64,
+    /// Of the host's reads and writes those that were refused.
+    pub undone: [Tally; 2],
 }
 
 /// What a request took on the medium.
@@ -263,6 +265,7 @@ impl Metrics {
             map_bytes_peak: 0,
             refusals: Refusals::default(),
             refused: 0,
+            undone: Default::default(),
         }
     }
 
@@ -310,7 +313,7 @@ impl Metrics {
         let plan = executed.plan;
         if let Outcome::Refused { why, lba } = plan.outcome() {
             self.refusals.add(request, why, lba);
-            self.refused_at(executed.served.ack);
+            self.undone(request, executed.served.ack);
             return self.timed(arrival, request, &executed.served);
         }
         let work = Work { ops: plan.ops().len() as u64, extents: u64::from(plan.extents()) };
@@ -319,8 +322,12 @@ impl Metrics {
 
     /// A request was answered at `ack` that was not done.
     #[cold]
-    pub fn refused_at(&mut self, ack: SimTime) {
+    pub fn undone(&mut self, request: &HostRequest, ack: SimTime) {
         self.timeline.refused(ack.since(self.origin));
+        let n = request.blocks.0;
+        if let Some(of_host) = self.undone.get_mut(request.op.index()) {
+            of_host.add(n, self.adjusted.units(n), 0);
+        }
     }
 
     /// A request that arrived at `arrival` was served with so much work.

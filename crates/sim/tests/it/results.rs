@@ -248,8 +248,10 @@ fn parts_add_up_for_every_layer() {
             same(column, sum(&r, "timeline", column), number(&r, key));
         }
         same("responses and services", sum(&r, "histogram", "count"), 1200.0);
-        let written = number(&r, "/media/blocks_written") / number(&r, "/host/blocks_written");
-        same("write amplification", number(&r, "/write_amplification"), written);
+        let refused = r.json.pointer("/host/refused_blocks_written").map_or(0.0, |n| n.as_f64().unwrap());
+        let written = number(&r, "/host/blocks_written") - refused;
+        let amplified = number(&r, "/media/blocks_written") / written;
+        same("write amplification", number(&r, "/write_amplification"), amplified);
         same("IOPS", number(&r, "/iops") * number(&r, "/makespan_s"), 600.0);
         let [reads, writes] = ["reads", "writes"].map(|k| number(&r, &format!("/host/{k}")));
         let [all, read, write] =

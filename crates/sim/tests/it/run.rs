@@ -185,6 +185,7 @@ fn every_key_of_a_result_is_explained() {
         "array = 'raid5,disks=3,ssd_read=1MiB,ssd_write=1MiB'\nlayer = 'cmr'",
         "array = 'raid5,disks=3,fail=1@10s,replace=10s'\nlayer = 'cmr'\ndrive = 'tiny'",
         "array = 'raid5,disks=3,journal=on'\nlayer = 'cmr'",
+        "array = 'striped,disks=3,ssd_write=256KiB,fail=1@10s'\nlayer = 'cmr'",
         "array = 'raid5,disks=3,parity=log'\nlayer = 'cmr'",
         "array = 'dvs,disks=3,journal=on'\nlayer = 'cmr'",
         "array = 'dvs,disks=3,stripes=fill,tables=zone'\nlayer = 'cmr'",

@@ -244,6 +244,18 @@ impl List {
         assert_eq!(m.given_up, Self::events(&given_up.collect::<Vec<_>>()), "{of}: given up");
     }
 
+    /// Reads and writes that were refused.
+    fn undone(&self) -> [Tally; 2] {
+        [HostOp::Read, HostOp::Write].map(|op| {
+            let refused =
+                self.done.iter().filter(|d| d.r.op == op && matches!(d.outcome, Outcome::Refused { .. }));
+            refused.fold(Tally::default(), |sum, d| {
+                let (blocks, adjusted) = (d.r.blocks.0, self.units(d.r.blocks.0));
+                sum.plus(Tally { commands: 1, blocks, adjusted, ns: 0 })
+            })
+        })
+    }
+
     /// Requests: how many, how long, and what they were.
     fn requests(&self, m: &mut Metrics, of: &str) {
         let mut times: ([Histogram; 3], Histogram) = Default::default();
@@ -253,13 +265,7 @@ impl List {
             let (op, n) = (d.r.op.index(), d.r.blocks.0);
             times.0[op.min(2)].add(d.served.ack.0 - d.came);
             times.1.add(d.served.ack.0 - d.served.start.0);
-            let t = host[op];
-            host[op] = Tally {
-                commands: t.commands + 1,
-                blocks: t.blocks + n,
-                adjusted: t.adjusted + self.units(n),
-                ns: 0,
-            };
+            host[op] = host[op].plus(Tally { commands: 1, blocks: n, adjusted: self.units(n), ns: 0 });
             if let Outcome::Refused { why, .. } = d.outcome {
                 *refusals.entry(why.name()).or_insert(0u64) += 1;
                 refused += 1;
@@ -273,6 +279,7 @@ impl List {
             }
         }
         assert_eq!((m.host, m.war_writes, m.completed()), (host, writes, self.done.len() as u64), "{of}");
+        assert_eq!(m.undone, self.undone(), "{of}");
         let got = m.times.responses().into_iter().chain([m.times.services()]);
         for (i, (got, want)) in got.zip(times.0.into_iter().chain([times.1])).enumerate() {
             assert!(got.rows().eq(want.rows()), "{of}: times {i}");

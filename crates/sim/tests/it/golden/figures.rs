@@ -129,11 +129,29 @@ pub(super) fn costs(d: &Done) {
     let sum = |write: bool, of: &dyn Fn(&Op) -> u64| {
         d.media.iter().filter(|o| o.write == write).map(of).sum::<u64>() as f64
     };
-    let host_written: u64 = d.host(true).map(|a| a.blocks).sum();
-    d.is("/write_amplification", sum(true, &|o| o.blocks) / host_written as f64);
+    // What was refused the host neither read nor wrote.
+    let of_host = |write: bool, refused: bool, of: &dyn Fn(&Asked) -> u64| {
+        let requests = d.requests.iter().filter(|r| r.refusal.is_empty() != refused);
+        requests.map(|r| &d.asked[r.id]).filter(|a| a.write == write).map(of).sum::<u64>()
+    };
+    let (blocks, adjusted) = (|a: &Asked| a.blocks, |a: &Asked| d.adjusted(a.blocks));
+    for (write, past, name) in [(false, "read", "reads"), (true, "written", "writes")] {
+        for (key, n) in [
+            (format!("blocks_{past}"), of_host(write, true, &blocks)),
+            (format!("adjusted_{name}"), of_host(write, true, &adjusted)),
+        ] {
+            let path = format!("/host/refused_{key}");
+            if n > 0 { d.is(&path, n as f64) } else { d.absent(&path) }
+        }
+    }
+    let written = of_host(true, false, &blocks);
+    if written == 0 {
+        d.absent("/write_amplification");
+        return d.absent("/write_overloading");
+    }
+    d.is("/write_amplification", sum(true, &|o| o.blocks) / written as f64);
     let units = |o: &Op| d.adjusted(o.blocks);
-    let reads: u64 = d.host(false).map(|a| d.adjusted(a.blocks)).sum();
-    let writes: u64 = d.host(true).map(|a| d.adjusted(a.blocks)).sum();
+    let (reads, writes) = (of_host(false, false, &adjusted), of_host(true, false, &adjusted));
     d.is("/write_overloading", (sum(false, &units) + sum(true, &units) - reads as f64) / writes as f64);
 }
 
