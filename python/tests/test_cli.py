@@ -150,7 +150,8 @@ def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -
 def test_words_for_results_are_explained_with_formula_and_source(smrlab: Invoke) -> None:
     war = smrlab("explain", "WAR").out
     assert all(key in war for key in ("war.per_update", "war.per_write", "war.per_request", "He and Du 2014"))
-    assert "media.blocks_written / host.blocks_written" in smrlab("explain", "write amplification").out
+    formula = "media.blocks_written / (host.blocks_written - host.refused_blocks_written)"
+    assert formula in smrlab("explain", "write amplification").out
     assert smrlab("explain", "stalls").out.count("stalls.") >= 7
     ended = smrlab("explain", "stals")
     assert ended.status == 2
