@@ -389,12 +389,16 @@ class Device:
             mounts.clear(at)
         if not at.is_dir():
             raise InputError(f"{directory} is not a directory: mkdir {directory}")
+        mounts.note(self.path, at)
         file = Path(self.ask("mount", dir=str(at))["file"])
         return file, mounts.add_loop(file, self.config().get("block", 512))
 
     def mounted_at(self) -> Path:
-        """The one directory where it is mounted; that of a server that died, too, which only the system knows of."""
-        held = [Path(directory) for directory in self.ask("mounts")] if self.running() else mounts.of_device(self.name)
+        """The one directory where it is mounted; that of a server that died, too."""
+        if self.running():
+            held = [Path(directory) for directory in self.ask("mounts")]
+        else:
+            held = [at for at in mounts.noted(self.path) if not mounts.is_alive(at)]
         if not held:
             raise InputError(f"{self.name} is not mounted: smrlab device mount {self.name} DIR")
         if len(held) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from .errors import InputError
 
 FILE = "disk"
+NOTE = "mounts.json"
 SOURCE = "smrlab-"
 
 
@@ -27,9 +29,18 @@ def _plain(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
 
 
-def of_device(name: str) -> list[Path]:
-    """Where a device is mounted, by a server that may be gone."""
-    return [Path(point) for source, point in _table() if source == SOURCE + name]
+def noted(device: Path) -> list[Path]:
+    """Where a device was mounted and may be still; the system's table has other users' devices of that name, too."""
+    try:
+        directories = json.loads((device / NOTE).read_text())
+    except FileNotFoundError:
+        return []
+    return [at for directory in directories if is_mount(at := Path(directory))]
+
+
+def note(device: Path, directory: Path) -> None:
+    """Keeps in mind that a device is mounted there, for when its server is gone."""
+    (device / NOTE).write_text(json.dumps([*map(str, noted(device)), str(directory)]))
 
 
 def is_mount(directory: Path) -> bool:

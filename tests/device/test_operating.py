@@ -69,6 +69,30 @@ def test_unmount_knows_the_directory(make: Make, tmp_path: Path) -> None:
     assert not mounts.is_mount(first)
 
 
+def test_unmount_leaves_a_device_of_that_name_in_another_state_directory(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    can_loop()
+    device = make(layer="cmr")
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for at in (ours, theirs):
+        at.mkdir()
+    device.mount(ours)
+    device.kill()
+    with monkeypatch.context() as other:
+        other.setenv("SMRLAB_STATE", str(tmp_path / "state"))
+        (tmp_path / "state").mkdir()
+        same_name = Device.create("d", device.config(), None, None, {})
+        same_name.mount(theirs)
+    try:
+        smrlab("device", "unmount", "d")
+        assert not mounts.is_mount(ours)
+        assert mounts.is_mount(theirs)
+    finally:
+        same_name.unmount(theirs)
+        same_name.kill()
+
+
 def test_what_a_killed_server_leaves_is_cleared(make: Make, tmp_path: Path) -> None:
     can_loop()
     device = make(layer="cmr")
