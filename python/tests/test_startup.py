@@ -36,6 +36,10 @@ def test_a_command_loads_only_what_it_needs(args: tuple[str, ...]) -> None:
     assert modules(*args) & set(HEAVY) == set()
 
 
+def test_help_of_all_commands_loads_no_plots() -> None:
+    assert modules("--help") & set(HEAVY) == {"rich"}
+
+
 def cpu_s(*args: str) -> float:
     """The least CPU time of three starts, in seconds."""
 

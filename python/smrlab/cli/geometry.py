@@ -11,8 +11,6 @@ from rich.markup import escape
 
 from .. import _core, targets
 from ..errors import InputError, Interrupted, MissingError
-from ..plots import outside
-from ..plots.style import save_svg
 from ..work import attended
 from . import console
 from . import options as o
@@ -93,6 +91,9 @@ def extract(
 
 
 def _pictures(doc: dict[str, Any], folder: Path) -> None:
+    from ..plots import outside
+    from ..plots.style import save_svg
+
     save_svg(outside.zones([(z["tracks"], z["usable"]) for z in doc["zones"]]), folder / "zones.svg")
     if seek := doc.get("seek"):
         save_svg(outside.seeks(seek), folder / "seeks.svg")
@@ -100,6 +101,17 @@ def _pictures(doc: dict[str, Any], folder: Path) -> None:
         step, turn = skew["cylinder"]["value"], 60e3 / rpm["value"]
         times = [(n, n * step % 1.0 * turn) for n in range(1000)]
         save_svg(outside.skew(times, times[:100]), folder / "skew.svg")
+
+
+def _fitted(doc: dict[str, Any], stem: Path, skew_track: int) -> None:
+    from ..plots import outside
+    from ..plots.style import save_svg
+
+    measured, curve = _pairs(doc.get("measured", [])), _pairs(doc.get("curve", []))
+    save_svg(outside.zones(_pairs(doc["runs"]), measured, curve), Path(f"{stem}-zones.svg"))
+    if times := _pairs(doc.get("times", [])):
+        near = [p for p in times if skew_track <= p[0] < skew_track + 100] or times[:100]
+        save_svg(outside.skew(times[:: max(len(times) // 4000, 1)], near), Path(f"{stem}-skew.svg"))
 
 
 def _measured(m: dict[str, float], digits: int, unit: str) -> str:
@@ -202,11 +214,7 @@ def fit(
     targets.folder(out.parent)
     out.write_text(doc.pop("toml"))
     stem = out.with_suffix("")
-    measured, curve = _pairs(doc.get("measured", [])), _pairs(doc.get("curve", []))
-    save_svg(outside.zones(_pairs(doc["runs"]), measured, curve), Path(f"{stem}-zones.svg"))
-    if times := _pairs(doc.get("times", [])):
-        near = [p for p in times if skew_track <= p[0] < skew_track + 100] or times[:100]
-        save_svg(outside.skew(times[:: max(len(times) // 4000, 1)], near), Path(f"{stem}-skew.svg"))
+    _fitted(doc, stem, skew_track)
     if as_json:
         console.print_json({"schema": 1, "drive": str(out), "zones": doc["runs"], "notes": doc["notes"]})
         return

@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from .. import _core, targets
 from ..errors import InputError, Interrupted, MissingError
-from ..plots import outside
 from ..work import attended
 from . import console
 from . import options as o
@@ -71,6 +70,8 @@ def probe(
     if said:
         doc["says"] = said
     if out is not None:
+        from ..plots import outside
+
         targets.folder(out)
         (out / "probe.json").write_text(json.dumps(doc, indent=1) + "\n")
         outside.evidence(doc, out)
