@@ -128,16 +128,8 @@ def test_the_table_of_kinds_of_drives_is_what_runs_say() -> None:
 
 
 def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path: Path) -> None:
-    need("cc", "mknod")
     libzbc = suite()
-    preload = tmp_path / "sgio.so"
-    source = Path(__file__).parent / "sgio.c"
-    if run("cc", "-O1", "-shared", "-fPIC", "-o", preload, source, "-liscsi", "-ldl", check=False).returncode:
-        pytest.skip("missing: libiscsi-dev")
-    device, port = serve(make, layer=LAYER)
-    node = tmp_path / "sg"
-    run("mknod", node, "c", "1", "3")
-    environment = {**os.environ, "LD_PRELOAD": str(preload), "SGIO_NODE": str(node), "SGIO_URL": url(device, port)}
+    node, environment = generic(tmp_path, url(*serve(make, layer=LAYER)))
     # Its log files are written beside the script.
     copy = tmp_path / "libzbc"
     shutil.copytree(libzbc / "test", copy / "test", symlinks=True, ignore=shutil.ignore_patterns("*.o", "*.log"))
@@ -146,6 +138,28 @@ def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path:
         env=environment, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert counted("libzbc 6.2.0, sections 00 to 02") == counts(done.stdout), (done.stdout[-3000:], done.stderr[-1000:])
+
+
+def generic(place: Path, target: str) -> tuple[Path, dict[str, str]]:
+    """A node, and an environment in which SCSI commands for it reach the target."""
+    need("cc", "mknod")
+    preload, node = place / "sgio.so", place / "sg"
+    source = Path(__file__).parent / "sgio.c"
+    if run("cc", "-O1", "-shared", "-fPIC", "-o", preload, source, "-liscsi", "-ldl", check=False).returncode:
+        pytest.skip("missing: libiscsi-dev")
+    run("mknod", node, "c", "1", "3")
+    return node, {**os.environ, "LD_PRELOAD": str(preload), "SGIO_NODE": str(node), "SGIO_URL": target}
+
+
+def test_sg3_utils_reads_the_log_pages(make: Make, tmp_path: Path) -> None:
+    need("sg_logs")
+    node, environment = generic(tmp_path, url(*serve(make, layer=LAYER)))
+    done = subprocess.run(
+        ["sg_logs", "--all", str(node)], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Current temperature = <not available>" in done.stdout, done.stdout
+    assert "IE asc = 0x0, ascq = 0x0" in done.stdout, done.stdout
 
 
 def counts(shown: str) -> list[int]:

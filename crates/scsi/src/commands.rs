@@ -2,7 +2,7 @@
 
 use crate::command::{Answer, Call, Command, Run, Whose};
 use crate::reservations::{Access, Reservations};
-use crate::{Disk, Refused, Sense, blocks, inquiry, mode, opcodes, persistent, zones};
+use crate::{Disk, Refused, Sense, blocks, inquiry, log, mode, opcodes, persistent, zones};
 
 const fn no_out(_: &Call<'_>) -> u64 {
     0
@@ -167,6 +167,7 @@ static COMMANDS: &[Command] = &[
         whose: Whose::Discards,
         ..writes(0x42, &[0x42, 0, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0], blocks::list, blocks::unmap)
     },
+    always(asks(0x4d, &[0x4d, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0], (7, 2), log::sense)),
     alters(brings(0x55, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0], mode::list_10, mode::select_10)),
     asks(0x5a, &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0], (7, 2), mode::sense_10),
     tells!(0x00),

@@ -8,6 +8,7 @@ mod blocks;
 mod command;
 mod commands;
 mod inquiry;
+mod log;
 mod mode;
 mod opcodes;
 mod persistent;

@@ -109,6 +109,29 @@ fn mode_pages() {
     assert_eq!(disk.ask(&[0x1a, 0, 0x08, 1, 255, 0]).unwrap_err().field, Some(3));
 }
 
+#[test]
+fn log_pages() {
+    let disk = Memory::new(1024, 512);
+    let told = |page: u8, subpage, from, length| {
+        disk.ask(&[0x4d, 0, 0x40 | page, subpage, 0, 0, from, 0, length, 0])
+    };
+    assert_eq!(told(0, 0, 0, 255).unwrap(), [0x00, 0, 0, 3, 0x00, 0x0d, 0x2f]);
+    let subpages = told(0, 0xff, 0, 255).unwrap();
+    assert_eq!(subpages, [0x40, 0xff, 0, 8, 0x00, 0, 0x00, 0xff, 0x0d, 0, 0x2f, 0]);
+    let temperature = [0x0d, 0, 0, 12, 0, 0, 0x03, 2, 0, 0xff, 0, 1, 0x03, 2, 0, 0xff];
+    assert_eq!(told(0x0d, 0, 0, 255).unwrap(), temperature, "not known");
+    assert_eq!(told(0x0d, 0, 0, 10).unwrap(), temperature[..10]);
+    assert_eq!(told(0x0d, 0, 1, 255).unwrap(), [&[0x0d, 0, 0, 6][..], &temperature[10..]].concat());
+    assert_eq!(told(0x2f, 0, 0, 255).unwrap(), [0x2f, 0, 0, 7, 0, 0, 0x03, 3, 0, 0, 0xff]);
+    assert_eq!(disk.ask(&[0x4d, 0, 0x0d, 0, 0, 0, 0, 0, 255, 0]).unwrap(), temperature, "whatever PC is");
+    let refused = |cdb: [u8; 10]| disk.ask(&cdb).unwrap_err().field;
+    assert_eq!(refused([0x4d, 1, 0x40, 0, 0, 0, 0, 0, 255, 0]), Some(1), "nothing is saved");
+    assert_eq!(refused([0x4d, 0, 0x42, 0, 0, 0, 0, 0, 255, 0]), Some(2), "no such page");
+    assert_eq!(refused([0x4d, 0, 0x4d, 1, 0, 0, 0, 0, 255, 0]), Some(3), "no such subpage");
+    assert_eq!(refused([0x4d, 0, 0x4d, 0, 0, 0, 2, 0, 255, 0]), Some(5), "no such parameter");
+    assert_eq!(refused([0x4d, 0, 0x40, 0, 0, 0, 1, 0, 255, 0]), Some(5));
+}
+
 /// MODE SELECT(6) or (10) of one page, without a descriptor.
 fn select(disk: &Memory, long: bool, page: &[u8]) -> Result<Vec<u8>, Sense> {
     let list = [&[0; 8][..if long { 8 } else { 4 }], page].concat();
