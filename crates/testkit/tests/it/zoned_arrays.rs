@@ -113,6 +113,11 @@ fn a_drive_with_zones_may_die_and_is_rebuilt() {
             let mut array = ArrayHarness::new(text, layer, &drive);
             let disk = point as usize % array.disks();
             array.exercise(40 + point, 90, &mut rng);
+            if point % 4 > 1 {
+                // Leaves holes in groups that are filled on.
+                array.cut(&mut rng);
+                array.exercise(20, 90, &mut rng);
+            }
             if point % 3 == 0 {
                 array.cut_losing(Some(disk), &mut rng);
             } else {
