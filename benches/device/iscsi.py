@@ -2,7 +2,8 @@
 
 Part of `make bench-device`: a minute and a half on a quiet machine. Server and client share one core, contestants take
 turns within every round, and a ratio is the median over rounds of the pairs' ratios. Plain memory runs twice: what
-differs there is noise.
+differs there is noise. With --before PLUGIN and --memory-before TARGET those of another build take part in the same
+rounds, the only fair way to compare two.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ LAYERS = {
     "cmr": "cmr",
 }
 NAMES = [BASE, "memory again", *LAYERS]
+BEFORE = " before"
 TARGET = "iqn.2026-01.smrlab:bench"
 
 
@@ -52,9 +54,10 @@ class Server:
         self.port = free_port()
         address = f"127.0.0.1:{self.port}"
         self.url = f"iscsi://{address}/{TARGET}/0"
-        if name in LAYERS:
+        self.layer = LAYERS.get(name.removesuffix(BEFORE))
+        if self.layer:
             config = {
-                "name": "bench", "drive": "modern-7200", "layer": LAYERS[name], "size": 4 * SIZE_MB << 20,
+                "name": "bench", "drive": "modern-7200", "layer": self.layer, "size": 4 * SIZE_MB << 20,
                 "store": "memory", "iscsi": address,
             }  # fmt: skip
             (directory / "config.json").write_text(json.dumps(config))
@@ -98,7 +101,7 @@ def load(server: Server, client: Path, job: tuple[str, int, int], seconds: float
     words = [server.url, how, str(size), str(depth), str(seconds), str(SIZE_MB << 11)]
     before = server.cpu_s()
     done = subprocess.run(
-        ["taskset", "-c", core, str(client), *words, *(["zoned"] if server.name == "zoned" else [])],
+        ["taskset", "-c", core, str(client), *words, *(["zoned"] if (server.layer or "").startswith("zoned") else [])],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
@@ -123,16 +126,24 @@ def settle(server: Server, client: Path, core: str) -> None:
         before = now
 
 
+def before(name: str, args: argparse.Namespace) -> tuple[Path, Path] | None:
+    """The other build, for the contestants that are of it."""
+    of_it = name.endswith(BEFORE) and (args.before if name.removesuffix(BEFORE) in LAYERS else args.memory_before)
+    return (args.before, args.memory_before) if of_it else None
+
+
 def measure(args: argparse.Namespace, client: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """All jobs of all contestants, taking turns."""
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {job: {n: [] for n in NAMES} for job in JOBS}
+    names = [n for name in NAMES for n in (name, name + BEFORE) if before(n, args) or not n.endswith(BEFORE)]
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {job: {n: [] for n in names} for job in JOBS}
     with tempfile.TemporaryDirectory(prefix="bi-", dir="/dev/shm") as place:
         servers: list[Server] = []
         try:
-            for name in NAMES:
+            for name in names:
                 directory = Path(place) / name.replace(" ", "-")
                 directory.mkdir()
-                servers.append(Server(name, directory, args.core, args.plugin, args.memory))
+                plugin, memory = before(name, args) or (args.plugin, args.memory)
+                servers.append(Server(name, directory, args.core, plugin, memory))
                 settle(servers[-1], client, args.core)
             for number in range(args.rounds):
                 for job, what in JOBS.items():
@@ -155,7 +166,7 @@ def report(found: dict[str, dict[str, list[tuple[float, float]]]]) -> dict[str, 
             rate, cpu = (statistics.median(r[i] for r in runs) for i in range(2))
             ratio = statistics.median(r[0] / b[0] for r, b in zip(runs, by_name[BASE], strict=True))
             mb_per_s = rate * JOBS[job][1] / 1e6
-            print(f"  {name:14} {rate / 1e3:8.2f} k/s {mb_per_s:8.0f} MB/s  x{ratio:.3f}  {cpu:8.1f} us CPU")
+            print(f"  {name:18} {rate / 1e3:8.2f} k/s {mb_per_s:8.0f} MB/s  x{ratio:.3f}  {cpu:8.1f} us CPU")
             result[f"{job}/{name}"] = {"per_s": rate, "mb_per_s": mb_per_s, "cpu_us": cpu, "ratio": ratio}
     return result
 
@@ -168,8 +179,16 @@ def main() -> None:
     parser.add_argument("--core", default="0")
     parser.add_argument("--plugin", type=Path, required=True)
     parser.add_argument("--memory", type=Path, required=True, help="crates/iscsi/examples/memory_target.rs, built")
+    parser.add_argument("--before", type=Path, help="the plugin of another build")
+    parser.add_argument("--memory-before", type=Path, help="memory_target of another build")
+    parser.add_argument("--jobs", nargs="*", default=list(JOBS), help="jobs to run, by name")
+    parser.add_argument("--only", nargs="*", default=list(LAYERS), help="layers to run, by name")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    for job in set(JOBS) - set(args.jobs):
+        del JOBS[job]
+    for name in set(LAYERS) - set(args.only):
+        NAMES.remove(name)
     with tempfile.TemporaryDirectory() as place:
         client = Path(place) / "iscsi_load"
         source = Path(__file__).parent / "iscsi_load.c"

@@ -4,6 +4,7 @@
 //! [`medium`] gives it bytes in a [`store`] and durable state in a [`log`].
 
 pub mod arrayed;
+pub mod buffer;
 pub mod capture;
 mod changes;
 pub mod clock;
@@ -36,6 +37,7 @@ pub(crate) mod table;
 pub mod tag;
 pub mod tracks;
 
+pub use buffer::Buffer;
 pub use config::Config;
 pub use device::Device;
 pub use error::{DeviceError, Result};

@@ -1,16 +1,21 @@
 //! Who comes to a target: each connection is logged in and served in a thread of its own.
 
 use crate::login;
+use crate::pdu::HEADER;
 use crate::session::{Session, Wire};
 use crate::target::Target;
-use std::io::{self, BufReader, BufWriter};
+use smrlab_device::Buffer;
+use std::io::{self, BufWriter, Read};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Bytes that are read from, and collected for, a connection at a time.
 const BUFFER: usize = 256 << 10;
+/// Data of a PDU from which on they are received where they are to be: to read ahead would have them copied once more.
+const LARGE: usize = 16 << 10;
 /// How long a connection may take to log in.
 const LOGIN: Duration = Duration::from_secs(15);
 /// Connections at a time; who comes then is turned away.
@@ -39,7 +44,7 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(LOGIN))?;
     let id = target.connections.fetch_add(1, Relaxed);
     let address = stream.local_addr()?.to_string();
-    let mut reader = BufReader::with_capacity(BUFFER, stream.try_clone()?);
+    let mut reader = Reader::new(stream.try_clone()?);
     let mut writer = BufWriter::with_capacity(BUFFER, stream.try_clone()?);
     let Some(agreed) = login::login(target, &mut reader, &mut writer)? else { return Ok(()) };
     stream.set_read_timeout(None)?;
@@ -67,8 +72,88 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     done
 }
 
-impl Wire for BufReader<TcpStream> {
+/// A connection's receiving side. It reads ahead, but no more than the next header where data are large.
+struct Reader {
+    stream: TcpStream,
+    held: Buffer,
+    /// What of it is not taken.
+    rest: Range<usize>,
+    ahead: usize,
+}
+
+impl Reader {
+    fn new(stream: TcpStream) -> Self {
+        let mut held = Buffer::default();
+        held.more(BUFFER);
+        Self { stream, held, rest: 0..0, ahead: BUFFER }
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() {
+            self.rest = 0..self.stream.read(&mut self.held[..self.ahead])?;
+        }
+        let length = out.len().min(self.rest.len());
+        out[..length].copy_from_slice(&self.held[self.rest.start..][..length]);
+        self.rest.start += length;
+        Ok(length)
+    }
+
+    fn read_exact(&mut self, mut out: &mut [u8]) -> io::Result<()> {
+        if out.len() > HEADER {
+            self.ahead = if out.len() < LARGE { BUFFER } else { HEADER };
+        }
+        while !out.is_empty() {
+            let large = self.rest.is_empty() && self.ahead == HEADER && out.len() > HEADER;
+            let length = if large { self.stream.read(out) } else { self.read(out) };
+            match length {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => out = &mut out[length..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Wire for Reader {
     fn waiting(&self) -> bool {
-        !self.buffer().is_empty()
+        !self.rest.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Whatever is read, small or large, follows what was read before; behind large data no more is taken than a header.
+    #[test]
+    fn what_is_read_follows_what_was_read_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut reader = Reader::new(listener.accept().unwrap().0);
+        let pieces =
+            [48, 4096, 48, 4, 48, LARGE, 48, 300_000, 48, BUFFER, 4, 48, 17, 48, 512, 48, LARGE - 1, 48];
+        let byte = |at: usize| (at * 7 + (at >> 8)) as u8;
+        let sent: Vec<u8> = (0..pieces.iter().sum()).map(byte).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| sent.chunks(10_007).for_each(|some| sender.write_all(some).unwrap()));
+            let (mut at, mut large) = (0, false);
+            for length in pieces {
+                let mut out = vec![0; length];
+                reader.read_exact(&mut out).unwrap();
+                assert!(out == sent[at..at + length], "{length} bytes at {at}");
+                if large && length == HEADER {
+                    assert!(!reader.waiting(), "read ahead of large data");
+                }
+                large = length >= LARGE && reader.rest.is_empty();
+                at += length;
+            }
+        });
+        drop(sender);
+        assert_eq!(reader.read_exact(&mut [0; 2]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

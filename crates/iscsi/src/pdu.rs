@@ -72,6 +72,11 @@ impl Pdu {
         self
     }
 
+    /// Bytes of its data, as its header has them where it was received.
+    pub fn length(&self) -> usize {
+        (self.word(4) & 0xff_ffff) as usize
+    }
+
     /// The tag that the initiator gave the task.
     pub fn tag(&self) -> u32 {
         self.word(16)
@@ -96,6 +101,15 @@ fn broken(text: &str) -> io::Error {
 /// # Errors
 /// What reading met; `InvalidData` for data that are too long and digests that are wrong.
 pub fn read(from: &mut impl Read, digests: Digests, most: usize) -> io::Result<Pdu> {
+    let mut pdu = head(from, digests, most)?;
+    pdu.data = vec![0; padded(pdu.length())];
+    body(from, digests, &mut pdu.data)?;
+    pdu.data.truncate(pdu.length());
+    Ok(pdu)
+}
+
+/// Reads a unit up to its data, which [`body`] reads.
+pub(crate) fn head(from: &mut impl Read, digests: Digests, most: usize) -> io::Result<Pdu> {
     let mut header = [0; HEADER];
     from.read_exact(&mut header)?;
     let mut extra = vec![0; usize::from(header[4]) * 4];
@@ -103,17 +117,25 @@ pub fn read(from: &mut impl Read, digests: Digests, most: usize) -> io::Result<P
     if digests.header && digest(from)? != crc32c(&[&header[..], &extra].concat()) {
         return Err(broken("the digest of a header is wrong"));
     }
-    let length = u32::from_be_bytes([0, header[5], header[6], header[7]]) as usize;
-    if length > most {
+    let pdu = Pdu { header, data: Vec::new() };
+    if pdu.length() > most {
         return Err(broken("more data in one PDU than was agreed"));
     }
-    let mut data = vec![0; length.next_multiple_of(4)];
-    from.read_exact(&mut data)?;
-    if digests.data && length > 0 && digest(from)? != crc32c(&data) {
+    Ok(pdu)
+}
+
+/// Bytes that data of this length take.
+pub(crate) fn padded(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+/// Reads a unit's data with their padding.
+pub(crate) fn body(from: &mut impl Read, digests: Digests, data: &mut [u8]) -> io::Result<()> {
+    from.read_exact(data)?;
+    if digests.data && !data.is_empty() && digest(from)? != crc32c(data) {
         return Err(broken("the digest of data is wrong"));
     }
-    data.truncate(length);
-    Ok(Pdu { header, data })
+    Ok(())
 }
 
 fn digest(from: &mut impl Read) -> io::Result<u32> {

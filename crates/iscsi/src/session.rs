@@ -7,6 +7,7 @@ use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
 use parking_lot::{Condvar, Mutex};
+use smrlab_device::buffer::{Buffer, Spare};
 use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exactly};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -30,7 +31,7 @@ struct Task {
     /// What its CDB needs from the host, and what of that comes: no more than the host says that it sends.
     needed: u64,
     wanted: usize,
-    data: Vec<u8>,
+    data: Buffer,
     /// The tag of the R2T that is out, and the number of the Data-Out that comes next.
     transfer: u32,
     next_data: u32,
@@ -68,6 +69,8 @@ pub struct Session<'a, W> {
     out: Mutex<Out<W>>,
     work: Mutex<Work>,
     more: Condvar,
+    /// What commands' data are received in.
+    spare: Mutex<Spare>,
     /// Text that goes on in the next request.
     text: Mutex<Vec<u8>>,
     /// How many changes of mode pages this session knows of.
@@ -90,9 +93,10 @@ impl<'a, W: Write + Send> Session<'a, W> {
     pub fn new(target: &'a Target, agreed: Agreed, address: String, to: W) -> Self {
         let out = Out { to, status: agreed.status, command: agreed.command, open: 0 };
         let modes = AtomicU64::new(target.mode_changes.load(Relaxed));
-        let (work, text) = (Mutex::default(), Mutex::default());
+        let (work, spare, text) = (Mutex::default(), Mutex::default(), Mutex::default());
         let port = agreed.port();
-        Self { target, agreed, port, address, out: Mutex::new(out), work, more: Condvar::new(), text, modes }
+        let (out, more) = (Mutex::new(out), Condvar::new());
+        Self { target, agreed, port, address, out, work, more, spare, text, modes }
     }
 
     /// Serves it until one of the two sides ends it.
@@ -140,24 +144,44 @@ impl<'a, W: Write + Send> Session<'a, W> {
             if !from.waiting() {
                 self.out.lock().to.flush()?;
             }
-            let pdu = pdu::read(from, self.agreed.digests, MOST_RECEIVED)?;
-            let next = self.take(pdu, &mut tasks, &mut resets)?;
+            let pdu = pdu::head(from, self.agreed.digests, MOST_RECEIVED)?;
+            let mut data = self.place(&pdu, &mut tasks);
+            let whole = data.len() + pdu.length();
+            pdu::body(from, self.agreed.digests, data.more(pdu::padded(pdu.length())))?;
+            data.truncate(whole);
+            let next = self.take(pdu, data, &mut tasks, &mut resets)?;
             if next == Next::End {
                 return self.out.lock().to.flush();
             }
         }
     }
 
-    fn take(&self, pdu: Pdu, tasks: &mut BTreeMap<u32, Task>, resets: &mut u64) -> io::Result<Next> {
+    /// Where the data of a PDU go: those that an R2T asked for behind what came before.
+    fn place(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>) -> Buffer {
+        match tasks.get_mut(&pdu.tag()) {
+            Some(task) if pdu.opcode() == opcode::DATA_OUT && pdu.length() <= task.asked => {
+                std::mem::take(&mut task.data)
+            }
+            _ => self.spare.lock().take(),
+        }
+    }
+
+    fn take(
+        &self,
+        pdu: Pdu,
+        data: Buffer,
+        tasks: &mut BTreeMap<u32, Task>,
+        resets: &mut u64,
+    ) -> io::Result<Next> {
         if !pdu.immediate() && pdu.opcode() != opcode::DATA_OUT && !self.in_order(&pdu) {
             return Ok(Next::GoOn);
         }
         match pdu.opcode() {
-            opcode::COMMAND if !self.agreed.discovery => self.command(pdu, tasks, resets)?,
-            opcode::DATA_OUT if !self.agreed.discovery => self.data(&pdu, tasks)?,
-            opcode::NOP_OUT => self.nop(&pdu)?,
+            opcode::COMMAND if !self.agreed.discovery => self.command(pdu, data, tasks, resets)?,
+            opcode::DATA_OUT if !self.agreed.discovery => self.data(&pdu, data, tasks)?,
+            opcode::NOP_OUT => self.nop(&pdu, &data)?,
             opcode::TASK if !self.agreed.discovery => return self.task(&pdu, tasks),
-            opcode::TEXT => self.text(&pdu)?,
+            opcode::TEXT => self.text(&pdu, &data)?,
             opcode::LOGOUT => return self.logout(&pdu),
             _ => self.reject(&pdu, 0x05)?,
         }
@@ -207,13 +231,19 @@ impl<'a, W: Write + Send> Session<'a, W> {
         pdu.with(28, out.command).with(32, out.command.wrapping_add(WINDOW - 1 - out.open.min(WINDOW - 1)))
     }
 
-    fn command(&self, pdu: Pdu, tasks: &mut BTreeMap<u32, Task>, resets: &mut u64) -> io::Result<()> {
+    fn command(
+        &self,
+        pdu: Pdu,
+        mut data: Buffer,
+        tasks: &mut BTreeMap<u32, Task>,
+        resets: &mut u64,
+    ) -> io::Result<()> {
         let (disk, cdb) = (&*self.target.disk, &pdu.header[32..48]);
         let writes = pdu.flags() & 0x20 != 0;
         if tasks.contains_key(&pdu.tag()) || writes && pdu.flags() & 0x80 == 0 {
             return Err(broken("a tag that is in use, or data that were not asked for"));
         }
-        if pdu.data.len() > self.agreed.first_burst || !writes && !pdu.data.is_empty() {
+        if data.len() > self.agreed.first_burst || !writes && !data.is_empty() {
             return Err(broken("more immediate data than was agreed"));
         }
         if self.out.lock().open >= 2 * WINDOW {
@@ -232,11 +262,10 @@ impl<'a, W: Write + Send> Session<'a, W> {
             return self.answer(&pdu, 0, Err(Sense::INVALID_FIELD.into()));
         }
         let wanted = if writes { needed.min(u64::from(pdu.word(20))) as usize } else { 0 };
-        let mut header = pdu;
-        let mut data = std::mem::take(&mut header.data);
         data.truncate(wanted);
-        data.reserve_exact(wanted - data.len());
-        let mut task = Task { header, needed, wanted, data, transfer: 0, next_data: 0, ready: 0, asked: 0 };
+        data.reserve(wanted);
+        let mut task =
+            Task { header: pdu, needed, wanted, data, transfer: 0, next_data: 0, ready: 0, asked: 0 };
         if task.data.len() < task.wanted {
             self.ask(&mut task)?;
             tasks.insert(task.header.tag(), task);
@@ -284,18 +313,18 @@ impl<'a, W: Write + Send> Session<'a, W> {
     }
 
     /// Data that an R2T asked for.
-    fn data(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>) -> io::Result<()> {
+    fn data(&self, pdu: &Pdu, data: Buffer, tasks: &mut BTreeMap<u32, Task>) -> io::Result<()> {
         // Of a task that was aborted.
         let Some(task) = tasks.get_mut(&pdu.tag()) else { return Ok(()) };
         let last = pdu.flags() & 0x80 != 0;
-        let fits = pdu.data.len() <= task.asked && (last == (pdu.data.len() == task.asked));
-        let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == task.data.len();
+        let fits = pdu.length() <= task.asked && (last == (pdu.length() == task.asked));
+        let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == data.len() - pdu.length();
         if pdu.word(20) != task.transfer || !fits || !in_order {
             let Some(task) = tasks.remove(&pdu.tag()) else { return Ok(()) };
             return self.answer(&task.header, 0, Err(Sense::DATA_PHASE.into()));
         }
-        task.data.extend_from_slice(&pdu.data);
-        task.asked -= pdu.data.len();
+        task.data = data;
+        task.asked -= pdu.length();
         task.next_data += 1;
         if !last {
             return Ok(());
@@ -325,6 +354,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
             if unit_0(&task.header) { self.executed(cdb, &task.data) } else { execute_absent(disk, cdb) };
         let aborted =
             self.target.workers > 1 && self.work.lock().running.remove(&task.header.tag()) == Some(false);
+        self.spare.lock().give(task.data);
         if aborted {
             self.out.lock().open -= 1;
             return Ok(());
@@ -344,13 +374,13 @@ impl<'a, W: Write + Send> Session<'a, W> {
         answer
     }
 
-    fn nop(&self, pdu: &Pdu) -> io::Result<()> {
+    fn nop(&self, pdu: &Pdu, data: &[u8]) -> io::Result<()> {
         if pdu.tag() == NO_TAG {
             return Ok(());
         }
         let mut response = Pdu::new(opcode::NOP_IN).with(16, pdu.tag()).with(20, NO_TAG);
         response.header[8..16].copy_from_slice(&pdu.header[8..16]);
-        self.send(response, &pdu.data[..pdu.data.len().min(self.agreed.most_sent)])
+        self.send(response, &data[..data.len().min(self.agreed.most_sent)])
     }
 
     /// Task management: what was asked for is not answered any more. A cold reset ends all sessions.
@@ -400,13 +430,13 @@ impl<'a, W: Write + Send> Session<'a, W> {
     }
 
     /// A text request, whose text may go on in the next one (C).
-    fn text(&self, pdu: &Pdu) -> io::Result<()> {
+    fn text(&self, pdu: &Pdu, data: &[u8]) -> io::Result<()> {
         let mut text = Text::default();
         let mut held = self.text.lock();
         if pdu.word(20) == NO_TAG {
             held.clear();
         }
-        held.extend_from_slice(&pdu.data);
+        held.extend_from_slice(data);
         if held.len() > MOST_TEXT {
             return Err(broken("a text request that does not end"));
         }
