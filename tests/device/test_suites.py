@@ -21,7 +21,9 @@ GAPS = "zoned,zone=4MiB,capacity=3MiB,conventional=0,max_open=8"
 
 # Tests that fail, and not because of the disk: docs/zones.md has the reasons. In fio 3.33 alone: 6, 15, 16, and 54
 # where there are no gaps (6, 15 and 16 not with logical blocks of 4 KiB).
-FAULTS = {"zones": {6, 15, 16, 54}, "gaps": {4, 6, 9, 10, 15, 16, 30, 54, 69}, "attached": {54}}
+FAULTS = {"zones": {6, 15, 16, 54}, "gaps": {4, 6, 9, 10, 15, 16, 30, 54, 59, 69}, "attached": {54}}
+# Tests that fail in some runs and pass in others, as they read in a gap or do not; they are not counted.
+CHANCE = {"gaps": {30, 59}}
 # The version that the page counts.
 COUNTED = "fio-3.41"
 
@@ -55,7 +57,8 @@ def test_fios_tests_of_zoned_block_devices(make: Make, fast: Path, tmp_path: Pat
     failed = {int(number) for number, result in results if result == "FAIL"}
     details = (tmp_path / "failed").read_text(errors="replace") if failed else ""
     assert failed <= FAULTS[kind], (failed, details[-6000:])
-    counts = [sum(result == word for _, result in results) for word in ("PASS", "FAIL", "SKIP")]
+    counted = [result for number, result in results if int(number) not in CHANCE.get(kind, ())]
+    counts = [counted.count(word) for word in ("PASS", "FAIL", "SKIP")]
     assert counts[0] > 40, shown
     print(kind, counts)
     if (tmp_path / "version").read_text().strip() == COUNTED:
