@@ -87,6 +87,18 @@ impl<P: Payload> Node<P> {
     /// The value at `offset` and the first offset behind it at which another may begin; from `until` on nobody looks.
     pub(crate) fn piece(&self, offset: usize, until: usize, size: usize) -> (usize, P) {
         match self {
+            Self::Split(leaves) => {
+                let base = offset - offset % LEAF;
+                let (end, value) = leaves[offset / LEAF].piece_flat(offset % LEAF, until - base, LEAF);
+                (base + end, value)
+            }
+            _ => self.piece_flat(offset, until, size),
+        }
+    }
+
+    #[inline]
+    fn piece_flat(&self, offset: usize, until: usize, size: usize) -> (usize, P) {
+        match self {
             Self::Const(v) => (size, *v),
             Self::Sparse(entries) => match find::<P>(entries, offset, size) {
                 Ok(at) => (end::<P>(&entries[at]), P::value(&entries[at])),
@@ -97,11 +109,7 @@ impl<P: Payload> Node<P> {
                 let rest = &dense.values[offset..until.clamp(offset, LEAF)];
                 (offset + rest.iter().take_while(|v| **v == value).count(), value)
             }
-            Self::Split(leaves) => {
-                let base = offset - offset % LEAF;
-                let (end, value) = leaves[offset / LEAF].piece(offset % LEAF, until - base, LEAF);
-                (base + end, value)
-            }
+            Self::Split(_) => (offset + 1, self.get(offset, size)),
         }
     }
 

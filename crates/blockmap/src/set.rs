@@ -217,7 +217,7 @@ impl BlockSet {
         *self = Self::new();
     }
 
-    /// Bytes on the heap, exact but for what the allocator itself adds.
+    /// Bytes on the heap, exact but for what the allocator itself adds and one empty page at the most.
     pub fn bytes(&self) -> usize {
         self.tree.bytes()
     }

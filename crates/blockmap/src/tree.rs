@@ -18,6 +18,8 @@ type Page<P> = [Node<P>; PAGE];
 /// A value for each unit, nearly all of them the default.
 pub(crate) struct UnitTree<P: Payload> {
     pages: Vec<Option<Box<Page<P>>>>,
+    /// The page that was emptied last: a set that holds little is mostly emptied and filled again and again.
+    spare: Option<Box<Page<P>>>,
     weight: u64,
     heap: usize,
     hints: Hints,
@@ -25,7 +27,7 @@ pub(crate) struct UnitTree<P: Payload> {
 
 impl<P: Payload> Default for UnitTree<P> {
     fn default() -> Self {
-        Self { pages: Vec::new(), weight: 0, heap: 0, hints: Hints::default() }
+        Self { pages: Vec::new(), spare: None, weight: 0, heap: 0, hints: Hints::default() }
     }
 }
 
@@ -42,7 +44,7 @@ impl<P: Payload> UnitTree<P> {
         self.weight
     }
 
-    /// Bytes on the heap.
+    /// Bytes on the heap, but for an empty page.
     pub(crate) fn bytes(&self) -> usize {
         self.heap + self.pages.capacity() * size_of::<Option<Box<Page<P>>>>()
     }
@@ -97,16 +99,17 @@ impl<P: Payload> UnitTree<P> {
         }
         let regions = self.pages[page].get_or_insert_with(|| {
             self.heap += size_of::<Page<P>>();
-            Box::new(std::array::from_fn(|_| Node::Const(P::default())))
+            let empty = || Box::new(std::array::from_fn(|_| Node::Const(P::default())));
+            self.spare.take().unwrap_or_else(empty)
         });
         (regions, &mut self.heap)
     }
 
-    /// Gives the page back if nothing is in it any more.
+    /// Takes the page away if nothing is in it any more.
     fn drop_empty_page(&mut self, page: usize) {
         let empty = |regions: &Page<P>| regions.iter().all(Node::is_empty);
         if self.pages[page].as_deref().is_some_and(empty) {
-            self.pages[page] = None;
+            self.spare = self.pages[page].take();
             self.heap -= size_of::<Page<P>>();
         }
     }

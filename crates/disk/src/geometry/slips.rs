@@ -73,6 +73,9 @@ impl Slips {
     /// The raw number of a dense one.
     #[inline]
     pub(crate) fn to_raw(&self, dense: u64) -> u64 {
+        if self.is_empty() {
+            return dense;
+        }
         dense + self.skipped[self.pieces.find(dense)]
     }
 

@@ -281,7 +281,17 @@ proptest! {
         prop_assert_eq!(data, b.data_blocks().0);
         let mapped = (0..g.blocks().0).filter(|&p| b.band_of(Pba(p)).is_some()).count() as u64;
         prop_assert_eq!(mapped, data, "guards belong to no band");
-        prop_assert!((0..g.blocks().0).all(|p| b.around(Pba(p)).is_some() == b.band_of(Pba(p)).is_some()));
+        for p in 0..g.blocks().0 {
+            let in_band = |p: u64| b.band_of(Pba(p)).is_some();
+            prop_assert_eq!(b.around(Pba(p)).is_some(), in_band(p));
+            if !in_band(p) {
+                let gap = b.gap(Pba(p));
+                prop_assert!(gap.contains(&p), "{p} in {gap:?}");
+                prop_assert!(gap.start == 0 || in_band(gap.start - 1), "{p}: {gap:?} begins too late");
+                prop_assert!(gap.end >= g.blocks().0 || in_band(gap.end), "{p}: {gap:?} ends too early");
+                prop_assert!(!gap.take_while(|&p| p < g.blocks().0).any(in_band), "{p}");
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,15 @@ use smrlab_disk::{BandId, Bands};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
-/// Bands that are kept in mind.
-const KNOWN: usize = 256;
+/// Bands that are kept in mind, and spaces between them.
+const KNOWN: usize = 4096;
+
+/// Blocks of one band, or of none.
+#[derive(Clone, Default)]
+struct Known {
+    blocks: Range<u64>,
+    in_band: bool,
+}
 
 /// Follows the head over the bands of a drive.
 pub struct BandWalk {
@@ -14,7 +21,7 @@ pub struct BandWalk {
     here: Range<u64>,
     /// Others that were looked up, each at the number of the stretch of blocks in which it was asked for: to work a band out takes as long
     /// as to time an operation, and there is no need to where the head was lately.
-    known: Box<[Range<u64>; KNOWN]>,
+    known: Box<[Known; KNOWN]>,
     /// A stretch has two to this power of blocks: no more than a band.
     shift: u32,
     /// Operations that began in another band than the last one ended in.
@@ -25,7 +32,7 @@ impl BandWalk {
     /// The head is in the first band, or before it.
     pub fn new(bands: Bands) -> Self {
         let first = bands.band(BandId(0)).blocks.0;
-        let known = Box::new(std::array::from_fn(|_| 0..0));
+        let known = Box::new(std::array::from_fn(|_| Known::default()));
         let mut walk = Self { bands, here: 0..0, known, shift: first.max(1).ilog2(), switches: 0 };
         walk.go_to(0);
         walk
@@ -35,10 +42,18 @@ impl BandWalk {
     #[inline]
     fn go_to(&mut self, pba: u64) {
         let stretch = (pba >> self.shift) as usize % KNOWN;
-        if !self.known[stretch].contains(&pba) {
-            self.known[stretch] = self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1);
+        if !self.known[stretch].blocks.contains(&pba) {
+            self.look_up(pba, stretch);
         }
-        self.here = self.known[stretch].clone();
+        let Known { blocks, in_band } = &self.known[stretch];
+        self.here = if *in_band { blocks.clone() } else { pba..pba + 1 };
+    }
+
+    #[cold]
+    fn look_up(&mut self, pba: u64, stretch: usize) {
+        let band = self.bands.around(Pba(pba));
+        let in_band = band.is_some();
+        self.known[stretch] = Known { blocks: band.unwrap_or_else(|| self.bands.gap(Pba(pba))), in_band };
     }
 
     /// An operation was done.

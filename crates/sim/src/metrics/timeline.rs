@@ -131,7 +131,8 @@ impl Timeline {
         w.ops += 1;
         w.track_sum += track;
         w.track_max = w.track_max.max(track);
-        w.track_min = if w.track_min == 0 { track + 1 } else { w.track_min.min(track + 1) };
+        // Less 1, none is beyond every track.
+        w.track_min = w.track_min.wrapping_sub(1).min(track) + 1;
     }
 
     /// The drive was busy without a media operation.

@@ -174,6 +174,7 @@ impl SBlockLayer {
                 sblocks,
                 queue,
                 reach,
+                rules.low_water,
             )
         };
         Ok(Self {

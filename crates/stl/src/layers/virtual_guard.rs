@@ -200,7 +200,7 @@ impl VirtualGuard {
             while at < hit.end {
                 let row = self.rows.at(Pba(at));
                 let end = self.rows.end(row).0.min(hit.end);
-                if live.contains_any(at..end) && self.slot(row).is_none() && !out.contains(&row) {
+                if self.slot(row).is_none() && live.contains_any(at..end) && !out.contains(&row) {
                     out.push(row);
                 }
                 at = end;

@@ -97,7 +97,7 @@ impl ERegion {
         let above = used / size - self.options.pace;
         let steps = if above > 0.0 { 1 + (above / (1.0 - self.options.pace) * MOST_STEPS) as u32 } else { 0 };
         for _ in 0..steps {
-            if self.next_step().is_some() {
+            if self.has_step() {
                 self.take_step(plan);
             }
         }

@@ -25,8 +25,7 @@ impl Section {
         if self.cache.live() == 0 {
             return false;
         }
-        let low = (rules.low_water * self.cache.capacity() as f64) as u64;
-        invalid == 0 || (!rules.literal && invalid < low && destaged < 1 + rules.destage_ahead)
+        invalid == 0 || (!rules.literal && invalid < self.low && destaged < 1 + rules.destage_ahead)
     }
 
     /// Makes room for `n` blocks at the head of the cache ring.

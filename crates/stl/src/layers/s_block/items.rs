@@ -109,11 +109,15 @@ impl Items {
     /// The item at the tail and its length; [`NONE`] for the item is an invalid place.
     #[inline]
     pub(super) fn tail(&self) -> Option<(u32, u64)> {
-        let gap = self.gap();
-        if gap.0 != 0 {
-            return Some((NONE, gap.length()));
+        let here = self.leaves.get(self.leaf)?;
+        if self.rank < here.count() {
+            return Some(place(self.leaf, here.order[self.rank]));
         }
-        self.at_tail().map(|(leaf, rank)| place(leaf, self.leaves[leaf].order[rank]))
+        let next = &self.leaves[here.next as usize];
+        match next.gap {
+            Gap(0) => (next.used != 0).then(|| place(here.next as usize, next.order[0])),
+            gap => Some((NONE, gap.length())),
+        }
     }
 
     /// All items with their lengths from the tail to the head; [`NONE`] for an item is an invalid place.
@@ -168,15 +172,13 @@ impl Items {
         if self.rank == 0 {
             leaf.base = ends.head as u32;
         }
-        let slot = leaf.used.trailing_ones();
-        let count = leaf.count();
+        let (count, slot) = (leaf.count(), leaf.take());
         leaf.order.copy_within(self.rank..count, self.rank + 1);
-        leaf.order[self.rank] = slot as u8 | (len as u8 - 1) << 5;
-        leaf.used |= 1 << slot;
+        leaf.order[self.rank] = slot | (len as u8 - 1) << 5;
         leaf.live = leaf.live & !(1 << slot) | u32::from(item.mask != 0) << slot;
         self.rank += 1;
-        leaf.items[slot as usize] = item;
-        (self.leaf * LEAF) as u32 + slot
+        leaf.items[usize::from(slot)] = item;
+        (self.leaf * LEAF) as u32 + u32::from(slot)
     }
 
     /// Passes items from the tail on that are valid as a whole, up to `most` blocks; answers how many blocks.
@@ -231,7 +233,7 @@ impl Items {
         if leaf.runs >> slot & 1 == 1 {
             return leaf.set_places(slot, leaf.places(slot) - 1);
         }
-        leaf.used &= !(1 << slot);
+        leaf.give_back(slot);
         leaf.order.copy_within(self.rank + 1..count, self.rank);
     }
 
@@ -328,12 +330,10 @@ impl Items {
     ) {
         for rank in ranks.clone() {
             let order = self.leaves[from].order[rank];
-            let slot = self.leaves[to].used.trailing_ones();
-            let (old, new) = (place(from, order).0, (to * LEAF) as u32 + slot);
-            let count = self.leaves[to].count();
-            self.leaves[to].order[count] = slot as u8 | order & !31;
-            self.leaves[to].used |= 1 << slot;
-            self.leaves[from].used &= !(1 << (order & 31));
+            let (count, slot) = (self.leaves[to].count(), self.leaves[to].take());
+            let (old, new) = (place(from, order).0, (to * LEAF) as u32 + u32::from(slot));
+            self.leaves[to].order[count] = slot | order & !31;
+            self.leaves[from].give_back(order & 31);
             let live = self.leaves[from].live >> (order & 31) & 1;
             self.leaves[from].live &= !(1 << (order & 31));
             self.leaves[to].live = self.leaves[to].live & !(1 << slot) | live << slot;

@@ -34,7 +34,7 @@ impl Item {
 pub(super) struct Leaf {
     /// Slot (five bits) and length less one (three bits) of each item, in the order of the ring.
     pub order: [u8; LEAF],
-    /// Slots in use, a bit each.
+    /// Slots in use, a bit each: [`Leaf::take`] and [`Leaf::give_back`] change them.
     pub used: u32,
     /// Slots with valid blocks, a bit each.
     pub live: u32,
@@ -48,6 +48,8 @@ pub(super) struct Leaf {
     pub gap: Gap,
     /// Slots that stand for several invalid places of one length, a bit each: [`Item::next`] is how many.
     pub runs: u32,
+    /// How many slots are in use.
+    count: u8,
     /// By slot.
     pub items: [Item; LEAF],
 }
@@ -55,7 +57,24 @@ pub(super) struct Leaf {
 impl Leaf {
     #[inline]
     pub(super) fn count(&self) -> usize {
-        self.used.count_ones() as usize
+        usize::from(self.count)
+    }
+
+    /// A slot that was free is in use; there must be one.
+    #[inline]
+    pub(super) fn take(&mut self) -> u8 {
+        let slot = self.used.trailing_ones();
+        self.used |= 1 << slot;
+        self.count += 1;
+        slot as u8
+    }
+
+    /// A slot that was in use is free.
+    #[inline]
+    pub(super) fn give_back(&mut self, slot: u8) {
+        debug_assert!(self.used >> slot & 1 == 1, "slot {slot} is free");
+        self.used &= !(1 << slot);
+        self.count -= 1;
     }
 
     /// How many places slot `slot` stands for.
@@ -137,6 +156,7 @@ impl Leaf {
         prev: END,
         gap: Gap(0),
         runs: 0,
+        count: 0,
         items: [Item::INVALID; LEAF],
     };
 }

@@ -20,6 +20,8 @@ pub(super) struct Section {
     pub blocks: SBlocks,
     pub queue: Option<Queue>,
     pub spare: Spare,
+    /// Fewer invalid blocks in the cache ring than so many are few.
+    pub low: u64,
     /// Fetches what will be destaged soon.
     pub ahead: Ahead,
 }
@@ -31,11 +33,13 @@ impl Section {
         sblocks: u32,
         queue: Option<Queue>,
         reach: u64,
+        low_water: f64,
     ) -> Self {
         let first_slot = if rings.1.is_filled() { 0 } else { rings.1.first_virtual() };
         let (cache, slots) = rings;
         let (blocks, spare) = (SBlocks::new(sblocks, first_slot), Spare::new(reach));
-        Self { first, cache, slots, blocks, queue, spare, ahead: Ahead::default() }
+        let low = (low_water * cache.capacity() as f64) as u64;
+        Self { first, cache, slots, blocks, queue, spare, low, ahead: Ahead::default() }
     }
 
     /// Before anything moves: what a fence elsewhere in the drive brought.

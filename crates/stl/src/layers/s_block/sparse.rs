@@ -89,7 +89,7 @@ impl Leaf {
             match last.filter(|&l| (self.live >> l | self.live >> slot) & 1 == 0) {
                 Some(l) => {
                     self.set_places(l, self.places(l) + self.places(slot));
-                    self.used &= !(1 << slot);
+                    self.give_back(slot);
                     self.runs &= !(1 << slot);
                 }
                 None => {
@@ -102,9 +102,8 @@ impl Leaf {
 
     /// Adds invalid places behind its last item; there must be a free slot.
     fn push_invalid(&mut self, gap: Gap) {
-        let (slot, count) = (self.used.trailing_ones() as u8, self.count());
+        let (count, slot) = (self.count(), self.take());
         self.order[count] = slot | (gap.length() as u8 - 1) << 5;
-        self.used |= 1 << slot;
         self.live &= !(1 << slot);
         self.items[usize::from(slot)] = Item::INVALID;
         self.set_places(slot, gap.places());
