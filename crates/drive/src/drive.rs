@@ -79,6 +79,7 @@ pub struct Drive {
     mechanics: Mechanics,
     stable_locations: bool,
     heeds_head: bool,
+    reads_in_place: bool,
     /// Its own buffer and bus, where it has any.
     buffer: Option<Box<DriveBuffer>>,
     plan: Plan,
@@ -97,6 +98,7 @@ impl Drive {
         Self {
             member: MemberId::default(),
             heeds_head: layer.heeds_head(),
+            reads_in_place: layer.reads_in_place(),
             layer,
             mechanics,
             stable_locations,

@@ -67,6 +67,9 @@ pub trait Observer {
     /// What keeps the caller from going on.
     type Error;
 
+    /// Whether it looks at the plan of a read that a drive's buffer answers; else [`held`](Self::held) may tell of it.
+    const PLANS: bool = true;
+
     /// The host will send this request soon.
     #[inline]
     fn coming(&self, request: &HostRequest) {
@@ -100,6 +103,16 @@ pub trait Observer {
         executed: &TimedPlan<'_>,
     ) -> Result<(), Self::Error> {
         let _ = (came, request, executed);
+        Ok(())
+    }
+
+    /// A read that came at `came` was answered from a drive's buffer, and nothing was done on the medium: in place of
+    /// [`dispatched`](Self::dispatched), for who looks at no [plan](Self::PLANS).
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn held(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), Self::Error> {
+        let _ = (came, request, served);
         Ok(())
     }
 

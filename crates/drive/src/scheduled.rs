@@ -119,6 +119,12 @@ impl ScheduledDrive {
     ) -> Result<Option<Served>, O::Error> {
         if self.policy.is_none() {
             self.catch_up(now, watch)?;
+            if !O::PLANS
+                && self.drive.goes_on(request)
+                && let Some(served) = self.again(now, (came, request), watch)?
+            {
+                return Ok(Some(served));
+            }
             return self.dispatch(now, (came, request), How::AtOnce, watch).map(Some);
         }
         self.decide(now, false, watch)?;
@@ -139,6 +145,21 @@ impl ScheduledDrive {
         }
         self.waiting.admit(&came, *request, None, &self.drive);
         Ok(None)
+    }
+
+    /// Serves a read that goes on with the one before where the buffer answers it without a plan; `None`: nothing was done.
+    // A call, so that what comes in any order has nothing of it in its way.
+    #[inline(never)]
+    fn again<O: Observer>(
+        &mut self,
+        now: SimTime,
+        (came, request): (SimTime, &HostRequest),
+        watch: &mut O,
+    ) -> Result<Option<Served>, O::Error> {
+        let Some(served) = self.drive.again(now, request) else { return Ok(None) };
+        watch.held(came, request, &served)?;
+        show(&self.drive, served.end, watch);
+        Ok(Some(served))
     }
 
     /// Does with the buffer what it can do without the medium.

@@ -108,6 +108,8 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
 impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
     type Error = RunError;
 
+    const PLANS: bool = EXTRAS;
+
     #[inline]
     fn coming(&self, request: &HostRequest) {
         self.total.coming(request);
@@ -173,6 +175,12 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
             return self.carried_out(came, request, executed);
         }
         self.total.served(came, request, executed);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn held(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
+        self.total.held(came, request, served);
         Ok(())
     }
 

@@ -118,6 +118,11 @@ pub trait TranslationLayer: Send {
     /// Plans a host request that is dispatched at `now`. A flush plans nothing unless the layer holds back data.
     fn submit(&mut self, now: SimTime, request: &HostRequest, plan: &mut Plan);
 
+    /// Whether a read is always one operation, on the block of the same number, and changes nothing of the layer.
+    fn reads_in_place(&self) -> bool {
+        false
+    }
+
     /// Whether it wants to be told of the head, by [`head`](Self::head) before each [`submit`](Self::submit).
     fn heeds_head(&self) -> bool {
         false

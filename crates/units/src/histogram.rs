@@ -72,6 +72,19 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    /// Counts a value `n` times.
+    pub fn add_times(&mut self, value: u64, n: usize) {
+        if n == 0 {
+            return;
+        }
+        let b = &mut self.buckets[bucket(value)];
+        b.count += n as u64;
+        let sum = u128::from(b.sum) + u128::from(value) * n as u128;
+        b.sum = u64::try_from(sum).unwrap_or(u64::MAX);
+        self.beyond += sum - u128::from(b.sum);
+        self.max = self.max.max(value);
+    }
+
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (a, b) in self.buckets.iter_mut().zip(other.buckets.iter()) {
@@ -192,6 +205,17 @@ mod tests {
         assert_eq!(a.mean(), large as f64);
         a.merge(&b);
         assert_eq!((a.mean(), a.count()), (large as f64, 8));
+    }
+
+    #[test]
+    fn a_value_that_comes_often_is_counted_as_one_by_one() {
+        let (mut often, mut each) = (Histogram::default(), Histogram::default());
+        for (value, n) in [(5, 3), (4000, 1), (9, 0), (u64::MAX - 1000, 7), (4000, 12)] {
+            often.add_times(value, n);
+            (0..n).for_each(|_| each.add(value));
+        }
+        assert_eq!((&often.buckets, often.beyond, often.max), (&each.buckets, each.beyond, each.max));
+        assert_eq!(often.mean(), each.mean());
     }
 
     #[test]

@@ -24,15 +24,46 @@ impl DriveBuffer {
         }
         let Some(i) = self.find(lba) else { return self.miss(now, lba, blocks, m) };
         self.catch_up(m);
-        self.segments.touch(i);
-        let over = self.front.over(now, self.spec.read_hit);
-        let delivered = over + self.bus(Dir::Read, blocks);
+        let (over, delivered) = self.out_of(i, now, blocks);
         if end > self.segments.get(i).end() {
             return self.partial(i, now, over, Read { lba, blocks, gather: 1, any: false }, m).max(delivered);
         }
         self.counters.hits += 1;
+        self.segments.answered_from(lba, end);
         self.hit(i, end, over, m);
         delivered
+    }
+
+    /// A read that begins at `now` has its blocks out of segment `i`: when its overhead is over, and when they have gone over the bus.
+    #[inline(always)]
+    fn out_of(&mut self, i: usize, now: SimTime, blocks: u64) -> (SimTime, SimTime) {
+        self.segments.touch(i);
+        let over = self.front.over(now, self.spec.read_hit);
+        (over, over + self.bus(Dir::Read, blocks))
+    }
+
+    /// Whether the last read that the buffer had all of ended at `lba`.
+    #[inline(always)]
+    pub(crate) fn ended_at(&self, lba: u64) -> bool {
+        self.segments.ended() == lba
+    }
+
+    /// Serves a read that comes at `now`, where the segment that was used last has all of it and nothing else is under way, as most
+    /// reads in order meet the buffer: when it began and when it completes, as [`serve`](Self::serve) answers. `None`: nothing was done.
+    #[inline]
+    pub(crate) fn again(&mut self, now: SimTime, lba: u64, blocks: u64) -> Option<(SimTime, SimTime)> {
+        let i = self.segments.find_again(lba, lba + blocks)?;
+        if self.ahead.stream.is_some() | !self.writes.is_empty() | self.spec.buffer.ahead_on_hit {
+            return None;
+        }
+        let start = self.front.begin(now);
+        self.segments.next_command();
+        self.medium.passed = None;
+        self.asked = blocks;
+        self.counters.hits += 1;
+        self.segments.answered_from(lba, lba + blocks);
+        let (_, delivered) = self.out_of(i, start, blocks);
+        Some((start, self.answered(Dir::Read, delivered, false)))
     }
 
     /// The segment that holds `lba`, or would with its next block.

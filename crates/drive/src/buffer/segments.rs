@@ -3,6 +3,8 @@
 //! A command looks at all of them, and which of them has its blocks cannot be predicted. So a look is arithmetic over all of them,
 //! with one branch at its end that is nearly never taken.
 
+use std::ops::Range;
+
 /// Consecutive blocks in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -72,6 +74,10 @@ pub(super) struct Segments {
     used: Vec<u64>,
     /// The one that was used last.
     last: usize,
+    /// Blocks of which it is known that no segment before `last` has any.
+    alone: Range<u64>,
+    /// Where the last read ended of which a segment had all blocks.
+    ended: u64,
     commands: u64,
 }
 
@@ -81,7 +87,15 @@ impl Segments {
         let rounded = (number as usize).next_multiple_of(AT_ONCE);
         let mut used: Vec<u64> = (0..u64::from(number)).collect();
         used.resize(rounded, u64::MAX);
-        Self { room: u64::from(room), held: vec![Segment::EMPTY; rounded], used, last: 0, commands: 0 }
+        Self {
+            room: u64::from(room),
+            held: vec![Segment::EMPTY; rounded],
+            used,
+            last: 0,
+            alone: 0..0,
+            ended: u64::MAX,
+            commands: 0,
+        }
     }
 
     /// Another command: what it uses was used later than what those before it did.
@@ -109,6 +123,31 @@ impl Segments {
         self.held.iter().position(|s| s.has(lba))
     }
 
+    /// The one that was used last, where it holds all of the blocks from `lba` up to `end` and is known to be the first that does.
+    #[inline]
+    pub(super) fn find_again(&self, lba: u64, end: u64) -> Option<usize> {
+        let s = self.held.get(self.last)?;
+        let there = (s.start <= lba) & (end <= s.end());
+        (there & (self.alone.start <= lba) & (end <= self.alone.end)).then_some(self.last)
+    }
+
+    /// The present command, for the blocks from `lba` up to `end`, was answered from the segment that was used last, which is the first
+    /// that has block `lba`: notes how far it stays the first.
+    #[inline(always)]
+    pub(super) fn answered_from(&mut self, lba: u64, end: u64) {
+        self.ended = end;
+        if !self.alone.contains(&lba) {
+            let behind = self.held[..self.last].iter().filter(|s| s.start > lba).map(|s| s.start);
+            self.alone = lba..behind.min().unwrap_or(u64::MAX);
+        }
+    }
+
+    /// Where the last read ended of which a segment had all blocks.
+    #[inline(always)]
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
+    }
+
     /// Whether one of them holds all of the blocks from `lba` up to `end`.
     pub(super) fn hold(&self, lba: u64, end: u64) -> bool {
         self.held.iter().any(|s| s.has_all(lba, end))
@@ -118,7 +157,9 @@ impl Segments {
     #[inline]
     pub(super) fn touch(&mut self, i: usize) {
         self.used[i] = self.commands << NUMBER_BITS | i as u64;
-        self.last = i;
+        if i != self.last {
+            (self.last, self.alone) = (i, 0..0);
+        }
     }
 
     /// Puts blocks, the last of them where there are too many, into an empty segment or the one that was used longest ago, but not into
@@ -127,6 +168,7 @@ impl Segments {
     pub(super) fn keep(&mut self, start: u64, end: u64, taken: Option<usize>) -> Option<usize> {
         let i = self.oldest(taken)?;
         self.held[i] = Segment::last_of(start, end, self.room);
+        self.alone = 0..0;
         self.touch(i);
         Some(i)
     }
@@ -136,6 +178,7 @@ impl Segments {
     pub(super) fn extend(&mut self, i: usize, end: u64) {
         let s = &mut self.held[i];
         *s = Segment::last_of(s.start, end, self.room);
+        self.alone = 0..0;
     }
 
     /// Empties the segments that reach into the blocks from `lba` up to `end`; answers whether there were any.
@@ -238,6 +281,35 @@ mod tests {
         assert_eq!(span(&s, 0), (116, 124));
         assert_eq!((s.keep(0, 4, Some(0)), s.keep(5, 6, None)), (Some(1), Some(0)));
         assert_eq!([0, 1].map(|i| span(&s, i)), [(5, 6), (0, 4)]);
+    }
+
+    /// It is found without a look at the others as long as none before it can have the block, and what is known of that goes with the
+    /// segments.
+    #[test]
+    fn a_segment_that_is_read_in_order_is_found_again() {
+        let mut s = Segments::new(3, 100);
+        let mut put = |start, end| {
+            s.next_command();
+            s.keep(start, end, None);
+        };
+        [(130, 140), (100, 150), (300, 320)].into_iter().for_each(|(start, end)| put(start, end));
+        s.touch(1);
+        assert_eq!(s.find_again(100, 108), None, "nothing is known of those before");
+        s.answered_from(100, 108);
+        let found =
+            |s: &Segments| [(100, 130), (124, 131), (99, 108), (140, 148)].map(|(a, b)| s.find_again(a, b));
+        assert_eq!(found(&s), [Some(1), None, None, None], "segment 0 has block 130");
+        s.answered_from(140, 148);
+        assert_eq!(found(&s), [None, None, None, Some(1)]);
+        assert_eq!(s.find_again(144, 151), None, "it ends at 150");
+        // Another one was used meanwhile; the first one grows.
+        s.touch(2);
+        s.answered_from(300, 308);
+        assert_eq!((s.find_again(300, 308), s.find_again(140, 148)), (Some(2), None));
+        s.touch(1);
+        s.answered_from(140, 148);
+        s.extend(0, 145);
+        assert_eq!((s.find(140), s.find_again(140, 148)), (Some(0), None));
     }
 
     /// More segments than are looked at in one go, one of them in the second lot.

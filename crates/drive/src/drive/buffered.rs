@@ -96,6 +96,27 @@ impl Drive {
         place.is_some_and(|(pba, dir)| dir == Dir::Read && b.holds(pba.0, request.blocks.0))
     }
 
+    /// Whether a request begins where the last read of the buffer ended, as reads in order do: then [`again`](Self::again) is worth a try.
+    #[inline(always)]
+    pub(crate) fn goes_on(&self, request: &HostRequest) -> bool {
+        self.reads_in_place && self.buffer.as_ref().is_some_and(|b| b.ended_at(request.lba.0))
+    }
+
+    /// Serves a read at `now` that the buffer answers as [`DriveBuffer::again`] says, without a plan: it would be one operation, which
+    /// is not done. `None`: nothing was done, [`dispatch`](Self::dispatch) is to serve it.
+    #[inline]
+    pub(crate) fn again(&mut self, now: SimTime, request: &HostRequest) -> Option<Served> {
+        let b = self.buffer.as_deref_mut()?;
+        if request.op != HostOp::Read || request.blocks == Blocks::ZERO {
+            return None;
+        }
+        let (start, ack) = b.again(now, request.lba.0, request.blocks.0)?;
+        b.engaged(self.free_at);
+        self.free_at = b.free_at();
+        self.idle_since = self.free_at.max(ack);
+        Some(Served { start, ack, end: start.max(ack) })
+    }
+
     /// Takes a write into the buffer at `now`.
     pub(crate) fn accept(&mut self, now: SimTime, request: &HostRequest) -> Served {
         let Some(b) = &mut self.buffer else { return Served { start: now, ack: now, end: now } };

@@ -363,3 +363,60 @@ fn background_work_ends_reading_ahead_and_leaves_nothing_old() {
     let Ok(_) = c.submit(us(9_000_000), &request(Read, 0, 1).numbered(3), &mut seen);
     assert_eq!(c.drive().buffer_counters().unwrap().hits, 0, "its band was rewritten");
 }
+
+/// What a run's metrics are told, without plans: requests with when they were served.
+#[derive(Default)]
+struct Plain {
+    served: Vec<(u64, Served)>,
+    held: usize,
+    ops: Vec<Op>,
+}
+
+impl Observer for Plain {
+    type Error = Infallible;
+    const PLANS: bool = false;
+
+    fn op(&mut self, d: &OpDone<'_>) {
+        self.ops.push((d.op.dir, d.op.pba.0, d.op.blocks.0, d.start, d.end));
+    }
+
+    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
+        self.served.push((r.id, e.served));
+        Ok(())
+    }
+
+    fn held(&mut self, _: SimTime, r: &HostRequest, served: &Served) -> Result<(), Infallible> {
+        self.held += 1;
+        self.served.push((r.id, *served));
+        Ok(())
+    }
+}
+
+/// Reads in order, now and then a jump or a write: who looks at no plan is told the same, and the drive is the same afterwards. A layer
+/// that moves blocks plans each read.
+#[test]
+fn reads_without_a_plan_are_served_alike() {
+    for (layer, quick) in [("cmr", true), ("raw", true), ("caveat-scriptor", false), ("rmw", false)] {
+        let text = format!("{COSTS},cache=on,read_ahead=track,write_cache=on");
+        let [mut with, mut without] = [(); 2].map(|()| drive(&text, layer, "fcfs", None));
+        let (mut seen, mut plain, mut rng) = (Seen::default(), Plain::default(), Rng::new(5));
+        let (mut at, mut lba) = (SimTime::ZERO, 0);
+        for id in 0..4000 {
+            at += us([0, rng.below(3000), 20_000][rng.below(3) as usize]);
+            if rng.one_in(12) || lba > 300 {
+                lba = rng.below(300);
+            }
+            let op = if rng.one_in(20) { Write } else { Read };
+            let r = request(op, lba, 1 + rng.below(2)).numbered(id);
+            lba += r.blocks.0;
+            let Ok(one) = with.submit(at, &r, &mut seen);
+            let Ok(other) = without.submit(at, &r, &mut plain);
+            assert_eq!(one, other, "{layer}: {r:?} at {at}");
+            let state =
+                |c: &ScheduledDrive| (c.drive().buffer_counters(), c.drive().free_at(), c.next_wake());
+            assert_eq!(state(&with), state(&without), "{layer}: after {r:?} at {at}");
+        }
+        assert_eq!((seen.dispatched, seen.ops), (plain.served, plain.ops), "{layer}");
+        assert_eq!(plain.held > 500, quick, "{layer}: {}", plain.held);
+    }
+}

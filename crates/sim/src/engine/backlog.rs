@@ -11,6 +11,8 @@ pub struct Backlog {
     ends: Box<[SimTime; SLOTS]>,
     first: usize,
     len: usize,
+    /// The last of them, or of those that were there before.
+    last: SimTime,
     max: u64,
     exact: bool,
 }
@@ -18,7 +20,7 @@ pub struct Backlog {
 impl Default for Backlog {
     fn default() -> Self {
         let ends = vec![SimTime::ZERO; SLOTS].into_boxed_slice().try_into().expect("made with this length");
-        Self { open: 0, ends, first: 0, len: 0, max: 0, exact: true }
+        Self { open: 0, ends, first: 0, len: 0, last: SimTime::ZERO, max: 0, exact: true }
     }
 }
 
@@ -26,13 +28,13 @@ impl Backlog {
     /// A request arrives.
     #[inline]
     pub fn arrived(&mut self, at: SimTime) {
+        if self.last <= at {
+            // Nearly always none waits: then few cache lines are in use.
+            (self.first, self.len) = (0, 0);
+        }
         while self.len > 0 && self.ends[self.first] <= at {
             self.first = (self.first + 1) % SLOTS;
             self.len -= 1;
-        }
-        if self.len == 0 {
-            // Few are waiting nearly always: then few cache lines are in use.
-            self.first = 0;
         }
         self.open += 1;
         self.max = self.max.max(self.open + self.len as u64);
@@ -47,8 +49,11 @@ impl Backlog {
             self.first = (self.first + 1) % SLOTS;
             self.len -= 1;
         }
-        // What a buffer answers is over before what was sent earlier.
         let mut i = self.len;
+        if i == 0 || ack >= self.last {
+            self.last = ack;
+        }
+        // What a buffer answers is over before what was sent earlier.
         while i > 0 && self.ends[(self.first + i - 1) % SLOTS] > ack {
             self.ends[(self.first + i) % SLOTS] = self.ends[(self.first + i - 1) % SLOTS];
             i -= 1;

@@ -314,7 +314,7 @@ impl Metrics {
         if let Outcome::Refused { why, lba } = plan.outcome() {
             self.refusals.add(request, why, lba);
             self.undone(request, executed.served.ack);
-            return self.timed(arrival, request, &executed.served);
+            return self.timed::<false>(arrival, request, &executed.served);
         }
         let work = Work { ops: plan.ops().len() as u64, extents: u64::from(plan.extents()) };
         self.counted(arrival, request, &executed.served, work);
@@ -347,18 +347,30 @@ impl Metrics {
             }
             _ => {}
         }
-        self.timed(arrival, request, served);
+        self.timed::<false>(arrival, request, served);
+    }
+
+    /// A read that arrived at `arrival` was answered from a drive's buffer.
+    #[inline]
+    pub fn held(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) {
+        self.updates.read(request.lba, request.blocks);
+        self.timed::<true>(arrival, request, served);
     }
 
     /// The same of a request that may have been refused: what it did is not counted, but that it was sent and answered.
+    /// `HELD`: it came out of a drive's buffer.
     #[inline]
-    fn timed(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) {
+    fn timed<const HELD: bool>(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) {
         let (op, n) = (request.op.index(), request.blocks.0);
         let response = served.ack.since(arrival);
         let service = served.ack.since(served.start);
         self.host[op].add(n, self.adjusted.units(n), 0);
         // Reads, writes and others.
-        self.times.add(op.min(2), response, service);
+        if HELD {
+            self.times.again(op.min(2), response, service);
+        } else {
+            self.times.add(op.min(2), response, service);
+        }
         self.timeline.completion(served.ack.since(self.origin), response, op, n);
         self.last_ack = self.last_ack.max(served.ack);
         let (origin, timeline) = (self.origin, &mut self.timeline);

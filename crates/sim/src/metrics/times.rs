@@ -10,6 +10,16 @@ pub struct Times {
     waited: [Histogram; 3],
     /// Of those that waited.
     service: Histogram,
+    /// The last ones that were told of as [`again`](Self::again), all of one kind with one time, which are in no histogram yet.
+    same: Same,
+}
+
+/// So many requests of one kind that took the same time.
+#[derive(Clone, Copy, Default)]
+struct Same {
+    kind: usize,
+    time: u64,
+    n: usize,
 }
 
 impl Times {
@@ -24,11 +34,29 @@ impl Times {
         }
     }
 
+    /// The same of one that mostly takes as long as the one before: what a drive's buffer answers.
+    #[inline]
+    pub fn again(&mut self, kind: usize, response: SimTime, service: SimTime) {
+        if (response.0 == self.same.time) & (kind == self.same.kind) & (response == service) {
+            self.same.n += 1;
+            return;
+        }
+        if response == service {
+            let before = std::mem::replace(&mut self.same, Same { kind, time: response.0, n: 1 });
+            self.at_once[before.kind].add_times(before.time, before.n);
+        } else {
+            self.add(kind, response, service);
+        }
+    }
+
     /// Response times of reads, of writes and of others.
     pub fn responses(&self) -> [Histogram; 3] {
         [0, 1, 2].map(|kind| {
             let mut all = self.at_once[kind].clone();
             all.merge(&self.waited[kind]);
+            if kind == self.same.kind {
+                all.add_times(self.same.time, self.same.n);
+            }
             all
         })
     }
@@ -37,6 +65,7 @@ impl Times {
     pub fn services(&self) -> Histogram {
         let mut all = self.service.clone();
         self.at_once.iter().for_each(|h| all.merge(h));
+        all.add_times(self.same.time, self.same.n);
         all
     }
 }
@@ -85,9 +114,16 @@ mod tests {
         let mut times = Times::default();
         let mut plain: ([Histogram; 3], Histogram) = Default::default();
         for i in 0..3000u64 {
-            let (kind, service) = (i as usize % 3, 1000 + i * i);
+            // One after the other takes the same time again and again, also of another kind, and at the end.
+            let (kind, service) = match i {
+                0..2000 => (i as usize % 3, 1000 + i * i),
+                _ => (i as usize / 100 % 3, 1000 + i / 250),
+            };
             let response = service + if i % 5 < 2 { 0 } else { i };
-            times.add(kind, SimTime(response), SimTime(service));
+            match i % 7 {
+                0 => times.add(kind, SimTime(response), SimTime(service)),
+                _ => times.again(kind, SimTime(response), SimTime(service)),
+            }
             plain.0[kind].add(response);
             plain.1.add(service);
         }

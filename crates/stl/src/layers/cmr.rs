@@ -62,6 +62,10 @@ impl TranslationLayer for Identity {
         self.blocks
     }
 
+    fn reads_in_place(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
         match r.op {
