@@ -11,7 +11,8 @@
 # make soak    the random tests and the walk over media logs with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
 # make fuzz    bytes that nobody would send, to what reaches a served disk from outside: FUZZ=60 seconds each for FUZZED="scsi iscsi"
 # make bench   requests per second and memory of the engine; kept in benches/history.json
-# make bench-device   served devices against nbdkit's own plugins, and over iSCSI against plain memory behind the same target
+# make bench-device   served devices against nbdkit's own plugins, over iSCSI against plain memory behind the same target, and attached
+#               by ublk in a guest against the kernel's own zoned memory
 # make papers   the papers' figures and claims from our own runs, full scale; out/papers/index.html. Recorded traces,
 #               where TRACES=../shared/traces has them, are run too
 # Set-up is remembered in .setup/; a second call does only what changed.
@@ -94,12 +95,13 @@ bench: .setup/venv
 	    cargo bench --quiet -p $$what; done | tee $(TARGET)/bench.txt
 	$(BIN)/python tools/bench_history.py $(TARGET)/bench.txt
 
-bench-device: .setup/packages-test .setup/venv-test .setup/native
+bench-device: .setup/packages-test .setup/guest-kernel .setup/venv-test .setup/native
 	cargo build --release --quiet -p smrlab-nbdkit
 	cargo build --release --quiet -p smrlab-iscsi --example memory_target
 	$(BIN)/python benches/device/bench.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so --json out/bench-device.json
 	$(BIN)/python benches/device/iscsi.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so \
 	    --memory $(TARGET)/release/examples/memory_target --json out/bench-iscsi.json
+	$(BIN)/python benches/device/ublk.py --plugin $(TARGET)/release/libsmrlab_nbdkit.so --json out/bench-ublk.json
 
 papers: .setup/packages-test .setup/native
 	$(BIN)/smrlab paper run all --out out/papers $(if $(wildcard $(TRACES)),--traces $(TRACES))
