@@ -3,7 +3,7 @@
 //! One piece of code for tests, power cuts, verification and a served device. Slots are volatile: a cut loses them.
 
 use crate::plan::{Delivery, Outcome};
-use crate::{End, MemberOp, MemberPlan, Part, Source, Ticket};
+use crate::{End, MemberOp, MemberPlan, OpPart, Source, Ticket};
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -50,7 +50,7 @@ impl Staging {
 
     /// Takes what a read of a member brought to the host's buffer and to slots of the work, as the request's
     /// [`parts`](MemberPlan::parts) say.
-    pub fn scatter(&mut self, ticket: Ticket, parts: &[Part], data: &[u8], host: &mut [u8]) {
+    pub fn scatter(&mut self, ticket: Ticket, parts: &[OpPart], data: &[u8], host: &mut [u8]) {
         let mut at = Blocks::ZERO;
         for part in parts {
             let from = &data[self.bytes(at, part.blocks)];
@@ -72,7 +72,7 @@ impl Staging {
     pub fn deliver(&mut self, plan: &MemberPlan, delivery: &Delivery, host: &mut [u8]) {
         let mut out = Vec::new();
         self.append(plan, delivery.ticket, &delivery.part, host, &mut out);
-        let to = Part { end: delivery.to, ..delivery.part };
+        let to = OpPart { end: delivery.to, ..delivery.part };
         self.scatter(delivery.ticket, &[to], &out, host);
     }
 
@@ -82,7 +82,7 @@ impl Staging {
         own.iter().for_each(|key| _ = self.slots.remove(key));
     }
 
-    fn append(&self, plan: &MemberPlan, ticket: Ticket, part: &Part, host: &[u8], out: &mut Vec<u8>) {
+    fn append(&self, plan: &MemberPlan, ticket: Ticket, part: &OpPart, host: &[u8], out: &mut Vec<u8>) {
         let len = part.blocks.0 as usize * self.block;
         match part.end {
             End::Host(at) => out.extend_from_slice(&host[self.bytes(at, part.blocks)]),
@@ -153,7 +153,7 @@ impl Buffers {
     }
 
     /// Takes what a read of a member brought to where `parts` say.
-    pub fn scatter(&mut self, op: &MemberOp, parts: &[Part], data: &[u8]) {
+    pub fn scatter(&mut self, op: &MemberOp, parts: &[OpPart], data: &[u8]) {
         let host = self.hosts.get_mut(&op.request.id).map_or(&mut [][..], |h| &mut h.data);
         self.staging.scatter(op.buffers, parts, data, host);
     }
@@ -196,7 +196,7 @@ mod tests {
     fn a_slot_keeps_what_other_reads_brought() {
         let (mut staging, ticket) = (Staging::of_blocks(1), Ticket(3));
         for (at, data) in [(2, [7, 8]), (0, [5, 6])] {
-            let part = Part { blocks: Blocks(2), end: End::Slot(1, Blocks(at)) };
+            let part = OpPart { blocks: Blocks(2), end: End::Slot(1, Blocks(at)) };
             staging.scatter(ticket, &[part], &data, &mut []);
         }
         assert_eq!(staging.slot(ticket, 1, 0..4), [5, 6, 7, 8]);

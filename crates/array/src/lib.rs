@@ -36,7 +36,7 @@ pub use entry::{ArrayContext, ArrayEntry};
 pub use event_loop::{Done, EventLoop, Schedule};
 pub use member::{Member, Ssd};
 pub use observer::ArrayObserver;
-pub use plan::{End, Job, MemberOp, MemberPlan, Part, Source, Term, Ticket, Work};
+pub use plan::{End, Job, MemberOp, MemberPlan, OpPart, Source, Term, Ticket, Work};
 pub use queue::Queue;
 pub use record::{Change, Record, Records};
 pub use registry::{ARRAYS, BuiltArray, Chosen, parse};

@@ -134,7 +134,7 @@ impl Term {
 
 /// Consecutive blocks of a member request with one source or destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct OpPart {
     /// Length.
     pub blocks: Blocks,
     /// Source or destination.
@@ -163,7 +163,7 @@ pub struct Delivery {
     /// Where to: the host's buffer, of an array that is a member of another perhaps a slot.
     pub to: End,
     /// Length and source.
-    pub part: Part,
+    pub part: OpPart,
 }
 
 /// What becomes of a work.
@@ -193,7 +193,7 @@ impl Outcome {
 #[derive(Debug, Default)]
 pub struct MemberPlan {
     ops: Vec<MemberOp>,
-    parts: Vec<Part>,
+    parts: Vec<OpPart>,
     terms: Vec<Term>,
     deliveries: Vec<Delivery>,
     outcomes: Vec<Outcome>,
@@ -301,7 +301,7 @@ impl MemberPlan {
     pub(crate) fn deliver_to(&mut self, ticket: Ticket, to: End, blocks: Blocks, terms: &[Term]) {
         if self.wants_data {
             let end = Parts { parts: &mut self.parts, terms: &mut self.terms }.sum(terms);
-            self.deliveries.push(Delivery { ticket, to, part: Part { blocks, end } });
+            self.deliveries.push(Delivery { ticket, to, part: OpPart { blocks, end } });
         }
     }
 
@@ -382,7 +382,7 @@ impl MemberPlan {
     }
 
     /// The parts of a request, empty where data are not wanted.
-    pub fn parts(&self, op: &MemberOp) -> &[Part] {
+    pub fn parts(&self, op: &MemberOp) -> &[OpPart] {
         &self.parts[op.parts.0 as usize..op.parts.1 as usize]
     }
 
@@ -440,7 +440,7 @@ impl MemberPlan {
 
 /// Collects the parts of one request.
 pub struct Parts<'a> {
-    parts: &'a mut Vec<Part>,
+    parts: &'a mut Vec<OpPart>,
     terms: &'a mut Vec<Term>,
 }
 
@@ -448,7 +448,7 @@ impl Parts<'_> {
     /// The next `blocks`.
     #[inline]
     pub fn push(&mut self, blocks: Blocks, end: End) {
-        self.parts.push(Part { blocks, end });
+        self.parts.push(OpPart { blocks, end });
     }
 
     /// An end that is the sum of `terms`: itself where there is one, zeroes where there is none.

@@ -5,7 +5,7 @@
 //! write cache holds is among the array's records; its read cache begins empty.
 
 use crate::{ArrayObserver, EventLoop, MemberId, Records, Stop};
-use smrlab_drive::State;
+use smrlab_drive::SavedState;
 use smrlab_stl::Plan;
 use smrlab_units::spec::split_item;
 
@@ -15,25 +15,25 @@ const MAGIC: &[u8] = b"smrlab array state 1\n";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArrayState {
     /// The array's own: its text is that of the layer, and `written` is what the host had written.
-    pub array: State,
+    pub array: SavedState,
     /// Its drives', in the order of their numbers.
-    pub members: Vec<State>,
+    pub members: Vec<SavedState>,
 }
 
 impl ArrayState {
     /// Takes the state of an array on which nothing is under way; what its drives do in idle time is given up. Who they are
     /// and what was written are the caller's: `array`, and `member` for every drive.
-    pub fn take(event_loop: &mut EventLoop, array: State, member: &State) -> Self {
+    pub fn take(event_loop: &mut EventLoop, array: SavedState, member: &SavedState) -> Self {
         let mut records = Records::default();
         event_loop.array().checkpoint(&mut records);
         let blocks = event_loop.array().host_blocks().0;
-        let own = State { blocks, records: pack(&records), ..array };
+        let own = SavedState { blocks, records: pack(&records), ..array };
         let count = event_loop.members().count() as u32;
         let drives = (0..count).map(MemberId);
         let members = drives.filter_map(|id| {
             let drive = event_loop.drive_mut(id)?;
             drive.interrupt();
-            Some(State::take(drive, member.clone()))
+            Some(SavedState::take(drive, member.clone()))
         });
         let members = members.collect();
         Self { array: own, members }
@@ -108,7 +108,7 @@ impl ArrayState {
             let (length, more) = rest.split_first_chunk().ok_or_else(damaged)?;
             let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
             let (part, more) = more.split_at_checked(length).ok_or_else(damaged)?;
-            parts.push(State::decode(part)?);
+            parts.push(SavedState::decode(part)?);
             rest = more;
         }
         let mut parts = parts.into_iter();
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_file_says_what_was_put_into_it_and_damage_is_seen() {
-        let part = |layer: &str, head| State { layer: layer.into(), head, ..State::default() };
+        let part = |layer: &str, head| SavedState { layer: layer.into(), head, ..SavedState::default() };
         let state = ArrayState { array: part("raid5", 0), members: vec![part("cmr", 3), part("cmr", 9)] };
         let file = state.encode().unwrap();
         assert!(ArrayState::is_one(&file));

@@ -38,7 +38,7 @@ const STEPS: usize = 16;
 const ROUNDS: usize = 64;
 
 /// What is behind the lock.
-struct State {
+struct LockedArray {
     event_loop: EventLoop,
     bytes: MemberBytes,
     /// Requests take the model's time; else each thread drives its own request to its end.
@@ -51,7 +51,7 @@ fn drive(event_loop: &EventLoop, disk: usize) -> Option<&Drive> {
     event_loop.members().nth(disk)?.drive()
 }
 
-impl State {
+impl LockedArray {
     /// Has the event_loop do something.
     fn call<T>(
         &mut self,
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-impl Server for State {
+impl Server for LockedArray {
     fn requests(&mut self) -> &mut Requests {
         &mut self.bytes.requests
     }
@@ -129,7 +129,7 @@ impl Server for State {
 
 /// See the [module](self). Positions and lengths are in blocks.
 pub struct Arrayed {
-    table: Table<State>,
+    table: Table<LockedArray>,
     ledger: Option<Arc<Ledger>>,
     events: Arc<Events>,
     members: Members,
@@ -191,7 +191,7 @@ impl Arrayed {
         let bytes =
             MemberBytes::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
         let bytes = MemberBytes { nested: chosen.is_nested(), ..bytes };
-        let mut state = State { event_loop, bytes, timed: members.timed(), before: Counted::default() };
+        let mut state = LockedArray { event_loop, bytes, timed: members.timed(), before: Counted::default() };
         state.call(|c, bytes| c.recover(&found.records, found.stop, bytes));
         taken_up(found.stop, ledger.as_deref(), &events)?;
         missing.retain(|m| state.health(m.at()) != Health::Dead);

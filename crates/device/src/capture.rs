@@ -8,9 +8,9 @@ use smrlab_units::SimTime;
 use std::path::Path;
 
 /// Writes requests in the order in which the model got them.
-pub struct Recorder(Mutex<State>);
+pub struct Recorder(Mutex<Recording>);
 
-struct State {
+struct Recording {
     /// None once the trace is finished, or could not be written on.
     writer: Option<ParquetWriter>,
     batch: Batch,
@@ -24,7 +24,7 @@ impl Recorder {
     /// When it cannot be made.
     pub fn create(path: &Path, source: &str) -> Result<Self> {
         let writer = ParquetWriter::create(path, source).map_err(wrong)?;
-        Ok(Self(Mutex::new(State { writer: Some(writer), batch: Batch::new(), last: SimTime::ZERO })))
+        Ok(Self(Mutex::new(Recording { writer: Some(writer), batch: Batch::new(), last: SimTime::ZERO })))
     }
 
     /// Notes a request that the model got at `now`; the caller sees to the order.
@@ -54,7 +54,7 @@ impl Recorder {
     }
 }
 
-impl State {
+impl Recording {
     fn drain(&mut self) -> Result<()> {
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         writer.write(&self.batch).map_err(wrong)?;

@@ -13,7 +13,7 @@ use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::Member;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
-use smrlab_drive::{Assembled, State, Wanted, assemble};
+use smrlab_drive::{Assembled, SavedState, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
@@ -49,7 +49,7 @@ impl Opened {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub(crate) fn begin(&mut self, state: &State, more: impl Iterator<Item = Record>) -> Result<()> {
+    pub(crate) fn begin(&mut self, state: &SavedState, more: impl Iterator<Item = Record>) -> Result<()> {
         if !self.blank {
             return Ok(());
         }

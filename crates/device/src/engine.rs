@@ -4,7 +4,7 @@ use crate::clock::{Call, ModelClock};
 use crate::error::Result;
 use crate::medium::{Medium, write_zeroes};
 use serde_json::{Value, json};
-use smrlab_drive::State;
+use smrlab_drive::SavedState;
 use smrlab_stl::{HostBuffer, HostRequest};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
@@ -138,6 +138,6 @@ pub(crate) fn map_stats(medium: &Medium, budget: u64) -> Value {
 }
 
 /// Whose state it is.
-pub(crate) fn about(state: &State, records: usize) -> Value {
+pub(crate) fn about(state: &SavedState, records: usize) -> Value {
     json!({"drive": state.drive, "layer": state.layer, "metadata": state.metadata, "records": records})
 }

@@ -17,7 +17,7 @@ use crate::tag;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::{Assembled, ScheduledDrive, State, TimedPlan};
+use smrlab_drive::{Assembled, SavedState, ScheduledDrive, TimedPlan};
 use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan, Record};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
@@ -249,14 +249,14 @@ impl Engine for Layered {
 
     fn state(&self) -> Result<StateFile> {
         let server = self.settled();
-        let identity = State {
+        let identity = SavedState {
             drive: self.drive.clone(),
             layer: self.resolved.clone(),
             metadata: self.metadata.clone(),
             written: self.written.lock().runs().collect(),
-            ..State::default()
+            ..SavedState::default()
         };
-        let state = State::take(server.scheduled.drive(), identity);
+        let state = SavedState::take(server.scheduled.drive(), identity);
         let about = about(&state, state.records.len());
         Ok((state.encode(), about))
     }

@@ -28,7 +28,7 @@ const SPARE: usize = 8;
 /// Consecutive blocks whose order among each other is ascending and that count, towards all blocks that they can
 /// destroy or be destroyed by, as written at `seq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct WriteRun {
     /// First block.
     pub start: u64,
     /// One past the last block.
@@ -71,11 +71,11 @@ impl Leaf {
     }
 
     #[inline]
-    pub(crate) fn run(&self, i: usize) -> Run {
-        Run { start: self.starts[i], end: self.ends[i], seq: self.seqs[i] }
+    pub(crate) fn run(&self, i: usize) -> WriteRun {
+        WriteRun { start: self.starts[i], end: self.ends[i], seq: self.seqs[i] }
     }
 
-    pub(crate) fn insert(&mut self, len: usize, i: usize, run: Run) {
+    pub(crate) fn insert(&mut self, len: usize, i: usize, run: WriteRun) {
         for (column, value) in
             [(&mut self.starts, run.start), (&mut self.ends, run.end), (&mut self.seqs, run.seq)]
         {
@@ -126,11 +126,11 @@ pub(crate) fn upto(keys: &[u64], key: u64) -> usize {
 
 /// Where a leaf lies: a frame in memory, or a slot of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub(crate) struct LeafPlace(u32);
 
 const IN_FILE: u32 = 1 << 31;
 
-impl Place {
+impl LeafPlace {
     const NONE: Self = Self(0);
 
     /// The frame, if it is in memory.
@@ -144,16 +144,16 @@ impl Place {
 pub(crate) struct Node {
     pub len: usize,
     pub firsts: [u64; FAN],
-    pub places: [Place; FAN],
+    pub places: [LeafPlace; FAN],
     pub lens: [u8; FAN],
 }
 
 impl Node {
     pub(crate) fn new() -> Box<Self> {
-        Box::new(Self { len: 0, firsts: [0; FAN], places: [Place::NONE; FAN], lens: [0; FAN] })
+        Box::new(Self { len: 0, firsts: [0; FAN], places: [LeafPlace::NONE; FAN], lens: [0; FAN] })
     }
 
-    pub(crate) fn insert(&mut self, i: usize, first: u64, place: Place, len: usize) {
+    pub(crate) fn insert(&mut self, i: usize, first: u64, place: LeafPlace, len: usize) {
         let n = self.len;
         self.firsts.copy_within(i..n, i + 1);
         self.places.copy_within(i..n, i + 1);
@@ -297,7 +297,7 @@ impl Leaves {
 
     /// A leaf to look at.
     #[inline]
-    pub(crate) fn view(&self, place: Place) -> View<'_> {
+    pub(crate) fn view(&self, place: LeafPlace) -> View<'_> {
         match place.frame() {
             Some(frame) => View::Frame(&self.chunks[frame / CHUNK][frame % CHUNK]),
             None => View::Copy(self.copy(place)),
@@ -306,7 +306,7 @@ impl Leaves {
 
     /// Fetches what is known of run `i` of a leaf into the processor's caches, all columns at once.
     #[inline]
-    pub(crate) fn prefetch(&self, place: Place, i: usize) {
+    pub(crate) fn prefetch(&self, place: LeafPlace, i: usize) {
         #[cfg(target_arch = "x86_64")]
         if let Some(frame) = place.frame() {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -319,7 +319,7 @@ impl Leaves {
     }
 
     #[cold]
-    fn copy(&self, place: Place) -> Box<Leaf> {
+    fn copy(&self, place: LeafPlace) -> Box<Leaf> {
         let mut leaf = Box::new(Leaf::EMPTY);
         self.spill.as_ref().expect("a leaf in the file").read(place.0 & !IN_FILE, &mut leaf);
         leaf
@@ -339,18 +339,18 @@ impl Leaves {
     }
 
     /// A frame for a leaf that is put in; takes more memory when there is none.
-    pub(crate) fn take(&mut self) -> Place {
+    pub(crate) fn take(&mut self) -> LeafPlace {
         if self.idle.is_empty() {
             let first = self.hot.len() as u32;
             self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
             self.hot.resize(self.hot.len() + CHUNK, false);
             self.idle.extend((first..first + CHUNK as u32).rev());
         }
-        Place(self.idle.pop().expect("just made"))
+        LeafPlace(self.idle.pop().expect("just made"))
     }
 
     /// Reads a leaf back from the file.
-    pub(crate) fn load(&mut self, place: Place) -> Place {
+    pub(crate) fn load(&mut self, place: LeafPlace) -> LeafPlace {
         let to = self.take();
         let (frame, slot) = (to.0 as usize, place.0 & !IN_FILE);
         let spill = self.spill.as_mut().expect("a leaf in the file");
@@ -360,7 +360,7 @@ impl Leaves {
     }
 
     /// Gives a leaf up.
-    pub(crate) fn free(&mut self, place: Place) {
+    pub(crate) fn free(&mut self, place: LeafPlace) {
         match (place.frame(), &mut self.spill) {
             (None, Some(spill)) => spill.free.push(place.0 & !IN_FILE),
             _ => self.idle.push(place.0),
@@ -387,7 +387,7 @@ impl Leaves {
 
     /// Puts a leaf out that was not used of late: answers with its first block and its new place. `None` when there is
     /// no space for it: the map then takes more memory than its budget.
-    pub(crate) fn put_out(&mut self) -> Option<(u64, Place)> {
+    pub(crate) fn put_out(&mut self) -> Option<(u64, LeafPlace)> {
         self.reserve().ok()?;
         let spill = self.spill.as_mut()?;
         // Idle frames are few here, or none would be put out.
@@ -400,7 +400,7 @@ impl Leaves {
         let (slot, leaf) = (spill.free.pop()?, &self.chunks[frame / CHUNK][frame % CHUNK]);
         spill.write(slot, leaf);
         self.idle.push(frame as u32);
-        Some((leaf.starts[0], Place(slot | IN_FILE)))
+        Some((leaf.starts[0], LeafPlace(slot | IN_FILE)))
     }
 
     /// From now on the file cannot grow.

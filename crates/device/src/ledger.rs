@@ -34,7 +34,7 @@ pub(crate) struct Found {
     pub stop: Stop,
 }
 
-struct State {
+struct OpenLog {
     log: Log,
     /// Records so far, and those of them that are durable.
     kept: u64,
@@ -44,7 +44,7 @@ struct State {
     lately: bool,
 }
 
-impl State {
+impl OpenLog {
     fn append(&mut self, entry: Entry) -> Result<()> {
         self.log.append(entry)?;
         self.kept += 1;
@@ -54,7 +54,7 @@ impl State {
 
 /// See the [module](self).
 pub(crate) struct Ledger {
-    state: Mutex<State>,
+    state: Mutex<OpenLog>,
     /// Locked for as long as it is used.
     _dir: StoreDir,
 }
@@ -81,7 +81,7 @@ impl Ledger {
             true if at_work => Stop::Killed,
             _ => Stop::Orderly,
         };
-        let state = State { log, kept: 0, durable: 0, at_work, lately: false };
+        let state = OpenLog { log, kept: 0, durable: 0, at_work, lately: false };
         Ok((Self { state: Mutex::new(state), _dir: dir }, found))
     }
 

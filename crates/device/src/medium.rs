@@ -4,15 +4,15 @@ use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
 use crate::faults::{Fate, Faults};
 use crate::log::{Checkpoint, Log};
-use crate::run_map::Run;
+use crate::run_map::WriteRun;
 use crate::scan::Position;
 use crate::shingle::{Piece, Shingle};
 use crate::store::Store;
 use crate::tag;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use serde::{Deserialize, Serialize};
-use smrlab_stl::Part;
 use smrlab_stl::Record;
+use smrlab_stl::WritePart;
 use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -69,7 +69,7 @@ pub enum Mode {
 /// Runs that are copied at a time, for which writes wait.
 const BATCH: usize = 4096;
 
-struct State {
+struct ShingleLog {
     shingle: Shingle,
     log: Option<Log>,
 }
@@ -84,7 +84,7 @@ struct Durable {
 
 /// See the [module](self). Positions and lengths are in blocks of 512 bytes.
 pub struct Medium {
-    state: RwLock<State>,
+    state: RwLock<ShingleLog>,
     store: Box<dyn Store>,
     mode: Mode,
     errors: bool,
@@ -120,7 +120,7 @@ impl Medium {
     pub fn new(shingle: Shingle, store: Box<dyn Store>, log: Option<Log>, reading: Reading) -> Self {
         let (plain, logged) = (shingle.plain(), log.is_some());
         let Reading { mode, errors } = reading;
-        let state = RwLock::new(State { shingle, log });
+        let state = RwLock::new(ShingleLog { shingle, log });
         let (older, durable, alone, faults) = Default::default();
         Self { state, store, mode, errors, plain, logged, older, durable, alone, faults }
     }
@@ -173,17 +173,17 @@ impl Medium {
     /// Whatever the store or the log answers, such as a full disk; nothing is destroyed then.
     #[inline]
     pub fn write(&self, start: u64, buf: &[u8]) -> Result<()> {
-        self.write_parts(start, &[Part::Bytes(buf)])
+        self.write_parts(start, &[WritePart::Bytes(buf)])
     }
 
     /// One [`write`](Self::write) of `parts`, one behind the other, each of whole blocks.
     ///
     /// # Errors
     /// As there.
-    pub fn write_parts(&self, start: u64, parts: &[Part<'_>]) -> Result<()> {
-        let bytes = |part: &Part<'_>| match part {
-            Part::Bytes(bytes) => bytes.len() as u64,
-            Part::Medium(_, blocks) => blocks.bytes(),
+    pub fn write_parts(&self, start: u64, parts: &[WritePart<'_>]) -> Result<()> {
+        let bytes = |part: &WritePart<'_>| match part {
+            WritePart::Bytes(bytes) => bytes.len() as u64,
+            WritePart::Medium(_, blocks) => blocks.bytes(),
         };
         let end = start + parts.iter().map(bytes).sum::<u64>() / BLOCK_BYTES;
         let fate = self.faults.pass(true, start, end)?;
@@ -199,8 +199,8 @@ impl Medium {
         for part in parts {
             let n = bytes(part).min(stop - at);
             match *part {
-                Part::Bytes(bytes) => self.store.write(at, &bytes[..n as usize])?,
-                Part::Medium(from, _) => self.store.copy(from.0 * BLOCK_BYTES, at, n)?,
+                WritePart::Bytes(bytes) => self.store.write(at, &bytes[..n as usize])?,
+                WritePart::Medium(from, _) => self.store.copy(from.0 * BLOCK_BYTES, at, n)?,
             }
             at += n;
         }
@@ -258,7 +258,7 @@ impl Medium {
             return Ok(());
         }
         let mut guard = self.state.write();
-        let State { shingle, log } = &mut *guard;
+        let ShingleLog { shingle, log } = &mut *guard;
         shingle.reserve()?;
         if let Some(log) = log {
             log.append(Entry { tag: tag::WRITE, words: [start, end, 0] })?;
@@ -296,7 +296,7 @@ impl Medium {
         while let Some(from) = next {
             runs.clear();
             next = state.shingle.copy_from(from, BATCH, &mut runs);
-            let end = Run { start: state.shingle.blocks(), end: 0, seq: 0 };
+            let end = WriteRun { start: state.shingle.blocks(), end: 0, seq: 0 };
             for run in runs.iter().chain(next.is_none().then_some(&end)) {
                 if known < run.start {
                     self.store.zero(known * BLOCK_BYTES, (run.start - known) * BLOCK_BYTES)?;
@@ -411,7 +411,7 @@ impl Medium {
     pub fn begin_checkpoint(&self, anyway: bool, more: &MoreRecords<'_>) -> Result<Option<Begun<'_>>> {
         let alone = self.alone.lock();
         let mut state = self.state.write();
-        let State { shingle, log } = &mut *state;
+        let ShingleLog { shingle, log } = &mut *state;
         let Some(log) = log.as_mut().filter(|log| due(log, anyway)) else { return Ok(None) };
         let mut records = Vec::new();
         more(&mut |tag, words| records.push(Ok(Entry { tag: tag::LAYER | tag, words })));
@@ -472,7 +472,7 @@ impl Begun<'_> {
         let runs = std::iter::from_fn(|| {
             runs.clear();
             next = medium.state.read().shingle.copy_from(next?, BATCH, &mut runs);
-            let run = |r: &Run| Ok(Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] });
+            let run = |r: &WriteRun| Ok(Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] });
             (!runs.is_empty()).then(|| runs.iter().map(run).collect::<Vec<_>>())
         });
         // What was copied may be later than what was durable: it has to be, and its records, before the checkpoint counts.
@@ -492,7 +492,7 @@ pub fn recover(shingle: &mut Shingle, entry: Entry) -> Option<Entry> {
     let [start, end, seq] = entry.words;
     match entry.tag {
         tag::WRITE => shingle.write(start, end),
-        tag::RUN => shingle.restore(Run { start, end, seq }),
+        tag::RUN => shingle.restore(WriteRun { start, end, seq }),
         tag::FORGET => shingle.forget(start, end),
         _ => return Some(entry),
     }

@@ -16,7 +16,7 @@ use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::stack::BELOW;
 use smrlab_array::{ArrayContext, Chosen};
-use smrlab_drive::{Assembled, ScheduledDrive, State};
+use smrlab_drive::{Assembled, SavedState, ScheduledDrive};
 use smrlab_stl::{Record, zones_of};
 use smrlab_units::spec::split_item;
 use std::ops::Deref;
@@ -157,13 +157,13 @@ fn wrong(e: impl std::fmt::Display) -> DeviceError {
 }
 
 /// The state that a new store begins with.
-fn aged_state(path: &std::path::Path, config: &Config, drive: &Assembled) -> Result<State> {
+fn aged_state(path: &std::path::Path, config: &Config, drive: &Assembled) -> Result<SavedState> {
     let bad = |e: String| DeviceError::input(format!("{}: {e}", path.display()));
     if drive.built.entry.name == RAW {
         return Err(bad("a raw disk has no state but its bytes: use device snapshot and clone".into()));
     }
     let file = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let state = State::decode(&file).map_err(bad)?;
+    let state = SavedState::decode(&file).map_err(bad)?;
     let blocks = drive.built.drive.geometry().blocks().0;
     state.expect(&drive.drive, &drive.built.resolved, &config.metadata, blocks).map_err(bad)?;
     Ok(state)

@@ -4,7 +4,7 @@ use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
-use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, OpId, Part, Plan, Record, Step, counted};
+use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, OpId, Plan, Record, Step, WritePart, counted};
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl smrlab_stl::Medium for Exclusive<'_> {
         self.0.write(pba.0, data)
     }
 
-    fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<()> {
+    fn write_parts(&mut self, pba: Pba, parts: &[WritePart<'_>]) -> Result<()> {
         self.0.write_parts(pba.0, parts)
     }
 

@@ -6,7 +6,7 @@
 //! Nodes are always in memory, at most 13 bytes a leaf that is half full at least.
 
 use crate::error::Result;
-pub use crate::leaves::Run;
+pub use crate::leaves::WriteRun;
 use crate::leaves::{FAN, LEAF, Leaf, Leaves, Node, Room, View, upto};
 use std::path::Path;
 
@@ -22,10 +22,10 @@ struct At {
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     /// The run that ends there.
-    pub before: Option<Run>,
+    pub before: Option<WriteRun>,
     /// The run that begins there, or the next one after it.
     at: At,
-    next: Option<Run>,
+    next: Option<WriteRun>,
 }
 
 /// See the [module](self).
@@ -170,13 +170,13 @@ impl RunMap {
     }
 
     #[inline]
-    fn get(&self, at: At) -> Option<Run> {
+    fn get(&self, at: At) -> Option<WriteRun> {
         (at.node < self.nodes.len()).then(|| self.view(at).run(at.slot))
     }
 
     /// The runs that touch `start..end`, ascending, not clipped.
     #[inline]
-    pub fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = Run> + '_ {
+    pub fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = WriteRun> + '_ {
         let (mut at, mut view) = self.find(start);
         let mut len = self.len_at(at);
         at.slot -= usize::from(at.slot > 0 && view.ends[at.slot - 1] > start);
@@ -194,13 +194,13 @@ impl RunMap {
     }
 
     /// All runs, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = WriteRun> + '_ {
         self.overlapping(0, u64::MAX)
     }
 
     /// The run that ends exactly at `block`.
     #[inline]
-    pub fn ending_at(&self, block: u64) -> Option<Run> {
+    pub fn ending_at(&self, block: u64) -> Option<WriteRun> {
         let before = block.checked_sub(1)?;
         self.overlapping(before, block).next().filter(|r| r.end == block)
     }
@@ -267,11 +267,11 @@ impl RunMap {
     /// Replaces whatever `start..end` held by one run of `seq`.
     pub fn set(&mut self, start: u64, end: u64, seq: u64) {
         self.clear(start, end);
-        self.insert(Run { start, end, seq });
+        self.insert(WriteRun { start, end, seq });
     }
 
     /// Puts a run behind all others, without a search.
-    pub fn push(&mut self, run: Run) {
+    pub fn push(&mut self, run: WriteRun) {
         let node = self.nodes.len() - 1;
         let at = At { node, leaf: self.nodes[node].len - 1, slot: 0 };
         let len = self.len_at(at);
@@ -304,7 +304,7 @@ impl RunMap {
         }
         self.leaf(at).ends[at.slot] = start;
         if first.end > end {
-            return self.insert(Run { start: end, ..first });
+            return self.insert(WriteRun { start: end, ..first });
         }
         self.remove_inside(At { slot: at.slot + 1, ..at }, end);
     }
@@ -411,7 +411,7 @@ impl RunMap {
         self.nodes[node].take(&mut right, 0);
     }
 
-    fn insert(&mut self, run: Run) {
+    fn insert(&mut self, run: WriteRun) {
         self.ready();
         let (mut node, mut leaf) = self.leaf_of(run.start);
         if usize::from(self.nodes[node].lens[leaf]) == LEAF {

@@ -113,7 +113,7 @@ fn runs_in_any_order_split_full_nodes() {
         map.set(at * 2, at * 2 + 1, at + 1);
     }
     assert!(map.nodes.len() > 3, "{} nodes", map.nodes.len());
-    let run = |at: u64| Run { start: at * 2, end: at * 2 + 1, seq: at + 1 };
+    let run = |at: u64| WriteRun { start: at * 2, end: at * 2 + 1, seq: at + 1 };
     assert!(map.iter().eq((0..n).map(run)));
     for at in (0..n).step_by(101) {
         assert_eq!(map.overlapping(at * 2, at * 2 + 1).next(), Some(run(at)));

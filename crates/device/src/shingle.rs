@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::leaves::Room;
-use crate::run_map::{Run, RunMap};
+use crate::run_map::{RunMap, WriteRun};
 use crate::tracks::{Track, Tracks};
 use smrlab_disk::BlockProfile;
 use std::path::Path;
@@ -53,14 +53,14 @@ pub struct Shingle {
     last: Vec<u64>,
     seq: u64,
     /// What was restored last.
-    restored: Run,
+    restored: WriteRun,
 }
 
 impl Shingle {
     /// A medium never written; a track write touches `head_width` tracks, itself included.
     pub fn new(tracks: Arc<Tracks>, head_width: u64) -> Self {
         let last = vec![0; tracks.count() as usize];
-        let restored = Run { start: 0, end: 0, seq: 0 };
+        let restored = WriteRun { start: 0, end: 0, seq: 0 };
         let (heads, map) = (head_width.max(1), RunMap::default());
         Self { tracks, heads, following: None, from: 0, map, last, seq: 0, restored }
     }
@@ -111,7 +111,7 @@ impl Shingle {
     }
 
     /// Takes over a run of a checkpoint, in ascending order of addresses: their numbers are in no order.
-    pub fn restore(&mut self, run: Run) {
+    pub fn restore(&mut self, run: WriteRun) {
         let before = std::mem::replace(&mut self.restored, run);
         self.seq = self.seq.max(run.seq);
         if self.plain() {
@@ -119,7 +119,7 @@ impl Shingle {
         }
         if run.start < before.end {
             // Not one of ours, which ascend.
-            self.restored = Run { start: run.start, end: before.end.max(run.end), seq: 0 };
+            self.restored = WriteRun { start: run.start, end: before.end.max(run.end), seq: 0 };
             self.map.set(run.start, run.end, run.seq);
         } else if before.seq != run.seq {
             self.map.push(run);
@@ -139,9 +139,9 @@ impl Shingle {
     /// may go on. The copy then has numbers of several moments, and yet the order that blocks have here, as far as they
     /// are not written meanwhile: while one of two blocks counts as later than the other, and one can destroy the other or
     /// both a third, the earlier one's number does not change, and that of the later one stays above it.
-    pub fn copy_from(&self, from: u64, most: usize, out: &mut Vec<Run>) -> Option<u64> {
+    pub fn copy_from(&self, from: u64, most: usize, out: &mut Vec<WriteRun>) -> Option<u64> {
         let runs = self.map.overlapping(from, u64::MAX).take(most);
-        out.extend(runs.map(|r| Run { start: r.start.max(from), ..r }));
+        out.extend(runs.map(|r| WriteRun { start: r.start.max(from), ..r }));
         out.last().map(|r| r.end)
     }
 
@@ -213,7 +213,7 @@ impl Shingle {
     /// Whether any run but `except` that `start..end` destroys, is destroyed by, or shares a victim with is not earlier
     /// than `seq`. Also said of what is too long to look at, and near the edge of a recording zone, where neighbours on
     /// one track share victims.
-    fn conflict(&self, start: u64, end: u64, seq: u64, except: Option<&Run>) -> bool {
+    fn conflict(&self, start: u64, end: u64, seq: u64, except: Option<&WriteRun>) -> bool {
         if let Some(n) = self.following {
             let mut near = self.map.overlapping(start.saturating_sub(n), end + n);
             return near.any(|w| w.seq >= seq && Some(&w) != except);
@@ -261,7 +261,7 @@ impl Shingle {
     /// it was last extended. Tracks inside the run are covered by it, so only its ends and what lies around them need a
     /// look.
     #[inline]
-    fn undisturbed(&self, run: &Run, end: u64, track: &Track) -> bool {
+    fn undisturbed(&self, run: &WriteRun, end: u64, track: &Track) -> bool {
         if let Some(n) = self.following {
             return self.map.overlapping(run.start.saturating_sub(n), run.end + n).all(|r| r.seq <= run.seq);
         }
@@ -269,7 +269,7 @@ impl Shingle {
         (end == track.start || self.last[track.index as usize] <= run.seq) && self.undisturbed_around(run)
     }
 
-    fn undisturbed_around(&self, run: &Run) -> bool {
+    fn undisturbed_around(&self, run: &WriteRun) -> bool {
         let (first, last) = (self.tracks.at(run.start), self.tracks.at(run.end - 1));
         if !self.tracks.same_stroke(&first, &last) {
             return false;
@@ -330,7 +330,7 @@ impl Shingle {
         let mut ups = ups.map(ranges).peekable();
         while let Some((up_start, ranges)) = ups.next() {
             ups.peek();
-            let older = |w: Run| w.seq < seq || (w.seq == seq && up_start < start);
+            let older = |w: WriteRun| w.seq < seq || (w.seq == seq && up_start < start);
             let mut ranges = ranges.into_iter().filter(|r| !r.is_empty());
             if !ranges.all(|r| self.map.overlapping(r.start, r.end).all(older)) {
                 return false;

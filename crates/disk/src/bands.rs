@@ -74,7 +74,7 @@ impl RandomAccess {
 
 /// Equal bands at regular distances: `in_stroke` of them in each of some strokes.
 #[derive(Clone, Debug)]
-struct Run {
+struct BandSeries {
     first_band: u64,
     /// First data index, slipped blocks counted.
     first_data: u64,
@@ -93,7 +93,7 @@ struct Run {
 /// Bands over a geometry or a part of it.
 #[derive(Clone, Debug)]
 pub struct Bands {
-    runs: Vec<Run>,
+    runs: Vec<BandSeries>,
     by_band: RunIndex,
     by_data: RunIndex,
     by_raw: RunIndex,
@@ -207,7 +207,7 @@ impl Bands {
     }
 
     fn finish(
-        mut runs: Vec<Run>,
+        mut runs: Vec<BandSeries>,
         slips: &Slips,
         random_access: Option<RandomAccess>,
         none: impl Fn() -> String,
@@ -271,7 +271,7 @@ impl Bands {
 
     /// A band's first raw block, its run, and its number there.
     #[inline]
-    fn raw_of(&self, band: BandId) -> (u64, &Run, u64) {
+    fn raw_of(&self, band: BandId) -> (u64, &BandSeries, u64) {
         debug_assert!(band.0 < self.len, "band {} of {}", band.0, self.len);
         let r = &self.runs[self.by_band.find(band.0)];
         let i = band.0 - r.first_band;
@@ -301,7 +301,7 @@ impl Bands {
 
     /// The run, band and offset in it (slipped blocks counted) of a raw block; `None` on guards and outside.
     #[inline]
-    fn find_raw(&self, raw: u64) -> Option<(&Run, u64, u64)> {
+    fn find_raw(&self, raw: u64) -> Option<(&BandSeries, u64, u64)> {
         let r = &self.runs[self.by_raw.find(raw)];
         let (stroke, rest) = r.stroke.div_rem_wide(raw.checked_sub(r.first_raw)?);
         let (k, offset) = r.stride.div_rem_wide(rest);
@@ -377,7 +377,7 @@ impl Bands {
 }
 
 /// Leaves out the last bands as long as all their blocks are slipped: such a band begins nowhere.
-fn drop_empty_end(runs: &mut Vec<Run>, slips: &Slips) {
+fn drop_empty_end(runs: &mut Vec<BandSeries>, slips: &Slips) {
     while let Some(last) = runs.last_mut() {
         let (stroke, k) = last.in_stroke.div_rem_wide(last.bands - 1);
         let first = last.first_raw + stroke * last.stroke.divisor() + k * last.stride.divisor();
@@ -409,11 +409,11 @@ struct Shape {
 }
 
 /// Adds a run of `count.0` bands, `count.1` in each stroke.
-fn push(runs: &mut Vec<Run>, tracks: Tracks, first_raw: u64, count: (u64, u64), shape: Shape) {
+fn push(runs: &mut Vec<BandSeries>, tracks: Tracks, first_raw: u64, count: (u64, u64), shape: Shape) {
     if count.0 == 0 {
         return;
     }
-    runs.push(Run {
+    runs.push(BandSeries {
         first_band: 0,
         first_data: 0,
         first_raw,
@@ -430,7 +430,7 @@ fn push(runs: &mut Vec<Run>, tracks: Tracks, first_raw: u64, count: (u64, u64), 
 }
 
 /// Lays bands over equal strokes behind the first `skip` rows (tracks, or cylinders); answers how many are still to skip.
-fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<Run>) -> u64 {
+fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<BandSeries>) -> u64 {
     let pitch = layout.tracks + layout.head_width - 1;
     let rows = stroke.tracks / stroke.unit;
     let behind = |strokes: u64| StrokeRun {
@@ -465,7 +465,7 @@ fn lay(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &m
 }
 
 /// Lays bands over one stroke, row by row through the runs of zones that it crosses.
-fn lay_one(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<Run>) {
+fn lay_one(g: &Geometry, stroke: &StrokeRun, layout: BandLayout, skip: u64, runs: &mut Vec<BandSeries>) {
     let (pitch, unit) = (layout.tracks + layout.head_width - 1, stroke.unit);
     let rows = stroke.tracks / unit;
     let mut row = skip;

@@ -5,7 +5,7 @@
 //! Victims on other tracks follow the formula of Pitchumani 2012, section 3.2.2, corrected (docs/papers/dm-shingle.md).
 
 use crate::fault::{DriveError, Faults};
-use crate::geometry::{Geometry, Place, REVOLUTION, Toward, TrackNo, ZoneRun};
+use crate::geometry::{Geometry, REVOLUTION, Toward, TrackNo, TrackPlace, ZoneRun};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -168,7 +168,7 @@ impl Walk<'_> {
 
     /// Sector-sized angles `slots` (perhaps beyond a revolution) of track `written` of `seg`, at `place`, are written.
     #[inline]
-    fn track(&mut self, seg: &ZoneRun, written: u64, place: Place, slots: Range<u64>) {
+    fn track(&mut self, seg: &ZoneRun, written: u64, place: TrackPlace, slots: Range<u64>) {
         let width = self.profile.width();
         let track = TrackNo(seg.first_track + written);
         let reversed = self.profile.wave > 0 && self.profile.reversed(self.g.row_of(track));
@@ -176,7 +176,7 @@ impl Walk<'_> {
             let step = place.step + j;
             if step < seg.width.divisor() && !reversed {
                 // Within a run the next track is the neighbour.
-                let start = seg.start_slot(Place { step, ..place });
+                let start = seg.start_slot(TrackPlace { step, ..place });
                 self.victim(seg, seg, written + j, start, slots.clone(), true);
                 continue;
             }

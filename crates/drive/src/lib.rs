@@ -17,4 +17,4 @@ pub use drive::{Drive, DriveSetup, Served, TimedPlan};
 pub use events::{MemberId, Observer, OpDone, Tracks};
 pub use sched::Chosen;
 pub use scheduled::ScheduledDrive;
-pub use state::State;
+pub use state::SavedState;

@@ -16,7 +16,7 @@ const LEVEL: i32 = 1;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct SavedState {
     /// The drive's text with every override, or a drive file's path.
     pub drive: String,
     /// The layer's text with every parameter.
@@ -33,7 +33,7 @@ pub struct State {
     pub written: Vec<Range<u64>>,
 }
 
-impl State {
+impl SavedState {
     /// Takes the state of a drive on which nothing is under way; who it is and what was written are the caller's.
     pub fn take(drive: &Drive, identity: Self) -> Self {
         Self::take_within(drive, identity, usize::MAX).unwrap_or_default()
@@ -167,8 +167,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn state() -> State {
-        State {
+    fn state() -> SavedState {
+        SavedState {
             drive: "tiny".into(),
             layer: "disk-cache,cache=1%".into(),
             metadata: "nv".into(),
@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn a_file_says_what_was_put_into_it_and_damage_is_seen() {
         let file = state().encode().unwrap();
-        assert_eq!(State::decode(&file), Ok(state()));
-        assert!(State::decode(&file[..file.len() - 3]).unwrap_err().contains("damaged"));
-        assert!(State::decode(b"smrlab state 9\nxxx").unwrap_err().contains("another version"));
-        assert!(State::decode(b"{}").unwrap_err().contains("no state"));
+        assert_eq!(SavedState::decode(&file), Ok(state()));
+        assert!(SavedState::decode(&file[..file.len() - 3]).unwrap_err().contains("damaged"));
+        assert!(SavedState::decode(b"smrlab state 9\nxxx").unwrap_err().contains("another version"));
+        assert!(SavedState::decode(b"{}").unwrap_err().contains("no state"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use page::Page;
 use smrlab_disk::DriveModel;
 use smrlab_disk::geometry::Layout;
 use smrlab_probe::fit::from_extraction;
-use smrlab_probe::geometry::Options;
+use smrlab_probe::geometry::ExtractOptions;
 
 /// Extractions of each row, with other noise each.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=10;
@@ -29,7 +29,7 @@ fn drives() -> Vec<(String, DriveModel)> {
         let shipped = truth::model(name);
         let other = if shipped.spec().controller.is_some() { ",cache=off" } else { ",cache=on" };
         let text = format!("{name}{other}");
-        if let Ok(e) = truth::seeded(&shipped, 0, Options::default(), 0) {
+        if let Ok(e) = truth::seeded(&shipped, 0, ExtractOptions::default(), 0) {
             let file = from_extraction(&e, name).map(|f| f.toml()).unwrap_or_default();
             fitted.extend(DriveModel::from_toml(&file).map(|m| (format!("fitted to {name}"), m)));
         }
@@ -65,7 +65,7 @@ impl Score {
         let (all, mut right, mut refused, mut longest) = (seeds.clone().count(), 0, 0, 0.0f64);
         let mut wrong = Vec::new();
         for seed in seeds {
-            match truth::seeded(model, noise, Options::default(), seed) {
+            match truth::seeded(model, noise, ExtractOptions::default(), seed) {
                 Err(e) => {
                     refused += 1;
                     wrong.push(format!("{name}, {noise} us: refused: {e}"));
@@ -104,7 +104,7 @@ fn fitted(page: &mut Page, wanted: &str) {
     page.line("|---|---|---|---|---|---|");
     for name in truth::rotating().filter(|name| name.contains(wanted)) {
         let bare = truth::model(&truth::without_cache(name));
-        let options = Options { destroy: true, ..Options::default() };
+        let options = ExtractOptions { destroy: true, ..ExtractOptions::default() };
         let cells = [0, 20, 100].map(|noise| {
             let e = truth::seeded(&bare, noise, options, 1).map_err(|e| e.to_string())?;
             let file = from_extraction(&e, name).map_err(|e| e.to_string())?.toml();

@@ -3,7 +3,7 @@
 use crate::PyControl;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use smrlab_probe::geometry::{Extraction, Options, extract};
+use smrlab_probe::geometry::{ExtractOptions, Extraction, extract};
 use smrlab_probe::identify::{Sittings, identify_further};
 use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch, zone_with_room};
 use smrlab_scsi::says::Pages;
@@ -171,7 +171,7 @@ pub(crate) fn geometry_extract(
     control: &PyControl,
     say: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = Options { zones_only, destroy };
+    let options = ExtractOptions { zones_only, destroy };
     let named = Named { target, destroy, keep_cache, keep: keep.as_deref() };
     let control = &control.0;
     let done = py.detach(|| {
@@ -293,7 +293,7 @@ fn fitted(text: &str, options: &str) -> Result<serde_json::Value, ProbeError> {
     let tracks = fit::dig::parse(text)?;
     let how = fit::Paper { least: o.least, most: o.most, degree: o.degree, zones: o.zones };
     let d = fit::from_dig(&tracks, &o.name, how, o.polynomial, o.rpm)?;
-    let runs = |runs: &[fit::Run]| runs.iter().map(|r| (r.tracks, r.sectors)).collect::<Vec<_>>();
+    let runs = |runs: &[fit::EqualTracks]| runs.iter().map(|r| (r.tracks, r.sectors)).collect::<Vec<_>>();
     let measured: Vec<_> = tracks.iter().map(|t| (t.number, t.sectors)).collect();
     let times: Vec<_> = tracks.iter().map(|t| (t.number, t.us / 1e3)).collect();
     let curve: Vec<_> =

@@ -59,7 +59,7 @@ pub(crate) enum Whose {
 
 /// How a command is carried out.
 #[derive(Clone, Copy)]
-pub(crate) enum Run {
+pub(crate) enum Handler {
     Plain(fn(&Call<'_>) -> Answer),
     /// With the reservations, while no other command is carried out.
     Reserving(fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>),
@@ -82,7 +82,7 @@ pub(crate) struct Command {
     /// How many bytes the host sends with it.
     pub out: fn(&Call<'_>) -> u64,
     pub access: Access,
-    pub run: Run,
+    pub run: Handler,
 }
 
 impl Command {

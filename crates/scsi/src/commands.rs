@@ -1,6 +1,6 @@
 //! The commands that a disk knows: one table, from which commands are carried out and supported operation codes reported.
 
-use crate::command::{Answer, Call, Command, Run, Whose};
+use crate::command::{Answer, Call, Command, Handler, Whose};
 use crate::reservations::{Access, Reservations};
 use crate::{Disk, Refused, Sense, blocks, inquiry, log, mode, opcodes, persistent, zones};
 
@@ -23,7 +23,7 @@ const fn plain(code: u8, usage: &'static [u8], run: fn(&Call<'_>) -> Answer) -> 
         allocation: None,
         out: no_out,
         access: Access::Reads,
-        run: Run::Plain(run),
+        run: Handler::Plain(run),
     }
 }
 
@@ -83,7 +83,7 @@ type Reserving = fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>;
 
 /// A command of reservations.
 const fn reserves(code: u8, usage: &'static [u8], out: fn(&Call<'_>) -> u64, run: Reserving) -> Command {
-    Command { access: Access::Reserves, run: Run::Reserving(run), ..brings(code, usage, out, nothing) }
+    Command { access: Access::Reserves, run: Handler::Reserving(run), ..brings(code, usage, out, nothing) }
 }
 
 /// PERSISTENT RESERVE IN, by its service action.
@@ -293,12 +293,12 @@ pub fn execute(disk: &dyn Disk, host: &str, cdb: &[u8], out: &[u8]) -> Result<Ve
     let call = Call { disk, known: COMMANDS, host, cdb, out };
     let mut answer = Err(Refused::Conflict);
     match command.run {
-        Run::Plain(run) => disk.reserved(&mut |all| {
+        Handler::Plain(run) => disk.reserved(&mut |all| {
             if all.admits(host, command.access) {
                 answer = unprotected(command, disk).and_then(|()| run(&call)).map_err(Refused::from);
             }
         }),
-        Run::Reserving(run) => disk.reserve(&mut |all| {
+        Handler::Reserving(run) => disk.reserve(&mut |all| {
             if all.admits(host, command.access) {
                 answer = run(all, &call);
             }

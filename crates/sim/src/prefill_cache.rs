@@ -14,7 +14,7 @@ use crate::spec::Spec;
 use crate::state;
 use smrlab_array::ArrayState;
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::State;
+use smrlab_drive::SavedState;
 use smrlab_units::Blocks;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ impl<'a> CachedPrefill<'a> {
     /// no fault of the run.
     fn put<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>, volume: u64) {
         let most = MOST_RECORDS.min((volume / BLOCKS_A_RECORD) as usize);
-        let identity = State { drive: self.what.clone(), ..State::default() };
+        let identity = SavedState { drive: self.what.clone(), ..SavedState::default() };
         let Some(state) = rig.state(identity, &state::of_drive(self.spec), most) else { return };
         let Ok(file) = state.encode() else { return };
         if file.len() as u64 > self.keep.bytes {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use smrlab_array::{Array, ArrayState, EventLoop, Member, MemberId, Volume};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::buffer::Counters;
-use smrlab_drive::{Drive, ScheduledDrive, State};
+use smrlab_drive::{Drive, SavedState, ScheduledDrive};
 use smrlab_stl::{Cause, Counted, Plan, counted};
 use smrlab_units::{Blocks, Dir};
 use std::ops::Add;
@@ -54,7 +54,7 @@ pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
     ) -> Result<(), RunError>;
 
     /// The state at rest but for what was written; `None`: it is known to have more than `most` records.
-    fn take(&mut self, array: State, drive: &State, most: usize) -> Option<ArrayState>;
+    fn take(&mut self, array: SavedState, drive: &SavedState, most: usize) -> Option<ArrayState>;
 }
 
 impl<const EXTRAS: bool> Runs<EXTRAS> for ScheduledDrive {
@@ -82,9 +82,9 @@ impl<const EXTRAS: bool> Runs<EXTRAS> for ScheduledDrive {
         prefill.write(self.drive_mut(), watch, reads, control)
     }
 
-    fn take(&mut self, array: State, drive: &State, most: usize) -> Option<ArrayState> {
+    fn take(&mut self, array: SavedState, drive: &SavedState, most: usize) -> Option<ArrayState> {
         self.drive_mut().interrupt();
-        let member = State::take_within(self.drive(), drive.clone(), most)?;
+        let member = SavedState::take_within(self.drive(), drive.clone(), most)?;
         Some(ArrayState { array, members: vec![member] })
     }
 }
@@ -116,7 +116,7 @@ impl Runs<true> for EventLoop {
         })
     }
 
-    fn take(&mut self, array: State, drive: &State, _: usize) -> Option<ArrayState> {
+    fn take(&mut self, array: SavedState, drive: &SavedState, _: usize) -> Option<ArrayState> {
         Some(ArrayState::take(self, array, drive))
     }
 }
@@ -184,14 +184,14 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
 
     /// The state at rest, unless it has more than `most` records and ranges; `drive` says who each drive is, and `array`
     /// who they are together.
-    pub(crate) fn state(&mut self, array: State, drive: &State, most: usize) -> Option<ArrayState> {
+    pub(crate) fn state(&mut self, array: SavedState, drive: &SavedState, most: usize) -> Option<ArrayState> {
         // Each neighbourhood in a cache is a record: a look at a large checkpoint takes long, too.
         let cached = |d: &Drive| d.layer().facts().cached.is_some_and(|n| n.0 / 8 > most as u64);
         if self.volume.drives().flatten().any(cached) {
             return None;
         }
         let written = self.watch.total.updates.written_within(most)?;
-        let mut state = self.volume.take(State { written, ..array }, drive, most)?;
+        let mut state = self.volume.take(SavedState { written, ..array }, drive, most)?;
         for (of_member, metrics) in state.members.iter_mut().zip(&mut self.watch.members) {
             of_member.written = metrics.updates.written_within(most)?;
         }

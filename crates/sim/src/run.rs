@@ -19,7 +19,7 @@ use serde_json::json;
 use smrlab_array::{BuiltArray, Chosen, EventLoop, Member};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Interference;
-use smrlab_drive::{Assembled, ScheduledDrive, State};
+use smrlab_drive::{Assembled, SavedState, ScheduledDrive};
 use std::path::Path;
 
 /// Does a run. `logs`: the directory for `requests.parquet` and `media.parquet`, needed where they are asked for.
@@ -180,7 +180,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
         rig.begins();
         ran.backlog = rig.run(feed, ran.arrivals, control)?;
         if let Some(path) = &spec.save_state {
-            let array = State { layer: identity, ..State::default() };
+            let array = SavedState { layer: identity, ..SavedState::default() };
             if let Some(state) = rig.state(array, &state::of_drive(&spec), usize::MAX) {
                 state::save(Path::new(path), state)?;
             }

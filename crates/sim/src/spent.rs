@@ -40,7 +40,7 @@ fn makes_room(cause: Cause) -> bool {
 }
 
 /// An operation of one of several drives.
-struct Part {
+struct DriveOp {
     start: SimTime,
     end: SimTime,
     stretches: Vec<Stretch>,
@@ -52,7 +52,7 @@ pub(crate) struct Spent {
     /// By one drive, since the last request.
     one: Vec<Stretch>,
     /// By the drives of an array, for each request.
-    many: Option<HashMap<u64, Vec<Part>>>,
+    many: Option<HashMap<u64, Vec<DriveOp>>>,
 }
 
 impl Spent {
@@ -78,7 +78,7 @@ impl Spent {
             None => self.one.extend(parts),
             Some(None) => {}
             Some(Some(of)) => {
-                of.push(Part { start: done.start, end: done.end, stretches: parts.collect() });
+                of.push(DriveOp { start: done.start, end: done.end, stretches: parts.collect() });
             }
         }
     }
@@ -127,7 +127,7 @@ mod tests {
         let mut spent = Spent::new(4);
         let part = |start, end, column| {
             let (start, end) = (SimTime(start), SimTime(end));
-            Part { start, end, stretches: vec![(column, start, end)] }
+            DriveOp { start, end, stretches: vec![(column, start, end)] }
         };
         let parts = vec![part(0, 10, 0), part(0, 14, 1), part(20, 30, 2), part(16, 26, CLEAN)];
         spent.many.as_mut().unwrap().insert(7, parts);

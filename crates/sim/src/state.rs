@@ -4,7 +4,7 @@ use crate::error::RunError;
 use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
-use smrlab_drive::{Assembled, State};
+use smrlab_drive::{Assembled, SavedState};
 use std::path::Path;
 
 /// Reads the state in a file; that of one drive has no array.
@@ -20,8 +20,8 @@ pub fn read(path: &Path) -> Result<ArrayState, RunError> {
     if ArrayState::is_one(&bytes) {
         return ArrayState::decode(&bytes).map_err(bad);
     }
-    let one = State::decode(&bytes).map_err(bad)?;
-    let array = State { written: one.written.clone(), ..State::default() };
+    let one = SavedState::decode(&bytes).map_err(bad)?;
+    let array = SavedState { written: one.written.clone(), ..SavedState::default() };
     Ok(ArrayState { array, members: vec![one] })
 }
 
@@ -74,12 +74,12 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
 }
 
 /// Who each drive of a run is.
-pub(crate) fn of_drive(spec: &Spec) -> State {
-    State {
+pub(crate) fn of_drive(spec: &Spec) -> SavedState {
+    SavedState {
         drive: spec.drive.clone(),
         layer: spec.layer.clone(),
         metadata: spec.metadata.clone(),
-        ..State::default()
+        ..SavedState::default()
     }
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn of_drive(spec: &Spec) -> State {
 pub(crate) fn save(path: &Path, state: ArrayState) -> Result<(), RunError> {
     let fail = |e| RunError::Io { what: path.display().to_string(), source: e };
     let ArrayState { array, members } = state;
-    let file = match <[State; 1]>::try_from(members) {
-        Ok([one]) if array.layer.is_empty() => State { written: array.written, ..one }.encode(),
+    let file = match <[SavedState; 1]>::try_from(members) {
+        Ok([one]) if array.layer.is_empty() => SavedState { written: array.written, ..one }.encode(),
         Ok([one]) => ArrayState { array, members: vec![one] }.encode(),
         Err(members) => ArrayState { array, members }.encode(),
     };

@@ -27,12 +27,12 @@ pub trait Medium {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<(), Self::Error> {
+    fn write_parts(&mut self, pba: Pba, parts: &[WritePart<'_>]) -> Result<(), Self::Error> {
         let mut data = Vec::new();
         for part in parts {
             match *part {
-                Part::Bytes(bytes) => data.extend_from_slice(bytes),
-                Part::Medium(from, blocks) => {
+                WritePart::Bytes(bytes) => data.extend_from_slice(bytes),
+                WritePart::Medium(from, blocks) => {
                     let first = data.len();
                     data.resize(first + at(blocks), 0);
                     self.read(from, &mut data[first..])?;
@@ -55,7 +55,7 @@ pub trait Medium {
 
 /// A part of what is written.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
+pub enum WritePart<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
     /// What the medium holds there (see [`Medium::read_later`]); where it is the only part it may overlap with where it goes.
@@ -261,25 +261,25 @@ impl Executor {
     ///
     /// # Panics
     /// As [`run`](Self::run).
-    pub fn parts<'a>(&'a self, plan: &Plan, op: OpId, host: &'a HostBuffer<'_>) -> Vec<Part<'a>> {
+    pub fn parts<'a>(&'a self, plan: &Plan, op: OpId, host: &'a HostBuffer<'_>) -> Vec<WritePart<'a>> {
         let mut parts = Vec::with_capacity(plan.pieces(op).len());
         for piece in plan.pieces(op) {
             if let Some(slice) = self.slice(piece, host) {
-                parts.push(Part::Bytes(slice));
+                parts.push(WritePart::Bytes(slice));
                 continue;
             }
             if let Endpoint::Staged(op, from) = piece.end {
-                parts.push(Part::Medium(plan.ops()[op.0 as usize].pba + from, piece.blocks));
+                parts.push(WritePart::Medium(plan.ops()[op.0 as usize].pba + from, piece.blocks));
                 continue;
             }
             if let Endpoint::Held(from) = piece.end {
-                parts.push(Part::Medium(from, piece.blocks));
+                parts.push(WritePart::Medium(from, piece.blocks));
                 continue;
             }
             let fill = if piece.end == Endpoint::Records { &RECORDS } else { &ZEROES };
             let mut left = at(piece.blocks);
             while left > 0 {
-                parts.push(Part::Bytes(&fill[..left.min(FILL)]));
+                parts.push(WritePart::Bytes(&fill[..left.min(FILL)]));
                 left -= left.min(FILL);
             }
         }
@@ -390,16 +390,16 @@ mod tests {
             self.0.write(pba, data)
         }
 
-        fn write_parts(&mut self, pba: Pba, parts: &[Part<'_>]) -> Result<(), Self::Error> {
+        fn write_parts(&mut self, pba: Pba, parts: &[WritePart<'_>]) -> Result<(), Self::Error> {
             let bytes = |n: u64| n as usize * 512;
             let mut to = pba.0;
             for part in parts {
                 match *part {
-                    Part::Medium(from, n) => {
+                    WritePart::Medium(from, n) => {
                         self.0.0.copy_within(bytes(from.0)..bytes(from.0 + n.0), bytes(to));
                         to += n.0;
                     }
-                    Part::Bytes(data) => {
+                    WritePart::Bytes(data) => {
                         self.0.0[bytes(to)..][..data.len()].copy_from_slice(data);
                         to += data.len() as u64 / 512;
                     }

@@ -168,8 +168,8 @@ fn walk(plan: &Plan, host: &mut HostBuffer<'_>, whole: usize, part: Option<u64>,
         let mut bytes = Vec::new();
         for part in exec.parts(plan, OpId(whole as u32), host) {
             match part {
-                smrlab_stl::Part::Bytes(part) => bytes.extend_from_slice(part),
-                smrlab_stl::Part::Medium(from, blocks) => {
+                smrlab_stl::WritePart::Bytes(part) => bytes.extend_from_slice(part),
+                smrlab_stl::WritePart::Medium(from, blocks) => {
                     let first = bytes.len();
                     bytes.resize(first + blocks.bytes() as usize, 0);
                     let Ok(()) = smrlab_stl::Medium::read(medium, from, &mut bytes[first..]);

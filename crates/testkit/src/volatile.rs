@@ -177,7 +177,7 @@ impl Allowed {
 }
 
 /// A run under way.
-struct Run {
+struct VolatileRun {
     way: Volatile,
     rng: Rng,
     allowed: Allowed,
@@ -191,7 +191,7 @@ impl Volatile {
     pub fn run(&self, h: &mut Harness) -> Outcome {
         let allowed = Allowed::only(&h.model);
         let (rng, outcome) = (crate::random(self.seed), Outcome::default());
-        let mut run = Run { way: *self, rng, allowed, outcome, survivor: None };
+        let mut run = VolatileRun { way: *self, rng, allowed, outcome, survivor: None };
         let mut cache = Cache::new(h.medium.clone(), Vec::new());
         let space = h.layer.host_blocks().0;
         for _ in 0..self.requests {
@@ -208,7 +208,7 @@ impl Volatile {
     }
 }
 
-impl Run {
+impl VolatileRun {
     fn request(&mut self, h: &mut Harness, cache: &mut Cache, r: &HostRequest) {
         h.plan_request(r);
         let at = r.lba.0 as usize * BYTES;

@@ -65,7 +65,7 @@ impl Mix {
 }
 
 /// A trace to combine, or the files that its name stands for.
-enum Part {
+enum Input {
     Synth(Box<dyn TraceSource>),
     Files(Vec<Raw>),
 }
@@ -109,13 +109,13 @@ fn is_stdin(text: &str) -> bool {
     text == "-" || text.starts_with("-:")
 }
 
-fn part(text: &str, context: &OpenContext) -> Result<Part, TraceError> {
+fn part(text: &str, context: &OpenContext) -> Result<Input, TraceError> {
     if let Some(item) = text.strip_prefix("synth:") {
-        return Ok(Part::Synth(generators::open(item, context)?));
+        return Ok(Input::Synth(generators::open(item, context)?));
     }
     let (path, item) = split_target(text)?;
     let Some(files) = target::files(path)? else {
-        return Ok(Part::Files(vec![open_raw(path, item, context)?]));
+        return Ok(Input::Files(vec![open_raw(path, item, context)?]));
     };
     let mut raws = Vec::new();
     let mut empty = None;
@@ -129,21 +129,21 @@ fn part(text: &str, context: &OpenContext) -> Result<Part, TraceError> {
     }
     match empty {
         Some(e) if raws.is_empty() => Err(e),
-        _ => Ok(Part::Files(raws)),
+        _ => Ok(Input::Files(raws)),
     }
 }
 
 /// One source a part, with its place in time.
-fn started(parts: Vec<Part>, mix: Mix) -> Result<Vec<Box<dyn TraceSource>>, TraceError> {
+fn started(parts: Vec<Input>, mix: Mix) -> Result<Vec<Box<dyn TraceSource>>, TraceError> {
     let mut common = BTreeMap::new();
     let mut all = Vec::new();
     for part in parts {
         match part {
-            Part::Synth(source) => all.push(Err(source)),
-            Part::Files(mut files) if files.len() == 1 && mix != Mix::ByTime => {
+            Input::Synth(source) => all.push(Err(source)),
+            Input::Files(mut files) if files.len() == 1 && mix != Mix::ByTime => {
                 all.push(Err(files.remove(0).started()));
             }
-            Part::Files(files) => {
+            Input::Files(files) => {
                 // Traces that are not merged by time have an origin of their own each.
                 let group = if mix == Mix::ByTime { 0 } else { all.len() };
                 all.push(Ok((

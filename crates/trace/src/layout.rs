@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// A place: first block and blocks.
 #[derive(Clone, Copy)]
-struct Place {
+struct FileExtent {
     first: u64,
     blocks: u64,
 }
@@ -16,7 +16,7 @@ struct Place {
 /// than its place has moves to a new one at the end. Memory: 24 bytes and the map's overhead a name.
 pub(crate) struct Layout {
     /// By a 64-bit hash of the name. Only looked up in, never walked.
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, FileExtent>,
     end: u64,
     unit: u64,
 }
@@ -29,10 +29,10 @@ impl Layout {
 
     /// The first block of the place of what has this hash, with room for `blocks`.
     pub(crate) fn place(&mut self, hash: u64, blocks: u64) -> Result<u64, Reason> {
-        let place = self.places.entry(hash).or_insert(Place { first: 0, blocks: 0 });
+        let place = self.places.entry(hash).or_insert(FileExtent { first: 0, blocks: 0 });
         if place.blocks < blocks {
             let room = blocks.next_multiple_of(self.unit);
-            *place = Place { first: self.end, blocks: room };
+            *place = FileExtent { first: self.end, blocks: room };
             self.end =
                 self.end.checked_add(room).filter(|e| *e < 1 << 54).ok_or("the files fill 2^63 bytes")?;
         }

@@ -244,7 +244,7 @@ fn plant_all(root: &Path, areas: &BTreeMap<String, Area>, wanted: &Wanted) -> st
         true => areas.values().flat_map(|a| &a.bug).filter(|b| can_be_planted(root, b)).collect(),
         false => chosen.iter().map(|(_, bug, _)| *bug).collect(),
     };
-    let mut place = plant::Place::new(root, wanted.resume, &all)?;
+    let mut place = plant::Workbench::new(root, wanted.resume, &all)?;
     let (mut faults, mut sums) = (Vec::new(), BTreeMap::new());
     // Those that need a build of their own come last.
     chosen.sort_by_key(|(_, bug, _)| !place.has_switch(bug));

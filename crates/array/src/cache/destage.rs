@@ -2,7 +2,7 @@
 
 use super::pages::{self, Page};
 use super::policy::Dirty;
-use super::{Cached, DirtyChange, Place, SLOT, Settings, Stage, Task};
+use super::{Cached, DirtyChange, SLOT, Settings, SsdSlot, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Ticket};
 use smrlab_stl::{Cause, HostRequest, Refusal};
@@ -177,7 +177,7 @@ impl Cached {
             destage.pages.push(PageRead { page, stamp: found.stamp });
             pages::runs(found.valid, |r| {
                 let n = Blocks(r.end - r.start);
-                let lba = self.on_ssd(Place { of_reads: false, slot: found.slot }, r.start);
+                let lba = self.on_ssd(SsdSlot { of_reads: false, slot: found.slot }, r.start);
                 let read = HostRequest { why: Cause::Destage, ..HostRequest::new(HostOp::Read, lba, n) };
                 plan.ask(ticket, self.settings.ssd, read, |p| p.push(n, End::Slot(SLOT, Blocks(at))));
                 at += n.0;

@@ -160,7 +160,7 @@ struct InnerRequest {
 
 /// A place on the SSD, of the write cache or of the read cache.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SsdSlot {
     of_reads: bool,
     slot: u64,
 }
@@ -272,7 +272,7 @@ impl Cached {
     }
 
     /// Where a block of a place of the write cache is on the SSD; that of the read cache comes behind.
-    fn on_ssd(&self, place: Place, within: u64) -> Lba {
+    fn on_ssd(&self, place: SsdSlot, within: u64) -> Lba {
         let slot = place.slot + if place.of_reads { self.settings.write } else { 0 };
         Lba(self.settings.base + slot * self.settings.page + within)
     }

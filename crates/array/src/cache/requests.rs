@@ -2,7 +2,7 @@
 
 use super::pages;
 use super::policy::Wrote;
-use super::{Cached, DirtyChange, InnerRequest, Place, SLOT, Stage, Task};
+use super::{Cached, DirtyChange, InnerRequest, SLOT, SsdSlot, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Term, Ticket, Work};
 use smrlab_stl::{Cause, HostRequest};
@@ -138,7 +138,7 @@ impl Cached {
     fn read_ssd(
         &self,
         ticket: Ticket,
-        place: Place,
+        place: SsdSlot,
         sectors: pages::Mask,
         plan: &mut MemberPlan,
         mut end: impl FnMut(&Range<u64>) -> End,
@@ -166,12 +166,12 @@ impl Cached {
             let wanted = pages::mask(&within);
             let dirty = wanted & self.dirty.valid(page);
             if let Some(found) = self.dirty.get(page) {
-                self.read_ssd(ticket, Place { of_reads: false, slot: found.slot }, dirty, plan, host);
+                self.read_ssd(ticket, SsdSlot { of_reads: false, slot: found.slot }, dirty, plan, host);
             }
             if wanted != dirty
                 && let Some(found) = self.clean.get(page)
             {
-                let place = Place { of_reads: true, slot: found.slot };
+                let place = SsdSlot { of_reads: true, slot: found.slot };
                 self.read_ssd(ticket, place, wanted & !dirty, plan, host);
                 self.reads.hit(page);
             }
@@ -196,7 +196,7 @@ impl Cached {
             self.forget_clean(page, pages::mask(&within));
             let n = Blocks(within.end - within.start);
             let own = HostRequest {
-                lba: self.on_ssd(Place { of_reads: false, slot }, within.start),
+                lba: self.on_ssd(SsdSlot { of_reads: false, slot }, within.start),
                 blocks: n,
                 ..*r
             };
@@ -254,7 +254,7 @@ impl Cached {
                 let Some(found) = self.dirty.get(page) else { continue };
                 let sectors = found.valid & pages::mask(&within);
                 let offset = |block: u64| at + block - within.start;
-                let place = Place { of_reads: false, slot: found.slot };
+                let place = SsdSlot { of_reads: false, slot: found.slot };
                 self.read_ssd(ticket, place, sectors, plan, |run| End::Slot(SLOT, Blocks(offset(run.start))));
                 pages::runs(sectors, |run| inner.dirty.push(offset(run.start)..offset(run.end)));
             }
@@ -356,7 +356,7 @@ impl Cached {
                 let n = Blocks(run.end - run.start);
                 let write = HostRequest::new(
                     HostOp::Write,
-                    self.on_ssd(Place { of_reads: true, slot }, run.start),
+                    self.on_ssd(SsdSlot { of_reads: true, slot }, run.start),
                     n,
                 );
                 let write = HostRequest { why: Cause::Fill, ..write };

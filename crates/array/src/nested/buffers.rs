@@ -3,7 +3,7 @@
 //! What a member knows as its host's buffer is what the request of the array above names: pieces of the host's buffer, of slots,
 //! of sums. What it reads into slots of its own goes into slots of the work above that only it uses.
 
-use crate::plan::{Delivery, End, Part, Source, Term};
+use crate::plan::{Delivery, End, OpPart, Source, Term};
 use crate::{MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_units::{Blocks, HostOp};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(super) struct Buffers {
 impl Buffers {
     /// Those of a request in a plan.
     pub(super) fn of(plan: &MemberPlan, op: &MemberOp) -> Self {
-        let piece = |part: &Part| (part.blocks, plan.terms_of(part.end));
+        let piece = |part: &OpPart| (part.blocks, plan.terms_of(part.end));
         Self { pieces: plan.parts(op).iter().map(piece).collect() }
     }
 

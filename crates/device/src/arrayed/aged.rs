@@ -7,7 +7,7 @@ use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::members::Members;
 use smrlab_array::{ArrayState, Health};
-use smrlab_drive::State;
+use smrlab_drive::SavedState;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 use std::path::Path;
@@ -70,12 +70,12 @@ impl Arrayed {
             }
             of_disks.push(own);
         }
-        let array = State { layer: self.members.chosen.identity(), written, ..State::default() };
-        let of_disk = State {
+        let array = SavedState { layer: self.members.chosen.identity(), written, ..SavedState::default() };
+        let of_disk = SavedState {
             drive: self.members.drive.clone(),
             layer: self.layer.clone(),
             metadata: self.members.metadata().to_owned(),
-            ..State::default()
+            ..SavedState::default()
         };
         let mut taken = ArrayState::take(&mut state.event_loop, array, &of_disk);
         taken.members.iter_mut().zip(of_disks).for_each(|(member, own)| member.written = own);

@@ -9,7 +9,7 @@ use crate::stats::Events;
 use crate::store::Store;
 use crate::table::{Requests, part};
 use smrlab_array::plan::Outcome;
-use smrlab_array::{ArrayObserver, Done, End, MemberId, MemberOp, MemberPlan, Part, Staging, Ticket};
+use smrlab_array::{ArrayObserver, Done, End, MemberId, MemberOp, MemberPlan, OpPart, Staging, Ticket};
 use smrlab_drive::{Observer, Served, TimedPlan};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct Sent {
     op: MemberOp,
     /// Where what it reads goes.
-    parts: Vec<Part>,
+    parts: Vec<OpPart>,
     /// What it writes.
     data: Vec<u8>,
 }
@@ -101,7 +101,7 @@ impl MemberBytes {
         &mut self,
         op: &MemberOp,
         executed: Option<&TimedPlan<'_>>,
-        (data, parts): (&[u8], &[Part]),
+        (data, parts): (&[u8], &[OpPart]),
     ) -> Result<()> {
         match op.request.op {
             HostOp::Write => self.on_member(op, executed, HostBuffer::Write(data)),
@@ -131,7 +131,7 @@ impl MemberBytes {
         self.disks[op.member.at()].carry_out(executed.plan, all, op.request.why, host)
     }
 
-    fn scatter(&mut self, op: &MemberOp, parts: &[Part], data: &[u8]) {
+    fn scatter(&mut self, op: &MemberOp, parts: &[OpPart], data: &[u8]) {
         let host = self.requests.data_mut(op.request.id).unwrap_or_default();
         self.staging.scatter(op.buffers, parts, data, host);
     }

@@ -1,6 +1,6 @@
 //! What an array says of itself.
 
-use super::{Arrayed, SsdBytes, State, drive};
+use super::{Arrayed, LockedArray, SsdBytes, drive};
 use crate::engine::map_stats;
 use crate::error::Result;
 use crate::ledger::Ledger;
@@ -20,7 +20,7 @@ pub(super) fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> 
     ledger.map_or(Ok(()), Ledger::rest)
 }
 
-impl State {
+impl LockedArray {
     /// What the array itself counted.
     fn counted(&self) -> Counted {
         smrlab_array::counted(self.event_loop.array())

@@ -1,7 +1,7 @@
 //! A copy of the runs that is made piece by piece while writes go on, and what was written meanwhile: together the medium.
 
 use proptest::prelude::*;
-use smrlab_device::run_map::Run;
+use smrlab_device::run_map::WriteRun;
 use smrlab_device::shingle::Shingle;
 use smrlab_device::tracks::Tracks;
 use smrlab_disk::geometry::{Layout, REVOLUTION};
@@ -75,7 +75,7 @@ fn play(live: &mut Shingle, change: Change, data: &mut [u64], log: &mut Vec<Chan
     }
 }
 
-fn copied(live: &Shingle, from: u64, most: usize, copy: &mut Vec<Run>) -> Option<u64> {
+fn copied(live: &Shingle, from: u64, most: usize, copy: &mut Vec<WriteRun>) -> Option<u64> {
     let mut batch = Vec::new();
     let next = live.copy_from(from, most, &mut batch);
     copy.extend(batch);
@@ -161,7 +161,7 @@ fn parts_of_a_copied_run_join() {
     let tracks = geometry(&[(8, 10)], false, 1, 0);
     let mut recovered = Shingle::new(tracks, 3);
     for start in [0, 10, 25] {
-        recovered.restore(Run { start, end: if start == 0 { 10 } else { 2 * start + 5 }, seq: 4 });
+        recovered.restore(WriteRun { start, end: if start == 0 { 10 } else { 2 * start + 5 }, seq: 4 });
     }
     assert_eq!(recovered.runs().iter().map(|r| (r.start, r.end)).collect::<Vec<_>>(), [(0, 55)]);
 }

@@ -57,7 +57,7 @@ fn media(device: &Device) -> Value {
 
 /// What the host wrote, as a file with a state says.
 fn written(file: &Path) -> Vec<Range<u64>> {
-    smrlab_drive::State::decode(&std::fs::read(file).unwrap()).unwrap().written
+    smrlab_drive::SavedState::decode(&std::fs::read(file).unwrap()).unwrap().written
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Runs of zones, one behind the other.
 
-use super::{GeometrySpec, Place, REVOLUTION, RunSpec, Toward, ZoneRun, ZoneSpec};
+use super::{GeometrySpec, REVOLUTION, RunSpec, Toward, TrackPlace, ZoneRun, ZoneSpec};
 use smrlab_units::reciprocal::Reciprocal;
 
 /// A zone in forward order: its first forward cylinder, and the first one that is not spare.
@@ -127,7 +127,7 @@ impl<'a> Builder<'a> {
             group_skew: group_skew as u64,
         };
         if let Some((cylinder, skew)) = self.last {
-            let first = seg.cylinder(Place { group: 0, run: 0, step: 0 });
+            let first = seg.cylinder(TrackPlace { group: 0, run: 0, step: 0 });
             seg.base_skew = (skew + if first == cylinder { head } else { step }) % REVOLUTION;
         }
         if let Some(s) = z.spec.skew {

@@ -18,8 +18,8 @@ pub(crate) use spec::angle_of;
 pub use spec::{
     Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, Toward, ZoneSkew, ZoneSpec,
 };
-pub(crate) use zone_run::{Place, Switches, ZoneRun};
 pub use zone_run::{StartSlots, wrapped};
+pub(crate) use zone_run::{Switches, TrackPlace, ZoneRun};
 
 use crate::fault::DriveError;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};

@@ -51,7 +51,7 @@ const _: () = assert!(std::mem::offset_of!(ZoneRun, tracks) == 128);
 
 /// A track within its run of a zone's pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TrackPlace {
     pub group: u64,
     /// Run within the group.
     pub run: u64,
@@ -103,10 +103,10 @@ impl ZoneRun {
     }
 
     #[inline]
-    pub(crate) fn place(&self, track: u64) -> Place {
+    pub(crate) fn place(&self, track: u64) -> TrackPlace {
         let (group, rest) = self.group.div_rem(track);
         let (run, step) = self.width.div_rem(rest);
-        Place { group, run, step }
+        TrackPlace { group, run, step }
     }
 
     #[inline]
@@ -123,13 +123,13 @@ impl ZoneRun {
     }
 
     #[inline]
-    pub(crate) fn cylinder(&self, p: Place) -> u32 {
+    pub(crate) fn cylinder(&self, p: TrackPlace) -> u32 {
         let width = self.width.divisor();
         self.first_cylinder + (p.group * width + self.turned(p.run, p.step)) as u32
     }
 
     #[inline]
-    pub(crate) fn surface(&self, p: Place) -> u32 {
+    pub(crate) fn surface(&self, p: TrackPlace) -> u32 {
         let odd = self.alternate && ((u64::from(self.first_cylinder) + p.group) & 1 == 1) ^ self.turned;
         let run = p.run as u32;
         self.first_surface + if odd { self.surfaces - 1 - run } else { run }
@@ -147,20 +147,20 @@ impl ZoneRun {
 
     /// Whether PBAs rise towards higher (forward) cylinders on this run.
     #[inline]
-    pub(crate) fn forward(&self, p: Place) -> bool {
+    pub(crate) fn forward(&self, p: TrackPlace) -> bool {
         !self.backwards(p.run)
     }
 
     /// The angle at which a track starts, exactly.
     #[inline]
-    pub(crate) fn start(&self, p: Place) -> u64 {
+    pub(crate) fn start(&self, p: TrackPlace) -> u64 {
         let s = self.base_skew + p.group * self.group_skew + p.run * self.run_skew + p.step * self.step_skew;
         s % REVOLUTION
     }
 
     /// The slot (sector-sized angle) nearest to a track's start (Pitchumani 2012, section 3.2.1): for what lies side by side.
     #[inline]
-    pub(crate) fn start_slot(&self, p: Place) -> u64 {
+    pub(crate) fn start_slot(&self, p: TrackPlace) -> u64 {
         rounded(self.start(p), self.sectors.divisor())
     }
 
@@ -184,7 +184,7 @@ impl ZoneRun {
         turns * REVOLUTION + self.sector_angle(sector)
     }
 
-    fn switches_before(&self, p: Place) -> Switches {
+    fn switches_before(&self, p: TrackPlace) -> Switches {
         let (runs, steps) = (u64::from(self.surfaces), self.width.divisor() - 1);
         Switches {
             steps: (p.group * runs + p.run) * steps + p.step,
@@ -194,7 +194,7 @@ impl ZoneRun {
     }
 
     /// Switches that a transfer from one track to a later one makes.
-    pub(crate) fn switches(&self, from: Place, to: Place) -> Switches {
+    pub(crate) fn switches(&self, from: TrackPlace, to: TrackPlace) -> Switches {
         let (a, b) = (self.switches_before(from), self.switches_before(to));
         Switches { steps: b.steps - a.steps, heads: b.heads - a.heads, groups: b.groups - a.groups }
     }

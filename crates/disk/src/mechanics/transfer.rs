@@ -3,7 +3,7 @@
 //! Slipped sectors are passed like others: one at the end of a track gives the head no more time to switch.
 
 use super::{Mechanics, Target};
-use crate::geometry::{Place, REVOLUTION, Switches, TrackNo, ZoneRun, wrapped};
+use crate::geometry::{REVOLUTION, Switches, TrackNo, TrackPlace, ZoneRun, wrapped};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub(super) struct Aim {
     pub(super) zone_run: usize,
     track: u64,
     pub(super) sector: u64,
-    place: Place,
+    place: TrackPlace,
     /// The angle at which the track starts.
     pub(super) start: u64,
 }
@@ -53,7 +53,7 @@ pub(super) struct Aim {
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
     /// The last track, and how many of its sectors have passed in the end.
-    place: Place,
+    place: TrackPlace,
     last: u64,
     sectors: u64,
     switches: Switches,

@@ -3,7 +3,7 @@
 use super::made_up::{GROUP, HOST, Script};
 use super::naive::Told;
 use crate::buffer::tests::naive::any_disk;
-use crate::{Drive, DriveSetup, Observer, State};
+use crate::{Drive, DriveSetup, Observer, SavedState};
 use smrlab_disk::{Mechanics, Model};
 use smrlab_stl::{HostRequest, Plan, Record, TranslationLayer};
 use smrlab_units::rng::Rng;
@@ -107,17 +107,17 @@ fn a_state_is_taken_unless_it_is_too_large_and_brings_another_drive_there() {
     };
     let mut d = with(records.clone());
     d.rest_at(Pba(33));
-    let who = State { layer: "three".into(), ..State::default() };
-    assert_eq!(State::take_within(&d, who.clone(), 2), None);
-    let state = State::take_within(&d, who.clone(), 3).unwrap();
-    assert_eq!(state, State::take(&d, who));
+    let who = SavedState { layer: "three".into(), ..SavedState::default() };
+    assert_eq!(SavedState::take_within(&d, who.clone(), 2), None);
+    let state = SavedState::take_within(&d, who.clone(), 3).unwrap();
+    assert_eq!(state, SavedState::take(&d, who));
     let blocks = d.mechanics().geometry().blocks().0;
     assert_eq!((&*state.layer, state.head, state.blocks, &state.records), ("three", 33, blocks, &records));
     let (mut other, mut plan) = (with(Vec::new()), Plan::new(false, false));
     state.give(&mut other, &mut plan);
-    assert_eq!((State::take(&other, State::default()).records, other.head()), (records, Pba(33)));
+    assert_eq!((SavedState::take(&other, SavedState::default()).records, other.head()), (records, Pba(33)));
     // A state without records leaves the layer as it is.
     let mut full = with(vec![Record { tag: 9, words: [0; 3] }]);
-    State { records: Vec::new(), ..state }.give(&mut full, &mut plan);
-    assert_eq!(State::take(&full, State::default()).records.len(), 1);
+    SavedState { records: Vec::new(), ..state }.give(&mut full, &mut plan);
+    assert_eq!(SavedState::take(&full, SavedState::default()).records.len(), 1);
 }

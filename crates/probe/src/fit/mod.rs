@@ -6,7 +6,7 @@ mod tests;
 mod toml;
 mod zoning;
 
-pub use zoning::{Curve, Paper, Run, change_points, paper};
+pub use zoning::{Curve, EqualTracks, Paper, change_points, paper};
 
 use crate::ProbeError;
 use crate::geometry::{Extraction, Order, Skews, Zone};
@@ -214,9 +214,9 @@ pub struct DigFit {
     /// The drive.
     pub fitted: Fitted,
     /// The zones of the drive.
-    pub runs: Vec<Run>,
+    pub runs: Vec<EqualTracks>,
     /// The paper's polynomial and its zones, for figure 11.
-    pub paper: (Curve, Vec<Run>),
+    pub paper: (Curve, Vec<EqualTracks>),
     /// Tracks over which the skew adds up to a revolution (n in figure 12).
     pub period_tracks: f64,
 }

@@ -1,7 +1,7 @@
 //! Drives made of measurements against the drives that were measured.
 
 use super::*;
-use crate::geometry::{Options, extract};
+use crate::geometry::{ExtractOptions, extract};
 use crate::{Quiet, SimTarget, TimedTarget};
 use smrlab_disk::DriveModel;
 use smrlab_disk::model::load;
@@ -21,7 +21,7 @@ fn target(model: &DriveModel) -> SimTarget<Drive> {
 fn measured(model: &DriveModel) -> Extraction {
     let mut t = target(model);
     let mut out = Extraction::new(t.blocks().0);
-    let options = Options { destroy: true, ..Options::default() };
+    let options = ExtractOptions { destroy: true, ..ExtractOptions::default() };
     extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ()).unwrap();
     out
 }
@@ -63,7 +63,10 @@ fn dig_text() -> String {
 fn the_papers_text_form_becomes_a_drive() {
     let tracks = dig::parse(&dig_text()).unwrap();
     let fit = from_dig(&tracks, "pmr", Paper::default(), false, None).unwrap();
-    assert_eq!(fit.runs, [Run { tracks: 2500, sectors: 1800 }, Run { tracks: 1500, sectors: 1500 }]);
+    assert_eq!(
+        fit.runs,
+        [EqualTracks { tracks: 2500, sectors: 1800 }, EqualTracks { tracks: 1500, sectors: 1500 }]
+    );
     assert!((fit.period_tracks - 25.0).abs() < 0.1, "a revolution after {} tracks", fit.period_tracks);
     assert!(fit.fitted.spec.mechanics.rpm.abs_diff(7200) <= 7, "{} rpm", fit.fitted.spec.mechanics.rpm);
     let text = fit.fitted.toml();

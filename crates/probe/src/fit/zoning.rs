@@ -4,7 +4,7 @@ use super::dig::Track;
 
 /// Tracks that follow each other and are taken to have the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct EqualTracks {
     /// Tracks.
     pub tracks: u64,
     /// Sectors on each.
@@ -103,7 +103,7 @@ fn solved(mut a: Vec<Vec<f64>>) -> Vec<f64> {
 /// The paper's method (section 6.2): outliers dropped, a polynomial through the sizes, as many zones of equally many tracks,
 /// each with the mean of the polynomial. With `blocks` the sizes are then scaled so that the zones hold them, the rest in
 /// the last zone.
-pub fn paper(tracks: &[Track], how: Paper, blocks: Option<u64>) -> (Curve, Vec<Run>) {
+pub fn paper(tracks: &[Track], how: Paper, blocks: Option<u64>) -> (Curve, Vec<EqualTracks>) {
     let kept: Vec<(f64, f64)> = tracks
         .iter()
         .filter(|t| (how.least..=how.most).contains(&t.sectors))
@@ -120,19 +120,19 @@ pub fn paper(tracks: &[Track], how: Paper, blocks: Option<u64>) -> (Curve, Vec<R
     }
     let held: f64 = means.iter().map(|(n, m)| *n as f64 * m).sum();
     let scale = blocks.map_or(1.0, |b| b as f64 / held);
-    let mut runs: Vec<Run> =
-        means.iter().map(|(n, m)| Run { tracks: *n, sectors: (m * scale).round() as u64 }).collect();
+    let mut runs: Vec<EqualTracks> =
+        means.iter().map(|(n, m)| EqualTracks { tracks: *n, sectors: (m * scale).round() as u64 }).collect();
     if let (Some(blocks), Some(last)) = (blocks, runs.pop()) {
         let before: u64 = runs.iter().map(|r| r.tracks * r.sectors).sum();
         let rest = blocks.saturating_sub(before);
-        runs.push(Run { tracks: last.tracks, sectors: (rest / last.tracks.max(1)).max(1) });
+        runs.push(EqualTracks { tracks: last.tracks, sectors: (rest / last.tracks.max(1)).max(1) });
     }
     (curve, runs)
 }
 
 /// Zones by change points: sizes far from those around are replaced by the median there; then the tracks are split where
 /// that lowers the sum of squares the most, as long as it does by more than chance would.
-pub fn change_points(tracks: &[Track]) -> Vec<Run> {
+pub fn change_points(tracks: &[Track]) -> Vec<EqualTracks> {
     let sizes = smoothed(tracks);
     let mut sums = vec![(0.0, 0.0)];
     for s in &sizes {
@@ -145,13 +145,13 @@ pub fn change_points(tracks: &[Track]) -> Vec<Run> {
     let mut ends = Vec::new();
     split(&sums, 0, sizes.len(), 6.0 * sigma * sigma * doublings, &mut ends);
     ends.sort_unstable();
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<EqualTracks> = Vec::new();
     let mut from = 0;
     for end in ends {
         let sectors = crate::stats::median(&sizes[from..end]).round() as u64;
         match runs.last_mut() {
             Some(last) if last.sectors == sectors => last.tracks += (end - from) as u64,
-            _ => runs.push(Run { tracks: (end - from) as u64, sectors }),
+            _ => runs.push(EqualTracks { tracks: (end - from) as u64, sectors }),
         }
         from = end;
     }
@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn change_points_find_the_zones_where_they_are() {
-        let truth: Vec<Run> = (0..12).map(|i| Run { tracks: 500, sectors: 2000 - 50 * i }).collect();
+        let truth: Vec<EqualTracks> =
+            (0..12).map(|i| EqualTracks { tracks: 500, sectors: 2000 - 50 * i }).collect();
         assert_eq!(change_points(&staircase(false)), truth);
         let noisy = change_points(&staircase(true));
         assert_eq!(

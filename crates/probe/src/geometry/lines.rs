@@ -31,13 +31,13 @@ const SOON: f64 = 0.25;
 
 /// Tracks of `usable` blocks each from block `first` on.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct TrackStretch {
     first: u64,
     usable: u64,
     skew: f64,
 }
 
-impl Run {
+impl TrackStretch {
     /// The angle of a block's end, in revolutions from where the first track starts; whole ones are left out.
     fn angle(&self, lba: u64) -> f64 {
         let at = lba - self.first;
@@ -109,7 +109,7 @@ impl Lines {
             Some(n) => n,
             None => self.whole(dial, first, near)?,
         };
-        let mut run = Run { first, usable, skew: self.skew };
+        let mut run = TrackStretch { first, usable, skew: self.skew };
         let tracks = (end - first).div_ceil(usable);
         // The longer that is ago, the more exact the period is anyway.
         if dial.now().as_secs_f64() > 1.5 * self.tuned {
@@ -175,23 +175,23 @@ fn tolerance(dial: &Dial<'_>) -> f64 {
 }
 
 /// Blocks to the `n`th place before another: backwards, so that nothing is read ahead of.
-fn back(run: &Run, n: u64) -> u64 {
+fn back(run: &TrackStretch, n: u64) -> u64 {
     (n as f64 * APART * run.usable as f64) as u64
 }
 
 /// The block from `lba` on that the head comes to soon.
-fn soon(dial: &Dial<'_>, run: &Run, origin: f64, lba: u64) -> u64 {
+fn soon(dial: &Dial<'_>, run: &TrackStretch, origin: f64, lba: u64) -> u64 {
     let wait = turn(dial.angle_at(dial.now()) + SOON - origin - run.angle(lba));
     lba + (wait * run.usable as f64) as u64
 }
 
 /// The angle of a block less what the run says.
-fn off(dial: &mut Dial<'_>, run: &Run, lba: u64) -> Result<f64, ProbeError> {
+fn off(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64, ProbeError> {
     Ok(wrap(dial.angle(lba)? - run.angle(lba)))
 }
 
 /// The same of the block and some behind it: their median.
-fn offset(dial: &mut Dial<'_>, run: &Run, lba: u64) -> Result<f64, ProbeError> {
+fn offset(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64, ProbeError> {
     let last = dial.blocks() - 1;
     let offs = (0..5)
         .rev()
@@ -203,7 +203,7 @@ fn offset(dial: &mut Dial<'_>, run: &Run, lba: u64) -> Result<f64, ProbeError> {
 /// Whether blocks behind `good` up to `lba` are where the run goes on; about how far they deviate.
 fn on_line(
     dial: &mut Dial<'_>,
-    run: &Run,
+    run: &TrackStretch,
     origin: f64,
     good: u64,
     lba: u64,
@@ -230,7 +230,7 @@ fn on_line(
 /// Two tracks not far from each other, of which the first is on the line and the second is not.
 fn between(
     dial: &mut Dial<'_>,
-    run: &Run,
+    run: &TrackStretch,
     origin: f64,
     good: u64,
     mut bad: u64,
@@ -257,7 +257,7 @@ fn between(
 /// was near enough to the run's line. The lines before and behind meet there.
 fn ends(
     dial: &mut Dial<'_>,
-    run: &Run,
+    run: &TrackStretch,
     origin: f64,
     next: u64,
     [good, bad]: [u64; 2],
@@ -267,7 +267,7 @@ fn ends(
     let doubt = (1.5 * tolerance(dial) / each.abs()).ceil() as u64 + 8;
     let before = good.saturating_sub(doubt);
     let guess = (before + bad) / 2;
-    let behind = Run { first: run.start(guess), usable: next, skew: run.skew };
+    let behind = TrackStretch { first: run.start(guess), usable: next, skew: run.skew };
     // The angle where that starts.
     let start = origin + guess as f64 * run.skew;
     let room =
@@ -403,7 +403,7 @@ mod tests {
     fn a_line_that_moves_aside_is_taken_up_again() {
         use crate::Quiet;
         use crate::fakes::{Fake, TURN, passes};
-        let run = Run { first: 0, usable: 100, skew: 0.002 };
+        let run = TrackStretch { first: 0, usable: 100, skew: 0.002 };
         let mut target = Fake::new(100 * 9000, |_, lba, _, now| {
             passes(run.angle(lba) + if lba < 300_000 { 0.0 } else { 0.1 }, now)
         });

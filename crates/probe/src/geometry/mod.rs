@@ -63,7 +63,7 @@ impl Zone {
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ExtractOptions {
     /// Only rotation and zones.
     pub zones_only: bool,
     /// Writes are allowed.
@@ -124,7 +124,7 @@ impl Extraction {
     }
 
     /// Whether everything that `options` ask for is there.
-    pub fn done(&self, options: Options) -> bool {
+    pub fn done(&self, options: ExtractOptions) -> bool {
         self.complete
             && (options.zones_only || self.skew.is_some() && self.seek.is_some() && self.cache.is_some())
     }
@@ -139,7 +139,7 @@ impl Extraction {
 pub fn extract(
     target: &mut dyn TimedTarget,
     watch: &mut dyn Watch,
-    options: Options,
+    options: ExtractOptions,
     known: &mut Extraction,
     keep: &mut dyn FnMut(&Extraction),
 ) -> Result<(), ProbeError> {
@@ -163,7 +163,7 @@ pub fn extract(
 
 fn stages(
     dial: &mut Dial<'_>,
-    options: Options,
+    options: ExtractOptions,
     known: &mut Extraction,
     keep: &mut dyn FnMut(&Extraction),
 ) -> Result<(), ProbeError> {

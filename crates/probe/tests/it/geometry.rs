@@ -10,12 +10,12 @@ use smrlab_disk::geometry::Layout;
 use smrlab_disk::model::ReadAhead;
 use smrlab_disk::{DriveModel, SeekCurve};
 use smrlab_probe::fit::from_extraction;
-use smrlab_probe::geometry::{Extraction, Options, extract};
+use smrlab_probe::geometry::{ExtractOptions, Extraction, extract};
 use smrlab_probe::{ProbeError, Quiet, TargetError, TimedTarget, Timing, Watch};
 use smrlab_units::{Blocks, Dir, Lba, SimTime};
 use truth::{model, target, wrong, wrong_seeks, wrong_zones};
 
-fn extraction(model: &DriveModel, noise_us: u64, options: Options) -> Extraction {
+fn extraction(model: &DriveModel, noise_us: u64, options: ExtractOptions) -> Extraction {
     truth::seeded(model, noise_us, options, 7).unwrap_or_else(|e| panic!("{}: {e}", model.name()))
 }
 
@@ -27,7 +27,7 @@ fn check_all(model: &DriveModel, e: &Extraction) {
 fn the_shipped_drives_come_out_as_they_are() {
     for name in truth::rotating() {
         let m = model(name);
-        let e = extraction(&m, 0, Options::default());
+        let e = extraction(&m, 0, ExtractOptions::default());
         eprintln!("{name}: {:?}", e.quality);
         check_all(&m, &e);
         assert!(e.quality.seconds < 1200.0, "{} s of the drive's time", e.quality.seconds);
@@ -47,7 +47,7 @@ fn a_drives_own_cache_does_not_hide_it() {
         let m = model(text);
         assert!(m.spec().controller.is_some(), "{text} has a cache");
         for noise in [0, 20, 100] {
-            let e = extraction(&m, noise, Options::default());
+            let e = extraction(&m, noise, ExtractOptions::default());
             eprintln!("{text} at {noise} us: {:?} {:?}", e.quality, e.cache);
             check_all(&m, &e);
             let (cache, truth) = (e.cache.unwrap(), m.spec().controller.as_ref().unwrap());
@@ -66,7 +66,7 @@ fn a_drives_own_cache_does_not_hide_it() {
 #[test]
 fn every_layout_comes_out() {
     for m in layouts() {
-        check_all(&m, &extraction(&m, 0, Options::default()));
+        check_all(&m, &extraction(&m, 0, ExtractOptions::default()));
     }
 }
 
@@ -74,7 +74,7 @@ fn every_layout_comes_out() {
 fn noise_of_the_host_is_averaged_out() {
     for noise in [20, 100] {
         for m in [model("he2014-example"), model("modern-7200")].iter().chain(&layouts()) {
-            let e = extraction(m, noise, Options::default());
+            let e = extraction(m, noise, ExtractOptions::default());
             eprintln!("{} at {noise} us: {:?}", m.name(), e.quality);
             check_all(m, &e);
             assert!(e.quality.seconds < 1200.0, "{} s of the drive's time", e.quality.seconds);
@@ -87,9 +87,9 @@ fn slipped_and_spare_sectors_do_not_hide_the_zones() {
     let zones = [[3000, 1200, 8, 10], [1777, 1100, 0, 5], [5011, 1000, 20, 0], [901, 900, 0, 7]];
     for layout in [Layout::Cylinder { alternate: false }, Layout::Hybrid { width: 200 }] {
         let m = made("spares", 4, layout, &zones, 0);
-        check_all(&m, &extraction(&m, 0, Options::default()));
+        check_all(&m, &extraction(&m, 0, ExtractOptions::default()));
         let m = made("defects", 4, layout, &ZONES, 60);
-        let e = extraction(&m, 0, Options::default());
+        let e = extraction(&m, 0, ExtractOptions::default());
         check_all(&m, &e);
         let slips: u64 = e.zones.iter().map(|z| z.slips).sum();
         let held: u64 = e.zones.iter().map(|z| z.tracks * z.usable).sum();
@@ -100,7 +100,7 @@ fn slipped_and_spare_sectors_do_not_hide_the_zones() {
 #[test]
 fn writes_are_measured_where_they_are_allowed() {
     let m = made("writes", 4, Layout::Hybrid { width: 300 }, &ZONES, 0);
-    let e = extraction(&m, 0, Options { destroy: true, ..Options::default() });
+    let e = extraction(&m, 0, ExtractOptions { destroy: true, ..ExtractOptions::default() });
     assert_eq!(wrong_seeks(&m, &e, Dir::Write), [""; 0]);
     let seeks = e.seek.unwrap();
     let truth = &m.spec().mechanics;
@@ -118,7 +118,7 @@ fn writes_are_measured_where_they_are_allowed() {
 fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
     for name in truth::rotating() {
         let bare = model(&truth::without_cache(name));
-        let e = extraction(&bare, 0, Options { destroy: true, ..Options::default() });
+        let e = extraction(&bare, 0, ExtractOptions { destroy: true, ..ExtractOptions::default() });
         assert!(e.quality.seconds < 1200.0, "{name}: {} s of the drive's time", e.quality.seconds);
         assert_eq!([Dir::Read, Dir::Write].map(|dir| wrong_seeks(&bare, &e, dir).len()), [0, 0], "{name}");
         let text = from_extraction(&e, "again").unwrap().toml();
@@ -140,7 +140,7 @@ fn a_fitted_drive_behaves_like_the_one_it_was_taken_from() {
 fn zones_alone_take_less_than_a_minute() {
     let m = model("modern-7200");
     for noise in [0, 100] {
-        let e = extraction(&m, noise, Options { zones_only: true, ..Options::default() });
+        let e = extraction(&m, noise, ExtractOptions { zones_only: true, ..ExtractOptions::default() });
         assert_eq!(wrong_zones(&m, &e), [""; 0]);
         assert!(e.quality.seconds < 60.0, "{} s", e.quality.seconds);
         assert!(e.skew.is_none() && e.seek.is_none());
@@ -152,7 +152,7 @@ fn a_drive_that_its_cache_holds_is_refused() {
     let m = model("tiny,cache=on");
     // Noise does not let single blocks seem to be pushed out.
     for (noise, seed) in [(0, 7), (100, 3), (100, 5), (100, 6)] {
-        let e = truth::seeded(&m, noise, Options::default(), seed).unwrap_err();
+        let e = truth::seeded(&m, noise, ExtractOptions::default(), seed).unwrap_err();
         assert!(e.to_string().contains("answered from a cache: switch it off"), "{e}");
     }
 }
@@ -191,7 +191,7 @@ fn late_completions_do_not_tilt_the_rotation() {
     for n in 40..=140 {
         let mut t = LateOnce(target(&m), n);
         let mut out = Extraction::new(t.blocks().0);
-        let options = Options { zones_only: true, ..Options::default() };
+        let options = ExtractOptions { zones_only: true, ..ExtractOptions::default() };
         let done = extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ());
         let found = out.rpm.unwrap_or_else(|| panic!("completion {n} is late: {done:?}"));
         assert!((found.value / 6000.0 - 1.0).abs() < 10e-6, "completion {n} is late: {found:?}");
@@ -202,7 +202,7 @@ fn late_completions_do_not_tilt_the_rotation() {
 fn tracks_without_a_visible_boundary_are_counted() {
     // A thousandth of a revolution from track to track, and no time for the way.
     for (text, noise) in [("seagate-st8000as0002", 100), ("seagate-st8000dm004,cache=off", 20)] {
-        let e = extraction(&model(text), noise, Options::default());
+        let e = extraction(&model(text), noise, ExtractOptions::default());
         check_all(&model(text), &e);
         assert!(e.notes.iter().any(|n| n.contains("surface")), "{:?}", e.notes);
         assert!(e.quality.seconds < 1200.0, "{} s of the drive's time", e.quality.seconds);
@@ -211,7 +211,7 @@ fn tracks_without_a_visible_boundary_are_counted() {
     let m = model("seagate-st8000as0002,cache=off");
     let mut t = target(&m);
     let mut out = Extraction::new(t.blocks().0);
-    let quick = Options { zones_only: true, ..Options::default() };
+    let quick = ExtractOptions { zones_only: true, ..ExtractOptions::default() };
     let first = extract(&mut t, &mut StopAfter(5000.into()), quick, &mut out, &mut |_| ());
     assert_eq!(first, Err(ProbeError::Interrupted));
     assert!((1..100).contains(&out.zones.len()));
@@ -224,7 +224,8 @@ fn tracks_of_one_size_without_a_visible_boundary_are_refused() {
     let mut spec = made("even", 1, Layout::Surface, &[[60_000, 1200, 0, 0]], 0).spec().clone();
     spec.geometry.cylinder_skew = smrlab_disk::geometry::REVOLUTION / 1000;
     spec.mechanics.read_seek = smrlab_disk::SeekCurve::Constant(SimTime::ZERO);
-    let e = truth::seeded(&DriveModel::new(spec, Vec::new()).unwrap(), 0, Options::default(), 7).unwrap_err();
+    let e = truth::seeded(&DriveModel::new(spec, Vec::new()).unwrap(), 0, ExtractOptions::default(), 7)
+        .unwrap_err();
     assert!(e.to_string().contains("no track boundary shows"), "{e}");
 }
 
@@ -241,15 +242,15 @@ impl Watch for StopAfter {
 #[test]
 fn what_was_measured_is_kept_and_not_measured_again() {
     let m = made("stops", 4, Layout::Hybrid { width: 300 }, &ZONES, 0);
-    let whole = extraction(&m, 0, Options::default());
+    let whole = extraction(&m, 0, ExtractOptions::default());
     let mut t = target(&m);
     let mut out = Extraction::new(m.geometry().blocks().0);
     let mut sittings = 0;
-    while !out.done(Options::default()) {
+    while !out.done(ExtractOptions::default()) {
         sittings += 1;
         assert!(sittings < 50);
         let zones = out.zones.len();
-        match extract(&mut t, &mut StopAfter(3000.into()), Options::default(), &mut out, &mut |_| ()) {
+        match extract(&mut t, &mut StopAfter(3000.into()), ExtractOptions::default(), &mut out, &mut |_| ()) {
             Ok(()) => {}
             Err(e) => assert_eq!(e, ProbeError::Interrupted),
         }
@@ -265,7 +266,7 @@ fn what_does_not_rotate_is_refused() {
     let m = model("cassuto2010-307gb");
     let mut t = target(&m);
     let mut out = Extraction::new(t.blocks().0);
-    let e = extract(&mut t, &mut Quiet, Options::default(), &mut out, &mut |_| ()).unwrap_err();
+    let e = extract(&mut t, &mut Quiet, ExtractOptions::default(), &mut out, &mut |_| ()).unwrap_err();
     assert!(matches!(e, ProbeError::NotADisk(_)), "{e}");
 }
 
@@ -275,7 +276,7 @@ fn spare_sectors_in_doubt_are_looked_at_again() {
     let zones = [[3000, 1200, 8, 10], [1777, 1100, 0, 5], [5011, 1000, 20, 0], [901, 900, 0, 7]];
     let m = made("spares", 4, Layout::Hybrid { width: 200 }, &zones, 0);
     for seed in 1..=8 {
-        let e = truth::seeded(&m, 100, Options::default(), seed).unwrap();
+        let e = truth::seeded(&m, 100, ExtractOptions::default(), seed).unwrap();
         assert!(e.zones[2].sectors.abs_diff(1000) <= 5, "seed {seed}: {:?}", e.zones[2]);
     }
 }

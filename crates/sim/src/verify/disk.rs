@@ -4,7 +4,7 @@
 //! it. What a layer reads for the host must be what the host last wrote there. Tags are 31 bits: a mistake goes
 //! unnoticed with a chance of about one in 2^31 a block.
 
-use super::tags::{CONSTANT, NEVER, Run, Tags, nth};
+use super::tags::{CONSTANT, NEVER, TagRun, Tags, nth};
 use super::taken::Taken;
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};
@@ -57,11 +57,11 @@ pub struct Disk {
     unknown: usize,
     /// What the reads of the plan brought: ends of their runs, and the runs, from the operation's first block on.
     read_ends: Vec<usize>,
-    staged: Vec<Run>,
+    staged: Vec<TagRun>,
     /// What a piece moves: kept for its room.
-    moved: Vec<Run>,
+    moved: Vec<TagRun>,
     /// What a read must bring: kept for its room.
-    wanted: Vec<Run>,
+    wanted: Vec<TagRun>,
     lost: Option<Lost>,
     /// What the drive's own buffer took.
     taken: Taken,
@@ -138,10 +138,10 @@ impl Disk {
         match request {
             Some(r) if r.op == HostOp::Read => self.check(plan, done, r),
             Some(r) if r.op == HostOp::Write => {
-                self.expected.set(Run { first: r.lba.0, blocks: r.blocks.0, tag: base });
+                self.expected.set(TagRun { first: r.lba.0, blocks: r.blocks.0, tag: base });
             }
             Some(r) if r.op == HostOp::Discard && self.discards => {
-                self.expected.set(Run { first: r.lba.0, blocks: r.blocks.0, tag: ZEROED });
+                self.expected.set(TagRun { first: r.lba.0, blocks: r.blocks.0, tag: ZEROED });
             }
             _ => {}
         }
@@ -159,9 +159,9 @@ impl Disk {
         for piece in plan.pieces(id) {
             let (first, blocks) = (at, piece.blocks.0);
             match piece.end {
-                Endpoint::Host(from) => self.medium.set(Run { first, blocks, tag: nth(base, from.0) }),
-                Endpoint::Zero => self.medium.set(Run { first, blocks, tag: NEVER }),
-                Endpoint::Records => self.medium.set(Run { first, blocks, tag: RECORDS }),
+                Endpoint::Host(from) => self.medium.set(TagRun { first, blocks, tag: nth(base, from.0) }),
+                Endpoint::Zero => self.medium.set(TagRun { first, blocks, tag: NEVER }),
+                Endpoint::Records => self.medium.set(TagRun { first, blocks, tag: RECORDS }),
                 Endpoint::Held(from) => {
                     self.moved.clear();
                     self.medium.runs(from.span(piece.blocks), &mut self.moved);
@@ -175,7 +175,7 @@ impl Disk {
                     let begin = staged.partition_point(|run| run.end() <= range.start);
                     let parts = staged[begin..].iter().map_while(|run| run.within(&range));
                     self.moved.clear();
-                    self.moved.extend(parts.map(|run| Run { first: run.first - source + first, ..run }));
+                    self.moved.extend(parts.map(|run| TagRun { first: run.first - source + first, ..run }));
                     self.medium.put(first..first + blocks, &self.moved);
                 }
             }
@@ -218,16 +218,17 @@ impl Disk {
     }
 
     /// Whether one operation brought all that is asked for, and the runs that are wanted.
-    fn read_in_one_piece(&self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[Run]) -> bool {
+    fn read_in_one_piece(&self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[TagRun]) -> bool {
         let ([op], 1, []) = (plan.ops(), done, plan.zeroes()) else { return false };
         let [piece] = plan.pieces(OpId(0)) else { return false };
         let whole = piece.end == Endpoint::Host(Blocks::ZERO) && op.blocks == r.blocks && op.dir == Dir::Read;
-        let here = |run: &Run| Run { first: run.first.wrapping_sub(op.pba.0).wrapping_add(r.lba.0), ..*run };
+        let here =
+            |run: &TagRun| TagRun { first: run.first.wrapping_sub(op.pba.0).wrapping_add(r.lba.0), ..*run };
         whole && self.staged.iter().map(here).eq(wanted.iter().copied())
     }
 
     /// The same block by block, to name the one that is wrong.
-    fn compare(&mut self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[Run]) {
+    fn compare(&mut self, plan: &Plan, done: usize, r: &HostRequest, wanted: &[TagRun]) {
         let mut got = vec![(NOTHING, None); r.blocks.0 as usize];
         for (i, op) in plan.ops()[..done].iter().enumerate().filter(|(_, op)| op.dir == Dir::Read) {
             let id = OpId(i as u32);

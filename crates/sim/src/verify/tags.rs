@@ -18,7 +18,7 @@ const FEW: usize = 4;
 
 /// Consecutive blocks whose tags count up from the first, or are all the same (see [`CONSTANT`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct TagRun {
     /// First block.
     pub first: u64,
     /// Length.
@@ -27,7 +27,7 @@ pub(super) struct Run {
     pub tag: u32,
 }
 
-impl Run {
+impl TagRun {
     /// One past its last block.
     pub(super) fn end(&self) -> u64 {
         self.first + self.blocks
@@ -48,16 +48,16 @@ pub(super) fn nth(tag: u32, n: u64) -> u32 {
 /// Some of a page is written.
 enum Page {
     /// One run, the rest was never written: most pages of a drive that is written at random.
-    One(Run),
+    One(TagRun),
     /// Its runs, ascending; the rest was never written.
-    Few(Vec<Run>),
+    Few(Vec<TagRun>),
     /// The tag of each block.
     Each(Box<[u32; PAGE as usize]>),
 }
 
 impl Page {
     /// The page from block `base` on, with these runs.
-    fn of(base: u64, runs: &[Run]) -> Self {
+    fn of(base: u64, runs: &[TagRun]) -> Self {
         match runs {
             [run] => Self::One(*run),
             _ if runs.len() <= FEW => Self::Few(runs.to_vec()),
@@ -70,7 +70,7 @@ impl Page {
     }
 
     /// Appends its runs within `range`.
-    fn runs(&self, base: u64, range: &Range<u64>, from: usize, out: &mut Vec<Run>) {
+    fn runs(&self, base: u64, range: &Range<u64>, from: usize, out: &mut Vec<TagRun>) {
         match self {
             Self::One(run) => join(out, from, run.within(range)),
             Self::Few(runs) => runs.iter().for_each(|run| join(out, from, run.within(range))),
@@ -81,7 +81,7 @@ impl Page {
                     let step = u32::from(tag != NEVER && tag < CONSTANT);
                     let goes_on = part[i + 1..].iter().zip(1..).take_while(|(t, n)| **t == tag + step * n);
                     let n = 1 + goes_on.count();
-                    let run = Run { first: range.start + i as u64, blocks: n as u64, tag };
+                    let run = TagRun { first: range.start + i as u64, blocks: n as u64, tag };
                     join(out, from, Some(run).filter(|run| run.tag != NEVER));
                     i += n;
                 }
@@ -91,7 +91,7 @@ impl Page {
 }
 
 /// Writes a run's tags into those of the blocks from `base` on.
-fn fill(tags: &mut [u32], base: u64, run: Run) {
+fn fill(tags: &mut [u32], base: u64, run: TagRun) {
     let part = &mut tags[(run.first - base) as usize..(run.end() - base) as usize];
     if run.tag == NEVER || run.tag >= CONSTANT {
         part.fill(run.tag);
@@ -105,7 +105,7 @@ fn fill(tags: &mut [u32], base: u64, run: Run) {
 pub(super) struct Tags {
     pages: Hashed<Page>,
     /// Runs of a page that is being put together: kept for its room.
-    room: Vec<Run>,
+    room: Vec<TagRun>,
 }
 
 impl Tags {
@@ -118,13 +118,13 @@ impl Tags {
     }
 
     /// Gives the blocks of `run` its tags.
-    pub(super) fn set(&mut self, run: Run) {
-        let runs: &[Run] = if run.tag == NEVER { &[] } else { &[run] };
+    pub(super) fn set(&mut self, run: TagRun) {
+        let runs: &[TagRun] = if run.tag == NEVER { &[] } else { &[run] };
         self.put(run.first..run.end(), runs);
     }
 
     /// Gives the blocks of `range` the tags of `runs`, which lie in it and ascend; the rest of it was never written.
-    pub(super) fn put(&mut self, range: Range<u64>, runs: &[Run]) {
+    pub(super) fn put(&mut self, range: Range<u64>, runs: &[TagRun]) {
         let (mut at, mut rest) = (range.start, runs);
         while at < range.end {
             if rest.is_empty() {
@@ -142,7 +142,7 @@ impl Tags {
         }
     }
 
-    fn put_in(&mut self, page: u64, range: &Range<u64>, runs: &[Run]) {
+    fn put_in(&mut self, page: u64, range: &Range<u64>, runs: &[TagRun]) {
         let (base, all) = (page * PAGE, page * PAGE..(page + 1) * PAGE);
         let whole = *range == all;
         match self.pages.get_mut(page) {
@@ -150,7 +150,7 @@ impl Tags {
                 fill(
                     &mut tags[..],
                     base,
-                    Run { first: range.start, blocks: range.end - range.start, tag: NEVER },
+                    TagRun { first: range.start, blocks: range.end - range.start, tag: NEVER },
                 );
                 runs.iter()
                     .filter_map(|run| run.within(range))
@@ -194,7 +194,7 @@ impl Tags {
                     part.iter_mut().filter(|t| **t != NEVER).for_each(|t| *t = tag);
                 }
                 Page::One(_) | Page::Few(_) => {
-                    let old: &[Run] = match tags {
+                    let old: &[TagRun] = match tags {
                         Page::One(run) => std::slice::from_ref(run),
                         Page::Few(runs) => runs,
                         Page::Each(_) => &[],
@@ -203,7 +203,7 @@ impl Tags {
                     new.clear();
                     for run in old {
                         join(new, 0, run.within(&(base..part.start)));
-                        join(new, 0, run.within(&part).map(|run| Run { tag, ..run }));
+                        join(new, 0, run.within(&part).map(|run| TagRun { tag, ..run }));
                         join(new, 0, run.within(&(part.end..end)));
                     }
                     *tags = Page::of(base, new);
@@ -213,7 +213,7 @@ impl Tags {
     }
 
     /// The runs of blocks in `range` that have a tag, appended to `out`; neighbours that go on are joined.
-    pub(super) fn runs(&self, range: Range<u64>, out: &mut Vec<Run>) {
+    pub(super) fn runs(&self, range: Range<u64>, out: &mut Vec<TagRun>) {
         let from = out.len();
         for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
             let Some(tags) = self.pages.get(page) else { continue };
@@ -226,7 +226,7 @@ impl Tags {
     pub(super) fn bytes(&self) -> usize {
         let of = |page: &Page| match page {
             Page::One(_) => 0,
-            Page::Few(runs) => runs.capacity() * size_of::<Run>(),
+            Page::Few(runs) => runs.capacity() * size_of::<TagRun>(),
             Page::Each(_) => PAGE as usize * size_of::<u32>(),
         };
         self.pages.bytes() + self.pages.values().map(of).sum::<usize>()
@@ -234,7 +234,7 @@ impl Tags {
 }
 
 /// Appends a run to those from `from` on, or lengthens the last one where it goes on there.
-fn join(out: &mut Vec<Run>, from: usize, run: Option<Run>) {
+fn join(out: &mut Vec<TagRun>, from: usize, run: Option<TagRun>) {
     let Some(run) = run else { return };
     if out.len() > from
         && let Some(last) = out.last_mut()
@@ -276,7 +276,7 @@ mod tests {
                 tags.put(first..first + blocks, &runs);
                 plain.copy_within(from as usize..(from + blocks) as usize, first as usize);
             } else {
-                tags.set(Run { first, blocks, tag });
+                tags.set(TagRun { first, blocks, tag });
                 (0..blocks).for_each(|i| plain[(first + i) as usize] = nth(tag, i));
             }
             let probe = next(990);
@@ -294,10 +294,10 @@ mod tests {
     #[test]
     fn dense_units_cost_few_bytes_and_untouched_ones_none() {
         let mut tags = Tags::default();
-        tags.set(Run { first: 3, blocks: 1 << 20, tag: 100 });
+        tags.set(TagRun { first: 3, blocks: 1 << 20, tag: 100 });
         assert!(tags.bytes() < (1 << 17) * 8, "{}", tags.bytes());
         let before = tags.bytes();
-        tags.set(Run { first: 1 << 30, blocks: 1 << 28, tag: NEVER });
+        tags.set(TagRun { first: 1 << 30, blocks: 1 << 28, tag: NEVER });
         assert!(tags.bytes() <= before + 4096, "{} after {before}", tags.bytes());
     }
 }

@@ -40,7 +40,7 @@ pub enum Cleaning {
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct DiskCacheOptions {
     /// The share of the bands that is cache.
     pub cache: f64,
     /// Where cache bands lie.
@@ -59,7 +59,7 @@ pub struct Options {
     pub idle: Option<SimTime>,
 }
 
-impl Default for Options {
+impl Default for DiskCacheOptions {
     fn default() -> Self {
         Self {
             cache: 0.01,
@@ -116,7 +116,7 @@ struct Counters {
 
 /// See the [module](self) and the registry's page.
 pub struct DiskCache {
-    options: Options,
+    options: DiskCacheOptions,
     /// Equally long bands; no write in one harms another.
     bands: Bands,
     /// Blocks in a band.
@@ -150,7 +150,7 @@ const APART: usize = 8;
 
 /// A part of a request within one native band.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct NativePart {
     native: u64,
     /// Offset in the band.
     offset: u64,
@@ -165,7 +165,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// A sentence saying which option does not fit the space.
-    pub fn new(starts: &[Pba], band: u64, options: Options) -> Result<Self, String> {
+    pub fn new(starts: &[Pba], band: u64, options: DiskCacheOptions) -> Result<Self, String> {
         let bands = starts.len() as u64 - u64::from(options.journal);
         let g = options.granularity;
         if !band.is_multiple_of(g) {
@@ -236,13 +236,13 @@ impl DiskCache {
 
     /// Splits a request at the edges of native bands.
     #[inline]
-    fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
+    fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = NativePart> + use<> {
         let (by_band, band) = (self.by_band, self.band);
         let (mut native, mut offset) = by_band.div_rem_wide(lba.0);
         let (mut host, end) = (0, blocks.0);
         std::iter::from_fn(move || {
             (host < end).then(|| {
-                let part = Part { native, offset, blocks: (band - offset).min(end - host), host };
+                let part = NativePart { native, offset, blocks: (band - offset).min(end - host), host };
                 host += part.blocks;
                 native += 1;
                 offset = 0;
@@ -252,7 +252,7 @@ impl DiskCache {
     }
 
     /// Algorithm IV.1 for the blocks of one native band: append, cleaning the cache band whenever it is full.
-    fn write_part(&mut self, part: Part, plan: &mut Plan) -> u32 {
+    fn write_part(&mut self, part: NativePart, plan: &mut Plan) -> u32 {
         let (g, units) = (self.options.granularity, self.units());
         let (first, end) = (self.by_unit.div(part.offset), self.by_unit.div_ceil(part.offset + part.blocks));
         let (mut unit, mut ops) = (first, 0);
@@ -301,7 +301,7 @@ impl DiskCache {
 
     /// Writes the blocks `span` of a native band to the cache at `at`: the host's, completed to whole units.
     #[inline]
-    fn plan_append(&mut self, part: Part, span: Range<u64>, at: Pba, plan: &mut Plan) {
+    fn plan_append(&mut self, part: NativePart, span: Range<u64>, at: Pba, plan: &mut Plan) {
         let host = span.start.max(part.offset)..span.end.min(part.offset + part.blocks);
         let from = Blocks(part.host + (host.start - part.offset));
         let blocks = Blocks(span.end - span.start);
@@ -314,7 +314,7 @@ impl DiskCache {
 
     /// Algorithm IV.3 for the blocks of one native band.
     #[inline]
-    fn read_part(&self, part: Part, found: &mut Found, runs: &mut ReadRuns, plan: &mut Plan) {
+    fn read_part(&self, part: NativePart, found: &mut Found, runs: &mut ReadRuns, plan: &mut Plan) {
         let native = self.native_start(part.native);
         let home = self.homes.of(part.native).filter(|&(set, slot)| self.sets[set].live(slot) > 0);
         let Some((set, slot)) = home else {

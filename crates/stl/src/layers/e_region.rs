@@ -21,7 +21,7 @@ use std::ops::Range;
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct ERegionOptions {
     /// Blocks that the cursor brings home in one step.
     pub step: u64,
     /// The share of the ring in use from which on each write is followed by a step.
@@ -71,7 +71,7 @@ struct Counters {
 
 /// See the [module](self) and the registry's page.
 pub struct ERegion {
-    options: Options,
+    options: ERegionOptions,
     places: Places,
     ring: Ring,
     /// What lies in the ring, oldest first; some of it is no longer needed.
@@ -101,7 +101,7 @@ pub struct ERegion {
 
 impl ERegion {
     /// Builds the layer.
-    pub fn new(places: Places, options: Options) -> Self {
+    pub fn new(places: Places, options: ERegionOptions) -> Self {
         let regions = places.regions.len() - 1;
         let ring = Ring::new(places.ring.size());
         Self {

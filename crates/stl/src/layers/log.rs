@@ -15,7 +15,7 @@ mod tests;
 pub use entry::ENTRY;
 pub use h_swd::ENTRY_H_SWD;
 pub use laz_raz::ENTRY_LAZ_RAZ;
-pub use options::{Idle, Options, Separate};
+pub use options::{Idle, LogOptions, Separate};
 pub use raz::Raz;
 pub use records::skipped;
 
@@ -36,7 +36,7 @@ use std::ops::Range;
 
 /// What a band is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum BandState {
     #[default]
     Free,
     /// It is being appended to.
@@ -48,7 +48,7 @@ enum State {
 /// A band that was taken at least once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Band {
-    state: State,
+    state: BandState,
     /// The head for which it was taken last.
     head: u32,
     /// [`LogLayer::clock`] when its youngest data were written by the host.
@@ -66,7 +66,7 @@ struct Counters {
 
 /// See the [module](self) and the registry's page.
 pub struct LogLayer {
-    options: Options,
+    options: LogOptions,
     homes: Homes,
     free: FreeBands,
     bands: Vec<Band>,
@@ -100,7 +100,7 @@ impl LogLayer {
     ///
     /// # Errors
     /// A sentence saying which option does not fit.
-    pub fn new(slots: Slots, options: Options) -> Result<Self, String> {
+    pub fn new(slots: Slots, options: LogOptions) -> Result<Self, String> {
         Self::beside(None, slots, options)
     }
 
@@ -108,7 +108,7 @@ impl LogLayer {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn beside(raz: Option<Raz>, slots: Slots, options: Options) -> Result<Self, String> {
+    pub fn beside(raz: Option<Raz>, slots: Slots, options: LogOptions) -> Result<Self, String> {
         let classes = classes(options.separate);
         if matches!((options.separate, options.victim), (Separate::Recency(_), Victim::ColdWeight)) {
             return Err("policy=cold-weight counts writes: use separate=frequency or none with it".to_owned());
@@ -195,7 +195,7 @@ impl LogLayer {
         if i >= self.bands.len() {
             self.bands.resize(i + 1, Band::default());
         }
-        self.bands[i] = Band { state: State::Open, head, stamp: 0 };
+        self.bands[i] = Band { state: BandState::Open, head, stamp: 0 };
         self.heads[head as usize] = Some(band);
         self.homes.open(band);
     }
@@ -205,7 +205,7 @@ impl LogLayer {
     fn appended(&mut self, band: u32) {
         if self.homes.written(band) == self.slots().count(band) {
             let state = &mut self.bands[band as usize];
-            state.state = State::Closed;
+            state.state = BandState::Closed;
             self.heads[state.head as usize] = None;
             self.ripe += u32::from(self.is_ripe(band));
         }
@@ -232,7 +232,7 @@ impl LogLayer {
     #[inline]
     fn lost(&mut self, band: u32) {
         let live = self.homes.live(band);
-        if live > 0 && self.options.idle.is_none() || self.bands[band as usize].state != State::Closed {
+        if live > 0 && self.options.idle.is_none() || self.bands[band as usize].state != BandState::Closed {
             return;
         }
         if self.options.idle.is_some() && self.dead(band) == self.ripe_at(band) {

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 /// What can be chosen about the layer. Lengths are in blocks.
 #[derive(Clone, Copy, Debug)]
-struct Options {
+struct PersistentCacheOptions {
     /// Length of the log beyond which requests wait for bands to go home.
     log: u64,
     /// Least length of a packet in the log, and what it takes beside its data.
@@ -90,7 +90,7 @@ struct Counters {
 
 /// See the [module](self) and the registry's page.
 pub(super) struct PersistentCache {
-    o: Options,
+    o: PersistentCacheOptions,
     layout: Layout,
     host_blocks: u64,
     log: Log,
@@ -117,7 +117,7 @@ pub(super) struct PersistentCache {
 }
 
 impl PersistentCache {
-    fn new(layout: Layout, options: Options, host_blocks: u64) -> Self {
+    fn new(layout: Layout, options: PersistentCacheOptions, host_blocks: u64) -> Self {
         Self {
             written: (options.bypass != Bypass::Never).then(BlockSet::new),
             o: options,

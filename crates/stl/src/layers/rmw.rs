@@ -86,7 +86,7 @@ struct Rmw {
 }
 
 /// The part of a request that lies in one band.
-struct Part {
+struct BandPart {
     band: BandId,
     /// The band's blocks.
     first: Pba,
@@ -96,7 +96,7 @@ struct Part {
     to: u64,
 }
 
-impl Part {
+impl BandPart {
     fn pba(&self, offset: u64) -> Pba {
         self.first + Blocks(offset)
     }
@@ -104,16 +104,16 @@ impl Part {
 
 impl Rmw {
     #[inline]
-    fn part(&self, lba: u64, left: u64) -> Part {
+    fn part(&self, lba: u64, left: u64) -> BandPart {
         let (band, all, offset) = self.bands.band_at(lba);
         let blocks = Blocks(all.end - all.start);
         let to = (offset.0 + left).min(blocks.0);
-        Part { band, first: Pba(all.start), blocks, from: offset.0, to }
+        BandPart { band, first: Pba(all.start), blocks, from: offset.0, to }
     }
 
     /// What a write of `part` has to keep: the offsets before and behind it.
     #[inline]
-    fn kept(&self, part: &Part) -> (Range<u64>, Range<u64>) {
+    fn kept(&self, part: &BandPart) -> (Range<u64>, Range<u64>) {
         if self.whole {
             return (0..part.from, part.to..part.blocks.0);
         }
@@ -122,7 +122,7 @@ impl Rmw {
     }
 
     #[inline]
-    fn write(&mut self, part: &Part, lba: u64, host: u64, plan: &mut Plan) {
+    fn write(&mut self, part: &BandPart, lba: u64, host: u64, plan: &mut Plan) {
         let (before, behind) = self.kept(part);
         let first_op = plan.ops().len();
         let relocated = Blocks(before.end - before.start + behind.end - behind.start);
@@ -149,13 +149,13 @@ impl Rmw {
         }
     }
 
-    fn discard(&mut self, part: &Part, lba: u64, plan: &mut Plan) {
+    fn discard(&mut self, part: &BandPart, lba: u64, plan: &mut Plan) {
         self.live.now().remove(lba..lba + (part.to - part.from), plan);
         self.cut_tail(part, lba);
     }
 
     /// What was discarded may have been the end of the band's live data.
-    fn cut_tail(&mut self, part: &Part, lba: u64) {
+    fn cut_tail(&mut self, part: &BandPart, lba: u64) {
         let end = u64::from(self.ends.get(part.band.0));
         if end > part.from && end <= part.to {
             let base = lba - part.from;
@@ -170,7 +170,7 @@ impl Rmw {
         &mut self,
         lba: Lba,
         blocks: Blocks,
-        mut each: impl FnMut(&mut Self, &Part, u64, u64),
+        mut each: impl FnMut(&mut Self, &BandPart, u64, u64),
     ) -> u32 {
         let (mut done, mut parts) = (0, 0);
         while done < blocks.0 {

@@ -42,7 +42,7 @@ use work::Work;
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct SBlockOptions {
     /// The share of a section that is its cache ring.
     pub cache: f64,
     /// The share of the slots that is more than there are S-blocks.
@@ -81,7 +81,7 @@ pub struct Rules {
     pub batch: u64,
 }
 
-impl Default for Options {
+impl Default for SBlockOptions {
     fn default() -> Self {
         let rules = Rules {
             size: 2000,
@@ -139,7 +139,7 @@ pub struct Sizes {
 impl Sizes {
     /// `NT = floor((section - cache) / S)`, `N = NT - floor(NT * o)`, but at least as many slots more than S-blocks as the
     /// ring needs to be written safely, and a cache ring of at least four times what a write damages.
-    pub fn of(section: u64, options: &Options, reach: u64) -> Option<Self> {
+    pub fn of(section: u64, options: &SBlockOptions, reach: u64) -> Option<Self> {
         let (size, g) = (options.rules.size, options.rules.granularity);
         let cache = ((section as f64 * options.cache) as u64).max(4 * (reach + g)) / g * g;
         let slots = section.checked_sub(cache)? / size;
@@ -154,7 +154,7 @@ impl SBlockLayer {
     ///
     /// # Errors
     /// A sentence saying which option does not fit the space.
-    pub fn new(space: &MediumSpace, options: Options) -> Result<Self, String> {
+    pub fn new(space: &MediumSpace, options: SBlockOptions) -> Result<Self, String> {
         let rules = options.rules;
         if !rules.size.is_multiple_of(rules.granularity) {
             return Err(format!("sblock_blocks={} is no multiple of granularity=8", rules.size));
@@ -328,7 +328,7 @@ impl SBlockLayer {
 }
 
 /// Sizes and rings of all sections, one behind the other.
-fn lay_out(space: &MediumSpace, options: &Options) -> Result<(Sizes, Vec<(Laid, Laid)>), String> {
+fn lay_out(space: &MediumSpace, options: &SBlockOptions) -> Result<(Sizes, Vec<(Laid, Laid)>), String> {
     let too_small = || {
         format!(
             "sections={} of S-blocks of {} blocks do not fit on this drive: use fewer sections or smaller S-blocks",

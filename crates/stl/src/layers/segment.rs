@@ -25,7 +25,7 @@ pub enum Rewrite {
 
 /// The part of a request that lies in one segment.
 #[derive(Clone, Debug)]
-struct Part {
+struct SegmentPart {
     segment: u64,
     /// Blocks of the segment.
     blocks: Range<u64>,
@@ -63,14 +63,14 @@ impl Segments {
         Self { layout, rewrite, journal, live, update, pieces: Vec::new() }
     }
 
-    fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = Part> + use<> {
+    fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = SegmentPart> + use<> {
         let size = self.layout.segment_blocks();
         let (mut at, end) = (lba.0, lba.0 + blocks.0);
         std::iter::from_fn(move || {
             (at < end).then(|| {
                 let (segment, from) = (at / size, at % size);
                 let n = (size - from).min(end - at);
-                let part = Part { segment, blocks: from..from + n, host: at - lba.0 };
+                let part = SegmentPart { segment, blocks: from..from + n, host: at - lba.0 };
                 at += n;
                 part
             })
@@ -78,7 +78,7 @@ impl Segments {
     }
 
     /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read.
-    fn kept(&self, part: &Part, mut each: impl FnMut(Kept)) {
+    fn kept(&self, part: &SegmentPart, mut each: impl FnMut(Kept)) {
         let chunk = self.layout.chunk();
         let (first, last) = (part.blocks.start / chunk, (part.blocks.end - 1) / chunk);
         let arc = match self.rewrite {
@@ -119,7 +119,7 @@ impl Segments {
         }
     }
 
-    fn write(&mut self, part: &Part, lba: u64, plan: &mut Plan) {
+    fn write(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
         let chunk = self.layout.chunk();
         let first_op = plan.ops().len();
         let mut pieces = std::mem::take(&mut self.pieces);
@@ -209,7 +209,7 @@ impl Segments {
     }
 
     /// The lowest PBA of the host's blocks in the first chunk that a part touches.
-    fn first_write(&self, part: &Part) -> Pba {
+    fn first_write(&self, part: &SegmentPart) -> Pba {
         let chunk = self.layout.chunk();
         let (chunk_no, from) = (part.blocks.start / chunk, part.blocks.start % chunk);
         let end = chunk.min(from + part.blocks.end - part.blocks.start);

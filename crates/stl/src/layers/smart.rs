@@ -44,7 +44,7 @@ pub struct Smart {
 
 /// The part of a request that lies in one track.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct TrackPart {
     track: u64,
     /// Pool of rows to which the track belongs.
     pool: usize,
@@ -58,7 +58,7 @@ struct Part {
     host: u64,
 }
 
-impl Part {
+impl TrackPart {
     /// LBAs of the part.
     fn lbas(&self) -> Range<u64> {
         self.first + self.from..self.first + self.from + self.blocks
@@ -86,10 +86,10 @@ impl Smart {
         self.rows.first(Row(row))
     }
 
-    fn part(&self, lba: u64, left: u64, host: u64) -> Part {
+    fn part(&self, lba: u64, left: u64, host: u64) -> TrackPart {
         let (pool_no, pool) = self.space.pool_of(lba);
         let (nth, from) = ((lba - pool.lba) / pool.length, (lba - pool.lba) % pool.length);
-        Part {
+        TrackPart {
             track: pool.track + nth,
             pool: pool_no,
             first: lba - from,
@@ -100,7 +100,7 @@ impl Smart {
         }
     }
 
-    fn parts(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(&Part)) {
+    fn parts(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(&TrackPart)) {
         let mut done = 0;
         while done < blocks.0 {
             let part = self.part(lba.0 + done, blocks.0 - done, done);
@@ -115,7 +115,7 @@ impl Smart {
         if updated { self.space.next_row(pool, distance) } else { self.space.first_row(pool) }
     }
 
-    fn write_part(&mut self, part: &Part, plan: &mut Plan) {
+    fn write_part(&mut self, part: &TrackPart, plan: &mut Plan) {
         let row = self.row(part.track);
         if let Some(row) = row.filter(|&r| self.space.is_updatable(part.pool, r)) {
             self.space.fence_before(row, plan);
@@ -130,7 +130,7 @@ impl Smart {
     }
 
     /// Writes a track to another row than it has, with what of it the host does not write.
-    fn write_elsewhere(&mut self, part: &Part, row: Option<u64>, plan: &mut Plan) {
+    fn write_elsewhere(&mut self, part: &TrackPart, row: Option<u64>, plan: &mut Plan) {
         let target = self.target(part.pool, row.is_some()).expect("a reserve of rows is kept");
         let mut span = Span::default();
         let first_op = plan.ops().len();

@@ -28,7 +28,7 @@ use std::ops::Range;
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct SteadyLogOptions {
     /// The host sees no more than this.
     pub most: Blocks,
     /// Share of the space that the host does not see, beside open bands and reserve.
@@ -51,7 +51,7 @@ const AHEAD: u32 = 4;
 
 /// What a band is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum BandState {
     #[default]
     Free,
     /// A head appends to it.
@@ -64,7 +64,7 @@ enum State {
 #[derive(Clone, Debug, Default)]
 struct Ledger {
     /// Of each band that was taken at least once.
-    states: Vec<State>,
+    states: Vec<BandState>,
     /// Closed bands in which nothing is live any more.
     emptied: Vec<u32>,
     /// The share of a band that is dead from which on idle cleaning takes it; `None`: it takes none.
@@ -88,7 +88,7 @@ impl Ledger {
     /// A band has lost blocks.
     #[inline]
     fn lost(&mut self, loss: Loss) {
-        if self.states[loss.band as usize] != State::Closed {
+        if self.states[loss.band as usize] != BandState::Closed {
             return;
         }
         let before = self.is_ripe(loss.written, loss.live + loss.blocks);
@@ -120,7 +120,7 @@ struct Counters {
 
 /// See the [module](self) and the registry's page.
 pub struct SteadyLog {
-    options: Options,
+    options: SteadyLogOptions,
     holdings: Holdings,
     free: FreeBands,
     ledger: Ledger,
@@ -147,7 +147,7 @@ impl SteadyLog {
     ///
     /// # Errors
     /// A sentence with the remedy, where nothing is left for the host.
-    pub fn new(bands: Bands, options: Options) -> Result<Self, String> {
+    pub fn new(bands: Bands, options: SteadyLogOptions) -> Result<Self, String> {
         if let Some(empty) = (0..bands.len()).find(|&b| bands.band(BandId(b)).blocks == Blocks::ZERO) {
             return Err(no_sectors(empty));
         }
@@ -196,9 +196,9 @@ impl SteadyLog {
     fn taken(&mut self, band: u32, head: usize) {
         let states = &mut self.ledger.states;
         if states.len() <= band as usize {
-            states.resize(band as usize + 1, State::Free);
+            states.resize(band as usize + 1, BandState::Free);
         }
-        states[band as usize] = State::Open;
+        states[band as usize] = BandState::Open;
         self.heads[head] = Some(band);
         self.holdings.open(band);
     }
@@ -215,7 +215,7 @@ impl SteadyLog {
 
     fn close(&mut self, band: u32, head: usize) {
         let (written, live) = (self.holdings.written(band), self.holdings.live(band));
-        self.ledger.states[band as usize] = State::Closed;
+        self.ledger.states[band as usize] = BandState::Closed;
         self.ledger.ripe += u32::from(self.ledger.is_ripe(written, live));
         self.heads[head] = None;
         if live == 0 {
@@ -372,7 +372,7 @@ impl TranslationLayer for SteadyLog {
     }
 
     fn map_bytes(&self) -> u64 {
-        let states = self.ledger.states.capacity() * size_of::<State>();
+        let states = self.ledger.states.capacity() * size_of::<BandState>();
         self.holdings.bytes() + self.free.bytes() + (states + self.discarded.bytes()) as u64
     }
 

@@ -100,7 +100,7 @@ pub struct VirtualGuard {
 
 /// The part of a request that lies in one row.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct RowPart {
     row: Row,
     /// Where its home is.
     home: Pba,
@@ -110,12 +110,12 @@ struct Part {
 }
 
 /// Parts that lie side by side, as one write; `part` is the first of them with the length of all.
-struct Run {
+struct RowWrite {
     pba: Pba,
-    part: Part,
+    part: RowPart,
 }
 
-impl Run {
+impl RowWrite {
     fn goes_on_with(&self, next: &Self) -> bool {
         let blocks = self.part.blocks;
         self.pba + blocks == next.pba && self.part.home + blocks == next.part.home
@@ -169,16 +169,16 @@ impl VirtualGuard {
     }
 
     #[inline]
-    fn part(&self, lba: u64, left: u64, host: u64) -> Part {
+    fn part(&self, lba: u64, left: u64, host: u64) -> RowPart {
         let hole = &self.places.hole;
         let data = if lba < hole.start { lba } else { lba + hole.end - hole.start };
         let (_, _, home) = self.places.bands.locate(data);
         let row = self.rows.at(home);
         let blocks = self.rows.end(row).0 - home.0;
-        Part { row, home, blocks: Blocks(blocks.min(left)), host: Blocks(host) }
+        RowPart { row, home, blocks: Blocks(blocks.min(left)), host: Blocks(host) }
     }
 
-    fn parts(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(Part)) {
+    fn parts(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(RowPart)) {
         let mut done = 0;
         while done < blocks.0 {
             let part = self.part(lba.0 + done, blocks.0 - done, done);
@@ -192,7 +192,7 @@ impl VirtualGuard {
     }
 
     /// The rows that a write at home would destroy something of that is needed: at home, and live.
-    fn endangered(&self, part: &Part, out: &mut Vec<Row>) {
+    fn endangered(&self, part: &RowPart, out: &mut Vec<Row>) {
         out.clear();
         let (g, live) = (self.drive.geometry(), self.live.set());
         self.drive.interference().victims(g, part.home, part.blocks, &mut |hit| {
@@ -245,7 +245,7 @@ impl VirtualGuard {
 
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
         let (mut done, mut extents) = (0, 0);
-        let mut run: Option<Run> = None;
+        let mut run: Option<RowWrite> = None;
         let mut endangered = Vec::new();
         while done < r.blocks.0 {
             let part = self.part(r.lba.0 + done, r.blocks.0 - done, done);
@@ -263,7 +263,7 @@ impl VirtualGuard {
                     self.fence(plan);
                 }
             }
-            let next = Run { pba: self.place_in(slot, part.row, part.home), part };
+            let next = RowWrite { pba: self.place_in(slot, part.row, part.home), part };
             match &mut run {
                 Some(run) if run.goes_on_with(&next) => run.part.blocks += part.blocks,
                 _ => {
@@ -277,15 +277,15 @@ impl VirtualGuard {
     }
 
     /// Plans the write of what was joined so far.
-    fn write_run(&mut self, run: &mut Option<Run>, plan: &mut Plan) {
-        if let Some(Run { pba, part }) = run.take() {
+    fn write_run(&mut self, run: &mut Option<RowWrite>, plan: &mut Plan) {
+        if let Some(RowWrite { pba, part }) = run.take() {
             plan.write(Cause::Host, pba, part.blocks, Endpoint::Host(part.host));
             self.live.insert(part.home.span(part.blocks), plan);
         }
     }
 
     /// Brings the rows away that a write of `part` would harm.
-    fn keep(&mut self, endangered: &mut Vec<Row>, part: &Part, plan: &mut Plan) {
+    fn keep(&mut self, endangered: &mut Vec<Row>, part: &RowPart, plan: &mut Plan) {
         let first = plan.ops().len();
         let mut cleaned = false;
         while self.free.len() < self.reserve() + endangered.len() as u32 {

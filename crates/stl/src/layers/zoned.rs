@@ -14,7 +14,7 @@ use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal,
 use places::Places;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
-use table::{State, Table, at_rest};
+use table::{Table, ZoneState, at_rest};
 
 /// `words` = zone, written blocks, condition.
 const STATE: u32 = 0x5a01;
@@ -34,7 +34,7 @@ struct Zoned {
 }
 
 /// The record of a zone's state: what is open will be closed after a power cut.
-fn record(zone: u64, state: State) -> Record {
+fn record(zone: u64, state: ZoneState) -> Record {
     Record { tag: STATE, words: [zone, state.written, at_rest(state) as u64] }
 }
 
@@ -227,7 +227,7 @@ impl TranslationLayer for Zoned {
         for r in records.filter(|r| r.tag == STATE) {
             let [zone, written, number] = r.words;
             if self.table.state(zone).is_some() {
-                self.table.restore(zone, State { condition: condition(number), written });
+                self.table.restore(zone, ZoneState { condition: condition(number), written });
             }
         }
     }

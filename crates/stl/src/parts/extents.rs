@@ -30,7 +30,7 @@ impl Extent {
 
 /// An extent but for its LBA; short, because trees are read from memory. Packets have fewer than 2^32 blocks.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ExtentPlace {
     packet: u32,
     at: u32,
     blocks: u32,
@@ -39,17 +39,17 @@ struct Place {
 /// Extents by LBA; they never overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
-    map: BTreeMap<u64, Place>,
+    map: BTreeMap<u64, ExtentPlace>,
     /// Those that are being taken out; empty between changes.
     found: Vec<Extent>,
 }
 
-fn extent((&lba, c): (&u64, &Place)) -> Extent {
+fn extent((&lba, c): (&u64, &ExtentPlace)) -> Extent {
     Extent { lba, blocks: c.blocks.into(), packet: c.packet, at: c.at.into() }
 }
 
-fn place(e: &Extent) -> Place {
-    Place { packet: e.packet, at: e.at as u32, blocks: e.blocks as u32 }
+fn place(e: &Extent) -> ExtentPlace {
+    ExtentPlace { packet: e.packet, at: e.at as u32, blocks: e.blocks as u32 }
 }
 
 impl Extents {
@@ -139,7 +139,7 @@ impl Extents {
     /// Bytes on the heap, estimated.
     pub fn bytes(&self) -> u64 {
         // Nodes of the tree are two thirds full on the average.
-        (self.map.len() * (size_of::<Place>() + size_of::<u64>()) * 3 / 2) as u64
+        (self.map.len() * (size_of::<ExtentPlace>() + size_of::<u64>()) * 3 / 2) as u64
     }
 }
 

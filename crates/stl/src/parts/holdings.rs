@@ -35,7 +35,7 @@ struct Row {
 
 /// Live blocks that lie side by side in a band, and are consecutive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct LiveRun {
     /// The first block.
     pub lba: u64,
     /// How many.
@@ -171,8 +171,8 @@ impl Holdings {
 
     /// The first live runs between two offsets of a band, in order of their places: up to `most` blocks, of which the last run may be
     /// a part.
-    pub fn live_in(&self, band: u32, offsets: Range<u64>, most: Blocks) -> Vec<Run> {
-        let (mut runs, mut left): (Vec<Run>, u64) = (Vec::new(), most.0);
+    pub fn live_in(&self, band: u32, offsets: Range<u64>, most: Blocks) -> Vec<LiveRun> {
+        let (mut runs, mut left): (Vec<LiveRun>, u64) = (Vec::new(), most.0);
         let Some(row) = self.rows.get(band as usize) else { return runs };
         let first = row.appended.partition_point(|a| u64::from(a.at) + u64::from(a.blocks) <= offsets.start);
         for a in row.appended[first..].iter().take_while(|a| u64::from(a.at) < offsets.end) {
@@ -187,7 +187,7 @@ impl Holdings {
                     Some(run) if run.lba + run.blocks == e.lba && run.at + run.blocks == e.at => {
                         run.blocks += blocks
                     }
-                    _ => runs.push(Run { lba: e.lba, blocks, at: e.at }),
+                    _ => runs.push(LiveRun { lba: e.lba, blocks, at: e.at }),
                 }
                 left -= blocks;
             }
@@ -255,8 +255,8 @@ mod tests {
         Holdings::new(drive.bands(Some(3)).unwrap())
     }
 
-    fn run(lba: u64, blocks: u64, at: u64) -> Run {
-        Run { lba, blocks, at }
+    fn run(lba: u64, blocks: u64, at: u64) -> LiveRun {
+        LiveRun { lba, blocks, at }
     }
 
     #[test]

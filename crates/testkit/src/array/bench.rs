@@ -1,7 +1,7 @@
 //! The bytes of an array's members: what they are asked for is carried out on plain media.
 
 use crate::PlainMedium;
-use smrlab_array::{ArrayObserver, Buffers, MemberId, MemberOp, MemberPlan, Part, Records, Ticket};
+use smrlab_array::{ArrayObserver, Buffers, MemberId, MemberOp, MemberPlan, OpPart, Records, Ticket};
 use smrlab_drive::{Observer, TimedPlan};
 use smrlab_stl::{Executor, HostBuffer, HostRequest, OpId};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -17,7 +17,7 @@ pub(super) fn range(lba: Lba, blocks: Blocks) -> Range<usize> {
 pub(super) struct Sent {
     op: MemberOp,
     data: Vec<u8>,
-    parts: Vec<Part>,
+    parts: Vec<OpPart>,
 }
 
 /// The bytes of a disk.

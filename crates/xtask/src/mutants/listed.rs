@@ -17,13 +17,13 @@ struct Listed {
 
 #[derive(Deserialize)]
 struct Span {
-    start: Place,
-    end: Place,
+    start: LineColumn,
+    end: LineColumn,
 }
 
 /// Line and character, from 1.
 #[derive(Deserialize)]
-struct Place {
+struct LineColumn {
     line: usize,
     column: usize,
 }
@@ -50,7 +50,7 @@ pub(super) fn listed(root: &Path, file: &str) -> Result<Vec<Bug>, String> {
 }
 
 /// Where a place is in a text, in bytes.
-fn offset(text: &str, place: &Place) -> Option<usize> {
+fn offset(text: &str, place: &LineColumn) -> Option<usize> {
     let line = text.split_inclusive('\n').nth(place.line - 1)?;
     let within = line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(place.column - 1)?;
     Some(line.as_ptr() as usize - text.as_ptr() as usize + within)
@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn a_place_counts_characters() {
         let text = "ä\nµs + 1\n";
-        let plus = offset(text, &Place { line: 2, column: 4 }).unwrap();
+        let plus = offset(text, &LineColumn { line: 2, column: 4 }).unwrap();
         assert_eq!(&text[plus..=plus], "+");
-        assert_eq!(offset(text, &Place { line: 2, column: 8 }), Some(text.len()));
-        assert_eq!(offset(text, &Place { line: 4, column: 1 }), None);
+        assert_eq!(offset(text, &LineColumn { line: 2, column: 8 }), Some(text.len()));
+        assert_eq!(offset(text, &LineColumn { line: 4, column: 1 }), None);
     }
 }

@@ -44,7 +44,7 @@ impl Outcome {
 }
 
 /// The copy of the tree, and what is known from this run and, if it is resumed, the ones before.
-pub(super) struct Place {
+pub(super) struct Workbench {
     root: PathBuf,
     bugs: Vec<Bug>,
     tree: PathBuf,
@@ -60,7 +60,7 @@ pub(super) struct Place {
     log: fs::File,
 }
 
-impl Place {
+impl Workbench {
     /// A copy of the tree below `root`, with all of `bugs` in it that can be switched.
     pub(super) fn new(root: &Path, resume: bool, bugs: &[&Bug]) -> io::Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);

@@ -1,7 +1,7 @@
 //! The registry entry.
 
 use super::table::{Shape, Table, UNIT};
-use super::{DmZoned, Options};
+use super::{DmZoned, DmZonedOptions};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -124,7 +124,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     if copy == 0 || !copy.is_multiple_of(UNIT) {
         return Err(values.bad("copy", "a multiple of 4KiB, such as 1MiB"));
     }
-    let options = Options {
+    let options = DmZonedOptions {
         sequential_first: values.text("map") == Some("sequential"),
         idle: values.time("idle").unwrap_or(SimTime::from_ms(10_000)),
         high: share("high", 0.5),

@@ -32,7 +32,7 @@ const DRIVE: MemberId = MemberId(0);
 
 /// What users set.
 #[derive(Clone, Copy, Debug)]
-struct Options {
+struct DmZonedOptions {
     /// A chunk that is written for the first time gets a sequential zone where it is written from its beginning on.
     sequential_first: bool,
     /// How long there is no request before reclaim begins while fewer random zones than `high` are free.
@@ -124,7 +124,7 @@ struct Counters {
 
 /// See the [module](self).
 pub struct DmZoned {
-    options: Options,
+    options: DmZonedOptions,
     table: Table,
     works: Tickets<Doing>,
     /// Works that cannot go on, the first that came first.
@@ -142,7 +142,7 @@ pub struct DmZoned {
 }
 
 impl DmZoned {
-    fn new(table: Table, options: Options) -> Self {
+    fn new(table: Table, options: DmZonedOptions) -> Self {
         Self {
             options,
             table,

@@ -51,7 +51,7 @@ impl Cell {
 
 /// Where a chunk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ChunkPlace {
     /// The disk.
     pub disk: u64,
     /// Index in its segment.
@@ -175,12 +175,12 @@ impl Group {
 
     /// Where the current version of a chunk is.
     #[inline]
-    pub fn place(&self, lcn: u64) -> Option<Place> {
+    pub fn place(&self, lcn: u64) -> Option<ChunkPlace> {
         let at = match self.map() {
             Some(map) => map[lcn as usize],
             None => self.cells().iter().rfind(|c| u64::from(c[0]) == lcn)?[1],
         };
-        (at != UNMAPPED).then(|| Place { disk: self.home(lcn), at: u64::from(at) })
+        (at != UNMAPPED).then(|| ChunkPlace { disk: self.home(lcn), at: u64::from(at) })
     }
 
     /// Chunks that hold data of the host's, ascending.
@@ -224,7 +224,7 @@ impl Group {
     }
 
     /// The stripe that has something at this place.
-    pub fn stripe_at(&self, place: Place) -> Option<Vec<Cell>> {
+    pub fn stripe_at(&self, place: ChunkPlace) -> Option<Vec<Cell>> {
         let there = |c: &Cell| u64::from(c.at) == place.at && c.holds() != Holds::Nothing;
         self.stripes().find(|s| there(&s[place.disk as usize]))
     }
@@ -364,7 +364,7 @@ mod tests {
                     group.append(stripe);
                     for (disk, cell) in stripe.iter().enumerate() {
                         if let Holds::Chunk(lcn) = cell.holds() {
-                            let place = Place { disk: disk as u64, at: u64::from(cell.at) };
+                            let place = ChunkPlace { disk: disk as u64, at: u64::from(cell.at) };
                             want[usize::from(lcn)] = Some(place);
                         }
                     }

@@ -1,6 +1,6 @@
 //! The write of chunks to one group: what must be read before, and what the stripes are made of.
 
-use super::group::{Cell, Group, Holds, Place};
+use super::group::{Cell, ChunkPlace, Group, Holds};
 use super::pack::{Packer, pack_all};
 use super::shape::Shape;
 use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead, Slots, pieces};
@@ -34,12 +34,12 @@ impl Slots {
         shape: &Shape,
         group: u64,
         tables: &Group,
-        place: Place,
+        place: ChunkPlace,
         range: Range<u64>,
         alive: &Disks,
     ) -> Result<Old, Lost> {
         let first = self.reads.len() as u32;
-        let mut read = |p: Place| {
+        let mut read = |p: ChunkPlace| {
             let start = shape.start(group) + p.at * shape.chunk + range.start;
             self.reads.push(SlotRead { disk: p.disk, start, blocks: range.end - range.start });
         };
@@ -48,7 +48,7 @@ impl Slots {
         } else {
             let stripe = tables.stripe_at(place).ok_or(Lost)?;
             for (disk, cell) in stripe.iter().enumerate() {
-                let other = Place { disk: disk as u64, at: u64::from(cell.at) };
+                let other = ChunkPlace { disk: disk as u64, at: u64::from(cell.at) };
                 if cell.holds() == Holds::Nothing || other.disk == place.disk {
                     continue;
                 }

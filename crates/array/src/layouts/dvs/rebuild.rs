@@ -1,7 +1,7 @@
 //! Deaths and replacements: a lost disk's segments are made from the stripe table, obsolete members included.
 
 use super::Dvs;
-use super::group::{Holds, Place};
+use super::group::{ChunkPlace, Holds};
 use super::operation::{Operation, RebuildOp};
 use crate::layouts::chunks::{SlotRead, Slots};
 use crate::layouts::rebuild::{Order, Rebuild};
@@ -86,7 +86,7 @@ impl Dvs {
         let request = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
         plan.ask(ticket, MemberId(disk as u32), request, |out| {
             for at in 0..n {
-                let stripe = tables.stripe_at(Place { disk, at }).unwrap_or_default();
+                let stripe = tables.stripe_at(ChunkPlace { disk, at }).unwrap_or_default();
                 let others = (0..)
                     .zip(stripe)
                     .filter(|(other, cell)| *other != disk && cell.holds() != Holds::Nothing);

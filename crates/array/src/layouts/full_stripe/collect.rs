@@ -1,6 +1,6 @@
 //! Collecting: what is live in a group moves to the group of what has outlived others, some chunks at a time, and the group is free.
 
-use super::table::{Cell, Holds, Place};
+use super::table::{Cell, Holds, StripeCell};
 use super::work::{Operation, Purpose};
 use super::{FullStripe, Task};
 use crate::layouts::chunks::{Chunk, Lost};
@@ -46,11 +46,11 @@ impl FullStripe {
     }
 
     /// The first live chunks of a group, as many as are moved at a time, and where they are.
-    fn live_of(&self, victim: u64) -> Vec<(u64, Place)> {
+    fn live_of(&self, victim: u64) -> Vec<(u64, StripeCell)> {
         let Some(group) = self.table.group(victim) else { return Vec::new() };
         let cells = (0..).zip(group.stripes()).flat_map(|(stripe, words)| {
             (0..).zip(words).filter_map(move |(disk, word)| match Cell::of(*word).holds {
-                Holds::Chunk(lcn) => Some((lcn, Place { group: victim as u32, stripe, disk })),
+                Holds::Chunk(lcn) => Some((lcn, StripeCell { group: victim as u32, stripe, disk })),
                 _ => None,
             })
         });

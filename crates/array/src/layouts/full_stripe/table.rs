@@ -64,7 +64,7 @@ impl Cell {
 
 /// A cell of a stripe of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StripeCell {
     /// The group.
     pub(super) group: u32,
     /// The stripe, in the order in which they were completed.
@@ -73,7 +73,7 @@ pub(super) struct Place {
     pub(super) disk: u32,
 }
 
-const NOWHERE: Place = Place { group: u32::MAX, stripe: 0, disk: 0 };
+const NOWHERE: StripeCell = StripeCell { group: u32::MAX, stripe: 0, disk: 0 };
 
 /// A group that is not free.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ const PAGE: usize = 1024;
 /// See the [module](self).
 pub(super) struct Table {
     shape: Shape,
-    map: Vec<Option<Box<[Place]>>>,
+    map: Vec<Option<Box<[StripeCell]>>>,
     groups: Vec<Option<Box<Group>>>,
     /// Free groups that held something once, and the first one that never did.
     freed: BTreeSet<u64>,
@@ -181,12 +181,12 @@ impl Table {
 
     /// Where the current version of a chunk is.
     #[inline]
-    pub(super) fn place(&self, lcn: u64) -> Option<Place> {
+    pub(super) fn place(&self, lcn: u64) -> Option<StripeCell> {
         let page = self.map[lcn as usize / PAGE].as_ref()?;
         Some(page[lcn as usize % PAGE]).filter(|p| *p != NOWHERE)
     }
 
-    fn put(&mut self, lcn: u64, place: Place) {
+    fn put(&mut self, lcn: u64, place: StripeCell) {
         let page = self.map[lcn as usize / PAGE].get_or_insert_with(|| vec![NOWHERE; PAGE].into());
         page[lcn as usize % PAGE] = place;
     }
@@ -360,7 +360,7 @@ impl Table {
         for (disk, cell) in (0..).zip(cells) {
             if let Holds::Chunk(lcn) = cell.holds {
                 self.unmap(lcn);
-                self.put(lcn, Place { group: index as u32, stripe, disk });
+                self.put(lcn, StripeCell { group: index as u32, stripe, disk });
                 self.count(index, 1);
             }
         }

@@ -1,7 +1,7 @@
 //! Works under way, and the reads that they need.
 
 use super::FullStripe;
-use super::table::{Place, Stripe};
+use super::table::{Stripe, StripeCell};
 use crate::layouts::chunks::{Chunk, Lost, LostPiece, Old, SlotRead};
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
@@ -17,7 +17,7 @@ pub(super) enum Purpose {
     /// A write of several runs, of which the host's buffer holds one after the other.
     Runs(Vec<Range<u64>>),
     /// Some chunks of the group that is being emptied, and where they were.
-    Collect(BTreeMap<u64, Place>),
+    Collect(BTreeMap<u64, StripeCell>),
     /// A unit of a replaced disk.
     Rebuild(u64),
 }
@@ -139,7 +139,7 @@ impl FullStripe {
     pub(super) fn read_chunk(
         &mut self,
         op: &mut Operation,
-        place: Place,
+        place: StripeCell,
         range: &Range<u64>,
     ) -> Result<Old, Lost> {
         let (group, first) = (u64::from(place.group), op.reads.len() as u32);

@@ -3,7 +3,7 @@
 use super::{UNIT, ZoneLog};
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
-use smrlab_stl::layers::log::{LogLayer, Options};
+use smrlab_stl::layers::log::{LogLayer, LogOptions};
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::victim::Victim;
 use smrlab_units::Pba;
@@ -64,7 +64,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     // A shorter one can only be the last.
     let equal = zones.iter().take_while(|z| z.blocks == size).count();
     let starts: Vec<Pba> = zones[..equal].iter().map(|z| Pba(z.start.0)).collect();
-    let options = Options {
+    let options = LogOptions {
         victim: if values.text("policy") == Some("cost-benefit") {
             Victim::CostBenefit
         } else {
@@ -72,7 +72,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         },
         own: values.on("separate"),
         overprovision: values.share("overprovision").unwrap_or(0.1),
-        ..Options::default()
+        ..LogOptions::default()
     };
     let unit = values.count("granularity").unwrap_or_else(|| {
         let needed = (equal as u64 * size.0) >> 32;

@@ -4,7 +4,7 @@ use smrlab_disk::geometry::{Layout, REVOLUTION};
 use smrlab_disk::model::load;
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup};
-use smrlab_probe::geometry::{Extraction, Measured, Options, Order, extract};
+use smrlab_probe::geometry::{ExtractOptions, Extraction, Measured, Order, extract};
 use smrlab_probe::{Noisy, ProbeError, SimTarget, TimedTarget, Watch};
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, Dir, Lba, SimTime};
@@ -48,7 +48,7 @@ impl Watch for Patience {
 pub(crate) fn seeded(
     model: &DriveModel,
     noise_us: u64,
-    options: Options,
+    options: ExtractOptions,
     seed: u64,
 ) -> Result<Extraction, ProbeError> {
     let mut t =

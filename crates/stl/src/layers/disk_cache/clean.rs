@@ -1,6 +1,6 @@
 //! Emptying cache bands: Algorithm IV.2, its partial variant, the step of idle time, and completing units.
 
-use super::{Cleaning, DiskCache, Found, Part, recover};
+use super::{Cleaning, DiskCache, Found, NativePart, recover};
 use crate::parts::split::ReadRuns;
 use crate::{Cause, Endpoint, HostRequest, OpId, Piece, Plan, Record, StepEnd};
 use smrlab_units::{Blocks, Dir, HostOp, Pba};
@@ -244,7 +244,7 @@ impl DiskCache {
                 return None;
             }
             let mut runs = ReadRuns::staged(Cause::Fill);
-            let part = Part { native, offset: gap.start, blocks: gap.end - gap.start, host: 0 };
+            let part = NativePart { native, offset: gap.start, blocks: gap.end - gap.start, host: 0 };
             self.read_part(part, &mut Found::default(), &mut runs, plan);
             runs.end(plan);
             // A gap is part of one unit, which lies in one place.

@@ -1,6 +1,6 @@
 //! The registry's entry of the disk cache: its page, its parameters, and building it for a drive.
 
-use super::{Cleaning, DiskCache, Options, Placement};
+use super::{Cleaning, DiskCache, DiskCacheOptions, Placement};
 use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use smrlab_disk::{BandId, DriveModel, Interference, TrackNo};
@@ -132,7 +132,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         Some(band) => (band, lay(&context.drive, band)?),
         None => default_bands(context)?,
     };
-    let options = Options {
+    let options = DiskCacheOptions {
         cache: values.share("cache").unwrap_or(0.01),
         placement: match values.text("placement") {
             Some("per-set") => Placement::PerSet,

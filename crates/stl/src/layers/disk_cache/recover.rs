@@ -1,6 +1,6 @@
 //! What survives a power cut: the records of the disk cache, and how a fresh layer is rebuilt from them.
 
-use super::{DiskCache, Part};
+use super::{DiskCache, NativePart};
 use crate::{Cause, Endpoint, Plan, Record};
 use smrlab_units::{Blocks, Lba};
 
@@ -35,7 +35,7 @@ enum Pending {
 impl DiskCache {
     /// What an append leaves behind for recovery.
     #[inline]
-    pub(super) fn append_record(&self, part: Part, unit: u64, n: u64, place: u64) -> Record {
+    pub(super) fn append_record(&self, part: NativePart, unit: u64, n: u64, place: u64) -> Record {
         let g = self.options.granularity;
         let kept_before = part.offset.saturating_sub(unit * g);
         let kept_behind = ((unit + n) * g).saturating_sub(part.offset + part.blocks);

@@ -8,7 +8,7 @@ fn starts(bands: u64, band: u64) -> Vec<Pba> {
     (0..bands).map(|i| Pba(i * (band + 2))).collect()
 }
 
-fn make(bands: u64, band: u64, options: Options) -> DiskCache {
+fn make(bands: u64, band: u64, options: DiskCacheOptions) -> DiskCache {
     DiskCache::new(&starts(bands, band), band, options).expect("the options fit")
 }
 
@@ -18,7 +18,7 @@ fn medium(bands: u64, band: u64) -> Medium {
 
 /// Two cache bands and six native ones, three blocks each: C0 at 0, C1 at 5, N0 at 10, N1 at 15, ... N5 at 35.
 fn tiny() -> DiskCache {
-    make(8, 3, Options { cache: 0.25, ..Options::default() })
+    make(8, 3, DiskCacheOptions { cache: 0.25, ..DiskCacheOptions::default() })
 }
 
 /// `R`ead or `W`rite, cause, PBA, blocks.
@@ -87,7 +87,8 @@ fn shares_of_the_paper() {
 
 #[test]
 fn associated_bands_are_all_rewritten_where_asked() {
-    let mut l = make(8, 3, Options { cache: 0.25, all_associated: true, ..Options::default() });
+    let mut l =
+        make(8, 3, DiskCacheOptions { cache: 0.25, all_associated: true, ..DiskCacheOptions::default() });
     let mut plan = Plan::new(false, false);
     for lba in [0, 1, 2, 0] {
         plan.clear();
@@ -99,7 +100,7 @@ fn associated_bands_are_all_rewritten_where_asked() {
 #[test]
 fn units_are_completed_from_where_they_lie() {
     let mut rig = Rig::new(
-        || make(8, 24, Options { cache: 0.25, granularity: 8, ..Options::default() }),
+        || make(8, 24, DiskCacheOptions { cache: 0.25, granularity: 8, ..DiskCacheOptions::default() }),
         medium(8, 24),
     );
     rig.go(request(HostOp::Write, 3, 2), false);
@@ -111,7 +112,8 @@ fn units_are_completed_from_where_they_lie() {
 
 #[test]
 fn partial_cleaning_keeps_the_rest_in_front() {
-    let partial = Options { cache: 0.25, cleaning: Cleaning::Partial(1), ..Options::default() };
+    let partial =
+        DiskCacheOptions { cache: 0.25, cleaning: Cleaning::Partial(1), ..DiskCacheOptions::default() };
     let mut l = make(8, 4, partial);
     let mut plan = Plan::new(false, false);
     for lba in [0, 1, 8, 2] {
@@ -124,7 +126,7 @@ fn partial_cleaning_keeps_the_rest_in_front() {
 
 #[test]
 fn dynamic_association_uses_the_roomiest_cache_band() {
-    let mut l = make(8, 3, Options { cache: 0.25, dynamic: true, ..Options::default() });
+    let mut l = make(8, 3, DiskCacheOptions { cache: 0.25, dynamic: true, ..DiskCacheOptions::default() });
     let mut plan = Plan::new(false, false);
     let mut first = |lba| {
         plan.clear();
@@ -136,7 +138,9 @@ fn dynamic_association_uses_the_roomiest_cache_band() {
 
 #[test]
 fn idle_time_empties_the_cache_band_by_band() {
-    let make = || make(8, 3, Options { cache: 0.25, idle: Some(SimTime(5)), ..Options::default() });
+    let make = || {
+        make(8, 3, DiskCacheOptions { cache: 0.25, idle: Some(SimTime(5)), ..DiskCacheOptions::default() })
+    };
     let mut rig = Rig::new(make, medium(8, 3));
     assert_eq!(rig.layer.background_after(), None);
     rig.go(request(HostOp::Write, 0, 1), false);
@@ -156,7 +160,9 @@ fn idle_time_empties_the_cache_band_by_band() {
 
 #[test]
 fn idle_time_begins_with_the_fullest_cache_band() {
-    let make = || make(8, 3, Options { cache: 0.25, idle: Some(SimTime(5)), ..Options::default() });
+    let make = || {
+        make(8, 3, DiskCacheOptions { cache: 0.25, idle: Some(SimTime(5)), ..DiskCacheOptions::default() })
+    };
     let mut rig = Rig::new(make, medium(8, 3));
     rig.go(request(HostOp::Write, 0, 1), false);
     rig.go(request(HostOp::Write, 3, 2), false);
@@ -173,25 +179,37 @@ fn idle_time_begins_with_the_fullest_cache_band() {
 fn variants() -> Vec<fn() -> DiskCache> {
     const C: f64 = 0.2;
     vec![
-        || make(20, 24, Options { cache: C, ..Options::default() }),
-        || make(20, 24, Options { cache: C, granularity: 8, ..Options::default() }),
-        || make(20, 24, Options { cache: C, placement: Placement::PerSet, ..Options::default() }),
-        || make(20, 24, Options { cache: C, dynamic: true, ..Options::default() }),
-        || make(20, 24, Options { cache: C, cleaning: Cleaning::Partial(2), ..Options::default() }),
-        || make(20, 24, Options { cache: C, all_associated: true, ..Options::default() }),
-        || make(20, 24, Options { cache: C, journal: true, ..Options::default() }),
+        || make(20, 24, DiskCacheOptions { cache: C, ..DiskCacheOptions::default() }),
+        || make(20, 24, DiskCacheOptions { cache: C, granularity: 8, ..DiskCacheOptions::default() }),
+        || {
+            make(
+                20,
+                24,
+                DiskCacheOptions { cache: C, placement: Placement::PerSet, ..DiskCacheOptions::default() },
+            )
+        },
+        || make(20, 24, DiskCacheOptions { cache: C, dynamic: true, ..DiskCacheOptions::default() }),
+        || {
+            make(
+                20,
+                24,
+                DiskCacheOptions { cache: C, cleaning: Cleaning::Partial(2), ..DiskCacheOptions::default() },
+            )
+        },
+        || make(20, 24, DiskCacheOptions { cache: C, all_associated: true, ..DiskCacheOptions::default() }),
+        || make(20, 24, DiskCacheOptions { cache: C, journal: true, ..DiskCacheOptions::default() }),
         || {
             let cleaning = Cleaning::Partial(2);
             make(
                 20,
                 24,
-                Options {
+                DiskCacheOptions {
                     cache: C,
                     dynamic: true,
                     cleaning,
                     journal: true,
                     granularity: 8,
-                    ..Options::default()
+                    ..DiskCacheOptions::default()
                 },
             )
         },
@@ -315,7 +333,11 @@ fn small_drives_get_smaller_bands() {
 #[test]
 fn no_operation_has_no_blocks() {
     let (all_associated, cleaning) = (true, Cleaning::Partial(2));
-    let mut layer = make(16, 6, Options { cache: 0.25, all_associated, cleaning, ..Options::default() });
+    let mut layer = make(
+        16,
+        6,
+        DiskCacheOptions { cache: 0.25, all_associated, cleaning, ..DiskCacheOptions::default() },
+    );
     let span = layer.host_blocks().0;
     let (mut rng, mut plan, mut cleaned) = (Rng::new(5), Plan::new(true, true), 0);
     for _ in 0..2000 {

@@ -1,6 +1,6 @@
 //! The registry's entry of `e-region`: its page, its parameters, and building it for a drive.
 
-use super::{ERegion, Options, Places};
+use super::{ERegion, ERegionOptions, Places};
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::ring::{Carver, Laid};
@@ -100,7 +100,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         ))
     })?;
     let step = values.size("step", Blocks(places.region)).map_or(places.region.div_ceil(4), |b| b.0);
-    let options = Options {
+    let options = ERegionOptions {
         step: step.clamp(1, places.region),
         pace: values.share("pace").unwrap_or(0.5),
         idle: values.time("idle"),

@@ -66,7 +66,7 @@ fn entries_count_the_blocks_that_are_needed_of_them() {
         region: 10,
         guard: 2,
     };
-    let options = Options { step: 4, pace: 0.6, idle: None };
+    let options = ERegionOptions { step: 4, pace: 0.6, idle: None };
     let new = || ERegion::new(places.clone(), options);
     let (mut layer, mut plan, mut rng) = (new(), Plan::new(false, false), Rng::new(9));
     let (mut wrapped, mut partly) = (0, 0);

@@ -4,7 +4,7 @@
 //! a step in idle time is the same compaction, applied when its last operation has ended.
 
 use super::options::classes;
-use super::{LogLayer, Separate, State, records};
+use super::{BandState, LogLayer, Separate, records};
 use crate::parts::moves::{self, Staged};
 use crate::parts::victim::Candidate;
 use crate::{Cause, Plan, Record};
@@ -37,7 +37,7 @@ impl LogLayer {
         if let Some(band) = self.oldest_hot() {
             return Some(band);
         }
-        let closed = self.bands.iter().enumerate().filter(|(_, b)| b.state == State::Closed);
+        let closed = self.bands.iter().enumerate().filter(|(_, b)| b.state == BandState::Closed);
         let candidates = closed.map(|(i, b)| Candidate {
             band: i as u32,
             slots: self.slots().count(i as u32),
@@ -52,7 +52,7 @@ impl LogLayer {
     fn oldest_hot(&self) -> Option<u32> {
         let most = f64::from(self.slots().band_count()) * self.options.hot_bands?;
         let is_hot =
-            |band: &u32| self.bands[*band as usize].state == State::Closed && self.class_of(*band) == 1;
+            |band: &u32| self.bands[*band as usize].state == BandState::Closed && self.class_of(*band) == 1;
         let hot = (0..self.bands.len() as u32).filter(is_hot);
         if hot.clone().count() as f64 <= most {
             return None;

@@ -1,6 +1,6 @@
 //! The registry's entry of the log: its page, its parameters, and building it for a drive.
 
-use super::{Idle, LogLayer, Options, Separate};
+use super::{Idle, LogLayer, LogOptions, Separate};
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::slots::Slots;
@@ -168,7 +168,7 @@ pub(super) fn log(
     entry: &LayerEntry,
     context: &BuildContext,
     values: &Values,
-    options: Options,
+    options: LogOptions,
 ) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", entry.name));
     let size = context.band_length(values.band("band"), BandLength::Tracks);
@@ -185,7 +185,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         free: values.share("idle_free").unwrap_or(0.1),
         dead: values.share("idle_dead").unwrap_or(0.25),
     });
-    let options = Options {
+    let options = LogOptions {
         victim: match policy {
             "cost-benefit" => Victim::CostBenefit,
             "cold-weight" | "separation-cold-weight" => Victim::ColdWeight,

@@ -7,7 +7,7 @@
 
 use super::Separate;
 use super::entry::{GRANULARITY, OVERPROVISION, log};
-use super::options::Options;
+use super::options::LogOptions;
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_units::spec::{Kind, Param, Values};
@@ -74,12 +74,12 @@ pub static ENTRY_H_SWD: LayerEntry = LayerEntry {
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let length = values.count("window").unwrap_or(4096) as u32;
     let heat = values.real("heat").unwrap_or(0.5) * f64::from(length);
-    let options = Options {
+    let options = LogOptions {
         // What was never written within the window is cold in any case.
         separate: Separate::Window { length, hot: (heat as u64).max(1) },
         hot_bands: values.share("hot"),
         overprovision: values.share("overprovision").unwrap_or(0.1),
-        ..Options::default()
+        ..LogOptions::default()
     };
     log(&ENTRY_H_SWD, context, values, options)
 }

@@ -1,7 +1,7 @@
 //! The registry's entry of `laz-raz`: the log beside tracks for random access (Amer et al. 2010).
 
 use super::entry::{GRANULARITY, OVERPROVISION, unit};
-use super::{LogLayer, Options, Raz, Separate};
+use super::{LogLayer, LogOptions, Raz, Separate};
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::slots::Slots;
@@ -72,10 +72,10 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let unit = unit(values, &bands);
     let slots = Slots::new(bands, unit).map_err(refuse)?;
     let raz = Raz::new(&context.drive, &slots, values.share("raz").unwrap_or(0.01)).map_err(refuse)?;
-    let options = Options {
+    let options = LogOptions {
         separate: Separate::Frequency(values.count("hot_writes").unwrap_or(2) as u32),
         overprovision: values.share("overprovision").unwrap_or(0.1),
-        ..Options::default()
+        ..LogOptions::default()
     };
     Ok(Box::new(LogLayer::beside(Some(raz), slots, options).map_err(refuse)?))
 }

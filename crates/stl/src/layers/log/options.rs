@@ -23,7 +23,7 @@ pub enum Separate {
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct LogOptions {
     /// Which band is cleaned.
     pub victim: Victim,
     /// Survivors of a compaction go to bands of their own.
@@ -53,7 +53,7 @@ pub struct Idle {
     pub dead: f64,
 }
 
-impl Default for Options {
+impl Default for LogOptions {
     fn default() -> Self {
         let (victim, separate) = (Victim::Greedy, Separate::None);
         Self {

@@ -1,6 +1,6 @@
 //! What survives a power cut: every change of the log as a record, applied by the same functions.
 
-use super::{Band, LogLayer, State};
+use super::{Band, BandState, LogLayer};
 use crate::Record;
 use crate::parts::units::UnitSpan;
 use smrlab_units::{Blocks, Lba, Pba};
@@ -179,7 +179,7 @@ impl LogLayer {
         let Some((band, offset)) = self.slots().bands().band_of(last) else { return };
         let (band, written) = (band.0 as u32, (offset.0 / self.slots().unit()) as u32 + 1);
         let known = self.homes.written(band);
-        let open = self.bands.get(band as usize).is_some_and(|b| b.state == State::Open);
+        let open = self.bands.get(band as usize).is_some_and(|b| b.state == BandState::Open);
         if open && known > 0 && known < written {
             self.homes.skip(band, written as usize);
             self.appended(band);
@@ -193,17 +193,17 @@ impl LogLayer {
             None => self.counters.empties += 1,
         }
         self.homes.free(band);
-        self.bands[band as usize].state = State::Free;
+        self.bands[band as usize].state = BandState::Free;
         self.free.put(band);
     }
 
     fn restore_band(&mut self, band: u32, head: u32, stamp: u64) {
         let full = self.homes.written(band) == self.slots().count(band);
-        let state = if full { State::Closed } else { State::Open };
+        let state = if full { BandState::Closed } else { BandState::Open };
         self.bands.resize(self.bands.len().max(band as usize + 1), Band::default());
         self.bands[band as usize] = Band { state, head, stamp };
         match state {
-            State::Open => self.heads[head as usize] = Some(band),
+            BandState::Open => self.heads[head as usize] = Some(band),
             _ => self.ripe += u32::from(self.is_ripe(band)),
         }
     }
@@ -212,7 +212,7 @@ impl LogLayer {
         out(Record { tag: CLOCK, words: [self.clock, 0, 0] });
         self.free.checkpoint(out);
         self.homes.checkpoint(out);
-        for (i, b) in self.bands.iter().enumerate().filter(|(_, b)| b.state != State::Free) {
+        for (i, b) in self.bands.iter().enumerate().filter(|(_, b)| b.state != BandState::Free) {
             out(Record { tag: BAND, words: [i as u64, u64::from(b.head), b.stamp] });
         }
         self.raz.iter().for_each(|raz| raz.checkpoint(out));

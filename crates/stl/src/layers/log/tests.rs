@@ -1,6 +1,6 @@
 //! What the tests of all layers do not ask: which unit goes to which band, and that each choice is worth it.
 
-use super::{Idle, LogLayer, Options, Separate};
+use super::{Idle, LogLayer, LogOptions, Separate};
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
 use crate::{HostRequest, Plan, TranslationLayer};
@@ -20,10 +20,10 @@ fn slots() -> Slots {
 /// Units that compactions moved while `requests` units were written over a space that was filled before. Each stream has
 /// a part of it. One of even number writes one unit in `cold` anywhere, the others to its first tenth; one of odd number
 /// writes its part in order, over and over.
-fn moved(options: Options, streams: u16, cold: u64, requests: u64) -> u64 {
+fn moved(options: LogOptions, streams: u16, cold: u64, requests: u64) -> u64 {
     let mut layer = LogLayer::new(slots(), options).unwrap();
     let mut plan = Plan::new(false, false);
-    let space = LogLayer::new(slots(), Options { streams: 4, ..options }).unwrap().host_blocks().0;
+    let space = LogLayer::new(slots(), LogOptions { streams: 4, ..options }).unwrap().host_blocks().0;
     let mut rng = Rng::new(7);
     let mut moved = 0;
     for i in 0..space + requests {
@@ -48,31 +48,31 @@ fn uniform_writes_over_a_full_drive_cost_what_greedy_cleaning_costs() {
     // Of d dead in a victim of s, (s - d) are moved for d written. With a share of 0.9 live in all but the spare bands
     // the emptiest band of a greedy log is well below the mean: 3 to 5 moved units a written one bound it both ways.
     let n = 200_000;
-    let per = moved(Options::default(), 1, 1, n) as f64 / n as f64;
+    let per = moved(LogOptions::default(), 1, 1, n) as f64 / n as f64;
     assert!((1.5..4.5).contains(&per), "{per} units moved a unit written");
-    let more = moved(Options { overprovision: 0.3, ..Options::default() }, 1, 1, n) as f64 / n as f64;
+    let more = moved(LogOptions { overprovision: 0.3, ..LogOptions::default() }, 1, 1, n) as f64 / n as f64;
     assert!(more < per / 2.0, "{more} with 30 % spare, {per} with 10 %");
 }
 
 /// Sources of different kinds; where all are alike, three more open bands cost more than the order wins.
 #[test]
 fn four_streams_move_no_more_than_one() {
-    let one = moved(Options::default(), 4, 20, 200_000);
-    let four = moved(Options { streams: 4, ..Options::default() }, 4, 20, 200_000);
+    let one = moved(LogOptions::default(), 4, 20, 200_000);
+    let four = moved(LogOptions { streams: 4, ..LogOptions::default() }, 4, 20, 200_000);
     assert!(four <= one, "{four} units moved with four streams, {one} with one");
 }
 
 #[test]
 fn what_is_hot_apart_from_what_is_cold_moves_less() {
-    let plain = moved(Options::default(), 1, 10, 200_000);
+    let plain = moved(LogOptions::default(), 1, 10, 200_000);
     for separate in [Separate::Frequency(2), Separate::Recency(6000)] {
-        let apart = moved(Options { separate, ..Options::default() }, 1, 10, 200_000);
+        let apart = moved(LogOptions { separate, ..LogOptions::default() }, 1, 10, 200_000);
         assert!(apart < plain, "{separate:?}: {apart} against {plain}");
     }
-    let own = moved(Options { own: true, ..Options::default() }, 1, 10, 200_000);
+    let own = moved(LogOptions { own: true, ..LogOptions::default() }, 1, 10, 200_000);
     assert!(own < plain, "survivors in bands of their own: {own} against {plain}");
     for victim in [Victim::CostBenefit, Victim::ColdWeight] {
-        let moved = moved(Options { victim, own: true, ..Options::default() }, 1, 10, 200_000);
+        let moved = moved(LogOptions { victim, own: true, ..LogOptions::default() }, 1, 10, 200_000);
         println!("{victim:?}: {moved}, greedy {own}, mixed {plain}");
         assert!(moved < plain, "{victim:?}: {moved} against {plain}");
         assert_ne!(moved, own, "{victim:?} chooses as greedy does: it has no ages, or no counts");
@@ -82,7 +82,7 @@ fn what_is_hot_apart_from_what_is_cold_moves_less() {
 #[test]
 fn idle_time_wins_space_that_writes_need_not_wait_for() {
     let idle = Idle { after: SimTime::from_ms(10), free: 0.3, dead: 0.1 };
-    let mut layer = LogLayer::new(slots(), Options { idle: Some(idle), ..Options::default() }).unwrap();
+    let mut layer = LogLayer::new(slots(), LogOptions { idle: Some(idle), ..LogOptions::default() }).unwrap();
     let mut plan = Plan::new(false, false);
     let space = layer.host_blocks().0;
     let mut rng = Rng::new(3);

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use super::log::Sizes;
-use super::{Bypass, Options, PersistentCache};
+use super::{Bypass, PersistentCache, PersistentCacheOptions};
 use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_disk::Bands;
@@ -214,13 +214,18 @@ fn cache(
     let log = values.size("log", whole).or(spec.log);
     let overhead = values.size("overhead", whole).or(spec.overhead).map_or(0, |b| b.0);
     let layout = Layout::new(context, bands, log, overhead).map_err(refuse)?;
-    let options = Options { bypass, ..options(values, &spec, &layout, whole)? };
+    let options = PersistentCacheOptions { bypass, ..options(values, &spec, &layout, whole)? };
     let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);
     let host = layout.blocks().min(counted);
     Ok(PersistentCache::new(layout, options, host))
 }
 
-fn options(values: &Values, spec: &CacheSpec, layout: &Layout, whole: Blocks) -> Result<Options, SpecError> {
+fn options(
+    values: &Values,
+    spec: &CacheSpec,
+    layout: &Layout,
+    whole: Blocks,
+) -> Result<PersistentCacheOptions, SpecError> {
     let size = |key: &str, own: Option<Blocks>, default: u64| {
         values.size(key, whole).or(own).map_or(default, |b| b.0)
     };
@@ -240,7 +245,7 @@ fn options(values: &Values, spec: &CacheSpec, layout: &Layout, whole: Blocks) ->
         return Err(values.bad("map_limit", format!("not below map_trigger={trigger}")));
     }
     let log = values.size("log", whole).or(spec.log).map_or_else(|| layout.log_blocks(), |b| b.0);
-    Ok(Options {
+    Ok(PersistentCacheOptions {
         log: log.max(1),
         sizes: Sizes { slot: slot.clamp(1, band), overhead },
         packet: size("packet", spec.packet, 1024).clamp(1, band - overhead),

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A band of the medium, its guard left out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct UsableBand {
     pub first: Pba,
     pub blocks: u64,
     /// Blocks in one of its tracks, on the average.
@@ -24,10 +24,10 @@ pub(super) struct Place {
 pub(super) struct Layout {
     pub bands: Bands,
     /// The log, in the order in which its bands are filled.
-    pub log: Vec<Place>,
+    pub log: Vec<UsableBand>,
     /// Two scratch bands, as large as the largest native one.
-    pub scratch: [Place; 2],
-    pub native: Vec<Place>,
+    pub scratch: [UsableBand; 2],
+    pub native: Vec<UsableBand>,
     /// The host's first block of each native band, and the end.
     starts: RunIndex,
     /// Blocks that a write may damage behind its end.
@@ -59,7 +59,7 @@ impl Layout {
         let blocks_alone = matches!(drive.interference(), Interference::Blocks(_));
         let over_blocks = drive.spec().mechanics.distance == Distance::Blocks;
         let mechanics = drive.mechanics(None).map_err(say)?;
-        let mut all: Vec<Place> = (0..bands.len())
+        let mut all: Vec<UsableBand> = (0..bands.len())
             .map(|i| {
                 let b = bands.band(BandId(i));
                 let seek =
@@ -70,7 +70,7 @@ impl Layout {
                 } else {
                     (b.blocks.0 / b.tracks.max(1)).max(1)
                 };
-                Place { first: b.first, blocks: b.blocks.0, track, seek }
+                UsableBand { first: b.first, blocks: b.blocks.0, track, seek }
             })
             .filter(|place| place.blocks > 0) // all its sectors may be spare
             .collect();

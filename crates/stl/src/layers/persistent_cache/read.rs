@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Where the newest copy of consecutive blocks lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct CopyRun {
     pub pba: Pba,
     pub blocks: u64,
     /// Of a cached one: how far along its track the packet begins, in blocks.
@@ -18,12 +18,12 @@ pub(super) struct Run {
 
 impl PersistentCache {
     /// The newest copy of the blocks from `lba` on, as far as they lie together, not further than `end`.
-    pub(super) fn newest(&self, lba: u64, end: u64) -> Run {
+    pub(super) fn newest(&self, lba: u64, end: u64) -> CopyRun {
         let mut until = end;
         if let Some(e) = self.log.map.within(lba..end).next() {
             if e.lba == lba {
                 let pba = self.cached_at(e.packet) + Blocks(e.at);
-                return Run { pba, blocks: e.blocks, cached: Some(self.turn_of(e.packet)) };
+                return CopyRun { pba, blocks: e.blocks, cached: Some(self.turn_of(e.packet)) };
             }
             until = e.lba;
         }
@@ -32,14 +32,14 @@ impl PersistentCache {
         until = until.min(host.end);
         let native = |until: u64| {
             let pba = self.layout.native[band].first + Blocks(offset);
-            Run { pba, blocks: until - lba, cached: None }
+            CopyRun { pba, blocks: until - lba, cached: None }
         };
         let Some(job) = self.jobs.iter().find(|j| j.band == band) else { return native(until) };
         self.newest_in_job(job, lba, until).unwrap_or_else(native)
     }
 
     /// The same for blocks of a band under cleaning of which nothing newer is cached; `Err`: natively, up to there.
-    fn newest_in_job(&self, job: &Job, lba: u64, mut until: u64) -> Result<Run, u64> {
+    fn newest_in_job(&self, job: &Job, lba: u64, mut until: u64) -> Result<CopyRun, u64> {
         let base = self.layout.host(job.band).start;
         if let Some(home) = job.home() {
             let (safe, damaged) = (base + home.end, base + home.end + self.layout.reach);
@@ -49,7 +49,7 @@ impl PersistentCache {
             if (safe..damaged).contains(&lba) && job.done < job.steps.len() {
                 let pba = self.scratch_at(job, lba - base);
                 let cached = Some((lba - base) % self.layout.track);
-                return Ok(Run { pba, blocks: until.min(damaged) - lba, cached });
+                return Ok(CopyRun { pba, blocks: until.min(damaged) - lba, cached });
             }
             if lba < base + home.start {
                 until = until.min(base + home.start);
@@ -60,7 +60,7 @@ impl PersistentCache {
             Some(e) if e.lba <= lba => {
                 let pba = self.cached_at(e.packet) + Blocks(e.at + (lba - e.lba));
                 let cached = Some(self.turn_of(e.packet));
-                Ok(Run { pba, blocks: until.min(e.lba + e.blocks) - lba, cached })
+                Ok(CopyRun { pba, blocks: until.min(e.lba + e.blocks) - lba, cached })
             }
             Some(e) => Err(until.min(e.lba)),
             None => Err(until),
@@ -112,7 +112,7 @@ impl PersistentCache {
 
     /// Reads from the log. From packet to packet the time is that of the turn between their beginnings; from elsewhere the
     /// mechanics bring the head there.
-    fn read_packet(&mut self, run: Run, turn: u64, runs: &mut ReadRuns, plan: &mut Plan) {
+    fn read_packet(&mut self, run: CopyRun, turn: u64, runs: &mut ReadRuns, plan: &mut Plan) {
         runs.end(plan);
         runs.push(run.pba, run.blocks, plan);
         runs.end(plan);
@@ -127,7 +127,7 @@ impl PersistentCache {
 
     /// Reads from the native band. Without read-ahead a request that goes on behind the last one, or begins on its track,
     /// and a change to the next track lose a revolution.
-    fn read_natively(&mut self, lba: u64, run: Run, runs: &mut ReadRuns, plan: &mut Plan) {
+    fn read_natively(&mut self, lba: u64, run: CopyRun, runs: &mut ReadRuns, plan: &mut Plan) {
         let (band, mut offset) = self.layout.native_of(lba);
         let (track, end) = (self.layout.native[band].track, offset + run.blocks);
         if self.o.read_ahead {

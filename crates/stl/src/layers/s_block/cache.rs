@@ -10,7 +10,7 @@ use crate::parts::ring::{Laid, Ring};
 
 /// Cached blocks of an S-block that lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CachedPart {
     /// Position in the ring.
     pub at: u64,
     /// Offset in the S-block.
@@ -31,7 +31,7 @@ pub(super) enum Front {
 
 /// Blocks in the ring that lie side by side, all valid or all not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct RingRun {
     pub position: u64,
     pub blocks: u64,
     /// The item, where the blocks are valid.
@@ -227,7 +227,7 @@ impl CacheRing {
 
     /// Adds the cached parts of an S-block that lie in `offset..offset + n`, in no particular order.
     #[inline]
-    pub(super) fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<Part>) {
+    pub(super) fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<CachedPart>) {
         let (first, last) = (offset >> 3, (offset + n - 1) >> 3);
         if s.may_have(first, last) {
             for unit in self.items.lists_of(s, first, last) {
@@ -238,7 +238,7 @@ impl CacheRing {
 
     /// The same of one list.
     #[inline]
-    fn parts_of(&self, first: u32, offset: u64, n: u64, out: &mut Vec<Part>) {
+    fn parts_of(&self, first: u32, offset: u64, n: u64, out: &mut Vec<CachedPart>) {
         let mut id = first;
         while id & END == 0 {
             let item = self.items.get(id);
@@ -247,7 +247,7 @@ impl CacheRing {
             while mask != 0 {
                 let from = mask.trailing_zeros() as u64;
                 let blocks = (mask >> from).trailing_ones() as u64;
-                out.push(Part {
+                out.push(CachedPart {
                     at: self.ring.wrap(place + from - u64::from(item.first)),
                     offset: u64::from(item.unit) * 8 + from,
                     blocks,
@@ -273,9 +273,9 @@ impl CacheRing {
     }
 
     /// Everything in the ring from the tail to the head; no run goes on beyond an item.
-    pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(super) fn runs(&self) -> impl Iterator<Item = RingRun> + '_ {
         let hole =
-            (self.hole > 0).then_some(Run { position: self.ring.tail(), blocks: self.hole, item: None });
+            (self.hole > 0).then_some(RingRun { position: self.ring.tail(), blocks: self.hole, item: None });
         let places = self.items.in_order().scan(self.tail(), |next, (id, len)| {
             let position = *next;
             *next = self.ring.wrap(position + len);
@@ -287,7 +287,7 @@ impl CacheRing {
                 let ones = u64::from(valid.trailing_ones());
                 let zeros = if valid == 0 { left } else { u64::from(valid.trailing_zeros()) };
                 let blocks = if ones > 0 { ones } else { zeros }.min(left);
-                let run = Run { position, blocks, item: (ones > 0).then_some(id) };
+                let run = RingRun { position, blocks, item: (ones > 0).then_some(id) };
                 valid = valid.checked_shr(blocks as u32).unwrap_or(0);
                 left -= blocks;
                 position += blocks;

@@ -1,6 +1,6 @@
 //! The registry's entry of the S-block layer: its page, its parameters, and building it for a drive.
 
-use super::{Options, Policy, Rules, SBlockLayer, Weights};
+use super::{Policy, Rules, SBlockLayer, SBlockOptions, Weights};
 use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::stretches::MediumSpace;
@@ -170,7 +170,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         granularity: if values.text("granularity") == Some("8") { 8 } else { 1 },
         batch: values.count("batch").unwrap_or(1000),
     };
-    let options = Options {
+    let options = SBlockOptions {
         cache: values.share("cache").unwrap_or(0.01),
         overprovision: values.share("overprovision").unwrap_or(0.01),
         sections: values.count("sections").unwrap_or(if small { 1 } else { 10 }),

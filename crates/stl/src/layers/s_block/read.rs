@@ -1,6 +1,6 @@
 //! Algorithm V.6: what is cached comes from the cache ring, the rest from where the S-block is.
 
-use super::cache::Part;
+use super::cache::CachedPart;
 use super::section::Section;
 use crate::Plan;
 use crate::parts::split::ReadRuns;
@@ -14,7 +14,7 @@ impl Section {
         x: u32,
         offset: u64,
         n: u64,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<CachedPart>,
         runs: &mut ReadRuns,
         plan: &mut Plan,
     ) -> bool {

@@ -14,16 +14,16 @@ fn space(stretches: &[(u64, u64)], counted: u64) -> MediumSpace {
     }
 }
 
-fn make(options: Options) -> SBlockLayer {
+fn make(options: SBlockOptions) -> SBlockLayer {
     SBlockLayer::new(&space(&[(0, 2400)], 2000), options).expect("the options fit")
 }
 
-fn options() -> Options {
-    let rules = Rules { size: 16, batch: 8, low_water: 0.1, ..Options::default().rules };
-    Options { cache: 0.1, overprovision: 0.05, sections: 2, rules }
+fn options() -> SBlockOptions {
+    let rules = Rules { size: 16, batch: 8, low_water: 0.1, ..SBlockOptions::default().rules };
+    SBlockOptions { cache: 0.1, overprovision: 0.05, sections: 2, rules }
 }
 
-fn with(change: impl Fn(&mut Options)) -> SBlockLayer {
+fn with(change: impl Fn(&mut SBlockOptions)) -> SBlockLayer {
     let mut o = options();
     change(&mut o);
     make(o)
@@ -122,7 +122,7 @@ fn copied(plan: &Plan) -> u64 {
 /// Writing a small region again and again never turns the ring over S-blocks that nobody wrote, nor over discarded ones.
 #[test]
 fn what_holds_nothing_is_not_copied() {
-    let one = |o: &mut Options| o.sections = 1;
+    let one = |o: &mut SBlockOptions| o.sections = 1;
     let mut layer = with(one);
     let (n, size) = (layer.by_section.divisor(), layer.rules.size);
     for i in 0..20 * n {
@@ -184,7 +184,7 @@ fn a_full_drive_moves_in_steps() {
 #[test]
 fn sizes_of_the_papers_drive() {
     // D = 1e8, K = 10, S = 2000, 1 % + 1 %.
-    let o = Options::default();
+    let o = SBlockOptions::default();
     let s = Sizes::of(10_000_000, &o, 2000).unwrap();
     assert_eq!(s, Sizes { cache: 100_000, slots: 4_950, sblocks: 4_901 });
     assert_eq!(Sizes::of(20_000, &o, 2000), Some(Sizes { cache: 8_004, slots: 5, sblocks: 2 }));
@@ -209,7 +209,7 @@ fn whole_sblocks_bypass_the_cache() {
 fn memory_goes_by_what_is_touched() {
     let blocks = 40_000_000_000;
     let mut layer =
-        SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), Options::default()).expect("it fits");
+        SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), SBlockOptions::default()).expect("it fits");
     let mut plan = Plan::new(false, false);
     let untouched = layer.map_bytes();
     assert!(untouched < blocks / 2000 / 3, "{untouched} bytes untouched");
@@ -232,7 +232,7 @@ fn what_is_overwritten_gives_its_memory_back() {
     let blocks = 40_000_000_000;
     let grown = |cold: u64| {
         let mut layer =
-            SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), Options::default()).expect("it fits");
+            SBlockLayer::new(&space(&[(0, 2 * blocks)], blocks), SBlockOptions::default()).expect("it fits");
         let (untouched, mut plan, mut rng) = (layer.map_bytes(), Plan::new(false, false), Rng::new(3));
         for i in 0..200_000 {
             plan.clear();
@@ -260,7 +260,7 @@ fn places_that_are_left_out_come_round_as_they_were() {
 fn come_round(burst: u64) {
     let make = || {
         let rules = Rules { size: 64, ..options().rules };
-        let options = Options { cache: 0.2, sections: 1, rules, ..options() };
+        let options = SBlockOptions { cache: 0.2, sections: 1, rules, ..options() };
         SBlockLayer::new(&space(&[(0, 60_000)], 50_000), options).expect("the options fit")
     };
     let mut rig = Rig::new(make, Medium::new(60_000, REACH));

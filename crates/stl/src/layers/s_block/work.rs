@@ -1,12 +1,12 @@
 //! What one request needs of a section besides the section.
 
-use super::cache::Part;
+use super::cache::CachedPart;
 use crate::OpId;
 
 /// Lists that are reused from request to request, and counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work {
-    pub parts: Vec<Part>,
+    pub parts: Vec<CachedPart>,
     /// Operation and offset in it that hold each part.
     pub staged: Vec<(OpId, u64)>,
     /// S-blocks destaged for the present request.

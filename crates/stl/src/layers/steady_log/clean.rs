@@ -3,8 +3,8 @@
 //! A step is planned without a change of the layer's state, as records; applying them is what recovery does too. So a step in idle
 //! time is the same step, applied when its last operation has ended.
 
-use super::{AHEAD, SURVIVORS, State, SteadyLog, Victim, records};
-use crate::parts::holdings::Run;
+use super::{AHEAD, BandState, SURVIVORS, SteadyLog, Victim, records};
+use crate::parts::holdings::LiveRun;
 use crate::parts::victim::{Candidate, Victim as Rule};
 use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
 use smrlab_disk::BandId;
@@ -16,7 +16,7 @@ const PASSED: u64 = 2;
 /// A live run, and the read that brought it, from which block on.
 #[derive(Clone, Copy, Debug)]
 struct Staged {
-    run: Run,
+    run: LiveRun,
     op: OpId,
     offset: u64,
 }
@@ -60,7 +60,7 @@ impl SteadyLog {
 
     /// The band to clean, at its beginning: the one with the smallest share of live blocks; in idle time only one that is worth it.
     pub(super) fn choose(&self, ripe: bool) -> Option<Victim> {
-        let closed = self.ledger.states.iter().enumerate().filter(|(_, s)| **s == State::Closed);
+        let closed = self.ledger.states.iter().enumerate().filter(|(_, s)| **s == BandState::Closed);
         let candidates = closed.map(|(i, _)| {
             let (slots, live) = (self.holdings.written(i as u32), self.holdings.live(i as u32));
             Candidate { band: i as u32, slots, live, age: 0, heat: 0 }
@@ -99,7 +99,7 @@ impl SteadyLog {
 
     /// Plans the reads of live runs. Runs that less than a step lies between are read in
     /// one operation, with what lies between them: the medium turns that far in any case.
-    fn stage(&self, band: u32, runs: &[Run], plan: &mut Plan) -> Vec<Staged> {
+    fn stage(&self, band: u32, runs: &[LiveRun], plan: &mut Plan) -> Vec<Staged> {
         let mut staged = Vec::with_capacity(runs.len());
         let start = self.holdings.bands().start(BandId(band.into()));
         for near in runs.chunk_by(|a, b| b.at - (a.at + a.blocks) < self.options.step) {
@@ -134,7 +134,7 @@ impl SteadyLog {
             let mut n = 0;
             while let Some(next) = rest.first().filter(|_| n < room) {
                 let blocks = (next.run.blocks - from).min(room - n);
-                let run = Run { lba: next.run.lba + from, blocks, at: next.run.at + from };
+                let run = LiveRun { lba: next.run.lba + from, blocks, at: next.run.at + from };
                 part.push(Staged { run, op: next.op, offset: next.offset + from });
                 (n, from) = (n + blocks, from + blocks);
                 if from == next.run.blocks {

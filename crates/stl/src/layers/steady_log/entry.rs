@@ -1,6 +1,6 @@
 //! The registry's entry of `steady-log`: its page, its parameters, and building it for a drive.
 
-use super::{Options, SteadyLog, space};
+use super::{SteadyLog, SteadyLogOptions, space};
 use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_disk::Bands;
@@ -97,7 +97,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         None => best(context, overprovision)?,
     };
     let track = context.drive.mean_track();
-    let options = Options {
+    let options = SteadyLogOptions {
         most: context.drive.counted_blocks(),
         overprovision,
         step: values.size("step", track).unwrap_or(track).0.max(1),

@@ -1,6 +1,6 @@
 //! What survives a power cut: every change of the log as a record, applied by the same functions.
 
-use super::{HOST, State, SteadyLog, Victim};
+use super::{BandState, HOST, SteadyLog, Victim};
 use crate::Record;
 use std::ops::Range;
 
@@ -99,25 +99,25 @@ impl SteadyLog {
             None => self.counters.empties += 1,
         }
         self.ledger.ripe -= u32::from(self.ledger.is_ripe(written, 0));
-        self.ledger.states[band as usize] = State::Free;
+        self.ledger.states[band as usize] = BandState::Free;
         self.holdings.free(band);
         self.free.put(band);
     }
 
     fn restore_band(&mut self, band: u32, head: u64) {
         let states = &mut self.ledger.states;
-        states.resize(states.len().max(band as usize + 1), State::Free);
+        states.resize(states.len().max(band as usize + 1), BandState::Free);
         match head {
             0 => {
                 let (written, live) = (self.holdings.written(band), self.holdings.live(band));
-                self.ledger.states[band as usize] = State::Closed;
+                self.ledger.states[band as usize] = BandState::Closed;
                 self.ledger.ripe += u32::from(self.ledger.is_ripe(written, live));
             }
             head => {
                 if self.holdings.written(band) == 0 {
                     self.holdings.open(band);
                 }
-                self.ledger.states[band as usize] = State::Open;
+                self.ledger.states[band as usize] = BandState::Open;
                 self.heads[head as usize - 1] = Some(band);
             }
         }
@@ -126,7 +126,7 @@ impl SteadyLog {
     pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.free.checkpoint(out);
         self.holdings.checkpoint(out);
-        for (band, _) in self.ledger.states.iter().enumerate().filter(|(_, s)| **s != State::Free) {
+        for (band, _) in self.ledger.states.iter().enumerate().filter(|(_, s)| **s != BandState::Free) {
             let head = self.heads.iter().position(|h| *h == Some(band as u32)).map_or(0, |head| head + 1);
             out(Record { tag: BAND, words: [band as u64, head as u64, 0] });
         }

@@ -1,7 +1,7 @@
 //! What the tests of all layers do not ask: that no write waits for a whole band, that idle time is used, and in which order a read
 //! goes.
 
-use super::{Options, SteadyLog, Victim, records};
+use super::{SteadyLog, SteadyLogOptions, Victim, records};
 use crate::{Cause, HostRequest, Plan, StepEnd, TranslationLayer};
 use smrlab_disk::geometry::GeometrySpec;
 use smrlab_disk::{BandLayout, Bands, Geometry, ZoneSpec};
@@ -17,9 +17,9 @@ fn bands() -> Bands {
 
 const STEP: u64 = 64;
 
-fn options() -> Options {
+fn options() -> SteadyLogOptions {
     let most = Blocks(u64::MAX);
-    Options { most, overprovision: 0.07, step: STEP, idle: None, idle_free: 0.3, idle_dead: 0.1 }
+    SteadyLogOptions { most, overprovision: 0.07, step: STEP, idle: None, idle_free: 0.3, idle_dead: 0.1 }
 }
 
 fn request(layer: &mut SteadyLog, op: HostOp, lba: u64, blocks: u64) -> Plan {
@@ -82,7 +82,7 @@ fn a_step_passes_no_more_than_twice_what_it_may_move() {
 #[test]
 fn idle_time_wins_space_that_writes_need_not_wait_for() {
     let idle = Some(SimTime::from_ms(10));
-    let mut layer = SteadyLog::new(bands(), Options { idle, ..options() }).unwrap();
+    let mut layer = SteadyLog::new(bands(), SteadyLogOptions { idle, ..options() }).unwrap();
     let space = fill(&mut layer);
     let mut rng = Rng::new(3);
     for _ in 0..10_000 {

@@ -1,6 +1,6 @@
 //! `host-aware`: zones that prefer sequential writes, in front of which the log of a drive-managed drive takes what is out of order.
 
-use super::table::{State, Table, at_rest};
+use super::table::{Table, ZoneState, at_rest};
 use super::{STATE, condition, record};
 use crate::layers::persistent_cache::PersistentCache;
 use crate::{Counted, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
@@ -93,14 +93,14 @@ impl TranslationLayer for HostAware {
             }
             if r.tag == STATE {
                 let [zone, written, number] = r.words;
-                table.restore(zone, State { condition: condition(number), written });
+                table.restore(zone, ZoneState { condition: condition(number), written });
             }
             r.tag != STATE
         });
         self.cache.recover(&mut others, plan);
         let open: Vec<_> = self.table.used().filter(|(_, s)| s.condition.is_open()).collect();
         for (zone, state) in open {
-            self.table.restore(zone, State { condition: at_rest(state), ..state });
+            self.table.restore(zone, ZoneState { condition: at_rest(state), ..state });
         }
     }
 

@@ -59,13 +59,13 @@ impl Shape {
 
 /// A zone that has a write pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ZoneState {
     pub condition: ZoneCondition,
     /// Blocks from its beginning on that hold what was written.
     pub written: u64,
 }
 
-const FRESH: State = State { condition: Empty, written: 0 };
+const FRESH: ZoneState = ZoneState { condition: Empty, written: 0 };
 
 /// A refusal with the block that stands against the request.
 pub(super) type Refused = (Refusal, Lba);
@@ -75,7 +75,7 @@ pub(super) type Refused = (Refusal, Lba);
 pub(super) struct Table {
     pub shape: Shape,
     /// Of each zone that has a write pointer.
-    states: Vec<State>,
+    states: Vec<ZoneState>,
     /// Zones that a write opened, the one that was opened longest ago first.
     implicit: VecDeque<u64>,
     explicit: u64,
@@ -97,7 +97,7 @@ impl Table {
 
     /// How a zone is; `None`: it has no write pointer.
     #[inline]
-    pub(super) fn state(&self, zone: u64) -> Option<State> {
+    pub(super) fn state(&self, zone: u64) -> Option<ZoneState> {
         self.states.get(zone.checked_sub(self.shape.conventional)? as usize).copied()
     }
 
@@ -176,7 +176,7 @@ impl Table {
     }
 
     /// Changes the condition of a zone that has a write pointer, and counts.
-    fn set(&mut self, zone: u64, to: State) {
+    fn set(&mut self, zone: u64, to: ZoneState) {
         let i = (zone - self.shape.conventional) as usize;
         let from = std::mem::replace(&mut self.states[i], to).condition;
         if from == to.condition {
@@ -201,8 +201,8 @@ impl Table {
     }
 
     /// Puts a zone into the state of a record. After a power cut nothing is open.
-    pub(super) fn restore(&mut self, zone: u64, state: State) {
-        self.set(zone, State { condition: at_rest(state), ..state });
+    pub(super) fn restore(&mut self, zone: u64, state: ZoneState) {
+        self.set(zone, ZoneState { condition: at_rest(state), ..state });
     }
 
     /// Whether a zone that is `from` can take resources of an open one, given that one that a write opened may be closed for it.
@@ -216,7 +216,7 @@ impl Table {
     fn make_room(&mut self) {
         let oldest = self.implicit.front().copied().filter(|_| self.open() >= self.shape.most_open);
         if let Some((zone, state)) = oldest.and_then(|zone| Some((zone, self.state(zone)?))) {
-            self.set(zone, State { condition: at_rest(state), ..state });
+            self.set(zone, ZoneState { condition: at_rest(state), ..state });
             self.evicted += 1;
         }
     }
@@ -264,7 +264,7 @@ impl Table {
             ExplicitlyOpen => ExplicitlyOpen,
             _ => ImplicitlyOpen,
         };
-        self.set(zone, State { condition, written });
+        self.set(zone, ZoneState { condition, written });
         Some(zone)
     }
 
@@ -298,7 +298,7 @@ impl Table {
                 }
                 _ => Closed,
             };
-            self.set(zone, State { condition, written });
+            self.set(zone, ZoneState { condition, written });
         }
     }
 
@@ -340,7 +340,7 @@ impl Table {
         &mut self,
         action: ZoneAction,
         range: Range<u64>,
-        changed: &mut dyn FnMut(u64, State),
+        changed: &mut dyn FnMut(u64, ZoneState),
     ) -> Result<(), Refused> {
         let first = self.shape.zone_of(range.start);
         // What begins in the gap behind a zone does not mean that zone.
@@ -352,7 +352,7 @@ impl Table {
         if zones.end - zones.start == 1 {
             return self.act_on(action, zones.start, changed);
         }
-        let applies = |s: &State| match action {
+        let applies = |s: &ZoneState| match action {
             ZoneAction::Open => s.condition == Closed,
             ZoneAction::Close => s.condition.is_open(),
             ZoneAction::Finish => s.condition.is_open() || s.condition == Closed,
@@ -368,7 +368,7 @@ impl Table {
             match (action, self.state(zone)) {
                 // Resources are not asked for: the zones have theirs, or need them for no time.
                 (ZoneAction::Finish, Some(state)) => {
-                    self.change(zone, State { condition: Full, ..state }, changed)
+                    self.change(zone, ZoneState { condition: Full, ..state }, changed)
                 }
                 _ => self.act_on(action, zone, changed)?,
             }
@@ -380,7 +380,7 @@ impl Table {
         &mut self,
         action: ZoneAction,
         zone: u64,
-        changed: &mut dyn FnMut(u64, State),
+        changed: &mut dyn FnMut(u64, ZoneState),
     ) -> Result<(), Refused> {
         let at = Lba(self.shape.span(zone).start);
         let state = self.state(zone).ok_or((Refusal::Unsupported, at))?;
@@ -390,7 +390,7 @@ impl Table {
             (ZoneAction::Reset, _) => FRESH,
             (_, Full) => state,
             (ZoneAction::Close, ImplicitlyOpen | ExplicitlyOpen) => {
-                State { condition: at_rest(state), ..state }
+                ZoneState { condition: at_rest(state), ..state }
             }
             (ZoneAction::Close, _) | (ZoneAction::Open, ExplicitlyOpen) => state,
             (ZoneAction::Open | ZoneAction::Finish, from) => {
@@ -401,14 +401,14 @@ impl Table {
                     self.make_room();
                 }
                 let condition = if action == ZoneAction::Open { ExplicitlyOpen } else { Full };
-                State { condition, ..state }
+                ZoneState { condition, ..state }
             }
         };
         self.change(zone, to, changed);
         Ok(())
     }
 
-    fn change(&mut self, zone: u64, to: State, changed: &mut dyn FnMut(u64, State)) {
+    fn change(&mut self, zone: u64, to: ZoneState, changed: &mut dyn FnMut(u64, ZoneState)) {
         let Some(from) = self.state(zone) else { return };
         self.set(zone, to);
         if (at_rest(from), from.written) != (at_rest(to), to.written) {
@@ -419,12 +419,12 @@ impl Table {
     /// Makes a zone read-only or offline, as a failing head does; `false`: it has no write pointer.
     pub(super) fn fail(&mut self, zone: u64, condition: ZoneCondition) -> bool {
         let Some(state) = self.state(zone) else { return false };
-        self.set(zone, State { condition, ..state });
+        self.set(zone, ZoneState { condition, ..state });
         true
     }
 
     /// Zones that are not empty, with their states.
-    pub(super) fn used(&self) -> impl Iterator<Item = (u64, State)> + '_ {
+    pub(super) fn used(&self) -> impl Iterator<Item = (u64, ZoneState)> + '_ {
         let first = self.shape.conventional;
         (first..).zip(self.states.iter().copied()).filter(|(_, s)| *s != FRESH)
     }
@@ -437,12 +437,12 @@ impl Table {
 
     /// Bytes on the heap.
     pub(super) fn bytes(&self) -> u64 {
-        (self.states.capacity() * size_of::<State>() + self.implicit.capacity() * 8) as u64
+        (self.states.capacity() * size_of::<ZoneState>() + self.implicit.capacity() * 8) as u64
     }
 }
 
 /// The condition of a zone that is open no more.
-pub(super) fn at_rest(state: State) -> ZoneCondition {
+pub(super) fn at_rest(state: ZoneState) -> ZoneCondition {
     match state.condition {
         ImplicitlyOpen | ExplicitlyOpen if state.written == 0 => Empty,
         ImplicitlyOpen | ExplicitlyOpen => Closed,
