@@ -1,7 +1,7 @@
 //! An array at rest as a file: its own state, and that of each of its drives.
 //!
 //! Format 1: a line `smrlab array state 1`, then the length of each part (eight bytes, little-endian) and the part: the
-//! array's own, whose records are its checkpoint, then its drives', all of them [drive states](State). What the SSD's
+//! array's own, whose records are its checkpoint, then its drives', all of them [drive states](SavedState). What the SSD's
 //! write cache holds is among the array's records; its read cache begins empty.
 
 use crate::{ArrayObserver, EventLoop, MemberId, Records, Stop};
