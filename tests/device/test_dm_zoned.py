@@ -37,12 +37,14 @@ class Workload:
     chunks: int
     # Blocks written are compared, too; where not, docs/zones.md has the difference and what is known of it.
     compared: bool = True
+    # How near the first reclaim's request has to be: the kernel's is a work of its own, some requests later.
+    first: float = 0.1
 
 
 WORKLOADS = {
     # Over a few chunks more than there are random zones.
     "postgres": Workload("postgres", 2500, 12),
-    "sqlite": Workload("sqlite", 2500, 12, compared=False),
+    "sqlite": Workload("sqlite", 2500, 12, compared=False, first=0.15),
 }
 
 
@@ -173,8 +175,9 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     shared.mkdir()
     machine = Guest(shared)
     record = tmp_path / "record.parquet"
+    # Faster, the guest's processor would take more of the drive's time, and more would be reclaimed meanwhile.
     device, port = serve(
-        make, store=str(fast / "s"), drive=DRIVE, layer=LAYER, size=SIZE, timing="model", speed=10.0, record=str(record)
+        make, store=str(fast / "s"), drive=DRIVE, layer=LAYER, size=SIZE, timing="model", speed=2.0, record=str(record)
     )
     zones = device.ask("zones")["zones"]
     conventional = sum(z["conventional"] for z in zones)
@@ -182,12 +185,12 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     (shared / "dm-zoned").write_bytes(target.image())
     (shared / "iolog").write_text(iolog(requests(workload)))
     machine.scsi(url(device, port))
-    machine.run("dm_zoned.sh", 500, SECTORS=target.sectors)
+    machine.run("dm_zoned.sh", 900, SECTORS=target.sectors)
     device.stop()
     kernel = kernels(record, conventional, 2 * target.sized(target.maps)[1])
     ours = filters(tmp_path, workload, len(zones), conventional)
     print(kernel, ours, sep="\n")
-    assert ours.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
+    assert ours.before_reclaim == pytest.approx(kernel.before_reclaim, rel=workload.first)
     if workload.compared:
         assert ours.written == pytest.approx(kernel.written, rel=0.1)
     assert set(ours.begun) == set(kernel.begun)
