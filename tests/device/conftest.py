@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import shutil
 import signal
 import tempfile
@@ -27,12 +26,10 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x00020000, 0x4000, 1 << 18
 
 @pytest.fixture(scope="session", autouse=True)
 def own_mounts() -> None:
-    """Each worker has a mount table of its own: a dead mount of one fails `mkfs.btrfs` of another."""
-    if os.geteuid() != 0:
-        return
+    """Each worker has a mount table of its own, where it may: a dead mount of one fails `mkfs.btrfs` of another."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
-        pytest.skip(f"no mount table of its own: {os.strerror(ctypes.get_errno())}")
+    if libc.unshare(CLONE_NEWNS) == 0:
+        libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
 
 
 @pytest.fixture
