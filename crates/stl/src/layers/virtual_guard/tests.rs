@@ -88,3 +88,17 @@ fn the_first_row_in_the_order_is_always_away() {
         assert!(layer.counters.returned > 100, "{}", layer.counters.returned);
     }
 }
+
+/// With rows of other bands in the cache by then another one might be next: the one that was begun is to be finished first.
+#[test]
+fn a_checkpoint_knows_the_band_whose_cleaning_was_begun() {
+    let (mut layer, mut plan) = (concrete(Victim::Fullest), Plan::new(false, false));
+    let host = layer.host_blocks().0;
+    write(&mut layer, &mut plan, 0, host);
+    write(&mut layer, &mut plan, 0, 2);
+    let band = *layer.by_band.keys().next().expect("a row of it is away");
+    layer.apply(&records::cleaning(band));
+    let mut again = concrete(Victim::Fullest);
+    layer.write_checkpoint(&mut |r| again.apply(&r));
+    assert_eq!((again.cleaning, &again.by_band), (Some(band), &layer.by_band));
+}
