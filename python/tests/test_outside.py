@@ -230,6 +230,19 @@ def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monk
     assert "add --destroy" in shown.output
 
 
+def test_the_kernel_is_asked_for_the_device_that_a_link_leads_to(tmp_path: Path) -> None:
+    """Against sysfs as it is: what the kernel says of each device here, under a name as udev makes them."""
+    devices = [d for d in sorted(Path("/dev").iterdir()) if d.is_block_device()]
+    disks = [d for d in devices if (Path("/sys/class/block") / d.name / "queue" / "rotational").exists()]
+    if not disks:
+        pytest.skip("no block device here that the kernel describes")
+    for disk in disks:
+        link = tmp_path / f"by-id-{disk.name}"
+        link.symlink_to(disk)
+        rotational = (Path("/sys/class/block") / disk.name / "queue" / "rotational").read_text().strip()
+        assert sysfs.says(str(link))["rotational"] == (rotational == "1")
+
+
 def dig(tmp_path: Path) -> Path:
     """A drive of two zones in the text form of the emulator's paper, with outliers."""
     rows = []
