@@ -112,6 +112,11 @@ impl Chosen {
         }
     }
 
+    /// Whether the arrays that stand on the drives keep zones in order, if the drives have some.
+    pub fn keeps_zones(&self) -> bool {
+        self.below.as_ref().map_or(self.entry.takes.zones(), |below| below.keeps_zones())
+    }
+
     /// Whether discarded blocks read as zeroes; `drives`: those of its drives do.
     pub fn discards(&self, drives: bool) -> bool {
         self.entry.discards(self.below.as_ref().map_or(drives, |below| below.discards(drives)))

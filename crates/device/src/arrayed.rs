@@ -164,7 +164,7 @@ impl Arrayed {
             let own = disk.drive.built.capabilities;
             discards &= own.discards;
             // Drives with zones promise it of what lies below their write pointers, which is enough here.
-            let zoned = chosen.entry.takes.zones() && !zones_of(&*disk.drive.built.layer).is_empty();
+            let zoned = chosen.keeps_zones() && !zones_of(&*disk.drive.built.layer).is_empty();
             survives_cut &= own.survives_cut || zoned;
             if disk.fresh && found.formed {
                 missing.push(MemberId(i as u32));

@@ -104,7 +104,7 @@ impl Members {
         let layer = self.chosen.layer_of(disk, &self.config.layer).to_owned();
         let config = Config { seed, store, layer, ..self.config.clone() };
         let drive = disk::assembled(&config, self.medium)?;
-        let zoned = self.chosen.entry.takes.zones() && !zones_of(&*drive.built.layer).is_empty();
+        let zoned = self.chosen.keeps_zones() && !zones_of(&*drive.built.layer).is_empty();
         if !drive.built.capabilities.keeps_data && !zoned {
             let text = format!("the disks of an array must keep their data, which {} does not", config.layer);
             return Err(DeviceError::input(

@@ -74,7 +74,12 @@ impl Tracks {
         let mut strokes: Vec<u64> = geometry.strokes().map(|s| s.first.0).collect();
         strokes.push(geometry.tracks());
         let unit = geometry.strokes().next().map_or(1, |s| s.unit);
-        let regular = !matches!(geometry.spec().layout, Layout::Cylinder { alternate: true });
+        // Where every second cylinder is filled backwards, neighbours on a surface are at changing distances.
+        let regular = match geometry.spec().layout {
+            Layout::Cylinder { alternate } => !alternate,
+            Layout::ZoneAlternate => false,
+            Layout::Surface | Layout::Hybrid { .. } | Layout::Listed => true,
+        };
         let shifts = (0..SHIFTS).map(|_| AtomicU64::new(0)).collect();
         Ok(Self { geometry, zones, strokes, unit, regular, shifts })
     }

@@ -32,7 +32,13 @@ const ARRAYS: &[&str] = &[
     "mirror,chunk=8blk / striped,disks=2,chunk=4blk",
     "raid5,disks=3,chunk=8blk,intent=on / mirror,chunk=4blk,intent=on",
     "raid5,disks=3,chunk=8blk / spanning,disks=1,ssd_write=32KiB,ssd_page=4KiB",
+    "raid5,disks=3,chunk=8blk,intent=on / zone-log",
 ];
+
+/// What its drives are.
+fn layers(array: &str) -> &'static [&'static str] {
+    if array.contains("zone-log") { &["zoned,zone=8KiB,conventional=0%"] } else { &["cmr", "s-block"] }
+}
 
 fn redundant() -> impl Iterator<Item = &'static &'static str> {
     ARRAYS.iter().filter(|a| smrlab_array::parse(a).unwrap().capabilities().losses > 0)
@@ -127,7 +133,7 @@ fn events(device: &Device, kind: &str) -> usize {
 #[test]
 fn every_array_keeps_data_over_restarts_and_killed_servers() {
     for array in ARRAYS {
-        for layer in ["cmr", "s-block"] {
+        for layer in layers(array) {
             let dir = scratch();
             let mut checked = Checked::new(config(array, layer, dir.path()));
             for round in 0..4 {
@@ -150,7 +156,7 @@ fn every_array_keeps_data_over_restarts_and_killed_servers() {
 #[test]
 fn a_disk_is_lost_and_rebuilt_while_the_array_is_used() {
     for array in redundant() {
-        for layer in ["cmr", "s-block"] {
+        for layer in layers(array) {
             let dir = scratch();
             let mut checked = Checked::new(config(array, layer, dir.path()));
             checked.write(200);
@@ -228,15 +234,15 @@ fn two_disks_are_lost_and_rebuilt() {
 #[test]
 fn a_nearly_empty_array_is_rebuilt_over_a_restart() {
     for array in redundant() {
-        let dir = scratch();
-        let mut checked = Checked::new(config(array, "cmr", dir.path()));
+        let (dir, layer) = (scratch(), layers(array)[0]);
+        let mut checked = Checked::new(config(array, layer, dir.path()));
         checked.write(3);
         let (served, clock) = checked.device.array().unwrap();
         served.fail(clock, 1).unwrap();
         served.replace(clock, 1).unwrap();
         let Checked { device, plain, random } = checked;
         drop(device);
-        let device = Device::open(config(array, "cmr", dir.path())).unwrap();
+        let device = Device::open(config(array, layer, dir.path())).unwrap();
         let mut checked = Checked { device, plain, random };
         checked.rebuilt(1, 0);
         checked.check(&format!("{array}, rebuilt"));
@@ -444,9 +450,9 @@ fn what_cannot_be_served_says_why() {
 #[test]
 fn the_size_is_that_of_the_array() {
     for array in ARRAYS {
-        for layer in ["cmr", "s-block"] {
+        for layer in layers(array) {
             let dir = scratch();
-            let wanted = 1 << 20;
+            let wanted = 768 << 10;
             let device = Device::open(Config { host_size: Some(wanted), ..config(array, layer, dir.path()) });
             assert_eq!(device.unwrap().size(), wanted, "{array} on {layer}");
         }

@@ -191,6 +191,9 @@ survives! {
     dvs_moving: "dvs,groups=moving,fill=1,overprovision=0%,disks=4,chunk=2blk,segment=5,batch=4 over s-block", WithIt;
     mirror_of_stripes: "mirror,chunk=4blk / striped,disks=2,chunk=3blk over cmr", WithIt;
     raid5_of_mirrors: "raid5,disks=3,chunk=4blk,intent=on / mirror,chunk=2blk,intent=on over cmr", Afterwards;
+    mirror_of_dm_zoned:
+        "mirror,chunk=4blk / dm-zoned,reserved=1,copy=4KiB over zoned,zone=32KiB,conventional=50%", WithIt;
+    raid5_of_zone_logs: "raid5,disks=3,chunk=8blk / zone-log over zoned,zone=8KiB,conventional=0%", Afterwards;
     raid5_with_ssds: "raid5,disks=3,chunk=4blk / spanning,disks=1,ssd_write=8KiB,ssd_page=2KiB over cmr", Afterwards;
     dvs_journal: "dvs,overprovision=0%,disks=5,chunk=1blk,segment=6,journal=on over cmr", WithIt;
     dvs_journal_s_block: "dvs,overprovision=0%,disks=3,chunk=4blk,segment=3,journal=on over s-block", WithIt;

@@ -33,6 +33,7 @@ fn geometry() -> impl Strategy<Value = Arc<Geometry>> {
     let layout = prop_oneof![
         Just(Layout::Surface),
         any::<bool>().prop_map(|alternate| Layout::Cylinder { alternate }),
+        Just(Layout::ZoneAlternate),
         (1u32..4).prop_map(|width| Layout::Hybrid { width }),
     ];
     (prop::collection::vec(zone, 1..4), layout, 1u32..4, 0u64..8, 0u64..8, any::<bool>()).prop_map(

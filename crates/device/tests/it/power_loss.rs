@@ -267,6 +267,7 @@ survives! {
     mirror: "mirror,disks=3,chunk=4blk over s-block", 20;
     dm_zoned: "dm-zoned,reserved=1,copy=4KiB over zoned,zone=32KiB,conventional=50%", 20;
     zone_log: "zone-log over zoned,zone=8KiB,conventional=0%", 20;
+    mirror_of_zone_logs: "mirror,chunk=4blk / zone-log over zoned,zone=8KiB,conventional=0%", 20;
     full_stripe: "full-stripe,disks=3,chunk=4blk,segment=4,batch=3 over s-block", 20;
     full_stripe_zones: "full-stripe,disks=3,chunk=8blk,batch=3 over zoned,zone=16KiB,conventional=0%", 20;
     ssd_before_full_stripe:
