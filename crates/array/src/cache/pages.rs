@@ -148,6 +148,30 @@ impl Pages {
 mod tests {
     use super::*;
 
+    /// A place that became free, or was free before a restart, is needed until the state that says so is durable; others go first.
+    #[test]
+    fn what_places_held_is_needed_until_it_is_durable_that_they_are_free() {
+        let mut pages = Pages::new(3);
+        for page in [7, 8] {
+            assert!(!pages.next_is_needed());
+            pages.put(page, 1, page);
+        }
+        pages.remove(7);
+        assert!(!pages.next_is_needed(), "the third place was never used");
+        assert_eq!(pages.put(9, 1, 9), Some(2));
+        assert!(pages.next_is_needed());
+        pages.durable();
+        assert!(!pages.next_is_needed());
+        let mut again = Pages::new(3);
+        again.restore(8, *pages.get(8).unwrap());
+        again.restored();
+        assert!(again.next_is_needed());
+        again.durable();
+        assert!(!again.next_is_needed());
+        assert_eq!([10, 11, 12].map(|page| again.put(page, 1, page)), [Some(0), Some(2), None]);
+        assert!(!again.next_is_needed(), "none is free");
+    }
+
     #[test]
     fn runs_of_a_mask_are_its_ranges() {
         let cases: [&[(u64, u64)]; 5] =

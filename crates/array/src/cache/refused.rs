@@ -65,7 +65,7 @@ impl Refused {
     }
 
     /// Takes out the pages of the group whose turn it is.
-    fn next_group(&mut self, size: u64) -> Option<u64> {
+    pub(super) fn next_group(&mut self, size: u64) -> Option<u64> {
         let page = self.pages.range(self.next..).next().or_else(|| self.pages.first()).copied()?;
         let group = page / size;
         self.next = (group + 1) * size;

@@ -249,3 +249,14 @@ fn what_is_refused_survives_a_restart() {
     let gone: Vec<_> = begun.jobs.into_iter().flat_map(|job| again.destage(job).gone).collect();
     assert_eq!(gone, [2, 3, 10, 11]);
 }
+
+/// A page of a probe that is refused once more is of no probe: that it is taken later, when it was written again, says nothing of others.
+#[test]
+fn a_page_that_is_refused_again_is_of_no_probe() {
+    let mut refused = super::refused::Refused::default();
+    [1, 2].into_iter().for_each(|page| refused.put(page, Refusal::Lost));
+    assert_eq!(refused.next_group(8), Some(0));
+    assert!(!refused.has(1));
+    refused.put(1, Refusal::Lost);
+    assert_eq!((refused.taken(1), refused.taken(2)), (false, true));
+}

@@ -129,6 +129,16 @@ mod tests {
         assert_eq!(victims(&mut stow, 9), [10, 11, 1, 5]);
     }
 
+    /// Every other page is no stream, nor is one page again and again.
+    #[test]
+    fn pages_that_do_not_follow_are_no_stream() {
+        let mut stow = Stow::default();
+        for page in [40, 42, 44, 46, 48, 80, 80, 80, 80] {
+            wrote(&mut stow, page, false);
+        }
+        assert_eq!((stow.sequential.len(), stow.random.len()), (0, 4));
+    }
+
     /// A write again keeps a random group once; it takes a sequential one to the random queue.
     #[test]
     fn what_is_written_again_stays_longer() {

@@ -162,3 +162,24 @@ fn an_event_loop_does_what_a_naive_one_does() {
     assert_eq!(sums[0], 90 * 150, "all requests are done");
     assert!(sums[1..].iter().all(|n| *n > 20), "{sums:?}");
 }
+
+/// A server stops while a read waits for a write of its page to the SSD: the read, which has to take its stripes first, is answered.
+#[test]
+fn what_waits_for_stripes_is_done_before_a_server_stops() {
+    let text = "striped,disks=3,chunk=8blk,ssd_write=16blk,ssd_page=8blk";
+    let all = members(&Rng::new(1));
+    let sizes: Vec<Blocks> =
+        all.iter().filter_map(|m| m.drive()).map(|drive| drive.layer().host_blocks()).collect();
+    let array = crate::parse(text).unwrap().build(&crate::ArrayContext::new(&sizes)).unwrap().array;
+    let (mut real, mut told) =
+        (EventLoop::new(array, all, Vec::new(), Schedule::default(), false), Told::default());
+    for (id, op, blocks) in [(1, HostOp::Write, 4), (2, HostOp::Read, 8)] {
+        let r = HostRequest::new(op, Lba(0), Blocks(blocks)).numbered(id);
+        let Ok(()) = real.submit(SimTime::ZERO, &r, &mut told);
+    }
+    assert!(real.next_done().is_none());
+    let Ok(()) = real.wind_up(&mut told);
+    let done: Vec<_> = std::iter::from_fn(|| real.next_done()).map(|d| (d.request.id, d.refusal)).collect();
+    assert_eq!(done, [(1, None), (2, None)]);
+    assert!(real.is_at_rest());
+}

@@ -3,7 +3,7 @@
 use crate::plan::Outcome;
 use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work, parse};
 use smrlab_stl::{Cause, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneCondition, ZoneKind};
 
 /// An array of drives of so many blocks, and whether it asks for as many.
 fn array(text: &str, sizes: &[u64]) -> Box<dyn Array> {
@@ -50,11 +50,13 @@ const STRIPED: [&str; 5] = [
 /// Where rows go over all drives, the smallest one says how many there are, wherever it stands.
 #[test]
 fn the_smallest_drive_counts() {
-    for text in STRIPED {
-        let small = array(text, &[480; 4]).host_blocks();
+    let others = ["raid4s,disks=4,chunk=8blk", "full-stripe,disks=4,chunk=8blk,segment=4"];
+    let moving = "dvs,groups=moving,disks=4,chunk=8blk,segment=4";
+    for text in STRIPED.into_iter().chain(others).chain([moving]) {
+        let small = array(text, &[960; 4]).host_blocks();
         for at in 0..4 {
-            let mut sizes = [960; 4];
-            sizes[at] = 480;
+            let mut sizes = [1920; 4];
+            sizes[at] = 960;
             assert_eq!(array(text, &sizes).host_blocks(), small, "{text}: {sizes:?}");
         }
     }
@@ -151,5 +153,38 @@ fn a_flush_that_no_disk_can_do_is_refused() {
         (0..disks as u32).for_each(|disk| array.failed(SimTime::ZERO, MemberId(disk), &mut dead));
         let plan = start(&mut *array, host(HostOp::Flush, 0, 0));
         assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}");
+    }
+}
+
+/// A write to a drive with zones got nothing, or it did and the drive died before that was known: it is refused, and not acknowledged
+/// and lost; and so is all that comes after a death.
+#[test]
+fn a_write_to_zones_that_cannot_be_kept_is_refused() {
+    let zone = |at: u64| {
+        let (start, kind) =
+            (Lba(at * 64), [ZoneKind::SequentialRequired, ZoneKind::Conventional][usize::from(at < 20)]);
+        let condition = if at < 20 { ZoneCondition::NotWritePointer } else { ZoneCondition::Empty };
+        let pointer = (at >= 20).then_some(start);
+        Zone { start, blocks: Blocks(64), kind, condition, pointer, non_sequential: false }
+    };
+    let zones = [(0..60).map(zone).collect::<Vec<_>>()];
+    for text in ["zone-log", "dm-zoned,reserved=1"] {
+        for (lost, dies) in [(true, false), (false, true), (true, true)] {
+            let context = ArrayContext::new(&[Blocks(60 * 64)]).zoned(&zones);
+            let mut array = parse(text).unwrap().build(&context).unwrap().array;
+            array.reported(MemberId(0), &zones[0]);
+            let plan = start(&mut *array, host(HostOp::Write, 0, 8));
+            assert_eq!((plan.ops().len(), plan.outcomes().len()), (1, 0), "{text}");
+            if dies {
+                array.failed(SimTime::ZERO, MemberId(0), &mut MemberPlan::new(true));
+            }
+            let refused = [Outcome::Refused(Ticket(0), Refusal::Lost)];
+            assert_eq!(complete(&mut *array, lost).outcomes(), refused, "{text}: {lost} {dies}");
+            if dies {
+                for op in [HostOp::Read, HostOp::Write, HostOp::Flush] {
+                    assert_eq!(start(&mut *array, host(op, 0, 8)).outcomes(), refused, "{text}: {op:?}");
+                }
+            }
+        }
     }
 }

@@ -118,6 +118,31 @@ fn collections_in_idle_time_go_through_the_journal() {
     assert_eq!(asked, [(3, HostOp::Write, 4)]);
 }
 
+/// While it reads, a collection in idle time is given up when the host is back, and may begin again; once it writes, it goes on.
+#[test]
+fn a_collection_is_given_up_when_the_host_is_back_before_it_writes() {
+    let (now, ticket) = (SimTime::from_ms(1), Ticket(0));
+    for after in [0, 1] {
+        let mut dvs = dvs(8, false, |_| {});
+        (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 4)));
+        let mut plan = MemberPlan::new(true);
+        dvs.wake(now, &mut plan);
+        let job = plan.jobs()[0];
+        plan.clear();
+        dvs.start(now, ticket, &Work::Job(job), &mut plan);
+        for _ in 0..after {
+            plan.clear();
+            dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+        }
+        assert_eq!(plan.ops().iter().any(|op| op.request.op == HostOp::Write), after == 1);
+        plan.clear();
+        dvs.complete(now, Phase { ticket, lost: false, busy: true }, &mut plan);
+        assert!(plan.ops().is_empty());
+        assert_eq!((dvs.counts.given_up, dvs.counts.background), [(1, 0), (0, 1)][after]);
+        assert_eq!((dvs.collecting, next(&mut dvs)), (false, [Some(0), None][after]));
+    }
+}
+
 /// Tables of a dead disk are on the SSD alone; a fresh one gets those of all groups that have any, adjacent ones at once.
 /// Groups 0 and 3 have theirs on disk 0, blocks 38 and 39 where segments are of four chunks.
 #[test]

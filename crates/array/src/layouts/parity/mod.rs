@@ -13,6 +13,8 @@ mod operation;
 mod reads;
 pub mod rows;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 pub use entry::{INTENT, JOURNAL, LAYOUT, WRITE, built};
