@@ -50,3 +50,29 @@ fn shares(shingle: &Shingle, pieces: &[Piece], blocks: u64) -> Shares {
     let share = |n: u64| (n * 1000).div_ceil(blocks.max(1));
     Shares { written: share(s.written), stale: share(s.stale), destroyed: share(s.destroyed) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracks::Tracks;
+    use smrlab_disk::{Geometry, GeometrySpec, ZoneSpec};
+    use std::sync::Arc;
+
+    /// Five tracks of eight blocks, a head of two tracks. A write of a track destroys the next one: half of that was written.
+    #[test]
+    fn what_was_never_written_is_told_from_what_was_lost() {
+        let geometry = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(5, 8)])).unwrap();
+        let mut shingle = Shingle::new(Arc::new(Tracks::new(Arc::new(geometry)).unwrap()), 2);
+        shingle.write(8, 12);
+        shingle.write(0, 8);
+        shingle.write(24, 26);
+        let half = json!([[1000, 0, 0], [0, 500, 500], [0, 0, 500], [250, 0, 0], [0, 0, 250]]);
+        assert_eq!(cells(&shingle, 40, 5), json!({"blocks": 40, "cells": half}));
+        assert_eq!(cells(&shingle, 40, 1)["cells"], json!([[250, 100, 250]]));
+        assert_eq!(
+            cells(&shingle, 40, 99)["cells"].as_array().map(Vec::len),
+            Some(40),
+            "no less than a block each"
+        );
+    }
+}

@@ -120,6 +120,34 @@ fn runs_in_any_order_split_full_nodes() {
     }
 }
 
+/// The same map while leaves come and go where one node ends and the next begins: what is written over many runs takes their leaves out,
+/// the first of a node too, and is found from any block of it.
+#[test]
+fn a_map_of_several_nodes_is_found_from_any_block() {
+    let mut map = RunMap::default();
+    let n = 1 << 17;
+    let mut plain = vec![0u64; 2 * n + 8000];
+    for at in (0..n).map(|i| i * 40_503 % n) {
+        change(&mut map, &mut plain, at as u64 + 1, (at as u64 * 2, 1, 5));
+    }
+    let mut next = random();
+    for seq in 200_000..201_000 {
+        // Around where a node begins, for most.
+        let border = map.nodes[next(map.nodes.len() as u64) as usize].firsts[0];
+        let at = if next(4) == 0 { next(2 * n as u64) } else { border.saturating_sub(next(600)) };
+        let len = [1 + next(5), 1 + next(700)][next(2) as usize];
+        change(&mut map, &mut plain, seq, (at, len, next(9) as u8));
+        for block in (0..8).map(|_| at.saturating_sub(20) + next(len + 40)) {
+            let found = map.overlapping(block, block + 1).next().map_or(0, |r| r.seq);
+            assert_eq!(found, plain[block as usize], "block {block} after a change at {at} of {len}");
+        }
+        if seq % 500 == 499 {
+            check(&map, &plain);
+        }
+    }
+    assert!(map.nodes.len() > 2, "{} nodes", map.nodes.len());
+}
+
 /// A full disk is an error before a change, and a change made all the same (as recovery does) is kept in memory.
 #[test]
 fn a_full_disk_is_said_before_anything_changes() {

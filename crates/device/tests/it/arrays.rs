@@ -130,6 +130,38 @@ fn events(device: &Device, kind: &str) -> usize {
     device.events.after(0).iter().filter(|e| e.kind == kind).count()
 }
 
+/// What an array says of its extents: they follow each other from the first byte asked for, and what holds anything is data; arrays with
+/// tables know what was never written.
+#[test]
+fn extents_leave_out_nothing_that_holds_data() {
+    for array in ARRAYS {
+        let dir = scratch();
+        let mut checked = Checked::new(config(array, layers(array)[0], dir.path()));
+        let size = checked.device.size();
+        let holes = |checked: &Checked| {
+            let (mut at, mut holes) = (4096, 0);
+            while at < size {
+                let mut next = at;
+                let each = &mut |from: u64, n: u64, data: bool| {
+                    assert!(from == next && n > 0, "{array}: {from} after {next}");
+                    let bytes = &checked.plain[from as usize..(from + n) as usize];
+                    assert!(data || bytes.iter().all(|b| *b == 0), "{array}: data in the hole at {from}");
+                    (next, holes) = (from + n, holes + if data { 0 } else { n });
+                };
+                checked.device.extents(at, size - at, each).unwrap();
+                at = next;
+            }
+            assert_eq!(at, size, "{array}");
+            holes
+        };
+        if array.starts_with("dvs") || array.starts_with("full-stripe") {
+            assert_eq!(holes(&checked), size - 4096, "{array}: nothing was written");
+        }
+        checked.write(12);
+        holes(&checked);
+    }
+}
+
 #[test]
 fn every_array_keeps_data_over_restarts_and_killed_servers() {
     for array in ARRAYS {

@@ -28,6 +28,31 @@ fn sum(counters: &Value, names: &[&str]) -> u64 {
 const READS: [&str; 3] = ["read_hits", "read_partial_hits", "read_misses"];
 const WRITES: [&str; 2] = ["writes_buffered", "writes_through"];
 
+/// Each request is counted as what it is, once; what is wrong with itself or ends badly is an error besides.
+#[test]
+fn requests_are_counted_by_what_they_are() {
+    for layer in ["cmr", "raw,tracks=3"] {
+        let config = Config { errors: true, ..Config::new("c", "tiny", layer, StoreKind::Memory) };
+        let device = Device::open(config).unwrap();
+        let track = 512 * 64;
+        device.write(0, &[1; 1024], false).unwrap();
+        device.write(0, &[1; 512], true).unwrap();
+        (0..3).for_each(|_| device.read(0, &mut [0; 2048]).unwrap());
+        (0..4).for_each(|_| device.flush().unwrap());
+        (0..5).for_each(|i| device.trim(track, 512, i == 0).unwrap());
+        (0..6).for_each(|i| device.zero(track, 512, i < 2).unwrap());
+        let counted = |name: &str| device.stats()["host"][name].as_u64().unwrap();
+        let requests =
+            ["reads", "writes", "bytes_read", "bytes_written", "flushes", "trims", "zeroes", "fua"];
+        assert_eq!(requests.map(counted), [3, 2, 6144, 1536, 4, 5, 6, 4], "{layer}");
+        let before = counted("errors");
+        assert!(device.read(device.size(), &mut [0; 512]).is_err());
+        assert!(counted("errors") >= before, "{layer}");
+        device.reset_stats();
+        assert_eq!(requests.map(counted), [0; 8], "{layer}");
+    }
+}
+
 #[test]
 fn buffer_and_layer_are_counted_anew() {
     let device = served("disk-cache", None);

@@ -23,6 +23,8 @@ struct Between {
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Told when the store is asked for something.
     asked: Mutex<Option<Sender<()>>>,
+    /// Whether syncs fail.
+    fails: AtomicBool,
 }
 
 impl Between {
@@ -67,6 +69,9 @@ impl Store for Watched {
     }
     fn sync(&self) -> Result<()> {
         self.between.syncs.fetch_add(1, Ordering::SeqCst);
+        if self.between.fails.load(Ordering::SeqCst) {
+            return Err(DeviceError::new(libc::EIO, "a dead disk"));
+        }
         // What arrives in the middle may be in the store, but not in what this sync began with.
         self.inner.sync()?;
         let arrives = self.between.arrives.lock().take();
@@ -110,6 +115,27 @@ fn a_flush_does_not_claim_what_arrived_while_it_ran() {
         assert_eq!(syncs(), before + 2, "{layer}: the flush claimed a write that came while it ran");
         device.flush().unwrap();
         assert_eq!(syncs(), before + 2, "{layer}: nothing came since");
+    }
+}
+
+/// What the failed flush had yet to write may be gone: a later one fails, too, though the store would say that all is well.
+#[test]
+fn no_flush_claims_what_an_earlier_one_lost() {
+    for layer in ["cmr", "raw,tracks=3", "rmw"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (device, between) = watched(layer, dir.path());
+        device.write(0, &[0xaa; BYTES], false).unwrap();
+        between.fails.store(true, Ordering::SeqCst);
+        assert!(device.flush().unwrap_err().to_string().contains("a dead disk"), "{layer}");
+        between.fails.store(false, Ordering::SeqCst);
+        for _ in 0..2 {
+            let e = device.flush().unwrap_err();
+            assert!(
+                e.errno() == libc::EIO && e.to_string().contains("an earlier flush failed"),
+                "{layer}: {e}"
+            );
+            assert!(device.write(1 << 16, &[0xbb; BYTES], true).is_err(), "{layer}");
+        }
     }
 }
 

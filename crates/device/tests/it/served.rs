@@ -288,6 +288,51 @@ proptest! {
     }
 }
 
+/// The files of a store, those of its disks too, whose names begin so.
+fn files(dir: &Path, begins: &str) -> usize {
+    let all = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = all.partition(|path| path.is_dir());
+    let own = files.iter().filter(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with(begins)));
+    own.count() + folders.iter().map(|folder| self::files(folder, begins)).sum::<usize>()
+}
+
+/// A device that is closed leaves a checkpoint of all that it was; one that is dropped leaves its log.
+#[test]
+fn a_closed_device_leaves_a_checkpoint() {
+    let mirror = |layer| Config {
+        array: Some("mirror,chunk=8blk,intent=on".to_owned()),
+        ..config(layer, StoreKind::Memory)
+    };
+    for (own, checkpoints) in [
+        (config("cmr", StoreKind::Memory), 1),
+        (config("rmw", StoreKind::Memory), 1),
+        (config("raw,tracks=3", StoreKind::Memory), 1),
+        // Each of two disks has one, and the array.
+        (mirror("rmw"), 3),
+    ] {
+        let dir = scratch();
+        let layer = own.layer.clone();
+        let device = Device::open(Config { store: at(dir.path()), ..own }).unwrap();
+        device.write(0, &[7; 8192], false).unwrap();
+        device.flush().unwrap();
+        assert_eq!(files(dir.path(), "checkpoint."), 0, "{layer}");
+        device.close().unwrap();
+        assert_eq!(files(dir.path(), "checkpoint."), checkpoints, "{layer}");
+    }
+}
+
+/// As much as the whole drive offers can be asked for, and no block more.
+#[test]
+fn a_host_may_ask_for_all_that_a_drive_offers() {
+    for layer in ["cmr", "rmw"] {
+        let all = Device::open(config(layer, StoreKind::Memory)).unwrap().size();
+        let open = |size| Device::open(Config { host_size: Some(size), ..config(layer, StoreKind::Memory) });
+        assert_eq!(open(all).unwrap().size(), all, "{layer}");
+        let e = open(all + 512).err().unwrap().to_string();
+        assert!(e.contains(&format!("offers the host {all} bytes: --size can be no more")), "{e}");
+    }
+}
+
 /// Without modelled time background work comes step by step between requests, and no request waits for all of it.
 #[test]
 fn idle_work_waits_for_housekeeping_and_keeps_the_data() {
