@@ -292,6 +292,18 @@ mod tests {
         }
     }
 
+    /// Of five reads of a block that is counted which ends in the middle of all: 0.305 of a turn, and 0.32 where the last one is late.
+    #[test]
+    fn the_read_in_the_middle_of_several_is_the_typical_one() {
+        for (angles, middle) in [([305, 320, 280, 900, 310], 305), ([290, 320, 280, 600, 400], 320)] {
+            let mut next = angles.into_iter();
+            let mut target =
+                Fake::new(1 << 20, |_, _, _, now| passes(f64::from(next.next().unwrap()) / 1000.0, now));
+            let end = typical_end(&mut Dial::new(&mut target, &mut Quiet), 1000, TURN as f64).unwrap();
+            assert_eq!(end as u64 % TURN, TURN * middle / 1000);
+        }
+    }
+
     /// Two sets of 24 reads of a disk that ends each after half a turn, and of a chip: 64 blocks are enough to tell.
     #[test]
     fn what_is_too_small_or_too_fast_is_no_disk() {

@@ -298,6 +298,10 @@ impl Drop for Nbd {
 }
 
 #[cfg(test)]
+#[path = "nbd_tests.rs"]
+mod served;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -76,3 +76,17 @@ fn blocks_of_one_track_are_not_those_that_a_cache_keeps() {
         assert_eq!((a.lba / 100, b.lba / 100), (7, 7));
     }
 }
+
+/// Of a hundred tracks ten sectors were slipped: by the fiftieth track half of them, so that its middle lies five blocks earlier.
+#[test]
+fn slipped_sectors_shift_the_middle_of_a_track() {
+    let slipped = Zone { first_lba: 7000, blocks: 9990, slips: 10, ..zone(100) };
+    let middles = |zone: &Zone| [0, 50, 99].map(|index| middle(zone, index).lba - 7000);
+    assert_eq!(middles(&slipped), [50, 5045, 9941]);
+    assert_eq!(middles(&Zone { slips: 0, blocks: 10_000, ..slipped }), [50, 5050, 9950]);
+    assert_eq!(
+        middle(&Zone { blocks: 30, tracks: 1, ..slipped }, 0).lba,
+        7029,
+        "no further than the last block"
+    );
+}
