@@ -64,7 +64,7 @@ spec! {
     wrap: Option<String> = "", "take each LBA modulo 'capacity' (the host's space) or 'prefilled' (its prefilled part)";
     from: Option<String> = "", "leave out requests that arrive before this time of the trace; it becomes time 0";
     until: Option<String> = "", "leave out requests that arrive at this time of the trace or later";
-    filter: Option<String> = "", "take only requests that fit all of this: op=write,device=NAME,lba=FROM..TO,size=FROM..TO";
+    filter: Option<String> = "", "take only requests that fit all of this: op=write,device=NAME,lba=FROM..TO,size=FROM..TO, as in lba=0..1000blk,size=4KiB..64KiB";
     scale_time: f64 = "1", "multiply arrival times by this: above 1 is slower";
     limit: Option<u64> = "", "take only the first N requests of the trace";
     skip_bad: u64 = "0", "pass over up to N bad lines of the trace";

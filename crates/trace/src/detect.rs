@@ -35,8 +35,17 @@ pub(crate) fn detect(mut input: Input) -> Result<(&'static Format, Input), Trace
     match candidates[..] {
         [one] => Ok((one, input)),
         [] => {
-            if let Some(headed) = Headed::of(&Sample { bytes, lenient: false }, &[]) {
+            let sample = Sample { bytes, lenient: false };
+            if let Some(headed) = Headed::of(&sample, &[]) {
                 return Err(TraceError::Format(headed.message(file)));
+            }
+            if Headed::alone(&sample) {
+                return Err(TraceError::Empty(file.to_owned()));
+            }
+            if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+                return Err(TraceError::Format(format!(
+                    "{file}: it is text in UTF-16, as Windows programs write it; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"
+                )));
             }
             let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
             Err(TraceError::Format(format!(

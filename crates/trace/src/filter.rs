@@ -70,9 +70,9 @@ impl Filter {
             values.text("device").map(|names| names.split(';').map(|n| n.trim().to_owned()).collect());
         let range = |key: &str| match values.text(key) {
             None => Ok((0, u64::MAX)),
-            Some(text) => {
-                range(text).ok_or_else(|| values.bad(key, "FROM..TO as sizes, such as 4KiB..64KiB"))
-            }
+            Some(text) => range(text).ok_or_else(|| {
+                values.bad(key, "FROM..TO as sizes with their units, such as 4KiB..64KiB or 0..1000blk")
+            }),
         };
         Ok(Self { ops, devices, known: BTreeMap::new(), lba: range("lba")?, blocks: range("size")? })
     }
@@ -96,10 +96,12 @@ impl Filter {
     }
 }
 
-/// `FROM..TO` in blocks; either side may be missing.
+/// `FROM..TO` in blocks; either side may be missing. A bare number would be bytes, and who writes one means blocks.
 fn range(text: &str) -> Option<(u64, u64)> {
     let side = |t: &str, default: u64| match t.trim() {
         "" => Some(default),
+        "0" => Some(0),
+        t if t.ends_with(|c: char| c.is_ascii_digit()) => None,
         t => match Size::parse(t).ok()? {
             Size::Bytes(bytes) => Some(Blocks::holding(bytes).0),
             Size::Share(_) => None,
@@ -144,9 +146,12 @@ mod tests {
 
     #[test]
     fn mistakes_name_what_is_accepted() {
-        for (text, needle) in
-            [("op=erase", "discard"), ("lba=5", "FROM..TO"), ("size=9KiB..4KiB", "4KiB..64KiB")]
-        {
+        for (text, needle) in [
+            ("op=erase", "discard"),
+            ("lba=5", "FROM..TO"),
+            ("size=9KiB..4KiB", "4KiB..64KiB"),
+            ("lba=0..150", "1000blk"),
+        ] {
             let e = Filter::parse(text).unwrap_err().to_string();
             assert!(e.contains(needle), "{text}: {e}");
         }

@@ -97,6 +97,7 @@ impl Input {
             None => Box::new(io::Cursor::new(head).chain(reader)),
             Some(kind) => decompressed(archive::only_file(path, kind, again)?).map_err(err)?,
         };
+        let reader = without_mark(reader).map_err(err)?;
         Ok(Self {
             file: file.to_owned(),
             reader,
@@ -186,6 +187,16 @@ impl Input {
         }
         Ok(self.end)
     }
+}
+
+/// Text without the byte order mark that Windows programs begin UTF-8 with.
+fn without_mark(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut head = Vec::with_capacity(4);
+    reader.by_ref().take(4).read_to_end(&mut head)?;
+    if matches!(head[..], [0xef, 0xbb, 0xbf, b' '..=b'~']) {
+        head.drain(..3);
+    }
+    Ok(Box::new(io::Cursor::new(head).chain(reader)))
 }
 
 /// Tells the compression by the first bytes; both gzip and zstd files may have several members.

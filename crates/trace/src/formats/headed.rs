@@ -53,6 +53,7 @@ const LIKELY: &[(&str, &str)] = &[
     ("sectors", "size:blk"),
     ("lba", "lba"),
     ("sector", "lba"),
+    ("blocks", "size:blk"),
     ("block", "lba"),
     ("addr", "offset:B"),
     ("offset", "offset:B"),
@@ -92,20 +93,24 @@ impl Headed {
     pub(crate) fn of(sample: &Sample<'_>, said: &[&'static str]) -> Option<Self> {
         let mut lines = sample.lines();
         let first = lines.next()?;
-        let sep = [b',', b'\t', b';', b'|'].into_iter().find(|sep| first.contains(sep));
-        let split = |line| match sep {
-            Some(sep) => separated(line, sep).map(plain).collect::<Vec<_>>(),
-            None => columns(line).map(plain).collect(),
-        };
-        let names = split(first);
+        let sep = separator(first);
+        let names = split(first, sep);
         let number = |text: &String| text.parse::<f64>().is_ok();
-        let row = lines.next().map(split).unwrap_or_default();
+        let row = lines.next().map(|line| split(line, sep)).unwrap_or_default();
         let begins = names.iter().all(|n| n.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
         if names.len() < 3 || !begins || names.iter().any(number) || !row.iter().any(number) {
             return None;
         }
         let line = String::from_utf8_lossy(first).trim().to_owned();
         Some(Self::named((line, sep), &names, &row, said))
+    }
+
+    /// Whether a sample is nothing but a header that says everything.
+    pub(crate) fn alone(sample: &Sample<'_>) -> bool {
+        let mut lines = sample.lines();
+        let Some(first) = lines.next() else { return false };
+        let sep = separator(first);
+        lines.next().is_none() && Self::named((String::new(), sep), &split(first, sep), &[], &[]).sure
     }
 
     fn named(
@@ -121,8 +126,9 @@ impl Headed {
             if !others && !found.iter().any(|(c, n)| kind(c) == kind(column) || n == name) {
                 // Digits before and behind a point are seconds; whole numbers of an unnamed unit could be anything.
                 let at = names.iter().position(|n| n == name).unwrap_or_default();
-                let seconds = column == "time:?" && row.get(at).is_some_and(|t| t.contains('.'));
-                found.push((if seconds { "time:s" } else { column }, name.clone()));
+                let seconds = row.get(at).is_some_and(|t| t.contains('.')).then_some("time:s");
+                let time = (column == "time:?").then(|| unit(name).or(seconds)).flatten();
+                found.push((time.unwrap_or(column), name.clone()));
             }
         };
         for (known, column) in KNOWN {
@@ -135,9 +141,16 @@ impl Headed {
             needed.iter().all(has)
         };
         let sure = sure(&found);
-        for (part, column) in LIKELY {
-            for name in names.iter().filter(|n| !sure && n.to_ascii_lowercase().contains(part)) {
-                take(column, name, &mut found);
+        if !sure {
+            for (known, column) in KNOWN {
+                for name in names.iter().filter(|n| n.eq_ignore_ascii_case(known)) {
+                    take(column, name, &mut found);
+                }
+            }
+            for (part, column) in LIKELY {
+                for name in names.iter().filter(|n| n.to_ascii_lowercase().contains(part)) {
+                    take(column, name, &mut found);
+                }
             }
         }
         Self { line, sep, columns: found, needed, sure }
@@ -208,6 +221,30 @@ impl Headed {
     }
 }
 
+/// What stands between the columns of a line; `None`: blanks.
+fn separator(line: &[u8]) -> Option<u8> {
+    [b',', b'\t', b';', b'|'].into_iter().find(|sep| line.contains(sep))
+}
+
+fn split(line: &[u8], sep: Option<u8>) -> Vec<String> {
+    match sep {
+        Some(sep) => separated(line, sep).map(plain).collect(),
+        None => columns(line).map(plain).collect(),
+    }
+}
+
+/// The unit that a name of a time ends in: `Time (ms)`, `arrived_us`.
+fn unit(name: &str) -> Option<&'static str> {
+    let last = name.split(|c: char| !c.is_ascii_alphanumeric()).rfind(|word| !word.is_empty())?;
+    match last.to_ascii_lowercase().as_str() {
+        "ns" | "nanoseconds" => Some("time:ns"),
+        "us" | "microseconds" => Some("time:us"),
+        "ms" | "milliseconds" => Some("time:ms"),
+        "s" | "sec" | "seconds" => Some("time:s"),
+        _ => None,
+    }
+}
+
 /// A name or value without blanks and quotes.
 fn plain(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
@@ -253,6 +290,22 @@ mod tests {
         assert!(foreign.columns().is_none() && message.contains(command), "{message}");
         let lacking = of("time_s,a,b\n1,2,3\n").unwrap().message("T");
         assert!(lacking.contains("columns=time:s=time_s;op=NAME;lba=NAME;size=NAME"), "{lacking}");
+    }
+
+    #[test]
+    fn names_in_capitals_and_units_in_brackets_are_understood() {
+        let message = of("Time (s),Op,LBA,Blocks\n5,R,0,8\n").unwrap().message("T");
+        assert!(
+            message.contains("'T:csv,columns=op=Op;lba=LBA;size:blk=Blocks;time:s=Time (s)'"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_header_alone_is_told_from_what_is_none() {
+        let alone = |text: &str| Headed::alone(&Sample { bytes: text.as_bytes(), lenient: false });
+        assert!(alone("time_s,op,lba,blocks\n") && alone("arrival_ns;op;lba;blocks"));
+        assert!(!alone("time_s,op,lba,blocks\n0,R,0,8\n") && !alone("a,b,c\n") && !alone(""));
     }
 
     #[test]

@@ -170,8 +170,11 @@ impl<'a> Sample<'a> {
     /// The first whole lines that are not empty, at most 50.
     pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
-        // The last line may be cut off by the sample's end, unless it is the only one.
-        let whole = memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |n| n + 1);
+        // The last line may be cut off by the sample's end, unless the trace ends before it or it is the only one.
+        let whole = match memchr::memrchr(b'\n', bytes) {
+            Some(n) if bytes.len() >= crate::input::SAMPLE => n + 1,
+            _ => bytes.len(),
+        };
         bytes[..whole]
             .split(|b| *b == b'\n')
             .map(|l| l.strip_suffix(b"\r").unwrap_or(l))

@@ -42,6 +42,22 @@ fn files_that_are_not_there_or_no_files() {
     );
 }
 
+/// As spreadsheets and Windows programs write them: with a byte order mark, without an end of the last line, in UTF-16, and a
+/// header alone.
+#[test]
+fn tables_of_other_programs_are_read_or_named() {
+    let requests = |name: &str, text: &[u8]| {
+        let mut source = open(&scratch(name, text), &OpenContext::default()).unwrap();
+        read_all(&mut source).unwrap().len()
+    };
+    assert_eq!(requests("mark.csv", b"\xef\xbb\xbftime_s,op,lba,blocks\n0,R,0,8\n1,W,8,8\n"), 2);
+    assert_eq!(requests("no-end.csv", b"time_s,op,lba,blocks\n0,R,0,8"), 1);
+    assert_eq!(requests("no-end.spc", GOOD.trim_end().as_bytes()), 3);
+    says(&scratch("header.csv", b"time_s,op,lba,blocks\n"), &["header.csv", "the trace is empty"]);
+    let wide: Vec<u8> = "\u{feff}time_s,op\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    says(&scratch("wide.csv", &wide), &["UTF-16", "iconv"]);
+}
+
 #[test]
 fn a_bad_line_is_shown_with_its_place_and_reason() {
     let path = scratch("line.spc", format!("{GOOD}0,12x,512,r,0.3\n{GOOD}").as_bytes());
