@@ -73,7 +73,7 @@ pub struct Stack {
 /// array may come filters and another array, which its members are.
 ///
 /// # Errors
-/// What comes below a layer, and keys that a filter does not have.
+/// What comes below a layer, filters without a key, and keys that a filter does not have or that were given before.
 pub fn parse(text: &str) -> Result<Stack, SpecError> {
     let (mut arrays, mut layer, mut filters) = (Vec::new(), None, String::new());
     for part in text.split(BELOW).map(str::trim).filter(|part| !part.is_empty()) {
@@ -83,8 +83,15 @@ pub fn parse(text: &str) -> Result<Stack, SpecError> {
             return wrong("stands below a layer: the layer is the last part");
         }
         if let Some(filter) = FILTERS.iter().find(|f| f.name == name) {
+            if pairs.is_empty() {
+                return wrong(&format!("does nothing by itself: it is {}", filter.summary));
+            }
             for (key, value) in pairs {
-                filters += &format!(",{}={value}", filter.parameter(key)?);
+                let parameter = filter.parameter(key)?;
+                if split_item(&filters).1.iter().any(|(given, _)| *given == parameter) {
+                    return wrong(&format!("gives {key}= once more to what stands below it"));
+                }
+                filters += &format!(",{parameter}={value}");
             }
         } else if ARRAYS.iter().any(|a| a.name == name) {
             if name == single::ENTRY.name && !filters.is_empty() {
@@ -163,5 +170,11 @@ mod tests {
         assert!(says("cmr / raid5").contains("below a layer"));
         assert!(says("ssd-cache,writes=1GiB / cmr").contains("did you mean 'write'?"));
         assert!(says("ssd-cache,write=1GiB / single / cmr").contains("leave it out"));
+        assert!(says("ssd-cache / cmr").contains("does nothing by itself: it is caches on an SSD"));
+        assert!(says("bus / raid5 / cmr").contains("rate= in MB/s"));
+        assert!(
+            says("ssd-cache,write=1GiB / ssd-cache,read=1GiB,write=2GiB / cmr").contains("write= once more")
+        );
+        assert!(parse("ssd-cache,write=1GiB / ssd-cache,read=1GiB / cmr").is_ok());
     }
 }
