@@ -41,7 +41,9 @@ def home() -> Path:
 def check_name(text: str, what: str) -> None:
     """Refuses what would not do as the name of a directory."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
-        raise InputError(f"'{text}' is no {what}: letters, digits, dots, dashes, underscores; a letter or digit first")
+        raise InputError(
+            f"'{text}' is no {what}: up to 64 letters, digits, dots, dashes and underscores; a letter or digit first"
+        )
 
 
 def choice(option: str, value: str, words: tuple[str, ...]) -> str:

@@ -270,6 +270,10 @@ def test_the_command_line(make: Make) -> None:
     assert "a@one" in snapshot.stderr
     smrlab("device", "clone", "a@one", "c")
     assert json.loads(smrlab("device", "info", "c", "--json").stdout)["engine"]["array"].startswith("raid5")
+    smrlab("device", "fail", "c", "--disk", "1")
+    twice = smrlab("device", "fail", "c", "--disk", "3").stderr
+    assert "not whole are now 1, 3" in twice
+    assert "device replace" not in twice
 
 
 def test_a_snapshot_has_what_disks_and_ssd_hold(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -9,7 +10,7 @@ import sys
 import typer
 from typer import _completion_shared
 
-from ..errors import SmrlabError
+from ..errors import MissingError, SmrlabError
 from . import console, shell
 
 # The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`; it is called as
@@ -19,6 +20,8 @@ GROUPS = (
     "device", "demo",
 )  # fmt: skip
 NAMED = {"list": "catalogue", "explain": "catalogue"}
+# What the system answers where a place cannot be written, or not by this user: nothing that the program does wrong.
+OF_PLACES = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
 
 
 def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
@@ -66,3 +69,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as e:
+        if e.errno not in OF_PLACES:
+            raise
+        console.fail(f"{e.filename}: {e.strerror}" if e.filename else str(e.strerror))
+        sys.exit(MissingError.exit_status)

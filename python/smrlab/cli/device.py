@@ -13,7 +13,7 @@ import typer
 from .. import _core, devices, faults, listening
 from ..devices import Device
 from ..errors import InputError
-from . import attach, bands, complete, console, kept, zones
+from . import attach, bands, complete, console, disks, kept, zones
 from . import options as o
 from .console import escape
 from .finish import tell_bare_bands
@@ -60,7 +60,9 @@ def create(
     ] = None,
     stack: Annotated[
         str | None,
-        typer.Option(help="Array and layer in one, from the host down: 'ssd-cache / raid5,disks=5 / s-block'."),
+        typer.Option(
+            help="Array and layer in one, from the host down: 'ssd-cache,write=1GiB / raid5,disks=5 / s-block'."
+        ),
     ] = None,
     size: Annotated[str | None, typer.Option(help="What the host is to see, such as 8GiB.")] = None,
     medium_size: Annotated[str | None, typer.Option(help="Shorten the medium of each drive to this.")] = None,
@@ -333,34 +335,10 @@ def _recorded(device: Device) -> tuple[str, str] | None:
     return config["record"], shlex.join(words)
 
 
-Disk = Annotated[int, typer.Option("--disk", min=0, help="Its number in the array, from 0.")]
-
-
-@app.command("fail", help="A disk of an array dies.")
-def fail(name: Name, disk: Disk) -> None:
-    """Let a disk die."""
-    Device.named(name).ask("fail", disk=disk)
-    console.note(f"disk {disk} of {name} is dead; a fresh one: smrlab device replace {name} --disk {disk}")
-
-
-@app.command("replace", help="A fresh drive takes the place of a dead disk, and is rebuilt in the background.")
-def replace(
-    name: Name, disk: Disk, wait: Annotated[bool, typer.Option("--wait", help="Until it is rebuilt.")] = False
-) -> None:
-    """Replace a disk."""
-    device = Device.named(name)
-    state = device.ask("replace", disk=disk)[disk]
-    if not wait:
-        console.note(f"disk {disk} of {name} is being rebuilt: smrlab device info {name} shows how far it is")
-        return
-    with console.bar(f"{name}: rebuilding disk {disk}") as bar:
-        while state["state"] == "rebuilding":
-            time.sleep(0.2)
-            state = device.ask("info")["engine"]["disks"][disk]
-            if bar:
-                bar(state.get("share", 1.0))
-    if state["state"] != "whole":
-        raise InputError(f"disk {disk} of {name} is {state['state']}: smrlab device events {name}")
+app.command("fail", help="A disk of an array dies.")(disks.fail)
+app.command("replace", help="A fresh drive takes the place of a dead disk, and is rebuilt in the background.")(
+    disks.replace
+)
 
 
 @app.command("crash", help="Cut the power now: the server dies as it stands.")

@@ -76,10 +76,19 @@ def info(
         picture.show(" + ".join(traces), doc)
 
 
+def _is_source(source: str, out: Path) -> bool:
+    """Whether a trace, `PATH[:FORMAT[,k=v...]]`, is the file that is to be written."""
+    parts = source.split(":")
+    paths = (Path(":".join(parts[:n])) for n in range(1, len(parts) + 1))
+    return any(path.exists() and path.samefile(out) for path in paths)
+
+
 def _write(spec: dict[str, Any], out: Path) -> None:
     from .. import _core
     from ..work import attended
 
+    if out.exists() and any(_is_source(source, out) for source in spec["trace"]):
+        raise InputError(f"{out} is the trace itself: choose another --out")
     with console.progress() as watch:
         done = attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
     console.note(f"{out}: {done:,} requests")
