@@ -10,6 +10,7 @@ from . import keys, plain, text
 
 # The columns of a comparison, where they apply; names and units are the registry's ('smrlab explain KEY').
 COLUMNS = (
+    "refusals.count",
     "iops",
     "response_ms.mean",
     "response_ms.p99",
@@ -27,6 +28,7 @@ COLUMNS = (
 # The rows of one run.
 DETAILS = (
     "requests",
+    "refusals.count",
     "iops",
     "mb_per_s",
     "response_ms.mean",
@@ -60,7 +62,7 @@ def derived(source: Mapping[str, Any]) -> dict[str, Any]:
     """A result's document with the few figures that the tables add."""
     doc = dict(source)
     host, cleaning, busy = doc.get("host", {}), text.dig(doc, "cleaning.total_s"), doc.get("busy_s")
-    doc["requests"] = sum(host.get(k, 0) for k in ("reads", "writes", "flushes", "discards"))
+    doc["requests"] = sum(host.get(k, 0) for k in ("reads", "writes", "flushes", "discards", "zone_commands"))
     if cleaning is not None and busy:
         doc["cleaning_share"] = _drives_cleaning(doc, cleaning) / busy
     if _full_at_start(doc):

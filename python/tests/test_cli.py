@@ -89,6 +89,25 @@ def test_an_overloaded_drive_is_said_so(smrlab: Invoke) -> None:
     assert "--scale-time" in ended.err
 
 
+def test_a_lost_array_is_said_so_and_ranks_its_refusals_first(smrlab: Invoke) -> None:
+    """What is refused is answered at once: a lost array looks fast."""
+    trace = ("--trace", "synth:uniform,requests=200,interarrival=10ms", "--drive", "tiny", "--wrap", "capacity")
+    ended = smrlab("run", *trace, "--array", "raid5,disks=3,chunk=4KiB,fail=0@100ms+1@200ms")
+    assert "drives 0, 1 were dead" in ended.err
+    assert "lost)" in ended.err
+    assert "refused requests" in ended.out
+    assert "refused" not in smrlab("run", *trace, "--array", "raid5,disks=3,chunk=4KiB,fail=0@100ms").err
+
+
+def test_a_run_of_which_nothing_is_left_is_refused(smrlab: Invoke) -> None:
+    trace = ("--trace", "synth:uniform,requests=20", "--drive", "tiny")
+    for options, named in ((("--from", "1h"), "from"), (("--filter", "lba=1TB..,op=write"), "filter")):
+        for array in ("single", "mirror"):
+            ended = smrlab("run", *trace, *options, "--array", array)
+            assert ended.status == 2
+            assert f"no request of the trace is left: {named} leaves" in ended.err
+
+
 def test_a_band_without_a_unit_is_told_what_it_means(smrlab: Invoke) -> None:
     """Tracks in one layer, blocks in another; with a unit, and by default, there is nothing to tell."""
     trace = ("--trace", "synth:uniform,requests=20", "--drive", "tiny")
@@ -294,6 +313,16 @@ def test_no_space_for_results_is_the_environments_fault(smrlab: Invoke) -> None:
         folder.rmdir()
 
 
+def test_a_state_folder_that_cannot_be_written_is_the_environments_fault(
+    smrlab: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMRLAB_STATE", "/sys/smrlab")
+    ended = smrlab("device", "create", "d", "--drive", "tiny")
+    assert ended.status == 3
+    assert ended.err.startswith("smrlab: /sys/smrlab")
+    assert len(ended.err.splitlines()) == 1
+
+
 def test_results_go_into_a_folder_that_is_a_mount_point(smrlab: Invoke, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to mount a filesystem")
@@ -379,6 +408,16 @@ def test_convert_and_head_and_synth_write_traces_that_read_back(smrlab: Invoke, 
     assert info["requests"] == 100
     same = [smrlab("run", "--trace", t, "--limit", "100", "--json").json()["host"] for t in (made, first)]
     assert same[0] == same[1]
+
+
+def test_a_trace_is_not_written_over_itself(smrlab: Invoke, tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("time_s,op,lba,blocks,mine\n0,R,0,8,kept\n")
+    for source in (own, f"{own}:csv"):
+        ended = smrlab("trace", "convert", source, "--out", own)
+        assert ended.status == 2
+        assert "is the trace itself" in ended.err
+    assert "kept" in own.read_text()
 
 
 def test_public_traces_run(smrlab: Invoke, shared: Path) -> None:

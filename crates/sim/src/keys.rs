@@ -13,7 +13,7 @@ const HE: &str = "He and Du 2014, Novel address mappings for shingled write disk
 /// All keys, in the order of the document.
 pub const KEYS: &[Key] = &[
     key("host.reads", "reads", "requests", "reads that the host sent"),
-    key("host.writes", "writes", "requests", "writes that the host sent"),
+    key("host.writes", "writes", "requests", "writes that the host sent, appends to zones included"),
     key("host.blocks_read", "blocks read", "blocks of 512 B", "blocks in the host's reads"),
     key("host.blocks_written", "blocks written", "blocks of 512 B", "blocks in the host's writes"),
     key("host.adjusted_reads", "adjusted reads", "operations", "the host's reads, long ones counted as several")
@@ -26,6 +26,8 @@ pub const KEYS: &[Key] = &[
         .from(HE),
     key("host.flushes", "flushes", "requests", "flushes that the host sent"),
     key("host.discards", "discards", "requests", "discards that the host sent"),
+    key("host.appends", "appends", "requests", "of the writes those to where a zone's write pointer is; missing where there are none"),
+    key("host.zone_commands", "zone commands", "requests", "zones that the host opened, closed, finished or reset, a command each; missing where there are none"),
     key("host.refused_blocks_read", "blocks of refused reads", "blocks of 512 B", "of the blocks read those of reads that were refused; missing where there are none"),
     key("host.refused_blocks_written", "blocks of refused writes", "blocks of 512 B", "of the blocks written those of writes that were refused; missing where there are none"),
     key("host.refused_adjusted_reads", "adjusted refused reads", "operations", "of the adjusted reads those that were refused; missing where there are none"),

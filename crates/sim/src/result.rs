@@ -113,7 +113,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
 }
 
 fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
-    let [r, w, f, d, ..] = m.host;
+    let ([r, _, f, d, appends, zones @ ..], w) = (m.host, m.writes());
     let mut host = object([
         ("reads", json!(r.commands)),
         ("writes", json!(w.commands)),
@@ -125,7 +125,8 @@ fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
         ("reads_unwritten", json!(unwritten.reads)),
         ("blocks_read_unwritten", json!(unwritten.blocks)),
     ]);
-    for (name, t) in [("flushes", f), ("discards", d)] {
+    let zones = zones.into_iter().fold(Tally::default(), Tally::plus);
+    for (name, t) in [("flushes", f), ("discards", d), ("appends", appends), ("zone_commands", zones)] {
         if t.commands > 0 {
             host.insert(name.into(), json!(t.commands));
         }
@@ -175,7 +176,7 @@ fn media(m: &Metrics, background: bool) -> Value {
 /// (`write_amplification`), media operations for each write (`war`, He & Du), and adjusted media operations, reads
 /// included, for each of the host's writes (`write_overloading`, Cassuto). What was refused is not among the host's.
 fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
-    let ([r, w, ..], [no_r, no_w]) = (m.host, m.undone);
+    let ([r, ..], w, [no_r, no_w]) = (m.host, m.writes(), m.undone);
     let (blocks, reads) = (w.blocks - no_w.blocks, (r.adjusted - no_r.adjusted) as f64);
     let writes = w.adjusted - no_w.adjusted;
     if blocks > 0 {
@@ -238,7 +239,7 @@ fn rates(m: &Metrics, out: &mut Json) {
         .collect();
     out.insert("time_by_cause_s".into(), by_cause.into());
     if makespan > 0.0 {
-        let blocks = m.host[HostOp::Read.index()].blocks + m.host[HostOp::Write.index()].blocks;
+        let blocks = m.host[HostOp::Read.index()].blocks + m.writes().blocks;
         out.insert("iops".into(), json!(m.completed() as f64 / makespan));
         out.insert("mb_per_s".into(), json!((blocks * BLOCK_BYTES) as f64 / 1e6 / makespan));
     }
@@ -401,13 +402,12 @@ fn timeline(m: &Metrics) -> Table {
         (
             "mb_per_s",
             rate(&|w| {
-                ((w.host_blocks[HostOp::Read.index()] + w.host_blocks[HostOp::Write.index()]) * BLOCK_BYTES)
-                    as f64
-                    / 1e6
+                let blocks = w.host_blocks[HostOp::Read.index()] + w.blocks_written();
+                (blocks * BLOCK_BYTES) as f64 / 1e6
             }),
         ),
         ("read_blocks", int(&|w| w.host_blocks[HostOp::Read.index()])),
-        ("write_blocks", int(&|w| w.host_blocks[HostOp::Write.index()])),
+        ("write_blocks", int(&|w| w.blocks_written())),
         ("media_blocks_read", int(&|w| w.media_blocks[Dir::Read as usize])),
         ("media_blocks_written", int(&|w| w.media_blocks[Dir::Write as usize])),
         ("response_ms_mean", done(&|w| w.response_ns as f64 / w.completions as f64 / 1e6)),

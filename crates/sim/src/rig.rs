@@ -162,6 +162,11 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
         self.volume.prefill(prefill, &mut self.watch, reads, control)
     }
 
+    /// Whether no request has come.
+    pub(crate) fn sent_nothing(&self) -> bool {
+        self.watch.total.first_arrival.is_none()
+    }
+
     /// What comes from here on is the run.
     pub(crate) fn begins(&mut self) {
         self.before = self.volume.array().map(|c| Counts::of(c.array())).unwrap_or_default();
@@ -325,7 +330,7 @@ impl Counts {
 
 /// What the array itself counted, and what befell its drives.
 fn array_json(event_loop: &EventLoop, before: &Counts, total: &Metrics) -> Value {
-    let refused = total.refused;
+    let refused = total.refusals.count().unwrap_or(0);
     let mut out = Counts::of(event_loop.array()).since(before);
     if event_loop.deaths() > 0 || refused > 0 {
         out.insert("deaths".into(), json!(event_loop.deaths()));

@@ -158,6 +158,18 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<EventLoop, true>
     Parts { rig, spec: run.spec, state: run.state, prefill: run.prefill, ran, identity, repeats, model }
 }
 
+/// Of a trace that has requests, none were sent.
+fn nothing_sent(spec: &Spec) -> RunError {
+    let given =
+        [("from", spec.from.is_some()), ("until", spec.until.is_some()), ("filter", spec.filter.is_some())];
+    let given: Vec<_> = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+    let text = match given[..] {
+        [] => "the trace has no request".to_owned(),
+        _ => format!("no request of the trace is left: {} leaves all of them out", given.join(" with ")),
+    };
+    RunError::Request(text)
+}
+
 /// `own`: the blocks of the host's space that one drive has.
 fn ran(run: &Resolved, own: f64) -> Ran {
     Ran { arrivals: run.arrivals, backlog: None, host: run.host, space: efficiency(&run.drive, own) }
@@ -179,6 +191,9 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
         // The prefill is no part of the run.
         rig.begins();
         ran.backlog = rig.run(feed, ran.arrivals, control)?;
+        if rig.sent_nothing() {
+            return Err(nothing_sent(&spec));
+        }
         if let Some(path) = &spec.save_state {
             let array = SavedState { layer: identity, ..SavedState::default() };
             if let Some(state) = rig.state(array, &state::of_drive(&spec), usize::MAX) {

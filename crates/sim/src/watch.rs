@@ -246,11 +246,13 @@ impl ArrayObserver for Watch<true> {
 
     fn completed(&mut self, done: &Done) -> Result<(), RunError> {
         let served = Served { start: done.start, ack: done.ack, end: done.ack };
-        if done.refusal.is_some() {
-            self.total.refused += 1;
-            self.total.undone(&done.request, done.ack);
+        match done.refusal {
+            Some(why) => self.total.refused(done.arrival, &done.request, &served, (why, done.request.lba)),
+            None => {
+                let work = Work { ops: done.ops, extents: 1 };
+                self.total.counted(done.arrival, &done.request, &served, work);
+            }
         }
-        self.total.counted(done.arrival, &done.request, &served, Work { ops: done.ops, extents: 1 });
         self.log(done.arrival, &done.request, &served, done.refusal)?;
         match &mut self.verify {
             Some(verify) => verify.done(&done.request, done.refusal.is_some()),

@@ -78,19 +78,33 @@ def warn_crowded(runs: list[tuple[str, dict[str, Any]]]) -> None:
         )
 
 
+# Reasons to refuse that only drives have whose zones the host must keep in order.
+_OF_ZONES = {"not-at-pointer", "crosses-zone", "gap", "above-pointer", "zone-full", "too-many-open"}
+
+
 def tell_refused(runs: list[tuple[str, dict[str, Any]]]) -> None:
-    """Says what a drive refused, and what stands between it and an ordinary trace."""
+    """Says how many requests were refused and why, and what would serve them."""
     for name, doc in runs:
         if not (refused := text.dig(doc, "refusals.count")):
             continue
-        reasons = ", ".join(f"{n:,} {why}" for why, n in text.dig(doc, "refusals.by_reason").items())
-        sent = sum(text.dig(doc, f"host.{key}") or 0 for key in ("reads", "writes"))
-        console.note(
-            f"{name} refused {refused:,} of {sent:,} requests ({reasons}): a host-managed drive takes writes at the "
-            "write pointers of its zones alone. Between an ordinary trace and such a drive belongs a host that puts "
-            "writes in order: --stack 'dm-zoned / zoned,conventional=5%', or 'zone-log / zoned' as a zoned file system "
-            "does; synth:zoned writes in order by itself."
-        )
+        by_reason = text.dig(doc, "refusals.by_reason")
+        reasons = ", ".join(f"{n:,} {why}" for why, n in by_reason.items())
+        told = f"{name} refused {refused:,} of {doc['requests']:,} requests ({reasons})"
+        if by_reason.keys() & _OF_ZONES:
+            told += (
+                ": a host-managed drive takes writes at the write pointers of its zones alone. Between an ordinary "
+                "trace and such a drive belongs a host that puts writes in order: --stack 'dm-zoned / "
+                "zoned,conventional=5%', or 'zone-log / zoned' as a zoned file system does; synth:zoned writes in "
+                "order by itself."
+            )
+        elif dead := text.dig(doc, "array.dead"):
+            told += (
+                f": at the end drives {', '.join(map(str, dead))} were dead, and what was on them is lost. IOPS, MB/s "
+                "and response times count refused requests, which are answered at once."
+            )
+        else:
+            told += ". IOPS, MB/s and response times count them."
+        console.note(told)
 
 
 def tell_bare_bands(layers: Iterable[str]) -> None:

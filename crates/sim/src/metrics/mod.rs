@@ -17,8 +17,8 @@ use fill::Fill;
 use heatmap::HeatMap;
 use refusals::Refusals;
 use smrlab_drive::{OpDone, Served, TimedPlan};
-use smrlab_stl::{Cause, Dir, HostRequest, Outcome, Pause};
-use smrlab_units::{Blocks, HostOp, SimTime, Stalls};
+use smrlab_stl::{Cause, Dir, HostRequest, Outcome, Pause, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Stalls};
 use timeline::Timeline;
 use times::Times;
 use updates::Updates;
@@ -204,11 +204,9 @@ pub struct Metrics {
     pub last_ack: SimTime,
     /// Largest mapping seen, bytes.
     pub map_bytes_peak: u64,
-    /// Requests that the drive refused.
+    /// Requests that were refused.
     pub refusals: Refusals,
-    /// Requests that were not done.
-    pub refused: u64,
-    /// Of the host's reads and writes those that were refused.
+    /// Of the host's reads and writes, appends included, those that were refused.
     pub undone: [Tally; 2],
 }
 
@@ -264,7 +262,6 @@ impl Metrics {
             last_ack: SimTime::ZERO,
             map_bytes_peak: 0,
             refusals: Refusals::default(),
-            refused: 0,
             undone: Default::default(),
         }
     }
@@ -312,22 +309,29 @@ impl Metrics {
         self.executed(executed);
         let plan = executed.plan;
         if let Outcome::Refused { why, lba } = plan.outcome() {
-            self.refusals.add(request, why, lba);
-            self.undone(request, executed.served.ack);
-            return self.timed::<false>(arrival, request, &executed.served);
+            return self.refused(arrival, request, &executed.served, (why, lba));
         }
         let work = Work { ops: plan.ops().len() as u64, extents: u64::from(plan.extents()) };
         self.counted(arrival, request, &executed.served, work);
     }
 
-    /// A request was answered at `ack` that was not done.
+    /// A request that arrived at `arrival` was answered and not done, because of a block.
     #[cold]
-    pub fn undone(&mut self, request: &HostRequest, ack: SimTime) {
-        self.timeline.refused(ack.since(self.origin));
+    pub fn refused(
+        &mut self,
+        arrival: SimTime,
+        request: &HostRequest,
+        served: &Served,
+        (why, at): (Refusal, Lba),
+    ) {
+        self.refusals.add(request, why, at);
+        self.timeline.refused(served.ack.since(self.origin));
         let n = request.blocks.0;
-        if let Some(of_host) = self.undone.get_mut(request.op.index()) {
+        let side = if request.op == HostOp::Append { HostOp::Write } else { request.op };
+        if let Some(of_host) = self.undone.get_mut(side.index()) {
             of_host.add(n, self.adjusted.units(n), 0);
         }
+        self.timed::<false>(arrival, request, served);
     }
 
     /// A request that arrived at `arrival` was served with so much work.
@@ -345,6 +349,8 @@ impl Metrics {
                 self.war_writes.add(ops, extents);
                 self.updates.add(request.lba, request.blocks, ops, extents);
             }
+            // What lies behind a write pointer was never written before.
+            HostOp::Append => self.war_writes.add(ops, extents),
             _ => {}
         }
         self.timed::<false>(arrival, request, served);
@@ -366,16 +372,22 @@ impl Metrics {
         let service = served.ack.since(served.start);
         self.host[op].add(n, self.adjusted.units(n), 0);
         // Reads, writes and others.
+        let kind = if request.op == HostOp::Append { HostOp::Write.index() } else { op.min(2) };
         if HELD {
-            self.times.again(op.min(2), response, service);
+            self.times.again(kind, response, service);
         } else {
-            self.times.add(op.min(2), response, service);
+            self.times.add(kind, response, service);
         }
         self.timeline.completion(served.ack.since(self.origin), response, op, n);
         self.last_ack = self.last_ack.max(served.ack);
         let (origin, timeline) = (self.origin, &mut self.timeline);
         let waiting = |from: SimTime, to: SimTime| timeline.stalled(from.since(origin), to.since(origin));
         self.stalls.response(arrival, served.ack, waiting);
+    }
+
+    /// What the host wrote, where it said and where a zone's write pointer was.
+    pub fn writes(&self) -> Tally {
+        self.host[HostOp::Write.index()].plus(self.host[HostOp::Append.index()])
     }
 
     /// Requests completed so far.

@@ -58,6 +58,13 @@ pub struct Window {
     pub track_max: u64,
 }
 
+impl Window {
+    /// What the host wrote, where it said and where a zone's write pointer was.
+    pub fn blocks_written(&self) -> u64 {
+        self.host_blocks[HostOp::Write.index()] + self.host_blocks[HostOp::Append.index()]
+    }
+}
+
 impl Cell for Window {
     fn absorb(&mut self, later: &Self) {
         self.arrivals += later.arrivals;

@@ -178,8 +178,19 @@ fn a_dead_drive_is_served_around_and_rebuilt() {
     assert_eq!(number(&lost, "/array/rebuilt_blocks"), chunks);
     assert!(number(&lost, "/array/degraded_rows") > 0.0);
     assert!(number(&lost, "/makespan_s") > number(&healthy, "/makespan_s"));
-    let gone = go("striped,disks=5,chunk=4blk,fail=2@1s", "cmr", MIXED, "arrivals = 'closed'\n");
-    assert!(number(&gone, "/array/refused") > 0.0);
+}
+
+#[test]
+fn what_a_lost_array_refuses_is_counted_by_reason_and_as_nothing_written() {
+    let more = "arrivals = 'closed'\nprefill = '100%'\n";
+    let gone = go("striped,disks=5,chunk=4blk,fail=2@1s", "cmr", MIXED, more);
+    let refused = number(&gone, "/array/refused");
+    assert!(refused > 0.0);
+    assert_eq!(number(&gone, "/refusals/count"), refused);
+    assert_eq!(number(&gone, "/refusals/by_reason/lost"), refused);
+    // All of it was written before, so what is done updates something.
+    let writes = number(&gone, "/host/writes") - number(&gone, "/host/refused_blocks_written") / 2.0;
+    assert_eq!(number(&gone, "/host/updates"), writes);
 }
 
 /// A limit below what any request takes throws every drive out; one above throws out none.

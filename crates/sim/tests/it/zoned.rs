@@ -23,6 +23,24 @@ fn writers_that_keep_the_rules_are_never_refused() {
     assert_eq!(r["cache"]["zones_closed_for_others"], 0);
 }
 
+/// An append is a write of which the drive chooses the place: what it writes is the host's.
+#[test]
+fn appends_are_writes_of_the_host() {
+    let path = std::env::temp_dir().join(format!("appends-{}.csv", std::process::id()));
+    let rows = "0,append,0,8\n100,append,0,8\n200,W,16,8\n300,zone-finish,0,32\n400,append,0,8\n500,R,0,8\n";
+    std::fs::write(&path, format!("time_ms,op,lba,blocks\n{rows}")).unwrap();
+    let found = done(&format!("{DRIVE}trace = '{}'", path.display()));
+    let host = &found.json["host"];
+    let told = ["writes", "blocks_written", "refused_blocks_written", "appends", "zone_commands", "reads"];
+    assert_eq!(told.map(|name| host[name].as_u64().unwrap()), [4, 32, 8, 3, 1, 1]);
+    assert_eq!(found.json["write_amplification"], 1.0);
+    assert_eq!(found.json["war"]["per_write"], 1.0);
+    let timeline = found.tables.iter().find(|t| t.name == "timeline").unwrap();
+    let written = crate::support::real(timeline, "write_blocks").into_iter().flatten().sum::<f64>();
+    assert_eq!(written, 32.0);
+    std::fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn an_ordinary_trace_is_refused_and_told_why() {
     let text = format!(
@@ -67,7 +85,8 @@ fn zone_commands_of_a_trace_are_carried_out() {
     let r = done(&format!("{DRIVE}trace = '{}:blkparse'", path.display())).json;
     std::fs::remove_file(&path).unwrap();
     assert!(r.get("refusals").is_none(), "{}", r["refusals"]);
-    assert_eq!(r["host"]["writes"], 6);
+    let host = ["writes", "appends", "zone_commands"].map(|name| r["host"][name].as_u64().unwrap());
+    assert_eq!(host, [7, 1, 5]);
     let cache = |name: &str| r["cache"][name].as_u64().unwrap();
     // The finished zone; then of all zones the two that were written. The third was empty, and is open no more.
     assert_eq!(cache("zone_resets"), 3);
