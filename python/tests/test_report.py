@@ -16,7 +16,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.support.wait import WebDriverWait
 
-from smrlab import run
+from smrlab import compare, run
 from smrlab.errors import InputError
 from smrlab.payload import drives, heatmap, histogram, timeline
 from smrlab.plots.figures import shown_end
@@ -164,6 +164,17 @@ def test_svg_figures_are_drawn_and_reproducible(tmp_path: Path) -> None:
     first = (tmp_path / "iops.svg").read_bytes()
     write_report(tmp_path)
     assert (tmp_path / "iops.svg").read_bytes() == first
+
+
+@pytest.mark.filterwarnings("error")
+def test_figures_of_long_names_and_of_no_time_at_all_have_room(tmp_path: Path) -> None:
+    stack = "ssd-cache,write=64KiB / raid5,disks=3,chunk=4KiB / ssd-cache,write=64KiB / disk-cache,cache=10%"
+    trace, drive = "synth:uniform,requests=100", "tiny"
+    run(trace, drive=drive, wrap="capacity", stack=stack, out=tmp_path / "long")
+    run(trace, drive=drive, mechanics="instant", out=tmp_path / "instant")
+    compare(trace, drive=drive, layers=[stack, f"raid6,disks=4 / {stack}"], out=tmp_path / "two")
+    for name in ("long", "instant", "two"):
+        write_report(tmp_path / name)
 
 
 def test_one_slow_run_does_not_squeeze_the_others() -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from .. import text
-from .style import COLORS, HATCHES, SETTINGS, legend, line_style, log_axis, new_figure, tiled
+from .style import COLORS, HATCHES, SETTINGS, beside, legend, line_style, log_axis, new_figure, tiled
 
 Payload = list[dict[str, Any]]
 Writer = Callable[[float], str]
@@ -194,11 +194,13 @@ def distribution(runs: Payload) -> Figure | None:
             below.plot(x, numbers(h["f"]) * 100, label=run["name"], **line_style(i))
             above.plot(x, np.where(tail > 0, tail, np.nan) * 100, **line_style(i))
         for axes, label in ((below, "requests at most that long (%)"), (above, "requests longer than that (%)")):
-            axes.set_xscale("log")
+            if axes.dataLim.x1 > 0:
+                axes.set_xscale("log")
             axes.set_xlabel("response time (ms)")
             axes.set_ylabel(label)
         below.set_ylim(0, 101)
-        above.set_yscale("log")
+        if above.dataLim.y1 > 0:
+            above.set_yscale("log")
         legend(figure, below, len(found))
     return figure
 
@@ -219,7 +221,7 @@ def causes(runs: Payload) -> Figure | None:
             style: dict[str, Any] = {"color": color, "hatch": hatch, "edgecolor": "white", "linewidth": 0.4}
             axes.barh(range(len(found)), seconds, left=left, label=cause, height=0.62, **style)
             left += seconds
-        axes.set_yticks(range(len(found)), [r["name"] for r in found])
+        beside(axes, [r["name"] for r in found])
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("busy time (s)")
@@ -268,7 +270,10 @@ def space(runs: Payload) -> Figure | None:
         for axes, (key, label, factor) in zip(all_axes, panels, strict=True):
             values = [s.get(key, 0) * factor for _, s in spaces]
             axes.barh(range(len(values)), values, color="#5b7fa6", height=0.6)
-            axes.set_yticks(range(len(values)), [name for name, _ in spaces] if axes is all_axes[0] else [])
+            if axes is all_axes[0]:
+                beside(axes, [name for name, _ in spaces])
+            else:
+                axes.set_yticks([])
             axes.invert_yaxis()
             axes.grid(visible=False, axis="y")
             axes.set_xlabel(label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ MARKERS = ("o", "s", "^", "D", "v", "x", "P", "*")
 SIZE = (5.0, 2.8)
 # Characters of a legend that fit into that width, marks left out.
 LINE = 75
+# Characters of a run's name beside bars, which leave the bars half of the width.
+BESIDE = 36
 
 SETTINGS: Any = {
     "font.size": 8,
@@ -69,7 +72,9 @@ def tiled(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
 
 
 def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.number) -> None:
-    """A logarithmic axis with plain numbers, not 6.25 x 10^0; `which`: x or y."""
+    """A logarithmic axis with plain numbers, not 6.25 x 10^0; `which`: x or y. Without values above 0 it stays."""
+    if not (axes.dataLim.intervaly if which == "y" else axes.dataLim.intervalx)[1] > 0:
+        return
     (axes.set_yscale if which == "y" else axes.set_xscale)("log")
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
@@ -88,10 +93,25 @@ def plain_numbers(axes: Axes) -> None:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
 
 
+def in_lines(name: str, width: int = BESIDE) -> str:
+    """A name in as many lines as it takes: stacks have long ones."""
+    return textwrap.fill(name, width, break_on_hyphens=False)
+
+
+def beside(axes: Axes, names: list[str]) -> None:
+    """Names the bars of `axes` from the top down; the figure grows where names have several lines."""
+    lines = [in_lines(name) for name in names]
+    axes.set_yticks(range(len(names)), lines)
+    figure = axes.get_figure(root=True)
+    if figure and (more := sum(line.count("\n") for line in lines)):
+        figure.set_figheight(figure.get_figheight() + 0.14 * more)
+
+
 def legend(figure: Figure, axes: Axes, count: int) -> None:
     """Names the runs above the panels, where there is more than one."""
     if count > 1:
         handles, labels = axes.get_legend_handles_labels()
+        labels = [in_lines(str(label), LINE) for label in labels]
         # Beside each other where they have room in the width of a figure.
         columns = max(1, min(3, count, LINE // max(map(len, labels), default=1)))
         figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=7)
