@@ -190,3 +190,65 @@ impl Disk for Served {
         let _ = self.device.zones(from, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_device::Config;
+    use smrlab_device::config::StoreKind;
+
+    fn served(layer: &str) -> Served {
+        Served::new(Device::open(Config::new("x", "tiny", layer, StoreKind::Memory)).unwrap())
+    }
+
+    /// Extents go on from the block that was asked for to the last one, as long as the caller wants more, with what was written in
+    /// those that hold data.
+    #[test]
+    fn extents_go_on_to_the_end_of_the_disk() {
+        for layer in ["log", "cmr"] {
+            let disk = served(layer);
+            let all = disk.facts().blocks.0;
+            disk.write(Lba(64), &[7; 4096], false).unwrap();
+            let of = |from: u64, most: usize| {
+                let mut told: Vec<(Range<u64>, bool)> = Vec::new();
+                let each = &mut |range: Range<Lba>, data: bool| {
+                    told.push((range.start.0..range.end.0, data));
+                    told.len() < most
+                };
+                disk.extents(Lba(from), each).unwrap();
+                told
+            };
+            for from in [0, 8, 66, all - 1] {
+                let told = of(from, usize::MAX);
+                let ends: Vec<u64> = told.iter().map(|t| t.0.end).collect();
+                let starts: Vec<u64> = told.iter().map(|t| t.0.start).collect();
+                assert_eq!((starts[0], *ends.last().unwrap()), (from, all), "{layer}");
+                assert_eq!(starts[1..], ends[..ends.len() - 1], "{layer}: {told:?}");
+                let data = |block: u64| told.iter().any(|t| t.0.contains(&block) && t.1);
+                assert!((64..72).filter(|b| *b >= from).all(data), "{layer}: {told:?}");
+                assert!(layer == "cmr" || from > 8 || !data(200), "{told:?}");
+            }
+            assert_eq!(of(0, 1).len(), 1, "{layer}");
+        }
+    }
+
+    /// What a host reads is what it wrote, what is wrong with the device is said in SCSI's words.
+    #[test]
+    fn a_disk_is_its_device() {
+        let disk = served("cmr");
+        let all = disk.facts().blocks.0;
+        disk.write(Lba(all - 8), &[9; 4096], true).unwrap();
+        let mut data = [0; 8192];
+        disk.read(Lba(all - 16), &mut data).unwrap();
+        assert_eq!((data[..4096] == [0; 4096], data[4096..] == [9; 4096]), (true, true));
+        disk.change(Lba(all - 8), &mut [0; 512], false, &mut |bytes| {
+            assert_eq!(bytes, [9; 512]);
+            bytes.fill(3);
+            Ok(())
+        })
+        .unwrap();
+        disk.read(Lba(all - 8), &mut data[..1024]).unwrap();
+        assert_eq!((data[..512] == [3; 512], data[512..1024] == [9; 512]), (true, true));
+        assert_eq!(disk.read(Lba(all), &mut data[..512]).unwrap_err().why, Sense::OUT_OF_RANGE);
+    }
+}

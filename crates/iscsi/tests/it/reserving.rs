@@ -50,3 +50,19 @@ fn a_reset_ends_a_reservation_and_a_cold_one_the_session() {
         );
     }
 }
+
+/// Another initiator takes the place of the one that holds a reservation: that one hears of it once.
+#[test]
+fn who_was_preempted_hears_of_it_once() {
+    let target = target();
+    let statuses = |initiator: &str, sent: &[Pdu]| {
+        let (_, told, _) = converse(&target, &NORMAL.replace("iqn.a", initiator), sent);
+        told.iter().map(|p| (p.opcode(), p.header[3])).collect::<Vec<_>>()
+    };
+    let good = (opcode::RESPONSE, 0);
+    assert_eq!(statuses("iqn.a", &[out(10, 0, 0, [0, 7]), out(11, 1, 1, [7, 0])]), [good; 2]);
+    assert_eq!(statuses("iqn.b", &[out(10, 0, 0, [0, 9]), out(11, 4, 1, [9, 7])]), [good; 2]);
+    let ready = |number: u32| command(number, number, 0, 0, &[0; 6]);
+    let heard = statuses("iqn.a", &[ready(10), ready(11), ready(12)]);
+    assert_eq!(heard, [(opcode::RESPONSE, 2), good, good]);
+}

@@ -254,3 +254,24 @@ impl Fit<'_> {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From 10 to 20 cylinders seeks take 2 ms longer, from 40 on 1.5 ms less and never less than none: steps where the classes begin
+    /// and end, between them what the curve says.
+    #[test]
+    fn a_correction_is_added_to_the_seeks_of_its_class() {
+        let ms = SimTime::from_ms;
+        let curve = SeekCurve::Table(vec![(1, ms(1)), (101, ms(101))]);
+        let correction = |from, to, ms| Correction { write: false, from, to, ms, error: 0.1, requests: 40 };
+        let found = corrected(&curve, &[correction(10, 20, 2.0), correction(40, u64::MAX, -1.5)]);
+        let us = |d| found.time(0, d).0 / 1000;
+        let distances = [1, 9, 10, 15, 19, 20, 39, 40, 101];
+        let times = [1000, 9000, 12_000, 17_000, 21_000, 20_000, 39_000, 38_500, 99_500];
+        assert_eq!(distances.map(us), times);
+        let short = corrected(&curve, &[correction(1, 3, -5.0)]);
+        assert_eq!([1, 2, 3].map(|d| short.time(0, d)), [SimTime::ZERO, SimTime::ZERO, ms(3)]);
+    }
+}

@@ -93,6 +93,45 @@ fn bad_input_is_told_all_at_once_with_remedies() {
     assert_eq!(e.kind(), Kind::Input);
 }
 
+/// Each field of words and numbers by itself, with what it accepts.
+#[test]
+fn a_field_says_what_it_accepts() {
+    for (field, accepted) in [
+        ("adjusted_rule = 'round'", "floor+1"),
+        ("address_space = 'beside'", "concat"),
+        ("wrap = 'round'", "prefilled"),
+        ("join = 'togethr'", "bursts"),
+        ("scale_time = 0.0", "from 1e-9 to 1e12"),
+        ("adjusted_blocks = 0", "a whole number from 1"),
+        ("limit = 0", "a whole number from 1"),
+    ] {
+        let e = fails(&format!("trace = 'synth:uniform,requests=10,span=1MiB'\ndrive = 'tiny'\n{field}"));
+        let name = field.split(' ').next().unwrap_or_default();
+        let text = e.to_string();
+        assert!(text.contains(name) && text.contains(accepted), "{field}: {text}");
+        assert_eq!(e.kind(), Kind::Input, "{field}");
+    }
+}
+
+/// Flushes and discards are counted where a trace has any, and there is no word of them where it has none.
+#[test]
+fn flushes_and_discards_of_a_trace_are_counted() {
+    let line = |rwbs: &str, rest: &str| {
+        format!("  8,16   3        1     0.000000100   697  D  {rwbs} {rest} [fio]\n")
+    };
+    let of = |name: &str, lines: &[String]| {
+        let path = std::env::temp_dir().join(format!("flushes-{name}-{}.txt", std::process::id()));
+        std::fs::write(&path, lines.concat()).unwrap();
+        let r = done(&format!("drive = 'tiny'\ntrace = '{}:blkparse'", path.display())).json;
+        std::fs::remove_file(&path).unwrap();
+        ["reads", "writes", "flushes", "discards"].map(|n| r["host"][n].as_u64())
+    };
+    let writes = [line("W", "8 + 8"), line("R", "8 + 8"), line("W", "16 + 8")];
+    let others = [line("F", ""), line("D", "8 + 8"), line("F", ""), line("F", ""), line("D", "16 + 8")];
+    assert_eq!(of("none", &writes), [Some(1), Some(2), None, None]);
+    assert_eq!(of("some", &[&writes[..], &others].concat()), [Some(1), Some(2), Some(3), Some(2)]);
+}
+
 /// Whoever looks on sees all requests done at the end, of one drive and of several.
 #[test]
 fn progress_counts_every_request() {

@@ -14,6 +14,8 @@ fn check(format: &str, bytes: &[u8], expected: &[Row]) {
     let found = all.iter().map(|r| (r.arrival.0, source.device_name(r.device), r.op, r.lba.0, r.blocks));
     let expected = expected.iter().map(|&(at, device, op, lba, n)| (at, device.to_owned(), op, lba, n));
     assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{format}");
+    // Of the formats only blktrace's say which writes were FUA.
+    assert!(format.starts_with("blk") || all.iter().all(|r| !r.fua), "{format}");
 }
 
 /// World clocks begin with the first request; bytes become the blocks that they touch; times are rounded to nanoseconds.

@@ -326,3 +326,27 @@ impl LogLayer {
             .then(|| (self.slots().pba(victim.slot), Dir::Read))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of four places 0 and 1 were written again: the hand passes them once, and gives up 2, then 3, then 0, which nobody wrote since. Where all
+    /// were written it goes round and finds none, but the next time.
+    #[test]
+    fn the_hand_goes_round_and_passes_what_was_written_again() {
+        let (recent, counters) = Default::default();
+        let free = FreeBands::new(4);
+        let mut raz = Raz { band: 1, tracks: vec![(0, 8)], places: 4, free, recent, hand: 0, counters };
+        let next = |raz: &mut Raz| {
+            let (passed, cold) = raz.look();
+            let last = raz.last_of(passed);
+            raz.pass(passed);
+            (last, cold)
+        };
+        [0, 1].into_iter().for_each(|place| raz.wrote(place));
+        assert_eq!([(); 3].map(|()| next(&mut raz)), [(2, true), (3, true), (0, true)]);
+        (0..4).for_each(|place| raz.wrote(place));
+        assert_eq!([(); 2].map(|()| next(&mut raz)), [(0, false), (1, true)]);
+    }
+}
