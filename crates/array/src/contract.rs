@@ -1,7 +1,7 @@
 //! The contract of an array.
 
 use crate::{MemberId, MemberPlan, Records, Ticket, Work};
-use smrlab_stl::{Counted, HostRequest};
+use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, Lba, SimTime, Zone};
 use std::ops::Range;
 
@@ -36,8 +36,10 @@ pub enum Stop {
 pub struct Phase {
     /// The work.
     pub ticket: Ticket,
-    /// A read failed because its member died: its slot holds nothing. Writes to dead members are passed over.
+    /// A read failed because its member died: its slot holds nothing.
     pub lost: bool,
+    /// A write was not taken, and why: its member was dead, or died meanwhile, or refused it.
+    pub untaken: Option<Refusal>,
     /// Requests of the host's are in the array.
     pub busy: bool,
 }

@@ -21,7 +21,7 @@ use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use works::Running;
+use works::{Missed, Running};
 
 /// What befalls members, and what they share.
 #[derive(Clone, Debug, Default)]
@@ -269,8 +269,8 @@ impl EventLoop {
         let now = self.now;
         match event {
             Event::Phase(ticket) => {
-                let Some(lost) = self.phase_over(ticket) else { return Ok(()) };
-                let phase = Phase { ticket, lost, busy: self.hosts > 0 };
+                let Some(Missed { lost, untaken }) = self.phase_over(ticket) else { return Ok(()) };
+                let phase = Phase { ticket, lost, untaken, busy: self.hosts > 0 };
                 self.planned(|array, plan| array.complete(now, phase, plan), watch)
             }
             Event::Piece(piece) => {

@@ -94,8 +94,8 @@ pub(crate) struct Answer {
     /// When it began, and when it was done.
     pub start: SimTime,
     pub ack: SimTime,
-    /// It was done.
-    pub ok: bool,
+    /// Why it was not done.
+    pub refusal: Option<Refusal>,
     /// Media operations that were done for it.
     pub ops: u64,
 }
@@ -104,7 +104,8 @@ impl Answer {
     /// Nothing, at `now`.
     pub(crate) fn none(op: &MemberOp, now: SimTime) -> Self {
         let MemberOp { ticket, buffers, request, .. } = *op;
-        Self { ticket, buffers, request, came: now, start: now, ack: now, ok: false, ops: 0 }
+        let refusal = Some(Refusal::Lost);
+        Self { ticket, buffers, request, came: now, start: now, ack: now, refusal, ops: 0 }
     }
 }
 
@@ -232,10 +233,19 @@ mod tests {
 
     /// Two drives behind an array; what `watch` sees of requests at their times, and when each was acknowledged.
     fn acks(
-        (layer, array, scheduler): (&str, &str, &str),
+        how: (&str, &str, &str),
         requests: &[(u64, HostOp, u64, u64)],
         watch: &mut impl ArrayObserver<Error = std::convert::Infallible>,
     ) -> Vec<u64> {
+        answers(how, requests, watch).into_iter().map(|(ack, _)| ack).collect()
+    }
+
+    /// The same, and why each was refused that was.
+    fn answers(
+        (layer, array, scheduler): (&str, &str, &str),
+        requests: &[(u64, HostOp, u64, u64)],
+        watch: &mut impl ArrayObserver<Error = std::convert::Infallible>,
+    ) -> Vec<(u64, Option<Refusal>)> {
         let mut problems = smrlab_units::problems::Problems::default();
         let drive = "tiny";
         let (metadata, mechanics, medium) = ("nv", Some("no-rotation"), None);
@@ -260,11 +270,11 @@ mod tests {
             );
         }
         let Ok(()) = c.finish(watch);
-        let mut acks = vec![0; requests.len()];
+        let mut answers = vec![(0, None); requests.len()];
         while let Some(done) = c.next_done() {
-            acks[done.request.id as usize] = done.ack.0;
+            answers[done.request.id as usize] = (done.ack.0, done.refusal);
         }
-        acks
+        answers
     }
 
     /// Two blocks, one on each disk; the first one's head is a seek of 2 ms away: the request ends with the later of the two.
@@ -278,6 +288,28 @@ mod tests {
             let near = of(&[(0, HostOp::Read, 1600, 1), (100_000, HostOp::Read, 1, 1)])[1];
             let far = of(&[(0, HostOp::Read, 1600, 1), (100_000, HostOp::Read, 0, 1)])[1];
             assert!(far > near && both == far, "{scheduler}: {both}, {near} and {far}");
+        }
+    }
+
+    /// A host-managed drive takes a write where its zone is empty, and none behind the gap; the array says why.
+    #[test]
+    fn what_a_drive_refuses_its_array_refuses() {
+        for scheduler in ["fcfs", "sptf,depth=8"] {
+            let how = ("zoned,zone=32KiB,conventional=0%", "spanning,disks=2", scheduler);
+            let writes = [(0, HostOp::Write, 0, 8), (100_000, HostOp::Write, 16, 8)];
+            let refusals: Vec<_> = answers(how, &writes, &mut ()).into_iter().map(|(_, why)| why).collect();
+            assert_eq!(refusals, [None, Some(Refusal::NotAtPointer)], "{scheduler}");
+        }
+    }
+
+    /// Of two striped drives one dies while both write: the request is not acknowledged as done.
+    #[test]
+    fn what_a_drive_did_not_take_before_it_died_is_refused() {
+        for scheduler in ["fcfs", "sptf,depth=8"] {
+            let how = ("cmr", "striped,disks=2,chunk=1blk,fail=1@100ms", scheduler);
+            let writes = [(0, HostOp::Write, 0, 2), (99_999, HostOp::Write, 1600, 2)];
+            let refusals: Vec<_> = answers(how, &writes, &mut ()).into_iter().map(|(_, why)| why).collect();
+            assert_eq!(refusals, [None, Some(Refusal::Lost)], "{scheduler}");
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::member::Answer;
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan};
 use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
-use smrlab_stl::{Facts, HostRequest, Pause};
+use smrlab_stl::{Facts, HostRequest, Pause, Refusal};
 use smrlab_units::SimTime;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -133,12 +133,12 @@ impl<O: ArrayObserver> Sink<'_, O> {
         self.known.sent.get(&number?).map(|s| s.op.request.id)
     }
 
-    fn answered_at(&mut self, number: u64, served: &Served, (ok, ops): (bool, u64)) {
+    fn answered_at(&mut self, number: u64, served: &Served, (refusal, ops): (Option<Refusal>, u64)) {
         if let Some(s) = self.known.sent.get_mut(&number).filter(|s| !s.acked) {
             s.acked = true;
             let (came, Served { start, ack, .. }) = (s.came, *served);
             let nothing = Answer::none(&s.op, ack);
-            self.known.answers.push(Answer { came, start, ack, ok, ops, ..nothing });
+            self.known.answers.push(Answer { came, start, ack, refusal, ops, ..nothing });
         }
     }
 }
@@ -163,7 +163,8 @@ impl<O: ArrayObserver> Observer for Sink<'_, O> {
         self.watch.dispatched(came, request, executed)?;
         let could = !self.watch.throws_out();
         self.known.could_not |= !could;
-        let outcome = (could && executed.plan.refusal().is_none(), executed.plan.ops().len() as u64);
+        let refusal = if could { executed.plan.refusal() } else { Some(Refusal::Lost) };
+        let outcome = (refusal, executed.plan.ops().len() as u64);
         self.answered_at(request.id, &executed.served, outcome);
         self.known.sent.remove(&request.id);
         Ok(())
@@ -176,7 +177,7 @@ impl<O: ArrayObserver> Observer for Sink<'_, O> {
         request: &HostRequest,
         served: &Served,
     ) -> Result<(), O::Error> {
-        self.answered_at(request.id, served, (true, 0));
+        self.answered_at(request.id, served, (None, 0));
         self.watch.accepted(member, came, request, served)
     }
 
@@ -187,7 +188,7 @@ impl<O: ArrayObserver> Observer for Sink<'_, O> {
         both: (&HostRequest, &HostRequest),
         served: &Served,
     ) -> Result<(), O::Error> {
-        self.answered_at(both.0.id, served, (true, 0));
+        self.answered_at(both.0.id, served, (None, 0));
         self.known.sent.remove(&both.0.id);
         self.watch.answered(member, came, both, served)
     }

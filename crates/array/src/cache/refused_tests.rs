@@ -119,7 +119,7 @@ impl Rig {
 
     fn complete(&mut self, ticket: u32) -> Seen {
         let mut plan = MemberPlan::new(true);
-        let phase = Phase { ticket: Ticket(ticket), lost: false, busy: false };
+        let phase = Phase { ticket: Ticket(ticket), lost: false, untaken: None, busy: false };
         self.cached.complete(SimTime::ZERO, phase, &mut plan);
         Seen::of(&plan)
     }

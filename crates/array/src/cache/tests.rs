@@ -30,7 +30,7 @@ impl Rig {
         let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
         let (_, mut jobs) = self.begin(0, Work::Host(request));
         let mut plan = MemberPlan::new(true);
-        let phase = Phase { ticket: Ticket(0), lost: false, busy: false };
+        let phase = Phase { ticket: Ticket(0), lost: false, untaken: None, busy: false };
         self.array.complete(SimTime::ZERO, phase, &mut plan);
         jobs.extend(plan.jobs());
         jobs

@@ -4,6 +4,7 @@
 //! at the end of the request; in pieces, each as soon as it could begin on the bus, they take their turns. The request ends when its
 //! last piece has passed.
 
+use super::works::Missed;
 use super::{Event, EventLoop};
 use crate::{MemberId, Ticket};
 use smrlab_stl::HostRequest;
@@ -94,7 +95,7 @@ impl EventLoop {
         let now = self.now;
         let end = self.buses[piece.on].carry(now, piece.blocks);
         if piece.last {
-            self.answered(piece.ticket, end, false);
+            self.answered(piece.ticket, end, Missed::default());
         }
     }
 }

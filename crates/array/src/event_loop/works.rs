@@ -14,9 +14,15 @@ enum Stage {
     Stripes(u32),
     /// For nothing: the array has planned, or is about to.
     Nothing,
-    /// For the members: requests of its phase that are not answered, when the last of the others ends, and whether a read of them
-    /// brought nothing.
-    Members { open: u32, end: SimTime, lost: bool },
+    /// For the members: requests of its phase that are not answered, when the last of the others ends, and what was missed.
+    Members { open: u32, end: SimTime, missed: Missed },
+}
+
+/// What the members did not do of a phase: see [`Phase`](crate::Phase).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missed {
+    pub lost: bool,
+    pub untaken: Option<Refusal>,
 }
 
 /// A work under way.
@@ -72,7 +78,7 @@ impl EventLoop {
             let Some(running) = self.works.get_mut(op.ticket) else { continue };
             match &mut running.stage {
                 Stage::Members { open, .. } => *open += 1,
-                stage => *stage = Stage::Members { open: 1, end: self.now, lost: false },
+                stage => *stage = Stage::Members { open: 1, end: self.now, missed: Missed::default() },
             }
         }
     }
@@ -101,8 +107,8 @@ impl EventLoop {
             return Ok(());
         }
         let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
-        let (start, ack, ok) = (served.start, served.ack, refusal.is_none());
-        self.answer(op.member, Answer { start, ack, ok, ops, ..nothing });
+        let (start, ack) = (served.start, served.ack);
+        self.answer(op.member, Answer { start, ack, refusal, ops, ..nothing });
         Ok(())
     }
 
@@ -113,34 +119,37 @@ impl EventLoop {
             self.dies(member, now.max(a.came + limit));
         }
         if let Some(at) = self.members[member.at()].dies_at.filter(|at| a.ack > *at) {
-            (a.ack, a.ok) = (at.max(now), false);
+            (a.ack, a.refusal) = (at.max(now), Some(Refusal::Lost));
         }
         if let Some(running) = self.works.get_mut(a.buffers) {
             running.ops += a.ops;
         }
-        if !(a.ok && self.takes_turns((member, a.ticket), &a.request, (a.start, a.ack))) {
-            self.answered(a.ticket, a.ack, !a.ok && a.request.op == HostOp::Read);
+        let done = a.refusal.is_none();
+        if !(done && self.takes_turns((member, a.ticket), &a.request, (a.start, a.ack))) {
+            let untaken = a.refusal.filter(|_| a.request.op == HostOp::Write);
+            self.answered(a.ticket, a.ack, Missed { lost: !done && a.request.op == HostOp::Read, untaken });
         }
     }
 
-    /// A request of the work's phase ends at `end`; `lost`: it was a read that brought nothing.
-    pub(super) fn answered(&mut self, ticket: Ticket, end: SimTime, lost: bool) {
+    /// A request of the work's phase ends at `end`.
+    pub(super) fn answered(&mut self, ticket: Ticket, end: SimTime, missed: Missed) {
         let Some(running) = self.works.get_mut(ticket) else { return };
-        let Stage::Members { open, end: last, lost: any } = &mut running.stage else { return };
-        (*open, *last, *any) = (*open - 1, end.max(*last), *any | lost);
+        let Stage::Members { open, end: last, missed: all } = &mut running.stage else { return };
+        (*open, *last) = (*open - 1, end.max(*last));
+        (all.lost, all.untaken) = (all.lost | missed.lost, all.untaken.or(missed.untaken));
         if *open == 0 {
             let end = (*last).max(self.now);
             self.push(end, Event::Phase(ticket));
         }
     }
 
-    /// The phase of a work is over; whether a read of it brought nothing.
-    pub(super) fn phase_over(&mut self, ticket: Ticket) -> Option<bool> {
+    /// The phase of a work is over.
+    pub(super) fn phase_over(&mut self, ticket: Ticket) -> Option<Missed> {
         let running = self.works.get_mut(ticket)?;
-        let Stage::Members { lost, .. } = std::mem::replace(&mut running.stage, Stage::Nothing) else {
+        let Stage::Members { missed, .. } = std::mem::replace(&mut running.stage, Stage::Nothing) else {
             return None;
         };
-        Some(lost)
+        Some(missed)
     }
 
     pub(super) fn outcome(&mut self, outcome: Outcome, watch: &mut impl ArrayObserver) {

@@ -91,9 +91,9 @@ impl<M: Map> Array for Mapped<M> {
     }
 
     fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
-        match phase.lost {
-            true => plan.refuse(phase.ticket, Refusal::Lost),
-            false => plan.end(phase.ticket),
+        match phase.untaken.or(phase.lost.then_some(Refusal::Lost)) {
+            Some(why) => plan.refuse(phase.ticket, why),
+            None => plan.end(phase.ticket),
         }
     }
 

@@ -19,8 +19,12 @@ fn start(array: &mut dyn Array, work: Work) -> MemberPlan {
 }
 
 fn complete(array: &mut dyn Array, lost: bool) -> MemberPlan {
+    complete_with(array, Phase { ticket: Ticket(0), lost, untaken: None, busy: false })
+}
+
+fn complete_with(array: &mut dyn Array, phase: Phase) -> MemberPlan {
     let mut plan = MemberPlan::new(true);
-    array.complete(SimTime::ZERO, Phase { ticket: Ticket(0), lost, busy: false }, &mut plan);
+    array.complete(SimTime::ZERO, phase, &mut plan);
     plan
 }
 
@@ -140,6 +144,41 @@ fn a_write_to_what_cannot_be_kept_is_refused() {
         for lba in [0, 8, 16, 24] {
             let plan = start(&mut *array, host(HostOp::Write, lba, 8));
             assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}: {lba}");
+        }
+    }
+}
+
+/// Drives die while a write is on its way to them: where what was written is on none of the others, it is refused.
+#[test]
+fn a_write_that_is_lost_with_its_drives_is_refused() {
+    for (text, losses) in [
+        ("striped,disks=4,chunk=8blk", 0),
+        ("spanning,disks=4", 0),
+        ("dedicated,disks=4", 0),
+        ("mirror,disks=4,copies=2,chunk=8blk", 1),
+        ("raid5,disks=4,chunk=8blk", 1),
+        ("raid6,disks=4,chunk=8blk", 2),
+        ("raid4s,disks=4,chunk=8blk", 1),
+        ("dvs,disks=4,chunk=8blk,segment=4", 1),
+        ("full-stripe,disks=4,chunk=8blk,segment=4", 1),
+    ] {
+        for deaths in 0..=losses + 1 {
+            let mut array = array(text, &[960; 4]);
+            let mut plan = start(&mut *array, host(HostOp::Write, 0, 8));
+            while plan.ops().iter().all(|op| op.request.op != HostOp::Write) {
+                plan = complete(&mut *array, false);
+            }
+            let to: Vec<_> = plan.ops().iter().map(|op| op.member).take(deaths).collect();
+            assert_eq!(to.len(), deaths, "{text}");
+            to.iter().for_each(|m| array.failed(SimTime::ZERO, *m, &mut MemberPlan::new(true)));
+            let untaken = (deaths > 0).then_some(Refusal::Lost);
+            let plan =
+                complete_with(&mut *array, Phase { ticket: Ticket(0), lost: false, untaken, busy: false });
+            let expected = match deaths > losses {
+                true => Outcome::Refused(Ticket(0), Refusal::Lost),
+                false => Outcome::Ended(Ticket(0)),
+            };
+            assert_eq!(plan.outcomes(), [expected], "{text}: {deaths} died");
         }
     }
 }

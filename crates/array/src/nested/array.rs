@@ -56,7 +56,7 @@ impl Array for Nested {
 
     fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let at = match self.works.get(phase.ticket) {
-            Some(Doing::Above(_)) => return self.phase(now, phase.ticket, phase.lost, plan),
+            Some(Doing::Above(_)) => return self.phase(now, phase, plan),
             Some(Doing::Request(request)) => request.to,
             Some(Doing::Own(at)) => *at,
             None => return plan.end(phase.ticket),

@@ -68,6 +68,7 @@ struct Above {
     /// Requests of its phase that are not answered; those to the SSD count as one.
     waits: u32,
     lost: bool,
+    untaken: Option<Refusal>,
     /// Works of members that were begun for it and are not over.
     members: u32,
     /// How it ended, while there are some.
@@ -308,17 +309,20 @@ impl Nested {
             self.throw_out(now, at, plan);
         }
         let lost = answer.refusal.is_some() && answer.op == HostOp::Read;
-        self.phase(now, answer.of, lost, plan);
+        let untaken = answer.refusal.filter(|_| answer.op == HostOp::Write);
+        self.phase(now, Phase { ticket: answer.of, lost, untaken, busy: false }, plan);
     }
 
     /// A part of a phase above is over.
-    fn phase(&mut self, now: SimTime, ticket: Ticket, lost: bool, plan: &mut MemberPlan) {
-        let Some(Doing::Above(work)) = self.works.get_mut(ticket) else { return };
-        work.lost |= lost;
+    fn phase(&mut self, now: SimTime, part: Phase, plan: &mut MemberPlan) {
+        let Some(Doing::Above(work)) = self.works.get_mut(part.ticket) else { return };
+        work.lost |= part.lost;
+        work.untaken = work.untaken.or(part.untaken);
         work.waits -= 1;
         if work.waits == 0 {
-            let (lost, busy) = (std::mem::take(&mut work.lost), self.hosts > 0);
-            self.above(now, plan, |above, own| above.complete(now, Phase { ticket, lost, busy }, own));
+            let (lost, untaken) = (std::mem::take(&mut work.lost), work.untaken.take());
+            let phase = Phase { lost, untaken, busy: self.hosts > 0, ..part };
+            self.above(now, plan, |above, own| above.complete(now, phase, own));
         }
     }
 

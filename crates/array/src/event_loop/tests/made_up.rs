@@ -88,8 +88,8 @@ impl Array for Script {
     }
 
     fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
-        // What was lost, and whether others wait, decides how it goes on.
-        if phase.lost || phase.busy {
+        // What was lost or not taken, and whether others wait, decides how it goes on.
+        for _ in [phase.lost || phase.busy, phase.untaken.is_some()].iter().filter(|is| **is) {
             self.rng.below(2);
         }
         self.go_on(phase.ticket, plan);

@@ -27,6 +27,7 @@ struct Running {
     open: u32,
     end: SimTime,
     lost: bool,
+    untaken: Option<Refusal>,
     cleaning: Option<(&'static str, u64)>,
 }
 
@@ -158,7 +159,7 @@ impl World {
         match event {
             Event::Phase(ticket) => {
                 let Some(w) = self.works.get(&ticket) else { return };
-                let phase = Phase { ticket, lost: w.lost, busy: self.hosts > 0 };
+                let phase = Phase { ticket, lost: w.lost, untaken: w.untaken, busy: self.hosts > 0 };
                 self.planned(|array, plan| array.complete(now, phase, plan));
             }
             Event::Failed(member) => {
@@ -201,6 +202,7 @@ impl World {
             open: 0,
             end: self.now,
             lost: false,
+            untaken: None,
             cleaning: None,
         };
         self.works.insert(ticket, w);
@@ -248,7 +250,7 @@ impl World {
         }
         for op in plan.ops() {
             let w = self.works.get_mut(&op.ticket).unwrap();
-            (w.open, w.end, w.lost) = (w.open + 1, self.now, false);
+            (w.open, w.end, w.lost, w.untaken) = (w.open + 1, self.now, false, None);
         }
         plan.ops().iter().for_each(|op| self.issue(*op));
         plan.jobs().iter().for_each(|job: &Job| self.enter(Work::Job(*job)));
@@ -301,6 +303,9 @@ impl World {
         w.open -= 1;
         w.end = w.end.max(at);
         w.lost |= !ok && op.request.op == HostOp::Read;
+        if !ok && op.request.op == HostOp::Write {
+            w.untaken = Some(Refusal::Lost);
+        }
         if w.open == 0 {
             self.events.push((w.end, Event::Phase(op.ticket)));
         }

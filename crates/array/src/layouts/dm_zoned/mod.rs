@@ -281,7 +281,7 @@ impl Array for DmZoned {
 
     fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        if self.dead || phase.lost {
+        if self.dead || phase.lost || phase.untaken.is_some() {
             return self.give_up(ticket, plan);
         }
         match self.works.take(ticket) {

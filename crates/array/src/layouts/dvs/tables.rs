@@ -128,7 +128,7 @@ mod tests {
                     .map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0, op.request.why)),
             );
             plan.clear();
-            dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+            dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
         }
         asked
     }

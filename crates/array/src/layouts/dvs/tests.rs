@@ -22,7 +22,7 @@ fn carry_out(dvs: &mut Dvs, ms: u64, work: Work) -> Vec<(u32, u64, u64)> {
         let tables = plan.ops().iter().filter(|op| op.request.why == Cause::Metadata);
         asked.extend(tables.map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0)));
         plan.clear();
-        dvs.complete(SimTime::from_ms(ms), Phase { ticket, lost: false, busy: false }, &mut plan);
+        dvs.complete(SimTime::from_ms(ms), Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
     }
     asked
 }
@@ -99,7 +99,7 @@ fn stripes_are_filled_with_chunks_that_are_in_no_other() {
     dvs.start_runs(now, ticket, &[0..2, 4..6], &mut plan);
     while !plan.ops().is_empty() {
         plan.clear();
-        dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+        dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
     }
     assert_eq!(dvs.counts.filled, 1);
 }
@@ -112,7 +112,7 @@ fn collections_in_idle_time_go_through_the_journal() {
     let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
     dvs.start(now, ticket, &Work::Job(Task::Collect(0).into()), &mut plan);
     plan.clear();
-    dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+    dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
     let asked: Vec<_> =
         plan.ops().iter().map(|op| (op.member.0, op.request.op, op.request.blocks.0)).collect();
     assert_eq!(asked, [(3, HostOp::Write, 4)]);

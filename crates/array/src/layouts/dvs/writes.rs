@@ -164,14 +164,18 @@ impl Dvs {
         self.recycle(op);
     }
 
-    /// Stripes are written: the tables have them, and what the journal had no room for follows.
+    /// Stripes are written: the tables have them, and what the journal had no room for follows. The work is refused where too many
+    /// disks died meanwhile.
     fn stripes_written(&mut self, now: SimTime, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
         let background = op.purpose.task().is_some();
         op.groups.iter().for_each(|write| self.commit(now, write, background, plan));
         self.collecting &= !op.purpose.is_idle_collection();
         self.use_free_places(plan);
         if op.rest.is_empty() {
-            plan.end(op.ticket);
+            match op.changes != self.disks.changes() && self.disks.too_many() {
+                true => self.refuse(op.ticket, op.purpose.task(), plan),
+                false => plan.end(op.ticket),
+            }
             return self.recycle(op);
         }
         op.groups = std::mem::take(&mut op.rest);

@@ -280,6 +280,12 @@ impl Array for FullStripe {
                 plan.end(ticket);
             }
             (Stage::ReadOld, _) => self.write(now, ticket, op, plan),
+            (Stage::Write, _)
+                if phase.untaken.is_some_and(|why| why != Refusal::Lost)
+                    || (op.changes != self.disks.changes() && self.disks.too_many()) =>
+            {
+                self.turned_down(ticket, &op, plan);
+            }
             (Stage::Write, _) => self.written(now, ticket, op, plan),
             (Stage::Room | Stage::Turn, _) => self.operations.put(ticket, op),
         }

@@ -288,6 +288,17 @@ impl FullStripe {
         }
     }
 
+    /// The members did not take all of a work's stripes, and what is missing cannot be made again: they hold nothing.
+    pub(super) fn turned_down(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+        match op.purpose {
+            Purpose::Collect(_) => {
+                self.over(ticket, op);
+                self.collected(ticket, plan);
+            }
+            _ => self.refuse(ticket, op, plan),
+        }
+    }
+
     /// A work cannot be done.
     pub(super) fn refuse(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
         self.over(ticket, op);

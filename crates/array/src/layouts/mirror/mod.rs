@@ -122,6 +122,11 @@ impl Mirror {
         self.shape.copies(chunk).filter(|copy| self.has(copy))
     }
 
+    /// Whether of each chunk of a request a copy is left.
+    fn has_copies(&self, r: &HostRequest) -> bool {
+        self.shape.chunks_of(&r.lba.span(r.blocks)).all(|chunk| self.copies(chunk).next().is_some())
+    }
+
     /// Where blocks of the host's are in a copy of their chunk.
     fn extent(&self, copy: Copied, chunk: u64, span: &Range<u64>) -> Extent {
         let base = chunk * self.shape.chunk;
@@ -342,6 +347,9 @@ impl Array for Mirror {
             Operation::ReadSources(task) => {
                 self.operations.put(ticket, (Operation::WriteTarget(task), changes));
                 return self.write_target(ticket, task, plan);
+            }
+            Operation::Host(r) if phase.untaken.is_some() && !self.has_copies(&r) => {
+                return plan.refuse(ticket, Refusal::Lost);
             }
             Operation::Host(r) => {
                 self.changing(&r).into_iter().for_each(|chunks| self.intent.clean(chunks, plan));

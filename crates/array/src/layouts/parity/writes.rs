@@ -4,7 +4,7 @@ use super::method::{self, Method, RowWrite, SegmentPlan};
 use super::operation::{Operation, WriteOp, WritePhase, slot_term};
 use super::{Parity, TooManyDead};
 use crate::{End, MemberId, MemberPlan, Term, Ticket};
-use smrlab_stl::{Cause, HostRequest};
+use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ impl Parity {
         }
     }
 
-    /// Rows are written: the next ones go to the journal, or the write is over.
+    /// Rows are written: the next ones go to the journal, or the write is over. It is refused where too many disks died meanwhile.
     fn rows_written(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
         self.free_places(&mut op.places, plan);
         let next = op.journalled.end;
@@ -76,8 +76,13 @@ impl Parity {
             return self.enter_journal(op, next, plan);
         }
         self.log_written(&op, plan);
-        self.clean(&op.request, plan);
-        plan.end(op.ticket);
+        let rows = self.rows.rows_of(op.span());
+        if op.changes != self.disks.changes() && rows.into_iter().any(|row| self.lost(row).is_err()) {
+            plan.refuse(op.ticket, Refusal::Lost);
+        } else {
+            self.clean(&op.request, plan);
+            plan.end(op.ticket);
+        }
         self.pool.push(op);
     }
 

@@ -223,7 +223,7 @@ impl Array for ZoneLog {
 
     fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        if self.dead || phase.lost {
+        if self.dead || phase.lost || phase.untaken.is_some() {
             self.writing.take_if(|of| of.0 == ticket);
             plan.refuse(ticket, Refusal::Lost);
         } else if let Some((_, request)) = self.writing.filter(|of| of.0 == ticket) {
