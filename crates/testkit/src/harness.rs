@@ -308,10 +308,17 @@ impl Harness {
     }
 }
 
-/// Different bytes for every block.
+/// Different bytes for every block, and within it.
 pub(crate) fn new_data(blocks: u64, rng: &mut Rng) -> Vec<u8> {
+    const WORDS: u64 = BLOCK_BYTES / 8;
     let mut data = vec![0; (blocks * BLOCK_BYTES) as usize];
-    data.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.bits().to_le_bytes()));
+    let mut first = 0;
+    for (i, word) in (0..).zip(data.as_chunks_mut::<8>().0) {
+        if i % WORDS == 0 {
+            first = rng.bits();
+        }
+        *word = first.wrapping_add(i % WORDS).to_le_bytes();
+    }
     data
 }
 

@@ -49,9 +49,11 @@ impl PlainMedium {
 
     fn hit(&mut self, block: usize) {
         let victims = Arc::clone(&self.victims);
-        for &v in &victims[block] {
-            self.block(v as usize).fill(DESTROYED);
-        }
+        victims[block].iter().for_each(|&v| self.destroy(v as usize));
+    }
+
+    fn destroy(&mut self, block: usize) {
+        self.block(block).fill(DESTROYED);
     }
 
     /// The power fails while `pba` is written: the sector is neither old nor new, and has done its damage.
@@ -71,10 +73,13 @@ impl Medium for PlainMedium {
     }
 
     fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
-        for (i, bytes) in data.chunks(BYTES).enumerate() {
-            let block = pba.0 as usize + i;
-            self.block(block).copy_from_slice(bytes);
-            self.hit(block);
+        let (first, end) = (pba.0 as usize, pba.0 as usize + data.len() / BYTES);
+        self.data[first * BYTES..end * BYTES].copy_from_slice(data);
+        // Block by block, as the head passes: what one destroys of those behind it is written after that.
+        let victims = Arc::clone(&self.victims);
+        for block in first..end {
+            let behind = block as u32 + 1..end as u32;
+            victims[block].iter().filter(|v| !behind.contains(v)).for_each(|&v| self.destroy(v as usize));
         }
         Ok(())
     }

@@ -22,7 +22,11 @@ fn carry_out(dvs: &mut Dvs, ms: u64, work: Work) -> Vec<(u32, u64, u64)> {
         let tables = plan.ops().iter().filter(|op| op.request.why == Cause::Metadata);
         asked.extend(tables.map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0)));
         plan.clear();
-        dvs.complete(SimTime::from_ms(ms), Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+        dvs.complete(
+            SimTime::from_ms(ms),
+            Phase { ticket, lost: false, untaken: None, busy: false },
+            &mut plan,
+        );
     }
     asked
 }
@@ -132,11 +136,11 @@ fn a_collection_is_given_up_when_the_host_is_back_before_it_writes() {
         dvs.start(now, ticket, &Work::Job(job), &mut plan);
         for _ in 0..after {
             plan.clear();
-            dvs.complete(now, Phase { ticket, lost: false, busy: false }, &mut plan);
+            dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
         }
         assert_eq!(plan.ops().iter().any(|op| op.request.op == HostOp::Write), after == 1);
         plan.clear();
-        dvs.complete(now, Phase { ticket, lost: false, busy: true }, &mut plan);
+        dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: true }, &mut plan);
         assert!(plan.ops().is_empty());
         assert_eq!((dvs.counts.given_up, dvs.counts.background), [(1, 0), (0, 1)][after]);
         assert_eq!((dvs.collecting, next(&mut dvs)), (false, [Some(0), None][after]));

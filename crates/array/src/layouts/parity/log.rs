@@ -318,7 +318,11 @@ mod tests {
             let of = |o: &crate::MemberOp| (o.request.op, o.member.0, o.request.lba.0, o.request.blocks.0);
             asked.extend(plan.ops().iter().map(of));
             plan.clear();
-            array.complete(SimTime::ZERO, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+            array.complete(
+                SimTime::ZERO,
+                Phase { ticket, lost: false, untaken: None, busy: false },
+                &mut plan,
+            );
         }
         (asked, jobs)
     }

@@ -37,7 +37,7 @@ fn begin(array: &mut dyn Array) -> Vec<(HostOp, u32)> {
 /// A phase of it is over; what it asks for next.
 fn go_on(array: &mut dyn Array, lost: bool) -> Vec<(HostOp, u32)> {
     let mut plan = MemberPlan::new(true);
-    array.complete(SimTime::ZERO, Phase { ticket: Ticket(0), lost, busy: false }, &mut plan);
+    array.complete(SimTime::ZERO, Phase { ticket: Ticket(0), lost, untaken: None, busy: false }, &mut plan);
     asked(&plan)
 }
 
