@@ -199,6 +199,11 @@ fn a_remapped_sector_costs_the_way_to_its_spare_and_back() {
     assert_eq!(read(&mut m.clone(), 2, 1), 6.0);
     assert_eq!(read(&mut m, 2, 2), 9.0);
     assert_eq!(m.head().next, Pba(4));
+    // So it is where another zone has no such sectors.
+    let both = model(9, "", "7, 38");
+    let (first, second) = both.rsplit_once("[ 7, 38 ]").unwrap();
+    let (alone, _) = import(&format!("{first}[ ]{second}")).unwrap();
+    assert_eq!(alone.spec().geometry, d.spec().geometry);
     // The file that is written says so, too; a shortened drive has no remapped blocks.
     let again =
         DriveModel::from_toml(&crate::model::write(d.spec(), &|_| ("assumed", "a test".to_owned()))).unwrap();

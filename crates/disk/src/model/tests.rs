@@ -142,6 +142,21 @@ fn a_buffer_is_checked_and_described() {
     c.done = [SimTime::from_us(10), SimTime::from_us(20)];
     let told = c.describe().into_iter().find(|d| d.0 == "command").unwrap().1;
     assert!(told.ends_with(&format!("at the end {} and {}", c.done[0], c.done[1])), "{told}");
+    let of = |c: &ControllerSpec, name: &str| {
+        c.describe().into_iter().find(|d| d.0 == name).map(|d| d.1.chars().take(24).collect::<String>())
+    };
+    c.buffer.zero_latency = [false, true];
+    let some = ["cache", "read-ahead", "write cache", "zero latency"].map(|name| of(&c, name).unwrap());
+    assert!(some[0].contains(" segments of ") && some[2].starts_with("on, "), "{some:?}");
+    assert_eq!(
+        (c.buffer.read_ahead.name(), some[3].as_str()),
+        (some[1].split(',').next().unwrap(), "writes")
+    );
+    let off = ControllerSpec { buffer: BufferSpec::OFF, ..c };
+    assert_eq!(
+        (of(&off, "cache").unwrap().as_str(), of(&off, "read-ahead"), of(&off, "write cache")),
+        ("off", None, None)
+    );
     c.buffer.segment_blocks = 0;
     spec.controller = Some(c);
     let e = DriveModel::new(spec, Vec::new()).unwrap_err().to_string();

@@ -147,6 +147,16 @@ fn write_same_and_unmap() {
     assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE));
     assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE));
     assert_eq!(unmap(&[0; 7]), Err(Sense::LIST_LENGTH));
+    // As many stretches as the block limits page says, and no more.
+    let many = |n: u16| {
+        let stretches =
+            (0..u64::from(n)).flat_map(|i| [&(2 * i).to_be_bytes()[..], &[0, 0, 0, 1, 0, 0, 0, 0]].concat());
+        let head = [&(n * 16 + 6).to_be_bytes()[..], &(n * 16).to_be_bytes(), &[0; 4]].concat();
+        let list: Vec<u8> = head.into_iter().chain(stretches).collect();
+        let length = (list.len() as u16).to_be_bytes();
+        disk.tell(&[0x42, 0, 0, 0, 0, 0, 0, length[0], length[1], 0], &list)
+    };
+    assert_eq!((many(256), many(257)), (Ok(Vec::new()), Err(Sense::INVALID_LIST)));
     assert_eq!(unmap(&[]), Ok(Vec::new()));
     let mut kept = Memory::new(1024, 512);
     kept.facts.discards = false;
