@@ -155,3 +155,60 @@ impl TimedTarget for DirectFile {
         self.clock.pause(span);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_units::{ZoneCondition, ZoneKind};
+
+    /// A file of 1 MiB in a folder of temporary files; none where that has no direct access.
+    fn opened(name: &str, write: bool) -> Option<(DirectFile, std::path::PathBuf)> {
+        let path = std::env::temp_dir().join(format!("smrlab-direct-{name}-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        match DirectFile::open(&path, write, true) {
+            Err(e) if e.what.contains("O_DIRECT") => {
+                eprintln!("skipped: {e}");
+                std::fs::remove_file(&path).unwrap();
+                None
+            }
+            file => Some((file.unwrap(), path)),
+        }
+    }
+
+    /// Whole pages are written, with zeroes, and nothing beside them; a file that became shorter is gone where it was.
+    #[test]
+    fn a_file_is_read_and_written_past_the_cache() {
+        let Some((mut file, path)) = opened("both", true) else { return };
+        assert_eq!(file.blocks(), Blocks(2048));
+        assert!(file.own_cache().starts_with("defeated by the pattern"));
+        let read = file.access(Dir::Read, Lba(9), Blocks(3)).unwrap();
+        assert!(read.start < read.end);
+        file.access(Dir::Write, Lba(16), Blocks(8)).unwrap();
+        file.flush().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.iter().enumerate().all(|(i, b)| *b == if (8192..12_288).contains(&i) { 0 } else { 7 }));
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        let e = file.access(Dir::Read, Lba(2000), Blocks(8)).unwrap_err();
+        assert!(e.what.ends_with("at byte 1024000: it ends there now") && e.gone, "{e}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// A write that fails is the device's fault, but where it reported a zone that refuses what does not fit; reads are its fault.
+    #[test]
+    fn a_zone_that_was_reported_refuses() {
+        let Some((mut file, path)) = opened("zone", false) else { return };
+        let failed = |file: &mut DirectFile| file.access(Dir::Write, Lba(0), Blocks(8)).unwrap_err().gone;
+        assert_eq!((file.zone(), failed(&mut file)), (None, true));
+        let zone = Zone {
+            start: Lba(0),
+            blocks: Blocks(512),
+            kind: ZoneKind::SequentialRequired,
+            condition: ZoneCondition::Empty,
+            pointer: Some(Lba(0)),
+            non_sequential: false,
+        };
+        file.reports(zone);
+        assert_eq!((file.zone(), failed(&mut file)), (Some(zone), false));
+        std::fs::remove_file(path).unwrap();
+    }
+}
