@@ -166,3 +166,14 @@ impl ZoneAction {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_several_drives_are_added_condition_by_condition() {
+        let counts = |empty, open, closed, full| ZoneCounts { empty, open, closed, full };
+        assert_eq!(counts(1, 20, 300, 4000) + counts(5, 60, 700, 8000), counts(6, 80, 1000, 12_000));
+    }
+}
