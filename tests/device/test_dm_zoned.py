@@ -35,14 +35,12 @@ class Workload:
     trace: str
     requests: int
     chunks: int
-    # Blocks written are compared, too; where not, docs/zones.md has the difference and what is known of it.
-    compared: bool = True
 
 
 WORKLOADS = {
     # Over a few chunks more than there are random zones.
     "postgres": Workload("postgres", 2500, 12),
-    "sqlite": Workload("sqlite", 2500, 12, compared=False),
+    "sqlite": Workload("sqlite", 2500, 12),
 }
 
 
@@ -173,9 +171,9 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     shared.mkdir()
     machine = Guest(shared)
     record = tmp_path / "record.parquet"
-    # Faster, the guest's processor would take more of the drive's time, and more would be reclaimed meanwhile.
+    # Slower than the drive is, so that the guest's processor takes little of the time: the filter's host takes none.
     device, port = serve(
-        make, store=str(fast / "s"), drive=DRIVE, layer=LAYER, size=SIZE, timing="model", speed=2.0, record=str(record)
+        make, store=str(fast / "s"), drive=DRIVE, layer=LAYER, size=SIZE, timing="model", speed=0.5, record=str(record)
     )
     zones = device.ask("zones")["zones"]
     conventional = sum(z["conventional"] for z in zones)
@@ -189,6 +187,5 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     ours = filters(tmp_path, workload, len(zones), conventional)
     print(kernel, ours, sep="\n")
     assert ours.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
-    if workload.compared:
-        assert ours.written == pytest.approx(kernel.written, rel=0.1)
+    assert ours.written == pytest.approx(kernel.written, rel=0.1)
     assert set(ours.begun) == set(kernel.begun)

@@ -23,13 +23,14 @@ and of free zones that is taken first which was freed first.
 
 Reclaim frees random zones, one at a time: when no request has come for `idle` and fewer than `high` of the random zones are free, and whenever fewer than `low` \
 are. First come chunks that have a random zone alone, the one written longest ago first: what is valid goes to a free sequential zone. Then come \
-chunks with a buffer, the one with most valid blocks in its sequential zone first: a buffer whose blocks all lie above the write pointer is appended to that zone, gaps \
-as zeroes; else what is valid in the sequential zone goes to the buffer, which is then the chunk's only zone. It copies `copy` at a time. Reads of the chunk go on meanwhile. A write to it makes reclaim give up, unless others wait for a random zone; \
-then it waits. A write that needs a random zone waits until one is free.
+chunks with a buffer: the one with most valid blocks in its sequential zone, or, while that is being written, the one written longest ago. A buffer whose blocks all lie above the write pointer is appended to that zone, gaps \
+as zeroes; else what is valid in the sequential zone goes to the buffer, which is then the chunk's only zone. Reclaim copies one run of valid blocks after the other, `copy` at a time; a gap is one write of zeroes. \
+Reads of the chunk go on meanwhile. A write to it makes reclaim give up behind the run, unless others wait for a random zone; \
+then it waits. What was given up begins again another time, except what was appended. A write that needs a random zone waits until one is free.
 
 The first conventional zones hold two sets of metadata: a superblock, the map of chunks, and a bitmap of each zone. A flush writes the metadata blocks that \
 changed since the last one to the second set, its superblock with FUA, and then the same to the first set; writes that come meanwhile \
-wait. Here that costs time and space, and nothing else: what is recorded survives by itself. What was acknowledged survives a power cut at any \
+wait. The end of a reclaim does the same. Here that costs time and space, and nothing else: what is recorded survives by itself. What was acknowledged survives a power cut at any \
 request of the drive's, where the kernel promises that only for what was flushed. Validity is kept by blocks of 512 bytes and not of 4 KiB; a write of \
 less than 4 KiB reads what completes it, as a page cache does (cause `fill`). What the drive is told is in the order in which it is planned; a \
 scheduler that reorders keeps that order within each zone. The last zone is left out where it is shorter than the others.",
@@ -67,8 +68,8 @@ scheduler that reorders keeps that order within each zone. The last zone is left
         Param {
             name: "copy",
             kind: Kind::Size,
-            default: "1MiB",
-            doc: "how much reclaim reads and writes at a time, between which requests have their turn (assumed)",
+            default: "4MiB",
+            doc: "how much of a run of valid blocks reclaim reads and writes at a time, between which requests have their turn (the kernel: eight parts of 512 KiB)",
         },
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
@@ -120,9 +121,9 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let shape = shape(zones, reserved).map_err(SpecError::Other)?;
     let random = shape.random().len() as f64;
     let share = |name, default| (values.share(name).unwrap_or(default) * random).ceil() as u64;
-    let copy = values.size("copy", Blocks(shape.size)).map_or(2048, |b| b.0);
+    let copy = values.size("copy", Blocks(shape.size)).map_or(8192, |b| b.0);
     if copy == 0 || !copy.is_multiple_of(UNIT) {
-        return Err(values.bad("copy", "a multiple of 4KiB, such as 1MiB"));
+        return Err(values.bad("copy", "a multiple of 4KiB, such as 4MiB"));
     }
     let options = DmZonedOptions {
         sequential_first: values.text("map") == Some("sequential"),

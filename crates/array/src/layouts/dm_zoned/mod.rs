@@ -9,6 +9,8 @@ mod entry;
 mod reclaim;
 mod records;
 mod table;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 pub use entry::ENTRY;

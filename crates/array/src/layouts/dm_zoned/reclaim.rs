@@ -5,7 +5,7 @@ use super::table::UNIT;
 use super::{DRIVE, DmZoned, Doing, Task, Wait};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
-use smrlab_units::{Blocks, HostOp};
+use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
 /// How a chunk's blocks come together.
@@ -19,6 +19,27 @@ enum Way {
     Fold,
 }
 
+/// A random zone that could be reclaimed.
+#[derive(Clone, Copy)]
+struct Candidate {
+    chunk: u64,
+    way: Way,
+    /// Something is being written to its chunk.
+    busy: bool,
+    /// When the random zone was written last, and its number.
+    order: (u64, u32),
+    /// What is valid in its chunk's sequential zone.
+    weight: u64,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Gap,
+    Read,
+    Write,
+}
+
 /// A reclaim under way.
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
@@ -26,14 +47,13 @@ pub(super) struct Reclaim {
     /// A write waits for its end.
     pub wanted: bool,
     way: Way,
+    from: u32,
     to: u32,
-    /// Blocks of the chunk that are not copied yet.
-    left: Range<u64>,
-    /// What is being copied, and what of it is valid, in which zone: each run has a slot.
-    step: Range<u64>,
-    runs: Vec<(u32, Range<u64>)>,
-    /// That is being read; else written.
-    reading: bool,
+    /// Blocks of the chunk below are copied.
+    done: u64,
+    step: Step,
+    /// The run of valid blocks that is being copied.
+    run: Range<u64>,
 }
 
 impl DmZoned {
@@ -46,10 +66,10 @@ impl DmZoned {
         }
     }
 
-    /// Whether one may begin: one at a time.
+    /// Whether one may begin: one at a time, and none before the last one's metadata are written.
     pub(super) fn can_reclaim(&self) -> bool {
         let used = self.table.free_random.len() < self.table.shape.random().len();
-        used && self.reclaim.is_none() && !self.queued && !self.dead
+        used && self.reclaim.is_none() && !self.queued && !self.committing && !self.dead
     }
 
     fn zones_wanted(&self) -> bool {
@@ -61,52 +81,50 @@ impl DmZoned {
         plan.job(Task::Reclaim(0));
     }
 
-    /// The chunk that is reclaimed next, and how: of chunks that have a random zone alone that which was written longest ago; where there is
-    /// none, that whose sequential zone holds most.
-    fn victim(&self) -> Option<(u64, Way)> {
-        let none_free = self.table.free_sequential.is_empty();
-        let of = |zone: u32| {
-            let chunk = self.table.owner(zone).filter(|chunk| !self.writing.contains(chunk))?;
-            let Chunk { data, buffer } = self.table.chunk(chunk);
-            let pointer = data.map_or(0, |data| self.table.pointer(data));
-            let above =
-                |buffer| self.table.first_of(buffer).is_none_or(|first| first / UNIT * UNIT >= pointer);
-            let way = match buffer {
-                Some(buffer) if above(buffer) => Way::Append,
-                Some(_) => Way::Fold,
-                None if none_free => return None,
-                None => Way::Move,
-            };
-            let rank = match way {
-                Way::Move => (0, self.table.stamp(zone)),
-                Way::Append | Way::Fold => (1, u64::MAX - data.map_or(0, |data| self.table.valid_in(data))),
-            };
-            Some((rank, zone, chunk, way))
+    fn candidate(&self, zone: u32) -> Option<Candidate> {
+        let chunk = self.table.owner(zone)?;
+        let Chunk { data, buffer } = self.table.chunk(chunk);
+        let pointer = data.map_or(0, |data| self.table.pointer(data));
+        let above = |buffer| self.table.first_of(buffer).is_none_or(|first| first / UNIT * UNIT >= pointer);
+        let way = match buffer {
+            Some(buffer) if above(buffer) => Way::Append,
+            Some(_) => Way::Fold,
+            None if self.table.free_sequential.is_empty() => return None,
+            None => Way::Move,
         };
-        let first = self.table.shape.random().filter_map(of).min_by_key(|v| (v.0, v.1));
-        first.map(|(.., chunk, way)| (chunk, way))
+        let weight = data.filter(|_| way != Way::Move).map_or(0, |data| self.table.valid_in(data));
+        let order = (self.table.stamp(zone), zone);
+        Some(Candidate { chunk, way, busy: self.writing.contains(&chunk), order, weight })
+    }
+
+    /// What is reclaimed next: of chunks that have a random zone alone that which was written longest ago; where there is none, the chunk
+    /// whose sequential zone holds most; where that is being written, the one with a buffer that was written longest ago.
+    fn victim(&self) -> Option<Candidate> {
+        let all = self.table.shape.random().filter_map(|zone| self.candidate(zone));
+        let (alone, buffers): (Vec<_>, Vec<_>) = all.partition(|c| c.way == Way::Move);
+        let oldest = |of: &[Candidate]| of.iter().filter(|c| !c.busy).min_by_key(|c| c.order).copied();
+        let heaviest = buffers.iter().min_by_key(|c| (u64::MAX - c.weight, c.order));
+        oldest(&alone).or_else(|| heaviest.filter(|c| !c.busy).copied()).or_else(|| oldest(&buffers))
     }
 
     pub(super) fn start_reclaim(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
         self.queued = false;
         let victim = self.victim();
         self.stuck = victim.is_none();
-        let Some((chunk, way)) = victim else { return plan.end(ticket) };
+        let Some(Candidate { chunk, way, .. }) = victim else { return plan.end(ticket) };
         let Chunk { data, buffer } = self.table.chunk(chunk);
-        let end = |zone: Option<u32>| zone.map_or(0, |zone| self.table.end_of(zone).next_multiple_of(UNIT));
-        let from = if way == Way::Append { data.map_or(0, |data| self.table.pointer(data)) } else { 0 };
-        let left = from..end(data).max(end(buffer)).max(from);
-        let to = match way {
-            Way::Append => data,
-            Way::Fold => buffer,
-            Way::Move => self.allocate_any(plan),
+        let (from, to) = match way {
+            Way::Append => (buffer, data),
+            Way::Fold => (data, buffer),
+            Way::Move => (data, self.allocate_any(plan)),
         };
-        let Some(to) = to else { return plan.end(ticket) };
+        let (Some(from), Some(to)) = (from, to) else { return plan.end(ticket) };
         plan.cleaning("zone-reclaim", ticket, Blocks(self.table.live(chunk)));
         self.counters.reclaims += 1;
-        let (step, runs) = (left.start..left.start, Vec::new());
-        let reclaim = Reclaim { chunk, wanted: false, way, to, left, step, runs, reading: false };
-        self.go_on_reclaiming(ticket, reclaim, plan);
+        let done = if way == Way::Append { self.table.pointer(to) } else { 0 };
+        let (step, run) = (Step::Write, done..done);
+        let reclaim = Reclaim { chunk, wanted: false, way, from, to, done, step, run };
+        self.copy(ticket, reclaim, plan);
     }
 
     /// A free sequential zone; reclaim takes reserved ones, too.
@@ -118,47 +136,81 @@ impl DmZoned {
         Some(zone)
     }
 
-    /// Reads or writes of a reclaim are done: what comes next.
+    /// A step of a reclaim is done: what comes next. A write that waits ends it between two runs.
     pub(super) fn reclaimed(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
         let Some(mut reclaim) = self.reclaim.take() else { return plan.end(ticket) };
-        if std::mem::take(&mut reclaim.reading) {
-            return self.copy(ticket, reclaim, plan);
-        }
-        if reclaim.way != Way::Move && !reclaim.runs.is_empty() {
-            let (chunk, zone, blocks) = (reclaim.chunk, reclaim.to, reclaim.step.clone());
-            self.change(&Change::Took { chunk, zone, blocks }, plan);
-        }
-        match reclaim.wanted && !reclaim.left.is_empty() && !self.zones_wanted() {
-            true => self.end_reclaim(ticket, &reclaim, plan),
-            false => self.go_on_reclaiming(ticket, reclaim, plan),
+        match reclaim.step {
+            Step::Gap => self.read_part(ticket, reclaim, plan),
+            Step::Read => self.write_part(ticket, reclaim, plan),
+            Step::Write => {
+                let blocks = self.part(&reclaim);
+                reclaim.done = blocks.end;
+                if reclaim.way == Way::Append {
+                    self.change(&Change::Took { chunk: reclaim.chunk, zone: reclaim.to, blocks }, plan);
+                }
+                match reclaim.done < reclaim.run.end {
+                    true => self.read_part(ticket, reclaim, plan),
+                    false => self.copy(ticket, reclaim, plan),
+                }
+            }
         }
     }
 
-    /// Plans the reads of the next step, or its writes where it has only gaps.
-    fn go_on_reclaiming(&mut self, ticket: Ticket, mut reclaim: Reclaim, plan: &mut MemberPlan) {
-        loop {
-            if reclaim.left.is_empty() {
-                return self.end_reclaim(ticket, &reclaim, plan);
-            }
-            let end = (reclaim.left.start + self.options.copy).min(reclaim.left.end);
-            reclaim.step = reclaim.left.start..end;
-            reclaim.left.start = end;
-            reclaim.runs = self.table.unit_runs(reclaim.chunk, reclaim.step.clone());
-            // What is there already stays where it is.
-            reclaim.runs.retain(|(zone, _)| *zone != reclaim.to);
-            if !reclaim.runs.is_empty() || reclaim.way != Way::Fold {
-                break;
-            }
+    /// What of the run is copied at a time.
+    fn part(&self, reclaim: &Reclaim) -> Range<u64> {
+        let from = reclaim.done.max(reclaim.run.start);
+        from..reclaim.run.end.min(from + self.options.copy)
+    }
+
+    /// Goes on with the next run of valid blocks. What is written in order has zeroes up to there.
+    fn copy(&mut self, ticket: Ticket, mut reclaim: Reclaim, plan: &mut MemberPlan) {
+        let Some(run) = self.table.run(reclaim.from, reclaim.done) else {
+            return self.end_reclaim(ticket, &reclaim, true, plan);
+        };
+        if reclaim.wanted && !self.zones_wanted() {
+            return self.end_reclaim(ticket, &reclaim, false, plan);
         }
-        if reclaim.runs.is_empty() {
-            return self.copy(ticket, reclaim, plan);
+        let gap = reclaim.done..run.start;
+        reclaim.run = run;
+        if reclaim.way == Way::Fold || gap.is_empty() {
+            return self.read_part(ticket, reclaim, plan);
         }
-        for (slot, (zone, run)) in (0..).zip(&reclaim.runs) {
-            let place = (self.table.shape.at(*zone, run.start), Blocks(run.end - run.start));
-            plan.read_slot(ticket, DRIVE, Cause::Clean, place, slot);
-        }
-        reclaim.reading = true;
+        reclaim.step = Step::Gap;
+        self.write_to(ticket, &reclaim, &gap, End::Zero, plan);
         self.under_way(ticket, reclaim);
+    }
+
+    fn read_part(&mut self, ticket: Ticket, mut reclaim: Reclaim, plan: &mut MemberPlan) {
+        let part = self.part(&reclaim);
+        let place = (self.table.shape.at(reclaim.from, part.start), Blocks(part.end - part.start));
+        plan.read_slot(ticket, DRIVE, Cause::Clean, place, 0);
+        reclaim.step = Step::Read;
+        self.under_way(ticket, reclaim);
+    }
+
+    fn write_part(&mut self, ticket: Ticket, mut reclaim: Reclaim, plan: &mut MemberPlan) {
+        let part = self.part(&reclaim);
+        self.counters.relocated += part.end - part.start;
+        self.write_to(ticket, &reclaim, &part, End::Slot(0, Blocks::ZERO), plan);
+        reclaim.step = Step::Write;
+        self.under_way(ticket, reclaim);
+    }
+
+    fn write_to(
+        &mut self,
+        ticket: Ticket,
+        reclaim: &Reclaim,
+        blocks: &Range<u64>,
+        from: End,
+        plan: &mut MemberPlan,
+    ) {
+        let n = Blocks(blocks.end - blocks.start);
+        let r = HostRequest::new(HostOp::Write, self.table.shape.at(reclaim.to, blocks.start), n);
+        if reclaim.way != Way::Fold {
+            self.reset(ticket, reclaim.to, blocks.start, plan);
+            self.table.point(reclaim.to, blocks.end);
+        }
+        plan.ask(ticket, DRIVE, HostRequest { why: Cause::Clean, ..r }, |out| out.push(n, from));
     }
 
     fn under_way(&mut self, ticket: Ticket, reclaim: Reclaim) {
@@ -166,55 +218,25 @@ impl DmZoned {
         self.works.put(ticket, Doing::Reclaiming);
     }
 
-    /// Plans the writes of a step. What is written in order has zeroes for its gaps.
-    fn copy(&mut self, ticket: Ticket, reclaim: Reclaim, plan: &mut MemberPlan) {
-        let Reclaim { to, step, runs, .. } = &reclaim;
-        let blocks = |run: &Range<u64>| Blocks(run.end - run.start);
-        let write = |run: &Range<u64>| {
-            let r = HostRequest::new(HostOp::Write, self.table.shape.at(*to, run.start), blocks(run));
-            HostRequest { why: Cause::Clean, ..r }
-        };
-        let slot = |slot: usize| End::Slot(slot as u32, Blocks::ZERO);
-        if reclaim.way == Way::Fold {
-            for (i, (_, run)) in runs.iter().enumerate() {
-                plan.ask(ticket, DRIVE, write(run), |out| out.push(blocks(run), slot(i)));
+    /// All is copied, and the metadata say so; or a write waits, and what is copied is for nothing unless it was appended.
+    fn end_reclaim(&mut self, ticket: Ticket, reclaim: &Reclaim, over: bool, plan: &mut MemberPlan) {
+        let (chunk, zone) = (reclaim.chunk, reclaim.to);
+        if !over {
+            self.counters.given_up += 1;
+            if reclaim.way == Way::Move {
+                // What it holds is reset when the zone is taken again.
+                self.table.free_sequential.insert(zone);
             }
-        } else {
-            let request = write(step);
-            self.reset(ticket, *to, step.start, plan);
-            self.table.point(*to, step.end);
-            plan.ask(ticket, DRIVE, request, |out| {
-                let mut at = step.start;
-                for (i, (_, run)) in runs.iter().enumerate() {
-                    if run.start > at {
-                        out.push(Blocks(run.start - at), End::Zero);
-                    }
-                    out.push(blocks(run), slot(i));
-                    at = run.end;
-                }
-                if at < step.end {
-                    out.push(Blocks(step.end - at), End::Zero);
-                }
-            });
+            return plan.end(ticket);
         }
-        self.counters.relocated += runs.iter().map(|(_, run)| run.end - run.start).sum::<u64>();
-        self.under_way(ticket, reclaim);
-    }
-
-    /// All is copied; or a write waits, and what is copied counts as far as it is of use.
-    fn end_reclaim(&mut self, ticket: Ticket, reclaim: &Reclaim, plan: &mut MemberPlan) {
-        let (chunk, zone, over) = (reclaim.chunk, reclaim.to, reclaim.left.is_empty());
         match reclaim.way {
-            Way::Move if over => self.change_and_settle(&Change::Moved { chunk, zone }, chunk, plan),
-            // What it holds is reset when the zone is taken again.
-            Way::Move => _ = self.table.free_sequential.insert(zone),
+            Way::Move => self.change_and_settle(&Change::Moved { chunk, zone }, chunk, plan),
             Way::Append | Way::Fold => {
-                if let Some(mapped) = self.table.settled(chunk) {
-                    self.change(&mapped, plan);
-                }
+                let blocks = 0..self.table.shape.size;
+                self.change_and_settle(&Change::Took { chunk, zone, blocks }, chunk, plan);
             }
         }
-        self.counters.given_up += u64::from(!over);
-        plan.end(ticket);
+        let flush = HostRequest::new(HostOp::Flush, Lba(0), Blocks::ZERO);
+        self.flush(ticket, HostRequest { why: Cause::Metadata, ..flush }, plan);
     }
 }

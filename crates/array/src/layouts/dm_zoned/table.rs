@@ -181,23 +181,16 @@ impl Table {
         all
     }
 
-    /// The same in whole units.
-    pub(super) fn unit_runs(&self, chunk: u64, blocks: Range<u64>) -> Vec<(u32, Range<u64>)> {
-        let mut all: Vec<(u32, Range<u64>)> = Vec::new();
-        for (zone, run) in self.runs(chunk, blocks) {
-            let run = outward(&run);
-            match all.last_mut().filter(|last| last.0 == zone && last.1.end >= run.start) {
-                Some(last) => last.1.end = run.end,
-                None => all.push((zone, run)),
-            }
-        }
-        all
-    }
-
-    /// One past the last valid block of a zone; 0: it has none.
-    pub(super) fn end_of(&self, zone: u32) -> u64 {
+    /// The first run of whole units of a zone in which something is valid, from a unit on.
+    pub(super) fn run(&self, zone: u32, from: u64) -> Option<Range<u64>> {
         let base = self.shape.at(zone, 0).0;
-        self.valid.runs_in(base..base + self.shape.size).last().map_or(0, |run| run.end - base)
+        let runs = self.valid.runs_in(base + from..base + self.shape.size);
+        let mut runs = runs.map(|run| outward(&(run.start - base..run.end - base)));
+        let mut first = runs.next()?;
+        while let Some(next) = runs.next().filter(|next| next.start <= first.end) {
+            first.end = next.end;
+        }
+        Some(first)
     }
 
     /// The first valid block of a zone.
