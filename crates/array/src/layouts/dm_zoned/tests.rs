@@ -56,7 +56,7 @@ impl Bench {
     /// What the end of a phase brings.
     fn end(&mut self, ticket: u32) -> Vec<Asked> {
         let mut plan = MemberPlan::new(true);
-        let phase = Phase { ticket: Ticket(ticket), lost: false, busy: false };
+        let phase = Phase { ticket: Ticket(ticket), lost: false, untaken: None, busy: false };
         self.zoned.complete(SimTime::ZERO, phase, &mut plan);
         self.take(&plan)
     }
