@@ -199,6 +199,7 @@ BAD = {
     "unknown drive": (("--drive", "modern-720"), ["modern-7200"]),
     "unknown scheduler": (("--scheduler", "stpf"), ["sptf"]),
     "unknown field": (("--set", "sead=3"), ["did you mean 'seed'"]),
+    "set of what is not named": (("--set", "layer.foo=1"), ["no layer is named", "--layer NAME,foo=1"]),
     "set without value": (("--set", "seed"), ["FIELD=VALUE"]),
     "bad time": (("--window", "5 parsecs"), ["window", "50us"]),
     "zero": (("--limit", "0"), ["limit"]),
@@ -388,13 +389,16 @@ def test_interrupt_before_any_run_is_finished_leaves_nothing(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+def test_a_closed_pipe_is_no_failed_check() -> None:
     program = Path(sys.executable).with_name("smrlab")
-    done = subprocess.run(
-        f"{program} list --json | head -c 10", shell=True, check=False, capture_output=True, text=True
-    )
-    assert done.stderr == ""
-    assert len(done.stdout) == 10
+    for words, stream in (("list --json", 1), ("list", 1), ("run --help", 1), ("run --layer no-such", 2)):
+        read, write = os.pipe()
+        os.close(read)
+        into = {1: {"stdout": write, "stderr": subprocess.PIPE}, 2: {"stdout": subprocess.PIPE, "stderr": write}}
+        done = subprocess.run([program, *words.split()], check=False, **into[stream])
+        os.close(write)
+        assert [done.stdout, done.stderr][2 - stream] in (b"", None), words
+        assert done.returncode == 128 + signal.SIGPIPE, words
 
 
 def test_convert_and_head_and_synth_write_traces_that_read_back(smrlab: Invoke, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
+from typing import NoReturn
 
 import typer
 from typer import _completion_shared
@@ -54,7 +56,31 @@ def build(words: list[str]) -> typer.Typer:
 
 
 def main() -> None:
-    """The program: every error of ours is one message on stderr and its exit status."""
+    """The program. Where nobody reads what it prints any more, it ends as other programs do."""
+    try:
+        try:
+            _main()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+    except BrokenPipeError:
+        _unread()
+    except SystemExit as e:
+        # Click catches a closed pipe itself and ends with 1, which here stands for a check that failed.
+        if isinstance(e.__context__, BrokenPipeError):
+            _unread()
+        raise
+
+
+def _unread() -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(128 + signal.SIGPIPE)
+
+
+def _main() -> None:
+    """Every error of ours is one message on stderr and its exit status."""
     # Typer has no other way to say what its scripts are.
     shell.without_space(getattr(_completion_shared, "_completion_scripts", {}))
     try:
@@ -66,9 +92,6 @@ def main() -> None:
     except KeyboardInterrupt:
         console.fail("interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as e:
         if e.errno not in OF_PLACES:
             raise

@@ -26,7 +26,13 @@ def out() -> Console:
     """The console for results."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, soft_wrap=False)
+    class Printing(Console):
+        """Where nobody reads any more, Rich itself would end the program with the status of a failed check."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Printing(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, soft_wrap=False)
 
 
 def escape(value: str) -> str:

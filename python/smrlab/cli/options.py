@@ -181,6 +181,8 @@ def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:
             spec[item] = value
         elif item in _ITEMS and spec.get(item):
             spec[item] = f"{spec[item]},{parameter}={value}"
+        elif item in _ITEMS:
+            raise InputError(f"--set {text}: no {item} is named before it: write --{item} NAME,{parameter}={value}")
         else:
             known = ", ".join(f"{i}.PARAMETER" for i in _ITEMS)
             raise InputError(f"--set {text}: '{item}' has no parameters here; what has: {known}")
