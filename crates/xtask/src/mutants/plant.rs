@@ -5,13 +5,15 @@
 //! [switched]: super::switch
 
 use super::Bug;
+use super::copied::{Copied, copy, work_of_children};
+use super::reach::{self, Sound, Test};
 use super::switch::{SWITCH, Switched, switched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 /// What became of a bug.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,11 @@ impl Outcome {
         }
     }
 
+    /// Of a check that passes with the bug, or fails.
+    fn of(passes: bool) -> Self {
+        if passes { Self::Survived } else { Self::Caught }
+    }
+
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::Caught => "is caught by",
@@ -47,14 +54,15 @@ impl Outcome {
 pub(super) struct Workbench {
     root: PathBuf,
     bugs: Vec<Bug>,
-    tree: PathBuf,
-    build: PathBuf,
+    copied: Copied,
     /// The Python that runs `pytest`.
     python: PathBuf,
     /// Files with bugs behind switches, as they stand in the copy.
     files: BTreeMap<String, Switched>,
-    /// Checks that were run without a bug: the seconds of processor time that they may take, if they pass.
-    sound: BTreeMap<String, Option<u64>>,
+    /// Checks that were run without a bug, if they pass.
+    sound: BTreeMap<String, Option<Sound>>,
+    /// Their tests.
+    tests: Vec<Test>,
     /// Bugs that were caught, by [`mark`].
     caught: BTreeSet<String>,
     log: fs::File,
@@ -79,15 +87,16 @@ impl Workbench {
             fs::OpenOptions::new().create(true).append(resume).write(true).truncate(!resume).open(log)?;
         let python =
             std::env::var_os("SMRLAB_PYTHON").map_or_else(|| root.join(".venv/bin/python"), PathBuf::from);
-        let (root, build, sound) = (root.to_owned(), home.join("build"), BTreeMap::new());
+        let (root, sound) = (root.to_owned(), BTreeMap::new());
+        let copied = Copied { tree, build: home.join("build") };
         Ok(Self {
             root,
             bugs: bugs.iter().map(|b| (*b).clone()).collect(),
-            tree,
-            build,
+            copied,
             python,
             files,
             sound,
+            tests: Vec::new(),
             caught,
             log,
         })
@@ -104,16 +113,16 @@ impl Workbench {
         if self.caught.contains(&mark) {
             return Ok(Outcome::Caught);
         }
-        let within = match self.sound.get(check) {
-            Some(within) => *within,
-            None => self.try_out(check)?,
-        };
-        let Some(within) = within else { return Ok(Outcome::FailsAnyway) };
-        let outcome = match self.has_switch(bug) {
-            true => self.passes(check, within, &bug.name)?,
+        if !self.sound.contains_key(check) {
+            self.try_out(check)?;
+        }
+        let Some(sound) = &self.sound[check] else { return Ok(Outcome::FailsAnyway) };
+        let outcome = match (self.has_switch(bug), &sound.tests) {
+            (true, Some(tests)) => Outcome::of(!reach::caught(&self.copied, tests, &bug.name)?),
+            (true, None) => self.passes(check, sound.within, &bug.name)?,
             // Of a list, and it does not compile, or stands where no switch can.
-            false if bug.at.is_some() && bug.file.ends_with(".rs") => Outcome::DoesNotBuild,
-            false => self.alone(bug, check, within)?,
+            (false, _) if bug.at.is_some() && bug.file.ends_with(".rs") => Outcome::DoesNotBuild,
+            (false, _) => self.alone(bug, check, sound.within)?,
         };
         if outcome == Outcome::Caught {
             writeln!(self.log, "{mark}")?;
@@ -122,21 +131,28 @@ impl Workbench {
         Ok(outcome)
     }
 
-    /// Builds a check and runs it with no bug switched on; answers with the time that it may take with one.
-    fn try_out(&mut self, check: &str) -> io::Result<Option<u64>> {
+    /// Builds a check and runs it with no bug switched on.
+    fn try_out(&mut self, check: &str) -> io::Result<()> {
         while let Some(failed) = self.builds(check)? {
             if !self.leave_out(&failed)? {
                 eprintln!("{failed}");
                 self.sound.insert(check.to_owned(), None);
-                return Ok(None);
+                return Ok(());
             }
         }
         let before = work()?;
-        let passes = self.passes(check, 3600, "")? == Outcome::Survived;
+        let (passes, tests) = match reach::has_tests(check) {
+            true => {
+                let tests = reach::tests(&self.copied, check, &self.tests)?;
+                (tests.is_some(), tests)
+            }
+            false => (self.passes(check, 3600, "")? == Outcome::Survived, None),
+        };
+        self.tests.extend(tests.clone().unwrap_or_default());
         // A bug that hangs is a bug that is seen: by its work, so that a machine that is busy catches nothing.
-        let within = passes.then_some(20 + 4 * (work()? - before));
-        self.sound.insert(check.to_owned(), within);
-        Ok(within)
+        let work = tests.as_deref().map_or(work()? - before, reach::work);
+        self.sound.insert(check.to_owned(), passes.then_some(Sound { within: 20 + 4 * work, tests }));
+        Ok(())
     }
 
     /// Takes the bugs that do not compile out of the copy, or where it is none of them all of a file; answers whether
@@ -164,7 +180,7 @@ impl Workbench {
             let own = self.bugs.iter().filter(|b| &b.file == name && kept.contains(&b.name));
             let text = fs::read_to_string(self.root.join(name))?;
             let file = switched(&text, &own.collect::<Vec<_>>());
-            fs::write(self.tree.join(name), &file.text)?;
+            fs::write(self.copied.tree.join(name), &file.text)?;
             self.files.insert(name.clone(), file);
         }
         Ok(!changed.is_empty())
@@ -172,7 +188,7 @@ impl Workbench {
 
     /// Plants a bug that has no switch, runs its check, and takes it out again.
     fn alone(&self, bug: &Bug, check: &str, within: u64) -> io::Result<Outcome> {
-        let file = self.tree.join(&bug.file);
+        let file = self.copied.tree.join(&bug.file);
         let before = fs::read_to_string(&file)?;
         let text = fs::read_to_string(self.root.join(&bug.file))?;
         let place = bug.place(&text).unwrap_or_default();
@@ -203,7 +219,7 @@ impl Workbench {
         if needs_core(check) {
             command.env("PYO3_PYTHON", &self.python);
         }
-        let done = self.done(command.args(&words[1..]))?;
+        let done = self.copied.done(command.args(&words[1..]))?;
         if needs_core(check) && done.status.success() {
             self.put_core()?;
         }
@@ -222,37 +238,29 @@ impl Workbench {
         } else {
             command.args(&limits[1..]).arg(&self.python).args(["-m", program, "-q", "-x"]);
         }
-        let package = if needs_core(check) { &self.build } else { &self.tree }.join("python");
+        let package = if needs_core(check) { &self.copied.build } else { &self.copied.tree }.join("python");
         command.args(rest.split_whitespace()).env("PYTHONPATH", package).env(SWITCH, bug);
         if is_served(check) {
-            command.env("SMRLAB_NBDKIT_PLUGIN", self.build.join("debug/libsmrlab_nbdkit.so"));
+            command.env("SMRLAB_NBDKIT_PLUGIN", self.copied.build.join("debug/libsmrlab_nbdkit.so"));
         }
-        let passed = self.done(&mut command)?.status.success();
-        Ok(if passed { Outcome::Survived } else { Outcome::Caught })
+        let passed = self.copied.done(&mut command)?.status.success();
+        Ok(Outcome::of(passed))
     }
 
     /// The package of the copy with the module that has the bugs instead of the one that was built before.
     fn put_core(&self) -> io::Result<()> {
         const CORE: &str = "_core.abi3.so";
-        let package = self.build.join("python/smrlab");
+        let package = self.copied.build.join("python/smrlab");
         fs::remove_dir_all(&package)
             .or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
         fs::create_dir_all(&package)?;
-        for file in fs::read_dir(self.tree.join("python/smrlab"))? {
+        for file in fs::read_dir(self.copied.tree.join("python/smrlab"))? {
             let file = file?;
             if file.file_name() != CORE {
                 std::os::unix::fs::symlink(file.path(), package.join(file.file_name()))?;
             }
         }
-        fs::copy(self.build.join("debug/lib_core.so"), package.join(CORE)).map(|_| ())
-    }
-
-    fn done(&self, command: &mut Command) -> io::Result<Output> {
-        let command = command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.build);
-        // Drawn as `make test` draws, so that a bug is caught in every run or in none.
-        let command = command.env("PROPTEST_RNG_SEED", "20261122");
-        // Nobody reads these tests' traces: less to build and to link.
-        command.env("CARGO_PROFILE_DEV_DEBUG", "none").stdin(Stdio::null()).output()
+        fs::copy(self.copied.build.join("debug/lib_core.so"), package.join(CORE)).map(|_| ())
     }
 }
 
@@ -287,35 +295,12 @@ fn errors(said: &str) -> Vec<(String, usize)> {
 
 /// Seconds of processor time of everything that was run so far.
 fn work() -> io::Result<u64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    // What follows the name in brackets; of it the children's user and system time in hundredths.
-    let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(13).take(2);
-    Ok(fields.filter_map(|f| f.parse::<u64>().ok()).sum::<u64>() / 100)
+    Ok(work_of_children(&fs::read_to_string("/proc/self/stat")?) / 100)
 }
 
 /// A line that stands for a bug and its check as they are.
 fn mark(bug: &Bug, check: &str) -> String {
     format!("{:?}", (&bug.name, &bug.file, &bug.find, &bug.replace, check))
-}
-
-/// Brings the copy up to date: files that are the same keep their time, so that they are not built again.
-fn copy(root: &Path, tree: &Path, switched: &BTreeMap<String, Switched>) -> io::Result<()> {
-    let files = Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output()?;
-    let names = String::from_utf8_lossy(&files.stdout).into_owned();
-    let built = ["python/smrlab/_core.abi3.so", "python/smrlab/libsmrlab_nbdkit.so"];
-    for name in names.split('\0').filter(|n| !n.is_empty()).chain(built) {
-        let (from, to) = (root.join(name), tree.join(name));
-        let Ok(own) = fs::read(&from) else { continue };
-        let text = switched.get(name).map_or(own, |s| s.text.clone().into_bytes());
-        if fs::read(&to).ok().as_deref() != Some(&text) {
-            fs::create_dir_all(to.parent().unwrap_or(tree))?;
-            fs::write(&to, text)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use syn::visit::{self, Visit};
 /// The variable that says which bug is switched on, by its name.
 pub(super) const SWITCH: &str = "SMRLAB_PLANTED";
 
+/// The variable that names a file, for the names of the bugs whose functions are entered.
+pub(super) const REACHED: &str = "SMRLAB_REACHED";
+
 /// A file with its bugs behind switches.
 #[derive(Default)]
 pub(super) struct Switched {
@@ -32,6 +35,7 @@ pub(super) fn switched(text: &str, bugs: &[&Bug]) -> Switched {
     for (body, bugs) in chosen {
         let body = bodies[body].clone();
         out.text.push_str(&text[at..body.start]);
+        out.text.push_str(&note(&bugs));
         for bug in bugs {
             let from = out.text.lines().count();
             out.text.push_str(&variant(text, &body, bug));
@@ -42,6 +46,17 @@ pub(super) fn switched(text: &str, bugs: &[&Bug]) -> Switched {
     }
     out.text.push_str(&text[at..]);
     out
+}
+
+/// What notes the first time that a function with these bugs is entered.
+fn note(bugs: &[&Bug]) -> String {
+    let names: String = bugs.iter().map(|b| format!("{}\n", b.name)).collect();
+    format!(
+        "\n{{ static NOTE: std::sync::Once = std::sync::Once::new(); NOTE.call_once(|| \
+         if let Some(to) = std::env::var_os({REACHED:?}) {{ \
+         let _ = std::fs::OpenOptions::new().append(true).open(to).and_then(|mut to| \
+         std::io::Write::write_all(&mut to, {names:?}.as_bytes())); }}) }}"
+    )
 }
 
 /// `if` the bug is on, the body with it, `else`.
@@ -125,6 +140,7 @@ mod tests {
             !made.lines.iter().any(|(lines, _)| lines.contains(&line("a + 2"))),
             "its own body is no bug"
         );
+        assert!(made.text.contains("less\\nmore\\n"), "who enters it comes to both: {}", made.text);
         assert_eq!(switched(text, &[]).text, text);
     }
 }
