@@ -190,12 +190,12 @@ impl Values {
     /// Checks `pairs` against `table` and fills in the defaults.
     ///
     /// # Errors
-    /// All faults at once: unknown keys with the nearest match, values out of range with the accepted range.
+    /// All faults at once: unknown keys with the nearest match, values out of range with the accepted range, keys that are given twice.
     pub fn check(entry: &str, table: &[Param], pairs: &[(&str, &str)]) -> Result<Self, SpecError> {
         let mut values: BTreeMap<&'static str, String> =
             table.iter().map(|p| (p.name, p.default.to_owned())).collect();
         let mut faults = Vec::new();
-        for (key, value) in pairs {
+        for (i, (key, value)) in pairs.iter().enumerate() {
             match table.iter().find(|p| p.name == *key) {
                 None => faults.push(SpecError::UnknownKey {
                     entry: entry.to_owned(),
@@ -209,6 +209,11 @@ impl Values {
                     value: (*value).to_owned(),
                     accepts: p.kind.accepts(),
                 }),
+                Some(p) if pairs[..i].iter().any(|(before, _)| before == key) => {
+                    let (key, value) = (p.name.to_owned(), (*value).to_owned());
+                    let accepts = "it is given more than once".to_owned();
+                    faults.push(SpecError::BadValue { entry: entry.to_owned(), key, value, accepts });
+                }
                 Some(p) => {
                     values.insert(p.name, (*value).to_owned());
                 }
@@ -327,6 +332,8 @@ mod tests {
         assert!(e.contains("did you mean 'band'?") && e.contains("on or off"), "{e}");
         let e = Values::check("rmw", TABLE, &[("band", "0")]).unwrap_err().to_string();
         assert!(e.contains("from 1 to 100"), "{e}");
+        let e = Values::check("rmw", TABLE, &[("band", "2"), ("band", "3")]).unwrap_err().to_string();
+        assert_eq!(e, "rmw: band=3 is not accepted: it is given more than once");
     }
 
     #[test]
