@@ -141,7 +141,9 @@ fn phase(text: &str) -> Result<Phase, SpecError> {
     let given = split_item(&item).1;
     let given = given.iter().filter(|(k, v)| !(k.is_empty() && v.is_empty()));
     let given = given.map(|(k, v)| if v.is_empty() { (first, *k) } else { (*k, *v) });
-    let pairs: Vec<_> = defaults.iter().copied().chain(given).collect();
+    let mut pairs: Vec<_> = given.collect();
+    let missing = defaults.iter().filter(|(k, _)| !pairs.iter().any(|(key, _)| key == k)).copied();
+    pairs.extend(missing.collect::<Vec<_>>());
     Ok(Phase::Requests(generator, Values::check(name, &generator.parameters(), &pairs)?))
 }
 
