@@ -47,7 +47,7 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("heatmap.parquet.lba_lo", "LBAs from", "blocks of 512 B", "first LBA of the range"),
     key("heatmap.parquet.lba_hi", "LBAs before", "blocks of 512 B", "one past the last LBA of the range"),
     key("heatmap.parquet.reads", "reads in a cell", "requests", "reads that began in the range and came in the window"),
-    key("heatmap.parquet.writes", "writes in a cell", "requests", "writes that began in the range and came in the window"),
+    key("heatmap.parquet.writes", "writes in a cell", "requests", "writes that began in the range and came in the window; an append counts where the zone begins that it names"),
     key("requests.parquet.id", "request", "", "number of the request in the order of arrival, from 0"),
     key("requests.parquet.arrival_ns", "arrival", "ns", "when it came"),
     key("requests.parquet.start_ns", "start", "ns", "when the drive began with it"),

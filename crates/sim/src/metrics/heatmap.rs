@@ -56,13 +56,16 @@ impl HeatMap {
         Self { windows: Windows::new(FIRST_WIDTH, WINDOWS), shift: 0, host_blocks: host.0 }
     }
 
-    /// A host request arrives at `at`.
+    /// A host request arrives at `at`. An append is a write that begins in the zone it names.
     #[inline]
     pub fn request(&mut self, at: SimTime, op: HostOp, lba: Lba) {
         // By number, without a branch for read or write: which of them comes cannot be predicted.
-        let side = op.index();
+        let mut side = op.index();
         if side > 1 {
-            return;
+            if op != HostOp::Append {
+                return;
+            }
+            side = HostOp::Write.index();
         }
         if lba.0 >> self.shift >= BINS as u64 {
             self.widen(lba.0);
@@ -109,6 +112,15 @@ mod tests {
             let inside = (0..host).step_by(997).chain([host - 1]).filter(|l| (lo..hi).contains(l)).count();
             assert_eq!(inside as u32, n[1], "{lo}..{hi}");
         }
+    }
+
+    #[test]
+    fn appends_are_writes_and_what_moves_no_data_is_nothing() {
+        let mut map = HeatMap::new(Blocks(1 << 20));
+        for op in HostOp::ALL {
+            map.request(SimTime(0), op, Lba(8));
+        }
+        assert_eq!(map.rows().map(|r| r.5).collect::<Vec<_>>(), [[1, 2]]);
     }
 
     #[test]
