@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::reader::{LineFormat, Lines, Tolerance};
 use crate::{Batch, Record, TraceError, TraceSource};
 use smrlab_units::spec::{SpecError, Values};
-use smrlab_units::{HostOp, Lba, Quantity, SimTime, Size};
+use smrlab_units::{BLOCK_BYTES, HostOp, Lba, Quantity, SimTime, Size};
 
 /// A choice of columns, as the parameters of the format would say it.
 #[derive(Clone, Copy, Debug)]
@@ -296,8 +296,15 @@ impl Csv {
                 Column::Op => record.op = self.op(need(fields, "op")?)?,
                 Column::Fua => record.fua = flag(need(fields, "fua")?)?,
                 Column::Offset(unit) => offset = scaled(need(fields, "offset")?, unit, self.hex, "offset")?,
-                Column::Size(unit) => size = scaled(need(fields, "size")?, unit, self.hex, "size")?,
+                // A zone command has a place and no size of its own: nothing is 0.
+                Column::Size(unit) => match need(fields, "size")?.trim_ascii() {
+                    b"" => size = 0,
+                    text => size = scaled(text, unit, self.hex, "size")?,
+                },
             }
+        }
+        if size == 0 && matches!(record.op, HostOp::Zone(_)) {
+            size = BLOCK_BYTES;
         }
         record.fua &= record.op == HostOp::Write;
         if record.op != HostOp::Flush {

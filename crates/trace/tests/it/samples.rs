@@ -274,3 +274,23 @@ fn every_operation_travels_through_csv_by_name_and_by_number() {
     }
     assert!(HostOp::ALL.iter().enumerate().all(|(i, op)| op.index() == i));
 }
+
+#[test]
+fn zone_commands_of_tables_need_no_size() {
+    let read = |columns: &str, text: &str| {
+        smrlab_trace::read_all(&mut open_bytes(text.as_bytes().to_vec(), columns).unwrap())
+    };
+    let reset = HostOp::Zone(smrlab_units::ZoneAction::Reset);
+    for (columns, text) in [
+        ("csv", "arrival_ns,op,lba,blocks\n0,zone-reset,524288,0\n0,zone-reset,524288,\n0,flush,0,\n"),
+        ("csv,columns=time:ms;size:4KiB;op;lba", "0,0,zone-reset,524288\n0,,zone-reset,524288\n0,,flush,0\n"),
+    ] {
+        let b = read(columns, text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(b.op, [reset, reset, HostOp::Flush]);
+        assert_eq!((b.lba[1].0, &b.blocks[..2]), (524_288, &[1, 1][..]));
+    }
+    for size in ["0", ""] {
+        let refused = read("csv", &format!("arrival_ns,op,lba,blocks\n0,read,8,{size}\n")).unwrap_err();
+        assert!(refused.to_string().contains("size 0"), "{refused}");
+    }
+}
