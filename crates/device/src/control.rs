@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::error::{DeviceError, Result};
 use crate::faults::Injection;
 use crate::picture;
+use crate::shingle::Shingle;
 use serde_json::{Value, json};
 use smrlab_units::{Lba, ZoneCondition, ZoneKind};
 use std::io::{BufRead, BufReader, Write};
@@ -55,6 +56,23 @@ fn number(request: &Value, key: &str) -> Result<u64> {
     request[key]
         .as_u64()
         .ok_or_else(|| DeviceError::input(format!("no \"{key}\" in the request, or no whole number")))
+}
+
+/// Breaks something of a disk, or mends it.
+fn inject(device: &Device, request: &Value) -> Result<Value> {
+    let mut what = request.clone();
+    what.as_object_mut().map(|o| (o.remove("cmd"), o.remove("disk")));
+    let what: Injection =
+        serde_json::from_value(what).map_err(|e| DeviceError::input(format!("inject: {e}")))?;
+    let medium = device.medium(request["disk"].as_u64())?;
+    let blocks = medium.with_runs(Shingle::blocks);
+    if let Some((first, end)) = what.unreadable.filter(|(first, end)| first >= end || *end > blocks) {
+        let problem = format!("inject: blocks {first} to {end} are none of the medium, which has {blocks}");
+        return Err(DeviceError::input(problem));
+    }
+    device.events.push("inject", None, format!("{what:?}"));
+    medium.faults.inject(&what);
+    Ok(Value::Null)
 }
 
 /// The zones of a host-managed or host-aware drive, and one of them that fails.
@@ -129,16 +147,7 @@ pub fn answer(device: &Device, extra: &Extra, line: &str) -> Result<Value> {
             Ok(map)
         }
         "zones" | "fail-zone" => zones(device, cmd, &request),
-        "inject" => {
-            let mut what = request.clone();
-            let disk = request["disk"].as_u64();
-            what.as_object_mut().map(|o| (o.remove("cmd"), o.remove("disk")));
-            let what: Injection =
-                serde_json::from_value(what).map_err(|e| DeviceError::input(format!("inject: {e}")))?;
-            device.events.push("inject", None, format!("{what:?}"));
-            device.medium(disk)?.faults.inject(&what);
-            Ok(Value::Null)
-        }
+        "inject" => inject(device, &request),
         "fail" => {
             let (array, clock) = device.array()?;
             array.fail(clock, number(&request, "disk")?)

@@ -199,6 +199,12 @@ fn injected_faults_come_when_asked() {
     ask(r#"{"cmd":"reset-stats"}"#).unwrap();
     assert!(idle());
     assert!(ask(r#"{"cmd":"inject","sloww":1}"#).unwrap_err().contains("unknown field"));
+    let medium = device.medium(None).unwrap().with_runs(|s| s.blocks());
+    ask(&format!(r#"{{"cmd":"inject","unreadable":[{},{medium}]}}"#, medium - 1)).unwrap();
+    for (first, end) in [(5, medium + 1), (medium, medium + 8), (5, 5)] {
+        let refused = ask(&format!(r#"{{"cmd":"inject","unreadable":[{first},{end}]}}"#)).unwrap_err();
+        assert!(refused.contains("none of the medium"), "{refused}");
+    }
     assert!(
         ask(r#"{"cmd":"bands"}"#).is_ok() && ask(r#"{"cmd":"nope"}"#).is_err() && ask("nonsense").is_err()
     );
