@@ -1,7 +1,7 @@
-//! Small drives on which layers are proven: one surface and several, with zones, skew, serpentines and slipped sectors,
-//! down to the smallest legal ones.
+//! Small drives on which layers are proven: one surface and several, with zones, skew, serpentines, listed runs and slipped
+//! sectors, down to the smallest legal ones.
 
-use smrlab_disk::geometry::{Defect, Layout, REVOLUTION, Toward};
+use smrlab_disk::geometry::{Defect, GroupSpec, Layout, REVOLUTION, RunSpec, Toward};
 use smrlab_disk::{DriveModel, DriveSpec, GeometrySpec, Interference, PhysicalProfile, ZoneSpec, model};
 use std::sync::Arc;
 
@@ -29,6 +29,25 @@ pub fn drive(geometry: GeometrySpec, interference: Interference, band_tracks: u6
 pub fn plain(tracks: u32, sectors: u32, width: u32, band_tracks: u64) -> Arc<DriveModel> {
     let spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(tracks, sectors)]);
     drive(spec, Interference::tracks(width), band_tracks)
+}
+
+/// Groups of cylinders, each inwards on one surface and outwards on the other, whose tracks are shorter by a sector.
+fn listed(mut spec: GeometrySpec) -> GeometrySpec {
+    for (i, (zone, cylinders)) in spec.zones.iter().zip([13, 24, 9]).enumerate() {
+        let run = |surface, from, to| RunSpec {
+            zone: i as u32,
+            from,
+            to,
+            surface,
+            sectors: zone.sectors - surface,
+            spare_sectors: 0,
+            start: u64::from(surface) * REVOLUTION / 9,
+            step: REVOLUTION / 5,
+        };
+        spec.runs.extend([run(0, 0, cylinders - 1), run(1, cylinders - 1, 0)]);
+        spec.groups.push(GroupSpec { zone: i as u32, cylinders, start: 0, step: REVOLUTION / 11 });
+    }
+    spec
 }
 
 /// All of them, with names.
@@ -69,6 +88,8 @@ pub fn all() -> Vec<(&'static str, Arc<DriveModel>)> {
         ("outwards, three tracks", drive(spec(Layout::Surface, 1, Toward::Outer), outwards, 4)),
         ("surface serpentine", drive(spec(Layout::Surface, 3, Toward::Inner), two, 4)),
         ("cylinders", drive(spec(Layout::Cylinder { alternate: false }, 2, Toward::Inner), two, 4)),
+        ("cylinders there and back by zone", drive(spec(Layout::ZoneAlternate, 3, Toward::Inner), two, 4)),
+        ("listed", drive(listed(spec(Layout::Listed, 2, Toward::Inner)), two, 4)),
         (
             "cylinders there and back",
             drive(spec(Layout::Cylinder { alternate: true }, 3, Toward::Inner), two, 4),
