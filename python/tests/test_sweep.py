@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,13 @@ def test_a_parameter_applies_to_the_item_that_the_same_point_chooses() -> None:
         ({"grid": {}}, r"\[base\] is missing"),
         ({"base": BASE, "grid": {"seed": 3}}, "needs a list"),
         ({"base": BASE, "seeds": 0}, "seeds is a number"),
+        ({"base": BASE, "seeds": 10**12}, "more than a study can hold"),
+        ({"base": BASE, "grid": {k: list(range(9999)) for k in ("seed", "limit", "burst")}}, "more than a study can"),
+        ({"base": BASE, "grid": {k: list(range(999)) for k in ("seed", "limit")}, "seeds": 99}, "more than a study"),
+        ({"base": BASE, "sample": {"points": 10**12, "seed": [1]}}, "more than a study can hold"),
+        ({"base": BASE, "grid": {"limit": [datetime.date(2026, 1, 1)]}}, "limit: 2026-01-01 is not accepted"),
+        ({"base": {**BASE, "limit": math.nan}}, "limit: nan is not accepted"),
+        ({"base": BASE, "list": [3]}, r"\[\[list\]\]"),
         ({"base": BASE, "grid": {"policy.x": [1]}}, "sets a parameter of 'policy'"),
     ],
 )
@@ -60,6 +69,12 @@ def test_a_wrong_point_is_named_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"point layer\.bnad=2: .*did you mean 'band'"):
         run(expand(grid={"layer.bnad": [2]}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("layer", [3, ["cmr"]])
+def test_a_layer_that_is_no_text_is_refused(layer: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"layer: .* is not accepted: a text"):
+        run(expand(grid={"layer": [layer]}), tmp_path / "out")
 
 
 def test_what_is_there_is_kept_and_what_changed_is_run(tmp_path: Path) -> None:

@@ -237,6 +237,17 @@ fn unknown(key: &str) -> FieldError {
     FieldError { field: key.to_owned(), problem: format!("there is no such field{hint}; known: {known}") }
 }
 
+/// Whether something of it is what JSON cannot say: a date, infinity, what is no number.
+fn no_value(v: &toml::Value) -> bool {
+    match v {
+        toml::Value::Datetime(_) => true,
+        toml::Value::Float(x) => !x.is_finite(),
+        toml::Value::Array(list) => list.iter().any(no_value),
+        toml::Value::Table(table) => table.values().any(no_value),
+        _ => false,
+    }
+}
+
 impl Spec {
     /// A run of `trace` on `drive` with `layer`, everything else by default.
     pub fn new(trace: &str, drive: &str, layer: &str) -> Self {
@@ -255,6 +266,12 @@ impl Spec {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
             RunError::field(format!("line {line}"), e.message())
         })?;
+        if let Some((field, value)) = table.iter().find(|(_, v)| no_value(v)) {
+            return Err(RunError::field(
+                field,
+                format!("{value} is not accepted: a text, a number, true or false"),
+            ));
+        }
         match serde_json::to_value(table) {
             Ok(Value::Object(map)) => Self::from_map(map),
             _ => Err(RunError::field("file", "it is not a table of fields")),
@@ -298,6 +315,18 @@ mod tests {
     fn broken_toml_names_its_line() {
         let e = Spec::from_toml("seed = 1\nlayer = [\n").unwrap_err().to_string();
         assert!(e.starts_with("line "), "{e}");
+    }
+
+    #[test]
+    fn dates_and_what_is_no_number_are_refused() {
+        for text in ["limit = 2026-01-01", "limit = nan", "scale_time = inf", "trace = [{idle = -inf}]"] {
+            let e = Spec::from_toml(text).unwrap_err().to_string();
+            let field = text.split(' ').next().unwrap();
+            assert!(
+                e.contains(&format!("{field}: ")) && e.contains("is not accepted: a text, a number"),
+                "{e}"
+            );
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ What is given of these is combined with each other. A key is a field of a run sp
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from smrlab import _core
 from smrlab.errors import InputError
 
-from .samples import sampled
+from .samples import few, sampled
 from .settings import settings_of
 
 Value = str | int | float | bool
@@ -61,15 +62,30 @@ def expand(document: dict[str, Any], where: str, folder: Path = Path()) -> list[
         raise InputError(f"{where}: [base] is missing: it holds the run specification that all points share")
     grid = _grid(document.get("grid", {}), where)
     rows = document.get("list", [{}])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{where}: points one by one are tables: write each behind [[list]]")
     files = settings_of(document["files"], where, folder) if "files" in document else [{}]
     samples = sampled(document["sample"], where) if "sample" in document else [{}]
     seeds = _seeds(document.get("seeds"), where)
     memory = _bytes(document["memory"], where) if "memory" in document else None
+    few(math.prod(map(len, (rows, files, grid, samples, seeds))), where)
+    for given in (base, *rows, *files, *grid, *samples):
+        for key, value in given.items():
+            _check(value, f"{where}: {key}")
     points = []
     for row, file, combination, sample, seed in itertools.product(rows, files, grid, samples, seeds):
         settings: Settings = {**row, **file, **combination, **sample, **seed}
         points.append(Point(settings, _apply(base, settings, where), memory))
     return points
+
+
+def _check(value: object, of: str) -> None:
+    """Raises InputError for what no specification can hold: a date, or what is no number."""
+    if isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check(part, of)
+    elif not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
+        raise InputError(f"{of}: {value} is not accepted: a text, a number, true or false")
 
 
 def _bytes(text: object, where: str) -> int:
@@ -83,6 +99,7 @@ def _grid(table: dict[str, Any], where: str) -> list[Settings]:
     for key, values in table.items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{where}: grid.{key} needs a list of values, for example {key} = [1, 2, 4]")
+    few(math.prod(map(len, table.values())), where)
     return [dict(zip(table, values, strict=True)) for values in itertools.product(*table.values())]
 
 
@@ -90,6 +107,7 @@ def _seeds(seeds: object, where: str) -> list[Settings]:
     if seeds is None:
         return [{}]
     if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
+        few(seeds, where)
         return [{"seed": n} for n in range(1, seeds + 1)]
     if isinstance(seeds, list) and seeds and all(isinstance(n, int) for n in seeds):
         return [{"seed": n} for n in seeds]

@@ -127,8 +127,7 @@ def planned(points: Sequence[Point], store: Store, executor: Executor) -> Plan:
     if not points:
         raise InputError("the sweep has no points")
     _no_pipes(points)
-    layers = {point.spec.get("layer", "") for point in points}
-    own = {layer: load(layer) for layer in layers}
+    own = {layer: load(layer) for layer in {_layer(point) for point in points}}
     specs = [_resolved(point, own) for point in points]
     digests = Digests(store)
     _read(points, digests, executor)
@@ -139,7 +138,7 @@ def planned(points: Sequence[Point], store: Store, executor: Executor) -> Plan:
     shared: dict[str, int] = {}
     for point, spec, a in zip(points, specs, addresses, strict=True):
         if a not in plan.tasks:
-            layer = own[point.spec.get("layer", "")]
+            layer = own[_layer(point)]
             plan.tasks[a] = task = _task(point, spec, a, (store, executor, digests), layer)
             if task.prefill:
                 shared[task.prefill.key] = shared.get(task.prefill.key, 0) + 1
@@ -181,9 +180,15 @@ def _no_pipes(points: Sequence[Point]) -> None:
             )
 
 
+def _layer(point: Point) -> str:
+    """The layer's text; nothing where it is none, which the engine refuses."""
+    layer = point.spec.get("layer")
+    return layer if isinstance(layer, str) else ""
+
+
 def _resolved(point: Point, own: dict[str, type[TranslationLayer] | None]) -> str:
     try:
-        return _core.resolved(json.dumps(point.spec), own[point.spec.get("layer", "")])
+        return _core.resolved(json.dumps(point.spec), own[_layer(point)])
     except InputError as fault:
         raise InputError(f"point {title(point)}: {fault}") from None
 

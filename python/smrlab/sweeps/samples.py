@@ -16,6 +16,14 @@ from .quantity import quantity, unit_of
 
 # Digits of a value that is drawn.
 DIGITS = 4
+# Points of a study at most: each takes about a kilobyte before the first one runs.
+MOST = 1_000_000
+
+
+def few(points: int, where: str) -> None:
+    """Refuses more points than a study can hold, before they are made."""
+    if points > MOST:
+        raise InputError(f"{where}: {points} points are more than a study can hold ({MOST}): draw some with [sample]")
 
 
 def sampled(table: Any, where: str) -> list[dict[str, Any]]:
@@ -32,6 +40,7 @@ def sampled(table: Any, where: str) -> list[dict[str, Any]]:
         raise InputError(f"{where}: sample.method: '{method}' is not accepted: random or latin-hypercube")
     if not isinstance(points, int) or isinstance(points, bool) or points < 1:
         raise InputError(f"{where}: sample.points says how many points: a whole number from 1 on")
+    few(points, where)
     if not table:
         raise InputError(f'{where}: sample: nothing to draw; for example "layer.cache" = {{from = "1%", to = "10%"}}')
     draws = {key: _draw(values, f"{where}: sample.{key}") for key, values in table.items()}
