@@ -304,3 +304,24 @@ def test_a_fitted_drive_validates_against_the_drive_it_was_taken_from(drive: str
     # Not the same numbers twice: the drive beside it, half a turn faster, does not validate.
     other = answer("validate", f"{fitted},rpm=5400", str(measured))
     assert other["demerit_percent"] > 2, other
+
+
+def test_a_drive_is_validated_with_its_own_layer_unless_another_is_named(tmp_path: Path) -> None:
+    trace = tmp_path / "measured.trace"
+    trace.write_text("W Miss 800 8 24780 0\nR Miss 8000000 8 17000 0\n")
+    managed = "seagate-st5000as0011"
+    for drive, words, layer in (
+        (managed, (), "persistent-cache"),
+        (managed, ("--layer", "cmr"), "cmr"),
+        ("modern-7200", (), "cmr"),
+    ):
+        doc = answer("validate", drive, str(trace), *words)
+        assert doc["layer"] == layer
+        assert layer in run.invoke(build([]), ["validate", drive, str(trace), *words], catch_exceptions=False).output
+        own = doc["writes"]["demerit_percent"] < 1
+        assert own == (layer == "persistent-cache"), doc
+    for words in (("--layer", "cmr"), ("--out", str(tmp_path / "out"))):
+        with pytest.raises(InputError, match="--fit"):
+            answer("validate", "modern-7200", str(trace), "--fit", str(tmp_path / "f.toml"), *words)
+    with pytest.raises(InputError, match="its cache on the medium"):
+        answer("validate", "seagate-st8000as0002", str(trace), "--fit", str(tmp_path / "f.toml"))

@@ -206,11 +206,12 @@ mod _core {
         py: Python<'_>,
         drive: &str,
         trace: &str,
-        layer: &str,
+        layer: Option<&str>,
         reference: &str,
     ) -> PyResult<(String, Vec<(bool, u64, u64)>)> {
         let done = py.detach(|| {
             let reference = smrlab_sim::validate::Reference::parse(reference)?;
+            let layer = layer.map_or_else(|| smrlab_sim::validate::own_layer(drive), Ok)?;
             smrlab_sim::validate::validate(drive, trace, layer, reference)
         });
         let (doc, rows) = or_raise(py, done)?;

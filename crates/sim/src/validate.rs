@@ -127,6 +127,16 @@ pub fn figures(rows: &[&Compared]) -> Map<String, Value> {
     out
 }
 
+/// The layer of a drive itself: of one whose file knows a cache on the medium the drive-managed one, else none.
+///
+/// # Errors
+/// A drive that cannot be loaded.
+pub fn own_layer(drive: &str) -> Result<&'static str, RunError> {
+    let model = smrlab_disk::model::load(drive, crate::resolve::read_drive);
+    let model = model.map_err(|e| RunError::field("drive", e))?;
+    Ok(if model.spec().cache.is_some() { "persistent-cache" } else { "cmr" })
+}
+
 /// Validates a drive against a measured trace; the document of `smrlab validate --json`, and the rows.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import _core, outdir
+from ..errors import InputError
 from . import complete, console
 from . import options as o
 from .console import escape
@@ -44,7 +45,14 @@ def validate(
         str, typer.Argument(help="A preset's name, or the path of a drive file.", autocompletion=complete.drives)
     ],
     trace: Annotated[str, typer.Argument(help="The measured trace, compressed or not.")],
-    layer: Annotated[str, typer.Option(help="NAME[,k=v...].", metavar="L")] = "cmr",
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            help="NAME[,k=v...]. Default: persistent-cache of a drive with a cache on the medium, else cmr.",
+            show_default=False,
+            metavar="L",
+        ),
+    ] = None,
     reference: Annotated[
         str, typer.Option(help="Of a reference model with two answers: rep (repaired) or rel (as released).")
     ] = "rep",
@@ -57,6 +65,8 @@ def validate(
 ) -> None:
     """Replay a measured trace on a drive, and compare the distributions of service times."""
     if fit is not None:
+        if layer is not None or out is not None:
+            raise InputError("--fit makes a drive file and takes neither --layer nor --out: only the arm is fitted")
         _fit(drive, trace, reference, Path(fit), as_json)
         return
     text, rows = _core.validate(drive, trace, layer, reference)
@@ -72,7 +82,8 @@ def validate(
     for key in (*KEYS, "per_request_mae_ms"):
         parts = (doc, doc["reads"], doc["writes"])
         table.add_row(key, *(_cell(part.get(key)) for part in parts))
-    console.out().print(f"[bold]{escape(drive)}[/bold] against {escape(trace)}", table)
+    title = f"[bold]{escape(drive)}[/bold] with the layer [bold]{escape(doc['layer'])}[/bold] against {escape(trace)}"
+    console.out().print(title, table)
 
 
 def _fit(drive: str, trace: str, reference: str, to: Path, as_json: bool) -> None:

@@ -66,6 +66,11 @@ struct Fit<'a> {
 pub fn fit(drive: &str, trace: &str, measured: &[Measured]) -> Result<Fitted, RunError> {
     let base = load(drive, read_drive).map_err(|e| RunError::field("drive", e))?;
     let spec = base.spec().clone();
+    if spec.cache.is_some() {
+        let problem =
+            "its cache on the medium answers what it writes, so that its times say nothing of the arm alone";
+        return Err(RunError::field("drive", format!("{}: {problem}", base.name())));
+    }
     let tables = [&spec.mechanics.read_seek, &spec.mechanics.write_seek];
     let known = tables.iter().all(|c| matches!(c, SeekCurve::Table(_)));
     if !known || spec.mechanics.distance != Distance::Cylinders || spec.controller.is_none() {
