@@ -118,7 +118,8 @@ fn array_of(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>
     };
     let of_array = |drive: &Assembled| Ok(build(drive)?.array.host_blocks().0);
     let first = drive(config, disks as u64, &of_array)?;
-    let medium = Some(first.built.drive.geometry().blocks());
+    // What a drive is shortened to counts as its size, which may be less than the blocks that it has.
+    let medium = Some(first.built.drive.counted_blocks());
     let built = build(&first)?;
     let identity = format!("{};{}", chosen.resolved, first.built.resolved);
     let about = |id| Header {
