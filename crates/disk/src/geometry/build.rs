@@ -124,7 +124,11 @@ fn left_out(g: &Geometry, out: &mut Vec<Range<u64>>) {
             .slips
             .iter()
             .filter(|s| s.zone == run.zone)
-            .map(|s| first + s.first..(first + s.first + u64::from(s.blocks)).min(first + blocks))
+            .map(|s| {
+                // Places behind the zone's end are none of its own.
+                let at = |n: u64| first + n.min(blocks);
+                at(s.first)..at(s.first.saturating_add(u64::from(s.blocks)))
+            })
             .collect();
         slips.sort_unstable_by_key(|s| s.start);
         if z.range_spares > 0 {

@@ -100,8 +100,12 @@ fn origin(stem: &str, field: &str, bus: [SimTime; 2]) -> (&'static str, String) 
     }
 }
 
+/// Most blocks of a zone that hold nothing.
+const BLOCKS: u32 = 1 << 30;
+
 fn ms(t: f64) -> SimTime {
-    SimTime((t * 1e6).round().max(0.0) as u64)
+    // Times of weeks are for the checks to refuse, without overflowing on the way.
+    SimTime((t * 1e6).round().clamp(0.0, 1e15) as u64)
 }
 
 fn geometry(
@@ -110,7 +114,7 @@ fn geometry(
     read: &dyn Fn(&str) -> Result<String, String>,
     left_out: &mut Vec<String>,
 ) -> Result<GeometrySpec, String> {
-    let surfaces = model.need("Number of data surfaces")? as u32;
+    let surfaces = model.whole("Number of data surfaces", 64)?;
     match layout.kind.as_str() {
         "dm_layout_g1" => g1(layout, surfaces, left_out),
         "dm_layout_g2" => g2::geometry(layout, surfaces, read),
@@ -120,7 +124,7 @@ fn geometry(
 }
 
 fn g1(layout: &Block, surfaces: u32, left_out: &mut Vec<String>) -> Result<GeometrySpec, String> {
-    let mapping = layout.need("LBN-to-PBN mapping scheme")? as u32;
+    let mapping = layout.whole("LBN-to-PBN mapping scheme", 100)?;
     let order = match mapping {
         0 => Layout::Cylinder { alternate: false },
         1 => Layout::ZoneAlternate,
@@ -131,15 +135,15 @@ fn g1(layout: &Block, surfaces: u32, left_out: &mut Vec<String>) -> Result<Geome
     let mut next = 0;
     for (i, value) in layout.list("Zones").iter().enumerate() {
         let Value::Block(z) = value else { continue };
-        let first = z.need("First cylinder number")? as u32;
+        let (first, last) = z.cylinders(next)?;
         if let Some(before) = g.zones.last_mut() {
             let before: &mut ZoneSpec = before;
             before.cylinders += first - next;
             before.spare_cylinders += first - next;
         }
-        next = z.need("Last cylinder number")? as u32 + 1;
+        next = last + 1;
         let scheme = (
-            layout.need("Sparing scheme used")? as u32,
+            layout.whole("Sparing scheme used", 100)?,
             layout.number("Rangesize for sparing").unwrap_or(1.0),
         );
         let zone = zone(i as u32, z, (next - first, surfaces), scheme, &mut g.slips, left_out)?;
@@ -157,7 +161,7 @@ fn zone(
     slips: &mut Vec<Slip>,
     left_out: &mut Vec<String>,
 ) -> Result<ZoneSpec, String> {
-    let sectors = z.need("Blocks per track")? as u32;
+    let sectors = z.whole("Blocks per track", 65_535)?;
     let in_revolutions = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
     let skew = |key| -> Result<u64, String> {
         let of = if in_revolutions { 1 } else { sectors.max(1) };
@@ -166,9 +170,9 @@ fn zone(
     let numbers =
         |key: &str| z.list(key).iter().filter_map(Value::number).map(|n| n as u64).collect::<Vec<_>>();
     let slipped = numbers("slips");
-    let (spares, used) = (z.need("Number of spares")? as u32, slipped.len() as u32);
+    let (spares, used) = (z.whole("Number of spares", BLOCKS)?, slipped.len() as u32);
     let mut out = ZoneSpec {
-        front: z.need("Empty space at zone front")? as u32,
+        front: z.whole("Empty space at zone front", BLOCKS)?,
         skew: Some(ZoneSkew {
             track: skew("Skew for track switch")?,
             cylinder: skew("Skew for cylinder switch")?,
@@ -176,16 +180,19 @@ fn zone(
         }),
         ..ZoneSpec::plain(cylinders, sectors)
     };
-    let unit = if scheme == 1 { sectors } else { 1 };
+    let unit = if scheme == 1 { sectors.max(1) } else { 1 };
     // Slips among the spares at the zone's end use up none of them.
     let all = u64::from(cylinders) * u64::from(surfaces) * u64::from(sectors / unit);
+    if let Some(beyond) = slipped.iter().find(|&&s| s >= all) {
+        return Err(format!("zone {index}: slip {beyond} is none of its {all}"));
+    }
     let mut data = all.saturating_sub(u64::from(spares));
     let mut sorted = slipped.clone();
     sorted.sort_unstable();
     for s in sorted {
         data += u64::from(s < data);
     }
-    let end = all.saturating_sub(data) as u32 * unit;
+    let end = (all.saturating_sub(data) as u32).saturating_mul(unit);
     match scheme {
         0 | 7 => {}
         1 | 9 => out.end = end,

@@ -89,16 +89,13 @@ fn zones(layout: &Block) -> Result<Vec<ZoneSpec>, String> {
     let mut next = 0;
     for value in layout.list("Zones") {
         let Value::Block(z) = value else { continue };
-        let first = z.need("First cylinder number")? as u32;
-        if first < next {
-            return Err(format!("dm_layout_g2: a zone from cylinder {first} follows {next}"));
-        }
+        let (first, last) = z.cylinders(next)?;
         if let Some(before) = zones.last_mut() {
             before.cylinders += first - next;
             before.spare_cylinders += first - next;
         }
-        next = z.need("Last cylinder number")? as u32 + 1;
-        let sectors = z.need("Blocks per track")? as u32;
+        next = last + 1;
+        let sectors = z.whole("Blocks per track", 65_535)?;
         let turns = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
         let skew = |key| {
             let of = if turns { 1 } else { sectors.max(1) };

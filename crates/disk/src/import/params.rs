@@ -29,6 +29,32 @@ impl Block {
         self.number(key).ok_or_else(|| format!("{}: no number '{key}'", self.kind))
     }
 
+    /// A whole number up to `most` that has to be there.
+    pub(super) fn whole(&self, key: &str, most: u32) -> Result<u32, String> {
+        let n = self.need(key)?;
+        if n.fract() != 0.0 || !(0.0..=f64::from(most)).contains(&n) {
+            return Err(format!(
+                "{}: {key} = {n} is not accepted: a whole number from 0 to {most}",
+                self.kind
+            ));
+        }
+        Ok(n as u32)
+    }
+
+    /// First and last cylinder of a zone, behind zones that end before `next`.
+    pub(super) fn cylinders(&self, next: u32) -> Result<(u32, u32), String> {
+        let [first, last] =
+            ["First cylinder number", "Last cylinder number"].map(|key| self.whole(key, 1 << 24));
+        let (first, last) = (first?, last?);
+        if first < next || last < first {
+            return Err(format!(
+                "{}: no zone goes from cylinder {first} to {last} behind {next} others",
+                self.kind
+            ));
+        }
+        Ok((first, last))
+    }
+
     pub(super) fn block(&self, key: &str) -> Option<&Block> {
         match self.get(key)? {
             Value::Block(b) => Some(b),

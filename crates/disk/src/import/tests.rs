@@ -337,3 +337,28 @@ fn layout_g2_is_the_map_of_the_drive() {
         .contains("no order")
     );
 }
+
+#[test]
+fn numbers_that_no_drive_has_are_refused() {
+    for (good, bad, says) in [
+        ("First cylinder number = 2", "First cylinder number = 1", "behind 2 others"),
+        ("First cylinder number = 2", "First cylinder number = -2", "is not accepted"),
+        ("Last cylinder number = 4", "Last cylinder number = 0", "behind 2 others"),
+        ("Last cylinder number = 4", "Last cylinder number = 4294967295", "is not accepted"),
+        ("Last cylinder number = 4", "Last cylinder number = 4.5", "is not accepted"),
+        ("data surfaces = 2", "data surfaces = 1e9", "is not accepted"),
+        ("Blocks per track = 10", "Blocks per track = 0", ""),
+        ("Number of spares = 3", "Number of spares = 1e15", "is not accepted"),
+        ("slips = [ 3 ]", "slips = [ 3, 18446744073709551615 ]", "slip 18446744073709551615"),
+    ] {
+        for scheme in 0..=10 {
+            let text = model(scheme, "3", "");
+            assert!(text.contains(good), "{good}");
+            let refused = import(&text.replacen(good, bad, 1)).unwrap_err();
+            assert!(refused.contains(says), "{scheme}, {bad}: {refused}");
+        }
+    }
+    let specs =
+        SPECS.replace("after write = 0.3", "after write = 1e300") + "Data preparation overhead = 1e300\n}";
+    assert!(import_all(&model(0, "3", ""), "", PARV, &specs.replacen("\n}\nData", ",\n Data", 1)).is_err());
+}
