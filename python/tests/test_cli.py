@@ -19,6 +19,7 @@ import typer
 from commands import TINY, Invoke
 
 from smrlab.cli import build, catalogue
+from smrlab.cli.options import apply_sets
 
 RUN = ("run", "--trace", TINY, "--drive", "modern-7200")
 COMPARE = ("compare", "--trace", TINY, "--drive", "modern-7200", "--layer", "cmr", "--layer", "rmw")
@@ -387,6 +388,13 @@ def test_interrupt_before_any_run_is_finished_leaves_nothing(tmp_path: Path) -> 
     slow = f"{Path(__file__).parents[2]}/examples/greedy_log.py:GreedyLog"
     assert "none of 2" in interrupted(tmp_path / "out", slow, "cmr")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_set_takes_the_place_of_what_was_given_before() -> None:
+    sets = ["layer.cache=2%", "layer.cache=3%", "layer.sections=4"]
+    assert apply_sets({"layer": "s-block,cache=1%,policy=fifo"}, sets) == {
+        "layer": "s-block,policy=fifo,cache=3%,sections=4"
+    }
 
 
 def test_a_closed_pipe_is_no_failed_check() -> None:

@@ -180,7 +180,10 @@ def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:
         if not dot:
             spec[item] = value
         elif item in _ITEMS and spec.get(item):
-            spec[item] = f"{spec[item]},{parameter}={value}"
+            # What was given before gives way: a parameter that is there twice is refused.
+            from ..sweeps.grid import with_parameter
+
+            spec[item] = with_parameter(str(spec[item]), parameter, value)
         elif item in _ITEMS:
             raise InputError(f"--set {text}: no {item} is named before it: write --{item} NAME,{parameter}={value}")
         else:
